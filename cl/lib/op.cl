@@ -1,0 +1,84 @@
+// The operator of a reduction: OP(a, b) and its neutral element OP_IDENTITY, on the accumulator A.
+//
+// Floats: min and max give NaN if either side is NaN, and order -0 below +0. Equal values differ at most in the sign of
+// zero, so the `or` of their bits keeps a minus and the `and` drops it.
+
+#if !defined(OP_SUM) && !defined(OP_PRODUCT) && !defined(OP_MIN) && !defined(OP_MAX) && !defined(OP_AND) && \
+    !defined(OP_OR) && !defined(OP_XOR)
+#define OP_SUM
+#endif
+
+#ifdef A_FLOAT
+#if A_BYTES == 8
+#define A_BITS(x) as_ulong(x)
+#define A_FROM_BITS(x) as_double(x)
+#define A_INFINITY ((double)INFINITY)
+#else
+#define A_BITS(x) as_uint(x)
+#define A_FROM_BITS(x) as_float(x)
+#define A_INFINITY INFINITY
+#endif
+#endif
+// The host passes the extremes of integer accumulators, and their unsigned type: signed overflow is undefined, unsigned
+// wraps.
+#ifndef A_UNSIGNED
+#define A_UNSIGNED A
+#endif
+#ifndef A_LOWEST
+#define A_LOWEST 0
+#define A_HIGHEST 0
+#endif
+
+#if defined(OP_SUM)
+#ifdef A_FLOAT
+#define OP_IDENTITY ((A)-0.0f)
+#else
+#define OP_IDENTITY ((A)0)
+#endif
+#ifdef A_FLOAT
+#define OP(a, b) ((a) + (b))
+#else
+#define OP(a, b) ((A)((A_UNSIGNED)(a) + (A_UNSIGNED)(b)))
+#endif
+#elif defined(OP_PRODUCT)
+#define OP_IDENTITY ((A)1)
+#ifdef A_FLOAT
+#define OP(a, b) ((a) * (b))
+#else
+// 16-bit factors are promoted to int, whose product could overflow; in uint it wraps.
+#define OP(a, b) ((A)((A_UNSIGNED)(a) * 1u * (A_UNSIGNED)(b)))
+#endif
+#elif defined(OP_MIN)
+#ifdef A_FLOAT
+#define OP_IDENTITY A_INFINITY
+static inline A op_min(A a, A b)
+{
+    return a < b || a != a ? a : b < a || b != b ? b : A_FROM_BITS(A_BITS(a) | A_BITS(b));
+}
+#define OP(a, b) op_min(a, b)
+#else
+#define OP_IDENTITY ((A)A_HIGHEST)
+#define OP(a, b) min((A)(a), (A)(b))
+#endif
+#elif defined(OP_MAX)
+#ifdef A_FLOAT
+#define OP_IDENTITY (-A_INFINITY)
+static inline A op_max(A a, A b)
+{
+    return a > b || a != a ? a : b > a || b != b ? b : A_FROM_BITS(A_BITS(a) & A_BITS(b));
+}
+#define OP(a, b) op_max(a, b)
+#else
+#define OP_IDENTITY ((A)A_LOWEST)
+#define OP(a, b) max((A)(a), (A)(b))
+#endif
+#elif defined(OP_AND)
+#define OP_IDENTITY ((A)~(A)0)
+#define OP(a, b) ((A)((a) & (b)))
+#elif defined(OP_OR)
+#define OP_IDENTITY ((A)0)
+#define OP(a, b) ((A)((a) | (b)))
+#elif defined(OP_XOR)
+#define OP_IDENTITY ((A)0)
+#define OP(a, b) ((A)((a) ^ (b)))
+#endif

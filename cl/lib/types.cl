@@ -1,0 +1,119 @@
+// Element and accumulator types, and 16-byte loads of elements.
+//
+// T: an element as it lies in memory. f16 and bf16 are ushort there, told apart by T_F16 and T_BF16.
+// A: the accumulator in which T is computed with: float for f16 and bf16, else T.
+// OFFSET_T: uint below 2^31 elements, else ulong. ALIGNED: the host promises a 16-byte aligned first element.
+
+#ifndef T
+#define T float
+#define T_BYTES 4
+#define T_FLOAT
+#endif
+#ifndef A
+#define A T
+#define A_BYTES T_BYTES
+#ifdef T_FLOAT
+#define A_FLOAT
+#endif
+#endif
+// OUT: the element type of a result, likewise ushort with OUT_F16 or OUT_BF16.
+#ifndef OUT
+#define OUT T
+#endif
+#ifndef OFFSET_T
+#define OFFSET_T uint
+#endif
+
+#ifdef HAS_FP64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+// Sums must not depend on whether a compiler fuses a multiply into them.
+#pragma OPENCL FP_CONTRACT OFF
+
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+
+// Elements in 16 bytes, and the vector type that holds them.
+#define VEC (16 / T_BYTES)
+#if T_BYTES == 1
+#define TV CAT(T, 16)
+#define VLOAD vload16
+#define VSTORE vstore16
+#elif T_BYTES == 2
+#define TV CAT(T, 8)
+#define VLOAD vload8
+#define VSTORE vstore8
+#elif T_BYTES == 4
+#define TV CAT(T, 4)
+#define VLOAD vload4
+#define VSTORE vstore4
+#else
+#define TV CAT(T, 2)
+#define VLOAD vload2
+#define VSTORE vstore2
+#endif
+
+// One element to its accumulator; exact.
+static inline A to_acc(T x)
+{
+#if defined(T_F16)
+    const uint sign = (uint)(x & 0x8000) << 16, exponent = x & 0x7c00, mantissa = x & 0x3ff;
+    const float subnormal = (float)mantissa * 0x1p-24f;
+    const uint normal = ((uint)(x & 0x7fff) << 13) + (112u << 23);
+    const uint special = ((uint)(x & 0x7fff) << 13) | 0x7f800000u;
+    return as_float(sign | (exponent == 0 ? as_uint(subnormal) : exponent == 0x7c00 ? special : normal));
+#elif defined(T_BF16)
+    return as_float((uint)x << 16);
+#else
+    return (A)x;
+#endif
+}
+
+// An accumulator to the nearest OUT, ties to even.
+static inline void store_acc(__global OUT* p, A x)
+{
+#if defined(OUT_F16)
+    vstore_half_rte(x, 0, (__global half*)p);
+#elif defined(OUT_BF16)
+    const uint bits = as_uint(x);
+    *p = (OUT)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40 : (bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+#else
+    *p = (OUT)x;
+#endif
+}
+
+static inline TV load_vec(__global const T* p)
+{
+#ifdef ALIGNED
+    return *(__global const TV*)p;
+#else
+    return VLOAD(0, p);
+#endif
+}
+
+// The components of v, as accumulators, in a[0..VEC].
+static inline void unpack(TV v, A* a)
+{
+    a[0] = to_acc(v.s0);
+    a[1] = to_acc(v.s1);
+#if VEC >= 4
+    a[2] = to_acc(v.s2);
+    a[3] = to_acc(v.s3);
+#endif
+#if VEC >= 8
+    a[4] = to_acc(v.s4);
+    a[5] = to_acc(v.s5);
+    a[6] = to_acc(v.s6);
+    a[7] = to_acc(v.s7);
+#endif
+#if VEC >= 16
+    a[8] = to_acc(v.s8);
+    a[9] = to_acc(v.s9);
+    a[10] = to_acc(v.sa);
+    a[11] = to_acc(v.sb);
+    a[12] = to_acc(v.sc);
+    a[13] = to_acc(v.sd);
+    a[14] = to_acc(v.se);
+    a[15] = to_acc(v.sf);
+#endif
+}

@@ -1,0 +1,203 @@
+// Reduction: one partial result a tile, then the partials likewise, until one is left.
+//
+// A tile is TILE_ROWS rows of 256 x VEC lanes. Lane j takes the elements j, j + LANES, ... of its tile in order; the
+// lanes then combine as a tree of neighbours. So the result is a function of n and the type alone: the number of
+// work-items that share the lanes (WG), the sub-group width and the grid do not enter. Missing elements of the last tile
+// are the operator's identity. With FAST one work-group walks over many tiles before the tree, which reorders floats.
+//
+//     partial[t] = tree(lane[0..LANES]),  lane[j] = x[j] op x[j + LANES] op ... within tile t
+//
+// Bytes: reads n elements once, writes n / TILE partials.
+#include "lib/types.cl"
+#include "lib/op.cl"
+#include "lib/subgroup.cl"
+#include "lib/workgroup.cl"
+
+#ifndef TILE_ROWS
+#define TILE_ROWS 16
+#endif
+#define LANES (256 * VEC)
+#define TILE (TILE_ROWS * LANES)
+// Neighbouring lanes of one work-item, a whole number of 16-byte vectors.
+#define ITEM_LANES (LANES / WG)
+#define ITEM_VECS (ITEM_LANES / VEC)
+
+static inline void take_tile(__global const T* in, OFFSET_T base, OFFSET_T n, A* lane)
+{
+    const OFFSET_T first = base + get_local_id(0) * ITEM_LANES;
+    if (n - base >= TILE) {
+#if WG >= 32
+        // Few lanes an item: all rows of an item are in flight at once.
+        TV row[TILE_ROWS * ITEM_VECS];
+        for (uint r = 0; r < TILE_ROWS; r++) {
+            for (uint v = 0; v < ITEM_VECS; v++) {
+                row[r * ITEM_VECS + v] = load_vec(in + first + r * LANES + v * VEC);
+            }
+        }
+        for (uint r = 0; r < TILE_ROWS; r++) {
+            for (uint v = 0; v < ITEM_VECS; v++) {
+                A x[VEC];
+                unpack(row[r * ITEM_VECS + v], x);
+                for (uint k = 0; k < VEC; k++) {
+                    lane[v * VEC + k] = OP(lane[v * VEC + k], x[k]);
+                }
+            }
+        }
+#else
+        // Many lanes an item: plain loops over contiguous elements, for the compilers of CPU drivers to vectorise.
+        for (uint r = 0; r < TILE_ROWS; r++) {
+            __global const T* p = in + first + r * LANES;
+            for (uint k = 0; k < ITEM_LANES; k++) {
+                lane[k] = OP(lane[k], to_acc(p[k]));
+            }
+        }
+#endif
+    } else {
+        for (uint r = 0; r < TILE_ROWS; r++) {
+            for (uint k = 0; k < ITEM_LANES; k++) {
+                const OFFSET_T i = first + r * LANES + k;
+                if (i < n) {
+                    lane[k] = OP(lane[k], to_acc(in[i]));
+                }
+            }
+        }
+    }
+}
+
+// Group g writes the partial of tile g, g + groups, ...; with FAST one partial a group. With `last` there is one
+// group, and the result is stored as OUT. The host starts no more groups than there are tiles.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
+    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* restrict out_base,
+    const ulong out_offset, const uint last)
+{
+    __local A tree[WG];
+    __local uint sg_scratch[SG_SCRATCH_WORDS];
+    __global const T* in = in_base + in_offset;
+
+    const OFFSET_T tiles = n / TILE + (n % TILE != 0);
+    OFFSET_T tile = get_group_id(0);
+    do {
+        A lane[ITEM_LANES];
+        for (uint k = 0; k < ITEM_LANES; k++) {
+            lane[k] = OP_IDENTITY;
+        }
+#ifdef FAST
+        const OFFSET_T slot = tile;
+        for (; tile < tiles; tile += get_num_groups(0)) {
+            take_tile(in, tile * TILE, n, lane);
+        }
+#else
+        const OFFSET_T slot = tile;
+        take_tile(in, tile * TILE, n, lane);
+        tile += get_num_groups(0);
+#endif
+        for (uint width = ITEM_LANES; width > 1; width /= 2) {
+            for (uint k = 0; k < width / 2; k++) {
+                lane[k] = OP(lane[2 * k], lane[2 * k + 1]);
+            }
+        }
+        const A x = wg_reduce(lane[0], tree, sg_scratch);
+        if (get_local_id(0) == 0) {
+            if (last) {
+                store_acc((__global OUT*)out_base + out_offset, x);
+            } else {
+                ((__global A*)out_base)[out_offset + slot] = x;
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    } while (tile < tiles);
+}
+
+// Arg-reduction: the element that comes before all others, and the lowest index that has it. NaN comes before
+// everything. Its order is total over (element, index), so no tree has to be fixed.
+#ifdef ARG_MAX
+#define BEFORE(a, b) ((a) != (a) ? (b) == (b) : (a) > (b))
+#else
+#define BEFORE(a, b) ((a) != (a) ? (b) == (b) : (a) < (b))
+#endif
+
+// Replaces the candidate (x, i) by (y, j) if the latter comes first.
+static inline void arg_take(T* x, ulong* i, T y, ulong j)
+{
+    const A a = to_acc(*x), b = to_acc(y);
+    if (BEFORE(b, a) || (!BEFORE(a, b) && j < *i)) {
+        *x = y;
+        *i = j;
+    }
+}
+
+// The first candidate of the work-group, valid in item 0. All WG items call it, in uniform flow.
+static inline void arg_group(T* x, ulong* i, __local T* values, __local ulong* indices)
+{
+    const uint item = get_local_id(0);
+    values[item] = *x;
+    indices[item] = *i;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint d = WG / 2; d > 0; d /= 2) {
+        if (item < d) {
+            arg_take(x, i, values[item + d], indices[item + d]);
+            values[item] = *x;
+            indices[item] = *i;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+// Group g takes a contiguous run of `run` elements, a multiple of WG x VEC, and writes its first candidate. Every group
+// has at least one element.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void arg_runs(
+    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, const OFFSET_T run,
+    __global T* restrict out_values, __global ulong* restrict out_indices)
+{
+    __local T values[WG];
+    __local ulong indices[WG];
+    __global const T* in = in_base + in_offset;
+    const OFFSET_T first = get_group_id(0) * run, end = n - first > run ? first + run : n;
+
+    // An item with no elements of its own offers the run's first, which some other item has too.
+    T x = in[first];
+    ulong best = first;
+    OFFSET_T i = first + get_local_id(0) * VEC;
+    for (; i < end && end - i >= VEC; i += WG * VEC) {
+        const TV v = load_vec(in + i);
+        T part[VEC];
+        VSTORE(v, 0, part);
+        for (uint k = 0; k < VEC; k++) {
+            if (BEFORE(to_acc(part[k]), to_acc(x))) {
+                x = part[k];
+                best = i + k;
+            }
+        }
+    }
+    for (; i < end; i++) {
+        if (BEFORE(to_acc(in[i]), to_acc(x))) {
+            x = in[i];
+            best = i;
+        }
+    }
+    arg_group(&x, &best, values, indices);
+    if (get_local_id(0) == 0) {
+        out_values[get_group_id(0)] = x;
+        out_indices[get_group_id(0)] = best;
+    }
+}
+
+// One group: the first of `count` candidates, at least one, into element 0.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void arg_last(
+    __global T* values_in_out, __global ulong* indices_in_out, const uint count)
+{
+    __local T values[WG];
+    __local ulong indices[WG];
+    T x = values_in_out[0];
+    ulong best = indices_in_out[0];
+    for (uint i = get_local_id(0); i < count; i += WG) {
+        arg_take(&x, &best, values_in_out[i], indices_in_out[i]);
+    }
+    // Element 0 is read by all before it is written.
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    arg_group(&x, &best, values, indices);
+    if (get_local_id(0) == 0) {
+        values_in_out[0] = x;
+        indices_in_out[0] = best;
+    }
+}

@@ -1,0 +1,247 @@
+// Kernels by which the host finds out, by running them, what a device and its driver do right.
+//
+// Each writes words that the host can compute too. With -DTEST_FP64, -DTEST_FP16, -DTEST_ATOMIC64 or -DLOCAL_BYTES=n the
+// program holds that test alone, and with -DTEST_SUBGROUPS the sub-group tests alone, so that a test that does not even
+// build takes no other with it. Without any: what every device must have, and the sub-group tests.
+//
+// Work-groups are one-dimensional, of WG items. Every spin ends after `spins` loads. The other sub-group tests are run
+// only where sg_width was right: with wrong lanes they reach out of bounds.
+#include "lib/subgroup.cl"
+
+#if !defined(TEST_SUBGROUPS) && !defined(TEST_FP64) && !defined(TEST_FP16) && !defined(TEST_ATOMIC64) && \
+    !defined(LOCAL_BYTES)
+#define TEST_BASE
+#define TEST_SUBGROUPS
+#endif
+
+#define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+
+// The finaliser of MurmurHash3: distinct inputs give distinct outputs.
+static inline uint mix(uint h)
+{
+    h = (h ^ h >> 16) * 0x85ebca6bu;
+    h = (h ^ h >> 13) * 0xc2b2ae35u;
+    return h ^ h >> 16;
+}
+
+#ifdef TEST_SUBGROUPS
+
+// out[4i..]: the width w, lane = i % w, sub-group = i / w, count = WG / w, for item i of each group, counted over groups.
+KERNEL SG_KERNEL void sg_width(__global uint* out)
+{
+    __global uint* o = out + 4 * get_global_id(0);
+    o[0] = sg_size();
+    o[1] = sg_lane();
+    o[2] = sg_id();
+    o[3] = sg_count();
+}
+
+// With v(j) = mix(j) for item j of the group, and the item's own i, lane and base = i - lane:
+// out[4i..]: v(base + (lane + k) % w), v(base + (lane ^ k)), v(i - k) or v(i) where lane < k, v(i + k) or v(i) where
+// lane + k >= w. wide: the same with v(j) = mix(j) << 32 | j. k < w; the host skips `xor` where lane ^ k >= w.
+KERNEL SG_KERNEL void sg_shuffles(__global uint* out, __global ulong* wide, uint k)
+{
+    __local uint sg_scratch[SG_SCRATCH_WORDS];
+    const uint i = get_local_id(0), v = mix(i), to = (sg_lane() + k) % sg_size();
+    const ulong v64 = (ulong)v << 32 | i;
+    out[4 * i] = sg_shuffle_u32(v, to, sg_scratch);
+    out[4 * i + 1] = sg_shuffle_xor_u32(v, k, sg_scratch);
+    out[4 * i + 2] = sg_shuffle_up_u32(v, k, sg_scratch);
+    out[4 * i + 3] = sg_shuffle_down_u32(v, k, sg_scratch);
+    wide[4 * i] = sg_shuffle_u64(v64, to, sg_scratch);
+    wide[4 * i + 1] = sg_shuffle_xor_u64(v64, k, sg_scratch);
+    wide[4 * i + 2] = sg_shuffle_up_u64(v64, k, sg_scratch);
+    wide[4 * i + 3] = sg_shuffle_down_u64(v64, k, sg_scratch);
+}
+
+// Sub-group g votes with m, the low w bits of rotate_left(mask, g).
+// out[4i..]: m, m != 0, m == all ones, the bits of m below the lane. w <= 64.
+KERNEL SG_KERNEL void sg_votes(__global ulong* out, ulong mask)
+{
+    __local uint sg_scratch[SG_SCRATCH_WORDS];
+    __global ulong* o = out + 4 * get_local_id(0);
+    const int pred = (int)(rotate(mask, (ulong)sg_id()) >> sg_lane() & 1);
+    o[0] = sg_ballot(pred, sg_scratch);
+    o[1] = sg_any(pred, sg_scratch) != 0;
+    o[2] = sg_all(pred, sg_scratch) != 0;
+    o[3] = sg_rank(o[0]);
+}
+
+// out[i]: the lanes of the item's sub-group whose `in` has the same low `bits` bits as the item's. w <= 64.
+KERNEL SG_KERNEL void sg_matches(__global const uint* in, __global ulong* out, uint bits)
+{
+    __local uint sg_scratch[SG_SCRATCH_WORDS];
+    out[get_local_id(0)] = sg_match_u32(in[get_local_id(0)], bits, sg_scratch);
+}
+
+// Exchanges through local memory between the items of one sub-group. out[i]: v(base + (lane + 1) % w), v as above.
+KERNEL SG_KERNEL void sg_barriers(__global uint* out)
+{
+    __local uint word[WG];
+    const uint i = get_local_id(0), lane = sg_lane(), w = sg_size();
+    word[i] = mix(i);
+    sg_barrier();
+    out[i] = word[i - lane + (lane + 1) % w];
+}
+
+#endif
+
+// in: rows of a, b, c. out[3i..] for row i: a + b, a * b, a * b + c with two roundings. Denormals are rows like others.
+#pragma OPENCL FP_CONTRACT OFF
+#define ARITHMETIC(NAME, T)                                                                                            \
+    __kernel void NAME(__global const T* in, __global T* out)                                                          \
+    {                                                                                                                  \
+        const uint i = 3 * (uint)get_global_id(0);                                                                     \
+        const T a = in[i], b = in[i + 1], c = in[i + 2], product = a * b;                                              \
+        out[i] = a + b;                                                                                                \
+        out[i + 1] = product;                                                                                          \
+        out[i + 2] = product + c;                                                                                      \
+    }
+#ifdef TEST_BASE
+ARITHMETIC(arithmetic_f32, float)
+#endif
+#ifdef TEST_FP64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+ARITHMETIC(arithmetic_f64, double)
+#endif
+#ifdef TEST_FP16
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+ARITHMETIC(arithmetic_f16, half)
+#endif
+
+// Eight words, updated by many items with v: their number, sum, maximum, minimum, or, and, xor, and the number again by
+// compare and exchange.
+#define UPDATE(F, p, v)                                                                                                \
+    {                                                                                                                  \
+        F##_inc(p);                                                                                                    \
+        F##_add(p + 1, v);                                                                                             \
+        F##_max(p + 2, v);                                                                                             \
+        F##_min(p + 3, v);                                                                                             \
+        F##_or(p + 4, v);                                                                                              \
+        F##_and(p + 5, v);                                                                                             \
+        F##_xor(p + 6, v);                                                                                             \
+        for (was = 0; (saw = F##_cmpxchg(p + 7, was, was + 1)) != was; was = saw) {}                                   \
+    }
+// `out` starts as 8 words for all groups and 8 for each: 0, 0, 0, ~0, 0, ~0, 0, 0. The first 8 are updated in global
+// memory, those of a group in local memory, with v = VALUE(global id + 1).
+#define ATOMICS(NAME, T, F, VALUE)                                                                                     \
+    KERNEL void NAME(volatile __global T* out)                                                                         \
+    {                                                                                                                  \
+        volatile __local T group[8];                                                                                   \
+        const uint l = get_local_id(0);                                                                                \
+        volatile __global T* own = out + 8 * (1 + get_group_id(0));                                                    \
+        const T v = VALUE((uint)get_global_id(0) + 1);                                                                     \
+        T was, saw;                                                                                                    \
+        for (uint i = l; i < 8; i += WG) group[i] = own[i];                                                            \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
+        UPDATE(F, group, v)                                                                                            \
+        UPDATE(F, out, v)                                                                                              \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
+        for (uint i = l; i < 8; i += WG) own[i] = group[i];                                                            \
+    }
+#ifdef TEST_BASE
+ATOMICS(atomics32, uint, atomic, mix)
+#endif
+#ifdef TEST_ATOMIC64
+#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
+#define MIX64(i) ((ulong)mix(i) << 32 | mix(~(i)))
+ATOMICS(atomics64, ulong, atom, MIX64)
+#endif
+
+#ifdef LOCAL_BYTES
+// Fills LOCAL_BYTES of local memory and reads it back through other items.
+// out[0] += words that came back wrong: 0; out[1] += words compared: LOCAL_BYTES / 4 for each group.
+KERNEL void local_memory(__global uint* out, uint seed)
+{
+    __local uint word[LOCAL_BYTES / 4];
+    const uint n = LOCAL_BYTES / 4, key = mix(seed + (uint)get_group_id(0));
+    uint wrong = 0, compared = 0;
+    for (uint i = get_local_id(0); i < n; i += WG) word[i] = mix(i ^ key);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = get_local_id(0); i < n; i += WG) {
+        wrong += word[n - 1 - i] != mix((n - 1 - i) ^ key);
+        compared++;
+    }
+    atomic_add(out, wrong);
+    atomic_add(out + 1, compared);
+}
+#endif
+
+#ifdef TEST_BASE
+
+// x = in[i]; n times x = x * 1664525 + 1013904223. out[i] = x. More than 65,535 rounds are the point.
+__kernel void long_loop(__global const uint* in, __global uint* out, uint n)
+{
+    uint x = in[get_global_id(0)];
+    for (uint i = 0; i < n; i++) x = x * 1664525u + 1013904223u;
+    out[get_global_id(0)] = x;
+}
+
+#define PUBLISHED 0x80000000u
+#define BROKEN 0xc0000000u
+
+// Progress between work-groups, the look-back pattern with flag and value in one word. Groups take tickets; the holder of
+// ticket t waits until t - 1 has published, then publishes one more. Every eighth is slow, so that others do wait. Who
+// waits in vain publishes BROKEN, and so do all after it, without waiting.
+// ticket = { 0 } before. status[t] = PUBLISHED | t + 1 after; out[0] += spins that ran out: 0; out[1] = the longest spin.
+KERNEL void ticket_chain(__global uint* ticket, volatile __global uint* status, __global uint* out, uint spins)
+{
+    if (get_local_id(0) == 0) {
+        const uint t = atomic_inc(ticket);
+        uint before = t == 0 ? PUBLISHED : 0, turns = 0;
+        while (before == 0 && turns < spins) {
+            before = load_relaxed_u32(status + t - 1);
+            turns++;
+        }
+        if (before == 0) atomic_inc(out);
+        atomic_max(out + 1, turns);
+
+        uint delay = before | 1;
+        for (uint i = 0; i < 1000 && t % 8 == 0; i++) delay = mix(delay);
+        // Always: mix maps 0 alone to 0. But a compiler has to run the loop.
+        if (delay != 0) store_relaxed_u32(status + t, before == 0 || before == BROKEN ? BROKEN : before + 1);
+    }
+}
+
+// Fences across work-groups: the holder of ticket t stores WG words as ordinary data, publishes a flag by the protocol of
+// lib/subgroup.cl, waits for the flag of t - 1 and compares its data, which it looked at before, so that a stale copy may
+// lie in its cache. `epoch` is above 0 and new in every run. All is 0 at first, and `ticket` and `out` in every run.
+// out[0] += words that differ: 0; out[1] += spins that ran out: 0; out[2] += words compared: WG * (groups - 1);
+// out[3] += words that were there at the first look: any number.
+KERNEL void fence_chain(__global uint* ticket, __global uint* data, volatile __global uint* flag, __global uint* out,
+                        uint epoch, uint spins)
+{
+    __local uint taken[1], seen[1];
+    const uint l = get_local_id(0);
+    if (l == 0) *taken = atomic_inc(ticket);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const uint t = *taken, own = t * WG + l, other = (t - 1) * WG + (l + 1) % WG;
+    const uint early = t > 0 && data[other] == mix(other) + epoch;
+
+    data[own] = mix(own) + epoch;
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    if (l == 0) {
+        fence_device();
+        store_relaxed_u32(flag + t, epoch);
+
+        // Once a spin has run out, the others look once.
+        const uint limit = load_relaxed_u32(out + 1) == 0 ? spins : 1;
+        uint word = 0, turns = 0;
+        while (t > 0 && word != epoch && turns < limit) {
+            word = load_relaxed_u32(flag + t - 1);
+            turns++;
+        }
+        fence_device();
+        if (t > 0 && word != epoch) atomic_inc(out + 1);
+        *seen = t > 0 && word == epoch;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    if (*seen) {
+        if (data[other] != mix(other) + epoch) atomic_inc(out);
+        atomic_inc(out + 2);
+    }
+    if (early) atomic_inc(out + 3);
+}
+
+#endif

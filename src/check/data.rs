@@ -1,0 +1,95 @@
+//! Test data: reproducible, and nasty.
+
+use crate::Element;
+
+/// How test data is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Data {
+    /// Uniform over all bit patterns for integers; over [-1, 1) for floats.
+    Random,
+    /// Every bit pattern, so that floats have NaN, infinities and subnormals among them.
+    Bits,
+    /// 0, 1, 2, … wrapped into the type's small exact integers.
+    Ramp,
+    /// One value everywhere, which is not 0 and not 1.
+    Constant,
+    /// The type's extremes in turn.
+    Extremes,
+    /// Finite values with -0, NaN and infinities here and there; integers as [`Data::Extremes`].
+    Special,
+}
+
+impl Data {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [Self::Random, Self::Bits, Self::Ramp, Self::Constant, Self::Extremes, Self::Special];
+
+    /// The kind's name, such as `random`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Bits => "bits",
+            Self::Ramp => "ramp",
+            Self::Constant => "constant",
+            Self::Extremes => "extremes",
+            Self::Special => "special",
+        }
+    }
+
+    /// `n` elements; the same for the same arguments, on every machine.
+    pub fn generate<T: Element>(self, n: usize, seed: u64) -> Vec<T> {
+        let mut rng = Rng::new(seed);
+        let float = T::TYPE.is_float();
+        (0..n)
+            .map(|i| {
+                let bits = rng.next();
+                match self {
+                    Self::Random if float => T::from_f64(unit(bits)),
+                    Self::Random | Self::Bits => T::from_bits_lossy(bits),
+                    Self::Ramp => T::from_f64((i % 120) as f64),
+                    Self::Constant => T::from_f64(3.0),
+                    Self::Extremes => [T::HIGHEST, T::LOWEST, T::ZERO][i % 3],
+                    Self::Special if !float => [T::LOWEST, T::HIGHEST][(bits & 1) as usize],
+                    Self::Special => match bits % 97 {
+                        0 => T::from_f64(f64::NAN),
+                        1 => T::HIGHEST,
+                        2 => T::LOWEST,
+                        3..=20 => T::ADD_IDENTITY,
+                        21..=40 => T::ZERO,
+                        _ => T::from_f64(unit(bits)),
+                    },
+                }
+            })
+            .collect()
+    }
+}
+
+fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014): small, and equal on every machine.
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// A generator; equal seeds give equal streams.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    #[allow(clippy::should_implement_trait, reason = "an endless stream needs no Option")]
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`, nearly uniform.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+}

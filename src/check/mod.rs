@@ -1,0 +1,182 @@
+//! Cross-checks of every primitive on every device against the CPU, and of the CPU against plain loops.
+//!
+//! Each primitive describes itself once, in its `spec.rs`: what it is, at which sizes and types it is checked, with
+//! which data, how to run it and how to compare. Tests, benches and the program all go through [`registry`].
+
+pub mod data;
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::{Capabilities, Device, ElementType, Error, ErrorKind, ProgramSpec, Result};
+
+/// How much to check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Level {
+    /// Sizes for an interpreter such as Oclgrind: every kernel, at most 20,000 work-items.
+    Tiny,
+    /// Every form and type at its edges, in under a minute on two cores.
+    Quick,
+    /// Every form, type, size, data set and offset.
+    Full,
+}
+
+type Check = dyn Fn(&Device) -> Result<(), Failure> + Send + Sync;
+
+/// One check: a form of a primitive, on one type, size and data set.
+pub struct Case {
+    /// What is run, such as `sum fixed`.
+    pub form: String,
+    /// The element type, or the one of the same size where only the size counts.
+    pub element: ElementType,
+    /// The shape, such as `n = 4097 + 3` (3 being the offset into the buffer).
+    pub shape: String,
+    /// The data set's name.
+    pub data: String,
+    /// Elements, for ordering failures by size.
+    pub n: usize,
+    run: Box<Check>,
+}
+
+/// Why a check did not pass.
+#[derive(Debug)]
+pub enum Failure {
+    /// The device's answer differs from the reference; the text says where and how.
+    Mismatch(String),
+    /// The device returned an error.
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Case {
+    /// A check that `run` performs on the device it is given.
+    ///
+    /// On the CPU backend `run` compares with a plain loop; elsewhere with the CPU backend.
+    pub fn new(
+        form: impl Into<String>,
+        element: ElementType,
+        shape: impl Into<String>,
+        data: impl Into<String>,
+        n: usize,
+        run: impl Fn(&Device) -> Result<(), Failure> + Send + Sync + 'static,
+    ) -> Self {
+        Self { form: form.into(), element, shape: shape.into(), data: data.into(), n, run: Box::new(run) }
+    }
+
+    /// Runs the check.
+    pub fn run(&self, device: &Device) -> Outcome {
+        let start = Instant::now();
+        let verdict = match (self.run)(device) {
+            Ok(()) => Verdict::Pass,
+            Err(Failure::Mismatch(text)) => Verdict::Fail(text),
+            // What the device cannot do is not wrong, but it is not checked either.
+            Err(Failure::Error(error)) if error.kind() == ErrorKind::Unsupported => Verdict::Skip(error.to_string()),
+            Err(Failure::Error(error)) => Verdict::Fail(format!("error: {error}")),
+        };
+        Outcome { verdict, seconds: start.elapsed().as_secs_f64() }
+    }
+}
+
+/// The result of one check.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Whether it passed.
+    pub verdict: Verdict,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// Whether a check passed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The answers agree.
+    Pass,
+    /// The device cannot do this, with the reason.
+    Skip(String),
+    /// The answers differ, or the device returned an error it should not.
+    Fail(String),
+}
+
+/// What a primitive says of itself: the one place that tests, benches and the program read.
+pub trait Spec: Sync {
+    /// The primitive's name, such as `reduce`.
+    fn name(&self) -> &'static str;
+
+    /// Every check of a level.
+    fn cases(&self, level: Level) -> Vec<Case>;
+
+    /// Every program that a device with these capabilities could be given, for compile-only checks.
+    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec>;
+}
+
+/// Every primitive.
+pub fn registry() -> &'static [&'static dyn Spec] {
+    &[&crate::reduce::spec::Reduce]
+}
+
+/// Compares bit for bit (all NaNs alike), and says where the first difference is.
+pub fn same<T: crate::Element>(got: &[T], want: &[T], what: &str) -> Result<(), Failure> {
+    if got.len() != want.len() {
+        return Err(Failure::Mismatch(format!("{what}: {} elements instead of {}", got.len(), want.len())));
+    }
+    match got.iter().zip(want).position(|(a, b)| !a.same(*b)) {
+        None => Ok(()),
+        Some(i) => {
+            let wrong = got.iter().zip(want).filter(|(a, b)| !a.same(**b)).count();
+            let (a, b) = (got[i], want[i]);
+            Err(Failure::Mismatch(format!("{what}[{i}] is {a:?} instead of {b:?} ({wrong} of {} differ)", got.len())))
+        }
+    }
+}
+
+/// Compares plain data byte for byte, and says where the first difference is.
+pub fn same_bytes<T: bytemuck::Pod + std::fmt::Debug>(got: &[T], want: &[T], what: &str) -> Result<(), Failure> {
+    if got.len() != want.len() {
+        return Err(Failure::Mismatch(format!("{what}: {} elements instead of {}", got.len(), want.len())));
+    }
+    let differs = |(a, b): &(&T, &T)| bytemuck::bytes_of(*a) != bytemuck::bytes_of(*b);
+    match got.iter().zip(want).position(|pair| differs(&pair)) {
+        None => Ok(()),
+        Some(i) => {
+            let wrong = got.iter().zip(want).filter(differs).count();
+            let (a, b) = (&got[i], &want[i]);
+            Err(Failure::Mismatch(format!("{what}[{i}] is {a:?} instead of {b:?} ({wrong} of {} differ)", got.len())))
+        }
+    }
+}
+
+/// Elements round an output that must not change.
+pub const CANARY: usize = 64;
+
+/// Runs `write` on a view of `len` poisoned elements at `offset` in a larger buffer, and returns what it wrote after
+/// checking that everything round it is untouched.
+pub fn guarded<T: bytemuck::Pod + PartialEq>(
+    device: &Device,
+    len: usize,
+    offset: usize,
+    write: impl FnOnce(crate::ViewMut<'_, T>) -> Result<(), Failure>,
+) -> Result<Vec<T>, Failure> {
+    // 0xA5 is no NaN, no small number and no all-ones of any type.
+    let poison: T = bytemuck::pod_read_unaligned(&vec![0xA5; size_of::<T>()]);
+    let first = CANARY + offset;
+    let mut buffer = device.upload(&vec![poison; first + len + CANARY])?;
+    write(buffer.view_mut(first..first + len)?)?;
+    let mut all = buffer.to_vec()?;
+    let dirty = |x: &T| bytemuck::bytes_of(x) != bytemuck::bytes_of(&poison);
+    if let Some(i) = all[first + len..].iter().position(dirty) {
+        return Err(Failure::Mismatch(format!("wrote {} elements past the end of the output", i + 1)));
+    }
+    if let Some(i) = all[..first].iter().position(dirty) {
+        return Err(Failure::Mismatch(format!("wrote {} elements before the output", first - i)));
+    }
+    all.truncate(first + len);
+    Ok(all.split_off(first))
+}

@@ -1,0 +1,381 @@
+//! The element types of the crate, and the arithmetic that every backend gives them.
+
+use std::{fmt, str::FromStr};
+
+use bytemuck::Pod;
+use half::{bf16, f16};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// The name of an element type, where it is known at run time only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names say it")]
+#[non_exhaustive]
+pub enum ElementType {
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+impl ElementType {
+    /// Every element type.
+    pub const ALL: [Self; 12] = [
+        Self::I8,
+        Self::I16,
+        Self::I32,
+        Self::I64,
+        Self::U8,
+        Self::U16,
+        Self::U32,
+        Self::U64,
+        Self::F16,
+        Self::Bf16,
+        Self::F32,
+        Self::F64,
+    ];
+
+    /// The Rust name, such as `f32`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::I8 => "i8",
+            Self::I16 => "i16",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::U8 => "u8",
+            Self::U16 => "u16",
+            Self::U32 => "u32",
+            Self::U64 => "u64",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        }
+    }
+
+    /// The size of one element in bytes.
+    pub const fn size(self) -> usize {
+        match self {
+            Self::I8 | Self::U8 => 1,
+            Self::I16 | Self::U16 | Self::F16 | Self::Bf16 => 2,
+            Self::I32 | Self::U32 | Self::F32 => 4,
+            Self::I64 | Self::U64 | Self::F64 => 8,
+        }
+    }
+
+    /// Whether this is one of the floating-point types.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
+    }
+
+    /// How the type lies in memory in OpenCL C; the 16-bit floats are raw bits there.
+    const fn storage(self) -> &'static str {
+        match self {
+            Self::I8 => "char",
+            Self::I16 => "short",
+            Self::I32 => "int",
+            Self::I64 => "long",
+            Self::U8 => "uchar",
+            Self::U16 | Self::F16 | Self::Bf16 => "ushort",
+            Self::U32 => "uint",
+            Self::U64 => "ulong",
+            Self::F32 => "float",
+            Self::F64 => "double",
+        }
+    }
+
+    /// The macros that describe the type to `cl/lib/types.cl` in the role `prefix`: `T` in memory, `A` as accumulator,
+    /// `OUT` as result.
+    pub(crate) fn options(self, prefix: &str) -> Vec<String> {
+        let mut options = vec![format!("-D{prefix}={}", self.storage()), format!("-D{prefix}_BYTES={}", self.size())];
+        match self {
+            Self::F16 => options.push(format!("-D{prefix}_F16")),
+            Self::Bf16 => options.push(format!("-D{prefix}_BF16")),
+            _ => {}
+        }
+        if self.is_float() {
+            options.push(format!("-D{prefix}_FLOAT"));
+        } else {
+            let (bits, suffix) = (8 * self.size(), if self.size() == 8 { "UL" } else { "U" });
+            let unsigned = self.storage().trim_start_matches('u');
+            options.push(format!("-D{prefix}_UNSIGNED=u{unsigned}"));
+            // The most negative value has no literal of its own, so it is given by its bits.
+            let ones = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+            let (lowest, highest) = if self.is_signed() { (ones / 2 + 1, ones / 2) } else { (0, ones) };
+            options.push(format!("-D{prefix}_LOWEST={lowest}{suffix}"));
+            options.push(format!("-D{prefix}_HIGHEST={highest}{suffix}"));
+        }
+        options
+    }
+
+    /// Whether kernels over the type need double precision.
+    pub const fn needs_fp64(self) -> bool {
+        matches!(self, Self::F64)
+    }
+
+    /// Whether values can be negative.
+    pub const fn is_signed(self) -> bool {
+        !matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::U64)
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for ElementType {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|ty| ty.name() == name).ok_or_else(|| {
+            let known: Vec<_> = Self::ALL.iter().map(|ty| ty.name()).collect();
+            Error::invalid(format!("unknown element type `{name}`; one of {}", known.join(", ")))
+        })
+    }
+}
+
+/// A number that the primitives compute with: `i8..i64`, `u8..u64`, `f16`, `bf16`, `f32`, `f64`.
+///
+/// The trait is sealed. Its arithmetic is the crate's contract, the same on every device: integers wrap; `min` and
+/// `max` of floats give NaN if either side is NaN, and order -0 below +0.
+pub trait Element: Pod + PartialEq + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + sealed::Sealed {
+    /// The type's name at run time.
+    const TYPE: ElementType;
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
+    /// The smallest value; -infinity for floats.
+    const LOWEST: Self;
+    /// The largest value; +infinity for floats.
+    const HIGHEST: Self;
+    /// The neutral element of addition: 0, and -0 for floats, since +0 would turn a sum of -0 into +0.
+    const ADD_IDENTITY: Self;
+
+    /// The type in which a reduction of this type is computed: `f32` for `f16` and `bf16`, else the type itself.
+    type Acc: Element<Acc = Self::Acc>;
+
+    /// The value in the type of its accumulator; exact.
+    fn widen(self) -> Self::Acc;
+    /// The nearest value of this type, ties to even.
+    fn narrow(acc: Self::Acc) -> Self;
+    /// `self + other`, wrapping for integers.
+    fn add(self, other: Self) -> Self;
+    /// `self * other`, wrapping for integers.
+    fn mul(self, other: Self) -> Self;
+    /// The smaller value; NaN if either is NaN; -0 is below +0.
+    fn min(self, other: Self) -> Self;
+    /// The larger value; NaN if either is NaN; -0 is below +0.
+    fn max(self, other: Self) -> Self;
+    /// Whether this is a NaN.
+    fn is_nan(self) -> bool;
+    /// The nearest `f64`.
+    fn to_f64(self) -> f64;
+    /// The value nearest to an `f64`; integers truncate and saturate.
+    fn from_f64(value: f64) -> Self;
+    /// A value with the low bits of `bits`, for test data.
+    fn from_bits_lossy(bits: u64) -> Self;
+
+    /// Whether two values have the same bits, where all NaNs count as one.
+    fn same(self, other: Self) -> bool {
+        bytemuck::bytes_of(&self) == bytemuck::bytes_of(&other) || (self.is_nan() && other.is_nan())
+    }
+}
+
+/// An [`Element`] with bitwise operations.
+pub trait Integer: Element + Ord {
+    /// Bitwise and.
+    fn and(self, other: Self) -> Self;
+    /// Bitwise or.
+    fn or(self, other: Self) -> Self;
+    /// Bitwise exclusive or.
+    fn xor(self, other: Self) -> Self;
+    /// All bits set.
+    const ALL_ONES: Self;
+    /// The value, exactly.
+    fn to_i128(self) -> i128;
+    /// The value, wrapped into the type.
+    fn from_i128(value: i128) -> Self;
+}
+
+/// A floating-point [`Element`].
+pub trait Float: Element {}
+
+macro_rules! integers {
+    ($($ty:ident $name:ident),*) => { $(
+        impl sealed::Sealed for $ty {}
+        impl Element for $ty {
+            const TYPE: ElementType = ElementType::$name;
+            const ZERO: Self = 0;
+            const ONE: Self = 1;
+            const LOWEST: Self = $ty::MIN;
+            const HIGHEST: Self = $ty::MAX;
+            const ADD_IDENTITY: Self = 0;
+            type Acc = Self;
+            fn widen(self) -> Self { self }
+            fn narrow(acc: Self) -> Self { acc }
+            fn add(self, other: Self) -> Self { self.wrapping_add(other) }
+            fn mul(self, other: Self) -> Self { self.wrapping_mul(other) }
+            fn min(self, other: Self) -> Self { Ord::min(self, other) }
+            fn max(self, other: Self) -> Self { Ord::max(self, other) }
+            fn is_nan(self) -> bool { false }
+            fn to_f64(self) -> f64 { self as f64 }
+            fn from_f64(value: f64) -> Self { value as Self }
+            fn from_bits_lossy(bits: u64) -> Self { bits as Self }
+        }
+        impl Integer for $ty {
+            fn and(self, other: Self) -> Self { self & other }
+            fn or(self, other: Self) -> Self { self | other }
+            fn xor(self, other: Self) -> Self { self ^ other }
+            const ALL_ONES: Self = !0;
+            fn to_i128(self) -> i128 { self as i128 }
+            fn from_i128(value: i128) -> Self { value as Self }
+        }
+    )* };
+}
+integers!(i8 I8, i16 I16, i32 I32, i64 I64, u8 U8, u16 U16, u32 U32, u64 U64);
+
+macro_rules! floats {
+    ($($ty:ident $name:ident $bits:ident),*) => { $(
+        impl sealed::Sealed for $ty {}
+        impl Float for $ty {}
+        impl Element for $ty {
+            const TYPE: ElementType = ElementType::$name;
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const LOWEST: Self = $ty::NEG_INFINITY;
+            const HIGHEST: Self = $ty::INFINITY;
+            const ADD_IDENTITY: Self = -0.0;
+            type Acc = Self;
+            fn widen(self) -> Self { self }
+            fn narrow(acc: Self) -> Self { acc }
+            fn add(self, other: Self) -> Self { self + other }
+            fn mul(self, other: Self) -> Self { self * other }
+            // Equal values differ at most in the sign of zero: `or` keeps a minus, `and` drops it.
+            fn min(self, other: Self) -> Self {
+                if self < other || self.is_nan() {
+                    self
+                } else if other < self || other.is_nan() {
+                    other
+                } else {
+                    Self::from_bits(self.to_bits() | other.to_bits())
+                }
+            }
+            fn max(self, other: Self) -> Self {
+                if self > other || self.is_nan() {
+                    self
+                } else if other > self || other.is_nan() {
+                    other
+                } else {
+                    Self::from_bits(self.to_bits() & other.to_bits())
+                }
+            }
+            fn is_nan(self) -> bool { <$ty>::is_nan(self) }
+            fn to_f64(self) -> f64 { f64::from(self) }
+            fn from_f64(value: f64) -> Self { value as Self }
+            fn from_bits_lossy(bits: u64) -> Self { Self::from_bits(bits as $bits) }
+        }
+    )* };
+}
+floats!(f32 F32 u32, f64 F64 u64);
+
+macro_rules! narrow_floats {
+    ($($ty:ident $name:ident),*) => { $(
+        impl sealed::Sealed for $ty {}
+        impl Float for $ty {}
+        impl Element for $ty {
+            const TYPE: ElementType = ElementType::$name;
+            const ZERO: Self = $ty::ZERO;
+            const ONE: Self = $ty::ONE;
+            const LOWEST: Self = $ty::NEG_INFINITY;
+            const HIGHEST: Self = $ty::INFINITY;
+            const ADD_IDENTITY: Self = $ty::NEG_ZERO;
+            type Acc = f32;
+            fn widen(self) -> f32 { self.to_f32() }
+            fn narrow(acc: f32) -> Self { Self::from_f32(acc) }
+            fn add(self, other: Self) -> Self { Self::narrow(self.widen() + other.widen()) }
+            fn mul(self, other: Self) -> Self { Self::narrow(self.widen() * other.widen()) }
+            fn min(self, other: Self) -> Self { Self::narrow(Element::min(self.widen(), other.widen())) }
+            fn max(self, other: Self) -> Self { Self::narrow(Element::max(self.widen(), other.widen())) }
+            fn is_nan(self) -> bool { <$ty>::is_nan(self) }
+            fn to_f64(self) -> f64 { <$ty>::to_f64(self) }
+            fn from_f64(value: f64) -> Self { Self::from_f64(value) }
+            fn from_bits_lossy(bits: u64) -> Self { Self::from_bits(bits as u16) }
+        }
+    )* };
+}
+narrow_floats!(f16 F16, bf16 Bf16);
+
+/// Runs an expression with `$T` bound to the Rust type that an [`ElementType`] names.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_element {
+    ($ty:expr, $T:ident => $body:expr) => {
+        match $ty {
+            $crate::ElementType::F16 => { type $T = $crate::f16; $body }
+            $crate::ElementType::Bf16 => { type $T = $crate::bf16; $body }
+            $crate::ElementType::F32 => { type $T = f32; $body }
+            $crate::ElementType::F64 => { type $T = f64; $body }
+            integer => $crate::with_integer!(integer, $T => $body, unreachable!("every type is listed")),
+        }
+    };
+}
+
+/// Like [`with_element!`] for the integer types alone; `$other` for the rest.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_integer {
+    ($ty:expr, $T:ident => $body:expr, $other:expr) => {
+        match $ty {
+            $crate::ElementType::I8 => {
+                type $T = i8;
+                $body
+            }
+            $crate::ElementType::I16 => {
+                type $T = i16;
+                $body
+            }
+            $crate::ElementType::I32 => {
+                type $T = i32;
+                $body
+            }
+            $crate::ElementType::I64 => {
+                type $T = i64;
+                $body
+            }
+            $crate::ElementType::U8 => {
+                type $T = u8;
+                $body
+            }
+            $crate::ElementType::U16 => {
+                type $T = u16;
+                $body
+            }
+            $crate::ElementType::U32 => {
+                type $T = u32;
+                $body
+            }
+            $crate::ElementType::U64 => {
+                type $T = u64;
+                $body
+            }
+            _ => $other,
+        }
+    };
+}

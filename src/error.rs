@@ -1,0 +1,117 @@
+//! The crate's one error type.
+
+use std::{error, fmt};
+
+/// A result with the crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, in the coarse classes on which a program can act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No device fits the request, or no OpenCL driver is installed.
+    NoDevice,
+    /// The device lacks something that the request needs, such as fp64.
+    Unsupported,
+    /// An argument is out of its range; the message has the numbers.
+    InvalidInput,
+    /// The input is empty and the operation has no answer for that, such as the smallest element.
+    Empty,
+    /// An allocation failed, or is larger than the device allows.
+    OutOfMemory,
+    /// The driver did not build a kernel; [`Error::build_log`] has what it said.
+    Build,
+    /// The driver returned a status that the crate has no better name for.
+    Driver,
+    /// Reading or writing a file failed.
+    Io,
+}
+
+/// Why an operation failed: a [kind](Error::kind) and one line with the numbers in it.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    status: Option<i32>,
+    log: Option<String>,
+    source: Option<Box<dyn error::Error + Send + Sync>>,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self(Box::new(Inner { kind, message, status: None, log: None, source: None }))
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidInput, message)
+    }
+
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
+    }
+
+    pub(crate) fn with_status(mut self, status: i32) -> Self {
+        self.0.status = Some(status);
+        self
+    }
+
+    pub(crate) fn with_log(mut self, log: String) -> Self {
+        self.0.log = Some(log);
+        self
+    }
+
+    pub(crate) fn with_source(mut self, source: impl Into<Box<dyn error::Error + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// The class of the failure.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The OpenCL status code that the driver returned, if one did.
+    pub fn status(&self) -> Option<i32> {
+        self.0.status
+    }
+
+    /// The compiler's output, where a kernel failed to build.
+    pub fn build_log(&self) -> Option<&str> {
+        self.0.log.as_deref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &self.0;
+        let mut out = f.debug_struct("Error");
+        out.field("kind", &inner.kind).field("message", &inner.message);
+        if let Some(status) = inner.status {
+            out.field("status", &status);
+        }
+        if let Some(log) = &inner.log {
+            out.field("build_log", log);
+        }
+        out.finish()
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(ErrorKind::Io, error.to_string()).with_source(error)
+    }
+}

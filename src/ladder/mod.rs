@@ -1,0 +1,117 @@
+//! Ladders: the steps by which a kernel becomes fast, each a runnable, checked and measured variant.
+//!
+//! Every kernel of the articles that the crate grew from is a rung, corrected where it was wrong; the crate's own kernel
+//! is the last one. The kernels are in `cl/ladder/`; each primitive's `ladder.rs` lists its rungs.
+
+pub mod model;
+
+use crate::{Device, ElementType, Result, bench::Effort, check::Failure};
+
+pub use model::Model;
+
+/// What to climb a ladder with.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Request {
+    /// Elements; of a transpose, rows times columns.
+    pub n: usize,
+    /// Rows and columns of a transpose.
+    pub shape: (usize, usize),
+    /// Work-items of a work-group, where the rung leaves a choice.
+    pub block: Option<usize>,
+    /// The element type.
+    pub element: ElementType,
+    /// Bins of a histogram.
+    pub bins: usize,
+    /// How a histogram's samples are distributed.
+    pub distribution: Distribution,
+    /// How often each rung is timed.
+    pub effort: Effort,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            n: 1 << 24,
+            shape: (4096, 4096),
+            block: None,
+            element: ElementType::I32,
+            bins: 256,
+            distribution: Distribution::Uniform,
+            effort: Effort::default(),
+        }
+    }
+}
+
+/// How samples fall into bins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Distribution {
+    /// Every bin alike.
+    Uniform,
+    /// Bin k with a probability proportional to 1 / (k + 1)^1.1.
+    Zipf,
+    /// One bin for all.
+    Constant,
+}
+
+impl Distribution {
+    /// Every distribution.
+    pub const ALL: [Self; 3] = [Self::Uniform, Self::Zipf, Self::Constant];
+
+    /// The distribution's name, such as `zipf`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Zipf => "zipf",
+            Self::Constant => "constant",
+        }
+    }
+}
+
+/// Puts a rung's data on a device.
+pub type Prepare = dyn Fn(&Device) -> Result<Climb>;
+
+/// One step of a ladder.
+pub struct Rung {
+    /// The kernel's name in `cl/ladder/`, or what stands for it.
+    pub name: &'static str,
+    /// What the step changes against the one before, in a line.
+    pub step: &'static str,
+    /// Bytes that the step has to read and write at least.
+    pub bytes: u64,
+    /// Global transactions and bank conflicts, by the access pattern; `None` where the code is not the crate's.
+    pub model: Option<Model>,
+    /// Why the rung cannot run on the device, if so.
+    pub unavailable: Option<String>,
+    /// Puts the rung's data on a device.
+    pub prepare: Box<Prepare>,
+}
+
+/// A rung with its data on the device.
+pub struct Climb {
+    /// Restores what a run overwrites; not timed.
+    pub reset: Box<dyn FnMut() -> Result<()>>,
+    /// Enqueues the rung's kernels.
+    pub run: Box<dyn FnMut() -> Result<()>>,
+    /// Compares what the last run wrote with the CPU's answer.
+    pub verify: Box<dyn FnMut() -> Result<(), Failure>>,
+}
+
+/// The ladder of a primitive.
+pub trait Ladder: Sync {
+    /// The primitive's name, such as `reduce`.
+    fn name(&self) -> &'static str;
+
+    /// The rungs in order, for a request on a device.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the request does not fit the ladder.
+    fn rungs(&self, request: &Request, device: &Device) -> Result<Vec<Rung>>;
+}
+
+/// Every ladder.
+pub fn registry() -> &'static [&'static dyn Ladder] {
+    &[]
+}

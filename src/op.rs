@@ -1,0 +1,127 @@
+//! The operators of reductions and scans.
+//!
+//! An operator is associative and commutative up to rounding, and has an identity. It computes in the accumulator of
+//! its element type, so that a sum of `f16` is a sum of `f32`, rounded once at the end.
+
+use serde::{Deserialize, Serialize};
+
+use crate::element::{Element, Integer};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// The name of a built-in operator, where it is known at run time only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names say it")]
+#[non_exhaustive]
+pub enum OpKind {
+    Sum,
+    Product,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+}
+
+impl OpKind {
+    /// Every built-in operator.
+    pub const ALL: [Self; 7] = [Self::Sum, Self::Product, Self::Min, Self::Max, Self::And, Self::Or, Self::Xor];
+
+    /// The operator's name, such as `sum`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Product => "product",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::And => "and",
+            Self::Or => "or",
+            Self::Xor => "xor",
+        }
+    }
+
+    /// Whether the operator is defined for integers only.
+    pub const fn is_bitwise(self) -> bool {
+        matches!(self, Self::And | Self::Or | Self::Xor)
+    }
+
+    /// Whether the result of floats depends on the order of evaluation.
+    pub const fn rounds(self) -> bool {
+        matches!(self, Self::Sum | Self::Product)
+    }
+}
+
+/// How an operator is spelled in OpenCL C.
+///
+/// Opaque: the built-in operators are a macro of `cl/lib/op.cl`; an operator of the user's will bring its own text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Source(pub(crate) String);
+
+/// A binary operator over elements of type `T`.
+pub trait Op<T: Element>: Copy + Send + Sync + sealed::Sealed {
+    /// The operator's name at run time.
+    const KIND: OpKind;
+
+    /// The neutral element: `combine(identity, x)` has the bits of `x`.
+    fn identity() -> T::Acc;
+
+    /// The operator itself.
+    fn combine(a: T::Acc, b: T::Acc) -> T::Acc;
+
+    /// The result for no elements at all.
+    fn empty() -> T {
+        T::narrow(Self::identity())
+    }
+
+    /// The operator in OpenCL C.
+    fn source() -> Source {
+        Source(format!("-DOP_{}", Self::KIND.name().to_uppercase()))
+    }
+}
+
+macro_rules! op {
+    ($(#[$doc:meta])* $name:ident, $bound:ident, $identity:expr, $combine:expr $(, $empty:expr)?) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name;
+        impl sealed::Sealed for $name {}
+        impl<T: Element> Op<T> for $name where T::Acc: $bound {
+            const KIND: OpKind = OpKind::$name;
+            fn identity() -> T::Acc { $identity }
+            fn combine(a: T::Acc, b: T::Acc) -> T::Acc { $combine(a, b) }
+            $( fn empty() -> T { $empty } )?
+        }
+    };
+}
+
+op!(
+    /// Addition. Integers wrap. The empty sum is 0.
+    Sum, Element, T::Acc::ADD_IDENTITY, T::Acc::add, T::ZERO
+);
+op!(
+    /// Multiplication. Integers wrap. The empty product is 1.
+    Product, Element, T::Acc::ONE, T::Acc::mul
+);
+op!(
+    /// The smallest value; NaN if there is one; -0 is below +0. Of nothing: the type's highest value (+infinity).
+    Min, Element, T::Acc::HIGHEST, T::Acc::min
+);
+op!(
+    /// The largest value; NaN if there is one; -0 is below +0. Of nothing: the type's lowest value (-infinity).
+    Max, Element, T::Acc::LOWEST, T::Acc::max
+);
+op!(
+    /// Bitwise and; integers only. Of nothing: all bits set.
+    And, Integer, T::Acc::ALL_ONES, T::Acc::and
+);
+op!(
+    /// Bitwise or; integers only. Of nothing: 0.
+    Or, Integer, T::Acc::ZERO, T::Acc::or
+);
+op!(
+    /// Bitwise exclusive or; integers only. Of nothing: 0.
+    Xor, Integer, T::Acc::ZERO, T::Acc::xor
+);

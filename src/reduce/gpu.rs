@@ -1,0 +1,212 @@
+//! Reduction on OpenCL devices: the plan, then its launches.
+
+use super::{Determinism, End, Extreme};
+use crate::{
+    Element, ElementType, Error, Input, Output, Result, Scratch,
+    op::{Op, Source},
+    runtime::{Capabilities, DeviceClass, ProgramSpec, opencl::ClDevice},
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../cl/reduce.cl");
+/// Rows of a tile, and the bytes of a row; as in `cl/reduce.cl` and `cpu.rs`.
+const TILE_BYTES: usize = 16 * 4096;
+
+/// What a reduction is of: everything but its size.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    pub(crate) element: ElementType,
+    pub(crate) acc: ElementType,
+    pub(crate) source: Source,
+    pub(crate) determinism: Determinism,
+}
+
+impl Form {
+    pub(crate) fn of<T: Element, O: Op<T>>(determinism: Determinism) -> Self {
+        // Only float sums and products depend on the order; the rest takes what is fastest.
+        let fixed = O::KIND.rounds() && T::TYPE.is_float() && determinism == Determinism::Fixed;
+        let determinism = if fixed { Determinism::Fixed } else { Determinism::Fast };
+        Self { element: T::TYPE, acc: T::Acc::TYPE, source: O::source(), determinism }
+    }
+}
+
+/// One launch: reduces `n` elements (or partials) to `outputs`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pass {
+    pub(crate) program: ProgramSpec,
+    pub(crate) n: usize,
+    pub(crate) groups: usize,
+    pub(crate) work_group: usize,
+    pub(crate) outputs: usize,
+    pub(crate) wide: bool,
+}
+
+/// The passes of a reduction of n > 0 elements.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) passes: Vec<Pass>,
+    /// Bytes for the partials of all passes but the last.
+    pub(crate) scratch_bytes: usize,
+}
+
+fn supported(element: ElementType, caps: &Capabilities) -> Result<()> {
+    if element.needs_fp64() && !caps.fp64 {
+        return Err(Error::unsupported(format!("the device has no fp64, which {element} needs")));
+    }
+    Ok(())
+}
+
+pub(crate) fn plan(
+    n: usize,
+    form: &Form,
+    aligned: bool,
+    caps: &Capabilities,
+    wide: impl Fn(usize) -> bool,
+) -> Result<Plan> {
+    supported(form.element, caps)?;
+    let params = tuning::reduce(caps);
+    let fast = form.determinism == Determinism::Fast;
+    let (mut passes, mut scratch_bytes) = (Vec::new(), 0);
+    let (mut n, mut element, mut aligned) = (n, form.element, aligned);
+    loop {
+        let tiles = n.div_ceil(TILE_BYTES / element.size());
+        let groups = tiles.min(params.max_groups);
+        let outputs = if fast { groups } else { tiles };
+        let last = outputs == 1;
+        let program = ProgramSpec::new("reduce.cl", TEXT, caps)
+            .with(element.options("T"))
+            .with(form.acc.options("A"))
+            .with(form.element.options("OUT"))
+            .with([form.source.0.as_str()])
+            .define("WG", params.work_group)
+            .define("OFFSET_T", if wide(n) { "ulong" } else { "uint" })
+            .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
+            .flag("FAST", fast);
+        passes.push(Pass { program, n, groups, work_group: params.work_group, outputs, wide: wide(n) });
+        if last {
+            return Ok(Plan { passes, scratch_bytes });
+        }
+        // Partials of each pass start 16-byte aligned.
+        scratch_bytes += (outputs * form.acc.size()).next_multiple_of(16);
+        (n, element, aligned) = (outputs, form.acc, true);
+    }
+}
+
+/// The most scratch that any form over `n` elements of type `T` takes.
+pub(crate) fn scratch_bytes<T: Element>(n: usize) -> usize {
+    let (mut n, mut size, mut bytes) = (n, size_of::<T>(), 0);
+    loop {
+        n = n.div_ceil(TILE_BYTES / size);
+        if n <= 1 {
+            return bytes;
+        }
+        size = size_of::<T::Acc>();
+        bytes += (n * size).next_multiple_of(16);
+    }
+}
+
+pub(super) fn reduce<T: Element, O: Op<T>>(
+    device: &ClDevice,
+    input: Input<'_, T>,
+    determinism: Determinism,
+    output: Output<'_, T>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let input = input.cl(device)?;
+    output.cl(device, false, |out| {
+        if input.len() == 0 {
+            let empty = O::empty();
+            return device.fill(out.mem(), out.byte_offset(), size_of::<T>(), bytemuck::bytes_of(&empty));
+        }
+        let form = Form::of::<T, O>(determinism);
+        let caps = device.capabilities()?;
+        let plan = plan(input.len(), &form, input.aligned(), &caps, |n| device.tuning().wide(n))?;
+        let partials = scratch.cl(device, plan.scratch_bytes)?;
+
+        // In elements of what each pass reads and writes.
+        let (mut from, mut from_offset, mut end) = (input.mem(), input.offset(), 0);
+        for pass in &plan.passes {
+            let last = pass.outputs == 1;
+            let (to, to_offset) = if last { (out.mem(), out.offset()) } else { (partials, end / size_of::<T::Acc>()) };
+            device
+                .launch(&pass.program, "reduce_tiles")?
+                .mem(from)
+                .scalar(from_offset as u64)
+                .offset(pass.n as u64, pass.wide)
+                .mem(to)
+                .scalar(to_offset as u64)
+                .scalar(u32::from(last))
+                .run([pass.groups, 1, 1], [pass.work_group, 1, 1])?;
+            (from, from_offset) = (to, to_offset);
+            end += (pass.outputs * size_of::<T::Acc>()).next_multiple_of(16);
+        }
+        Ok(())
+    })
+}
+
+/// The launches of an arg-reduction of n > 0 elements.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ArgPlan {
+    pub(crate) program: ProgramSpec,
+    pub(crate) groups: usize,
+    pub(crate) work_group: usize,
+    /// Contiguous elements of one group.
+    pub(crate) run: usize,
+    pub(crate) wide: bool,
+}
+
+pub(crate) fn arg_plan(
+    n: usize,
+    element: ElementType,
+    acc: ElementType,
+    end: End,
+    aligned: bool,
+    caps: &Capabilities,
+    wide: bool,
+) -> Result<ArgPlan> {
+    supported(element, caps)?;
+    let params = tuning::reduce(caps);
+    let step = params.work_group * 16 / element.size();
+    let unit = if caps.class == DeviceClass::Cpu { step } else { 16 * step };
+    let groups = n.div_ceil(unit).min(params.max_groups);
+    let run = n.div_ceil(groups).next_multiple_of(step);
+    let program = ProgramSpec::new("reduce.cl", TEXT, caps)
+        .with(element.options("T"))
+        .with(acc.options("A"))
+        .define("WG", params.work_group)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .flag("ALIGNED", aligned)
+        .flag("ARG_MAX", end == End::Max);
+    Ok(ArgPlan { program, groups: n.div_ceil(run), work_group: params.work_group, run, wide })
+}
+
+/// `input` is not empty.
+pub(super) fn arg_reduce<T: Element>(device: &ClDevice, input: Input<'_, T>, end: End) -> Result<Extreme<T>> {
+    let input = input.cl(device)?;
+    let (n, caps) = (input.len(), device.capabilities()?);
+    let plan = arg_plan(n, T::TYPE, T::Acc::TYPE, end, input.aligned(), &caps, device.tuning().wide(n))?;
+    let values = device.pooled(plan.groups * size_of::<T>())?;
+    let indices = device.pooled(plan.groups * size_of::<u64>())?;
+    let local = [plan.work_group, 1, 1];
+    device
+        .launch(&plan.program, "arg_runs")?
+        .mem(input.mem())
+        .scalar(input.offset() as u64)
+        .offset(n as u64, plan.wide)
+        .offset(plan.run as u64, plan.wide)
+        .mem(values.mem())
+        .mem(indices.mem())
+        .run([plan.groups, 1, 1], local)?;
+    if plan.groups > 1 {
+        device
+            .launch(&plan.program, "arg_last")?
+            .mem(values.mem())
+            .mem(indices.mem())
+            .scalar(plan.groups as u32)
+            .run([1, 1, 1], local)?;
+    }
+    let (mut value, mut index) = (T::ZERO, 0u64);
+    device.read(values.mem(), 0, bytemuck::bytes_of_mut(&mut value))?;
+    device.read(indices.mem(), 0, bytemuck::bytes_of_mut(&mut index))?;
+    Ok(Extreme { index: index as usize, value })
+}

@@ -1,0 +1,221 @@
+//! Reduction: one value from many.
+//!
+//! | property | |
+//! |---|---|
+//! | work | n - 1 operations, one read of the input |
+//! | operator | associative and commutative, up to rounding |
+//! | determinism | integers, min, max, and, or, xor: everywhere. Float sums and products: [`Determinism`] |
+//! | scratch | at most n / 4,096 accumulators |
+//! | limits | any n that fits the device |
+//!
+//! The design is that of CUB's two-level reduction (Harris 2007, Merrill 2015), with a tile whose inner order is fixed.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+pub(crate) mod spec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, op::Op, runtime::Backend};
+
+/// How far the result of a float sum or product is promised to repeat.
+///
+/// Integers, min and max repeat everywhere, whatever is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Determinism {
+    /// Any order: what is fastest on the device.
+    Fast,
+    /// One tree that depends on n and the element type alone: bit-equal on every run, every device and the CPU.
+    ///
+    /// The error grows with log n. Devices that flush subnormals to zero keep to it for results above the subnormals.
+    #[default]
+    Fixed,
+}
+
+impl Determinism {
+    /// The level's name, such as `fixed`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Fixed => "fixed",
+        }
+    }
+}
+
+/// An element and where it was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Extreme<T> {
+    /// The position in the input; the lowest one of equal elements.
+    pub index: usize,
+    /// The element.
+    pub value: T,
+}
+
+/// Which end of the order an arg-reduction looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum End {
+    Min,
+    Max,
+}
+
+impl End {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Min => "arg-min",
+            Self::Max => "arg-max",
+        }
+    }
+
+    /// Whether `a` comes before `b`: NaN first, then the smaller or larger one, -0 and +0 alike.
+    pub(crate) fn before<T: Element>(self, a: T, b: T) -> bool {
+        match self {
+            _ if a.is_nan() => !b.is_nan(),
+            Self::Min => a < b,
+            Self::Max => a > b,
+        }
+    }
+}
+
+impl Device {
+    /// Combines all elements with `op`; float sums are [`Determinism::Fixed`].
+    ///
+    /// The empty input gives the operator's [empty](Op::empty) value.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`] if the device lacks fp64 and `T` needs it.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::{Max, Sum}};
+    ///
+    /// let device = Device::best()?;
+    /// assert_eq!(device.reduce(&[1u32, 2, 3], Sum)?, 6);
+    /// let x = device.upload(&[1.5f32, -2.0, 0.25])?;
+    /// assert_eq!(device.reduce(&x, Max)?, 1.5);
+    /// assert_eq!(device.reduce(x.view(1..)?, Max)?, 0.25);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce<'a, T: Element, O: Op<T>>(&self, input: impl Into<Input<'a, T>>, op: O) -> Result<T> {
+        self.reduce_with(input, op, Determinism::default())
+    }
+
+    /// [`Device::reduce`] with a chosen level of determinism.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce`].
+    ///
+    /// ```
+    /// use oclprim::{Determinism, Device, op::Sum};
+    ///
+    /// let total = Device::best()?.reduce_with(&[0.5f32; 1000], Sum, Determinism::Fast)?;
+    /// assert_eq!(total, 500.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_with<'a, T: Element, O: Op<T>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        op: O,
+        determinism: Determinism,
+    ) -> Result<T> {
+        let mut out = [T::ZERO];
+        self.reduce_into(input, op, determinism, &mut out, &mut Scratch::new())?;
+        Ok(out[0])
+    }
+
+    /// Combines all elements with `op` into the one element of `output`, which can stay on the device.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce`]; [`ErrorKind::InvalidInput`] if `output` has not one element.
+    ///
+    /// ```
+    /// use oclprim::{Determinism, Device, Scratch, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1i64; 100])?;
+    /// let mut total = device.zeroed::<i64>(1)?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.reduce_scratch::<i64>(x.len()))?;
+    /// device.reduce_into(&x, Sum, Determinism::Fixed, &mut total, &mut scratch)?;
+    /// assert_eq!(total.to_vec()?, [100]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_into<'a, 'b, T: Element, O: Op<T>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        op: O,
+        determinism: Determinism,
+        output: impl Into<Output<'b, T>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (input, output) = (input.into(), output.into());
+        output.expect_len(1, "reduce")?;
+        match self.backend() {
+            Backend::Cpu => output.host()?[0] = cpu::reduce(input.host()?, op, determinism),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::reduce::<T, O>(device, input, determinism, output, scratch)?,
+        }
+        Ok(())
+    }
+
+    /// The bytes of scratch that reductions of `n` elements of type `T` use at most.
+    pub fn reduce_scratch<T: Element>(&self, n: usize) -> usize {
+        match self.backend() {
+            Backend::Cpu => 0,
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(_) => gpu::scratch_bytes::<T>(n),
+        }
+    }
+
+    /// The smallest element and its index; the lowest index on ties, where -0 and +0 tie. The first NaN, if any.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Empty`] if there are no elements; else as [`Device::reduce`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let least = Device::best()?.arg_min(&[3, 1, 2, 1])?;
+    /// assert_eq!((least.index, least.value), (1, 1));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn arg_min<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Extreme<T>> {
+        self.arg_reduce(input.into(), End::Min)
+    }
+
+    /// The largest element and its index; the lowest index on ties, where -0 and +0 tie. The first NaN, if any.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Empty`] if there are no elements; else as [`Device::reduce`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let most = Device::best()?.arg_max(&[0.5f32, 2.5, 2.5])?;
+    /// assert_eq!((most.index, most.value), (1, 2.5));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn arg_max<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Extreme<T>> {
+        self.arg_reduce(input.into(), End::Max)
+    }
+
+    fn arg_reduce<T: Element>(&self, input: Input<'_, T>, end: End) -> Result<Extreme<T>> {
+        if input.is_empty() {
+            return Err(Error::new(ErrorKind::Empty, format!("{} of 0 elements has no answer", end.name())));
+        }
+        match self.backend() {
+            Backend::Cpu => Ok(cpu::arg_reduce(input.host()?, end)),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::arg_reduce(device, input, end),
+        }
+    }
+}

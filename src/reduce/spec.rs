@@ -1,0 +1,271 @@
+//! What is checked of reductions.
+
+use crate::{
+    Capabilities, Determinism, Device, Element, ElementType, Integer, ProgramSpec, Scratch,
+    check::{Case, Failure, Level, Spec, data::Data, guarded, same},
+    op::{And, Max, Min, Op, OpKind, Or, Product, Sum, Xor},
+    reduce::{End, cpu},
+    with_element, with_integer,
+};
+
+/// The primitive's entry in the registry.
+pub(crate) struct Reduce;
+
+/// Sizes at the edges of work-groups, rows and tiles.
+fn sizes<T>(level: Level) -> Vec<usize> {
+    let (row, tile) = (cpu::lanes::<T>(), cpu::tile::<T>());
+    let mut sizes = vec![0, 1, 2, 3, 255, 257, row + 1];
+    if level >= Level::Quick {
+        sizes.extend([tile - 1, tile, tile + 1, 2 * tile + 3]);
+    }
+    if level >= Level::Full {
+        let steps = [7, 31, 32, 33, 127, 256, 513, 1000, 1025, row - 1, row, 17 * tile + 5, 999_983, 1_000_003];
+        sizes.extend(steps);
+    }
+    sizes
+}
+
+fn data_sets(level: Level) -> &'static [Data] {
+    match level {
+        Level::Tiny => &[Data::Random],
+        Level::Quick => &[Data::Random, Data::Special],
+        Level::Full => &Data::ALL,
+    }
+}
+
+fn offsets(level: Level) -> &'static [usize] {
+    match level {
+        Level::Tiny => &[0, 1],
+        Level::Quick => &[0, 3],
+        Level::Full => &[0, 1, 7],
+    }
+}
+
+/// One case for each size, data set and offset.
+fn grid<T: Element>(
+    level: Level,
+    form: &str,
+    cases: &mut Vec<Case>,
+    run: impl Fn(&Device, &[T], usize) -> Result<(), Failure> + Copy + Send + Sync + 'static,
+) {
+    for n in sizes::<T>(level) {
+        for &data in data_sets(level) {
+            for &offset in offsets(level) {
+                let shape = format!("n = {n} at {offset}");
+                cases.push(Case::new(form, T::TYPE, shape, data.name(), n, move |device| {
+                    run(device, &data.generate::<T>(n + offset, n as u64)[..], offset)
+                }));
+            }
+        }
+    }
+}
+
+/// The bound on the error of a tree sum: each value passes through at most `depth` additions.
+fn sum_bound<T: Element>(input: &[T]) -> f64 {
+    let unit = match T::Acc::TYPE {
+        ElementType::F64 => f64::EPSILON,
+        _ => f64::from(f32::EPSILON),
+    } / 2.0;
+    let magnitude: f64 = input.iter().map(|x| x.to_f64().abs()).sum();
+    // 16 rows, then the lanes' tree, at each level; four levels reach beyond 2^64 elements.
+    let depth = 4.0 * (16.0 + 12.0);
+    let narrowing = match T::TYPE {
+        ElementType::F16 => f64::from(half::f16::EPSILON),
+        ElementType::Bf16 => f64::from(half::bf16::EPSILON),
+        _ => 0.0,
+    };
+    // The reference's own rounding is that of n additions in f64.
+    magnitude * (depth * unit + input.len() as f64 * f64::EPSILON) * 1.01 + magnitude * narrowing
+}
+
+fn close<T: Element>(got: T, want: f64, bound: f64, what: &str) -> Result<(), Failure> {
+    let got = got.to_f64();
+    if (got - want).abs() <= bound || got == want || (got.is_nan() && want.is_nan()) {
+        Ok(())
+    } else {
+        Err(Failure::Mismatch(format!("{what} is {got:e} instead of {want:e}, beyond the bound of {bound:e}")))
+    }
+}
+
+/// What a plain loop gives for the CPU backend, or the CPU backend for a device.
+fn check_op<T: Element, O: Op<T> + Default>(
+    device: &Device,
+    all: &[T],
+    offset: usize,
+    determinism: Determinism,
+) -> Result<(), Failure> {
+    let (input, what) = (&all[offset..], O::KIND.name());
+    let on_device = device.upload(all)?;
+    let got = guarded(device, 1, offset, |out| {
+        let mut scratch = Scratch::new();
+        let view = on_device.view(offset..)?;
+        Ok(device.reduce_into(view, O::default(), determinism, out, &mut scratch)?)
+    })?[0];
+    let ordered = O::KIND.rounds() && T::TYPE.is_float();
+    if !device.is_cpu() {
+        let want = Device::cpu().reduce(input, O::default())?;
+        return match determinism {
+            Determinism::Fast if ordered && O::KIND == OpKind::Sum => {
+                close(got, want.to_f64(), 2.0 * sum_bound(input), what)
+            }
+            // Products leave the type's range soon; `Fixed` holds them to the bit.
+            Determinism::Fast if ordered => Ok(()),
+            _ => same(&[got], &[want], what),
+        };
+    }
+    if input.is_empty() {
+        return same(&[got], &[O::empty()], what);
+    }
+    match (ordered, O::KIND) {
+        (true, OpKind::Sum) if input.iter().all(|x| x.to_f64().is_finite()) => {
+            let want = input.iter().map(|x| x.to_f64()).sum();
+            close(got, want, sum_bound(input), what)
+        }
+        (true, _) => {
+            let tree = obvious_tree::<T, O>(input);
+            same(&[got], &[tree], what)
+        }
+        _ => {
+            let want = input.iter().fold(O::identity(), |acc, &x| O::combine(acc, x.widen()));
+            same(&[got], &[T::narrow(want)], what)
+        }
+    }
+}
+
+/// The fixed tree, written as its definition: element i of a tile belongs to lane i mod lanes.
+fn obvious_tree<T: Element, O: Op<T>>(input: &[T]) -> T {
+    fn level<A: Copy>(x: &[A], lanes: usize, identity: A, combine: &dyn Fn(A, A) -> A) -> Vec<A> {
+        let tile = |chunk: &[A]| {
+            let lane = |j: usize| chunk.iter().skip(j).step_by(lanes).fold(identity, |acc, &x| combine(acc, x));
+            let mut values: Vec<A> = (0..lanes).map(lane).collect();
+            while values.len() > 1 {
+                values = values.chunks(2).map(|pair| combine(pair[0], pair[1])).collect();
+            }
+            values[0]
+        };
+        x.chunks(16 * lanes).map(tile).collect()
+    }
+    let widened: Vec<T::Acc> = input.iter().map(|x| x.widen()).collect();
+    let mut values = level(&widened, 4096 / size_of::<T>(), O::identity(), &O::combine);
+    while values.len() > 1 {
+        values = level(&values, 4096 / size_of::<T::Acc>(), O::identity(), &O::combine);
+    }
+    T::narrow(values[0])
+}
+
+fn check_arg<T: Element>(device: &Device, all: &[T], offset: usize, end: End) -> Result<(), Failure> {
+    let input = &all[offset..];
+    let on_device = device.upload(all)?;
+    let view = on_device.view(offset..)?;
+    let run = |device: &Device, input: crate::Input<'_, T>| match end {
+        End::Min => device.arg_min(input),
+        End::Max => device.arg_max(input),
+    };
+    let got = run(device, view.into());
+    if input.is_empty() {
+        return match got {
+            Err(error) if error.kind() == crate::ErrorKind::Empty => Ok(()),
+            other => Err(Failure::Mismatch(format!("{} of nothing gave {other:?}", end.name()))),
+        };
+    }
+    let got = got?;
+    let want = if device.is_cpu() {
+        let mut best = 0;
+        for (i, &x) in input.iter().enumerate() {
+            if end.before(x, input[best]) {
+                best = i;
+            }
+        }
+        best
+    } else {
+        run(&Device::cpu(), input.into())?.index
+    };
+    if got.index != want {
+        let text = format!("{} is {} ({:?}) instead of {want} ({:?})", end.name(), got.index, got.value, input[want]);
+        return Err(Failure::Mismatch(text));
+    }
+    same(&[got.value], &[input[want]], end.name())
+}
+
+fn op_cases<T: Element, O: Op<T> + Default + 'static>(level: Level, cases: &mut Vec<Case>) {
+    let ordered = O::KIND.rounds() && T::TYPE.is_float();
+    let levels: &[Determinism] = if ordered { &[Determinism::Fixed, Determinism::Fast] } else { &[Determinism::Fixed] };
+    for &determinism in levels {
+        let suffix = if ordered { format!(" {}", determinism.name()) } else { String::new() };
+        let form = format!("{}{suffix}", O::KIND.name());
+        grid::<T>(level, &form, cases, move |device, all, offset| check_op::<T, O>(device, all, offset, determinism));
+    }
+}
+
+fn bit_cases<T: Integer<Acc: Integer>>(level: Level, cases: &mut Vec<Case>) {
+    op_cases::<T, And>(level, cases);
+    op_cases::<T, Or>(level, cases);
+    op_cases::<T, Xor>(level, cases);
+}
+
+impl Spec for Reduce {
+    fn name(&self) -> &'static str {
+        "reduce"
+    }
+
+    fn cases(&self, level: Level) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for element in ElementType::ALL {
+            with_element!(element, T => {
+                op_cases::<T, Sum>(level, &mut cases);
+                op_cases::<T, Product>(level, &mut cases);
+                op_cases::<T, Min>(level, &mut cases);
+                op_cases::<T, Max>(level, &mut cases);
+                for end in [End::Min, End::Max] {
+                    grid::<T>(level, end.name(), &mut cases, move |device, all, offset| {
+                        check_arg(device, all, offset, end)
+                    });
+                }
+            });
+            with_integer!(element, T => bit_cases::<T>(level, &mut cases), ());
+        }
+        cases
+    }
+
+    #[cfg(feature = "opencl")]
+    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+        use crate::reduce::gpu;
+        let mut programs = Vec::new();
+        for element in ElementType::ALL {
+            with_element!(element, T => {
+                let mut forms = vec![
+                    gpu::Form::of::<T, Sum>(Determinism::Fixed),
+                    gpu::Form::of::<T, Sum>(Determinism::Fast),
+                    gpu::Form::of::<T, Product>(Determinism::Fixed),
+                    gpu::Form::of::<T, Min>(Determinism::Fixed),
+                    gpu::Form::of::<T, Max>(Determinism::Fixed),
+                ];
+                with_integer!(element, T => forms.extend([
+                    gpu::Form::of::<T, And>(Determinism::Fixed),
+                    gpu::Form::of::<T, Or>(Determinism::Fixed),
+                    gpu::Form::of::<T, Xor>(Determinism::Fixed),
+                ]), ());
+                for aligned in [false, true] {
+                    for wide in [false, true] {
+                        let n = if wide { 1 << 32 } else { 1 << 20 };
+                        for form in &forms {
+                            let plan = gpu::plan(n, form, aligned, caps, |n| n >= 1 << 31);
+                            programs.extend(plan.into_iter().flat_map(|plan| plan.passes).map(|pass| pass.program));
+                        }
+                        for end in [End::Min, End::Max] {
+                            let plan =
+                                gpu::arg_plan(n, element, <T as Element>::Acc::TYPE, end, aligned, caps, wide);
+                            programs.extend(plan.map(|plan| plan.program));
+                        }
+                    }
+                }
+            });
+        }
+        programs
+    }
+
+    #[cfg(not(feature = "opencl"))]
+    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,768 @@
+//! Memory of a device, views into it, and what primitives take and fill.
+
+use std::{
+    fmt,
+    ops::{Bound, Deref, DerefMut, RangeBounds},
+};
+
+use bytemuck::Pod;
+
+#[cfg(feature = "opencl")]
+use super::opencl::{ClDevice, ClMem, Pooled};
+use super::{Backend, Device};
+use crate::{Error, Result};
+
+enum Storage<T> {
+    Host(Vec<T>),
+    #[cfg(feature = "opencl")]
+    Cl(ClMem),
+}
+
+/// `len` elements in the memory of a [`Device`].
+///
+/// Any plain type can be stored. Dropping a buffer does not wait: the driver keeps the memory until pending commands
+/// are done.
+pub struct Buffer<T: Pod> {
+    device: Device,
+    storage: Storage<T>,
+    len: usize,
+}
+
+fn byte_len<T>(len: usize) -> Result<usize> {
+    len.checked_mul(size_of::<T>())
+        .filter(|&bytes| bytes <= isize::MAX as usize)
+        .ok_or_else(|| Error::invalid(format!("{len} elements of {} bytes overflow the address space", size_of::<T>())))
+}
+
+fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)> {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&start) => start.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&end) => end.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => len,
+    };
+    if start <= end && end <= len {
+        Ok((start, end - start))
+    } else {
+        Err(Error::invalid(format!("range {start}..{end} is not within a buffer of {len} elements")))
+    }
+}
+
+impl Device {
+    /// Allocates `len` elements, all zero bits.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) with both numbers if the device allows less.
+    pub fn zeroed<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
+        let buffer = self.uninit(len)?;
+        match &buffer.storage {
+            Storage::Host(_) => {}
+            #[cfg(feature = "opencl")]
+            Storage::Cl(mem) => buffer.cl().fill(mem, 0, byte_len::<T>(len)?, &[0])?,
+        }
+        Ok(buffer)
+    }
+
+    /// Allocates `len` elements, each `value`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::zeroed`].
+    pub fn filled<T: Pod>(&self, len: usize, value: T) -> Result<Buffer<T>> {
+        let mut buffer = self.uninit(len)?;
+        buffer.fill(value)?;
+        Ok(buffer)
+    }
+
+    /// Copies a slice to the device.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::zeroed`].
+    pub fn upload<T: Pod>(&self, data: &[T]) -> Result<Buffer<T>> {
+        let storage = match self.backend() {
+            Backend::Cpu => Storage::Host(data.to_vec()),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let mem = device.allocate(size_of_val(data))?;
+                device.write(&mem, 0, bytemuck::cast_slice(data))?;
+                Storage::Cl(mem)
+            }
+        };
+        Ok(Buffer { device: self.clone(), storage, len: data.len() })
+    }
+
+    /// Allocates `len` elements that the caller will write; zero on the CPU, unspecified on an OpenCL device.
+    pub(crate) fn uninit<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
+        let bytes = byte_len::<T>(len)?;
+        let storage = match self.backend() {
+            Backend::Cpu => Storage::Host(bytemuck::zeroed_vec(len)),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => Storage::Cl(device.allocate(bytes)?),
+        };
+        Ok(Buffer { device: self.clone(), storage, len })
+    }
+
+    #[cfg(feature = "opencl")]
+    pub(crate) fn adopt_buffer<T: Pod>(&self, mem: ClMem, len: usize) -> Buffer<T> {
+        Buffer { device: self.clone(), storage: Storage::Cl(mem), len }
+    }
+}
+
+impl<T: Pod> Buffer<T> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device whose memory this is.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// A view of a range of elements. Its start need not be aligned to anything.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range is not within the buffer.
+    pub fn view(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>> {
+        let (offset, len) = resolve(range, self.len)?;
+        Ok(View { buffer: self, offset, len })
+    }
+
+    /// A view of a range of elements that can be written.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range is not within the buffer.
+    pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
+        let (offset, len) = resolve(range, self.len)?;
+        Ok(ViewMut { buffer: self, offset, len })
+    }
+
+    /// Copies the elements to the host; waits for all earlier commands.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a command failed.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        View::from(self).to_vec()
+    }
+
+    /// Copies `data` to the start of the buffer.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `data` has another length than the buffer.
+    pub fn write(&mut self, data: &[T]) -> Result<()> {
+        ViewMut::from(self).write(data)
+    }
+
+    /// Sets every element; does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver refuses.
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        ViewMut::from(self).fill(value)
+    }
+
+    /// The elements in the host's address space, for reading; waits for all earlier commands.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer.
+    pub fn map(&self) -> Result<MapRef<'_, T>> {
+        MapRef::new(self)
+    }
+
+    /// The elements in the host's address space, for reading and writing; waits for all earlier commands.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer.
+    pub fn map_mut(&mut self) -> Result<MapMut<'_, T>> {
+        MapMut::new(self)
+    }
+
+    #[cfg(feature = "opencl")]
+    fn cl(&self) -> &ClDevice {
+        match self.device.backend() {
+            Backend::OpenCl(device) => device,
+            Backend::Cpu => unreachable!("OpenCL storage is allocated by OpenCL devices alone"),
+        }
+    }
+
+    #[cfg(feature = "opencl")]
+    pub(crate) fn mem(&self) -> Option<&ClMem> {
+        match &self.storage {
+            Storage::Cl(mem) => Some(mem),
+            Storage::Host(_) => None,
+        }
+    }
+}
+
+impl<T: Pod> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer<{}>({} on {:?})", std::any::type_name::<T>(), self.len, self.device)
+    }
+}
+
+/// A range of a [`Buffer`], for reading.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a, T: Pod> {
+    buffer: &'a Buffer<T>,
+    offset: usize,
+    len: usize,
+}
+
+impl<'a, T: Pod> View<'a, T> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The first element's position in the buffer.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The buffer that this is a part of.
+    pub fn buffer(&self) -> &'a Buffer<T> {
+        self.buffer
+    }
+
+    /// Copies the elements to the host; waits for all earlier commands.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a command failed.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        match &self.buffer.storage {
+            Storage::Host(data) => Ok(data[self.offset..self.offset + self.len].to_vec()),
+            #[cfg(feature = "opencl")]
+            Storage::Cl(_) => {
+                let mut out = bytemuck::zeroed_vec(self.len);
+                self.read(&mut out)?;
+                Ok(out)
+            }
+        }
+    }
+
+    /// Copies the elements into `out`; waits for all earlier commands.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `out` has another length.
+    pub fn read(&self, out: &mut [T]) -> Result<()> {
+        if out.len() != self.len {
+            return Err(Error::invalid(format!("reading {} elements into a slice of {}", self.len, out.len())));
+        }
+        match &self.buffer.storage {
+            Storage::Host(data) => out.copy_from_slice(&data[self.offset..self.offset + self.len]),
+            #[cfg(feature = "opencl")]
+            Storage::Cl(mem) => {
+                self.buffer.cl().read(mem, byte_len::<T>(self.offset)?, bytemuck::cast_slice_mut(out))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a, T: Pod> From<&'a Buffer<T>> for View<'a, T> {
+    fn from(buffer: &'a Buffer<T>) -> Self {
+        Self { buffer, offset: 0, len: buffer.len }
+    }
+}
+
+/// A range of a [`Buffer`] that can be written.
+#[derive(Debug)]
+pub struct ViewMut<'a, T: Pod> {
+    buffer: &'a mut Buffer<T>,
+    offset: usize,
+    len: usize,
+}
+
+impl<T: Pod> ViewMut<'_, T> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The same range, for reading.
+    pub fn as_view(&self) -> View<'_, T> {
+        View { buffer: self.buffer, offset: self.offset, len: self.len }
+    }
+
+    /// Copies `data` into the range.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `data` has another length.
+    pub fn write(&mut self, data: &[T]) -> Result<()> {
+        if data.len() != self.len {
+            return Err(Error::invalid(format!("writing {} elements into a view of {}", data.len(), self.len)));
+        }
+        let (offset, len) = (self.offset, self.len);
+        match &mut self.buffer.storage {
+            Storage::Host(host) => host[offset..offset + len].copy_from_slice(data),
+            #[cfg(feature = "opencl")]
+            Storage::Cl(mem) => {
+                let mem = mem.clone();
+                self.buffer.cl().write(&mem, byte_len::<T>(offset)?, bytemuck::cast_slice(data))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets every element of the range; does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver refuses.
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        let (offset, len) = (self.offset, self.len);
+        match &mut self.buffer.storage {
+            Storage::Host(host) => host[offset..offset + len].fill(value),
+            #[cfg(feature = "opencl")]
+            Storage::Cl(mem) => {
+                let mem = mem.clone();
+                let pattern = bytemuck::bytes_of(&value);
+                if pattern.len().is_power_of_two() && pattern.len() <= 16 {
+                    self.buffer.cl().fill(&mem, byte_len::<T>(offset)?, byte_len::<T>(len)?, pattern)?;
+                } else {
+                    // OpenCL fills with powers of two only; blocks bound the host's memory.
+                    let block = vec![value; len.min(1 << 16)];
+                    for start in (0..len).step_by(block.len().max(1)) {
+                        let part = &block[..block.len().min(len - start)];
+                        self.buffer.cl().write(&mem, byte_len::<T>(offset + start)?, bytemuck::cast_slice(part))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a, T: Pod> From<&'a mut Buffer<T>> for ViewMut<'a, T> {
+    fn from(buffer: &'a mut Buffer<T>) -> Self {
+        let len = buffer.len;
+        Self { buffer, offset: 0, len }
+    }
+}
+
+/// An OpenCL mapping of a whole buffer of at least one element.
+#[cfg(feature = "opencl")]
+struct Mapping {
+    device: ClDevice,
+    mem: ClMem,
+    address: *mut u8,
+}
+
+#[cfg(feature = "opencl")]
+impl Mapping {
+    fn new<T: Pod>(buffer: &Buffer<T>, mem: &ClMem, write: bool) -> Result<Self> {
+        let address = buffer.cl().map(mem, 0, byte_len::<T>(buffer.len)?, write)?;
+        Ok(Self { device: buffer.cl().clone(), mem: mem.clone(), address })
+    }
+}
+
+#[cfg(feature = "opencl")]
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // A failed unmap leaves a mapping behind, which a drop has no way to report.
+        let _ = self.device.unmap(&self.mem, self.address);
+    }
+}
+
+/// A [`Buffer`]'s elements in the host's address space, until dropped.
+pub struct MapRef<'a, T: Pod> {
+    elements: &'a [T],
+    #[cfg(feature = "opencl")]
+    _mapping: Option<Mapping>,
+}
+
+impl<'a, T: Pod> MapRef<'a, T> {
+    fn new(buffer: &'a Buffer<T>) -> Result<Self> {
+        match &buffer.storage {
+            Storage::Host(data) => Ok(Self {
+                elements: data,
+                #[cfg(feature = "opencl")]
+                _mapping: None,
+            }),
+            #[cfg(feature = "opencl")]
+            Storage::Cl(_) if buffer.len == 0 => Ok(Self { elements: &[], _mapping: None }),
+            #[cfg(feature = "opencl")]
+            Storage::Cl(mem) => {
+                let mapping = Mapping::new(buffer, mem, false)?;
+                // SAFETY: the mapping has `len` elements, aligned as OpenCL aligns every buffer (128 bytes), and lives
+                // as long as `self`, which hands out nothing longer; the shared borrow of the buffer keeps writers out.
+                let elements = unsafe { std::slice::from_raw_parts(mapping.address.cast(), buffer.len) };
+                Ok(Self { elements, _mapping: Some(mapping) })
+            }
+        }
+    }
+}
+
+impl<T: Pod> Deref for MapRef<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        self.elements
+    }
+}
+
+/// A [`Buffer`]'s elements in the host's address space, for writing too, until dropped.
+pub struct MapMut<'a, T: Pod> {
+    elements: &'a mut [T],
+    #[cfg(feature = "opencl")]
+    _mapping: Option<Mapping>,
+}
+
+impl<'a, T: Pod> MapMut<'a, T> {
+    fn new(buffer: &'a mut Buffer<T>) -> Result<Self> {
+        #[cfg(feature = "opencl")]
+        if let (Storage::Cl(mem), true) = (&buffer.storage, buffer.len > 0) {
+            let mapping = Mapping::new(buffer, mem, true)?;
+            // SAFETY: as for `MapRef`, and the mutable borrow of the buffer lasts as long as `self`.
+            let elements = unsafe { std::slice::from_raw_parts_mut(mapping.address.cast(), buffer.len) };
+            return Ok(Self { elements, _mapping: Some(mapping) });
+        }
+        let elements = match &mut buffer.storage {
+            Storage::Host(data) => &mut data[..],
+            #[cfg(feature = "opencl")]
+            Storage::Cl(_) => &mut [],
+        };
+        Ok(Self {
+            elements,
+            #[cfg(feature = "opencl")]
+            _mapping: None,
+        })
+    }
+}
+
+impl<T: Pod> Deref for MapMut<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        self.elements
+    }
+}
+
+impl<T: Pod> DerefMut for MapMut<'_, T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.elements
+    }
+}
+
+/// What a primitive reads: a host slice, a buffer or a view.
+///
+/// A host slice is copied to an OpenCL device for the call; a buffer must be the device's own.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Input<'a, T: Pod> {
+    /// Elements in host memory.
+    Host(&'a [T]),
+    /// Elements in device memory.
+    Device(View<'a, T>),
+}
+
+impl<'a, T: Pod> Input<'a, T> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Host(data) => data.len(),
+            Self::Device(view) => view.len,
+        }
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements as a slice, for the CPU backend.
+    pub(crate) fn host(self) -> Result<&'a [T]> {
+        match self {
+            Self::Host(data) => Ok(data),
+            Self::Device(view) => match &view.buffer.storage {
+                Storage::Host(data) => Ok(&data[view.offset..view.offset + view.len]),
+                #[cfg(feature = "opencl")]
+                Storage::Cl(_) => Err(foreign(&view.buffer.device, "the CPU")),
+            },
+        }
+    }
+
+    /// The elements in the device's memory.
+    #[cfg(feature = "opencl")]
+    pub(crate) fn cl(self, device: &ClDevice) -> Result<ClInput> {
+        match self {
+            Self::Host(data) => {
+                let held = Held::Pooled(device.pooled(size_of_val(data))?);
+                device.write(held.mem(), 0, bytemuck::cast_slice(data))?;
+                Ok(ClInput { held, offset: 0, len: data.len(), size: size_of::<T>() })
+            }
+            Self::Device(view) => match &view.buffer.storage {
+                Storage::Cl(mem) if device.same_context(view.buffer.cl()) => {
+                    let held = Held::Buffer(mem.clone());
+                    Ok(ClInput { held, offset: view.offset, len: view.len, size: size_of::<T>() })
+                }
+                _ => Err(foreign(&view.buffer.device, &device.info().to_string())),
+            },
+        }
+    }
+}
+
+#[cfg(feature = "opencl")]
+fn foreign(owner: &Device, user: &str) -> Error {
+    Error::invalid(format!("a buffer of {} cannot be used on {user}", owner.info()))
+}
+
+impl<'a, T: Pod> From<&'a [T]> for Input<'a, T> {
+    fn from(data: &'a [T]) -> Self {
+        Self::Host(data)
+    }
+}
+
+impl<'a, T: Pod, const N: usize> From<&'a [T; N]> for Input<'a, T> {
+    fn from(data: &'a [T; N]) -> Self {
+        Self::Host(data)
+    }
+}
+
+impl<'a, T: Pod> From<&'a Vec<T>> for Input<'a, T> {
+    fn from(data: &'a Vec<T>) -> Self {
+        Self::Host(data)
+    }
+}
+
+impl<'a, T: Pod> From<&'a Buffer<T>> for Input<'a, T> {
+    fn from(buffer: &'a Buffer<T>) -> Self {
+        Self::Device(buffer.into())
+    }
+}
+
+impl<'a, T: Pod> From<View<'a, T>> for Input<'a, T> {
+    fn from(view: View<'a, T>) -> Self {
+        Self::Device(view)
+    }
+}
+
+/// What a primitive writes: a host slice, a buffer or a view.
+///
+/// On an OpenCL device a host slice makes the call wait for the result; a buffer must be the device's own.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Output<'a, T: Pod> {
+    /// Elements in host memory.
+    Host(&'a mut [T]),
+    /// Elements in device memory.
+    Device(ViewMut<'a, T>),
+}
+
+impl<'a, T: Pod> Output<'a, T> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Host(data) => data.len(),
+            Self::Device(view) => view.len,
+        }
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Checks the length that a primitive is about to write.
+    pub(crate) fn expect_len(&self, len: usize, what: &str) -> Result<()> {
+        if self.len() == len {
+            Ok(())
+        } else {
+            Err(Error::invalid(format!("{what} needs an output of {len} elements, got {}", self.len())))
+        }
+    }
+
+    /// The elements as a slice, for the CPU backend.
+    pub(crate) fn host(self) -> Result<&'a mut [T]> {
+        match self {
+            Self::Host(data) => Ok(data),
+            Self::Device(ViewMut { buffer, offset, len }) => match &mut buffer.storage {
+                Storage::Host(data) => Ok(&mut data[offset..offset + len]),
+                #[cfg(feature = "opencl")]
+                Storage::Cl(_) => Err(foreign(&buffer.device, "the CPU")),
+            },
+        }
+    }
+
+    /// Runs `write` on the elements in the device's memory. With `keep`, a host slice is copied there first, for
+    /// primitives that do not write every element.
+    #[cfg(feature = "opencl")]
+    pub(crate) fn cl<R>(self, device: &ClDevice, keep: bool, write: impl FnOnce(&ClInput) -> Result<R>) -> Result<R> {
+        let size = size_of::<T>();
+        match self {
+            Self::Host(data) => {
+                let held = Held::Pooled(device.pooled(size_of_val(data))?);
+                if keep {
+                    device.write(held.mem(), 0, bytemuck::cast_slice(data))?;
+                }
+                let place = ClInput { held, offset: 0, len: data.len(), size };
+                let result = write(&place)?;
+                device.read(place.mem(), 0, bytemuck::cast_slice_mut(data))?;
+                Ok(result)
+            }
+            Self::Device(ViewMut { buffer, offset, len }) => match &buffer.storage {
+                Storage::Cl(mem) if device.same_context(buffer.cl()) => {
+                    write(&ClInput { held: Held::Buffer(mem.clone()), offset, len, size })
+                }
+                _ => Err(foreign(&buffer.device, &device.info().to_string())),
+            },
+        }
+    }
+}
+
+impl<'a, T: Pod> From<&'a mut [T]> for Output<'a, T> {
+    fn from(data: &'a mut [T]) -> Self {
+        Self::Host(data)
+    }
+}
+
+impl<'a, T: Pod, const N: usize> From<&'a mut [T; N]> for Output<'a, T> {
+    fn from(data: &'a mut [T; N]) -> Self {
+        Self::Host(data)
+    }
+}
+
+impl<'a, T: Pod> From<&'a mut Vec<T>> for Output<'a, T> {
+    fn from(data: &'a mut Vec<T>) -> Self {
+        Self::Host(data)
+    }
+}
+
+impl<'a, T: Pod> From<&'a mut Buffer<T>> for Output<'a, T> {
+    fn from(buffer: &'a mut Buffer<T>) -> Self {
+        Self::Device(buffer.into())
+    }
+}
+
+impl<'a, T: Pod> From<ViewMut<'a, T>> for Output<'a, T> {
+    fn from(view: ViewMut<'a, T>) -> Self {
+        Self::Device(view)
+    }
+}
+
+/// What keeps a place in device memory alive for the length of a call.
+#[cfg(feature = "opencl")]
+pub(crate) enum Held {
+    Buffer(ClMem),
+    Pooled(Pooled),
+}
+
+#[cfg(feature = "opencl")]
+impl Held {
+    fn mem(&self) -> &ClMem {
+        match self {
+            Self::Buffer(mem) => mem,
+            Self::Pooled(pooled) => pooled.mem(),
+        }
+    }
+}
+
+/// A run of elements in device memory, as kernels get it: a buffer and an offset.
+#[cfg(feature = "opencl")]
+pub(crate) struct ClInput {
+    held: Held,
+    offset: usize,
+    len: usize,
+    size: usize,
+}
+
+#[cfg(feature = "opencl")]
+impl ClInput {
+    pub(crate) fn mem(&self) -> &ClMem {
+        self.held.mem()
+    }
+
+    /// The first element's position in the buffer.
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The first element's byte in the buffer. Buffers themselves start 128-byte aligned.
+    pub(crate) fn byte_offset(&self) -> usize {
+        self.offset * self.size
+    }
+
+    /// Whether the first element is aligned for 16-byte accesses.
+    pub(crate) fn aligned(&self) -> bool {
+        self.byte_offset().is_multiple_of(16)
+    }
+}
+
+/// Device memory that calls use in between, kept from call to call.
+///
+/// A new one is empty and grows at need. [`Scratch::reserve`] sizes it in advance, so that later calls allocate nothing.
+#[derive(Default)]
+pub struct Scratch {
+    #[cfg(feature = "opencl")]
+    pooled: Option<Pooled>,
+}
+
+impl Scratch {
+    /// Scratch that holds nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes room for `bytes` bytes on a device. The CPU backend needs none.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) with both numbers if the device allows less.
+    pub fn reserve(&mut self, device: &Device, bytes: usize) -> Result<()> {
+        match device.backend() {
+            Backend::Cpu => Ok(()),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => self.cl(device, bytes).map(|_| ()),
+        }
+    }
+
+    /// At least `bytes` bytes on the device.
+    #[cfg(feature = "opencl")]
+    pub(crate) fn cl(&mut self, device: &ClDevice, bytes: usize) -> Result<&ClMem> {
+        if !self.pooled.as_ref().is_some_and(|pooled| pooled.serves(device, bytes)) {
+            self.pooled = Some(device.pooled(bytes)?);
+        }
+        Ok(self.pooled.as_ref().map(Pooled::mem).expect("just filled"))
+    }
+}
+
+impl fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Scratch")
+    }
+}

@@ -1,0 +1,253 @@
+//! What a device can do, as found by running kernels on it.
+
+use serde::{Deserialize, Serialize};
+
+/// The shape of a device, which decides the geometry of kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum DeviceClass {
+    /// Few compute units that like long runs of contiguous memory in one work-item.
+    Cpu,
+    /// Many compute units that like wide work-groups and neighbouring work-items on neighbouring memory.
+    Gpu,
+}
+
+impl DeviceClass {
+    /// The class's name, such as `gpu`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
+        }
+    }
+}
+
+/// How work-items of a sub-group exchange values; the back ends of `cl/lib/subgroup.cl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum SubGroupBackend {
+    /// No exchange: a sub-group is one work-item.
+    None,
+    /// `cl_khr_subgroup_*` functions.
+    Khr,
+    /// `intel_sub_group_*` functions.
+    Intel,
+    /// AMD's compiler builtins.
+    Amd,
+    /// NVIDIA's PTX instructions, inline.
+    Ptx,
+    /// Local memory and work-group barriers.
+    Local,
+}
+
+impl SubGroupBackend {
+    /// The back ends in the order in which a device's self-test tries them: hardware first.
+    pub const ALL: [Self; 6] = [Self::Ptx, Self::Khr, Self::Intel, Self::Amd, Self::Local, Self::None];
+
+    /// The value of `SG_BACKEND` in OpenCL C.
+    pub const fn code(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Khr => 1,
+            Self::Intel => 2,
+            Self::Amd => 3,
+            Self::Ptx => 4,
+            Self::Local => 5,
+        }
+    }
+
+    /// The back end's name, such as `khr`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Khr => "khr",
+            Self::Intel => "intel",
+            Self::Amd => "amd",
+            Self::Ptx => "ptx",
+            Self::Local => "local",
+        }
+    }
+
+    /// Whether lanes exchange values without a work-group barrier.
+    pub const fn is_hardware(self) -> bool {
+        matches!(self, Self::Khr | Self::Intel | Self::Amd | Self::Ptx)
+    }
+}
+
+/// A sub-group back end that passed the self-test, with what it showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SubGroup {
+    /// How lanes exchange values.
+    pub backend: SubGroupBackend,
+    /// Lanes of a sub-group in a work-group of 256.
+    pub width: u32,
+    /// Whether lane order is local-id order.
+    pub lane_order: bool,
+    /// Whether shuffles gave the right values.
+    pub shuffle: bool,
+    /// Whether ballots gave the right masks.
+    pub ballot: bool,
+}
+
+impl SubGroup {
+    /// One work-item to a sub-group.
+    pub const NONE: Self =
+        Self { backend: SubGroupBackend::None, width: 1, lane_order: true, shuffle: true, ballot: true };
+}
+
+/// What a device can do. Every claim beyond plain numbers was tested by compiling and running a kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// The geometry that suits the device.
+    pub class: DeviceClass,
+    /// Compute units, as reported.
+    pub compute_units: u32,
+    /// Work-items in the largest work-group.
+    pub max_work_group: usize,
+    /// Bytes of `__local` arrays with which a kernel built, ran and kept its data.
+    pub local_bytes: usize,
+    /// Bytes of global memory, as reported.
+    pub global_bytes: u64,
+    /// Bytes of the largest single allocation, as reported.
+    pub max_allocation_bytes: u64,
+    /// Bytes of the last-level cache, as reported; 0 where unknown.
+    pub cache_bytes: u64,
+    /// The back end that kernels use unless tuned otherwise.
+    pub sub_group: SubGroup,
+    /// Every back end that passed, the chosen one among them.
+    pub sub_groups: Vec<SubGroup>,
+    /// The `-cl-std` with which kernels are built, such as `CL1.2`.
+    pub c_standard: String,
+    /// Double precision.
+    pub fp64: bool,
+    /// Half precision arithmetic (loads and stores of halves work everywhere).
+    pub fp16: bool,
+    /// 64-bit atomics on global memory.
+    pub int64_atomics: bool,
+    /// Subnormal floats are kept, not flushed to zero.
+    pub denormals: bool,
+    /// Work-groups that took a ticket earlier keep running while later ones wait for them.
+    pub forward_progress: bool,
+    /// Plain data written before a device fence and a flag is seen by the work-group that reads the flag.
+    pub device_fence: bool,
+    /// The inline PTX of NVIDIA's compiler.
+    pub ptx: bool,
+    /// Self-tests that failed or were not possible, each with its reason.
+    pub notes: Vec<String>,
+}
+
+impl Capabilities {
+    /// The macros that `cl/lib` wants on every build for this device.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let mut options =
+            vec![format!("-cl-std={}", self.c_standard), format!("-DSG_BACKEND={}", self.sub_group.backend.code())];
+        if self.sub_group.backend != SubGroupBackend::None {
+            options.push(format!("-DSG_SIZE={}", self.sub_group.width));
+        }
+        for (has, name) in [
+            (self.fp64, "HAS_FP64"),
+            (self.fp16, "HAS_FP16"),
+            (self.int64_atomics, "HAS_INT64_ATOMICS"),
+            (self.ptx, "HAS_PTX"),
+            (self.class == DeviceClass::Cpu, "DEVICE_CPU"),
+        ] {
+            if has {
+                options.push(format!("-D{name}"));
+            }
+        }
+        options
+    }
+
+    /// Capabilities of typical devices, from which `plan`s and compile-only checks run without hardware.
+    pub fn samples() -> Vec<(&'static str, Self)> {
+        let base = Self {
+            class: DeviceClass::Gpu,
+            compute_units: 16,
+            max_work_group: 256,
+            local_bytes: 32 << 10,
+            global_bytes: 4 << 30,
+            max_allocation_bytes: 1 << 30,
+            cache_bytes: 1 << 20,
+            sub_group: SubGroup { backend: SubGroupBackend::Local, width: 32, ..SubGroup::NONE },
+            sub_groups: Vec::new(),
+            c_standard: "CL1.2".into(),
+            fp64: false,
+            fp16: false,
+            int64_atomics: false,
+            denormals: true,
+            forward_progress: false,
+            device_fence: false,
+            ptx: false,
+            notes: Vec::new(),
+        };
+        let with = |backend, width| SubGroup { backend, width, ..SubGroup::NONE };
+        vec![
+            ("small", base.clone()),
+            (
+                "cpu",
+                Self {
+                    class: DeviceClass::Cpu,
+                    max_work_group: 4096,
+                    sub_group: SubGroup::NONE,
+                    fp64: true,
+                    int64_atomics: true,
+                    ..base.clone()
+                },
+            ),
+            (
+                "intel",
+                Self {
+                    compute_units: 512,
+                    max_work_group: 1024,
+                    local_bytes: 64 << 10,
+                    sub_group: with(SubGroupBackend::Khr, 16),
+                    c_standard: "CL3.0".into(),
+                    fp16: true,
+                    int64_atomics: true,
+                    ..base.clone()
+                },
+            ),
+            (
+                "intel-legacy",
+                Self {
+                    compute_units: 24,
+                    local_bytes: 64 << 10,
+                    sub_group: with(SubGroupBackend::Intel, 16),
+                    ..base.clone()
+                },
+            ),
+            (
+                "amd",
+                Self {
+                    compute_units: 104,
+                    max_work_group: 1024,
+                    local_bytes: 64 << 10,
+                    sub_group: with(SubGroupBackend::Amd, 64),
+                    c_standard: "CL2.0".into(),
+                    fp64: true,
+                    int64_atomics: true,
+                    ..base.clone()
+                },
+            ),
+            (
+                "nvidia",
+                Self {
+                    compute_units: 132,
+                    max_work_group: 1024,
+                    local_bytes: 160 << 10,
+                    sub_group: with(SubGroupBackend::Ptx, 32),
+                    fp64: true,
+                    int64_atomics: true,
+                    forward_progress: true,
+                    device_fence: true,
+                    ptx: true,
+                    ..base
+                },
+            ),
+        ]
+    }
+}

@@ -1,0 +1,330 @@
+//! The devices of the machine, and the choice between them.
+
+use std::{env, fmt};
+
+use serde::Serialize;
+
+#[cfg(feature = "opencl")]
+use super::opencl::{self, ClDevice};
+use super::{Capabilities, Tuning};
+use crate::{Error, ErrorKind, Result};
+
+/// What kind of hardware a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum DeviceType {
+    /// The host's processor, through rayon or through an OpenCL driver.
+    Cpu,
+    /// A graphics processor.
+    Gpu,
+    /// Anything else that runs OpenCL.
+    Accelerator,
+}
+
+impl DeviceType {
+    /// The type's name, such as `gpu`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
+            Self::Accelerator => "accelerator",
+        }
+    }
+}
+
+/// A device's names and sizes, as its driver reports them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// The device's name.
+    pub name: String,
+    /// The platform's name; `rayon` for the CPU backend.
+    pub platform: String,
+    /// The device's vendor.
+    pub vendor: String,
+    /// The driver's version.
+    pub driver: String,
+    /// The version of OpenCL that the device reports.
+    pub version: String,
+    /// The hardware's kind.
+    #[serde(rename = "type")]
+    pub ty: DeviceType,
+    /// Whether the device is reached through OpenCL.
+    pub opencl: bool,
+    /// Compute units; threads for the CPU backend.
+    pub compute_units: u32,
+    /// Bytes of global memory; 0 where unknown.
+    pub global_bytes: u64,
+    /// Bytes of the largest single allocation.
+    pub max_allocation_bytes: u64,
+}
+
+impl DeviceInfo {
+    fn cpu() -> Self {
+        Self {
+            name: "CPU".into(),
+            platform: "rayon".into(),
+            vendor: String::new(),
+            driver: env!("CARGO_PKG_VERSION").into(),
+            version: String::new(),
+            ty: DeviceType::Cpu,
+            opencl: false,
+            compute_units: rayon::current_num_threads() as u32,
+            global_bytes: 0,
+            max_allocation_bytes: isize::MAX as u64,
+        }
+    }
+}
+
+impl fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} / {}", self.platform, self.name)
+    }
+}
+
+/// How long one command ran, by the device's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timing {
+    /// The kernel's name, or the OpenCL call.
+    pub name: &'static str,
+    /// When it began, in nanoseconds.
+    pub start: u64,
+    /// When it ended, in nanoseconds.
+    pub end: u64,
+}
+
+#[derive(Clone)]
+pub(crate) enum Backend {
+    Cpu,
+    #[cfg(feature = "opencl")]
+    OpenCl(ClDevice),
+}
+
+/// Where primitives run: an OpenCL device, or the CPU through rayon.
+///
+/// Cheap to clone, and usable from many threads at once. Commands of one opened device and its clones run in the order
+/// in which they were enqueued.
+///
+/// ```
+/// use oclprim::{Device, op::Sum};
+///
+/// let device = Device::best()?;
+/// let x = device.upload(&[1.0f32, 2.0, 3.0])?;
+/// assert_eq!(device.reduce(&x, Sum)?, 6.0);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Device {
+    backend: Backend,
+}
+
+impl Device {
+    /// The device to use when nothing else is said: what `OCLPRIM_DEVICE` selects, else the largest OpenCL GPU whose
+    /// self-test passes, else the CPU through rayon.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoDevice`] if `OCLPRIM_DEVICE` is set and selects nothing.
+    pub fn best() -> Result<Self> {
+        if let Some(selector) = env::var("OCLPRIM_DEVICE").ok().filter(|selector| !selector.is_empty()) {
+            return Self::open(&selector);
+        }
+        Ok(Self::best_gpu().unwrap_or_else(Self::cpu))
+    }
+
+    /// The CPU, through rayon's global thread pool. Needs no driver.
+    pub fn cpu() -> Self {
+        Self { backend: Backend::Cpu }
+    }
+
+    /// Every device: the CPU backend first, then what the OpenCL loader finds.
+    ///
+    /// Opens none of them. Drivers that fail to answer are left out.
+    pub fn list() -> Vec<DeviceInfo> {
+        let mut infos = vec![DeviceInfo::cpu()];
+        #[cfg(feature = "opencl")]
+        infos.extend(opencl::found().iter().map(|found| found.info.clone()));
+        infos
+    }
+
+    /// Opens a device by selector: an index into [`Device::list`], `cpu` (rayon), `gpu`, `accelerator` or `opencl` (any
+    /// of its devices, GPUs first), or a part of `platform / name`, whatever its case.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoDevice`] if nothing fits; the message lists what there is. [`ErrorKind::Driver`] if the driver
+    /// does not open the device.
+    pub fn open(selector: &str) -> Result<Self> {
+        let infos = Self::list();
+        let wanted = selector.trim().to_lowercase();
+        let of_type = |ty| infos.iter().position(|info| info.opencl && info.ty == ty);
+        let index = match wanted.as_str() {
+            "cpu" | "rayon" => Some(0),
+            "gpu" => of_type(DeviceType::Gpu),
+            "accelerator" => of_type(DeviceType::Accelerator),
+            "opencl" => of_type(DeviceType::Gpu).or(infos.iter().position(|info| info.opencl)),
+            _ => match wanted.parse::<usize>() {
+                Ok(index) => Some(index).filter(|&index| index < infos.len()),
+                Err(_) => infos.iter().position(|info| info.to_string().to_lowercase().contains(&wanted)),
+            },
+        };
+        match index {
+            Some(index) => Self::at(index),
+            None => {
+                let known: Vec<_> = infos.iter().enumerate().map(|(i, info)| format!("{i}: {info}")).collect();
+                let message = format!("no device fits `{selector}`; there is {}", known.join(", "));
+                Err(Error::new(ErrorKind::NoDevice, message))
+            }
+        }
+    }
+
+    /// Opens the device at an index of [`Device::list`].
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoDevice`] if the index is out of range, [`ErrorKind::Driver`] if the driver does not open it.
+    pub fn at(index: usize) -> Result<Self> {
+        if index == 0 {
+            return Ok(Self::cpu());
+        }
+        #[cfg(feature = "opencl")]
+        if let Some(found) = opencl::found().get(index - 1) {
+            return Ok(Self { backend: Backend::OpenCl(found.open()?) });
+        }
+        let count = Self::list().len();
+        Err(Error::new(ErrorKind::NoDevice, format!("no device {index}: there are {count}, the first is 0")))
+    }
+
+    #[cfg(feature = "opencl")]
+    fn best_gpu() -> Option<Self> {
+        let found = opencl::found();
+        let mut gpus: Vec<_> = found.iter().filter(|found| found.info.ty == DeviceType::Gpu).collect();
+        gpus.sort_by_key(|found| std::cmp::Reverse((found.info.global_bytes, found.info.compute_units)));
+        gpus.into_iter().find_map(|found| {
+            let device = found.open().ok()?;
+            device.capabilities().ok()?;
+            Some(Self { backend: Backend::OpenCl(device) })
+        })
+    }
+
+    #[cfg(not(feature = "opencl"))]
+    fn best_gpu() -> Option<Self> {
+        None
+    }
+
+    #[cfg(feature = "opencl")]
+    pub(crate) fn from_cl(device: ClDevice) -> Self {
+        Self { backend: Backend::OpenCl(device) }
+    }
+
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    /// The device's names and sizes.
+    pub fn info(&self) -> DeviceInfo {
+        match &self.backend {
+            Backend::Cpu => DeviceInfo::cpu(),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => device.info().clone(),
+        }
+    }
+
+    /// Whether this is the CPU backend.
+    pub fn is_cpu(&self) -> bool {
+        matches!(self.backend, Backend::Cpu)
+    }
+
+    /// What an OpenCL device can do; `None` for the CPU backend, which lacks nothing.
+    ///
+    /// The first call on a device compiles and runs small kernels; the verdict is kept on disk by device and driver.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`] or [`ErrorKind::Build`] if not even the plainest kernel runs.
+    pub fn capabilities(&self) -> Result<Option<Capabilities>> {
+        match &self.backend {
+            Backend::Cpu => Ok(None),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => device.capabilities().map(Some),
+        }
+    }
+
+    /// The same device with other choices; they hold for this handle and its clones. No effect on the CPU backend.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`] if the device cannot do what is asked.
+    pub fn with_tuning(&self, tuning: Tuning) -> Result<Self> {
+        match &self.backend {
+            Backend::Cpu => Ok(self.clone()),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let device = device.with_tuning(tuning);
+                device.capabilities()?;
+                Ok(Self { backend: Backend::OpenCl(device) })
+            }
+        }
+    }
+
+    /// The same device with a queue of its own that records how long each command takes.
+    ///
+    /// Waits for this device's commands first. No effect on the CPU backend.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`] if the driver has no such queue.
+    pub fn profiled(&self) -> Result<Self> {
+        match &self.backend {
+            Backend::Cpu => Ok(self.clone()),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => Ok(Self { backend: Backend::OpenCl(device.profiled()?) }),
+        }
+    }
+
+    /// Waits for all commands and returns the times of those since the last call, if the device is
+    /// [profiled](Device::profiled); else nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`] if a command failed.
+    pub fn take_timings(&self) -> Result<Vec<Timing>> {
+        match &self.backend {
+            Backend::Cpu => Ok(Vec::new()),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => device.take_timings(),
+        }
+    }
+
+    /// Waits until all commands enqueued so far are done.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`] if a command failed.
+    pub fn finish(&self) -> Result<()> {
+        match &self.backend {
+            Backend::Cpu => Ok(()),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => device.finish(),
+        }
+    }
+
+    /// Whether buffers of `other` can be used on this device.
+    pub(crate) fn shares_buffers_with(&self, other: &Self) -> bool {
+        match (&self.backend, &other.backend) {
+            (Backend::Cpu, Backend::Cpu) => true,
+            #[cfg(feature = "opencl")]
+            (Backend::OpenCl(a), Backend::OpenCl(b)) => a.same_context(b),
+            #[cfg(feature = "opencl")]
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.info())
+    }
+}

@@ -1,0 +1,19 @@
+//! Devices, buffers and programs: what every primitive stands on, and the only place that names `ocl`.
+
+mod buffer;
+pub(crate) mod cache;
+mod capabilities;
+mod device;
+#[cfg(feature = "opencl")]
+pub(crate) mod opencl;
+mod program;
+
+#[cfg(feature = "opencl")]
+pub(crate) use buffer::ClInput;
+pub use buffer::{Buffer, Input, MapMut, MapRef, Output, Scratch, View, ViewMut};
+pub use capabilities::{Capabilities, DeviceClass, SubGroup, SubGroupBackend};
+pub(crate) use device::Backend;
+pub use device::{Device, DeviceInfo, DeviceType, Timing};
+pub use program::ProgramSpec;
+
+pub(crate) use crate::tuning::Tuning;

@@ -1,0 +1,483 @@
+//! Thin, checked calls into OpenCL: every status becomes a [`Result`], known or not.
+//!
+//! `ocl`'s own wrappers panic on statuses that they do not list and call a failed build with an empty log a success, so
+//! calls go to its `ffi`; its reference-counted handles (`Context`, `Mem`, `Event`, …) own what the calls return.
+
+use std::{ffi::c_void, ptr};
+
+use ocl::{
+    core::{CommandQueue, Context, DeviceId, Event, Kernel, Mem, PlatformId, Program},
+    ffi::{self, cl_event, cl_int},
+};
+
+use crate::{Error, ErrorKind, Result};
+
+pub(super) const SUCCESS: cl_int = 0;
+const DEVICE_NOT_FOUND: cl_int = -1;
+
+/// The name of an OpenCL status, for messages.
+fn status_name(status: cl_int) -> &'static str {
+    match status {
+        -1 => "CL_DEVICE_NOT_FOUND",
+        -2 => "CL_DEVICE_NOT_AVAILABLE",
+        -3 => "CL_COMPILER_NOT_AVAILABLE",
+        -4 => "CL_MEM_OBJECT_ALLOCATION_FAILURE",
+        -5 => "CL_OUT_OF_RESOURCES",
+        -6 => "CL_OUT_OF_HOST_MEMORY",
+        -7 => "CL_PROFILING_INFO_NOT_AVAILABLE",
+        -8 => "CL_MEM_COPY_OVERLAP",
+        -11 => "CL_BUILD_PROGRAM_FAILURE",
+        -12 => "CL_MAP_FAILURE",
+        -13 => "CL_MISALIGNED_SUB_BUFFER_OFFSET",
+        -14 => "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST",
+        -30 => "CL_INVALID_VALUE",
+        -33 => "CL_INVALID_DEVICE",
+        -34 => "CL_INVALID_CONTEXT",
+        -36 => "CL_INVALID_COMMAND_QUEUE",
+        -38 => "CL_INVALID_MEM_OBJECT",
+        -42 => "CL_INVALID_BINARY",
+        -43 => "CL_INVALID_BUILD_OPTIONS",
+        -44 => "CL_INVALID_PROGRAM",
+        -45 => "CL_INVALID_PROGRAM_EXECUTABLE",
+        -46 => "CL_INVALID_KERNEL_NAME",
+        -48 => "CL_INVALID_KERNEL",
+        -51 => "CL_INVALID_ARG_SIZE",
+        -52 => "CL_INVALID_KERNEL_ARGS",
+        -54 => "CL_INVALID_WORK_GROUP_SIZE",
+        -55 => "CL_INVALID_WORK_ITEM_SIZE",
+        -59 => "CL_INVALID_OPERATION",
+        -61 => "CL_INVALID_BUFFER_SIZE",
+        -63 => "CL_INVALID_GLOBAL_WORK_SIZE",
+        _ => "unlisted status",
+    }
+}
+
+/// The error for a failed call; `what` says what was asked, with its numbers.
+pub(super) fn failure(status: cl_int, what: impl AsRef<str>) -> Error {
+    let kind = match status {
+        -4 | -6 | -61 => ErrorKind::OutOfMemory,
+        -3 | -11 | -45..=-42 => ErrorKind::Build,
+        DEVICE_NOT_FOUND | -2 => ErrorKind::NoDevice,
+        _ => ErrorKind::Driver,
+    };
+    Error::new(kind, format!("{} failed: {} ({status})", what.as_ref(), status_name(status))).with_status(status)
+}
+
+pub(super) fn check(status: cl_int, what: impl AsRef<str>) -> Result<()> {
+    if status == SUCCESS { Ok(()) } else { Err(failure(status, what)) }
+}
+
+/// Every platform; none, without an error, where there is no loader or no driver.
+pub(super) fn platforms() -> Result<Vec<PlatformId>> {
+    let mut count = 0;
+    // SAFETY: a null list with zero entries asks for the count alone.
+    check(unsafe { ffi::clGetPlatformIDs(0, ptr::null_mut(), &mut count) }, "listing platforms")?;
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let mut ids = vec![ptr::null_mut(); count as usize];
+    // SAFETY: `ids` has room for `count` entries.
+    check(unsafe { ffi::clGetPlatformIDs(count, ids.as_mut_ptr(), ptr::null_mut()) }, "listing platforms")?;
+    // SAFETY: the platform ids were just returned by the loader, and live as long as the process.
+    Ok(ids.into_iter().map(|id| unsafe { PlatformId::from_raw(id) }).collect())
+}
+
+/// Every device of a platform; a platform without devices has an empty list.
+pub(super) fn devices(platform: PlatformId) -> Result<Vec<DeviceId>> {
+    const ALL: u64 = 0xffff_ffff;
+    let mut count = 0;
+    // SAFETY: a null list with zero entries asks for the count alone.
+    let status = unsafe { ffi::clGetDeviceIDs(platform.as_ptr(), ALL, 0, ptr::null_mut(), &mut count) };
+    if status == DEVICE_NOT_FOUND || (status == SUCCESS && count == 0) {
+        return Ok(Vec::new());
+    }
+    check(status, "listing devices")?;
+    let mut ids = vec![ptr::null_mut(); count as usize];
+    // SAFETY: `ids` has room for `count` entries.
+    let status = unsafe { ffi::clGetDeviceIDs(platform.as_ptr(), ALL, count, ids.as_mut_ptr(), ptr::null_mut()) };
+    check(status, "listing devices")?;
+    // SAFETY: the device ids were just returned by the platform, and live as long as the process.
+    Ok(ids.into_iter().map(|id| unsafe { DeviceId::from_raw(id) }).collect())
+}
+
+/// Reads a variable-length property through `query(size, value, size_ret)`.
+fn info(query: impl Fn(usize, *mut c_void, *mut usize) -> cl_int) -> Option<Vec<u8>> {
+    let mut size = 0;
+    if query(0, ptr::null_mut(), &mut size) != SUCCESS {
+        return None;
+    }
+    let mut value = vec![0u8; size];
+    (size == 0 || query(size, value.as_mut_ptr().cast(), ptr::null_mut()) == SUCCESS).then_some(value)
+}
+
+fn text(bytes: Option<Vec<u8>>) -> String {
+    let bytes = bytes.unwrap_or_default();
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
+}
+
+/// A platform's string property; empty where the platform does not know it.
+pub(super) fn platform_text(platform: PlatformId, name: u32) -> String {
+    // SAFETY: `info` passes a null or a large enough buffer.
+    text(info(|size, value, ret| unsafe { ffi::clGetPlatformInfo(platform.as_ptr(), name, size, value, ret) }))
+}
+
+/// A device's property as bytes; `None` where the device does not know it.
+pub(super) fn device_bytes(device: DeviceId, name: u32) -> Option<Vec<u8>> {
+    // SAFETY: `info` passes a null or a large enough buffer.
+    info(|size, value, ret| unsafe { ffi::clGetDeviceInfo(device.as_raw(), name, size, value, ret) })
+}
+
+/// A device's string property; empty where the device does not know it.
+pub(super) fn device_text(device: DeviceId, name: u32) -> String {
+    text(device_bytes(device, name))
+}
+
+/// A device's integer property, of whatever width; 0 where the device does not know it.
+pub(super) fn device_number(device: DeviceId, name: u32) -> u64 {
+    let bytes = device_bytes(device, name).unwrap_or_default();
+    let mut word = [0u8; 8];
+    let len = bytes.len().min(8);
+    word[..len].copy_from_slice(&bytes[..len]);
+    u64::from_le_bytes(word)
+}
+
+pub(super) fn create_context(device: DeviceId) -> Result<Context> {
+    let mut status = SUCCESS;
+    let ids = [device.as_raw()];
+    // SAFETY: one valid device id, no properties, no callback.
+    let raw = unsafe { ffi::clCreateContext(ptr::null(), 1, ids.as_ptr(), None, ptr::null_mut(), &mut status) };
+    check(status, "creating a context")?;
+    // SAFETY: `raw` was just created, and this takes over its one reference.
+    Ok(unsafe { Context::from_raw_create_ptr(raw) })
+}
+
+pub(super) fn create_queue(context: &Context, device: DeviceId, profiling: bool) -> Result<CommandQueue> {
+    const PROFILING: u64 = 2;
+    let mut status = SUCCESS;
+    let properties = if profiling { PROFILING } else { 0 };
+    // SAFETY: the device belongs to the context.
+    let raw = unsafe { ffi::clCreateCommandQueue(context.as_ptr(), device.as_raw(), properties, &mut status) };
+    check(status, "creating a queue")?;
+    // SAFETY: `raw` was just created, and this takes over its one reference.
+    Ok(unsafe { CommandQueue::from_raw_create_ptr(raw) })
+}
+
+pub(super) fn create_buffer(context: &Context, bytes: usize) -> Result<Mem> {
+    const READ_WRITE: u64 = 1;
+    let mut status = SUCCESS;
+    // SAFETY: no host pointer is passed.
+    let raw = unsafe { ffi::clCreateBuffer(context.as_ptr(), READ_WRITE, bytes, ptr::null_mut(), &mut status) };
+    check(status, format!("allocating {bytes} bytes"))?;
+    // SAFETY: `raw` was just created, and this takes over its one reference.
+    Ok(unsafe { Mem::from_raw_create_ptr(raw) })
+}
+
+/// Blocking read of `out.len()` bytes.
+pub(super) fn read(queue: &CommandQueue, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
+    // SAFETY: `out` lives through this blocking call; OpenCL checks the range against the buffer.
+    let status = unsafe {
+        ffi::clEnqueueReadBuffer(
+            queue.as_ptr(),
+            mem.as_ptr(),
+            1,
+            offset,
+            out.len(),
+            out.as_mut_ptr().cast(),
+            0,
+            ptr::null(),
+            ptr::null_mut(),
+        )
+    };
+    check(status, format!("reading {} bytes", out.len()))
+}
+
+/// Blocking write of `data`.
+pub(super) fn write(queue: &CommandQueue, mem: &Mem, offset: usize, data: &[u8]) -> Result<()> {
+    // SAFETY: `data` lives through this blocking call; OpenCL checks the range against the buffer.
+    let status = unsafe {
+        ffi::clEnqueueWriteBuffer(
+            queue.as_ptr(),
+            mem.as_ptr(),
+            1,
+            offset,
+            data.len(),
+            data.as_ptr().cast(),
+            0,
+            ptr::null(),
+            ptr::null_mut(),
+        )
+    };
+    check(status, format!("writing {} bytes", data.len()))
+}
+
+/// Enqueues a fill of `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes, to which offset and size are multiples.
+pub(super) fn fill(queue: &CommandQueue, mem: &Mem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<Event> {
+    let mut event: cl_event = ptr::null_mut();
+    // SAFETY: OpenCL copies the pattern during the call, and checks the range against the buffer.
+    let status = unsafe {
+        ffi::clEnqueueFillBuffer(
+            queue.as_ptr(),
+            mem.as_ptr(),
+            pattern.as_ptr().cast(),
+            pattern.len(),
+            offset,
+            bytes,
+            0,
+            ptr::null(),
+            &mut event,
+        )
+    };
+    check(status, format!("filling {bytes} bytes"))?;
+    // SAFETY: the call returned one reference to a new event.
+    Ok(unsafe { Event::from_raw_create_ptr(event) })
+}
+
+/// Enqueues a copy between two buffers, or within one where the ranges do not overlap.
+pub(super) fn copy(
+    queue: &CommandQueue,
+    (from, from_offset): (&Mem, usize),
+    (to, to_offset): (&Mem, usize),
+    bytes: usize,
+) -> Result<Event> {
+    let mut event: cl_event = ptr::null_mut();
+    // SAFETY: OpenCL checks both ranges, and keeps the buffers until the copy is done.
+    let status = unsafe {
+        ffi::clEnqueueCopyBuffer(
+            queue.as_ptr(),
+            from.as_ptr(),
+            to.as_ptr(),
+            from_offset,
+            to_offset,
+            bytes,
+            0,
+            ptr::null(),
+            &mut event,
+        )
+    };
+    check(status, format!("copying {bytes} bytes"))?;
+    // SAFETY: the call returned one reference to a new event.
+    Ok(unsafe { Event::from_raw_create_ptr(event) })
+}
+
+/// Maps a range into host memory, after all earlier commands of the queue.
+pub(super) fn map(queue: &CommandQueue, mem: &Mem, offset: usize, bytes: usize, write: bool) -> Result<*mut c_void> {
+    const READ: u64 = 1;
+    const WRITE: u64 = 2;
+    let flags = if write { READ | WRITE } else { READ };
+    let mut status = SUCCESS;
+    // SAFETY: OpenCL checks the range; the caller unmaps the pointer before it drops the buffer.
+    let address = unsafe {
+        ffi::clEnqueueMapBuffer(
+            queue.as_ptr(),
+            mem.as_ptr(),
+            1,
+            flags,
+            offset,
+            bytes,
+            0,
+            ptr::null(),
+            ptr::null_mut(),
+            &mut status,
+        )
+    };
+    check(status, format!("mapping {bytes} bytes"))?;
+    Ok(address)
+}
+
+pub(super) fn unmap(queue: &CommandQueue, mem: &Mem, address: *mut c_void) -> Result<()> {
+    // SAFETY: `address` came from `map` of the same buffer, and is unmapped once.
+    let status =
+        unsafe { ffi::clEnqueueUnmapMemObject(queue.as_ptr(), mem.as_ptr(), address, 0, ptr::null(), ptr::null_mut()) };
+    check(status, "unmapping a buffer")
+}
+
+pub(super) fn flush(queue: &CommandQueue) -> Result<()> {
+    // SAFETY: a valid queue.
+    check(unsafe { ffi::clFlush(queue.as_ptr()) }, "flushing the queue")
+}
+
+pub(super) fn finish(queue: &CommandQueue) -> Result<()> {
+    // SAFETY: a valid queue.
+    check(unsafe { ffi::clFinish(queue.as_ptr()) }, "waiting for the queue")
+}
+
+/// A marker that completes after `events`, or after everything enqueued before it where there are none.
+pub(super) fn barrier(queue: &CommandQueue, events: &[cl_event]) -> Result<Event> {
+    let mut event: cl_event = ptr::null_mut();
+    let list = if events.is_empty() { ptr::null() } else { events.as_ptr() };
+    // SAFETY: the caller holds the events; OpenCL retains what it keeps.
+    let status = unsafe { ffi::clEnqueueBarrierWithWaitList(queue.as_ptr(), events.len() as u32, list, &mut event) };
+    check(status, "enqueueing a barrier")?;
+    // SAFETY: the call returned one reference to a new event.
+    Ok(unsafe { Event::from_raw_create_ptr(event) })
+}
+
+/// START and END of a finished command on a profiling queue, in nanoseconds of the device's clock.
+pub(super) fn profile(event: &Event) -> Result<(u64, u64)> {
+    const START: u32 = 0x1282;
+    const END: u32 = 0x1283;
+    let read = |name| {
+        let mut value = 0u64;
+        // SAFETY: `value` has the 8 bytes that the query writes.
+        let status = unsafe {
+            ffi::clGetEventProfilingInfo(
+                *event.as_ptr_ref(),
+                name,
+                size_of::<u64>(),
+                (&raw mut value).cast(),
+                ptr::null_mut(),
+            )
+        };
+        check(status, "reading an event's times").map(|()| value)
+    };
+    Ok((read(START)?, read(END)?))
+}
+
+pub(super) fn program_from_source(context: &Context, source: &str) -> Result<Program> {
+    let mut status = SUCCESS;
+    let (text, length) = (source.as_ptr().cast(), source.len());
+    // SAFETY: one string with its length; OpenCL copies it.
+    let raw = unsafe { ffi::clCreateProgramWithSource(context.as_ptr(), 1, &text, &length, &mut status) };
+    check(status, "creating a program")?;
+    // SAFETY: `raw` was just created, and this takes over its one reference.
+    Ok(unsafe { Program::from_raw_create_ptr(raw) })
+}
+
+pub(super) fn program_from_binary(context: &Context, device: DeviceId, binary: &[u8]) -> Result<Program> {
+    let (mut status, mut loaded) = (SUCCESS, SUCCESS);
+    let (ids, length, data) = ([device.as_raw()], binary.len(), binary.as_ptr());
+    // SAFETY: one device, one binary with its length, one status each; OpenCL copies the binary.
+    let raw = unsafe {
+        ffi::clCreateProgramWithBinary(context.as_ptr(), 1, ids.as_ptr(), &length, &data, &mut loaded, &mut status)
+    };
+    check(status, "loading a program binary")?;
+    // SAFETY: `raw` was just created, and this takes over its one reference.
+    let program = unsafe { Program::from_raw_create_ptr(raw) };
+    check(loaded, "loading a program binary")?;
+    Ok(program)
+}
+
+/// Builds a program; on failure the error holds the compiler's log.
+pub(super) fn build(program: &Program, device: DeviceId, options: &str, name: &str) -> Result<()> {
+    const STATUS: u32 = 0x1181;
+    const LOG: u32 = 0x1183;
+    let options = std::ffi::CString::new(options).map_err(|_| Error::invalid("build options contain a NUL"))?;
+    let ids = [device.as_raw()];
+    // SAFETY: valid handles, a NUL-terminated string, no callback, so the call blocks until the build is done.
+    let status =
+        unsafe { ffi::clBuildProgram(program.as_ptr(), 1, ids.as_ptr(), options.as_ptr(), None, ptr::null_mut()) };
+    let query = |what| {
+        // SAFETY: `info` passes a null or a large enough buffer.
+        info(|size, value, ret| unsafe {
+            ffi::clGetProgramBuildInfo(program.as_ptr(), device.as_raw(), what, size, value, ret)
+        })
+    };
+    let built = query(STATUS).is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0));
+    if status == SUCCESS && built {
+        return Ok(());
+    }
+    let log = text(query(LOG));
+    let first = log.lines().find(|line| line.contains("error")).or(log.lines().next()).unwrap_or("no log").to_owned();
+    let status = if status == SUCCESS { -11 } else { status };
+    let message = format!("{name} did not build ({}, {status}): {}", status_name(status), first.trim());
+    Err(Error::new(ErrorKind::Build, message).with_status(status).with_log(log))
+}
+
+/// The built program's binary for its one device.
+pub(super) fn binary(program: &Program) -> Option<Vec<u8>> {
+    const SIZES: u32 = 0x1165;
+    const BINARIES: u32 = 0x1166;
+    let mut size = 0usize;
+    // SAFETY: a program of one device has one size.
+    let status = unsafe {
+        ffi::clGetProgramInfo(program.as_ptr(), SIZES, size_of::<usize>(), (&raw mut size).cast(), ptr::null_mut())
+    };
+    if status != SUCCESS || size == 0 {
+        return None;
+    }
+    let mut data = vec![0u8; size];
+    let mut address = data.as_mut_ptr();
+    // SAFETY: `address` points to `size` bytes, one pointer for the one device.
+    let status = unsafe {
+        ffi::clGetProgramInfo(
+            program.as_ptr(),
+            BINARIES,
+            size_of::<*mut u8>(),
+            (&raw mut address).cast(),
+            ptr::null_mut(),
+        )
+    };
+    (status == SUCCESS).then_some(data)
+}
+
+pub(super) fn create_kernel(program: &Program, name: &str) -> Result<Kernel> {
+    let mut status = SUCCESS;
+    let c_name = std::ffi::CString::new(name).map_err(|_| Error::invalid("kernel name contains a NUL"))?;
+    // SAFETY: a built program and a NUL-terminated name.
+    let raw = unsafe { ffi::clCreateKernel(program.as_ptr(), c_name.as_ptr(), &mut status) };
+    check(status, format!("creating kernel `{name}`"))?;
+    // SAFETY: `raw` was just created, and this takes over its one reference.
+    Ok(unsafe { Kernel::from_raw_create_ptr(raw) })
+}
+
+/// A kernel's work-group property: 0x11B0 the largest work-group, 0x11B2 its local bytes, arguments included.
+pub(super) fn kernel_number(kernel: &Kernel, device: DeviceId, name: u32) -> u64 {
+    let mut value = 0u64;
+    // SAFETY: both properties are at most 8 bytes.
+    let status = unsafe {
+        ffi::clGetKernelWorkGroupInfo(
+            kernel.as_ptr(),
+            device.as_raw(),
+            name,
+            size_of::<u64>(),
+            (&raw mut value).cast(),
+            ptr::null_mut(),
+        )
+    };
+    if status == SUCCESS { value } else { 0 }
+}
+
+/// Sets one argument: `value` is its `size` bytes, or null for local memory of that size.
+///
+/// # Safety
+///
+/// `value` is null or points to `size` readable bytes of the type that the kernel declares.
+pub(super) unsafe fn set_arg(kernel: &Kernel, index: u32, size: usize, value: *const c_void) -> cl_int {
+    // SAFETY: as the caller promises; OpenCL copies the value.
+    unsafe { ffi::clSetKernelArg(kernel.as_ptr(), index, size, value) }
+}
+
+/// Enqueues a kernel over a three-dimensional range.
+///
+/// # Safety
+///
+/// Every argument is set, and the kernel stays within the buffers that it was given for this range.
+pub(super) unsafe fn enqueue(
+    queue: &CommandQueue,
+    kernel: &Kernel,
+    global: [usize; 3],
+    local: [usize; 3],
+) -> Result<Event, cl_int> {
+    let mut event: cl_event = ptr::null_mut();
+    // SAFETY: as the caller promises; three dimensions in both arrays.
+    let status = unsafe {
+        ffi::clEnqueueNDRangeKernel(
+            queue.as_ptr(),
+            kernel.as_ptr(),
+            3,
+            ptr::null(),
+            global.as_ptr(),
+            local.as_ptr(),
+            0,
+            ptr::null(),
+            &mut event,
+        )
+    };
+    if status == SUCCESS {
+        // SAFETY: the call returned one reference to a new event.
+        Ok(unsafe { Event::from_raw_create_ptr(event) })
+    } else {
+        Err(status)
+    }
+}

@@ -1,0 +1,97 @@
+//! Sets a kernel's arguments and enqueues it.
+
+use std::{ffi::c_void, ptr};
+
+use ocl::core::{Kernel, Mem};
+
+use super::{ClDevice, cl};
+use crate::{Error, ErrorKind, Result, runtime::ProgramSpec};
+
+const MAX_WORK_GROUP: u32 = 0x11B0;
+const LOCAL_BYTES: u32 = 0x11B2;
+
+/// One launch of one kernel: arguments in the kernel's order, then [`run`](Launch::run).
+///
+/// A kernel object is built for each launch (microseconds) and never shared between threads.
+pub(crate) struct Launch<'d> {
+    device: &'d ClDevice,
+    name: &'static str,
+    kernel: Kernel,
+    next: u32,
+    status: i32,
+}
+
+impl<'d> Launch<'d> {
+    pub(super) fn new(device: &'d ClDevice, spec: &ProgramSpec, name: &'static str) -> Result<Self> {
+        let program = device.program(spec)?;
+        Ok(Self { device, name, kernel: cl::create_kernel(&program, name)?, next: 0, status: cl::SUCCESS })
+    }
+
+    fn set(mut self, size: usize, value: *const c_void) -> Self {
+        if self.status == cl::SUCCESS {
+            // SAFETY: the typed methods below pass a null, or a pointer to a live value of `size` bytes.
+            self.status = unsafe { cl::set_arg(&self.kernel, self.next, size, value) };
+            self.next += 1;
+        }
+        self
+    }
+
+    /// A `__global` pointer.
+    pub(crate) fn mem(self, mem: &Mem) -> Self {
+        let raw = mem.as_ptr();
+        self.set(size_of_val(&raw), (&raw const raw).cast())
+    }
+
+    /// A scalar of the plain type that the kernel declares.
+    pub(crate) fn scalar<T: bytemuck::NoUninit>(self, value: T) -> Self {
+        self.set(size_of::<T>(), (&raw const value).cast())
+    }
+
+    /// An `OFFSET_T`: `ulong` in wide builds, else `uint`.
+    pub(crate) fn offset(self, value: u64, wide: bool) -> Self {
+        if wide { self.scalar(value) } else { self.scalar(value as u32) }
+    }
+
+    /// A `__local` pointer to `bytes` bytes.
+    pub(crate) fn local(self, bytes: usize) -> Self {
+        self.set(bytes.max(1), ptr::null())
+    }
+
+    /// Enqueues `groups` work-groups of `local` work-items each.
+    pub(crate) fn run(self, groups: [usize; 3], local: [usize; 3]) -> Result<()> {
+        let Self { device, name, kernel, .. } = self;
+        cl::check(self.status, format!("setting argument {} of `{name}`", self.next.saturating_sub(1)))?;
+        let items: usize = local.iter().product();
+        let limit = cl::kernel_number(&kernel, device.id(), MAX_WORK_GROUP) as usize;
+        // PoCL ends the process on an oversized launch, so it must not reach the driver.
+        if limit != 0 && items > limit {
+            return Err(Error::unsupported(format!(
+                "`{name}` needs work-groups of {items}, the device allows {limit}"
+            )));
+        }
+        let bytes = cl::kernel_number(&kernel, device.id(), LOCAL_BYTES) as usize;
+        let limit = device.local_limit();
+        if bytes > limit {
+            return Err(Error::unsupported(format!(
+                "`{name}` needs {bytes} bytes of local memory, the device has {limit}"
+            )));
+        }
+        if groups.contains(&0) {
+            return Ok(());
+        }
+        let mut global = [0; 3];
+        for axis in 0..3 {
+            global[axis] = groups[axis].checked_mul(local[axis]).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::InvalidInput,
+                    format!("`{name}`: {} groups of {} overflow", groups[axis], local[axis]),
+                )
+            })?;
+        }
+        // SAFETY: the kernels are the crate's own; their callers pass buffers and lengths that were checked against each
+        // other, every argument was set in order, and local memory and work-group fit the device.
+        let event = unsafe { cl::enqueue(device.queue(), &kernel, global, local) }
+            .map_err(|status| cl::failure(status, format!("launching `{name}` over {global:?} by {local:?}")))?;
+        device.record(name, event)
+    }
+}

@@ -1,0 +1,363 @@
+//! OpenCL devices. The only module that names `ocl`, besides [`interop`](crate::interop).
+
+mod cl;
+mod launch;
+mod program;
+mod selftest;
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use ocl::core::{CommandQueue, Context, DeviceId, Event, Mem, PlatformId};
+
+pub(crate) use launch::Launch;
+
+use super::{Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing, Tuning};
+use crate::{Error, ErrorKind, Result};
+
+/// A buffer of the device.
+pub(crate) type ClMem = Mem;
+
+/// A device found through the loader, not yet opened.
+pub(crate) struct Found {
+    platform: PlatformId,
+    id: DeviceId,
+    pub(crate) info: DeviceInfo,
+    opened: OnceLock<Arc<Shared>>,
+    opening: Mutex<()>,
+}
+
+/// What all handles of one device share: the context and what was built in it.
+struct Shared {
+    id: DeviceId,
+    context: Context,
+    info: DeviceInfo,
+    identity: String,
+    programs: program::Programs,
+    capabilities: OnceLock<Capabilities>,
+    probing: Mutex<()>,
+}
+
+/// One in-order queue, with the scratch buffers whose use it orders.
+pub(crate) struct Queue {
+    queue: CommandQueue,
+    /// The queue is the user's and out of order: each command needs a barrier.
+    unordered: bool,
+    pool: Mutex<Vec<(usize, Mem)>>,
+    /// Set on profiling queues: the finished commands' events.
+    events: Option<Mutex<Vec<(&'static str, Event)>>>,
+}
+
+/// An opened device with a queue and a tuning; cheap to clone, safe to use from many threads.
+#[derive(Clone)]
+pub(crate) struct ClDevice {
+    shared: Arc<Shared>,
+    queue: Arc<Queue>,
+    tuning: Arc<Tuning>,
+}
+
+/// Every OpenCL device, found once: drivers' first discovery is not safe to run from two threads.
+pub(crate) fn found() -> &'static [Found] {
+    static FOUND: OnceLock<Vec<Found>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let platforms = cl::platforms().unwrap_or_default();
+        // A broken platform beside a good one is left out.
+        let devices = platforms
+            .into_iter()
+            .flat_map(|platform| cl::devices(platform).unwrap_or_default().into_iter().map(move |id| (platform, id)));
+        devices.map(|(platform, id)| Found::new(platform, id)).collect()
+    })
+}
+
+impl Found {
+    fn new(platform: PlatformId, id: DeviceId) -> Self {
+        let info = describe(platform, id);
+        Self { platform, id, info, opened: OnceLock::new(), opening: Mutex::new(()) }
+    }
+
+    /// Opens the device with a queue of its own; all handles share one context.
+    pub(crate) fn open(&self) -> Result<ClDevice> {
+        let _opening = self.opening.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let shared = match self.opened.get() {
+            Some(shared) => shared.clone(),
+            None => {
+                let context = cl::create_context(self.id)?;
+                let info = describe(self.platform, self.id);
+                let shared = Arc::new(Shared::new(self.id, context, info));
+                self.opened.get_or_init(|| shared).clone()
+            }
+        };
+        let queue = Queue::new(cl::create_queue(&shared.context, shared.id, false)?, false, false);
+        Ok(ClDevice { shared, queue: Arc::new(queue), tuning: Arc::default() })
+    }
+}
+
+/// Names and sizes, as the driver reports them.
+fn describe(platform: PlatformId, id: DeviceId) -> DeviceInfo {
+    const PLATFORM_NAME: u32 = 0x0902;
+    const TYPE: u32 = 0x1000;
+    const COMPUTE_UNITS: u32 = 0x1002;
+    const MAX_ALLOCATION: u32 = 0x1010;
+    const GLOBAL_BYTES: u32 = 0x101F;
+    const NAME: u32 = 0x102B;
+    const VENDOR: u32 = 0x102C;
+    const DRIVER: u32 = 0x102D;
+    const VERSION: u32 = 0x102F;
+    let bits = cl::device_number(id, TYPE);
+    // Oclgrind calls itself every type at once: what runs on the host counts as a CPU.
+    let ty = if bits & 2 != 0 {
+        DeviceType::Cpu
+    } else if bits & 4 != 0 {
+        DeviceType::Gpu
+    } else {
+        DeviceType::Accelerator
+    };
+    DeviceInfo {
+        name: cl::device_text(id, NAME),
+        platform: cl::platform_text(platform, PLATFORM_NAME),
+        vendor: cl::device_text(id, VENDOR),
+        driver: cl::device_text(id, DRIVER),
+        version: cl::device_text(id, VERSION),
+        ty,
+        opencl: true,
+        compute_units: cl::device_number(id, COMPUTE_UNITS) as u32,
+        global_bytes: cl::device_number(id, GLOBAL_BYTES),
+        max_allocation_bytes: cl::device_number(id, MAX_ALLOCATION),
+    }
+}
+
+impl Shared {
+    fn new(id: DeviceId, context: Context, info: DeviceInfo) -> Self {
+        let identity = format!("{}|{}|{}|{}", info.platform, info.name, info.version, info.driver);
+        Self {
+            id,
+            context,
+            info,
+            identity,
+            programs: program::Programs::default(),
+            capabilities: OnceLock::new(),
+            probing: Mutex::new(()),
+        }
+    }
+}
+
+impl Queue {
+    fn new(queue: CommandQueue, unordered: bool, profiling: bool) -> Self {
+        Self { queue, unordered, pool: Mutex::default(), events: profiling.then(Mutex::default) }
+    }
+}
+
+impl ClDevice {
+    /// A device over a user's own context and queue.
+    pub(crate) fn adopt(id: DeviceId, context: Context, queue: CommandQueue, unordered: bool) -> Self {
+        const PLATFORM: u32 = 0x1031;
+        // SAFETY: the device's platform id is valid for as long as the device id.
+        let platform = unsafe { PlatformId::from_raw(cl::device_number(id, PLATFORM) as usize as _) };
+        Self {
+            shared: Arc::new(Shared::new(id, context, describe(platform, id))),
+            queue: Arc::new(Queue::new(queue, unordered, false)),
+            tuning: Arc::default(),
+        }
+    }
+
+    pub(crate) fn info(&self) -> &DeviceInfo {
+        &self.shared.info
+    }
+
+    pub(crate) fn id(&self) -> DeviceId {
+        self.shared.id
+    }
+
+    pub(crate) fn queue(&self) -> &CommandQueue {
+        &self.queue.queue
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.shared.context
+    }
+
+    pub(crate) fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+
+    pub(crate) fn same_context(&self, other: &Self) -> bool {
+        self.shared.context.as_ptr() == other.shared.context.as_ptr()
+    }
+
+    /// What the self-test found, with the tuning's choices in place; probed at first use.
+    pub(crate) fn capabilities(&self) -> Result<Capabilities> {
+        let probed = self.probed()?;
+        let mut caps = probed.clone();
+        self.tuning.apply(&mut caps)?;
+        Ok(caps)
+    }
+
+    fn probed(&self) -> Result<&Capabilities> {
+        let shared = &self.shared;
+        if let Some(caps) = shared.capabilities.get() {
+            return Ok(caps);
+        }
+        let _probing = shared.probing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(caps) = shared.capabilities.get() {
+            return Ok(caps);
+        }
+        let caps = selftest::run(self)?;
+        Ok(shared.capabilities.get_or_init(|| caps))
+    }
+
+    /// Local memory that a launch may use: what the probe found, or what the device reports before that.
+    fn local_limit(&self) -> usize {
+        const LOCAL_BYTES: u32 = 0x1023;
+        let reported = cl::device_number(self.id(), LOCAL_BYTES) as usize;
+        self.shared.capabilities.get().map_or(reported.max(selftest::LOCAL_TRIED), |caps| caps.local_bytes)
+    }
+
+    /// The same device with other choices of geometry and back ends.
+    pub(crate) fn with_tuning(&self, tuning: Tuning) -> Self {
+        Self { tuning: Arc::new(tuning), ..self.clone() }
+    }
+
+    /// The same device with a queue that records how long each command took.
+    pub(crate) fn profiled(&self) -> Result<Self> {
+        self.finish()?;
+        let queue = Queue::new(cl::create_queue(self.context(), self.id(), true)?, false, true);
+        Ok(Self { queue: Arc::new(queue), ..self.clone() })
+    }
+
+    pub(crate) fn program(&self, spec: &ProgramSpec) -> Result<ocl::core::Program> {
+        self.shared.programs.get(self.context(), self.id(), &self.shared.identity, spec)
+    }
+
+    /// Starts a launch of kernel `name` of a program that is built on demand.
+    pub(crate) fn launch(&self, spec: &ProgramSpec, name: &'static str) -> Result<Launch<'_>> {
+        Launch::new(self, spec, name)
+    }
+
+    fn record(&self, name: &'static str, event: Event) -> Result<()> {
+        if let Some(events) = &self.queue.events {
+            events.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((name, event));
+        }
+        if self.queue.unordered {
+            cl::barrier(self.queue(), &[])?;
+        }
+        Ok(())
+    }
+
+    /// The times of the commands since the last call, on a profiled device; waits for them.
+    pub(crate) fn take_timings(&self) -> Result<Vec<Timing>> {
+        self.finish()?;
+        let Some(events) = &self.queue.events else { return Ok(Vec::new()) };
+        let events = std::mem::take(&mut *events.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        let times =
+            events.into_iter().map(|(name, event)| cl::profile(&event).map(|(start, end)| Timing { name, start, end }));
+        times.collect()
+    }
+
+    /// Allocates `bytes` bytes, one at least.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<Mem> {
+        let (limit, global) = (self.info().max_allocation_bytes, self.info().global_bytes);
+        // Some drivers over-commit and some abort, so limits are ours to check.
+        if bytes as u64 > limit {
+            let name = &self.info().name;
+            let message = format!("allocating {bytes} bytes: {name} allows {limit} at once, of {global} in all");
+            return Err(Error::new(ErrorKind::OutOfMemory, message));
+        }
+        cl::create_buffer(self.context(), bytes.max(1))
+    }
+
+    /// A scratch buffer of at least `bytes` bytes, returned to the queue's pool when dropped.
+    ///
+    /// Reuse needs no waiting: the queue is in order, so a later user's commands run after this one's.
+    pub(crate) fn pooled(&self, bytes: usize) -> Result<Pooled> {
+        let fit = {
+            let mut pool = self.queue.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let fit = pool.iter().position(|&(size, _)| size >= bytes && size / 4 <= bytes.max(1 << 16));
+            fit.map(|index| pool.swap_remove(index))
+        };
+        let (size, mem) = match fit {
+            Some(found) => found,
+            None => {
+                let size = bytes.max(256).next_multiple_of(256);
+                (size, self.allocate(size)?)
+            }
+        };
+        Ok(Pooled { queue: self.queue.clone(), size, mem })
+    }
+
+    pub(crate) fn read(&self, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
+        if out.is_empty() { Ok(()) } else { cl::read(self.queue(), mem, offset, out) }
+    }
+
+    pub(crate) fn write(&self, mem: &Mem, offset: usize, data: &[u8]) -> Result<()> {
+        if data.is_empty() { Ok(()) } else { cl::write(self.queue(), mem, offset, data) }
+    }
+
+    /// Enqueues a fill; the pattern has 1, 2, 4, 8 or 16 bytes.
+    pub(crate) fn fill(&self, mem: &Mem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let event = cl::fill(self.queue(), mem, offset, bytes, pattern)?;
+        self.record("clEnqueueFillBuffer", event)
+    }
+
+    /// Enqueues a copy by the driver.
+    pub(crate) fn copy(&self, from: (&Mem, usize), to: (&Mem, usize), bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let event = cl::copy(self.queue(), from, to, bytes)?;
+        self.record("clEnqueueCopyBuffer", event)
+    }
+
+    pub(crate) fn map(&self, mem: &Mem, offset: usize, bytes: usize, write: bool) -> Result<*mut u8> {
+        cl::map(self.queue(), mem, offset, bytes, write).map(|address| address.cast())
+    }
+
+    pub(crate) fn unmap(&self, mem: &Mem, address: *mut u8) -> Result<()> {
+        cl::unmap(self.queue(), mem, address.cast())
+    }
+
+    pub(crate) fn flush(&self) -> Result<()> {
+        cl::flush(self.queue())
+    }
+
+    pub(crate) fn finish(&self) -> Result<()> {
+        cl::finish(self.queue())
+    }
+
+    /// An event that completes after `events`, or after all earlier commands where there are none.
+    pub(crate) fn barrier(&self, events: &[ocl::ffi::cl_event]) -> Result<Event> {
+        let event = cl::barrier(self.queue(), events)?;
+        self.flush()?;
+        Ok(event)
+    }
+}
+
+/// A buffer from a queue's pool.
+pub(crate) struct Pooled {
+    queue: Arc<Queue>,
+    size: usize,
+    mem: Mem,
+}
+
+impl Pooled {
+    pub(crate) fn mem(&self) -> &Mem {
+        &self.mem
+    }
+
+    /// Whether this serves `bytes` bytes of scratch for commands on the device's queue.
+    pub(crate) fn serves(&self, device: &ClDevice, bytes: usize) -> bool {
+        Arc::ptr_eq(&self.queue, &device.queue) && self.size >= bytes
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        const KEPT: usize = 8;
+        let mut pool = self.queue.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        pool.push((self.size, self.mem.clone()));
+        if pool.len() > KEPT {
+            pool.remove(0);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What to build: a kernel file, expanded, and its options. Pure; the OpenCL runtime builds it.
+
+use super::Capabilities;
+
+/// `cl/lib`, by the names under which kernel files include it.
+const LIBRARY: &[(&str, &str)] = &[
+    ("lib/types.cl", include_str!("../../cl/lib/types.cl")),
+    ("lib/op.cl", include_str!("../../cl/lib/op.cl")),
+    ("lib/subgroup.cl", include_str!("../../cl/lib/subgroup.cl")),
+    ("lib/workgroup.cl", include_str!("../../cl/lib/workgroup.cl")),
+];
+
+/// A program as the driver gets it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ProgramSpec {
+    /// The kernel file's name, such as `reduce.cl`.
+    pub name: &'static str,
+    /// The file's text, its includes not yet expanded.
+    pub text: &'static str,
+    /// Build options, those of the device first.
+    pub options: Vec<String>,
+}
+
+impl ProgramSpec {
+    /// A program of `text` for a device; primitives add their own options.
+    pub fn new(name: &'static str, text: &'static str, caps: &Capabilities) -> Self {
+        Self { name, text, options: caps.options() }
+    }
+
+    /// Adds options, such as `-DT=float`.
+    pub fn with<S: Into<String>>(mut self, options: impl IntoIterator<Item = S>) -> Self {
+        self.options.extend(options.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds `-D{name}={value}`.
+    pub fn define(mut self, name: &str, value: impl std::fmt::Display) -> Self {
+        self.options.push(format!("-D{name}={value}"));
+        self
+    }
+
+    /// Adds `-D{name}` if `on`.
+    pub fn flag(mut self, name: &str, on: bool) -> Self {
+        if on {
+            self.options.push(format!("-D{name}"));
+        }
+        self
+    }
+
+    /// The options as the driver takes them.
+    pub fn option_line(&self) -> String {
+        self.options.join(" ")
+    }
+
+    /// The text with each file of `cl/lib` in place of its first include, and lines numbered as in the files.
+    pub fn source(&self) -> String {
+        let mut seen = Vec::new();
+        let mut out = format!("#line 1 \"{}\"\n", self.name);
+        expand(self.name, self.text, &mut seen, &mut out);
+        out
+    }
+}
+
+fn expand(name: &str, text: &str, seen: &mut Vec<&'static str>, out: &mut String) {
+    for (number, line) in text.lines().enumerate() {
+        let include = line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"'));
+        match include.and_then(|path| LIBRARY.iter().find(|(known, _)| *known == path)) {
+            Some(&(path, library)) => {
+                if !seen.contains(&path) {
+                    seen.push(path);
+                    out.push_str(&format!("#line 1 \"{path}\"\n"));
+                    expand(path, library, seen, out);
+                }
+                out.push_str(&format!("#line {} \"{name}\"\n", number + 2));
+            }
+            None => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+}

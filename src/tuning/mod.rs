@@ -1,0 +1,68 @@
+//! Choices by device class, and how to override them.
+
+#[cfg(feature = "opencl")]
+mod reduce;
+
+#[cfg(feature = "opencl")]
+pub(crate) use reduce::reduce;
+
+use crate::{
+    Error, Result,
+    runtime::{Capabilities, DeviceClass, SubGroupBackend},
+};
+
+/// Overrides of what the crate would choose for a device; everything unset stays as chosen.
+///
+/// With it a CPU driver can run the geometry of a GPU, and every sub-group back end that passed its self-test can be
+/// tested.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Tuning {
+    class: Option<DeviceClass>,
+    sub_groups: Option<SubGroupBackend>,
+    local_bytes: Option<usize>,
+    wide_offsets: bool,
+}
+
+impl Tuning {
+    /// The geometry of another device class.
+    pub fn class(mut self, class: DeviceClass) -> Self {
+        self.class = Some(class);
+        self
+    }
+
+    /// A particular sub-group back end, which must have passed the device's self-test.
+    pub fn sub_groups(mut self, backend: SubGroupBackend) -> Self {
+        self.sub_groups = Some(backend);
+        self
+    }
+
+    /// At most this much local memory, to run the paths of small devices.
+    pub fn local_bytes(mut self, bytes: usize) -> Self {
+        self.local_bytes = Some(bytes);
+        self
+    }
+
+    /// 64-bit offsets at every size, as kernels use them from 2^31 elements on.
+    pub fn wide_offsets(mut self) -> Self {
+        self.wide_offsets = true;
+        self
+    }
+
+    /// Whether kernels over `n` elements use 64-bit offsets.
+    pub(crate) fn wide(&self, n: usize) -> bool {
+        self.wide_offsets || n >= 1 << 31
+    }
+
+    pub(crate) fn apply(&self, caps: &mut Capabilities) -> Result<()> {
+        caps.class = self.class.unwrap_or(caps.class);
+        caps.local_bytes = caps.local_bytes.min(self.local_bytes.unwrap_or(usize::MAX));
+        if let Some(backend) = self.sub_groups {
+            let found = caps.sub_groups.iter().find(|group| group.backend == backend);
+            caps.sub_group = *found.ok_or_else(|| {
+                Error::unsupported(format!("sub-group back end `{}` did not pass the self-test", backend.name()))
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,20 @@
+//! Parameters of reductions.
+
+use crate::runtime::{Capabilities, DeviceClass};
+
+/// Geometry of reductions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Reduce {
+    pub(crate) work_group: usize,
+    pub(crate) max_groups: usize,
+}
+
+/// Parameters of reductions by device class.
+pub(crate) fn reduce(caps: &Capabilities) -> Reduce {
+    let units = caps.compute_units.max(1) as usize;
+    match caps.class {
+        // One item walks a whole tile, which its compiler vectorises.
+        DeviceClass::Cpu => Reduce { work_group: 1, max_groups: 8 * units },
+        DeviceClass::Gpu => Reduce { work_group: 256.min(caps.max_work_group), max_groups: 8 * units },
+    }
+}

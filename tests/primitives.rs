@@ -1,0 +1,56 @@
+//! Every case of the registry on every device of this machine, in its own geometry and in that of a GPU.
+
+use oclprim::{
+    Device, DeviceClass, Tuning,
+    check::{Level, Verdict, registry},
+};
+
+/// A device, and what to call it in a report.
+fn devices() -> Vec<(String, Device)> {
+    let mut devices = Vec::new();
+    for (index, info) in Device::list().iter().enumerate() {
+        let device = Device::at(index).unwrap_or_else(|error| panic!("{info}: {error}"));
+        devices.push((info.to_string(), device.clone()));
+        if let Some(caps) = device.capabilities().unwrap_or_else(|error| panic!("{info}: {error}")) {
+            for group in &caps.sub_groups {
+                let tuning = Tuning::default().class(DeviceClass::Gpu).sub_groups(group.backend);
+                let device = device.with_tuning(tuning).unwrap_or_else(|error| panic!("{info}: {error}"));
+                devices.push((format!("{info} as a GPU, sub-groups {}", group.backend.name()), device));
+            }
+        }
+    }
+    devices
+}
+
+#[test]
+fn every_case_on_every_device() {
+    let level = match std::env::var("OCLPRIM_TEST_LEVEL").as_deref() {
+        Ok("tiny") => Level::Tiny,
+        Ok("full") => Level::Full,
+        _ => Level::Quick,
+    };
+    let mut failures = Vec::new();
+    for (name, device) in devices() {
+        let (mut passed, mut skipped) = (0, std::collections::BTreeMap::new());
+        for spec in registry() {
+            for case in spec.cases(level) {
+                match case.run(&device).verdict {
+                    Verdict::Pass => passed += 1,
+                    Verdict::Skip(reason) => *skipped.entry(reason).or_insert(0) += 1,
+                    Verdict::Fail(text) => failures.push(format!(
+                        "{name}: {} {} {} {} {}: {text}",
+                        spec.name(),
+                        case.form,
+                        case.element,
+                        case.shape,
+                        case.data
+                    )),
+                }
+            }
+        }
+        println!("{name}: {passed} passed, skipped: {skipped:?}");
+    }
+    let count = failures.len();
+    failures.truncate(20);
+    assert!(failures.is_empty(), "{count} failures, the first:\n{}", failures.join("\n"));
+}
