@@ -1,8 +1,8 @@
 // Kernels by which the host finds out, by running them, what a device and its driver do right.
 //
-// Each writes words that the host can compute too. With -DTEST_FP64, -DTEST_FP16, -DTEST_ATOMIC64 or -DLOCAL_BYTES=n the
-// program holds that test alone, and with -DTEST_SUBGROUPS the sub-group tests alone, so that a test that does not even
-// build takes no other with it. Without any: what every device must have, and the sub-group tests.
+// Each writes words that the host can compute too. With -DTEST_SUBGROUPS, -DTEST_FP64, -DTEST_FP16, -DTEST_ATOMIC64 or
+// -DLOCAL_BYTES=n the program holds those tests alone, so that what does not even build takes no other with it. Without
+// any: what every device must have, and the sub-group tests.
 //
 // Work-groups are one-dimensional, of WG items. Every spin ends after `spins` loads. The other sub-group tests are run
 // only where sg_width was right: with wrong lanes they reach out of bounds.
@@ -26,7 +26,7 @@ static inline uint mix(uint h)
 
 #ifdef TEST_SUBGROUPS
 
-// out[4i..]: the width w, lane = i % w, sub-group = i / w, count = WG / w, for item i of each group, counted over groups.
+// out[4g..] for global id g, and i = g % WG: the width w, lane i % w, sub-group i / w, number of sub-groups WG / w.
 KERNEL SG_KERNEL void sg_width(__global uint* out)
 {
     __global uint* o = out + 4 * get_global_id(0);
@@ -181,10 +181,10 @@ __kernel void long_loop(__global const uint* in, __global uint* out, uint n)
 #define PUBLISHED 0x80000000u
 #define BROKEN 0xc0000000u
 
-// Progress between work-groups, the look-back pattern with flag and value in one word. Groups take tickets; the holder of
-// ticket t waits until t - 1 has published, then publishes one more. Every eighth is slow, so that others do wait. Who
+// Progress between work-groups, in the look-back pattern with flag and value in one word. Groups take tickets; the holder
+// of ticket t waits until t - 1 has published, then publishes one more. Every eighth is slow, so that others do wait. Who
 // waits in vain publishes BROKEN, and so do all after it, without waiting.
-// ticket = { 0 } before. status[t] = PUBLISHED | t + 1 after; out[0] += spins that ran out: 0; out[1] = the longest spin.
+// All is 0 before. status[t] = PUBLISHED | t + 1; out[0] = spins that ran out: 0; out[1] = loads in the longest spin.
 KERNEL void ticket_chain(__global uint* ticket, volatile __global uint* status, __global uint* out, uint spins)
 {
     if (get_local_id(0) == 0) {
@@ -204,11 +204,11 @@ KERNEL void ticket_chain(__global uint* ticket, volatile __global uint* status, 
     }
 }
 
-// Fences across work-groups: the holder of ticket t stores WG words as ordinary data, publishes a flag by the protocol of
-// lib/subgroup.cl, waits for the flag of t - 1 and compares its data, which it looked at before, so that a stale copy may
-// lie in its cache. `epoch` is above 0 and new in every run. All is 0 at first, and `ticket` and `out` in every run.
-// out[0] += words that differ: 0; out[1] += spins that ran out: 0; out[2] += words compared: WG * (groups - 1);
-// out[3] += words that were there at the first look: any number.
+// Fences between work-groups: the holder of ticket t stores WG words as ordinary data, publishes a flag by the protocol
+// of lib/subgroup.cl, waits for the flag of t - 1 and compares its data, which it looked at before, so that a stale copy
+// may lie in its cache. All is 0 before the first run, `ticket` and `out` before each; `epoch` is above 0 and new each
+// time. out[0] = words that differ: 0; out[1] = spins that ran out: 0; out[2] = words compared: WG * (groups - 1);
+// out[3] = words that were there at the first look: any number, but all of them mean that nothing was tested.
 KERNEL void fence_chain(__global uint* ticket, __global uint* data, volatile __global uint* flag, __global uint* out,
                         uint epoch, uint spins)
 {

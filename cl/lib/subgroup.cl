@@ -1,12 +1,23 @@
-// Sub-groups: one interface, six back ends. Below them, the fence and the atomic accesses that work-groups use to meet.
+// Sub-groups: one interface, six back ends. Below them, the fence and the atomic accesses by which work-groups meet.
+//
+//   sg_size() sg_lane()                   the width; the item's place, in the order of local ids
+//   sg_id() sg_count()                    the sub-group's place in the work-group; how many there are
+//   sg_shuffle_T(v, lane, s)              v of that lane, which is below sg_size(); T is u32 or u64
+//   sg_shuffle_xor_T(v, mask, s)          v of the item's lane ^ mask, which is below sg_size()
+//   sg_shuffle_up_T(v, delta, s)          v of the lane `delta` below; items that have none keep their own
+//   sg_shuffle_down_T(v, delta, s)        likewise above
+//   sg_ballot(pred, s)                    ulong: bit i is lane i's pred != 0; needs sg_size() <= 64
+//   sg_any(pred, s) sg_all(pred, s)       whether pred != 0 in some lane, in all
+//   sg_match_u32(v, bits, s)              ulong: the lanes with the same low `bits` bits of v; needs sg_size() <= 64
+//   sg_rank(mask)                         the set bits of mask below the item's lane
+//   sg_barrier()                          orders the sub-group's accesses to local memory
 //
 // The host picks a back end, proves it with cl/selftest.cl, and promises:
 // - work-groups are one-dimensional, and their size is a multiple of sg_size(): all sub-groups are full;
-// - every function that takes `s` is called by all items of the work-group, in the same order. Hardware would need no
-//   more than all items of the sub-group; back end 5 exchanges through local memory, between work-group barriers;
+// - all items of the work-group call sg_barrier and what takes `s`, in the same order. Hardware would need no more than
+//   all items of the sub-group; back end 5 exchanges through local memory, between work-group barriers;
 // - `s` is the caller's `__local uint sg_scratch[SG_SCRATCH_WORDS];`, free for other use between the calls.
-// Results are valid in every item. Lanes are numbered in the order of local ids. No width is assumed but where the
-// back end fixes it; a ballot or a match needs sg_size() <= 64.
+// Results are valid in every item.
 #ifndef OCLPRIM_SUBGROUP_CL
 #define OCLPRIM_SUBGROUP_CL
 
@@ -143,7 +154,6 @@ SG_INLINE uint sg_size(void) { return __builtin_amdgcn_wavefrontsize(); }
 #else
 SG_INLINE uint sg_size(void) { return __AMDGCN_WAVEFRONT_SIZE; }
 #endif
-// Bits of `mask` below the item's lane.
 SG_INLINE uint sg_rank(ulong mask)
 {
     return __builtin_amdgcn_mbcnt_hi((uint)(mask >> 32), __builtin_amdgcn_mbcnt_lo((uint)mask, 0));
@@ -175,7 +185,7 @@ SG_INLINE ulong sg_ballot(int pred, __local uint* s)
 #define SG_OWN_XOR
 #define SG_OWN_RELATIVE
 #define SG_OWN_RANK
-// The width is a constant of the instruction set. Volatile: these meet other lanes, and must not be moved or merged.
+// The width is a constant of the instruction set. What meets other lanes is volatile: it must not be moved or merged.
 SG_INLINE uint sg_size(void) { return 32; }
 SG_INLINE uint sg_lane(void)
 {
@@ -190,7 +200,7 @@ SG_INLINE uint sg_rank(ulong mask)
     return popcount((uint)mask & below);
 }
 SG_INLINE void sg_barrier(void) { __asm__ volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
-// `clamp` is the last lane that may be read, 0 for `up`; beyond it an item keeps its own value.
+// CLAMP is the last lane that may be read; beyond it an item keeps its own value.
 #define SG_PTX_SHUFFLE(NAME, MODE, CLAMP)                                                                              \
     SG_INLINE uint NAME(uint v, uint lane, __local uint* s) {                                                      \
         uint r;                                                                                                        \
@@ -211,7 +221,6 @@ SG_INLINE ulong sg_ballot(int pred, __local uint* s)
 }
 #if PTX_SM >= 70
 #define SG_OWN_MATCH
-// Lanes whose low `bits` bits are the item's.
 SG_INLINE ulong sg_match_u32(uint v, uint bits, __local uint* s)
 {
     uint m;
@@ -247,7 +256,6 @@ SG_INLINE ulong sg_lanes_with(uint v, uint wanted, __local uint* s)
     return m;
 }
 SG_INLINE ulong sg_ballot(int pred, __local uint* s) { return sg_lanes_with(pred != 0, 1, s); }
-// Lanes whose low `bits` bits are the item's.
 SG_INLINE ulong sg_match_u32(uint v, uint bits, __local uint* s)
 {
     uint low = bits < 32 ? v & ((1u << bits) - 1) : v;
@@ -259,24 +267,20 @@ SG_INLINE ulong sg_match_u32(uint v, uint bits, __local uint* s)
 #endif
 
 #ifndef SG_OWN_IDS
-// The sub-group's number within the work-group, and how many there are.
 SG_INLINE uint sg_id(void) { return (uint)get_local_id(0) / sg_size(); }
 SG_INLINE uint sg_count(void) { return (uint)get_local_size(0) / sg_size(); }
 #endif
 
-// Whether `pred` holds in any lane, in every lane.
 #ifndef SG_OWN_VOTES
 SG_INLINE int sg_any(int pred, __local uint* s) { return sg_ballot(pred, s) != 0; }
 SG_INLINE int sg_all(int pred, __local uint* s) { return sg_ballot(!pred, s) == 0; }
 #endif
 
 #ifndef SG_OWN_RANK
-// Bits of `mask` below the item's lane.
 SG_INLINE uint sg_rank(ulong mask) { return (uint)popcount(mask & ((1ul << sg_lane()) - 1)); }
 #endif
 
 #ifndef SG_OWN_MATCH
-// Lanes whose low `bits` bits are the item's: one ballot a bit.
 SG_INLINE ulong sg_match_u32(uint v, uint bits, __local uint* s)
 {
     ulong m = ~0ul >> (64 - sg_size());
@@ -289,8 +293,6 @@ SG_INLINE ulong sg_match_u32(uint v, uint bits, __local uint* s)
 }
 #endif
 
-// sg_shuffle: the value of `lane`, which is below sg_size(). xor: of the item's lane ^ mask, likewise.
-// up, down: of the lane `delta` below, above; items for which there is none keep `v`.
 #ifndef SG_OWN_XOR
 SG_INLINE uint sg_shuffle_xor_u32(uint v, uint mask, __local uint* s)
 {
@@ -321,10 +323,10 @@ SG_SHUFFLE_U64(sg_shuffle_xor)
 SG_SHUFFLE_U64(sg_shuffle_up)
 SG_SHUFFLE_U64(sg_shuffle_down)
 
-// Between work-groups. To publish: items store; barrier(CLK_GLOBAL_MEM_FENCE); one item: fence_device(), store_relaxed of
-// the flag. To read: one item spins, boundedly, on load_relaxed, then fence_device(); barrier(CLK_GLOBAL_MEM_FENCE); items
-// load. Where flag and value share one word, load_relaxed and store_relaxed are enough. A barrier's or a mem_fence's own
-// reach ends with the work-group on some drivers.
+// Between work-groups a barrier or a mem_fence orders nothing on some drivers.
+// To publish: items store; barrier(CLK_GLOBAL_MEM_FENCE); one item: fence_device(), store_relaxed of a flag.
+// To read: one item spins, boundedly, on load_relaxed, then fence_device(); barrier(CLK_GLOBAL_MEM_FENCE); items load.
+// Where flag and value share a word, load_relaxed and store_relaxed are enough.
 #if INLINE_PTX
 #define DEVICE_SCOPE_PTX
 #elif defined(__opencl_c_atomic_order_acq_rel) && defined(__opencl_c_atomic_scope_device)
@@ -347,8 +349,8 @@ SG_INLINE void fence_device(void)
 #endif
 }
 
-// load_relaxed_T, store_relaxed_T: a word that other work-groups write or read at the same time; device scope, no order.
-// Without 64-bit atomics there is no _u64.
+// load_relaxed_T(p), store_relaxed_T(p, v): a word that other work-groups may access at the same time; no order. T is u32,
+// or u64 where there are 64-bit atomics.
 #if defined(DEVICE_SCOPE_PTX)
 
 #if PTX_SM >= 70

@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn padding_removes_conflicts() {
-        assert_eq!(bank_conflicts(|lane| Some(lane)), 0.0);
+        assert_eq!(bank_conflicts(Some), 0.0);
         assert_eq!(bank_conflicts(|lane| Some(32 * lane)), 31.0);
         assert_eq!(bank_conflicts(|lane| Some(33 * lane)), 0.0);
         assert_eq!(bank_conflicts(|_| Some(7)), 0.0);
