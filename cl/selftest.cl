@@ -130,7 +130,7 @@ ARITHMETIC(arithmetic_f16, half)
         volatile __local T group[8];                                                                                   \
         const uint l = get_local_id(0);                                                                                \
         volatile __global T* own = out + 8 * (1 + get_group_id(0));                                                    \
-        const T v = VALUE((uint)get_global_id(0) + 1);                                                                     \
+        const T v = VALUE((uint)get_global_id(0) + 1);                                                                 \
         T was, saw;                                                                                                    \
         for (uint i = l; i < 8; i += WG) group[i] = own[i];                                                            \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
@@ -181,9 +181,9 @@ __kernel void long_loop(__global const uint* in, __global uint* out, uint n)
 #define PUBLISHED 0x80000000u
 #define BROKEN 0xc0000000u
 
-// Progress between work-groups, in the look-back pattern with flag and value in one word. Groups take tickets; the holder
-// of ticket t waits until t - 1 has published, then publishes one more. Every eighth is slow, so that others do wait. Who
-// waits in vain publishes BROKEN, and so do all after it, without waiting.
+// Progress between work-groups, in the look-back pattern with flag and value in one word. Groups take tickets; the
+// holder of ticket t waits until t - 1 has published, then publishes one more. Every eighth is slow, so that others do
+// wait. Who waits in vain publishes BROKEN, and so do all after it, without waiting.
 // All is 0 before. status[t] = PUBLISHED | t + 1; out[0] = spins that ran out: 0; out[1] = loads in the longest spin.
 KERNEL void ticket_chain(__global uint* ticket, volatile __global uint* status, __global uint* out, uint spins)
 {
@@ -205,10 +205,10 @@ KERNEL void ticket_chain(__global uint* ticket, volatile __global uint* status, 
 }
 
 // Fences between work-groups: the holder of ticket t stores WG words as ordinary data, publishes a flag by the protocol
-// of lib/subgroup.cl, waits for the flag of t - 1 and compares its data, which it looked at before, so that a stale copy
-// may lie in its cache. All is 0 before the first run, `ticket` and `out` before each; `epoch` is above 0 and new each
-// time. out[0] = words that differ: 0; out[1] = spins that ran out: 0; out[2] = words compared: WG * (groups - 1);
-// out[3] = words that were there at the first look: any number, but all of them mean that nothing was tested.
+// of lib/subgroup.cl, waits for the flag of t - 1 and compares its data, which it looked at before, so that a stale
+// copy may lie in its cache. All is 0 before the first run, `ticket` and `out` before each; `epoch` is above 0 and new
+// each time. out[0] = words that differ: 0; out[1] = spins that ran out: 0; out[2] = words compared: WG * (groups - 1);
+// out[3] = words that were there at the first look: any number; the more, the less was tested.
 KERNEL void fence_chain(__global uint* ticket, __global uint* data, volatile __global uint* flag, __global uint* out,
                         uint epoch, uint spins)
 {

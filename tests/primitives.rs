@@ -29,10 +29,11 @@ fn every_case_on_every_device() {
         Ok("full") => Level::Full,
         _ => Level::Quick,
     };
+    let only = std::env::var("OCLPRIM_TEST_ONLY").ok();
     let mut failures = Vec::new();
     for (name, device) in devices() {
         let (mut passed, mut skipped) = (0, std::collections::BTreeMap::new());
-        for spec in registry() {
+        for spec in registry().iter().filter(|spec| only.as_deref().is_none_or(|only| only == spec.name())) {
             for case in spec.cases(level) {
                 match case.run(&device).verdict {
                     Verdict::Pass => passed += 1,

@@ -202,7 +202,7 @@ SG_INLINE uint sg_rank(ulong mask)
 SG_INLINE void sg_barrier(void) { __asm__ volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 // CLAMP is the last lane that may be read; beyond it an item keeps its own value.
 #define SG_PTX_SHUFFLE(NAME, MODE, CLAMP)                                                                              \
-    SG_INLINE uint NAME(uint v, uint lane, __local uint* s) {                                                      \
+    SG_INLINE uint NAME(uint v, uint lane, __local uint* s) {                                                          \
         uint r;                                                                                                        \
         __asm__ volatile("shfl.sync." MODE ".b32 %0, %1, %2, " CLAMP ", 0xffffffff;" : "=r"(r) : "r"(v), "r"(lane));   \
         return r;                                                                                                      \
@@ -296,7 +296,7 @@ SG_INLINE ulong sg_match_u32(uint v, uint bits, __local uint* s)
 #ifndef SG_OWN_XOR
 SG_INLINE uint sg_shuffle_xor_u32(uint v, uint mask, __local uint* s)
 {
-    return sg_shuffle_u32(v, sg_size() == 1 ? 0 : sg_lane() ^ mask, s);
+    return sg_shuffle_u32(v, sg_lane() ^ mask, s);
 }
 #endif
 #ifndef SG_OWN_RELATIVE
@@ -313,7 +313,7 @@ SG_INLINE uint sg_shuffle_down_u32(uint v, uint delta, __local uint* s)
 #endif
 
 #define SG_SHUFFLE_U64(NAME)                                                                                           \
-    SG_INLINE ulong NAME##_u64(ulong v, uint lane, __local uint* s) {                                              \
+    SG_INLINE ulong NAME##_u64(ulong v, uint lane, __local uint* s) {                                                  \
         uint low = NAME##_u32((uint)v, lane, s);                                                                       \
         uint high = NAME##_u32((uint)(v >> 32), lane, s);                                                              \
         return (ulong)high << 32 | low;                                                                                \
@@ -349,8 +349,8 @@ SG_INLINE void fence_device(void)
 #endif
 }
 
-// load_relaxed_T(p), store_relaxed_T(p, v): a word that other work-groups may access at the same time; no order. T is u32,
-// or u64 where there are 64-bit atomics.
+// load_relaxed_T(p), store_relaxed_T(p, v): a word that other work-groups may access at the same time; no order. T is
+// u32, or u64 where there are 64-bit atomics.
 #if defined(DEVICE_SCOPE_PTX)
 
 #if PTX_SM >= 70
@@ -359,29 +359,29 @@ SG_INLINE void fence_device(void)
 #define PTX_RELAXED "volatile.global"
 #endif
 #define DEVICE_SCOPE(SUFFIX, T, ATOMIC_T, F, REG)                                                                      \
-    SG_INLINE T load_relaxed_##SUFFIX(volatile __global T* p) {                                                    \
+    SG_INLINE T load_relaxed_##SUFFIX(volatile __global T* p) {                                                        \
         T v;                                                                                                           \
         __asm__ volatile("ld." PTX_RELAXED "." #SUFFIX " %0, [%1];" : "=" REG(v) : "l"(p) : "memory");                 \
         return v;                                                                                                      \
     }                                                                                                                  \
-    SG_INLINE void store_relaxed_##SUFFIX(volatile __global T* p, T v) {                                           \
+    SG_INLINE void store_relaxed_##SUFFIX(volatile __global T* p, T v) {                                               \
         __asm__ volatile("st." PTX_RELAXED "." #SUFFIX " [%0], %1;" ::"l"(p), REG(v) : "memory");                      \
     }
 
 #elif defined(DEVICE_SCOPE_C11)
 
 #define DEVICE_SCOPE(SUFFIX, T, ATOMIC_T, F, REG)                                                                      \
-    SG_INLINE T load_relaxed_##SUFFIX(volatile __global T* p) {                                                    \
+    SG_INLINE T load_relaxed_##SUFFIX(volatile __global T* p) {                                                        \
         return atomic_load_explicit((volatile __global ATOMIC_T*)p, memory_order_relaxed, memory_scope_device);        \
     }                                                                                                                  \
-    SG_INLINE void store_relaxed_##SUFFIX(volatile __global T* p, T v) {                                           \
+    SG_INLINE void store_relaxed_##SUFFIX(volatile __global T* p, T v) {                                               \
         atomic_store_explicit((volatile __global ATOMIC_T*)p, v, memory_order_relaxed, memory_scope_device);           \
     }
 
 #else
 
 #define DEVICE_SCOPE(SUFFIX, T, ATOMIC_T, F, REG)                                                                      \
-    SG_INLINE T load_relaxed_##SUFFIX(volatile __global T* p) { return F##_add(p, (T)0); }                         \
+    SG_INLINE T load_relaxed_##SUFFIX(volatile __global T* p) { return F##_add(p, (T)0); }                             \
     SG_INLINE void store_relaxed_##SUFFIX(volatile __global T* p, T v) { F##_xchg(p, v); }
 
 #endif
