@@ -127,7 +127,7 @@ static inline void arg_take(T* x, ulong* i, T y, ulong j)
 }
 
 // The first candidate of the work-group, valid in item 0. All WG items call it, in uniform flow.
-static inline void arg_group(T* x, ulong* i, __local T* values, __local ulong* indices)
+SG_INLINE void arg_group(T* x, ulong* i, __local T* values, __local ulong* indices)
 {
     const uint item = get_local_id(0);
     values[item] = *x;

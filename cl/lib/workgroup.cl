@@ -8,7 +8,7 @@
 #endif
 
 #if SG_BACKEND >= 1 && SG_BACKEND <= 4
-static inline A shuffle_xor_acc(A x, uint mask, __local uint* s)
+SG_INLINE A shuffle_xor_acc(A x, uint mask, __local uint* s)
 {
 #if A_BYTES == 8
 #ifdef A_FLOAT
@@ -26,7 +26,7 @@ static inline A shuffle_xor_acc(A x, uint mask, __local uint* s)
 
 // The tree of x over the work-group. All WG items call it, in uniform flow; WG is a power of two. The result is valid
 // in item 0. `tree` holds WG accumulators; it may be reused after the caller's next barrier.
-static inline A wg_reduce(A x, __local A* tree, __local uint* sg_scratch)
+SG_INLINE A wg_reduce(A x, __local A* tree, __local uint* sg_scratch)
 {
 #if WG == 1
     return x;

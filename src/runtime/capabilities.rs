@@ -136,6 +136,8 @@ pub struct Capabilities {
     pub device_fence: bool,
     /// The inline PTX of NVIDIA's compiler.
     pub ptx: bool,
+    /// NVIDIA's compute capability times ten where `ptx` holds, else 0.
+    pub compute_capability: u32,
     /// Self-tests that failed or were not possible, each with its reason.
     pub notes: Vec<String>,
 }
@@ -145,14 +147,17 @@ impl Capabilities {
     pub(crate) fn options(&self) -> Vec<String> {
         let mut options =
             vec![format!("-cl-std={}", self.c_standard), format!("-DSG_BACKEND={}", self.sub_group.backend.code())];
-        if self.sub_group.backend != SubGroupBackend::None {
+        // Hardware has its own width; only the one in local memory is ours to choose.
+        if self.sub_group.backend == SubGroupBackend::Local {
             options.push(format!("-DSG_SIZE={}", self.sub_group.width));
+        }
+        if self.ptx {
+            options.extend(["-DINLINE_PTX=1".into(), format!("-DPTX_SM={}", self.compute_capability)]);
         }
         for (has, name) in [
             (self.fp64, "HAS_FP64"),
             (self.fp16, "HAS_FP16"),
             (self.int64_atomics, "HAS_INT64_ATOMICS"),
-            (self.ptx, "HAS_PTX"),
             (self.class == DeviceClass::Cpu, "DEVICE_CPU"),
         ] {
             if has {
@@ -182,6 +187,7 @@ impl Capabilities {
             forward_progress: false,
             device_fence: false,
             ptx: false,
+            compute_capability: 0,
             notes: Vec::new(),
         };
         let with = |backend, width| SubGroup { backend, width, ..SubGroup::NONE };
@@ -245,6 +251,7 @@ impl Capabilities {
                     forward_progress: true,
                     device_fence: true,
                     ptx: true,
+                    compute_capability: 90,
                     ..base
                 },
             ),
