@@ -219,7 +219,7 @@ impl SelfTest<'_> {
         launch.run([1; 3], [1; 3])?;
         let want = (0..ROUNDS).fold(1u32, |x, _| x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
         expect(self.words::<u32>(&out, 1)?[0] == want, "a loop of 70000 rounds ends early")?;
-        self.atomics("atomics32", &self.base(), u32::MAX, |i| mix(i))
+        self.atomics("atomics32", &self.base(), u32::MAX, mix)
     }
 
     fn atomics64(&self) -> Result<()> {
