@@ -248,7 +248,7 @@ impl Device {
         match &self.backend {
             Backend::Cpu => Ok(None),
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => device.capabilities().map(Some),
+            Backend::OpenCl(device) => Ok(Some(device.capabilities()?.as_ref().clone())),
         }
     }
 

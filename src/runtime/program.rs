@@ -1,5 +1,7 @@
 //! What to build: a kernel file, expanded, and its options. Pure; the OpenCL runtime builds it.
 
+use std::hash::{Hash, Hasher};
+
 use super::Capabilities;
 
 /// `cl/lib`, by the names under which kernel files include it.
@@ -11,7 +13,7 @@ const LIBRARY: &[(&str, &str)] = &[
 ];
 
 /// A program as the driver gets it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramSpec {
     /// The kernel file's name, such as `reduce.cl`.
     pub name: &'static str,
@@ -19,6 +21,14 @@ pub struct ProgramSpec {
     pub text: &'static str,
     /// Build options, those of the device first.
     pub options: Vec<String>,
+}
+
+// Every launch looks its program up, so the text, which the name stands for, is left out of the hash.
+impl Hash for ProgramSpec {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+        self.options.hash(state);
+    }
 }
 
 impl ProgramSpec {

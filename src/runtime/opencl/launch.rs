@@ -4,11 +4,8 @@ use std::{ffi::c_void, ptr};
 
 use ocl::core::{Kernel, Mem};
 
-use super::{ClDevice, cl};
+use super::{ClDevice, cl, program::Limits};
 use crate::{Error, ErrorKind, Result, runtime::ProgramSpec};
-
-const MAX_WORK_GROUP: u32 = 0x11B0;
-const LOCAL_BYTES: u32 = 0x11B2;
 
 /// One launch of one kernel: arguments in the kernel's order, then [`run`](Launch::run).
 ///
@@ -17,14 +14,17 @@ pub(crate) struct Launch<'d> {
     device: &'d ClDevice,
     name: &'static str,
     kernel: Kernel,
+    limits: Limits,
+    /// Bytes of local memory, those of `__local` arguments among them.
+    local_bytes: usize,
     next: u32,
     status: i32,
 }
 
 impl<'d> Launch<'d> {
     pub(super) fn new(device: &'d ClDevice, spec: &ProgramSpec, name: &'static str) -> Result<Self> {
-        let program = device.program(spec)?;
-        Ok(Self { device, name, kernel: cl::create_kernel(&program, name)?, next: 0, status: cl::SUCCESS })
+        let (kernel, limits) = device.program(spec)?.kernel(device.id(), name)?;
+        Ok(Self { device, name, kernel, limits, local_bytes: limits.local_bytes, next: 0, status: cl::SUCCESS })
     }
 
     fn set(mut self, size: usize, value: *const c_void) -> Self {
@@ -53,27 +53,28 @@ impl<'d> Launch<'d> {
     }
 
     /// A `__local` pointer to `bytes` bytes.
-    pub(crate) fn local(self, bytes: usize) -> Self {
+    pub(crate) fn local(mut self, bytes: usize) -> Self {
+        self.local_bytes = self.local_bytes.saturating_add(bytes);
+        // Some drivers refuse an argument of no bytes.
         self.set(bytes.max(1), ptr::null())
     }
 
     /// Enqueues `groups` work-groups of `local` work-items each.
     pub(crate) fn run(self, groups: [usize; 3], local: [usize; 3]) -> Result<()> {
-        let Self { device, name, kernel, .. } = self;
+        let Self { device, name, kernel, limits, local_bytes, .. } = self;
         cl::check(self.status, format!("setting argument {} of `{name}`", self.next.saturating_sub(1)))?;
         let items: usize = local.iter().product();
-        let limit = cl::kernel_number(&kernel, device.id(), MAX_WORK_GROUP) as usize;
         // PoCL ends the process on an oversized launch, so it must not reach the driver.
-        if limit != 0 && items > limit {
+        if limits.work_group != 0 && items > limits.work_group {
+            let limit = limits.work_group;
             return Err(Error::unsupported(format!(
                 "`{name}` needs work-groups of {items}, the device allows {limit}"
             )));
         }
-        let bytes = cl::kernel_number(&kernel, device.id(), LOCAL_BYTES) as usize;
         let limit = device.local_limit();
-        if bytes > limit {
+        if local_bytes > limit {
             return Err(Error::unsupported(format!(
-                "`{name}` needs {bytes} bytes of local memory, the device has {limit}"
+                "`{name}` needs {local_bytes} bytes of local memory, the device has {limit}"
             )));
         }
         if groups.contains(&0) {

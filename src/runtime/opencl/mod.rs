@@ -35,6 +35,8 @@ struct Shared {
     programs: program::Programs,
     capabilities: OnceLock<Capabilities>,
     probing: Mutex<()>,
+    /// Local memory that a launch may use before the probe has found out.
+    local_tried: usize,
 }
 
 /// One in-order queue, with the scratch buffers whose use it orders.
@@ -52,7 +54,14 @@ pub(crate) struct Queue {
 pub(crate) struct ClDevice {
     shared: Arc<Shared>,
     queue: Arc<Queue>,
-    tuning: Arc<Tuning>,
+    tuned: Arc<Tuned>,
+}
+
+/// Choices of geometry and back ends, and what they make of the device.
+#[derive(Default)]
+struct Tuned {
+    tuning: Tuning,
+    capabilities: OnceLock<Arc<Capabilities>>,
 }
 
 /// Every OpenCL device, found once: drivers' first discovery is not safe to run from two threads.
@@ -87,7 +96,7 @@ impl Found {
             }
         };
         let queue = Queue::new(cl::create_queue(&shared.context, shared.id, false)?, false, false);
-        Ok(ClDevice { shared, queue: Arc::new(queue), tuning: Arc::default() })
+        Ok(ClDevice { shared, queue: Arc::new(queue), tuned: Arc::default() })
     }
 }
 
@@ -127,6 +136,8 @@ fn describe(platform: PlatformId, id: DeviceId) -> DeviceInfo {
 
 impl Shared {
     fn new(id: DeviceId, context: Context, info: DeviceInfo) -> Self {
+        const LOCAL_BYTES: u32 = 0x1023;
+        let local_tried = (cl::device_number(id, LOCAL_BYTES) as usize).max(selftest::LOCAL_TRIED);
         let identity = format!("{}|{}|{}|{}", info.platform, info.name, info.version, info.driver);
         Self {
             id,
@@ -136,6 +147,7 @@ impl Shared {
             programs: program::Programs::default(),
             capabilities: OnceLock::new(),
             probing: Mutex::new(()),
+            local_tried,
         }
     }
 }
@@ -155,7 +167,7 @@ impl ClDevice {
         Self {
             shared: Arc::new(Shared::new(id, context, describe(platform, id))),
             queue: Arc::new(Queue::new(queue, unordered, false)),
-            tuning: Arc::default(),
+            tuned: Arc::default(),
         }
     }
 
@@ -176,7 +188,7 @@ impl ClDevice {
     }
 
     pub(crate) fn tuning(&self) -> &Tuning {
-        &self.tuning
+        &self.tuned.tuning
     }
 
     pub(crate) fn same_context(&self, other: &Self) -> bool {
@@ -184,11 +196,13 @@ impl ClDevice {
     }
 
     /// What the self-test found, with the tuning's choices in place; probed at first use.
-    pub(crate) fn capabilities(&self) -> Result<Capabilities> {
-        let probed = self.probed()?;
-        let mut caps = probed.clone();
-        self.tuning.apply(&mut caps)?;
-        Ok(caps)
+    pub(crate) fn capabilities(&self) -> Result<Arc<Capabilities>> {
+        if let Some(caps) = self.tuned.capabilities.get() {
+            return Ok(caps.clone());
+        }
+        let mut caps = self.probed()?.clone();
+        self.tuned.tuning.apply(&mut caps)?;
+        Ok(self.tuned.capabilities.get_or_init(|| Arc::new(caps)).clone())
     }
 
     fn probed(&self) -> Result<&Capabilities> {
@@ -204,16 +218,14 @@ impl ClDevice {
         Ok(shared.capabilities.get_or_init(|| caps))
     }
 
-    /// Local memory that a launch may use: what the probe found, or what the device reports before that.
+    /// Local memory that a launch may use: what the probe found, or what it is about to try.
     fn local_limit(&self) -> usize {
-        const LOCAL_BYTES: u32 = 0x1023;
-        let reported = cl::device_number(self.id(), LOCAL_BYTES) as usize;
-        self.shared.capabilities.get().map_or(reported.max(selftest::LOCAL_TRIED), |caps| caps.local_bytes)
+        self.shared.capabilities.get().map_or(self.shared.local_tried, |caps| caps.local_bytes)
     }
 
     /// The same device with other choices of geometry and back ends.
     pub(crate) fn with_tuning(&self, tuning: Tuning) -> Self {
-        Self { tuning: Arc::new(tuning), ..self.clone() }
+        Self { tuned: Arc::new(Tuned { tuning, capabilities: OnceLock::new() }), ..self.clone() }
     }
 
     /// The same device with a queue that records how long each command took.
@@ -223,7 +235,7 @@ impl ClDevice {
         Ok(Self { queue: Arc::new(queue), ..self.clone() })
     }
 
-    pub(crate) fn program(&self, spec: &ProgramSpec) -> Result<ocl::core::Program> {
+    fn program(&self, spec: &ProgramSpec) -> Result<Arc<program::Built>> {
         self.shared.programs.get(self.context(), self.id(), &self.shared.identity, spec)
     }
 
@@ -236,6 +248,11 @@ impl ClDevice {
         if let Some(events) = &self.queue.events {
             events.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((name, event));
         }
+        self.settle()
+    }
+
+    /// Keeps later commands behind this one on a queue that would not.
+    fn settle(&self) -> Result<()> {
         if self.queue.unordered {
             cl::barrier(self.queue(), &[])?;
         }
@@ -314,7 +331,8 @@ impl ClDevice {
     }
 
     pub(crate) fn unmap(&self, mem: &Mem, address: *mut u8) -> Result<()> {
-        cl::unmap(self.queue(), mem, address.cast())
+        cl::unmap(self.queue(), mem, address.cast())?;
+        self.settle()
     }
 
     pub(crate) fn flush(&self) -> Result<()> {

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
 };
 
-use ocl::core::{Context, DeviceId, Program};
+use ocl::core::{Context, DeviceId, Kernel, Program};
 
 use super::cl;
 use crate::{
@@ -13,13 +13,43 @@ use crate::{
     runtime::{ProgramSpec, cache},
 };
 
-type Slot = Arc<OnceLock<Program>>;
+type Slot = Arc<OnceLock<Arc<Built>>>;
 
 /// The programs built in one context.
 #[derive(Default)]
 pub(super) struct Programs {
     slots: Mutex<HashMap<ProgramSpec, Slot>>,
     building: Mutex<()>,
+}
+
+/// What a kernel takes of its device, before its arguments are set.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// Work-items in the kernel's largest work-group; 0 where the driver does not say.
+    pub(super) work_group: usize,
+    /// Bytes of the local memory that the kernel itself declares.
+    pub(super) local_bytes: usize,
+}
+
+/// A built program, and what its kernels take: some drivers spend microseconds on each such question.
+pub(super) struct Built {
+    program: Program,
+    limits: Mutex<HashMap<&'static str, Limits>>,
+}
+
+impl Built {
+    /// A kernel of its own for the caller: kernels hold arguments, so they are not shared.
+    pub(super) fn kernel(&self, device: DeviceId, name: &'static str) -> Result<(Kernel, Limits)> {
+        const WORK_GROUP: u32 = 0x11B0;
+        const LOCAL_BYTES: u32 = 0x11B2;
+        let kernel = cl::create_kernel(&self.program, name)?;
+        let mut limits = self.limits.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let limits = *limits.entry(name).or_insert_with(|| Limits {
+            work_group: cl::kernel_number(&kernel, device, WORK_GROUP) as usize,
+            local_bytes: cl::kernel_number(&kernel, device, LOCAL_BYTES) as usize,
+        });
+        Ok((kernel, limits))
+    }
 }
 
 impl Programs {
@@ -32,21 +62,24 @@ impl Programs {
         device: DeviceId,
         identity: &str,
         spec: &ProgramSpec,
-    ) -> Result<Program> {
+    ) -> Result<Arc<Built>> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            slots.entry(spec.clone()).or_default().clone()
+            match slots.get(spec) {
+                Some(slot) => slot.clone(),
+                None => slots.entry(spec.clone()).or_default().clone(),
+            }
         };
-        if let Some(program) = slot.get() {
-            return Ok(program.clone());
+        if let Some(built) = slot.get() {
+            return Ok(built.clone());
         }
         // One build at a time: some compilers are not safe to enter twice, and a second thread wants the same result.
         let _building = self.building.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(program) = slot.get() {
-            return Ok(program.clone());
+        if let Some(built) = slot.get() {
+            return Ok(built.clone());
         }
         let program = load_or_build(context, device, identity, spec)?;
-        Ok(slot.get_or_init(|| program).clone())
+        Ok(slot.get_or_init(|| Arc::new(Built { program, limits: Mutex::default() })).clone())
     }
 }
 
