@@ -2,7 +2,9 @@
 
 use std::{
     fmt,
+    marker::PhantomData,
     ops::{Bound, Deref, DerefMut, RangeBounds},
+    ptr::NonNull,
 };
 
 use bytemuck::Pod;
@@ -10,7 +12,7 @@ use bytemuck::Pod;
 #[cfg(feature = "opencl")]
 use super::opencl::{ClDevice, ClMem, Pooled};
 use super::{Backend, Device};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 enum Storage<T> {
     Host(Vec<T>),
@@ -32,6 +34,13 @@ fn byte_len<T>(len: usize) -> Result<usize> {
     len.checked_mul(size_of::<T>())
         .filter(|&bytes| bytes <= isize::MAX as usize)
         .ok_or_else(|| Error::invalid(format!("{len} elements of {} bytes overflow the address space", size_of::<T>())))
+}
+
+/// `len` zeroed elements in the host's memory, or an error where there is not enough.
+fn host_memory<T: Pod>(len: usize) -> Result<Vec<T>> {
+    let bytes = byte_len::<T>(len)?;
+    bytemuck::allocation::try_zeroed_vec(len)
+        .map_err(|()| Error::new(ErrorKind::OutOfMemory, format!("allocating {bytes} bytes of host memory failed")))
 }
 
 fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)> {
@@ -86,7 +95,11 @@ impl Device {
     /// As [`Device::zeroed`].
     pub fn upload<T: Pod>(&self, data: &[T]) -> Result<Buffer<T>> {
         let storage = match self.backend() {
-            Backend::Cpu => Storage::Host(data.to_vec()),
+            Backend::Cpu => {
+                let mut host = host_memory(data.len())?;
+                host.copy_from_slice(data);
+                Storage::Host(host)
+            }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let mem = device.allocate(size_of_val(data))?;
@@ -101,7 +114,7 @@ impl Device {
     pub(crate) fn uninit<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
         let bytes = byte_len::<T>(len)?;
         let storage = match self.backend() {
-            Backend::Cpu => Storage::Host(bytemuck::zeroed_vec(len)),
+            Backend::Cpu => Storage::Host(host_memory(len)?),
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => Storage::Cl(device.allocate(bytes)?),
         };
@@ -168,7 +181,7 @@ impl<T: Pod> Buffer<T> {
         ViewMut::from(self).write(data)
     }
 
-    /// Sets every element; does not wait.
+    /// Sets every element. Does not wait where an element has 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Errors
     ///
@@ -253,15 +266,9 @@ impl<'a, T: Pod> View<'a, T> {
     ///
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a command failed.
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        match &self.buffer.storage {
-            Storage::Host(data) => Ok(data[self.offset..self.offset + self.len].to_vec()),
-            #[cfg(feature = "opencl")]
-            Storage::Cl(_) => {
-                let mut out = bytemuck::zeroed_vec(self.len);
-                self.read(&mut out)?;
-                Ok(out)
-            }
-        }
+        let mut out = host_memory(self.len)?;
+        self.read(&mut out)?;
+        Ok(out)
     }
 
     /// Copies the elements into `out`; waits for all earlier commands.
@@ -335,7 +342,7 @@ impl<T: Pod> ViewMut<'_, T> {
         Ok(())
     }
 
-    /// Sets every element of the range; does not wait.
+    /// Sets every element of the range. Does not wait where an element has 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Errors
     ///
@@ -351,11 +358,15 @@ impl<T: Pod> ViewMut<'_, T> {
                 if pattern.len().is_power_of_two() && pattern.len() <= 16 {
                     self.buffer.cl().fill(&mem, byte_len::<T>(offset)?, byte_len::<T>(len)?, pattern)?;
                 } else {
-                    // OpenCL fills with powers of two only; blocks bound the host's memory.
-                    let block = vec![value; len.min(1 << 16)];
-                    for start in (0..len).step_by(block.len().max(1)) {
-                        let part = &block[..block.len().min(len - start)];
-                        self.buffer.cl().write(&mem, byte_len::<T>(offset + start)?, bytemuck::cast_slice(part))?;
+                    // OpenCL fills with powers of two only: a first block is written, then copied to twice its length.
+                    let (cl, start) = (self.buffer.cl(), byte_len::<T>(offset)?);
+                    let block = vec![value; len.min(4096)];
+                    cl.write(&mem, start, bytemuck::cast_slice(&block))?;
+                    let (mut done, all) = (size_of_val(&block[..]), byte_len::<T>(len)?);
+                    while done < all {
+                        let part = done.min(all - done);
+                        cl.copy((&mem, start), (&mem, start + done), part)?;
+                        done += part;
                     }
                 }
             }
@@ -371,7 +382,7 @@ impl<'a, T: Pod> From<&'a mut Buffer<T>> for ViewMut<'a, T> {
     }
 }
 
-/// An OpenCL mapping of a whole buffer of at least one element.
+/// An OpenCL mapping of a whole buffer of at least one byte.
 #[cfg(feature = "opencl")]
 struct Mapping {
     device: ClDevice,
@@ -381,9 +392,14 @@ struct Mapping {
 
 #[cfg(feature = "opencl")]
 impl Mapping {
-    fn new<T: Pod>(buffer: &Buffer<T>, mem: &ClMem, write: bool) -> Result<Self> {
-        let address = buffer.cl().map(mem, 0, byte_len::<T>(buffer.len)?, write)?;
-        Ok(Self { device: buffer.cl().clone(), mem: mem.clone(), address })
+    fn new(device: &ClDevice, mem: &ClMem, bytes: usize, align: usize, write: bool) -> Result<Self> {
+        let address = device.map(mem, 0, bytes, write)?;
+        let mapping = Self { device: device.clone(), mem: mem.clone(), address };
+        if address.addr().is_multiple_of(align) {
+            Ok(mapping)
+        } else {
+            Err(Error::unsupported(format!("the driver maps at {address:?}, elements need {align} bytes of alignment")))
+        }
     }
 }
 
@@ -395,32 +411,59 @@ impl Drop for Mapping {
     }
 }
 
-/// A [`Buffer`]'s elements in the host's address space, until dropped.
-pub struct MapRef<'a, T: Pod> {
-    elements: &'a [T],
+/// The address and length of a buffer's elements, for as long as the mapping lives.
+struct Mapped<T> {
+    address: NonNull<T>,
+    len: usize,
     #[cfg(feature = "opencl")]
     _mapping: Option<Mapping>,
 }
 
+impl<T: Pod> Mapped<T> {
+    fn host(data: NonNull<T>, len: usize) -> Self {
+        Self {
+            address: data,
+            len,
+            #[cfg(feature = "opencl")]
+            _mapping: None,
+        }
+    }
+
+    #[cfg(feature = "opencl")]
+    fn cl(device: &ClDevice, mem: &ClMem, len: usize, write: bool) -> Result<Self> {
+        let bytes = byte_len::<T>(len)?;
+        if bytes == 0 {
+            return Ok(Self::host(NonNull::dangling(), len));
+        }
+        let mapping = Mapping::new(device, mem, bytes, align_of::<T>(), write)?;
+        let address = NonNull::new(mapping.address.cast())
+            .ok_or_else(|| Error::new(ErrorKind::Driver, format!("the driver maps {bytes} bytes at address 0")))?;
+        Ok(Self { address, len, _mapping: Some(mapping) })
+    }
+}
+
+/// A [`Buffer`]'s elements in the host's address space, until dropped.
+///
+/// ```
+/// use oclprim::Device;
+///
+/// let x = Device::best()?.upload(&[1u8, 2, 3])?;
+/// assert_eq!(x.map()?.iter().sum::<u8>(), 6);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub struct MapRef<'a, T: Pod> {
+    mapped: Mapped<T>,
+    _buffer: PhantomData<&'a [T]>,
+}
+
 impl<'a, T: Pod> MapRef<'a, T> {
     fn new(buffer: &'a Buffer<T>) -> Result<Self> {
-        match &buffer.storage {
-            Storage::Host(data) => Ok(Self {
-                elements: data,
-                #[cfg(feature = "opencl")]
-                _mapping: None,
-            }),
+        let mapped = match &buffer.storage {
+            Storage::Host(data) => Mapped::host(NonNull::from(&data[..]).cast(), data.len()),
             #[cfg(feature = "opencl")]
-            Storage::Cl(_) if buffer.len == 0 => Ok(Self { elements: &[], _mapping: None }),
-            #[cfg(feature = "opencl")]
-            Storage::Cl(mem) => {
-                let mapping = Mapping::new(buffer, mem, false)?;
-                // SAFETY: the mapping has `len` elements, aligned as OpenCL aligns every buffer (128 bytes), and lives
-                // as long as `self`, which hands out nothing longer; the shared borrow of the buffer keeps writers out.
-                let elements = unsafe { std::slice::from_raw_parts(mapping.address.cast(), buffer.len) };
-                Ok(Self { elements, _mapping: Some(mapping) })
-            }
-        }
+            Storage::Cl(mem) => Mapped::cl(buffer.cl(), mem, buffer.len, false)?,
+        };
+        Ok(Self { mapped, _buffer: PhantomData })
     }
 }
 
@@ -428,36 +471,56 @@ impl<T: Pod> Deref for MapRef<'_, T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        self.elements
+        // SAFETY: `mapped` has that many elements at that aligned address for as long as `self` lives, and the shared
+        // borrow of the buffer keeps writers out.
+        unsafe { std::slice::from_raw_parts(self.mapped.address.as_ptr(), self.mapped.len) }
+    }
+}
+
+impl<T: Pod> fmt::Debug for MapRef<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MapRef({} elements)", self.mapped.len)
     }
 }
 
 /// A [`Buffer`]'s elements in the host's address space, for writing too, until dropped.
+///
+/// ```
+/// use oclprim::Device;
+///
+/// let mut x = Device::best()?.upload(&[1u8, 2, 3])?;
+/// x.map_mut()?.reverse();
+/// assert_eq!(x.to_vec()?, [3, 2, 1]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// The buffer cannot be used meanwhile:
+///
+/// ```compile_fail,E0502
+/// # use oclprim::{Device, op::Sum};
+/// let device = Device::cpu();
+/// let mut x = device.upload(&[1u8, 2, 3])?;
+/// let mut map = x.map_mut()?;
+/// let total = device.reduce(&x, Sum)?;
+/// map[0] = total;
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub struct MapMut<'a, T: Pod> {
-    elements: &'a mut [T],
-    #[cfg(feature = "opencl")]
-    _mapping: Option<Mapping>,
+    mapped: Mapped<T>,
+    _buffer: PhantomData<&'a mut [T]>,
 }
 
 impl<'a, T: Pod> MapMut<'a, T> {
     fn new(buffer: &'a mut Buffer<T>) -> Result<Self> {
-        #[cfg(feature = "opencl")]
-        if let (Storage::Cl(mem), true) = (&buffer.storage, buffer.len > 0) {
-            let mapping = Mapping::new(buffer, mem, true)?;
-            // SAFETY: as for `MapRef`, and the mutable borrow of the buffer lasts as long as `self`.
-            let elements = unsafe { std::slice::from_raw_parts_mut(mapping.address.cast(), buffer.len) };
-            return Ok(Self { elements, _mapping: Some(mapping) });
-        }
-        let elements = match &mut buffer.storage {
-            Storage::Host(data) => &mut data[..],
+        let mapped = match &mut buffer.storage {
+            Storage::Host(data) => Mapped::host(NonNull::from(&mut data[..]).cast(), data.len()),
             #[cfg(feature = "opencl")]
-            Storage::Cl(_) => &mut [],
+            Storage::Cl(mem) => {
+                let mem = mem.clone();
+                Mapped::cl(buffer.cl(), &mem, buffer.len, true)?
+            }
         };
-        Ok(Self {
-            elements,
-            #[cfg(feature = "opencl")]
-            _mapping: None,
-        })
+        Ok(Self { mapped, _buffer: PhantomData })
     }
 }
 
@@ -465,13 +528,21 @@ impl<T: Pod> Deref for MapMut<'_, T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        self.elements
+        // SAFETY: as for `MapRef`; the buffer is borrowed by `self` alone.
+        unsafe { std::slice::from_raw_parts(self.mapped.address.as_ptr(), self.mapped.len) }
     }
 }
 
 impl<T: Pod> DerefMut for MapMut<'_, T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        self.elements
+        // SAFETY: as for `MapRef`; the buffer is borrowed by `self` alone, mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.mapped.address.as_ptr(), self.mapped.len) }
+    }
+}
+
+impl<T: Pod> fmt::Debug for MapMut<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MapMut({} elements)", self.mapped.len)
     }
 }
 
@@ -520,12 +591,13 @@ impl<'a, T: Pod> Input<'a, T> {
             Self::Host(data) => {
                 let held = Held::Pooled(device.pooled(size_of_val(data))?);
                 device.write(held.mem(), 0, bytemuck::cast_slice(data))?;
-                Ok(ClInput { held, offset: 0, len: data.len(), size: size_of::<T>() })
+                Ok(ClInput { held, visit: None, offset: 0, len: data.len(), size: size_of::<T>() })
             }
             Self::Device(view) => match &view.buffer.storage {
                 Storage::Cl(mem) if device.same_context(view.buffer.cl()) => {
+                    let visit = Visit::start(device, view.buffer.cl())?;
                     let held = Held::Buffer(mem.clone());
-                    Ok(ClInput { held, offset: view.offset, len: view.len, size: size_of::<T>() })
+                    Ok(ClInput { held, visit, offset: view.offset, len: view.len, size: size_of::<T>() })
                 }
                 _ => Err(foreign(&view.buffer.device, &device.info().to_string())),
             },
@@ -626,14 +698,15 @@ impl<'a, T: Pod> Output<'a, T> {
                 if keep {
                     device.write(held.mem(), 0, bytemuck::cast_slice(data))?;
                 }
-                let place = ClInput { held, offset: 0, len: data.len(), size };
+                let place = ClInput { held, visit: None, offset: 0, len: data.len(), size };
                 let result = write(&place)?;
                 device.read(place.mem(), 0, bytemuck::cast_slice_mut(data))?;
                 Ok(result)
             }
             Self::Device(ViewMut { buffer, offset, len }) => match &buffer.storage {
                 Storage::Cl(mem) if device.same_context(buffer.cl()) => {
-                    write(&ClInput { held: Held::Buffer(mem.clone()), offset, len, size })
+                    let visit = Visit::start(device, buffer.cl())?;
+                    write(&ClInput { held: Held::Buffer(mem.clone()), visit, offset, len, size })
                 }
                 _ => Err(foreign(&buffer.device, &device.info().to_string())),
             },
@@ -688,10 +761,35 @@ impl Held {
     }
 }
 
+/// A call on one queue that uses a buffer of another: the owner's commands end before it, its own before the owner's next.
+#[cfg(feature = "opencl")]
+struct Visit(ClDevice);
+
+#[cfg(feature = "opencl")]
+impl Visit {
+    fn start(user: &ClDevice, owner: &ClDevice) -> Result<Option<Self>> {
+        if user.same_queue(owner) {
+            return Ok(None);
+        }
+        owner.finish()?;
+        Ok(Some(Self(user.clone())))
+    }
+}
+
+#[cfg(feature = "opencl")]
+impl Drop for Visit {
+    fn drop(&mut self) {
+        // The queue reports a failed command again at its next wait.
+        let _ = self.0.finish();
+    }
+}
+
 /// A run of elements in device memory, as kernels get it: a buffer and an offset.
 #[cfg(feature = "opencl")]
 pub(crate) struct ClInput {
     held: Held,
+    #[allow(dead_code, reason = "kept for its drop")]
+    visit: Option<Visit>,
     offset: usize,
     len: usize,
     size: usize,

@@ -30,24 +30,41 @@ fn status_name(status: cl_int) -> &'static str {
         -12 => "CL_MAP_FAILURE",
         -13 => "CL_MISALIGNED_SUB_BUFFER_OFFSET",
         -14 => "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST",
+        -15 => "CL_COMPILE_PROGRAM_FAILURE",
+        -16 => "CL_LINKER_NOT_AVAILABLE",
+        -17 => "CL_LINK_PROGRAM_FAILURE",
         -30 => "CL_INVALID_VALUE",
+        -31 => "CL_INVALID_DEVICE_TYPE",
+        -32 => "CL_INVALID_PLATFORM",
         -33 => "CL_INVALID_DEVICE",
         -34 => "CL_INVALID_CONTEXT",
+        -35 => "CL_INVALID_QUEUE_PROPERTIES",
         -36 => "CL_INVALID_COMMAND_QUEUE",
+        -37 => "CL_INVALID_HOST_PTR",
         -38 => "CL_INVALID_MEM_OBJECT",
         -42 => "CL_INVALID_BINARY",
         -43 => "CL_INVALID_BUILD_OPTIONS",
         -44 => "CL_INVALID_PROGRAM",
         -45 => "CL_INVALID_PROGRAM_EXECUTABLE",
         -46 => "CL_INVALID_KERNEL_NAME",
+        -47 => "CL_INVALID_KERNEL_DEFINITION",
         -48 => "CL_INVALID_KERNEL",
+        -49 => "CL_INVALID_ARG_INDEX",
+        -50 => "CL_INVALID_ARG_VALUE",
         -51 => "CL_INVALID_ARG_SIZE",
         -52 => "CL_INVALID_KERNEL_ARGS",
+        -53 => "CL_INVALID_WORK_DIMENSION",
         -54 => "CL_INVALID_WORK_GROUP_SIZE",
         -55 => "CL_INVALID_WORK_ITEM_SIZE",
+        -56 => "CL_INVALID_GLOBAL_OFFSET",
+        -57 => "CL_INVALID_EVENT_WAIT_LIST",
+        -58 => "CL_INVALID_EVENT",
         -59 => "CL_INVALID_OPERATION",
         -61 => "CL_INVALID_BUFFER_SIZE",
         -63 => "CL_INVALID_GLOBAL_WORK_SIZE",
+        -64 => "CL_INVALID_PROPERTY",
+        -66 => "CL_INVALID_COMPILER_OPTIONS",
+        -1001 => "CL_PLATFORM_NOT_FOUND_KHR",
         _ => "unlisted status",
     }
 }
@@ -57,7 +74,7 @@ pub(super) fn failure(status: cl_int, what: impl AsRef<str>) -> Error {
     let kind = match status {
         -4 | -6 | -61 => ErrorKind::OutOfMemory,
         -3 | -11 | -45..=-42 => ErrorKind::Build,
-        DEVICE_NOT_FOUND | -2 => ErrorKind::NoDevice,
+        DEVICE_NOT_FOUND | -2 | -1001 => ErrorKind::NoDevice,
         _ => ErrorKind::Driver,
     };
     Error::new(kind, format!("{} failed: {} ({status})", what.as_ref(), status_name(status))).with_status(status)
@@ -65,6 +82,28 @@ pub(super) fn failure(status: cl_int, what: impl AsRef<str>) -> Error {
 
 pub(super) fn check(status: cl_int, what: impl AsRef<str>) -> Result<()> {
     if status == SUCCESS { Ok(()) } else { Err(failure(status, what)) }
+}
+
+/// Where an enqueueing call leaves its event, if one is wanted: each costs the driver time.
+pub(super) struct EventSlot {
+    wanted: bool,
+    raw: cl_event,
+}
+
+impl EventSlot {
+    pub(super) fn new(wanted: bool) -> Self {
+        Self { wanted, raw: ptr::null_mut() }
+    }
+
+    fn address(&mut self) -> *mut cl_event {
+        if self.wanted { &mut self.raw } else { ptr::null_mut() }
+    }
+
+    /// The event of the call that succeeded.
+    pub(super) fn take(self) -> Option<Event> {
+        // SAFETY: the call left one reference to a new event here, which this takes over.
+        (!self.raw.is_null()).then(|| unsafe { Event::from_raw_create_ptr(self.raw) })
+    }
 }
 
 /// Every platform; none, without an error, where there is no loader or no driver.
@@ -212,8 +251,14 @@ pub(super) fn write(queue: &CommandQueue, mem: &Mem, offset: usize, data: &[u8])
 }
 
 /// Enqueues a fill of `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes, to which offset and size are multiples.
-pub(super) fn fill(queue: &CommandQueue, mem: &Mem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<Event> {
-    let mut event: cl_event = ptr::null_mut();
+pub(super) fn fill(
+    queue: &CommandQueue,
+    mem: &Mem,
+    offset: usize,
+    bytes: usize,
+    pattern: &[u8],
+    slot: &mut EventSlot,
+) -> Result<()> {
     // SAFETY: OpenCL copies the pattern during the call, and checks the range against the buffer.
     let status = unsafe {
         ffi::clEnqueueFillBuffer(
@@ -225,12 +270,10 @@ pub(super) fn fill(queue: &CommandQueue, mem: &Mem, offset: usize, bytes: usize,
             bytes,
             0,
             ptr::null(),
-            &mut event,
+            slot.address(),
         )
     };
-    check(status, format!("filling {bytes} bytes"))?;
-    // SAFETY: the call returned one reference to a new event.
-    Ok(unsafe { Event::from_raw_create_ptr(event) })
+    check(status, format!("filling {bytes} bytes"))
 }
 
 /// Enqueues a copy between two buffers, or within one where the ranges do not overlap.
@@ -239,8 +282,8 @@ pub(super) fn copy(
     (from, from_offset): (&Mem, usize),
     (to, to_offset): (&Mem, usize),
     bytes: usize,
-) -> Result<Event> {
-    let mut event: cl_event = ptr::null_mut();
+    slot: &mut EventSlot,
+) -> Result<()> {
     // SAFETY: OpenCL checks both ranges, and keeps the buffers until the copy is done.
     let status = unsafe {
         ffi::clEnqueueCopyBuffer(
@@ -252,12 +295,10 @@ pub(super) fn copy(
             bytes,
             0,
             ptr::null(),
-            &mut event,
+            slot.address(),
         )
     };
-    check(status, format!("copying {bytes} bytes"))?;
-    // SAFETY: the call returned one reference to a new event.
-    Ok(unsafe { Event::from_raw_create_ptr(event) })
+    check(status, format!("copying {bytes} bytes"))
 }
 
 /// Maps a range into host memory, after all earlier commands of the queue.
@@ -458,10 +499,10 @@ pub(super) unsafe fn enqueue(
     kernel: &Kernel,
     global: [usize; 3],
     local: [usize; 3],
-) -> Result<Event, cl_int> {
-    let mut event: cl_event = ptr::null_mut();
+    slot: &mut EventSlot,
+) -> cl_int {
     // SAFETY: as the caller promises; three dimensions in both arrays.
-    let status = unsafe {
+    unsafe {
         ffi::clEnqueueNDRangeKernel(
             queue.as_ptr(),
             kernel.as_ptr(),
@@ -471,13 +512,50 @@ pub(super) unsafe fn enqueue(
             local.as_ptr(),
             0,
             ptr::null(),
-            &mut event,
+            slot.address(),
         )
-    };
-    if status == SUCCESS {
-        // SAFETY: the call returned one reference to a new event.
-        Ok(unsafe { Event::from_raw_create_ptr(event) })
-    } else {
-        Err(status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Statuses that `ocl` panics on, vendors' own, and no status at all are data like any other.
+    #[test]
+    fn every_status_is_an_error_with_its_number() {
+        for status in [-1, -4, -5, -9, -11, -45, -71, -72, -1001, -1024, -1100, -1234, -9999, i32::MIN, i32::MAX, 1] {
+            let error = failure(status, "asking");
+            assert_eq!(error.status(), Some(status));
+            let text = error.to_string();
+            assert!(text.starts_with("asking failed: ") && text.ends_with(&format!("({status})")), "{text}");
+            assert!(!text.contains('\n'));
+            assert!(check(status, "asking").is_err());
+        }
+        assert!(check(SUCCESS, "asking").is_ok());
+    }
+
+    #[test]
+    fn statuses_have_the_kind_on_which_a_program_can_act() {
+        for (status, kind) in [
+            (-1, ErrorKind::NoDevice),
+            (-1001, ErrorKind::NoDevice),
+            (-4, ErrorKind::OutOfMemory),
+            (-61, ErrorKind::OutOfMemory),
+            (-11, ErrorKind::Build),
+            (-42, ErrorKind::Build),
+            (-5, ErrorKind::Driver),
+            (-9999, ErrorKind::Driver),
+        ] {
+            assert_eq!(failure(status, "asking").kind(), kind, "{status}");
+        }
+    }
+
+    #[test]
+    fn texts_of_drivers_need_not_be_well_formed() {
+        assert_eq!(text(None), "");
+        assert_eq!(text(Some(b"OpenCL 3.1 (Build 0)\0junk".to_vec())), "OpenCL 3.1 (Build 0)");
+        assert_eq!(text(Some(b"  padded \0".to_vec())), "padded");
+        assert_eq!(text(Some(b"caf\xff\0".to_vec())), "caf\u{fffd}");
     }
 }

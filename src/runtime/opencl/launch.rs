@@ -91,8 +91,11 @@ impl<'d> Launch<'d> {
         }
         // SAFETY: the kernels are the crate's own; their callers pass buffers and lengths that were checked against each
         // other, every argument was set in order, and local memory and work-group fit the device.
-        let event = unsafe { cl::enqueue(device.queue(), &kernel, global, local) }
-            .map_err(|status| cl::failure(status, format!("launching `{name}` over {global:?} by {local:?}")))?;
-        device.record(name, event)
+        let mut slot = device.event_slot();
+        let status = unsafe { cl::enqueue(device.queue(), &kernel, global, local, &mut slot) };
+        if status != cl::SUCCESS {
+            return Err(cl::failure(status, format!("launching `{name}` over {global:?} by {local:?}")));
+        }
+        device.record(name, slot)
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use ocl::core::{CommandQueue, Context, DeviceId, Event, Mem, PlatformId};
 
+use cl::EventSlot;
 pub(crate) use launch::Launch;
 
 use super::{Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing, Tuning};
@@ -191,6 +192,11 @@ impl ClDevice {
         &self.tuned.tuning
     }
 
+    /// Whether commands of both run in one order.
+    pub(crate) fn same_queue(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.queue, &other.queue)
+    }
+
     pub(crate) fn same_context(&self, other: &Self) -> bool {
         self.shared.context.as_ptr() == other.shared.context.as_ptr()
     }
@@ -244,8 +250,13 @@ impl ClDevice {
         Launch::new(self, spec, name)
     }
 
-    fn record(&self, name: &'static str, event: Event) -> Result<()> {
-        if let Some(events) = &self.queue.events {
+    /// A place for the next command's event, which only a profiled device keeps.
+    fn event_slot(&self) -> EventSlot {
+        EventSlot::new(self.queue.events.is_some())
+    }
+
+    fn record(&self, name: &'static str, slot: EventSlot) -> Result<()> {
+        if let (Some(events), Some(event)) = (&self.queue.events, slot.take()) {
             events.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((name, event));
         }
         self.settle()
@@ -272,13 +283,29 @@ impl ClDevice {
     /// Allocates `bytes` bytes, one at least.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<Mem> {
         let (limit, global) = (self.info().max_allocation_bytes, self.info().global_bytes);
-        // Some drivers over-commit and some abort, so limits are ours to check.
-        if bytes as u64 > limit {
+        let short = || {
             let name = &self.info().name;
             let message = format!("allocating {bytes} bytes: {name} allows {limit} at once, of {global} in all");
-            return Err(Error::new(ErrorKind::OutOfMemory, message));
+            Error::new(ErrorKind::OutOfMemory, message)
+        };
+        // Some drivers over-commit and some abort, so limits are ours to check; 0 is an unknown one.
+        if limit != 0 && bytes as u64 > limit {
+            return Err(short());
         }
-        cl::create_buffer(self.context(), bytes.max(1))
+        let create = || cl::create_buffer(self.context(), bytes.max(1));
+        let result = match create() {
+            // What the pool keeps for later calls may be what is missing now.
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                self.queue.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
+                self.finish()?;
+                create()
+            }
+            result => result,
+        };
+        result.map_err(|error| match (error.kind(), error.status()) {
+            (ErrorKind::OutOfMemory, Some(status)) => short().with_status(status).with_source(error),
+            _ => error,
+        })
     }
 
     /// A scratch buffer of at least `bytes` bytes, returned to the queue's pool when dropped.
@@ -313,8 +340,9 @@ impl ClDevice {
         if bytes == 0 {
             return Ok(());
         }
-        let event = cl::fill(self.queue(), mem, offset, bytes, pattern)?;
-        self.record("clEnqueueFillBuffer", event)
+        let mut slot = self.event_slot();
+        cl::fill(self.queue(), mem, offset, bytes, pattern, &mut slot)?;
+        self.record("clEnqueueFillBuffer", slot)
     }
 
     /// Enqueues a copy by the driver.
@@ -322,8 +350,9 @@ impl ClDevice {
         if bytes == 0 {
             return Ok(());
         }
-        let event = cl::copy(self.queue(), from, to, bytes)?;
-        self.record("clEnqueueCopyBuffer", event)
+        let mut slot = self.event_slot();
+        cl::copy(self.queue(), from, to, bytes, &mut slot)?;
+        self.record("clEnqueueCopyBuffer", slot)
     }
 
     pub(crate) fn map(&self, mem: &Mem, offset: usize, bytes: usize, write: bool) -> Result<*mut u8> {
