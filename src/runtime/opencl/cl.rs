@@ -1,18 +1,85 @@
 //! Thin, checked calls into OpenCL: every status becomes a [`Result`], known or not.
 //!
-//! `ocl`'s own wrappers panic on statuses that they do not list and call a failed build with an empty log a success, so
-//! calls go to its `ffi`; its reference-counted handles (`Context`, `Mem`, `Event`, …) own what the calls return.
+//! `ocl`'s own wrappers panic on statuses that they do not list, also in the drop of a handle whose device was lost, and
+//! call a failed build with an empty log a success; so calls go to its `ffi`, and the handles are this module's.
 
 use std::{ffi::c_void, ptr};
 
 use ocl::{
-    core::{CommandQueue, Context, DeviceId, Event, Kernel, Mem, PlatformId, Program},
+    core::{DeviceId, PlatformId},
     ffi::{self, cl_event, cl_int},
 };
 
 use crate::{Error, ErrorKind, Result};
 
 pub(super) const SUCCESS: cl_int = 0;
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident: $raw:ident, $retain:ident, $release:ident;)*) => { $(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name(ffi::$raw);
+
+        // SAFETY: OpenCL's objects may be used from every thread; kernels, whose arguments are not guarded, are never
+        // shared.
+        unsafe impl Send for $name {}
+        // SAFETY: as above.
+        unsafe impl Sync for $name {}
+
+        #[allow(dead_code, reason = "the kinds of object share what each of them needs")]
+        impl $name {
+            /// # Safety
+            ///
+            /// `raw` is a valid object, and one reference to it becomes this handle's.
+            pub(crate) unsafe fn from_raw_create_ptr(raw: ffi::$raw) -> Self {
+                Self(raw)
+            }
+
+            /// # Safety
+            ///
+            /// `raw` is a valid object; the caller keeps its own reference.
+            pub(crate) unsafe fn from_raw_copied_ptr(raw: ffi::$raw) -> Self {
+                // SAFETY: as the caller promises.
+                unsafe { ffi::$retain(raw) };
+                Self(raw)
+            }
+
+            pub(crate) fn as_ptr(&self) -> ffi::$raw {
+                self.0
+            }
+        }
+
+        impl Clone for $name {
+            fn clone(&self) -> Self {
+                // SAFETY: `self` holds a reference, so the object is valid.
+                unsafe { Self::from_raw_copied_ptr(self.0) }
+            }
+        }
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: this gives back the handle's own reference. A driver that has lost its device refuses, and
+                // there is no one to tell.
+                unsafe { ffi::$release(self.0) };
+            }
+        }
+    )* };
+}
+
+handles! {
+    /// A context, reference-counted by the driver like all that follow.
+    Context: cl_context, clRetainContext, clReleaseContext;
+    /// A command queue.
+    CommandQueue: cl_command_queue, clRetainCommandQueue, clReleaseCommandQueue;
+    /// A buffer.
+    Mem: cl_mem, clRetainMemObject, clReleaseMemObject;
+    /// A program.
+    Program: cl_program, clRetainProgram, clReleaseProgram;
+    /// A kernel with its arguments.
+    Kernel: cl_kernel, clRetainKernel, clReleaseKernel;
+    /// The state of a command.
+    Event: cl_event, clRetainEvent, clReleaseEvent;
+}
 const DEVICE_NOT_FOUND: cl_int = -1;
 
 /// The name of an OpenCL status, for messages.
@@ -363,7 +430,7 @@ pub(super) fn profile(event: &Event) -> Result<(u64, u64)> {
         // SAFETY: `value` has the 8 bytes that the query writes.
         let status = unsafe {
             ffi::clGetEventProfilingInfo(
-                *event.as_ptr_ref(),
+                event.as_ptr(),
                 name,
                 size_of::<u64>(),
                 (&raw mut value).cast(),

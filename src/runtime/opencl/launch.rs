@@ -2,9 +2,11 @@
 
 use std::{ffi::c_void, ptr};
 
-use ocl::core::{Kernel, Mem};
-
-use super::{ClDevice, cl, program::Limits};
+use super::{
+    ClDevice,
+    cl::{self, Kernel, Mem},
+    program::Limits,
+};
 use crate::{Error, ErrorKind, Result, runtime::ProgramSpec};
 
 /// One launch of one kernel: arguments in the kernel's order, then [`run`](Launch::run).

@@ -7,9 +7,9 @@ mod selftest;
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use ocl::core::{CommandQueue, Context, DeviceId, Event, Mem, PlatformId};
+use ocl::core::{DeviceId, PlatformId};
 
-use cl::EventSlot;
+use cl::{CommandQueue, Context, Event, EventSlot, Mem};
 pub(crate) use launch::Launch;
 
 use super::{Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing, Tuning};

@@ -5,9 +5,9 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
 };
 
-use ocl::core::{Context, DeviceId, Kernel, Program};
+use ocl::core::DeviceId;
 
-use super::cl;
+use super::cl::{self, Context, Kernel, Program};
 use crate::{
     Result,
     runtime::{ProgramSpec, cache},

@@ -3,9 +3,7 @@
 //! Nothing is believed from a version string or an extension list; those only say what is worth trying, because some
 //! compilers crash on what they do not know. The verdict is kept on disk by device and driver.
 
-use ocl::core::Mem;
-
-use super::{ClDevice, cl};
+use super::{ClDevice, ClMem as Mem, cl};
 use crate::{
     Error, ErrorKind, Result,
     runtime::{Capabilities, DeviceClass, DeviceType, ProgramSpec, SubGroup, SubGroupBackend, cache},
