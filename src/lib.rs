@@ -16,6 +16,7 @@
 
 pub mod bench;
 pub mod check;
+mod copy;
 mod element;
 mod error;
 pub mod ladder;

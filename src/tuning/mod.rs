@@ -1,8 +1,12 @@
 //! Choices by device class, and how to override them.
 
 #[cfg(feature = "opencl")]
+mod copy;
+#[cfg(feature = "opencl")]
 mod reduce;
 
+#[cfg(feature = "opencl")]
+pub(crate) use copy::{Copy, copy};
 #[cfg(feature = "opencl")]
 pub(crate) use reduce::reduce;
 

@@ -1,0 +1,117 @@
+// Copy: `bytes` bytes from any byte of one buffer to any byte of another, in 16-byte words.
+//
+// Memory moves fastest in aligned words of 16 bytes a work-item. The destination decides where they start: its whole
+// words, `words` of them from byte `head` on, are the body; the bytes before and after it are the edges, moved one by
+// one. If the source lies alike, a word of the body is one word of the source; else it straddles two, which are read
+// whole and shifted together. Neighbouring work-items share the words they straddle, through the first cache.
+//
+//     out: [head bytes | word 0 | word 1 | ... | tail bytes]      aligned at word 0
+//     in:        [ a[0] | a[1] | a[2] ... ]                       aligned at a[0], `shift` bytes before the body
+//
+// The host promises that every word read lies within the source, so that nothing beside it is touched, and that source
+// and destination do not overlap. Bytes: reads `bytes` once (the words' overlap comes from cache), writes `bytes`.
+// A device is little-endian.
+
+#ifndef OFFSET_T
+#define OFFSET_T uint
+#endif
+
+#ifdef DEVICE_CPU
+
+// One item moves `run` contiguous bytes, a multiple of 64; the last one what is left. CPUs load and store anywhere, so
+// there are no edges, and a plain loop is what their compilers know best.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void copy_runs(
+    __global const uchar* restrict in_base, const ulong in_offset, __global uchar* restrict out_base,
+    const ulong out_offset, const ulong bytes, const ulong run)
+{
+    const ulong first = get_group_id(0) * run;
+    const ulong end = bytes - first > run ? first + run : bytes;
+    __global const uchar* in = in_base + in_offset;
+    __global uchar* out = out_base + out_offset;
+    for (ulong i = first; i < end; i++) {
+        out[i] = in[i];
+    }
+}
+
+#else
+
+#ifndef WG
+#define WG 128
+#endif
+// Words of one item, WG apart; all are read before the first is written.
+#ifndef WORDS
+#define WORDS 1
+#endif
+
+// The edges: the first `head` bytes and those after the body. All items of the grid call it.
+static inline void copy_edges(__global const uchar* in, __global uchar* out, ulong bytes, uint head, ulong body)
+{
+    const ulong edge = bytes - body;
+    for (ulong i = get_global_id(0); i < edge; i += get_global_size(0)) {
+        const ulong at = i < head ? i : i + body;
+        out[at] = in[at];
+    }
+}
+
+// Source and destination lie alike.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_words(
+    __global const uchar* restrict in_base, const ulong in_offset, __global uchar* restrict out_base,
+    const ulong out_offset, const ulong bytes, const uint head, const OFFSET_T words)
+{
+    __global const uint4* in = (__global const uint4*)(in_base + in_offset + head);
+    __global uint4* out = (__global uint4*)(out_base + out_offset + head);
+    const OFFSET_T first = (OFFSET_T)get_group_id(0) * (WG * WORDS) + get_local_id(0);
+    uint4 word[WORDS];
+    for (uint k = 0; k < WORDS; k++) {
+        if (first + k * WG < words) {
+            word[k] = in[first + k * WG];
+        }
+    }
+    for (uint k = 0; k < WORDS; k++) {
+        if (first + k * WG < words) {
+            out[first + k * WG] = word[k];
+        }
+    }
+    copy_edges(in_base + in_offset, out_base + out_offset, bytes, head, (ulong)words * 16);
+}
+
+// Bytes shift .. shift + 16 of the 32 bytes (lo, hi), for shift < 16. The choices are uniform, and `upsample` with a
+// shift is one funnel-shift instruction where there is one.
+static inline uint4 funnel(uint4 lo, uint4 hi, uint shift)
+{
+    // First by eight bytes, ...
+    const bool far = shift & 8;
+    const uint a = far ? lo.z : lo.x, b = far ? lo.w : lo.y, c = far ? hi.x : lo.z;
+    const uint d = far ? hi.y : lo.w, e = far ? hi.z : hi.x, f = far ? hi.w : hi.y;
+    // ... then by four, ...
+    const bool odd = shift & 4;
+    const uint p = odd ? b : a, q = odd ? c : b, r = odd ? d : c, s = odd ? e : d, t = odd ? f : e;
+    // ... then by bytes.
+    return convert_uint4(upsample((uint4)(q, r, s, t), (uint4)(p, q, r, s)) >> (ulong)(shift % 4 * 8));
+}
+
+// The source lies otherwise than the destination: (in_offset + head) % 16 is not 0.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_shifted(
+    __global const uchar* restrict in_base, const ulong in_offset, __global uchar* restrict out_base,
+    const ulong out_offset, const ulong bytes, const uint head, const OFFSET_T words)
+{
+    const uint shift = (uint)(in_offset + head) % 16;
+    __global const uint4* in = (__global const uint4*)(in_base + (in_offset + head - shift));
+    __global uint4* out = (__global uint4*)(out_base + out_offset + head);
+    const OFFSET_T first = (OFFSET_T)get_group_id(0) * (WG * WORDS) + get_local_id(0);
+    uint4 lo[WORDS], hi[WORDS];
+    for (uint k = 0; k < WORDS; k++) {
+        if (first + k * WG < words) {
+            lo[k] = in[first + k * WG];
+            hi[k] = in[first + k * WG + 1];
+        }
+    }
+    for (uint k = 0; k < WORDS; k++) {
+        if (first + k * WG < words) {
+            out[first + k * WG] = funnel(lo[k], hi[k], shift);
+        }
+    }
+    copy_edges(in_base + in_offset, out_base + out_offset, bytes, head, (ulong)words * 16);
+}
+
+#endif

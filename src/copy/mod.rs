@@ -1,0 +1,115 @@
+//! Copy: elements from one place to another, at any offset.
+//!
+//! | property | |
+//! |---|---|
+//! | work | one read and one write of each element |
+//! | elements | any plain type, of any size |
+//! | determinism | exact |
+//! | scratch | none; at most 16 MiB for overlapping ranges of one buffer |
+//! | limits | any n that fits the device |
+//!
+//! Bytes move in aligned 16-byte words wherever the ranges start. Where source and destination lie differently within
+//! their words, two words are read and shifted together, as `memcpy` does on machines without unaligned accesses
+//! (e.g. glibc's `wordcopy.c`).
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+pub(crate) mod spec;
+
+use std::ops::RangeBounds;
+
+use bytemuck::Pod;
+
+use crate::{Buffer, Device, Error, Input, Output, Result, runtime::Backend};
+
+impl Device {
+    /// Copies `input` to `output`, which has the same length. Each is a host slice, a buffer or a view at any offset.
+    ///
+    /// Between buffers this is one kernel, and does not wait. With a host slice it is an upload or a download, which
+    /// waits; between host slices no device takes part.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ, or if a buffer is not the
+    /// device's own.
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1u8, 2, 3, 4, 5])?;
+    /// let mut y = device.zeroed(4)?;
+    /// device.copy(x.view(1..4)?, y.view_mut(..3)?)?;
+    /// assert_eq!(y.to_vec()?, [2, 3, 4, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn copy<'a, 'b, T: Pod>(&self, input: impl Into<Input<'a, T>>, output: impl Into<Output<'b, T>>) -> Result<()> {
+        let (input, output) = (input.into(), output.into());
+        if input.len() != output.len() {
+            return Err(Error::invalid(format!("copying {} elements into {}", input.len(), output.len())));
+        }
+        match (self.backend(), input, output) {
+            (_, Input::Host(from), Output::Host(to)) => {
+                cpu::copy(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to))
+            }
+            (Backend::Cpu, input, output) => {
+                cpu::copy(bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
+            }
+            #[cfg(feature = "opencl")]
+            (Backend::OpenCl(device), Input::Host(from), output) => {
+                output.cl(device, false, |to| device.write(to.mem(), to.byte_offset(), bytemuck::cast_slice(from)))?;
+            }
+            #[cfg(feature = "opencl")]
+            (Backend::OpenCl(device), input, Output::Host(to)) => {
+                let from = input.cl(device)?;
+                device.read(from.mem(), from.byte_offset(), bytemuck::cast_slice_mut(to))?;
+            }
+            #[cfg(feature = "opencl")]
+            (Backend::OpenCl(device), input, output) => {
+                let from = input.cl(device)?;
+                let bytes = from.len() * size_of::<T>();
+                output.cl(device, false, |to| {
+                    gpu::copy(device, (from.mem(), from.byte_offset()), (to.mem(), to.byte_offset()), bytes)
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T: Pod> Buffer<T> {
+    /// Copies the elements of `range` to those from `dest` on, as [`slice::copy_within`] does: the two may overlap.
+    ///
+    /// Does not wait. On a device, overlapping ranges less than 16 MiB apart go through scratch of that size.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if either range is not within the buffer.
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let mut x = Device::best()?.upload(&[1u32, 2, 3, 4, 5])?;
+    /// x.copy_within(..3, 1)?;
+    /// assert_eq!(x.to_vec()?, [1, 1, 2, 3, 5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn copy_within(&mut self, range: impl RangeBounds<usize>, dest: usize) -> Result<()> {
+        let source = self.view(range)?;
+        let (first, len) = (source.offset(), source.len());
+        self.view(dest..dest.saturating_add(len))?;
+        let device = self.device().clone();
+        match device.backend() {
+            Backend::Cpu => Output::from(self).host()?.copy_within(first..first + len, dest),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let size = size_of::<T>();
+                Output::from(self).cl(device, true, |place| {
+                    gpu::copy_within(device, place.mem(), first * size, dest * size, len * size)
+                })?;
+            }
+        }
+        Ok(())
+    }
+}

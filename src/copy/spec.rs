@@ -1,0 +1,189 @@
+//! What is checked of copies.
+
+use bytemuck::Pod;
+
+use crate::{
+    Capabilities, Device, ElementType, ErrorKind, ProgramSpec,
+    check::{Case, Failure, Level, Spec, data::Rng, guarded, same_bytes},
+};
+
+/// The primitive's entry in the registry.
+pub(crate) struct Copy;
+
+/// Any plain type that checks can handle.
+trait Plain: Pod + PartialEq + std::fmt::Debug + Send + Sync {}
+impl<T: Pod + PartialEq + std::fmt::Debug + Send + Sync> Plain for T {}
+
+fn random<T: Plain>(n: usize, seed: u64) -> Vec<T> {
+    let mut rng = Rng::new(seed);
+    let mut data: Vec<T> = bytemuck::zeroed_vec(n);
+    bytemuck::cast_slice_mut(&mut data).iter_mut().for_each(|byte: &mut u8| *byte = rng.next() as u8);
+    data
+}
+
+fn obvious<T: Plain>(from: &[T]) -> Vec<T> {
+    let mut to = Vec::new();
+    for &x in from {
+        to.push(x);
+    }
+    to
+}
+
+/// Elements at the edges of words, groups of words and runs.
+fn sizes<T>(level: Level) -> Vec<usize> {
+    let of = |bytes: usize| bytes / size_of::<T>();
+    let mut sizes = vec![0, 1, 2, 17, of(2048) + 1];
+    if level >= Level::Quick {
+        sizes.extend([3, 15, 16, 33, of(2048) - 1, of(16 << 10) + 1, of(300 << 10) + 3]);
+    }
+    if level >= Level::Full {
+        sizes.extend([31, 32, 63, 64, 65, of(2048), 513, 1000, 1025, 1026, 1027, 2049, of(64 << 10) + 5, 1_000_003]);
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+fn check<T: Plain>(device: &Device, n: usize, from: usize, to: usize) -> Result<(), Failure> {
+    let all: Vec<T> = random(from + n + 3, n as u64);
+    let input = device.upload(&all)?;
+    let got = guarded(device, n, to, |out| Ok(device.copy(input.view(from..from + n)?, out)?))?;
+    same_bytes(&got, &obvious(&all[from..from + n]), "copy")?;
+    same_bytes(&input.to_vec()?, &all, "the input afterwards")
+}
+
+fn cases_of<T: Plain>(level: Level, name: &str, element: ElementType, cases: &mut Vec<Case>) {
+    let offsets: &[(usize, usize)] = match level {
+        Level::Tiny => &[(0, 0), (1, 0)],
+        Level::Quick => &[(0, 0), (3, 0), (1, 1)],
+        Level::Full => &[(0, 0), (3, 0), (1, 1), (0, 5), (7, 2)],
+    };
+    for n in sizes::<T>(level) {
+        for &(from, to) in offsets {
+            let shape = format!("n = {n} from {from} to {to}");
+            cases.push(Case::new(format!("copy {name}"), element, shape, "random", n, move |device| {
+                check::<T>(device, n, from, to)
+            }));
+        }
+        if n <= 1 << 16 {
+            cases.push(Case::new(format!("host {name}"), element, format!("n = {n}"), "random", n, move |device| {
+                check_host::<T>(device, n)
+            }));
+        }
+    }
+}
+
+/// Uploads and downloads through the same call.
+fn check_host<T: Plain>(device: &Device, n: usize) -> Result<(), Failure> {
+    let data: Vec<T> = random(n, 1);
+    let up = guarded(device, n, 1, |out| Ok(device.copy(&data, out)?))?;
+    same_bytes(&up, &data, "upload")?;
+    let buffer = device.upload(&data)?;
+    let mut down: Vec<T> = bytemuck::zeroed_vec(n);
+    device.copy(&buffer, &mut down)?;
+    same_bytes(&down, &data, "download")?;
+    down.fill(bytemuck::Zeroable::zeroed());
+    device.copy(&data, &mut down)?;
+    same_bytes(&down, &data, "from slice to slice")
+}
+
+/// Every alignment of the destination for one of the source, at sizes around one and several words.
+fn check_alignments(device: &Device, from: usize, sizes: &[usize]) -> Result<(), Failure> {
+    for to in 0..16 {
+        for &n in sizes {
+            check::<u8>(device, n, from, to).map_err(|failure| match failure {
+                Failure::Mismatch(text) => Failure::Mismatch(format!("{n} bytes to {to}: {text}")),
+                error => error,
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn check_within<T: Plain>(device: &Device, all: usize, n: usize, from: usize, to: usize) -> Result<(), Failure> {
+    let mut data: Vec<T> = random(all, n as u64);
+    let mut buffer = device.upload(&data)?;
+    buffer.copy_within(from..from + n, to)?;
+    data.copy_within(from..from + n, to);
+    same_bytes(&buffer.to_vec()?, &data, "copy within")
+}
+
+fn check_errors(device: &Device) -> Result<(), Failure> {
+    let x = device.upload(&[1u32, 2, 3])?;
+    let mut y = device.zeroed::<u32>(2)?;
+    let refused = |result: crate::Result<()>, what: &str| match result {
+        Err(error) if error.kind() == ErrorKind::InvalidInput && error.to_string().contains('3') => Ok(()),
+        other => Err(Failure::Mismatch(format!("{what} gave {other:?}"))),
+    };
+    refused(device.copy(&x, &mut y), "3 elements into 2")?;
+    refused(device.copy(&x, &mut [0; 4]), "3 elements into a slice of 4")?;
+    refused(device.copy(&[1, 2, 3], &mut y), "a slice of 3 into 2")?;
+    let mut x = x;
+    refused(x.copy_within(1.., 2), "2 elements to 2 of 3")?;
+    refused(x.copy_within(.., usize::MAX), "far beyond 3 elements")?;
+    same_bytes(&x.to_vec()?, &[1, 2, 3], "after refusals")?;
+    same_bytes(&y.to_vec()?, &[0, 0], "after refusals")
+}
+
+impl Spec for Copy {
+    fn name(&self) -> &'static str {
+        "copy"
+    }
+
+    fn cases(&self, level: Level) -> Vec<Case> {
+        let mut cases = Vec::new();
+        cases_of::<u8>(level, "1 byte", ElementType::U8, &mut cases);
+        cases_of::<u16>(level, "2 bytes", ElementType::U16, &mut cases);
+        cases_of::<u32>(level, "4 bytes", ElementType::U32, &mut cases);
+        cases_of::<u64>(level, "8 bytes", ElementType::U64, &mut cases);
+        cases_of::<u128>(level, "16 bytes", ElementType::U64, &mut cases);
+        cases_of::<[u8; 3]>(level, "3 bytes", ElementType::U8, &mut cases);
+        cases_of::<[u32; 3]>(level, "12 bytes", ElementType::U32, &mut cases);
+
+        let (sources, lengths): (Vec<usize>, &'static [usize]) = match level {
+            Level::Tiny => (vec![5], &[40]),
+            Level::Quick => (vec![0, 1, 6, 15], &[15, 47, 100]),
+            Level::Full => ((0..16).collect(), &[1, 15, 16, 17, 31, 32, 33, 47, 48, 63, 100, 2100]),
+        };
+        for from in sources {
+            let shape = format!("from byte {from} to each of 0..16");
+            cases.push(Case::new("alignments", ElementType::U8, shape, "random", 100, move |device| {
+                check_alignments(device, from, lengths)
+            }));
+        }
+
+        let mut moves = vec![(100, 40, 0, 60), (100, 90, 10, 0), (100, 90, 0, 10), (100, 100, 0, 0), (100, 0, 3, 100)];
+        if level >= Level::Quick {
+            moves.extend([(20_000, 12_345, 7_000, 11), (20_000, 12_345, 11, 7_001), (20_000, 19_999, 1, 0)]);
+        }
+        if level >= Level::Full {
+            // More than the scratch, so that it is used in turns.
+            let all = 44 << 20;
+            moves.extend([(all, all - 5, 5, 0), (all, all - 5, 0, 5), (all, 24 << 20, 0, 20 << 20)]);
+        }
+        for (all, n, from, to) in moves {
+            let shape = format!("{n} of {all} from {from} to {to}");
+            cases.push(Case::new("copy within", ElementType::U8, shape, "random", n, move |device| {
+                check_within::<u8>(device, all, n, from, to)
+            }));
+            if all <= 20_000 {
+                let shape = format!("{n} of {all} from {from} to {to}");
+                cases.push(Case::new("copy within, 12 bytes", ElementType::U32, shape, "random", n, move |device| {
+                    check_within::<[u32; 3]>(device, all, n, from, to)
+                }));
+            }
+        }
+        cases.push(Case::new("wrong lengths", ElementType::U32, "n = 3", "constant", 3, check_errors));
+        cases
+    }
+
+    #[cfg(feature = "opencl")]
+    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+        [1 << 20, 1 << 40].map(|bytes| super::gpu::plan(bytes, 0, 0, caps, |n| n >= 1 << 31).program).into()
+    }
+
+    #[cfg(not(feature = "opencl"))]
+    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
+        Vec::new()
+    }
+}
