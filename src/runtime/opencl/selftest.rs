@@ -12,7 +12,7 @@ use crate::{
 const TEXT: &str = include_str!("../../../cl/selftest.cl");
 
 /// The most local memory that is tried: NVIDIA's driver allows more than it reports.
-pub(super) const LOCAL_TRIED: usize = 164 << 10;
+pub(super) const LOCAL_TRIED: usize = 160 << 10;
 const KIB: usize = 1 << 10;
 
 /// Work-items of a group in the tests.
