@@ -19,6 +19,7 @@ pub mod check;
 mod copy;
 mod element;
 mod error;
+pub mod histogram;
 pub mod ladder;
 pub mod op;
 pub mod reduce;
@@ -31,6 +32,7 @@ mod tuning;
 pub use element::{Element, ElementType, Float, Integer};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
+pub use histogram::{Accumulate, Bins, Counter, Histogram, Outside};
 pub use reduce::{Determinism, Extreme};
 pub use runtime::{
     Buffer, Capabilities, Device, DeviceClass, DeviceInfo, DeviceType, Input, MapMut, MapRef, Output, ProgramSpec,

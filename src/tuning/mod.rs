@@ -3,10 +3,14 @@
 #[cfg(feature = "opencl")]
 mod copy;
 #[cfg(feature = "opencl")]
+mod histogram;
+#[cfg(feature = "opencl")]
 mod reduce;
 
 #[cfg(feature = "opencl")]
 pub(crate) use copy::{Copy, copy};
+#[cfg(feature = "opencl")]
+pub(crate) use histogram::histogram;
 #[cfg(feature = "opencl")]
 pub(crate) use reduce::reduce;
 

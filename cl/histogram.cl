@@ -1,0 +1,351 @@
+// Histograms: tables of counters by work-groups, then their sum.
+//
+// A table has a slot for each bin, then three for samples below, above and NaN, so that every sample has a slot. One
+// launch counts at most 2^31 samples, so that no 32-bit counter overflows and indices are 32 bits wide; the host sends
+// longer inputs in rounds.
+//
+//     count_local:  group g of range r:  tables[g][slots of r] = its samples, counted in local memory
+//     count_global: tables[g mod count][slot] += 1 for each of its samples, with atomics
+//     merge:        counts[bin] (+)= sum over tables, outside[k] (+)= likewise
+//
+// Built in two ways: with MERGE for C, the type of the caller's counters; else for T, the type of samples, and MAP.
+// Bytes: reads the samples once for each range of bins; writes and reads the tables.
+#include "lib/types.cl"
+
+#ifndef WG
+#define WG 256
+#endif
+
+#ifdef MERGE
+
+#ifndef C
+#define C uint
+#endif
+
+// Group g sums the slots [g * per, (g + 1) * per). Its items form `rows`, a power of two up to WG, that share the tables.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_merge(
+    __global const uint* restrict tables, const uint table_count, const uint bins, const uint rows, const uint per,
+    __global C* restrict counts_base, const ulong counts_offset, __global ulong* restrict outside_base,
+    const ulong outside_offset, const uint add)
+{
+    __global C* counts = counts_base + counts_offset;
+    __global ulong* outside = outside_base + outside_offset;
+    const uint slots = bins + 3, cols = WG / rows, item = get_local_id(0), col = item % cols, row = item / cols;
+    const uint first = get_group_id(0) * per, end = min(slots, first + per);
+#if WG > 1
+    __local ulong sums[WG];
+#endif
+    for (uint base = first; base < end; base += cols) {
+        const uint slot = base + col;
+        ulong sum = 0;
+        if (slot < end) {
+            for (uint t = row; t < table_count; t += rows) {
+                sum += tables[(ulong)t * slots + slot];
+            }
+        }
+#if WG > 1
+        sums[item] = sum;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint d = rows / 2; d > 0; d /= 2) {
+            if (row < d) {
+                sums[item] += sums[item + d * cols];
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        sum = sums[item];
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+        if (row == 0 && slot < end) {
+            if (slot < bins) {
+                counts[slot] = (C)(sum + (add ? counts[slot] : 0));
+            } else {
+                outside[slot - bins] = sum + (add ? outside[slot - bins] : 0);
+            }
+        }
+    }
+}
+
+#else
+
+// The slot of a sample.
+#define BELOW 0
+#define ABOVE 1
+#define NOT_A_NUMBER 2
+
+#define MAP_IDS 0      // integers: the sample is its bin
+#define MAP_INTEGERS 1 // integers: even bins
+#define MAP_FLOATS 2   // floats: even bins
+#ifndef MAP
+#define MAP MAP_FLOATS
+#endif
+
+#if MAP == MAP_IDS
+
+#define MAP_PARAMS
+#define MAP_ARGS
+static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
+{
+    // Negative ids turn into numbers beyond every bin.
+#if T_BYTES == 8
+    const ulong id = (ulong)x;
+#else
+    const uint id = (uint)x;
+#endif
+    return id < bins ? (uint)id : bins + (x < 0 ? BELOW : ABOVE);
+}
+
+#elif MAP == MAP_INTEGERS
+
+#if T_BYTES == 8
+#define DISTANCE ulong
+#else
+#define DISTANCE uint
+#endif
+// reciprocal = floor((2^64 - 1) / (extent >> shift)), where shift leaves 40 bits of the extent.
+#define MAP_PARAMS \
+    , const ulong lower, const ulong extent, const ulong reciprocal, const uint shift, const uint closed
+#define MAP_ARGS , lower, extent, reciprocal, shift, closed
+
+// Whether bin * extent <= distance * bins, in 128 bits.
+static inline int reached(const ulong bin, const ulong extent, const ulong distance, const ulong bins)
+{
+    const ulong high = mul_hi(bin, extent), wanted = mul_hi(distance, bins);
+    return high < wanted || (high == wanted && bin * extent <= distance * bins);
+}
+
+// floor((x - lower) * bins / extent)
+static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
+{
+    const DISTANCE distance = (DISTANCE)x - (DISTANCE)lower, whole = (DISTANCE)extent;
+    if (x < (T)lower) {
+        return bins + BELOW;
+    }
+    if (distance >= whole) {
+        return distance == whole && closed ? bins - 1 : bins + ABOVE;
+    }
+#if T_BYTES == 8
+    if (shift != 0) {
+        ulong bin = mul_hi((distance >> shift) * bins, reciprocal);
+        while (!reached(bin, extent, distance, bins)) {
+            bin--;
+        }
+        while (reached(bin + 1, extent, distance, bins)) {
+            bin++;
+        }
+        return (uint)bin;
+    }
+#endif
+    // The reciprocal is rounded down, so that the guess is right or one too low.
+    const ulong product = (ulong)distance * bins, bin = mul_hi(product, reciprocal);
+    return (uint)bin + (product - bin * extent >= extent);
+}
+
+#else
+
+#define MAP_PARAMS \
+    , const A lower, const A upper, const A width, const A scale, const A slack, const uint closed
+#define MAP_ARGS , lower, upper, width, scale, slack, closed
+
+static inline A edge(const uint k, const uint bins, const A lower, const A upper, const A width)
+{
+    return 2 * k < bins ? lower + (A)k * width : upper - (A)(bins - k) * width;
+}
+
+// The largest k with edge(k) <= x: a guess, corrected unless it is further than `slack` from a whole number.
+static inline uint slot_of(const T raw, const uint bins MAP_PARAMS)
+{
+    const A x = to_acc(raw);
+    if (x < lower) {
+        return bins + BELOW;
+    }
+    if (x >= upper) {
+        return x == upper && closed ? bins - 1 : bins + ABOVE;
+    }
+    if (!(x >= lower)) {
+        return bins + NOT_A_NUMBER;
+    }
+    const A guess = (x * (A)0.5f - lower * (A)0.5f) * scale;
+    uint k = min((uint)guess, bins - 1);
+    const A part = guess - (A)k;
+    if (!(part > slack && part < (A)1.0f - slack)) {
+        while (x < edge(k, bins, lower, upper, width)) {
+            k--;
+        }
+        while (k + 1 < bins && x >= edge(k + 1, bins, lower, upper, width)) {
+            k++;
+        }
+    }
+    return k;
+}
+
+#endif
+
+#define SLOT(x) slot_of(x, bins MAP_ARGS)
+
+// Calls TAKE for each sample of the launch once. `head` samples lie before the first 16-byte boundary. One item takes a
+// contiguous run; many take vectors, several of them in flight, and the few samples round them one by one.
+#if WG == 1
+#define EACH_SAMPLE(TAKE)                                                                                              \
+    {                                                                                                                  \
+        const uint run = n / get_num_groups(0) + 1, first = min(n, (uint)get_group_id(0) * run);                       \
+        const uint end = first + min(run, n - first);                                                                  \
+        for (uint i = first; i < end; i++) {                                                                           \
+            TAKE(in[i])                                                                                                \
+        }                                                                                                              \
+    }
+#else
+#define TAKE2(TAKE, v) TAKE(v.s0) TAKE(v.s1)
+#define TAKE4(TAKE, v) TAKE2(TAKE, v) TAKE(v.s2) TAKE(v.s3)
+#define TAKE8(TAKE, v) TAKE4(TAKE, v) TAKE(v.s4) TAKE(v.s5) TAKE(v.s6) TAKE(v.s7)
+#define TAKE16(TAKE, v)                                                                                                \
+    TAKE8(TAKE, v) TAKE(v.s8) TAKE(v.s9) TAKE(v.sa) TAKE(v.sb) TAKE(v.sc) TAKE(v.sd) TAKE(v.se) TAKE(v.sf)
+#define LOAD(k) v + k * step < vecs ? body[v + k * step] : body[v]
+#define TAKE_IF(TAKE_VEC, TAKE, k, x)                                                                                  \
+    if (v + k * step < vecs) {                                                                                         \
+        TAKE_VEC(TAKE, x)                                                                                              \
+    }
+#if VEC == 16
+// Sixteen samples keep an item busy enough for two vectors to hide the latency.
+#define TAKE_VECS(TAKE)                                                                                                \
+    const TV a = body[v], b = LOAD(1);                                                                                 \
+    TAKE16(TAKE, a)                                                                                                    \
+    TAKE_IF(TAKE16, TAKE, 1, b)                                                                                        \
+    v += 2 * step;
+#else
+#if VEC == 8
+#define TAKE_VEC TAKE8
+#elif VEC == 4
+#define TAKE_VEC TAKE4
+#else
+#define TAKE_VEC TAKE2
+#endif
+#define TAKE_VECS(TAKE)                                                                                                \
+    const TV a = body[v], b = LOAD(1), c = LOAD(2), d = LOAD(3);                                                       \
+    TAKE_VEC(TAKE, a)                                                                                                  \
+    TAKE_IF(TAKE_VEC, TAKE, 1, b)                                                                                      \
+    TAKE_IF(TAKE_VEC, TAKE, 2, c)                                                                                      \
+    TAKE_IF(TAKE_VEC, TAKE, 3, d)                                                                                      \
+    v += 4 * step;
+#endif
+#define EACH_SAMPLE(TAKE)                                                                                              \
+    {                                                                                                                  \
+        const uint vecs = (n - head) / VEC, step = get_num_groups(0) * WG;                                             \
+        __global const TV* body = (__global const TV*)(in + head);                                                     \
+        for (uint v = get_global_id(0); v < vecs;) {                                                                   \
+            TAKE_VECS(TAKE)                                                                                            \
+        }                                                                                                              \
+        for (uint i = get_global_id(0); i < n - vecs * VEC; i += step) {                                               \
+            TAKE(in[i < head ? i : i + vecs * VEC])                                                                    \
+        }                                                                                                              \
+    }
+#endif
+
+#ifdef GLOBAL_TABLES
+
+// tables[g mod table_count] += the samples of group g. With PRIVATE each group has one item and a table of its own. The
+// host zeroes the tables.
+#ifdef PRIVATE
+#define ADD_GLOBAL(slot, count) table[slot] += count
+#else
+#define ADD_GLOBAL(slot, count) atomic_add(table + (slot), count)
+#endif
+
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_global(
+    __global const T* restrict in_base, const ulong in_offset, const uint n, const uint head, const uint bins,
+    volatile __global uint* restrict tables, const uint table_count MAP_PARAMS)
+{
+    // Many samples outside the bins must not all meet in three words of global memory.
+    __local uint outside[3];
+    __global const T* in = in_base + in_offset;
+    volatile __global uint* table = tables + (ulong)(get_group_id(0) % table_count) * (bins + 3);
+    for (uint k = get_local_id(0); k < 3; k += WG) {
+        outside[k] = 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    // Runs of one bin are added at once.
+    uint held = 0, length = 0;
+#define TAKE_GLOBAL(x)                                                                                                 \
+    {                                                                                                                  \
+        const uint slot = SLOT(x);                                                                                     \
+        if (slot != held) {                                                                                            \
+            if (length != 0) {                                                                                         \
+                ADD_GLOBAL(held, length);                                                                              \
+            }                                                                                                          \
+            length = 0;                                                                                                \
+            held = slot;                                                                                               \
+        }                                                                                                              \
+        if (slot < bins) {                                                                                             \
+            length++;                                                                                                  \
+        } else {                                                                                                       \
+            atomic_inc(outside + (slot - bins));                                                                       \
+        }                                                                                                              \
+    }
+    EACH_SAMPLE(TAKE_GLOBAL)
+    if (length != 0) {
+        ADD_GLOBAL(held, length);
+    }
+
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint k = get_local_id(0); k < 3; k += WG) {
+        if (outside[k] != 0) {
+            ADD_GLOBAL(bins + k, outside[k]);
+        }
+    }
+}
+
+#else
+
+// Words of a group's table in local memory.
+#ifndef LOCAL_WORDS
+#define LOCAL_WORDS 1024
+#endif
+
+// Group (g, r) counts the samples of g whose slots are in range r, `range` slots long, in 2^replica_bits replicas: item i
+// uses replica i mod 2^replica_bits, which lie side by side, so that 32 of them are a bank each. range << replica_bits is
+// at most LOCAL_WORDS. With RANGES there is more than one range.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
+    __global const T* restrict in_base, const ulong in_offset, const uint n, const uint head, const uint bins,
+    __global uint* restrict tables, const uint range, const uint replica_bits MAP_PARAMS)
+{
+    __local uint table[LOCAL_WORDS];
+    __global const T* in = in_base + in_offset;
+    const uint slots = bins + 3, first = get_group_id(1) * range, len = min(range, slots - first);
+    const uint replicas = 1u << replica_bits, replica = get_local_id(0) & (replicas - 1);
+    for (uint i = get_local_id(0); i < len << replica_bits; i += WG) {
+        table[i] = 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+#if WG == 1
+#define ADD_LOCAL(slot) table[slot]++;
+#else
+#define ADD_LOCAL(slot) atomic_inc(table + (((slot) << replica_bits) + replica));
+#endif
+#ifdef RANGES
+#define TAKE_LOCAL(x)                                                                                                  \
+    {                                                                                                                  \
+        const uint slot = SLOT(x) - first;                                                                             \
+        if (slot < len) {                                                                                              \
+            ADD_LOCAL(slot)                                                                                            \
+        }                                                                                                              \
+    }
+#else
+#define TAKE_LOCAL(x) ADD_LOCAL(SLOT(x))
+#endif
+    EACH_SAMPLE(TAKE_LOCAL)
+
+    barrier(CLK_LOCAL_MEM_FENCE);
+    __global uint* out = tables + (ulong)get_group_id(0) * slots + first;
+    for (uint slot = get_local_id(0); slot < len; slot += WG) {
+        uint sum = 0;
+        for (uint k = 0; k < replicas; k++) {
+            // Each item starts at another replica: another bank.
+            sum += table[(slot << replica_bits) + ((k + slot) & (replicas - 1))];
+        }
+        out[slot] = sum;
+    }
+}
+
+#endif
+#endif

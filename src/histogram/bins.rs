@@ -1,0 +1,353 @@
+//! The definition of bins, and the bin of one sample on the CPU.
+
+use std::{
+    marker::PhantomData,
+    ops::{Add, Div, Mul, Sub},
+};
+
+use crate::{Element, Error, Integer, Result, with_integer};
+
+/// The most bins that a histogram can have: bin numbers are exact in `f32`.
+pub(crate) const MAX_BINS: usize = 1 << 24;
+
+/// What lies outside the bins is counted in three further slots after them.
+pub(crate) const BELOW: u32 = 0;
+pub(crate) const ABOVE: u32 = 1;
+pub(crate) const NAN: u32 = 2;
+pub(crate) const OUTSIDE: usize = 3;
+
+/// How samples of type `T` fall into bins.
+///
+/// # The bin of a sample
+///
+/// - [`Bins::ids`]: the sample is the number of its bin.
+/// - [`Bins::even`] of integers: `floor((x - lower) * bins / (upper - lower))`, exactly, whatever the range.
+/// - [`Bins::even`] of floats: the largest `k` with `edge(k) <= x`, where `width = upper / bins - lower / bins` and
+///
+///   ```text
+///   edge(k) = lower + k * width             if 2 k < bins
+///             upper - (bins - k) * width    else
+///   ```
+///
+///   with each operation rounded correctly in the type, in `f32` for `f16` and `bf16`. So `edge(0)` is `lower` and
+///   `edge(bins)` is `upper`, and the bin does not depend on the device. (A device that flushes subnormals takes them
+///   for 0 here too.)
+///
+/// The range is `lower <= x < upper`, or `lower <= x <= upper` if [closed](Bins::closed). Samples outside are counted,
+/// by the side on which they are, and NaN for itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bins<T: Element> {
+    pub(super) count: u32,
+    pub(super) map: Map,
+    pub(super) element: PhantomData<T>,
+}
+
+/// [`Bins`] with the type erased.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Map {
+    Ids,
+    Integers(Steps),
+    F32(Edges<f32>),
+    F64(Edges<f64>),
+}
+
+fn check_count(bins: usize) -> Result<u32> {
+    if bins == 0 || bins > MAX_BINS {
+        return Err(Error::invalid(format!("a histogram has 1 to {MAX_BINS} bins, not {bins}")));
+    }
+    Ok(bins as u32)
+}
+
+impl<T: Integer> Bins<T> {
+    /// Samples are the numbers of their bins, `0` to `bins - 1`. Negative ones are below, others above.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no bins, or more than 2^24.
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device};
+    ///
+    /// let found = Device::best()?.histogram(&[1u8, 3, 1, 9], &Bins::ids(4)?)?;
+    /// assert_eq!(found.counts, [0, 2, 0, 1]);
+    /// assert_eq!(found.outside.above, 1);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn ids(bins: usize) -> Result<Self> {
+        Ok(Self { count: check_count(bins)?, map: Map::Ids, element: PhantomData })
+    }
+}
+
+impl<T: Element> Bins<T> {
+    /// Bins of equal width from `lower` to below `upper`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no bins or more than 2^24, if `upper` is
+    /// not above `lower`, if either is infinite or NaN, or if a float range is too narrow for that many distinct edges.
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device};
+    ///
+    /// let found = Device::best()?.histogram(&[0.1f32, 0.5, 0.75, 1.0], &Bins::even(0.0, 1.0, 2)?)?;
+    /// assert_eq!(found.counts, [1, 2]);
+    /// assert_eq!(found.outside.above, 1);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn even(lower: T, upper: T, bins: usize) -> Result<Self> {
+        let count = check_count(bins)?;
+        // False for NaN, too.
+        let ordered = lower < upper;
+        let finite = |x: T| !T::TYPE.is_float() || x.to_f64().is_finite();
+        if !ordered || !finite(lower) || !finite(upper) {
+            return Err(Error::invalid(format!("bins from {lower:?} to {upper:?} need finite edges in rising order")));
+        }
+        let map = if !T::TYPE.is_float() {
+            Some(Map::Integers(Steps::new(to_i128(lower), to_i128(upper), count)))
+        } else if T::Acc::TYPE.needs_fp64() {
+            Edges::new(lower.to_f64(), upper.to_f64(), count).map(Map::F64)
+        } else {
+            Edges::new(lower.to_f64() as f32, upper.to_f64() as f32, count).map(Map::F32)
+        };
+        let map = map.ok_or_else(|| {
+            Error::invalid(format!("the range from {lower:?} to {upper:?} is too narrow for {bins} distinct bins"))
+        })?;
+        Ok(Self { count, map, element: PhantomData })
+    }
+
+    /// The same bins, the last of which takes samples equal to the upper edge too, as numpy's does.
+    ///
+    /// No effect on [`Bins::ids`].
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device};
+    ///
+    /// let found = Device::best()?.histogram(&[0.1f32, 0.5, 0.75, 1.0], &Bins::even(0.0, 1.0, 2)?.closed())?;
+    /// assert_eq!(found.counts, [1, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn closed(mut self) -> Self {
+        match &mut self.map {
+            Map::Ids => {}
+            Map::Integers(steps) => steps.closed = true,
+            Map::F32(edges) => edges.closed = true,
+            Map::F64(edges) => edges.closed = true,
+        }
+        self
+    }
+
+    /// The number of bins.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Never: there is at least one bin.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn map(&self) -> &Map {
+        &self.map
+    }
+}
+
+/// The value of an integer element.
+pub(crate) fn to_i128<T: Element>(x: T) -> i128 {
+    with_integer!(T::TYPE, U => bytemuck::cast::<T, U>(x).to_i128(), unreachable!("only integers have steps"))
+}
+
+/// Even bins of integers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Steps {
+    pub(crate) lower: i128,
+    /// `upper - lower`.
+    pub(crate) extent: u64,
+    /// `floor((2^64 - 1) / (extent >> shift))`.
+    pub(crate) reciprocal: u64,
+    /// So many bits of the extent are left out of the first guess that it times the bins fits 64 bits.
+    pub(crate) shift: u32,
+    pub(crate) closed: bool,
+    bins: u32,
+}
+
+impl Steps {
+    fn new(lower: i128, upper: i128, bins: u32) -> Self {
+        let extent = (upper - lower) as u64;
+        let shift = 24u32.saturating_sub(extent.leading_zeros());
+        Self { lower, extent, reciprocal: u64::MAX / (extent >> shift), shift, closed: false, bins }
+    }
+
+    /// The slot of a sample; the arithmetic of `cl/histogram.cl`.
+    pub(crate) fn slot(&self, x: i128) -> u32 {
+        let (bins, above) = (u64::from(self.bins), self.lower + i128::from(self.extent));
+        if x < self.lower {
+            return self.bins + BELOW;
+        }
+        if x >= above {
+            return if x == above && self.closed { self.bins - 1 } else { self.bins + ABOVE };
+        }
+        let distance = (x - self.lower) as u64;
+        let product = (distance >> self.shift) * bins;
+        let mut bin = ((u128::from(product) * u128::from(self.reciprocal)) >> 64) as u64;
+        if self.shift == 0 {
+            // The reciprocal is rounded down, so that the guess is right or one too low.
+            return (bin + u64::from(product - bin * self.extent >= self.extent)) as u32;
+        }
+        let wanted = u128::from(distance) * u128::from(bins);
+        let reached = |bin: u64| u128::from(bin) * u128::from(self.extent) <= wanted;
+        while !reached(bin) {
+            bin -= 1;
+        }
+        while reached(bin + 1) {
+            bin += 1;
+        }
+        bin as u32
+    }
+}
+
+/// The floating-point types in which edges are computed.
+pub(crate) trait Real:
+    Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
+{
+    const HALF: Self;
+    const ONE: Self;
+    const ZERO: Self;
+    /// The unit roundoff.
+    const ROUNDOFF: f64;
+    fn of(count: u32) -> Self;
+    fn near(value: f64) -> Self;
+    /// Truncates, and saturates.
+    fn whole(self) -> u32;
+    fn wide(self) -> f64;
+    fn normal(self) -> bool;
+}
+
+macro_rules! real {
+    ($($ty:ident),*) => { $(
+        impl Real for $ty {
+            const HALF: Self = 0.5;
+            const ONE: Self = 1.0;
+            const ZERO: Self = 0.0;
+            const ROUNDOFF: f64 = $ty::EPSILON as f64 / 2.0;
+            fn of(count: u32) -> Self { count as Self }
+            fn near(value: f64) -> Self { value as Self }
+            fn whole(self) -> u32 { self as u32 }
+            fn wide(self) -> f64 { f64::from(self) }
+            fn normal(self) -> bool { self.is_normal() }
+        }
+    )* };
+}
+real!(f32, f64);
+
+/// Even bins of floats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Edges<F> {
+    pub(crate) lower: F,
+    pub(crate) upper: F,
+    pub(crate) width: F,
+    /// Bins by half a unit of distance.
+    pub(crate) scale: F,
+    /// A guess further than this from a whole number is certain.
+    pub(crate) slack: F,
+    pub(crate) closed: bool,
+    bins: u32,
+}
+
+impl<F: Real> Edges<F> {
+    /// `None` if the edges do not rise.
+    fn new(lower: F, upper: F, bins: u32) -> Option<Self> {
+        let count = F::of(bins);
+        // One bin has no inner edge, and its width may overflow.
+        let width = if bins == 1 { F::ZERO } else { upper / count - lower / count };
+        let extent = upper * F::HALF - lower * F::HALF;
+        let scale = count / extent;
+        // In units of bins, for u the unit roundoff and m the larger edge's magnitude: an edge is within 4.1 u m / width of
+        // its place, the guess within 8.2 u m / width. Near the smallest normal number, flushed subnormals add to that.
+        let magnitude = lower.wide().abs().max(upper.wide().abs());
+        let slack = 20.0 * F::ROUNDOFF * magnitude / width.wide();
+        let slack = if width.wide() > 1e-30 && slack < 0.5 { F::near(slack) } else { F::ONE };
+        let edges = Self { lower, upper, width, scale, slack, closed: false, bins };
+        // Each half rises if its first step does; the halves meet in the middle.
+        let middle = bins / 2 + bins % 2;
+        let rises = |k: u32| edges.edge(k) < edges.edge(k + 1);
+        let finite = scale.wide().is_finite() && (bins == 1 || width.normal());
+        (finite && rises(0) && rises(middle - 1) && rises(bins - 1)).then_some(edges)
+    }
+
+    /// The lower edge of bin `k`.
+    fn edge(&self, k: u32) -> F {
+        if 2 * k < self.bins {
+            self.lower + F::of(k) * self.width
+        } else {
+            self.upper - F::of(self.bins - k) * self.width
+        }
+    }
+
+    /// The slot of a sample; the arithmetic of `cl/histogram.cl`.
+    pub(crate) fn slot(&self, x: F) -> u32 {
+        if x < self.lower {
+            return self.bins + BELOW;
+        }
+        if x >= self.upper {
+            return if x == self.upper && self.closed { self.bins - 1 } else { self.bins + ABOVE };
+        }
+        if !(x >= self.lower) {
+            return self.bins + NAN;
+        }
+        let guess = (x * F::HALF - self.lower * F::HALF) * self.scale;
+        let mut k = Ord::min(guess.whole(), self.bins - 1);
+        let part = guess - F::of(k);
+        if part > self.slack && part < F::ONE - self.slack {
+            return k;
+        }
+        while x < self.edge(k) {
+            k -= 1;
+        }
+        while k + 1 < self.bins && x >= self.edge(k + 1) {
+            k += 1;
+        }
+        k
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_errors() {
+        let text = |error: Error| error.to_string();
+        assert_eq!(text(Bins::<u8>::ids(0).unwrap_err()), "a histogram has 1 to 16777216 bins, not 0");
+        assert!(text(Bins::<u8>::ids((1 << 24) + 1).unwrap_err()).contains("16777217"));
+        assert!(text(Bins::even(2.0f32, 1.0, 4).unwrap_err()).contains("from 2.0 to 1.0"));
+        for (lower, upper) in [(f32::NAN, 1.0), (0.0, f32::NAN), (0.0, f32::INFINITY), (1.0, 1.0)] {
+            assert!(Bins::even(lower, upper, 4).is_err());
+        }
+        let narrow = Bins::even(1.0f32, 1.0 + 4.0 * f32::EPSILON, 8).unwrap_err();
+        assert!(text(narrow).contains("too narrow for 8 distinct bins"));
+        assert!(Bins::even(0.0f32, 1e-40, 8).is_err());
+        assert!(Bins::even(5i8, 5, 3).is_err());
+    }
+
+    #[test]
+    fn the_widest_ranges_are_fine() {
+        for bins in [1, 2, 3, 1 << 24] {
+            assert!(Bins::even(f32::MIN, f32::MAX, bins).is_ok(), "{bins}");
+            assert!(Bins::even(f64::MIN, f64::MAX, bins).is_ok(), "{bins}");
+        }
+        let steps = Steps::new(i64::MIN.into(), i64::MAX.into(), 3);
+        let slots = [i64::MIN, -3074457345618258604, -3074457345618258603, i64::MAX - 1, i64::MAX]
+            .map(|x| steps.slot(x.into()));
+        assert_eq!(slots, [0, 0, 1, 2, 3 + ABOVE]);
+    }
+
+    #[test]
+    fn edges_are_the_definition() {
+        let Map::F32(edges) = *Bins::even(-0.3f32, 0.7, 7).unwrap().map() else { unreachable!() };
+        assert_eq!((edges.edge(0), edges.edge(7)), (-0.3, 0.7));
+        for k in 0..7 {
+            assert_eq!(edges.slot(edges.edge(k)), k);
+            assert_eq!(edges.slot(edges.edge(k + 1).next_down()), k);
+        }
+    }
+}

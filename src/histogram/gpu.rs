@@ -1,0 +1,259 @@
+//! Histograms on OpenCL devices: the plan, then its launches.
+
+use super::{
+    Accumulate, Bins, Counter,
+    bins::{Map, OUTSIDE},
+};
+use crate::{
+    Element, ElementType, Error, Output, Result, Scratch,
+    runtime::{
+        Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup,
+        opencl::{ClDevice, Launch},
+    },
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../cl/histogram.cl");
+/// Samples of one launch: what 32-bit counters and indices of `cl/histogram.cl` hold.
+const ROUND: usize = 1 << 31;
+
+/// What a histogram is of: everything but its size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Form {
+    pub(crate) element: ElementType,
+    pub(crate) bins: usize,
+    /// `MAP` of `cl/histogram.cl`.
+    pub(crate) map: u32,
+}
+
+impl Form {
+    pub(crate) fn of<T: Element>(bins: &Bins<T>) -> Self {
+        let map = match bins.map() {
+            Map::Ids => 0,
+            Map::Integers(_) => 1,
+            Map::F32(_) | Map::F64(_) => 2,
+        };
+        Self { element: T::TYPE, bins: bins.len(), map }
+    }
+}
+
+/// Where work-groups count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Tables {
+    /// In local memory: `ranges` ranges of `range` slots, in `1 << replica_bits` replicas.
+    Local { range: usize, ranges: usize, replica_bits: u32 },
+    /// In global memory.
+    Global,
+}
+
+/// The launches of one round of a histogram.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) form: Form,
+    pub(crate) counter: ElementType,
+    pub(crate) count: ProgramSpec,
+    pub(crate) merge: ProgramSpec,
+    pub(crate) tables: Tables,
+    /// Groups that share the input, and the tables that they count in.
+    pub(crate) groups: usize,
+    pub(crate) table_count: usize,
+    pub(crate) work_group: usize,
+    pub(crate) merge_work_group: usize,
+    pub(crate) merge_groups: usize,
+    /// Items of a merging group that share the tables; the slots of such a group.
+    pub(crate) merge_rows: usize,
+    pub(crate) merge_slots: usize,
+    /// The most samples of a round.
+    pub(crate) round: usize,
+    pub(crate) scratch_bytes: usize,
+}
+
+/// Few sizes of local memory, so that few programs are built: four steps for each power of two, from 8 KiB on.
+fn round_up_words(words: usize, limit: usize) -> usize {
+    let step = (words.next_power_of_two() / 8).max(2048);
+    words.next_multiple_of(step).min(limit)
+}
+
+pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabilities, round: usize) -> Result<Plan> {
+    if form.element.needs_fp64() && !caps.fp64 {
+        return Err(Error::unsupported(format!("the device has no fp64, which {} needs", form.element)));
+    }
+    let params = tuning::histogram(caps);
+    // No kernel here has sub-groups, so that one build serves every back end.
+    let caps = &Capabilities { sub_group: SubGroup::NONE, ..caps.clone() };
+    let slots = form.bins + OUTSIDE;
+    let samples = n.min(round);
+    let local_words = caps.local_bytes / 4;
+    let worthwhile = (samples * form.element.size()).div_ceil(params.min_bytes).max(1);
+    let most = params.max_groups.min(worthwhile);
+    let room = |bytes: usize| (bytes / (4 * slots)).max(1);
+
+    let count = ProgramSpec::new("histogram.cl", TEXT, caps).with(form.element.options("T")).define("MAP", form.map);
+    let count = count.with(accumulator(form.element).options("A"));
+    let ranges = slots.div_ceil(local_words.max(1));
+    let (count, tables, groups, table_count, work_group) = if ranges <= params.max_ranges {
+        let range = slots.div_ceil(ranges);
+        let budget = params.replica_bytes.min(caps.local_bytes) / 4;
+        let replicas = (budget / range).clamp(1, params.max_replicas);
+        let replica_bits = replicas.ilog2();
+        let words = range << replica_bits;
+        let large = 4 * words > caps.local_bytes / 2;
+        let work_group = if large { params.large_work_group } else { params.work_group };
+        let groups = most.min(room(params.table_bytes));
+        let count = count
+            .define("WG", work_group)
+            .define("LOCAL_WORDS", round_up_words(words, local_words))
+            .flag("RANGES", ranges > 1);
+        (count, Tables::Local { range, ranges, replica_bits }, groups, groups, work_group)
+    } else {
+        let table_count = most.min(room(params.global_bytes));
+        let private = caps.class == DeviceClass::Cpu && table_count == most;
+        let count = count.define("WG", params.work_group).flag("GLOBAL_TABLES", true).flag("PRIVATE", private);
+        (count, Tables::Global, most, table_count, params.work_group)
+    };
+
+    let merge_work_group = params.work_group;
+    let merge_rows = 1 << table_count.min(merge_work_group / 32).max(1).ilog2();
+    let columns = merge_work_group / merge_rows;
+    let merge_slots = slots.div_ceil(8 * params.max_groups).max(if merge_work_group == 1 { 1024 } else { 1 });
+    let merge_slots = merge_slots.next_multiple_of(columns);
+    let merge = ProgramSpec::new("histogram.cl", TEXT, caps)
+        .flag("MERGE", true)
+        .define("WG", merge_work_group)
+        .define("C", if counter == ElementType::U64 { "ulong" } else { "uint" });
+    Ok(Plan {
+        form,
+        counter,
+        count,
+        merge,
+        tables,
+        groups,
+        table_count,
+        work_group,
+        merge_work_group,
+        merge_groups: slots.div_ceil(merge_slots),
+        merge_rows,
+        merge_slots,
+        round,
+        scratch_bytes: 4 * slots * table_count,
+    })
+}
+
+fn accumulator(element: ElementType) -> ElementType {
+    match element {
+        ElementType::F16 | ElementType::Bf16 => ElementType::F32,
+        other => other,
+    }
+}
+
+/// Samples of one launch on a device: few where tests ask for the paths of large inputs.
+fn round(device: &ClDevice) -> usize {
+    if device.tuning().wide(0) { 1 << 12 } else { ROUND }
+}
+
+pub(super) fn scratch_bytes<T: Element>(device: &ClDevice, n: usize, bins: &Bins<T>) -> Result<usize> {
+    let caps = device.capabilities()?;
+    Ok(plan(n, Form::of(bins), ElementType::U64, &caps, round(device))?.scratch_bytes)
+}
+
+/// The arguments of `MAP_PARAMS`.
+fn map_arguments<'d>(launch: Launch<'d>, map: &Map) -> Launch<'d> {
+    match *map {
+        Map::Ids => launch,
+        Map::Integers(steps) => launch
+            .scalar(steps.lower as u64)
+            .scalar(steps.extent)
+            .scalar(steps.reciprocal)
+            .scalar(steps.shift)
+            .scalar(u32::from(steps.closed)),
+        Map::F32(edges) => launch
+            .scalar(edges.lower)
+            .scalar(edges.upper)
+            .scalar(edges.width)
+            .scalar(edges.scale)
+            .scalar(edges.slack)
+            .scalar(u32::from(edges.closed)),
+        Map::F64(edges) => launch
+            .scalar(edges.lower)
+            .scalar(edges.upper)
+            .scalar(edges.width)
+            .scalar(edges.scale)
+            .scalar(edges.slack)
+            .scalar(u32::from(edges.closed)),
+    }
+}
+
+pub(super) fn histogram<T: Element, C: Counter>(
+    device: &ClDevice,
+    input: ClInput,
+    bins: &Bins<T>,
+    counts: Output<'_, C>,
+    outside: Output<'_, u64>,
+    accumulate: Accumulate,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let caps = device.capabilities()?;
+    let plan = plan(input.len(), Form::of(bins), C::TYPE, &caps, round(device))?;
+    let keep = accumulate == Accumulate::Add;
+    counts.cl(device, keep, |counts| {
+        outside.cl(device, keep, |outside| run(device, &plan, &input, bins.map(), counts, outside, keep, scratch))
+    })
+}
+
+#[allow(clippy::too_many_arguments, reason = "the two closures above have no shorter way to say it")]
+fn run(
+    device: &ClDevice,
+    plan: &Plan,
+    input: &ClInput,
+    map: &Map,
+    counts: &ClInput,
+    outside: &ClInput,
+    keep: bool,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let (bins, size) = (plan.form.bins, plan.form.element.size());
+    if input.len() == 0 {
+        if !keep {
+            device.fill(counts.mem(), counts.byte_offset(), bins * plan.counter.size(), &[0; 4])?;
+            device.fill(outside.mem(), outside.byte_offset(), OUTSIDE * size_of::<u64>(), &[0; 8])?;
+        }
+        return Ok(());
+    }
+    let tables = scratch.cl(device, plan.scratch_bytes)?;
+    let local = [plan.work_group, 1, 1];
+    for start in (0..input.len()).step_by(plan.round) {
+        let n = plan.round.min(input.len() - start);
+        let offset = input.offset() + start;
+        // Samples before the first 16-byte boundary.
+        let head = ((16 - offset * size % 16) % 16 / size).min(n);
+        let launch = |kernel| -> Result<_> {
+            let launch = device.launch(&plan.count, kernel)?.mem(input.mem()).scalar(offset as u64);
+            Ok(launch.scalar(n as u32).scalar(head as u32).scalar(bins as u32).mem(tables))
+        };
+        match plan.tables {
+            Tables::Local { range, ranges, replica_bits } => {
+                let launch = launch("histogram_local")?.scalar(range as u32).scalar(replica_bits);
+                map_arguments(launch, map).run([plan.groups, ranges, 1], local)?;
+            }
+            Tables::Global => {
+                device.fill(tables, 0, plan.scratch_bytes, &[0; 4])?;
+                let launch = launch("histogram_global")?.scalar(plan.table_count as u32);
+                map_arguments(launch, map).run([plan.groups, 1, 1], local)?;
+            }
+        }
+        device
+            .launch(&plan.merge, "histogram_merge")?
+            .mem(tables)
+            .scalar(plan.table_count as u32)
+            .scalar(bins as u32)
+            .scalar(plan.merge_rows as u32)
+            .scalar(plan.merge_slots as u32)
+            .mem(counts.mem())
+            .scalar(counts.offset() as u64)
+            .mem(outside.mem())
+            .scalar(outside.offset() as u64)
+            .scalar(u32::from(keep || start > 0))
+            .run([plan.merge_groups, 1, 1], [plan.merge_work_group, 1, 1])?;
+    }
+    Ok(())
+}

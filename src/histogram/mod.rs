@@ -1,0 +1,150 @@
+//! Histograms: how many samples fall into each bin.
+//!
+//! | property | |
+//! |---|---|
+//! | work | one read of the input and one count a sample; with `r` ranges of bins `r` reads, see below |
+//! | determinism | everywhere: counts are bit-equal on every run, every device and the CPU |
+//! | scratch | tables of 4-byte counters: [`Device::histogram_scratch`] |
+//! | limits | 1 to 2^24 bins, any n that fits the device |
+//!
+//! Which bin a sample is in is defined by [`Bins`]. Samples outside are counted apart, and never written anywhere else.
+//!
+//! On an OpenCL device each work-group counts in a table of its own in local memory, with a replica for each lane where
+//! they fit (Gómez-Luna et al. 2013), and a second kernel adds the tables up. More bins than local memory holds are
+//! counted in a few ranges, each of which reads the input once; beyond that with atomics in global memory.
+
+mod bins;
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+pub(crate) mod spec;
+
+pub use bins::Bins;
+
+use crate::{Device, Element, Input, Integer, Output, Result, Scratch, runtime::Backend};
+
+/// The counters of [`Device::histogram_into`]: `u32` or `u64`. Both wrap.
+///
+/// A `u32` count is right below 2^32 samples a bin, and modulo 2^32 beyond.
+pub trait Counter: Integer + From<u32> {}
+impl Counter for u32 {}
+impl Counter for u64 {}
+
+/// What becomes of the counts that are there already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Accumulate {
+    /// They are replaced.
+    #[default]
+    Overwrite,
+    /// The new counts are added to them.
+    Add,
+}
+
+/// How many samples lie outside the bins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outside {
+    /// Below the first bin.
+    pub below: u64,
+    /// Above the last bin.
+    pub above: u64,
+    /// NaN.
+    pub nan: u64,
+}
+
+/// The counts of a histogram.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Histogram {
+    /// Samples in each bin.
+    pub counts: Vec<u64>,
+    /// Samples in none.
+    pub outside: Outside,
+}
+
+impl Device {
+    /// Counts the samples in each bin, and those in none.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the tables do not fit it.
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device};
+    ///
+    /// let device = Device::best()?;
+    /// let heights = device.upload(&[1.62f32, 1.75, 1.71, 1.98, f32::NAN])?;
+    /// let found = device.histogram(&heights, &Bins::even(1.5, 2.0, 5)?)?;
+    /// assert_eq!(found.counts, [0, 1, 2, 0, 1]);
+    /// assert_eq!(found.outside.nan, 1);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn histogram<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, bins: &Bins<T>) -> Result<Histogram> {
+        let mut counts = vec![0u64; bins.len()];
+        let mut outside = [0; bins::OUTSIDE];
+        self.histogram_into(input, bins, &mut counts, &mut outside, Accumulate::Overwrite, &mut Scratch::new())?;
+        let [below, above, nan] = outside;
+        Ok(Histogram { counts, outside: Outside { below, above, nan } })
+    }
+
+    /// [`Device::histogram`] into counters that can stay on the device.
+    ///
+    /// `counts` has a counter for each bin; `outside` the counts below, above and of NaN. Does not wait for the result,
+    /// unless an output is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::histogram`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has another
+    /// length.
+    ///
+    /// ```
+    /// use oclprim::{Accumulate, Bins, Device, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let bins = Bins::ids(3)?;
+    /// let mut counts = device.zeroed::<u32>(3)?;
+    /// let mut outside = device.zeroed(3)?;
+    /// let mut scratch = Scratch::new();
+    /// for block in [[0i32, 1, 1], [2, -1, 1]] {
+    ///     device.histogram_into(&block, &bins, &mut counts, &mut outside, Accumulate::Add, &mut scratch)?;
+    /// }
+    /// assert_eq!(counts.to_vec()?, [1, 3, 1]);
+    /// assert_eq!(outside.to_vec()?, [1, 0, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn histogram_into<'a, 'b, 'c, T: Element, C: Counter>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        bins: &Bins<T>,
+        counts: impl Into<Output<'b, C>>,
+        outside: impl Into<Output<'c, u64>>,
+        accumulate: Accumulate,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (input, counts, outside) = (input.into(), counts.into(), outside.into());
+        counts.expect_len(bins.len(), "histogram of counts")?;
+        outside.expect_len(bins::OUTSIDE, "histogram of what is outside")?;
+        match self.backend() {
+            Backend::Cpu => cpu::histogram(input.host()?, bins, counts.host()?, outside.host()?, accumulate),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                gpu::histogram(device, input.cl(device)?, bins, counts, outside, accumulate, scratch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of scratch that histograms of `n` samples with these bins use.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::histogram`].
+    pub fn histogram_scratch<T: Element>(&self, n: usize, bins: &Bins<T>) -> Result<usize> {
+        match self.backend() {
+            Backend::Cpu => Ok(0),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, bins),
+        }
+    }
+}

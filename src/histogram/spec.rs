@@ -1,0 +1,418 @@
+//! What is checked of histograms.
+
+use std::fmt;
+
+use super::{
+    Accumulate, Bins, Counter,
+    bins::{ABOVE, BELOW, NAN, OUTSIDE, to_i128},
+};
+use crate::{
+    Capabilities, Device, Element, ElementType, Integer, ProgramSpec, Scratch,
+    check::{
+        Case, Failure, Level, Spec,
+        data::{Data, Rng},
+        guarded, same,
+    },
+    with_element, with_integer,
+};
+
+/// The primitive's entry in the registry.
+pub(crate) struct Histogram;
+
+/// Samples of Zipf's law: bin `k` with a probability proportional to `1 / (k + 1)^1.1`, by rejection-inversion (Hörmann,
+/// Derflinger 1996).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Zipf {
+    bins: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Zipf {
+    const S: f64 = 1.1;
+
+    pub(super) fn new(bins: usize) -> Self {
+        let bins = bins as f64;
+        Self { bins, low: Self::integral(1.5) - 1.0, high: Self::integral(bins + 0.5) }
+    }
+
+    /// An integral of `x^-S`.
+    fn integral(x: f64) -> f64 {
+        -x.powf(1.0 - Self::S) / (Self::S - 1.0)
+    }
+
+    fn inverse(y: f64) -> f64 {
+        (-y * (Self::S - 1.0)).powf(1.0 / (1.0 - Self::S))
+    }
+
+    pub(super) fn sample(&self, rng: &mut Rng) -> usize {
+        loop {
+            let part = (rng.next() >> 11) as f64 / (1u64 << 53) as f64;
+            let y = self.high + part * (self.low - self.high);
+            let k = Self::inverse(y).round().clamp(1.0, self.bins);
+            if y >= Self::integral(k + 0.5) - k.powf(-Self::S) {
+                return k as usize - 1;
+            }
+        }
+    }
+}
+
+/// How samples are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Samples {
+    /// Every bin alike.
+    Uniform,
+    /// One bin for all.
+    One,
+    /// Bin i mod bins.
+    Each,
+    /// Zipf's law.
+    Zipf,
+    /// On both sides of the bins and in them.
+    Around,
+    /// Edges and their neighbours.
+    Edges,
+    /// Any bits at all.
+    Other(Data),
+}
+
+impl Samples {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::One => "one bin",
+            Self::Each => "one per bin",
+            Self::Zipf => "zipf",
+            Self::Around => "in and out",
+            Self::Edges => "edges",
+            Self::Other(data) => data.name(),
+        }
+    }
+
+    /// A bin number for sample `i`, which may be outside.
+    fn bin(self, i: usize, bins: usize, zipf: &Zipf, rng: &mut Rng) -> i128 {
+        match self {
+            Self::One => bins as i128 / 2,
+            Self::Each => (i % bins) as i128,
+            Self::Zipf => zipf.sample(rng) as i128,
+            Self::Around => i128::from(rng.below(3 * bins as u64)) - bins as i128,
+            Self::Uniform | Self::Edges | Self::Other(_) => i128::from(rng.below(bins as u64)),
+        }
+    }
+}
+
+/// What bins a case has.
+#[derive(Clone, Copy, Debug)]
+enum Shape<T: Element> {
+    Ids,
+    Even(T, T),
+    Closed(T, T),
+}
+
+impl<T: Element> Shape<T> {
+    fn form(self) -> &'static str {
+        match self {
+            Self::Ids => "ids",
+            Self::Even(..) => "even",
+            Self::Closed(..) => "even closed",
+        }
+    }
+
+    fn bins(self, bins: usize) -> crate::Result<Bins<T>> {
+        match self {
+            Self::Ids => with_integer!(T::TYPE, U => {
+                let ids = Bins::<U>::ids(bins)?;
+                Ok(Bins { count: ids.count, map: ids.map, element: std::marker::PhantomData })
+            }, unreachable!("only integers are ids")),
+            Self::Even(lower, upper) => Bins::even(lower, upper, bins),
+            Self::Closed(lower, upper) => Ok(Bins::even(lower, upper, bins)?.closed()),
+        }
+    }
+
+    /// The lower edge of bin `k`, or near it; of `bins`, the upper edge.
+    fn edge(self, k: i128, bins: usize) -> T {
+        match self {
+            Self::Ids => from_i128(k),
+            Self::Even(lower, upper) | Self::Closed(lower, upper) if T::TYPE.is_float() => {
+                let (lower, upper) = (lower.to_f64(), upper.to_f64());
+                T::from_f64(lower + k as f64 * (upper / bins as f64 - lower / bins as f64))
+            }
+            Self::Even(lower, upper) | Self::Closed(lower, upper) => {
+                let (lower, upper, bins) = (to_i128(lower), to_i128(upper), bins as i128);
+                // Rounded up: the least sample of the bin.
+                from_i128(lower + (k * (upper - lower) + bins - 1).div_euclid(bins))
+            }
+        }
+    }
+
+    fn samples(self, samples: Samples, bins: usize, n: usize) -> Vec<T> {
+        if let Samples::Other(data) = samples {
+            return data.generate(n, n as u64);
+        }
+        let (zipf, mut rng) = (Zipf::new(bins), Rng::new(n as u64));
+        let sample = |i| {
+            let bin = samples.bin(i, bins, &zipf, &mut rng);
+            if samples == Samples::Edges {
+                // The bin's edge, or the last sample before it, or the first after it, round both ends of the range too.
+                let bin = match i % 16 {
+                    0 => 0,
+                    1 => bins as i128,
+                    _ => bin,
+                };
+                return neighbour(self.edge(bin, bins), rng.below(3) as i32 - 1);
+            }
+            self.edge(bin, bins)
+        };
+        (0..n).map(sample).collect()
+    }
+}
+
+fn from_i128<T: Element>(value: i128) -> T {
+    with_integer!(T::TYPE, U => bytemuck::cast::<U, T>(U::from_i128(value)), unreachable!("only integers have steps"))
+}
+
+/// The value `by` steps of the type away.
+fn neighbour<T: Element>(x: T, by: i32) -> T {
+    if !T::TYPE.is_float() {
+        return from_i128(to_i128(x) + i128::from(by));
+    }
+    let mut bits = [0u8; 8];
+    let size = size_of::<T>();
+    bits[..size].copy_from_slice(bytemuck::bytes_of(&x));
+    // Away from zero or towards it; zero itself gets the least subnormal.
+    let word = u64::from_le_bytes(bits);
+    let moved = if by < 0 && x == T::ZERO { 1 } else { word.wrapping_add(i64::from(by) as u64) };
+    T::from_bits_lossy(moved)
+}
+
+/// The slot of a sample, by its definition.
+fn obvious_slot<T: Element>(x: T, shape: Shape<T>, bins: usize, edges: &[f64]) -> usize {
+    let outside = |side: u32| bins + side as usize;
+    let (lower, upper, closed) = match shape {
+        Shape::Ids => {
+            let id = to_i128(x);
+            return match id {
+                _ if id < 0 => outside(BELOW),
+                _ if id >= bins as i128 => outside(ABOVE),
+                _ => id as usize,
+            };
+        }
+        Shape::Even(lower, upper) => (lower, upper, false),
+        Shape::Closed(lower, upper) => (lower, upper, true),
+    };
+    match x {
+        _ if x.is_nan() => outside(NAN),
+        _ if x < lower => outside(BELOW),
+        _ if x == upper && closed => bins - 1,
+        _ if x >= upper => outside(ABOVE),
+        _ if T::TYPE.is_float() => {
+            let x = x.to_f64();
+            // The edges rise, so that the last one not above x can be searched for in either way.
+            if bins <= 300 {
+                edges.iter().rposition(|&edge| edge <= x).expect("the lower edge is not above x")
+            } else {
+                edges.partition_point(|&edge| edge <= x) - 1
+            }
+        }
+        _ => {
+            let (x, lower, upper) = (to_i128(x), to_i128(lower), to_i128(upper));
+            ((x - lower) * bins as i128 / (upper - lower)) as usize
+        }
+    }
+}
+
+/// `edge(k)` for every bin, as defined, in the type in which it is computed.
+fn obvious_edges<T: Element>(shape: Shape<T>, bins: usize) -> Vec<f64> {
+    let (Shape::Even(lower, upper) | Shape::Closed(lower, upper)) = shape else { return Vec::new() };
+    if !T::TYPE.is_float() {
+        return Vec::new();
+    }
+    macro_rules! edges {
+        ($ty:ty) => {{
+            let (lower, upper, count) = (lower.to_f64() as $ty, upper.to_f64() as $ty, bins as $ty);
+            let width = upper / count - lower / count;
+            let low = |k: usize| lower + k as $ty * width;
+            let high = |k: usize| upper - (bins - k) as $ty * width;
+            (0..bins).map(|k| f64::from(if 2 * k < bins { low(k) } else { high(k) })).collect()
+        }};
+    }
+    if T::TYPE.needs_fp64() { edges!(f64) } else { edges!(f32) }
+}
+
+fn check<T: Element, C: Counter>(
+    device: &Device,
+    all: &[T],
+    offset: usize,
+    (shape, bins): (Shape<T>, usize),
+    accumulate: Accumulate,
+) -> Result<(), Failure> {
+    let input = &all[offset..];
+    let layout = shape.bins(bins)?;
+    let on_device = device.upload(all)?;
+    let mut outside = Vec::new();
+    let counts = guarded::<C>(device, bins, offset, |counts| {
+        outside = guarded::<u64>(device, OUTSIDE, offset, |outside| {
+            let view = on_device.view(offset..)?;
+            Ok(device.histogram_into(view, &layout, counts, outside, accumulate, &mut Scratch::new())?)
+        })?;
+        Ok(())
+    })?;
+    // The outputs held poison before.
+    let before = if accumulate == Accumulate::Add { 0xA5A5_A5A5_A5A5_A5A5u64 } else { 0 };
+    let mut slots = vec![0u64; bins + OUTSIDE];
+    if device.is_cpu() {
+        let edges = obvious_edges(shape, bins);
+        for &x in input {
+            slots[obvious_slot(x, shape, bins, &edges)] += 1;
+        }
+    } else {
+        let found = Device::cpu().histogram(input, &layout)?;
+        slots[..bins].copy_from_slice(&found.counts);
+        slots[bins..].copy_from_slice(&[found.outside.below, found.outside.above, found.outside.nan]);
+    }
+    let want: Vec<C> =
+        slots[..bins].iter().map(|&count| C::from_bits_lossy(before).add(C::from_bits_lossy(count))).collect();
+    let want_outside: Vec<u64> = slots[bins..].iter().map(|&count| before.wrapping_add(count)).collect();
+    same(&counts, &want, "counts")?;
+    same(&outside, &want_outside, "outside")
+}
+
+fn bin_counts<T>(level: Level) -> &'static [usize] {
+    match level {
+        Level::Tiny => &[2, 257],
+        // Each is a program, on each driver.
+        Level::Quick if size_of::<T>() != 4 => &[256, 70_000],
+        Level::Quick => &[1, 256, 1000, 70_000],
+        Level::Full => &[1, 2, 255, 256, 257, 1000, 4097, 70_000, 5 << 20],
+    }
+}
+
+fn sizes(level: Level) -> &'static [usize] {
+    match level {
+        Level::Tiny => &[0, 1, 17, 300],
+        Level::Quick => &[0, 1, 257, 20_011],
+        Level::Full => &[0, 1, 2, 3, 31, 255, 256, 257, 1025, 4095, 4096, 20_011, 262_147, 1_000_003],
+    }
+}
+
+fn sample_sets(level: Level) -> &'static [Samples] {
+    const OTHER: Samples = Samples::Other(Data::Special);
+    match level {
+        Level::Tiny => &[Samples::Around, Samples::Edges],
+        Level::Quick => &[Samples::Uniform, Samples::One, Samples::Zipf, Samples::Around, Samples::Edges, OTHER],
+        Level::Full => &[
+            Samples::Uniform,
+            Samples::One,
+            Samples::Each,
+            Samples::Zipf,
+            Samples::Around,
+            Samples::Edges,
+            OTHER,
+            Samples::Other(Data::Bits),
+            Samples::Other(Data::Extremes),
+        ],
+    }
+}
+
+/// The cases of one shape: every size once, then every bin count with every set of samples.
+fn shape_cases<T: Element>(level: Level, shape: Shape<T>, cases: &mut Vec<Case>) {
+    let mut push = |n: usize, offset: usize, bins: usize, samples: Samples, accumulate: Accumulate| {
+        if shape.bins(bins).is_err() {
+            return;
+        }
+        let wide = accumulate == Accumulate::Add;
+        let counter = if wide { "u64, added" } else { "u32" };
+        let text = Text(shape, bins, n, offset, counter).to_string();
+        cases.push(Case::new(shape.form(), T::TYPE, text, samples.name(), n, move |device| {
+            let all = shape.samples(samples, bins, n + offset);
+            if wide {
+                check::<T, u64>(device, &all, offset, (shape, bins), accumulate)
+            } else {
+                check::<T, u32>(device, &all, offset, (shape, bins), accumulate)
+            }
+        }));
+    };
+    let middle = if level == Level::Tiny { 200 } else { 5003 };
+    for &n in sizes(level) {
+        push(n, 0, 256, Samples::Uniform, Accumulate::Overwrite);
+        push(n, 3, 256, Samples::Around, Accumulate::Add);
+    }
+    for &bins in bin_counts::<T>(level) {
+        for (i, &samples) in sample_sets(level).iter().enumerate() {
+            let accumulate = if i % 2 == 0 { Accumulate::Overwrite } else { Accumulate::Add };
+            push(middle, i % 4, bins, samples, accumulate);
+        }
+    }
+}
+
+/// How a case's shape is printed.
+struct Text<T: Element>(Shape<T>, usize, usize, usize, &'static str);
+
+impl<T: Element> fmt::Display for Text<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(shape, bins, n, offset, counter) = self;
+        write!(f, "n = {n} at {offset}, {bins} bins")?;
+        if let Shape::Even(lower, upper) | Shape::Closed(lower, upper) = shape {
+            write!(f, " from {lower:?} to {upper:?}")?;
+        }
+        write!(f, ", {counter}")
+    }
+}
+
+/// Ranges that reach the ends of the type, and some that do not.
+fn ranges<T: Element>(level: Level) -> Vec<Shape<T>> {
+    let real = |lower: f64, upper: f64| (T::from_f64(lower), T::from_f64(upper));
+    let ends = if T::TYPE.is_float() { real(-6e4, 6e4) } else { (T::LOWEST, T::HIGHEST) };
+    let small = if T::TYPE.is_float() { real(-0.7, 0.9) } else { real(3.0, 103.0) };
+    let mut shapes = vec![Shape::Even(small.0, small.1), Shape::Closed(ends.0, ends.1)];
+    if level == Level::Full {
+        let offset = if T::TYPE.is_float() { real(1000.0, 1016.0) } else { real(1.0, 8.0) };
+        shapes.extend([Shape::Closed(small.0, small.1), Shape::Even(ends.0, ends.1), Shape::Even(offset.0, offset.1)]);
+    }
+    shapes
+}
+
+impl Spec for Histogram {
+    fn name(&self) -> &'static str {
+        "histogram"
+    }
+
+    fn cases(&self, level: Level) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for element in ElementType::ALL {
+            with_element!(element, T => {
+                if !T::TYPE.is_float() {
+                    shape_cases::<T>(level, Shape::Ids, &mut cases);
+                }
+                for shape in ranges::<T>(level) {
+                    shape_cases::<T>(level, shape, &mut cases);
+                }
+            });
+        }
+        cases
+    }
+
+    #[cfg(feature = "opencl")]
+    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+        use super::gpu;
+        let mut programs = Vec::new();
+        for element in ElementType::ALL {
+            let maps: &[u32] = if element.is_float() { &[2] } else { &[0, 1] };
+            for &map in maps {
+                for bins in [256, 1000, 70_000, 5 << 20] {
+                    for counter in [ElementType::U32, ElementType::U64] {
+                        let form = gpu::Form { element, bins, map };
+                        let plan = gpu::plan(1 << 28, form, counter, caps, 1 << 31);
+                        programs.extend(plan.into_iter().flat_map(|plan| [plan.count, plan.merge]));
+                    }
+                }
+            }
+        }
+        programs
+    }
+
+    #[cfg(not(feature = "opencl"))]
+    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
+        Vec::new()
+    }
+}

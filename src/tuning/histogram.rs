@@ -1,0 +1,56 @@
+//! Parameters of histograms.
+
+use crate::runtime::{Capabilities, DeviceClass};
+
+/// Geometry of histograms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Histogram {
+    pub(crate) work_group: usize,
+    /// The work-group where a table takes most of the local memory, so that few groups share a compute unit.
+    pub(crate) large_work_group: usize,
+    /// Work-groups that share the input.
+    pub(crate) max_groups: usize,
+    /// Bytes of input below which a group is not worth its table.
+    pub(crate) min_bytes: usize,
+    /// Replicas of a table in local memory, one a lane, and the bytes that they may fill.
+    pub(crate) max_replicas: usize,
+    pub(crate) replica_bytes: usize,
+    /// Ranges of bins, each a read of the input, that are better than atomics in global memory.
+    pub(crate) max_ranges: usize,
+    /// Bytes of all groups' tables.
+    pub(crate) table_bytes: usize,
+    /// Bytes of tables in global memory with atomics, of which several lessen collisions.
+    pub(crate) global_bytes: usize,
+}
+
+/// Parameters of histograms by device class.
+pub(crate) fn histogram(caps: &Capabilities) -> Histogram {
+    let units = caps.compute_units.max(1) as usize;
+    let fits = |items: usize| 1 << items.min(caps.max_work_group.max(1)).ilog2();
+    match caps.class {
+        // One item a group counts a contiguous run without atomics.
+        DeviceClass::Cpu => Histogram {
+            work_group: 1,
+            large_work_group: 1,
+            max_groups: 2 * units,
+            min_bytes: 64 << 10,
+            max_replicas: 1,
+            replica_bytes: 0,
+            max_ranges: 1,
+            table_bytes: 256 << 20,
+            global_bytes: 256 << 20,
+        },
+        // On an H200, 256 bins of 2^28 i32: 4 to 32 replicas and 256 to 1,024 items a group all reach 4,370 to 4,490 GB/s.
+        DeviceClass::Gpu => Histogram {
+            work_group: fits(512),
+            large_work_group: fits(1024),
+            max_groups: 4 * units,
+            min_bytes: 32 << 10,
+            max_replicas: 32,
+            replica_bytes: caps.local_bytes / 2,
+            max_ranges: 8,
+            table_bytes: 64 << 20,
+            global_bytes: 4 << 20,
+        },
+    }
+}
