@@ -220,6 +220,7 @@ pub(crate) trait Real:
     fn whole(self) -> u32;
     fn wide(self) -> f64;
     fn normal(self) -> bool;
+    fn nan(self) -> bool;
 }
 
 macro_rules! real {
@@ -234,6 +235,7 @@ macro_rules! real {
             fn whole(self) -> u32 { self as u32 }
             fn wide(self) -> f64 { f64::from(self) }
             fn normal(self) -> bool { self.is_normal() }
+            fn nan(self) -> bool { Self::is_nan(self) }
         }
     )* };
 }
@@ -291,7 +293,7 @@ impl<F: Real> Edges<F> {
         if x >= self.upper {
             return if x == self.upper && self.closed { self.bins - 1 } else { self.bins + ABOVE };
         }
-        if !(x >= self.lower) {
+        if x.nan() {
             return self.bins + NAN;
         }
         let guess = (x * F::HALF - self.lower * F::HALF) * self.scale;
