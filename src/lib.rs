@@ -27,6 +27,7 @@ pub mod reduce;
 mod runtime;
 #[allow(unsafe_code, reason = "the boundary to the loader")]
 mod sys;
+pub mod transpose;
 mod tuning;
 
 pub use element::{Element, ElementType, Float, Integer};

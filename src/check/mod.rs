@@ -119,7 +119,12 @@ pub trait Spec: Sync {
 
 /// Every primitive.
 pub fn registry() -> &'static [&'static dyn Spec] {
-    &[&crate::reduce::spec::Reduce, &crate::copy::spec::Copy, &crate::histogram::spec::Histogram]
+    &[
+        &crate::reduce::spec::Reduce,
+        &crate::copy::spec::Copy,
+        &crate::histogram::spec::Histogram,
+        &crate::transpose::spec::Transpose,
+    ]
 }
 
 /// Compares bit for bit (all NaNs alike), and says where the first difference is.

@@ -6,6 +6,8 @@ mod copy;
 mod histogram;
 #[cfg(feature = "opencl")]
 mod reduce;
+#[cfg(feature = "opencl")]
+mod transpose;
 
 #[cfg(feature = "opencl")]
 pub(crate) use copy::{Copy, copy};
@@ -13,6 +15,8 @@ pub(crate) use copy::{Copy, copy};
 pub(crate) use histogram::histogram;
 #[cfg(feature = "opencl")]
 pub(crate) use reduce::reduce;
+#[cfg(feature = "opencl")]
+pub(crate) use transpose::{padding, transpose, unit};
 
 use crate::{
     Error, Result,

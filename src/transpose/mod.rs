@@ -1,0 +1,110 @@
+//! Transposition: the rows of a matrix become its columns.
+//!
+//! | property | |
+//! |---|---|
+//! | work | one read and one write of every element |
+//! | elements | any plain type of 1 to 16 bytes; only its size counts |
+//! | determinism | everywhere: elements are moved, never computed with |
+//! | in place | no: input and output are distinct |
+//! | scratch | none |
+//! | limits | any shape that fits the device |
+//!
+//! The design is that of Ruetsch and Micikevicius (2009), tiles that cross local memory so that both sides are read and
+//! written along rows, with blocks of 4 x 4 elements turned in registers so that every access is of 8 or 16 bytes.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+pub(crate) mod spec;
+
+use bytemuck::Pod;
+
+use crate::{Buffer, Device, Error, Input, Output, Result, runtime::Backend};
+
+/// The largest element in bytes.
+const MAX_BYTES: usize = 16;
+
+/// Whether the lengths fit the shape and the type; the number of elements.
+fn validate<T: Pod>(input: &Input<'_, T>, rows: usize, cols: usize) -> Result<usize> {
+    let size = size_of::<T>();
+    if size == 0 || size > MAX_BYTES {
+        return Err(Error::unsupported(format!("transpose takes elements of 1 to {MAX_BYTES} bytes, not of {size}")));
+    }
+    let len = rows
+        .checked_mul(cols)
+        .ok_or_else(|| Error::invalid(format!("transpose of {rows} x {cols} elements overflows the address space")))?;
+    if input.len() != len {
+        let text = format!("transpose of {rows} x {cols} needs {len} elements, got {}", input.len());
+        return Err(Error::invalid(text));
+    }
+    Ok(len)
+}
+
+impl Device {
+    /// The transposed matrix: element (r, c) of a `rows` x `cols` matrix, stored row by row, becomes element (c, r) of a
+    /// `cols` x `rows` matrix, stored row by row too.
+    ///
+    /// Does not wait for the result.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `input` has not `rows * cols` elements or that
+    /// product overflows; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if an element has 0 or more than 16
+    /// bytes; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device cannot hold the result.
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// let turned = device.transpose(&[1, 2, 3, 4, 5, 6], 2, 3)?;
+    /// assert_eq!(turned.to_vec()?, [1, 4, 2, 5, 3, 6]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn transpose<'a, T: Pod>(&self, input: impl Into<Input<'a, T>>, rows: usize, cols: usize) -> Result<Buffer<T>> {
+        let input = input.into();
+        let mut output = self.uninit(validate(&input, rows, cols)?)?;
+        self.transpose_into(input, rows, cols, &mut output)?;
+        Ok(output)
+    }
+
+    /// [`Device::transpose`] into a buffer, a view or a slice of `rows * cols` elements.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::transpose`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has
+    /// another length.
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// let points = device.upload(&[1.0f32, 10.0, 2.0, 20.0, 3.0, 30.0])?; // x, y of each point
+    /// let mut by_axis = device.zeroed::<f32>(6)?;
+    /// device.transpose_into(&points, 3, 2, &mut by_axis)?;
+    /// assert_eq!(by_axis.view(..3)?.to_vec()?, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn transpose_into<'a, 'b, T: Pod>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        rows: usize,
+        cols: usize,
+        output: impl Into<Output<'b, T>>,
+    ) -> Result<()> {
+        let (input, output) = (input.into(), output.into());
+        let len = validate(&input, rows, cols)?;
+        output.expect_len(len, "transpose")?;
+        match self.backend() {
+            Backend::Cpu => cpu::transpose(input.host()?, rows, cols, output.host()?),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let input = input.cl(device)?;
+                output
+                    .cl(device, false, |output| gpu::transpose(device, &input, (rows, cols), size_of::<T>(), output))?;
+            }
+        }
+        Ok(())
+    }
+}

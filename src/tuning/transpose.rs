@@ -1,0 +1,63 @@
+//! Parameters of transpositions.
+
+use crate::runtime::{Capabilities, DeviceClass};
+
+/// Geometry of transpositions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Transpose {
+    pub(crate) work_group: usize,
+    /// Elements of a block's side; 0 where elements of this size have no blocks.
+    pub(crate) block: usize,
+    /// Blocks of a tile's side.
+    pub(crate) side: usize,
+    /// Elements of a tile that is moved element by element; a power of two. 0 on CPU drivers, which have blocks alone.
+    pub(crate) tile: usize,
+    /// More groups than this walk over several tiles each.
+    pub(crate) max_groups: usize,
+}
+
+/// Parameters of transpositions of elements of `size` bytes by device class.
+pub(crate) fn transpose(caps: &Capabilities, size: usize) -> Transpose {
+    match caps.class {
+        // Each group is one item, which walks over tiles as wide as four cache lines.
+        DeviceClass::Cpu => {
+            let block = (64 / size).next_power_of_two();
+            Transpose { work_group: 1, block, side: 4, tile: 0, max_groups: 8 * caps.compute_units.max(1) as usize }
+        }
+        DeviceClass::Gpu => {
+            let work_group = 256.min(1 << caps.max_work_group.max(1).ilog2());
+            // Blocks of 8-byte vectors for 1 and 2 bytes, where 16 bytes would take twice the local memory; tiles of 4
+            // to 16 KiB.
+            let (block, side): (usize, usize) = match size {
+                1 => (8, 16),
+                2 | 4 => (4, 16),
+                8 => (2, 16),
+                16 => (1, 32),
+                _ => (0, 0),
+            };
+            let fits = (side * block).pow(2) * size <= caps.local_bytes;
+            let mut tile = 1 << ((16 << 10) / size).ilog2();
+            while tile > work_group && padded_bytes(tile, size) > caps.local_bytes {
+                tile /= 2;
+            }
+            Transpose { work_group, block: if fits { block } else { 0 }, side, tile, max_groups: 1 << 22 }
+        }
+    }
+}
+
+/// The unit of an element of `size` bytes: the largest power of two of bytes that divides it.
+pub(crate) const fn unit(size: usize) -> usize {
+    1 << size.trailing_zeros()
+}
+
+/// How local memory is padded: `(log_pad, pad)`, where `pad` elements, one bank, are skipped after each `1 << log_pad`,
+/// which fill all banks.
+pub(crate) fn padding(size: usize) -> (u32, usize) {
+    (128usize.div_ceil(size).next_power_of_two().ilog2(), 4 / unit(size).min(4))
+}
+
+/// The bytes of local memory of a tile.
+fn padded_bytes(tile: usize, size: usize) -> usize {
+    let (log_pad, pad) = padding(size);
+    (tile + (tile >> log_pad) * pad) * size
+}
