@@ -104,7 +104,8 @@ pub(super) fn transpose(
         return device.copy(from, to, rows * cols * size);
     }
     let shape = Shape { rows, cols, size, input: input.byte_offset(), output: output.byte_offset() };
-    let plan = plan(shape, &device.capabilities()?, device.tuning().wide(rows * cols));
+    let caps = device.capabilities()?;
+    let plan = plan(shape, &caps, device.tuning().wide(rows * cols));
     let name = match plan.kernel {
         Kernel::Blocks => "transpose_blocks",
         Kernel::Tiles { .. } => "transpose_tiles",
