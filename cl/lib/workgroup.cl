@@ -7,7 +7,7 @@
 #define WG 256
 #endif
 
-#if SG_BACKEND >= 1 && SG_BACKEND <= 4
+#if SG_BACKEND != SG_NONE
 SG_INLINE A shuffle_xor_acc(A x, uint mask, __local uint* s)
 {
 #if A_BYTES == 8

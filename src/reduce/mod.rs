@@ -13,6 +13,7 @@
 mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+pub(crate) mod ladder;
 pub(crate) mod spec;
 
 use serde::{Deserialize, Serialize};

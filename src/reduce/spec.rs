@@ -60,15 +60,19 @@ fn grid<T: Element>(
     }
 }
 
-/// The bound on the error of a tree sum: each value passes through at most `depth` additions.
+/// The bound on the error of the fixed tree's sum.
 fn sum_bound<T: Element>(input: &[T]) -> f64 {
+    // 16 rows, then the lanes' tree, at each level; four levels reach beyond 2^64 elements.
+    sum_error(input, 4.0 * (16.0 + 12.0))
+}
+
+/// The bound on the error of a sum in which each value passes through at most `depth` additions.
+pub(super) fn sum_error<T: Element>(input: &[T], depth: f64) -> f64 {
     let unit = match T::Acc::TYPE {
         ElementType::F64 => f64::EPSILON,
         _ => f64::from(f32::EPSILON),
     } / 2.0;
     let magnitude: f64 = input.iter().map(|x| x.to_f64().abs()).sum();
-    // 16 rows, then the lanes' tree, at each level; four levels reach beyond 2^64 elements.
-    let depth = 4.0 * (16.0 + 12.0);
     let narrowing = match T::TYPE {
         ElementType::F16 => f64::from(half::f16::EPSILON),
         ElementType::Bf16 => f64::from(half::bf16::EPSILON),
@@ -78,7 +82,7 @@ fn sum_bound<T: Element>(input: &[T]) -> f64 {
     magnitude * (depth * unit + input.len() as f64 * f64::EPSILON) * 1.01 + magnitude * narrowing
 }
 
-fn close<T: Element>(got: T, want: f64, bound: f64, what: &str) -> Result<(), Failure> {
+pub(super) fn close<T: Element>(got: T, want: f64, bound: f64, what: &str) -> Result<(), Failure> {
     let got = got.to_f64();
     if (got - want).abs() <= bound || got == want || (got.is_nan() && want.is_nan()) {
         Ok(())
@@ -277,6 +281,7 @@ impl Spec for Reduce {
                 }
             });
         }
+        programs.extend(crate::reduce::ladder::device::programs(caps));
         programs
     }
 

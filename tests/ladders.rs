@@ -1,0 +1,154 @@
+//! Every rung of every ladder on every OpenCL device of this machine, verified at the edges of its work-groups.
+
+use std::collections::BTreeMap;
+
+use oclprim::{
+    Device, ElementType, ErrorKind, Result,
+    check::Failure,
+    ladder::{Distribution, Ladder, Request, Rung, registry},
+};
+
+/// Resets, runs and verifies twice: the second run finds what the first left behind.
+fn climb(rung: &Rung, device: &Device) -> Result<(), Failure> {
+    let mut climb = (rung.prepare)(device)?;
+    for _ in 0..2 {
+        (climb.reset)()?;
+        (climb.run)()?;
+        (climb.verify)()?;
+    }
+    Ok(())
+}
+
+fn request(change: impl FnOnce(&mut Request)) -> Request {
+    let mut request = Request::default();
+    change(&mut request);
+    request
+}
+
+/// The requests by which a ladder is climbed; `tiny` is for interpreters.
+fn requests(ladder: &dyn Ladder, tiny: bool) -> Vec<Request> {
+    let mut requests = Vec::new();
+    match ladder.name() {
+        "reduce" => {
+            // A program and its kernels are compiled for each block and type, which is what takes the time.
+            let all = [
+                (None, ElementType::I32),
+                (Some(64), ElementType::F32),
+                (Some(32), ElementType::I64),
+                (Some(256), ElementType::F64),
+                (Some(2), ElementType::U8),
+            ];
+            for (block, element) in if tiny { &all[1..3] } else { &all[..] } {
+                let b = block.unwrap_or(512);
+                let mut sizes = vec![1, b - 1, b, b + 1, 2 * b + 1, 4 * b - 1, 8 * b - 1, 8 * b, 8 * b + 1];
+                if !tiny {
+                    sizes.extend([2, 3, 127, 128, 129, 4 * b + 1, 513, 1000, 1025, 1026, 1027, 4099, 65_537, 300_007]);
+                }
+                for n in sizes {
+                    requests.push(request(|r| (r.n, r.block, r.element) = (n, *block, *element)));
+                }
+            }
+        }
+        "transpose" => {
+            let mut shapes = vec![(1, 1), (1, 33), (31, 2), (33, 65), (32, 32)];
+            if !tiny {
+                shapes.extend([
+                    (32, 64),
+                    (64, 32),
+                    (127, 129),
+                    (1, 1000),
+                    (1000, 1),
+                    (96, 160),
+                    (513, 257),
+                    (1031, 67),
+                ]);
+            }
+            for element in [ElementType::I32, ElementType::F32, ElementType::U8, ElementType::F64] {
+                for &shape in &shapes {
+                    requests.push(request(|r| (r.n, r.shape, r.element) = (shape.0 * shape.1, shape, element)));
+                }
+            }
+        }
+        "histogram" => {
+            let sizes: &[usize] =
+                if tiny { &[1, 1000] } else { &[1, 255, 256, 257, 513, 1025, 4099, 65_537, 1_000_003] };
+            let bins: &[usize] = if tiny { &[256] } else { &[1, 7, 256, 1000, 1025, 4096, 5 << 20] };
+            for &n in sizes {
+                for &bins in bins {
+                    for distribution in Distribution::ALL {
+                        requests.push(request(|r| (r.n, r.bins, r.distribution) = (n, bins, distribution)));
+                    }
+                }
+            }
+        }
+        _ => {
+            let mut sizes = vec![1, 2, 3, 5, 255, 256, 257, 513, 1000, 1025, 1026, 1027];
+            if !tiny {
+                sizes.extend([1537, 2049, 2050, 2051, 4099, 65_537, 1_000_003]);
+            }
+            for element in [ElementType::I32, ElementType::F32, ElementType::U8, ElementType::F64] {
+                for &n in &sizes {
+                    requests.push(request(|r| (r.n, r.element) = (n, element)));
+                }
+            }
+        }
+    }
+    requests
+}
+
+#[test]
+fn every_rung_on_every_device() {
+    let tiny = std::env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny");
+    let only = std::env::var("OCLPRIM_TEST_ONLY").ok();
+    let mut failures = Vec::new();
+    for (index, info) in Device::list().iter().enumerate() {
+        let device = Device::at(index).unwrap_or_else(|error| panic!("{info}: {error}"));
+        let started = std::time::Instant::now();
+        for ladder in registry().iter().filter(|ladder| only.as_deref().is_none_or(|only| only == ladder.name())) {
+            let (mut climbed, mut unavailable) = (0, BTreeMap::new());
+            for request in requests(*ladder, tiny) {
+                let what = format!(
+                    "{info}: {} n {} shape {:?} block {:?} {} bins {} {}",
+                    ladder.name(),
+                    request.n,
+                    request.shape,
+                    request.block,
+                    request.element,
+                    request.bins,
+                    request.distribution.name()
+                );
+                let rungs = match ladder.rungs(&request, &device) {
+                    Ok(rungs) => rungs,
+                    // A block that the device is too small for.
+                    Err(error) if error.kind() == ErrorKind::InvalidInput && request.block.is_some() => {
+                        *unavailable.entry(error.to_string()).or_insert(0) += 1;
+                        continue;
+                    }
+                    Err(error) => {
+                        failures.push(format!("{what}: {error}"));
+                        continue;
+                    }
+                };
+                for rung in rungs {
+                    if let Some(reason) = rung.unavailable {
+                        *unavailable.entry(format!("{}: {reason}", rung.name)).or_insert(0) += 1;
+                        continue;
+                    }
+                    match climb(&rung, &device) {
+                        Ok(()) => climbed += 1,
+                        Err(Failure::Mismatch(text)) => failures.push(format!("{what}: {}: {text}", rung.name)),
+                        Err(Failure::Error(error)) => failures.push(format!("{what}: {}: {error:?}", rung.name)),
+                    }
+                }
+            }
+            println!(
+                "{info}: {}: {climbed} climbed in {:.1?}, unavailable: {unavailable:#?}",
+                ladder.name(),
+                started.elapsed()
+            );
+        }
+    }
+    let count = failures.len();
+    failures.truncate(20);
+    assert!(failures.is_empty(), "{count} failures, the first:\n{}", failures.join("\n"));
+}
