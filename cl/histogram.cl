@@ -22,15 +22,16 @@
 #define C uint
 #endif
 
-// Group g sums the slots [g * per, (g + 1) * per). Its items form `rows`, a power of two up to WG, that share the tables.
+// Group g sums the slots [g * per, (g + 1) * per), 2^column_bits at a time; its rows of that many items share the tables.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_merge(
-    __global const uint* restrict tables, const uint table_count, const uint bins, const uint rows, const uint per,
-    __global C* restrict counts_base, const ulong counts_offset, __global ulong* restrict outside_base,
+    __global const uint* restrict tables, const uint table_count, const uint bins, const uint column_bits,
+    const uint per, __global C* restrict counts_base, const ulong counts_offset, __global ulong* restrict outside_base,
     const ulong outside_offset, const uint add)
 {
     __global C* counts = counts_base + counts_offset;
     __global ulong* outside = outside_base + outside_offset;
-    const uint slots = bins + 3, cols = WG / rows, item = get_local_id(0), col = item % cols, row = item / cols;
+    const uint cols = 1u << column_bits, rows = WG >> column_bits;
+    const uint item = get_local_id(0), col = item & (cols - 1), row = item >> column_bits, slots = bins + 3;
     const uint first = get_group_id(0) * per, end = min(slots, first + per);
 #if WG > 1
     __local ulong sums[WG];

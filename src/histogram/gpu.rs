@@ -60,8 +60,8 @@ pub(crate) struct Plan {
     pub(crate) work_group: usize,
     pub(crate) merge_work_group: usize,
     pub(crate) merge_groups: usize,
-    /// Items of a merging group that share the tables; the slots of such a group.
-    pub(crate) merge_rows: usize,
+    /// Slots that a merging group sums at a time, and all its slots.
+    pub(crate) merge_column_bits: u32,
     pub(crate) merge_slots: usize,
     /// The most samples of a round.
     pub(crate) round: usize,
@@ -113,10 +113,11 @@ pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabiliti
     };
 
     let merge_work_group = params.work_group;
-    let merge_rows = 1 << table_count.min(merge_work_group / 32).max(1).ilog2();
-    let columns = merge_work_group / merge_rows;
+    // Many tables are shared by rows of 32 items or more.
+    let merge_row_bits = table_count.min(merge_work_group / 32).max(1).ilog2();
+    let merge_column_bits = merge_work_group.ilog2() - merge_row_bits;
     let merge_slots = slots.div_ceil(8 * params.max_groups).max(if merge_work_group == 1 { 1024 } else { 1 });
-    let merge_slots = merge_slots.next_multiple_of(columns);
+    let merge_slots = merge_slots.next_multiple_of(1 << merge_column_bits);
     let merge = ProgramSpec::new("histogram.cl", TEXT, caps)
         .flag("MERGE", true)
         .define("WG", merge_work_group)
@@ -132,7 +133,7 @@ pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabiliti
         work_group,
         merge_work_group,
         merge_groups: slots.div_ceil(merge_slots),
-        merge_rows,
+        merge_column_bits,
         merge_slots,
         round,
         scratch_bytes: 4 * slots * table_count,
@@ -246,7 +247,7 @@ fn run(
             .mem(tables)
             .scalar(plan.table_count as u32)
             .scalar(bins as u32)
-            .scalar(plan.merge_rows as u32)
+            .scalar(plan.merge_column_bits)
             .scalar(plan.merge_slots as u32)
             .mem(counts.mem())
             .scalar(counts.offset() as u64)

@@ -17,6 +17,7 @@ mod bins;
 mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+pub(crate) mod ladder;
 pub(crate) mod spec;
 
 pub use bins::Bins;

@@ -395,7 +395,7 @@ impl Spec for Histogram {
     #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         use super::gpu;
-        let mut programs = Vec::new();
+        let mut programs = super::ladder::kernels::programs(caps);
         for element in ElementType::ALL {
             let maps: &[u32] = if element.is_float() { &[2] } else { &[0, 1] };
             for &map in maps {

@@ -1,0 +1,487 @@
+//! The histogram ladder: the kernels of `cl/ladder/histogram.cl`, then the crate's own.
+
+use std::{
+    cell::RefCell,
+    rc::Rc,
+    sync::{Arc, OnceLock},
+};
+
+use rayon::prelude::*;
+
+use super::{Accumulate, Bins, bins::OUTSIDE, spec::Zipf};
+use crate::{
+    Buffer, Device, Error, Integer, Result, Scratch,
+    check::{Failure, data::Rng, same},
+    ladder::{
+        Climb, Distribution, Ladder, Model, Request, Rung,
+        model::{LANES, bank_conflicts, sectors},
+    },
+    with_integer,
+};
+
+/// The ladder's entry in the registry.
+pub(crate) struct HistogramLadder;
+
+/// Work-items of a group unless the request says otherwise: those of the article.
+const BLOCK: usize = 1024;
+/// No count of a sample.
+const POISON: u32 = 0xA5A5_A5A5;
+
+/// Where a kernel counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Global,
+    Persist,
+    /// In local memory, a group for each block of samples.
+    LocalFull,
+    /// In local memory, as many groups as run at a time.
+    LocalCapped,
+    Merge,
+}
+
+#[rustfmt::skip]
+const STEPS: [(Step, &str, &str); 5] = [
+    (Step::Global, "v1_global",
+        "one sample an item, one atomic addition to global memory a sample"),
+    (Step::Persist, "v1_persist",
+        "the same with a cache hint: the L2 cache keeps the counters, the samples stream through"),
+    (Step::LocalFull, "v2_local full grid",
+        "each group counts in local memory, then adds its table to the global one; still one sample an item"),
+    (Step::LocalCapped, "v2_local capped grid",
+        "the same kernel with as many groups as run at a time: far fewer tables to add"),
+    (Step::Merge, "v3_local + v3_merge",
+        "the same grid; groups write their tables, a second kernel adds them up without atomics"),
+];
+
+/// The samples, made when the first rung is prepared, and their counts by the CPU.
+struct Samples<T> {
+    host: Vec<T>,
+    counts: Vec<u32>,
+}
+
+type Shared<T> = Arc<OnceLock<Samples<T>>>;
+
+/// The bin of one sample after another.
+fn draw(distribution: Distribution, bins: usize, seed: u64) -> impl FnMut() -> usize {
+    let (zipf, mut rng) = (Zipf::new(bins), Rng::new(seed));
+    move || match distribution {
+        Distribution::Uniform => rng.below(bins as u64) as usize,
+        Distribution::Zipf => zipf.sample(&mut rng),
+        Distribution::Constant => bins / 2,
+    }
+}
+
+fn samples<'a, T: Integer>(shared: &'a Shared<T>, request: &Request) -> Result<&'a Samples<T>> {
+    if let Some(samples) = shared.get() {
+        return Ok(samples);
+    }
+    let mut host = vec![T::ZERO; request.n];
+    host.par_chunks_mut(1 << 16).enumerate().for_each(|(i, chunk)| {
+        let mut bin = draw(request.distribution, request.bins, i as u64);
+        chunk.iter_mut().for_each(|x| *x = T::from_i128(bin() as i128));
+    });
+    let mut counts = vec![0; request.bins];
+    let scratch = &mut Scratch::new();
+    let outside = &mut [0; OUTSIDE];
+    Device::cpu().histogram_into(
+        &host,
+        &Bins::ids(request.bins)?,
+        &mut counts,
+        outside,
+        Accumulate::Overwrite,
+        scratch,
+    )?;
+    Ok(shared.get_or_init(|| Samples { host, counts }))
+}
+
+impl Ladder for HistogramLadder {
+    fn name(&self) -> &'static str {
+        "histogram"
+    }
+
+    fn rungs(&self, request: &Request, device: &Device) -> Result<Vec<Rung>> {
+        with_integer!(request.element, T => rungs::<T>(request, device), {
+            Err(Error::invalid(format!("the histogram ladder counts integers, not {}", request.element)))
+        })
+    }
+}
+
+fn rungs<T: Integer>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
+    let (n, bins) = (request.n, request.bins);
+    if n == 0 || n > u32::MAX as usize {
+        return Err(Error::invalid(format!("the histogram ladder takes 1 to {} samples, not {n}", u32::MAX)));
+    }
+    Bins::<T>::ids(bins)?;
+    if bins as i128 - 1 > T::HIGHEST.to_i128() {
+        return Err(Error::invalid(format!("{} has no number for each of {bins} bins", T::TYPE)));
+    }
+    let shared = Shared::<T>::default();
+    let bytes = (n * size_of::<T>() + bins * size_of::<u32>()) as u64;
+    let mut rungs = Vec::new();
+    for (step, name, text) in STEPS {
+        let (geometry, unavailable) = match kernels::geometry(step, request, device)? {
+            Ok(geometry) => (geometry, None),
+            Err(reason) => (kernels::Geometry::default(), Some(reason)),
+        };
+        let (shared, request) = (shared.clone(), request.clone());
+        rungs.push(Rung {
+            name,
+            step: text,
+            bytes,
+            model: unavailable.is_none().then(|| model::<T>(step, &request, geometry.groups)),
+            unavailable,
+            prepare: Box::new(move |device| kernels::climb::<T>(device, step, &shared, &request)),
+        });
+    }
+    let (own, shared) = (own_model::<T>(request, device)?, shared);
+    let request = request.clone();
+    rungs.push(Rung {
+        name: "histogram",
+        step: "the crate's own: 16-byte loads, several in flight; tables by lane, or ranges of bins that fit",
+        bytes,
+        model: Some(own),
+        unavailable: None,
+        prepare: Box::new(move |device| own_climb::<T>(device, &shared, &request)),
+    });
+    Ok(rungs)
+}
+
+/// The mean over requests of 32 samples: `cost` gets the bin of each lane.
+fn expected(request: &Request, cost: impl Fn(&dyn Fn(u64) -> u64) -> f64) -> f64 {
+    const REQUESTS: usize = 1000;
+    let mut bin = draw(request.distribution, request.bins, 1);
+    let mut sum = 0.0;
+    for _ in 0..REQUESTS {
+        let lanes: Vec<u64> = (0..LANES).map(|_| bin() as u64).collect();
+        sum += cost(&|lane| lanes[lane as usize]);
+    }
+    sum / REQUESTS as f64
+}
+
+/// Sectors of `count` neighbouring elements of 4 bytes.
+fn words(count: usize) -> f64 {
+    count.div_ceil(8) as f64
+}
+
+/// What a kernel of `cl/ladder/histogram.cl` costs: lanes that meet in one counter are one access to it.
+fn model<T>(step: Step, request: &Request, groups: usize) -> Model {
+    let (n, slots) = (request.n, request.bins + 1);
+    let mut model = Model { load_sectors: (n * size_of::<T>()).div_ceil(32) as f64, ..Model::default() };
+    let zeroed = words(slots);
+    match step {
+        Step::Global | Step::Persist => {
+            let touched = expected(request, |bin| sectors(4, |lane| Some(4 * bin(lane))));
+            model.store_sectors = touched * n.div_ceil(LANES as usize) as f64 + zeroed;
+        }
+        Step::LocalFull | Step::LocalCapped => model.store_sectors = groups as f64 * words(slots) + zeroed,
+        Step::Merge => {
+            // Neighbouring items of the merging kernel read counters of different tables: a sector each.
+            model.load_sectors += (groups * slots) as f64;
+            model.store_sectors = groups as f64 * words(slots) + slots as f64;
+        }
+    }
+    if !matches!(step, Step::Global | Step::Persist) {
+        model.bank_conflicts = expected(request, |bin| bank_conflicts(|lane| Some(bin(lane))));
+    }
+    model
+}
+
+#[cfg(feature = "opencl")]
+fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Model> {
+    use super::gpu::{Form, Tables, plan};
+    use crate::{ElementType, runtime::Backend};
+    let Backend::OpenCl(cl) = device.backend() else { return Ok(cpu_model::<T>(request)) };
+    let (n, bins) = (request.n, request.bins);
+    let plan = plan(n, Form::of(&Bins::<T>::ids(bins)?), ElementType::U32, &cl.capabilities()?, usize::MAX)?;
+    let slots = plan.table_count * (bins + OUTSIDE);
+    let mut model = cpu_model::<T>(request);
+    model.store_sectors += words(slots);
+    match plan.tables {
+        Tables::Local { ranges, replica_bits, .. } => {
+            model.load_sectors = model.load_sectors * ranges as f64 + words(slots);
+            let replicas = 1 << replica_bits;
+            let word = |bin: u64, lane: u64| bin * replicas + lane % replicas;
+            model.bank_conflicts = expected(request, |bin| bank_conflicts(|lane| Some(word(bin(lane), lane))));
+        }
+        Tables::Global => {
+            let touched = expected(request, |bin| sectors(4, |lane| Some(4 * bin(lane))));
+            model.load_sectors += words(slots);
+            model.store_sectors += touched * n.div_ceil(LANES as usize) as f64;
+        }
+    }
+    Ok(model)
+}
+
+#[cfg(not(feature = "opencl"))]
+fn own_model<T: Integer>(request: &Request, _: &Device) -> Result<Model> {
+    Ok(cpu_model::<T>(request))
+}
+
+/// Samples in, counters out.
+fn cpu_model<T>(request: &Request) -> Model {
+    let load_sectors = (request.n * size_of::<T>()).div_ceil(32) as f64;
+    Model { load_sectors, store_sectors: words(request.bins), bank_conflicts: 0.0 }
+}
+
+/// The crate's own histogram as a rung.
+fn own_climb<T: Integer>(device: &Device, shared: &Shared<T>, request: &Request) -> Result<Climb> {
+    struct State<T: Integer> {
+        device: Device,
+        x: Buffer<T>,
+        bins: Bins<T>,
+        counts: Buffer<u32>,
+        outside: Buffer<u64>,
+        scratch: Scratch,
+    }
+    let state = Rc::new(RefCell::new(State {
+        device: device.clone(),
+        x: device.upload(&samples(shared, request)?.host)?,
+        bins: Bins::ids(request.bins)?,
+        counts: device.uninit(request.bins)?,
+        outside: device.uninit(OUTSIDE)?,
+        scratch: Scratch::new(),
+    }));
+    let (resets, runs, shared, request) = (state.clone(), state.clone(), shared.clone(), request.clone());
+    Ok(Climb {
+        reset: Box::new(move || {
+            let mut state = resets.borrow_mut();
+            state.counts.fill(POISON)?;
+            state.outside.fill(u64::from(POISON))
+        }),
+        run: Box::new(move || {
+            let State { device, x, bins, counts, outside, scratch } = &mut *runs.borrow_mut();
+            device.histogram_into(&*x, bins, counts, outside, Accumulate::Overwrite, scratch)
+        }),
+        verify: Box::new(move || {
+            let state = state.borrow();
+            same(&state.counts.to_vec()?, &samples(&shared, &request)?.counts, "counts")?;
+            same(&state.outside.to_vec()?, &[0; OUTSIDE], "outside")
+        }),
+    })
+}
+
+#[cfg(not(feature = "opencl"))]
+mod kernels {
+    //! No kernels without OpenCL.
+
+    use super::*;
+
+    #[derive(Default)]
+    pub(super) struct Geometry {
+        pub(super) groups: usize,
+    }
+
+    pub(super) fn geometry(_: Step, _: &Request, _: &Device) -> Result<Result<Geometry, String>> {
+        Ok(Err("a kernel needs an OpenCL device".into()))
+    }
+
+    pub(super) fn climb<T: Integer>(_: &Device, _: Step, _: &Shared<T>, _: &Request) -> Result<Climb> {
+        Err(Error::unsupported("a kernel needs an OpenCL device"))
+    }
+}
+
+#[cfg(feature = "opencl")]
+pub(super) mod kernels {
+    //! The kernels' rungs on OpenCL devices.
+
+    use super::*;
+    use crate::{
+        ElementType, Input,
+        runtime::{Backend, Capabilities, DeviceClass, ProgramSpec, SubGroup, opencl::ClDevice},
+    };
+
+    const TEXT: &str = include_str!("../../cl/ladder/histogram.cl");
+    /// The work-group of the merging kernel, as in the article.
+    const MERGE_BLOCK: usize = 256;
+    /// Work-items that a compute unit of a GPU runs at a time.
+    const RESIDENT: usize = 2048;
+
+    #[derive(Clone, Copy, Debug, Default)]
+    pub(in crate::histogram) struct Geometry {
+        block: usize,
+        pub(super) groups: usize,
+    }
+
+    /// The step's grid, or why it cannot run.
+    pub(super) fn geometry(step: Step, request: &Request, device: &Device) -> Result<Result<Geometry, String>> {
+        let Backend::OpenCl(cl) = device.backend() else { return Ok(Err("a kernel needs an OpenCL device".into())) };
+        let caps = cl.capabilities()?;
+        let most = 1 << caps.max_work_group.max(1).ilog2();
+        let block = request.block.unwrap_or(BLOCK.min(most));
+        if !block.is_power_of_two() || block > most {
+            let text = format!("a block of {block} work-items: the histogram ladder takes powers of two up to {most}");
+            return Err(Error::invalid(text));
+        }
+        let full = request.n.div_ceil(block);
+        let units = caps.compute_units.max(1) as usize;
+        let resident = if caps.class == DeviceClass::Cpu { 2 } else { (RESIDENT / block).max(1) };
+        let capped = full.min(units * resident);
+        let slots = request.bins + 1;
+        if matches!(step, Step::LocalFull | Step::LocalCapped | Step::Merge) && 4 * slots > caps.local_bytes {
+            let (needed, there) = (4 * slots, caps.local_bytes);
+            return Ok(Err(format!("a table of {needed} bytes does not fit local memory, of which there are {there}")));
+        }
+        if step == Step::Persist && !persists(&caps) {
+            return Ok(Err("OpenCL has no cache hints; inline PTX of compute capability 8.0 would".into()));
+        }
+        let groups = if matches!(step, Step::LocalCapped | Step::Merge) { capped } else { full };
+        Ok(Ok(Geometry { block, groups }))
+    }
+
+    fn persists(caps: &Capabilities) -> bool {
+        caps.ptx && caps.compute_capability >= 80
+    }
+
+    fn program(element: ElementType, block: usize, bins: usize, caps: &Capabilities) -> ProgramSpec {
+        // No kernel here has sub-groups, so that one build serves every back end.
+        let caps = &Capabilities { sub_group: SubGroup::NONE, ..caps.clone() };
+        let program = ProgramSpec::new("ladder/histogram.cl", TEXT, caps)
+            .with(element.options("T"))
+            .with(element.options("A"))
+            .define("WG", block)
+            .define("MERGE_WG", block.min(MERGE_BLOCK));
+        if 4 * (bins + 1) <= caps.local_bytes { program.define("LOCAL_SLOTS", bins + 1) } else { program }
+    }
+
+    /// The programs of a ladder with its own choice of block.
+    pub(in crate::histogram) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+        let block = BLOCK.min(1 << caps.max_work_group.max(1).ilog2());
+        let integers = ElementType::ALL.into_iter().filter(|element| !element.is_float());
+        integers.flat_map(|element| [256, 5 << 20].map(|bins| program(element, block, bins, caps))).collect()
+    }
+
+    struct State<T: Integer> {
+        cl: ClDevice,
+        step: Step,
+        program: ProgramSpec,
+        geometry: Geometry,
+        n: usize,
+        bins: usize,
+        x: Buffer<T>,
+        /// With one more for samples outside, of which there are none.
+        counts: Buffer<u32>,
+        tables: Buffer<u32>,
+    }
+
+    pub(super) fn climb<T: Integer>(
+        device: &Device,
+        step: Step,
+        shared: &Shared<T>,
+        request: &Request,
+    ) -> Result<Climb> {
+        let Backend::OpenCl(cl) = device.backend() else {
+            return Err(Error::unsupported("a kernel needs an OpenCL device"));
+        };
+        let geometry = geometry(step, request, device)?.map_err(Error::unsupported)?;
+        let (n, bins) = (request.n, request.bins);
+        let tables = if step == Step::Merge { geometry.groups * (bins + 1) } else { 0 };
+        let state = Rc::new(RefCell::new(State::<T> {
+            cl: cl.clone(),
+            step,
+            program: program(T::TYPE, geometry.block, bins, &cl.capabilities()?),
+            geometry,
+            n,
+            bins,
+            x: device.upload(&samples(shared, request)?.host)?,
+            counts: device.uninit(bins + 1)?,
+            tables: device.uninit(tables)?,
+        }));
+        let (resets, runs, shared, request) = (state.clone(), state.clone(), shared.clone(), request.clone());
+        Ok(Climb {
+            reset: Box::new(move || {
+                let mut state = resets.borrow_mut();
+                state.tables.fill(POISON)?;
+                state.counts.fill(POISON)
+            }),
+            run: Box::new(move || runs.borrow_mut().run()),
+            verify: Box::new(move || {
+                let mut want = samples(&shared, &request)?.counts.clone();
+                want.push(0);
+                same(&state.borrow().counts.to_vec()?, &want, "counts")
+            }),
+        })
+    }
+
+    impl<T: Integer> State<T> {
+        fn run(&mut self) -> Result<()> {
+            let Self { cl, program, n, bins, .. } = self;
+            let x = Input::from(&self.x).cl(cl)?;
+            let counts = Input::from(&self.counts).cl(cl)?;
+            let tables = Input::from(&self.tables).cl(cl)?;
+            let Geometry { block, groups } = self.geometry;
+            let (kernel, target) = match self.step {
+                Step::Global => ("v1_global", &counts),
+                Step::Persist => ("v1_persist", &counts),
+                Step::LocalFull | Step::LocalCapped => ("v2_local", &counts),
+                Step::Merge => ("v3_local", &tables),
+            };
+            if self.step != Step::Merge {
+                cl.fill(counts.mem(), 0, 4 * (*bins + 1), &[0; 4])?;
+            }
+            cl.launch(program, kernel)?
+                .mem(x.mem())
+                .scalar(*n as u32)
+                .scalar(*bins as u32)
+                .mem(target.mem())
+                .run([groups, 1, 1], [block, 1, 1])?;
+            if self.step == Step::Merge {
+                cl.launch(program, "v3_merge")?
+                    .mem(tables.mem())
+                    .scalar(groups as u32)
+                    .scalar(*bins as u32)
+                    .mem(counts.mem())
+                    .run([*bins + 1, 1, 1], [block.min(MERGE_BLOCK), 1, 1])?;
+            }
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rung_that_runs_counts_right() {
+        for index in 0..Device::list().len() {
+            let device = Device::at(index).and_then(|device| device.profiled()).unwrap();
+            for distribution in Distribution::ALL {
+                for (n, bins, block) in [(1, 1, None), (5003, 256, None), (5003, 1500, Some(64)), (3000, 5 << 20, None)] {
+                    let request = Request { n, bins, block, distribution, ..Request::default() };
+                    for rung in HistogramLadder.rungs(&request, &device).unwrap() {
+                        if rung.unavailable.is_some() {
+                            continue;
+                        }
+                        let mut climb = (rung.prepare)(&device).unwrap();
+                        for _ in 0..2 {
+                            (climb.reset)().unwrap();
+                            (climb.run)().unwrap();
+                            (climb.verify)().unwrap_or_else(|failure| panic!("{}, {request:?}: {failure:?}", rung.name));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_model_counts_what_lanes_share() {
+        let request = |distribution, bins| Request { n: 1 << 20, bins, distribution, ..Request::default() };
+        let sectors = |distribution, bins| model::<i32>(Step::Global, &request(distribution, bins), 1).store_sectors;
+        // 32 lanes in one counter; 32 counters far apart, nearly always; in between.
+        assert_eq!(sectors(Distribution::Constant, 256), 32768.0 + 33.0);
+        assert!(sectors(Distribution::Uniform, 5 << 20) / 32768.0 > 31.9);
+        let zipf = sectors(Distribution::Zipf, 5 << 20) / 32768.0;
+        assert!(zipf > 10.0 && zipf < 30.0, "{zipf}");
+        assert_eq!(model::<i32>(Step::Merge, &request(Distribution::Constant, 256), 8).bank_conflicts, 0.0);
+    }
+
+    #[test]
+    fn requests_that_do_not_fit_are_refused() {
+        let rungs = |request: Request| HistogramLadder.rungs(&request, &Device::cpu()).map(|rungs| rungs.len());
+        assert_eq!(rungs(Request::default()).unwrap(), 6);
+        assert!(rungs(Request { n: 0, ..Request::default() }).is_err());
+        assert!(rungs(Request { bins: 257, element: crate::ElementType::U8, ..Request::default() }).is_err());
+        assert!(rungs(Request { element: crate::ElementType::F32, ..Request::default() }).is_err());
+    }
+}
