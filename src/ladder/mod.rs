@@ -113,5 +113,5 @@ pub trait Ladder: Sync {
 
 /// Every ladder.
 pub fn registry() -> &'static [&'static dyn Ladder] {
-    &[&crate::reduce::ladder::ReduceLadder]
+    &[&crate::reduce::ladder::ReduceLadder, &crate::histogram::ladder::HistogramLadder]
 }
