@@ -167,6 +167,7 @@ impl Device {
             "opencl" => of_type(DeviceType::Gpu).or(infos.iter().position(|info| info.opencl)),
             _ => match wanted.parse::<usize>() {
                 Ok(index) => Some(index).filter(|&index| index < infos.len()),
+                Err(_) if wanted.is_empty() => None,
                 Err(_) => infos.iter().position(|info| info.to_string().to_lowercase().contains(&wanted)),
             },
         };

@@ -1,0 +1,137 @@
+//! A libOpenCL with one or two platforms that misbehave as `FAKE_OPENCL` says; every other entry point is missing.
+//!
+//! Compiled to a cdylib by `tests/no_opencl.rs`.
+#![allow(non_snake_case)]
+
+use std::ffi::c_void;
+
+fn mode() -> String {
+    std::env::var("FAKE_OPENCL").unwrap_or_default()
+}
+
+/// Writes a property the way OpenCL does: its size, its bytes, or both.
+unsafe fn give(value: &[u8], size: usize, to: *mut c_void, size_ret: *mut usize) -> i32 {
+    if !size_ret.is_null() {
+        unsafe { *size_ret = value.len() };
+    }
+    if !to.is_null() {
+        if size < value.len() {
+            return -30;
+        }
+        unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), to.cast(), value.len()) };
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clGetPlatformIDs(n: u32, ids: *mut usize, count: *mut u32) -> i32 {
+    if mode() == "platforms-fail" {
+        return -9999;
+    }
+    let all = [0x100usize, 0x200];
+    if !count.is_null() {
+        unsafe { *count = all.len() as u32 };
+    }
+    if !ids.is_null() {
+        for (i, id) in all.iter().enumerate().take(n as usize) {
+            unsafe { *ids.add(i) = *id };
+        }
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clGetPlatformInfo(
+    platform: usize,
+    _: u32,
+    size: usize,
+    to: *mut c_void,
+    ret: *mut usize,
+) -> i32 {
+    let name: &[u8] = if platform == 0x100 { b"First\0" } else { b"Second\0" };
+    unsafe { give(name, size, to, ret) }
+}
+
+/// The first platform has a GPU in no mode; the second has one unless the mode says that there are no devices.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clGetDeviceIDs(
+    platform: usize,
+    _: u64,
+    n: u32,
+    ids: *mut usize,
+    count: *mut u32,
+) -> i32 {
+    match (mode().as_str(), platform) {
+        ("no-devices", 0x100) => return -1,
+        ("no-devices", _) => {
+            if !count.is_null() {
+                unsafe { *count = 0 };
+            }
+            return 0;
+        }
+        (_, 0x100) => return -1234,
+        _ => {}
+    }
+    if !count.is_null() {
+        unsafe { *count = 1 };
+    }
+    if !ids.is_null() && n > 0 {
+        unsafe { *ids = 0x300 };
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clGetDeviceInfo(
+    _: usize,
+    what: u32,
+    size: usize,
+    to: *mut c_void,
+    ret: *mut usize,
+) -> i32 {
+    let value: &[u8] = match what {
+        0x1000 => &4u64.to_ne_bytes(),
+        0x1002 => &16u32.to_ne_bytes(),
+        0x1010 | 0x101F => &(1u64 << 30).to_ne_bytes(),
+        0x102B => b"Fak\xe9 GPU\0",
+        0x102F => b"OpenCL 3.1 (Build 0) \0",
+        _ => return -30,
+    };
+    unsafe { give(value, size, to, ret) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clCreateContext(
+    _: *const isize,
+    _: u32,
+    _: *const usize,
+    _: *mut c_void,
+    _: *mut c_void,
+    status: *mut i32,
+) -> usize {
+    let (code, context) = if mode() == "open-fails" { (-72, 0) } else { (0, 0x400) };
+    unsafe { *status = code };
+    context
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clCreateCommandQueue(_: usize, _: usize, _: u64, status: *mut i32) -> usize {
+    unsafe { *status = 0 };
+    0x500
+}
+
+/// A lost device: not even the release of a handle succeeds.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clReleaseContext(_: usize) -> i32 {
+    -9999
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clReleaseCommandQueue(_: usize) -> i32 {
+    -1100
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clFinish(_: usize) -> i32 {
+    -1024
+}

@@ -1,0 +1,231 @@
+//! Machines without OpenCL, with half of it, or with a broken one: the crate starts, at once, and falls back to the CPU.
+
+mod common;
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Barrier,
+    time::Duration,
+};
+
+use oclprim::{Device, ErrorKind, op::Sum};
+
+/// Cheaper than this on any machine: process start, discovery and a small reduction.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// What a user's program does first.
+fn use_the_best_device() {
+    let device = Device::best().expect("the CPU is always there");
+    let total = device.reduce(&[1.5f32; 1000], Sum).expect("reductions run");
+    common::answer(format!("{} {} {total}", device.is_cpu(), Device::list().len()));
+}
+
+/// Other tests may keep the machine busy, so the best of three counts.
+fn falls_back_at_once(child: &mut Command) {
+    let run = || {
+        let (value, time) = common::run(child.env_remove("OCLPRIM_DEVICE"));
+        assert_eq!(value, "true 1 1500");
+        time
+    };
+    let time = std::iter::repeat_with(run).take(3).min().expect("three runs");
+    assert!(time < AT_ONCE, "took {time:?}");
+}
+
+#[test]
+fn without_a_loader_the_cpu_works_at_once() {
+    if common::part().is_some() {
+        return use_the_best_device();
+    }
+    falls_back_at_once(
+        common::child("without_a_loader_the_cpu_works_at_once", "best")
+            .env("OPENCL_LIBRARY", "/nonexistent/libOpenCL.so"),
+    );
+}
+
+#[test]
+fn without_a_driver_the_cpu_works_at_once() {
+    if common::part().is_some() {
+        return use_the_best_device();
+    }
+    falls_back_at_once(
+        common::child("without_a_driver_the_cpu_works_at_once", "best").env("OCL_ICD_VENDORS", "/nonexistent"),
+    );
+}
+
+/// The folder from which the loader takes its drivers, if they come from one.
+fn vendors() -> Option<PathBuf> {
+    let folder = env::var_os("OCL_ICD_VENDORS").map_or_else(|| "/etc/OpenCL/vendors".into(), PathBuf::from);
+    folder.is_dir().then_some(folder)
+}
+
+#[test]
+fn a_broken_driver_beside_good_ones_is_left_out() {
+    const NAME: &str = "a_broken_driver_beside_good_ones_is_left_out";
+    if common::part().is_some() {
+        return common::answer(Device::list().len());
+    }
+    let Some(vendors) = vendors() else { return common::skip(NAME, "no folder of drivers") };
+    let (good, _) = common::run(&mut common::child(NAME, "list"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for entry in fs::read_dir(vendors).expect("the folder is there") {
+        let path = entry.expect("a readable folder").path();
+        fs::copy(&path, folder.path().join(path.file_name().expect("a name"))).expect("copied");
+    }
+    fs::write(folder.path().join("aa.icd"), "/nonexistent/libbroken.so\n").expect("written");
+    fs::write(folder.path().join("zz.icd"), "not even a path\0\n").expect("written");
+    let (with_broken, _) = common::run(common::child(NAME, "list").env("OCL_ICD_VENDORS", folder.path()));
+    assert_eq!(with_broken, good);
+}
+
+/// Some drivers' first discovery is not safe to enter from two threads.
+#[test]
+fn discovery_from_many_threads_finds_the_same() {
+    const NAME: &str = "discovery_from_many_threads_finds_the_same";
+    const THREADS: usize = 16;
+    match common::part().as_deref() {
+        Some("threads") => {
+            let barrier = Barrier::new(THREADS);
+            let found: Vec<Vec<String>> = std::thread::scope(|scope| {
+                let list = || {
+                    barrier.wait();
+                    let _ = Device::best();
+                    Device::list().iter().map(ToString::to_string).collect()
+                };
+                let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(list)).collect();
+                threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+            });
+            assert!(found.iter().all(|names| *names == found[0]), "{found:?}");
+            common::answer(found[0].len());
+        }
+        Some(_) => common::answer(Device::list().len()),
+        None => {
+            let (alone, _) = common::run(&mut common::child(NAME, "alone"));
+            for _ in 0..5 {
+                let (together, _) = common::run(&mut common::child(NAME, "threads"));
+                assert_eq!(together, alone);
+            }
+        }
+    }
+}
+
+#[test]
+fn devices_are_opened_by_index_name_and_type() {
+    let infos = Device::list();
+    assert_eq!((infos[0].opencl, infos[0].platform.as_str()), (false, "rayon"));
+    for (index, info) in infos.iter().enumerate() {
+        let by_index = Device::open(&index.to_string()).expect("an index of the list");
+        assert_eq!(by_index.info(), *info);
+        let by_name = Device::open(&format!("  {}", info.to_string().to_uppercase())).expect("a name of the list");
+        assert_eq!(by_name.info().to_string(), info.to_string());
+    }
+    assert!(Device::open("cpu").expect("the CPU backend").is_cpu());
+    match Device::open("opencl") {
+        Ok(device) => assert!(device.info().opencl),
+        Err(error) => assert!(infos.len() == 1 && error.kind() == ErrorKind::NoDevice, "{error}"),
+    }
+    for selector in ["", "  ", "no such device", "99", "-1", "99999999999999999999999", "3.5"] {
+        let error = Device::open(selector).expect_err("nothing fits");
+        let text = error.to_string();
+        assert_eq!(error.kind(), ErrorKind::NoDevice);
+        assert!(infos.iter().all(|info| text.contains(&info.to_string())), "{text} does not list what there is");
+    }
+    assert_eq!(Device::at(infos.len()).expect_err("out of range").kind(), ErrorKind::NoDevice);
+}
+
+#[test]
+fn the_environment_selects_the_device() {
+    const NAME: &str = "the_environment_selects_the_device";
+    if common::part().is_some() {
+        return match Device::best() {
+            Ok(device) => common::answer(device.info()),
+            Err(error) => common::answer(format!("{:?}: {error}", error.kind())),
+        };
+    }
+    for (index, info) in Device::list().iter().enumerate() {
+        let (value, _) = common::run(common::child(NAME, "best").env("OCLPRIM_DEVICE", index.to_string()));
+        assert_eq!(value, info.to_string());
+    }
+    let (value, _) = common::run(common::child(NAME, "best").env("OCLPRIM_DEVICE", "no such"));
+    assert!(value.starts_with("NoDevice: no device fits `no such`; there is 0: rayon / CPU"), "{value}");
+}
+
+/// Compiles `tests/fake/opencl.rs`, once a process.
+#[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
+fn fake() -> &'static Path {
+    static LIBRARY: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder for the fake");
+        let library = folder.join("libfake_opencl.so");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake/opencl.rs");
+        let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+        rustc.args(["--edition", "2024", "--crate-type", "cdylib", "-C", "panic=abort", source, "-o"]).arg(&library);
+        assert!(rustc.status().expect("rustc runs").success());
+        library
+    })
+}
+
+/// What a process does with a fake libOpenCL.
+#[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
+fn with_fake(test: &str, mode: &str) -> String {
+    let mut child = common::child(test, "fake");
+    let (value, _) =
+        common::run(child.env("OPENCL_LIBRARY", fake()).env("FAKE_OPENCL", mode).env_remove("OCLPRIM_DEVICE"));
+    value
+}
+
+#[test]
+#[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
+fn statuses_that_nobody_knows_leave_the_cpu() {
+    const NAME: &str = "statuses_that_nobody_knows_leave_the_cpu";
+    if common::part().is_some() {
+        return use_the_best_device();
+    }
+    assert_eq!(with_fake(NAME, "platforms-fail"), "true 1 1500");
+}
+
+#[test]
+#[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
+fn platforms_without_devices_leave_the_cpu() {
+    const NAME: &str = "platforms_without_devices_leave_the_cpu";
+    if common::part().is_some() {
+        return use_the_best_device();
+    }
+    assert_eq!(with_fake(NAME, "no-devices"), "true 1 1500");
+}
+
+#[test]
+#[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
+fn a_device_that_does_not_open_is_an_error_with_its_status() {
+    const NAME: &str = "a_device_that_does_not_open_is_an_error_with_its_status";
+    if common::part().is_some() {
+        // A platform that fails to list its devices is left out; the other one has a GPU.
+        assert_eq!(Device::list().len(), 2);
+        let error = Device::open("gpu").expect_err("it does not open");
+        assert!(Device::best().expect("the CPU is left").is_cpu());
+        return common::answer(format!("{:?} {:?} {error}", error.kind(), error.status()));
+    }
+    assert_eq!(with_fake(NAME, "open-fails"), "Driver Some(-72) creating a context failed: unlisted status (-72)");
+}
+
+#[test]
+#[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
+fn a_lost_device_is_an_error_and_not_the_end() {
+    const NAME: &str = "a_lost_device_is_an_error_and_not_the_end";
+    if common::part().is_some() {
+        let info = &Device::list()[1];
+        assert_eq!((info.name.as_str(), info.version.as_str()), ("Fak\u{fffd} GPU", "OpenCL 3.1 (Build 0)"));
+        let device = Device::open("fak").expect("it opens");
+        assert!(device.upload(&[1u8]).is_err());
+        assert!(device.reduce(&[1u8], Sum).is_err());
+        assert_eq!(device.finish().expect_err("it is lost").status(), Some(-1024));
+        assert!(device.capabilities().is_err());
+        assert!(Device::best().expect("the CPU is left").is_cpu());
+        // Handles that the driver refuses to release are dropped all the same.
+        drop(device);
+        return common::answer("still here");
+    }
+    assert_eq!(with_fake(NAME, "lost"), "still here");
+}
