@@ -579,7 +579,7 @@ impl<'a, T: Pod> Input<'a, T> {
             Self::Device(view) => match &view.buffer.storage {
                 Storage::Host(data) => Ok(&data[view.offset..view.offset + view.len]),
                 #[cfg(feature = "opencl")]
-                Storage::Cl(_) => Err(foreign(&view.buffer.device, "the CPU")),
+                Storage::Cl(_) => Err(foreign(&view.buffer.device, &Device::cpu().info().to_string())),
             },
         }
     }
@@ -682,7 +682,7 @@ impl<'a, T: Pod> Output<'a, T> {
             Self::Device(ViewMut { buffer, offset, len }) => match &mut buffer.storage {
                 Storage::Host(data) => Ok(&mut data[offset..offset + len]),
                 #[cfg(feature = "opencl")]
-                Storage::Cl(_) => Err(foreign(&buffer.device, "the CPU")),
+                Storage::Cl(_) => Err(foreign(&buffer.device, &Device::cpu().info().to_string())),
             },
         }
     }

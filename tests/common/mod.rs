@@ -18,7 +18,10 @@ pub(crate) fn devices() -> Vec<(String, Device)> {
         let device = Device::at(index).unwrap_or_else(|error| panic!("{name}: {error}"));
         (name, device)
     };
-    Device::list().iter().map(ToString::to_string).enumerate().map(open).collect()
+    let devices = Device::list().into_iter().map(|info| info.to_string()).enumerate().map(open);
+    // Its shadow memory belongs to the thread that comes first, so it needs nextest, which gives a test its own process.
+    let alone = env::var_os("NEXTEST").is_some();
+    devices.filter(|(_, device)| alone || runs_kernels_at_once(device)).collect()
 }
 
 /// The OpenCL devices of this machine.

@@ -1,0 +1,431 @@
+//! Devices, buffers and caches, on every device of this machine.
+
+mod common;
+
+use std::{
+    fmt::Debug,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use bytemuck::{Pod, Zeroable};
+use common::devices;
+use oclprim::{Buffer, Device, ErrorKind, Result, Scratch, View, check::data::Rng, op::Sum};
+
+/// Twelve bytes: a size for which OpenCL has no fill.
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+struct Triple([u32; 3]);
+
+fn random(n: usize, seed: u64) -> Vec<u8> {
+    let mut rng = Rng::new(seed);
+    (0..n).map(|_| rng.next() as u8).collect()
+}
+
+fn kind_of<T: Debug>(result: Result<T>) -> ErrorKind {
+    result.expect_err("an error").kind()
+}
+
+#[test]
+fn views_at_odd_offsets_round_trip() {
+    fn check<T: Pod + Debug + PartialEq>(device: &Device, name: &str) {
+        let n = 1009;
+        let data: Vec<T> = bytemuck::pod_collect_to_vec(&random(n * size_of::<T>(), 1));
+        let patch: Vec<T> = bytemuck::pod_collect_to_vec(&random(n * size_of::<T>(), 2));
+        for (start, end) in [(0, n), (1, n), (3, 4), (7, 7), (13, 700), (n - 1, n), (n, n)] {
+            let mut buffer = device.upload(&data).expect(name);
+            assert_eq!((buffer.len(), buffer.is_empty()), (n, false));
+            let view = buffer.view(start..end).expect(name);
+            assert_eq!((view.len(), view.offset(), view.is_empty()), (end - start, start, start == end));
+            assert_eq!(view.to_vec().expect(name), data[start..end], "{name}");
+            let mut out = patch[start..end].to_vec();
+            view.read(&mut out).expect(name);
+            assert_eq!(out, data[start..end], "{name}");
+
+            let mut view = buffer.view_mut(start..end).expect(name);
+            view.write(&patch[start..end]).expect(name);
+            assert_eq!(view.as_view().to_vec().expect(name), patch[start..end]);
+            let mut want = data.clone();
+            want[start..end].copy_from_slice(&patch[start..end]);
+            assert_eq!(buffer.to_vec().expect(name), want, "{name}");
+        }
+    }
+    for (name, device) in devices() {
+        check::<u8>(&device, &name);
+        check::<[u8; 3]>(&device, &name);
+        check::<u32>(&device, &name);
+        check::<Triple>(&device, &name);
+        check::<u128>(&device, &name);
+    }
+}
+
+#[test]
+fn fills_set_exactly_their_range() {
+    fn check<T: Pod + Debug + PartialEq>(device: &Device, name: &str) {
+        for n in [1, 2, 100, 20_000] {
+            let all: Vec<T> = bytemuck::pod_collect_to_vec(&random((n + 12) * size_of::<T>(), 3));
+            let value = all[n];
+            let mut buffer = device.upload(&all).expect(name);
+            buffer.view_mut(5..5 + n).expect(name).fill(value).expect(name);
+            let mut want = all.clone();
+            want[5..5 + n].fill(value);
+            assert_eq!(buffer.to_vec().expect(name), want, "{name}: {n} elements of {} bytes", size_of::<T>());
+            assert_eq!(device.filled(n, value).expect(name).to_vec().expect(name), vec![value; n]);
+        }
+        assert!(device.zeroed::<T>(0).expect(name).to_vec().expect(name).is_empty());
+        let zeros = device.zeroed::<T>(77).expect(name).to_vec().expect(name);
+        assert!(bytemuck::cast_slice::<T, u8>(&zeros).iter().all(|&byte| byte == 0));
+    }
+    for (name, device) in devices() {
+        check::<u8>(&device, &name);
+        check::<i16>(&device, &name);
+        check::<[u8; 3]>(&device, &name);
+        check::<i32>(&device, &name);
+        check::<u64>(&device, &name);
+        check::<Triple>(&device, &name);
+        check::<u128>(&device, &name);
+        check::<[u64; 5]>(&device, &name);
+    }
+}
+
+#[test]
+fn mappings_read_and_write_the_buffer() {
+    for (name, device) in devices() {
+        let data: Vec<i32> = (0..1000).collect();
+        let mut buffer = device.upload(&data).expect(&name);
+        {
+            let (a, b) = (buffer.map().expect(&name), buffer.map().expect(&name));
+            assert_eq!(*a, data[..]);
+            assert_eq!(a[..], b[..]);
+        }
+        buffer.map_mut().expect(&name).iter_mut().for_each(|x| *x *= 2);
+        assert_eq!(device.reduce(&buffer, Sum).expect(&name), 999_000);
+        let half: Vec<i32> = (0..1000).map(|x| 2 * x).collect();
+        assert_eq!(buffer.to_vec().expect(&name), half);
+    }
+}
+
+#[test]
+fn nothing_is_a_fine_amount() {
+    for (name, device) in devices() {
+        let mut empty: Buffer<f64> = device.upload(&[]).expect(&name);
+        assert!(empty.is_empty());
+        assert!(empty.to_vec().expect(&name).is_empty());
+        empty.write(&[]).expect(&name);
+        empty.fill(1.0).expect(&name);
+        assert!(empty.map().expect(&name).is_empty());
+        assert!(empty.map_mut().expect(&name).is_empty());
+        assert!(empty.view(..).expect(&name).is_empty());
+        empty.view_mut(0..0).expect(&name).fill(2.0).expect(&name);
+        assert_eq!(device.reduce(&[0u8; 0], Sum).expect(&name), 0);
+        assert_eq!(device.reduce(device.zeroed::<i64>(0).expect(&name).view(..).expect(&name), Sum).expect(&name), 0);
+        assert_eq!(kind_of(device.arg_max::<u8>(&[])), ErrorKind::Empty, "{name}");
+        Scratch::new().reserve(&device, 0).expect(&name);
+        device.finish().expect(&name);
+
+        // Elements without bytes have a length all the same.
+        let mut units = device.upload(&[(); 5]).expect(&name);
+        units.fill(()).expect(&name);
+        assert_eq!((units.to_vec().expect(&name).len(), units.map().expect(&name).len()), (5, 5));
+    }
+}
+
+#[test]
+fn lengths_and_ranges_that_do_not_fit_are_errors_with_their_numbers() {
+    for (name, device) in devices() {
+        let mut buffer = device.upload(&[1u16, 2, 3]).expect(&name);
+        #[allow(clippy::reversed_empty_ranges, reason = "that is the point")]
+        let ranges = [0..4, 4..4, 2..1, usize::MAX..usize::MAX, 0..usize::MAX];
+        for range in ranges {
+            assert_eq!(kind_of(buffer.view(range.clone())), ErrorKind::InvalidInput, "{name}: {range:?}");
+            assert_eq!(kind_of(buffer.view_mut(range.clone())), ErrorKind::InvalidInput, "{name}: {range:?}");
+        }
+        assert_eq!(kind_of(buffer.view(..=usize::MAX)), ErrorKind::InvalidInput);
+        assert_eq!(kind_of(buffer.view(..=3)), ErrorKind::InvalidInput);
+        assert_eq!(buffer.view(..=2).expect(&name).len(), 3);
+        let text = buffer.view(1..9).expect_err("out of range").to_string();
+        assert_eq!(text, "range 1..9 is not within a buffer of 3 elements");
+
+        let text = buffer.write(&[0; 4]).expect_err("too long").to_string();
+        assert_eq!(text, "writing 4 elements into a view of 3");
+        assert_eq!(kind_of(buffer.write(&[0; 2])), ErrorKind::InvalidInput);
+        let text = View::from(&buffer).read(&mut [0; 5]).expect_err("too long").to_string();
+        assert_eq!(text, "reading 3 elements into a slice of 5");
+        assert_eq!(buffer.to_vec().expect(&name), [1, 2, 3], "{name}: a refused write changed something");
+        let mut two = [0u16; 2];
+        let error = device.reduce_into(&buffer, Sum, oclprim::Determinism::Fixed, &mut two, &mut Scratch::new());
+        assert_eq!(kind_of(error), ErrorKind::InvalidInput);
+    }
+}
+
+#[test]
+fn allocations_beyond_the_device_are_errors_with_both_numbers() {
+    for (name, device) in devices() {
+        for _ in 0..3 {
+            for len in [usize::MAX, usize::MAX / 8, 1 << 61, (1 << 61) + 16] {
+                assert_eq!(kind_of(device.zeroed::<u64>(len)), ErrorKind::InvalidInput, "{name}: {len}");
+            }
+        }
+        if !device.is_cpu() {
+            let limit = device.info().max_allocation_bytes;
+            let error = device.zeroed::<u8>(limit as usize + 1).expect_err("beyond the limit");
+            assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+            let text = error.to_string();
+            assert!(text.contains(&(limit + 1).to_string()) && text.contains(&format!("allows {limit} ")), "{text}");
+            assert_eq!(kind_of(Scratch::new().reserve(&device, limit as usize + 1)), ErrorKind::OutOfMemory);
+        }
+        // Far beyond any machine; the address space ends before.
+        assert_eq!(kind_of(device.zeroed::<u8>(1 << 60)), ErrorKind::OutOfMemory, "{name}");
+        assert_eq!(device.reduce(&[1u32, 2], Sum).expect(&name), 3);
+    }
+}
+
+/// Resident bytes of this process.
+#[cfg(target_os = "linux")]
+fn resident() -> usize {
+    let statm = fs::read_to_string("/proc/self/statm").expect("Linux has it");
+    let pages: usize = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).expect("a number");
+    4096 * pages
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn nothing_leaks() {
+    const NAME: &str = "nothing_leaks";
+    if common::part().is_none() {
+        // In a process of its own, where no other test allocates.
+        common::run(&mut common::child(NAME, "alone"));
+        return;
+    }
+    for (name, device) in devices() {
+        if !common::runs_kernels_at_once(&device) {
+            common::skip(NAME, "oclgrind's own bookkeeping grows");
+            continue;
+        }
+        let data = vec![1u32; 50_000];
+        let turn = || {
+            let limit = device.info().max_allocation_bytes;
+            let _ = device.zeroed::<u8>((limit as usize).saturating_add(1).min(isize::MAX as usize));
+            let mut buffer = device.upload(&data).expect(&name);
+            buffer.map_mut().expect(&name)[0] = 2;
+            let clone = device.with_tuning(Default::default()).expect(&name);
+            assert_eq!(clone.reduce(&buffer, Sum).expect(&name), 50_001);
+        };
+        (0..50).for_each(|_| turn());
+        let before = resident();
+        (0..400).for_each(|_| turn());
+        let grown = resident().saturating_sub(before);
+        // Leaking the buffers would take 80 MB, leaking the kernels some hundred KB.
+        assert!(grown < 16 << 20, "{name}: {grown} bytes more after 400 turns");
+    }
+    common::answer("no leak");
+}
+
+#[test]
+fn buffers_stay_with_their_device() {
+    let devices = devices();
+    for (a_name, a) in &devices {
+        let buffer = a.upload(&[1u8, 2, 3]).expect(a_name);
+        for (b_name, b) in devices.iter().filter(|(b_name, _)| b_name != a_name) {
+            let error = b.reduce(&buffer, Sum).expect_err("another device's buffer");
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{a_name} on {b_name}");
+            assert_eq!(error.to_string(), format!("a buffer of {a_name} cannot be used on {b_name}"));
+            let mut out = a.zeroed::<u8>(1).expect(a_name);
+            let fixed = oclprim::Determinism::Fixed;
+            assert_eq!(
+                kind_of(b.reduce_into(&[1u8, 2], Sum, fixed, &mut out, &mut Scratch::new())),
+                ErrorKind::InvalidInput
+            );
+        }
+    }
+}
+
+/// Handles have queues of their own: what one has enqueued is seen by the other.
+#[test]
+fn two_handles_of_one_device_share_its_buffers_in_order() {
+    for index in 0..Device::list().len() {
+        let (a, b) = (Device::at(index).expect("listed"), Device::at(index).expect("listed"));
+        let profiled = a.profiled().expect("a queue with times");
+        let name = a.info().to_string();
+        let n = 300_000;
+        let mut total = a.zeroed::<u64>(1).expect(&name);
+        for round in 1..20u64 {
+            let mut buffer = a.zeroed::<u64>(n).expect(&name);
+            buffer.fill(round).expect(&name);
+            assert_eq!(b.reduce(&buffer, Sum).expect(&name), round * n as u64, "{name}");
+            b.reduce_into(&buffer, Sum, oclprim::Determinism::Fixed, &mut total, &mut Scratch::new()).expect(&name);
+            buffer.fill(0).expect(&name);
+            assert_eq!(total.to_vec().expect(&name), [round * n as u64], "{name}");
+            assert_eq!(profiled.reduce(&buffer, Sum).expect(&name), 0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn threads_share_a_device() {
+    for (name, device) in devices() {
+        if !common::runs_kernels_at_once(&device) {
+            common::skip("threads_share_a_device", "oclgrind runs one kernel at a time");
+            continue;
+        }
+        let data: Vec<f32> = Rng::new(7).into_floats(70_001);
+        let want = Device::cpu().reduce(&data, Sum).expect(&name).to_bits();
+        let shared = device.upload(&data).expect(&name);
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let (device, data, shared, name) = (device.clone(), &data, &shared, &name);
+                scope.spawn(move || {
+                    for round in 0..50 {
+                        let got = match (thread + round) % 3 {
+                            0 => device.reduce(data, Sum),
+                            1 => device.reduce(shared, Sum),
+                            _ => device.reduce(&device.upload(data).expect(name), Sum),
+                        };
+                        assert_eq!(got.expect(name).to_bits(), want, "{name}: thread {thread}, round {round}");
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// Floats between -1 and 1, whose sum depends on the order.
+trait IntoFloats {
+    fn into_floats(self, n: usize) -> Vec<f32>;
+}
+
+impl IntoFloats for Rng {
+    fn into_floats(mut self, n: usize) -> Vec<f32> {
+        (0..n).map(|_| (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0).collect()
+    }
+}
+
+#[test]
+fn runs_repeat_bit_for_bit() {
+    for (name, device) in devices() {
+        let rounds = if common::runs_kernels_at_once(&device) { 100 } else { 3 };
+        let data: Vec<f32> = Rng::new(8).into_floats(40_009);
+        let want = Device::cpu().reduce(&data, Sum).expect(&name).to_bits();
+        let buffer = device.upload(&data).expect(&name);
+        for round in 0..rounds {
+            assert_eq!(device.reduce(&buffer, Sum).expect(&name).to_bits(), want, "{name}: round {round}");
+        }
+    }
+}
+
+#[test]
+fn profiled_devices_time_their_commands() {
+    for (name, device) in devices() {
+        assert!(device.take_timings().expect(&name).is_empty());
+        let profiled = device.profiled().expect(&name);
+        let mut buffer = profiled.upload(&vec![1u32; 100_000]).expect(&name);
+        assert!(profiled.take_timings().expect(&name).is_empty(), "{name}: transfers by the host are not timed");
+        buffer.fill(2).expect(&name);
+        assert_eq!(profiled.reduce(&buffer, Sum).expect(&name), 200_000);
+        let timings = profiled.take_timings().expect(&name);
+        assert_eq!(timings.is_empty(), device.is_cpu(), "{name}: {timings:?}");
+        assert!(timings.iter().all(|timing| timing.start <= timing.end), "{name}: {timings:?}");
+        assert!(profiled.take_timings().expect(&name).is_empty(), "{name}: times are given once");
+        if !device.is_cpu() {
+            assert_eq!(timings[0].name, "clEnqueueFillBuffer");
+            assert!(timings.iter().any(|timing| timing.name.starts_with("reduce")), "{name}: {timings:?}");
+        }
+    }
+}
+
+#[test]
+fn scratch_serves_one_device_after_another() {
+    let mut scratch = Scratch::new();
+    for _ in 0..3 {
+        for (name, device) in devices() {
+            let n = 100_000;
+            scratch.reserve(&device, device.reduce_scratch::<f32>(n)).expect(&name);
+            let mut out = [0f32];
+            let data = vec![0.25f32; n];
+            let fixed = oclprim::Determinism::Fixed;
+            device.reduce_into(&data, Sum, fixed, &mut out, &mut scratch).expect(&name);
+            assert_eq!(out, [25_000.0], "{name}");
+        }
+    }
+}
+
+// --- the cache on disk ----------------------------------------------------------------------------------------------
+
+const CACHE: &str = "the_cache_survives_whatever_happens_to_it";
+
+/// A child that opens every OpenCL device, probes it and reduces on it.
+fn user_of(folder: &Path) -> Command {
+    let mut child = common::child(CACHE, "user");
+    child.env("OCLPRIM_CACHE_DIR", folder).env_remove("OCLPRIM_DEVICE");
+    child
+}
+
+fn entries(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut entries: Vec<_> = fs::read_dir(folder)
+        .map(|entries| entries.map(|entry| entry.expect("readable").path()).collect())
+        .unwrap_or_default();
+    entries.sort();
+    entries.into_iter().map(|path| (path.clone(), fs::read(path).expect("readable"))).collect()
+}
+
+#[test]
+fn the_cache_survives_whatever_happens_to_it() {
+    if common::part().is_some() {
+        let mut sums = String::new();
+        for (name, device) in common::opencl_devices() {
+            let caps = device.capabilities().expect(&name).expect("OpenCL devices have them");
+            let total = device.reduce(&[1u32; 5000], Sum).expect(&name);
+            sums += &format!("{total} {} {:?}; ", caps.c_standard, caps.sub_group.backend);
+        }
+        return common::answer(sums);
+    }
+    if common::opencl_devices().is_empty() {
+        return common::skip(CACHE, "no OpenCL device");
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path().join("not yet/there");
+
+    // Several processes fill it at once.
+    let children: Vec<_> = (0..4).map(|_| user_of(&folder).spawn().expect("a child starts")).collect();
+    let outputs = children.into_iter().map(|child| child.wait_with_output().expect("a child ends"));
+    let sums: Vec<_> = outputs.map(|output| common::value_of(&output)).collect();
+    assert!(sums.iter().all(|sum| *sum == sums[0]), "{sums:?}");
+    let good = entries(&folder);
+    assert!(!good.is_empty(), "nothing is kept in {folder:?}");
+
+    // Whatever is wrong with an entry, it is built anew and the answer stays.
+    type Harm = fn(&[u8]) -> Vec<u8>;
+    let harms: [Harm; 5] = [
+        |bytes| bytes[..bytes.len() * 2 / 3].to_vec(),
+        |bytes| [&bytes[..bytes.len() - 1], &[bytes[bytes.len() - 1] ^ 4]].concat(),
+        |_| Vec::new(),
+        |_| b"oclprim cache 1\nnot what it was".to_vec(),
+        |bytes| [bytes, b"more"].concat(),
+    ];
+    let harmed: Vec<_> = good.iter().zip(harms.iter().cycle()).map(|((_, bytes), harm)| harm(bytes)).collect();
+    for ((path, _), bytes) in good.iter().zip(&harmed) {
+        fs::write(path, bytes).expect("writable");
+    }
+    let (sum, _) = common::run(&mut user_of(&folder));
+    assert_eq!(sum, sums[0], "with every entry harmed");
+    let now = entries(&folder);
+    assert_eq!(now.len(), good.len());
+    for (((path, now), (_, good)), harmed) in now.iter().zip(&good).zip(&harmed) {
+        assert_ne!(now, harmed, "{path:?} is not rebuilt");
+        assert_eq!(now.len(), good.len(), "{path:?}");
+    }
+
+    // A file in place of the folder: nothing can be kept, nothing is lost.
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let (sum, _) = common::run(&mut user_of(file.path()));
+    assert_eq!(sum, sums[0]);
+    assert_eq!(fs::metadata(file.path()).expect("still there").len(), 0);
+
+    // Switched off.
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let mut off = user_of(Path::new(""));
+    let (sum, _) = common::run(off.env("HOME", home.path()).env("XDG_CACHE_HOME", home.path()));
+    assert_eq!(sum, sums[0]);
+    assert!(!home.path().join("oclprim").exists(), "a cache that is off was written");
+}
