@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::{Device, Result};
+use crate::{Device, ElementType, Result, ladder::Climb, runtime::Backend};
 
 /// The times of repeated runs of one thing, in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -88,4 +89,65 @@ pub fn measure(
         }
     }
     Ok(Sample::of(seconds))
+}
+
+/// Puts a benchmark's data on a device, for a number of elements.
+pub type Prepare = dyn Fn(&Device, usize) -> Result<Climb>;
+
+/// One form of a primitive, to be measured at several sizes.
+pub struct Bench {
+    /// What is run, such as `sum fixed`.
+    pub form: String,
+    /// The element type.
+    pub element: ElementType,
+    /// The numbers of elements at which it is measured unless others are asked for.
+    pub sizes: Vec<usize>,
+    /// The bytes that it has to read and write at least, for a number of elements.
+    pub bytes: Box<dyn Fn(usize) -> u64>,
+    /// Puts its data on a device.
+    pub prepare: Box<Prepare>,
+}
+
+impl Bench {
+    /// A benchmark at 2^16, 2^20, 2^24 and 2^28 elements.
+    pub fn new(
+        form: impl Into<String>,
+        element: ElementType,
+        bytes: impl Fn(usize) -> u64 + 'static,
+        prepare: impl Fn(&Device, usize) -> Result<Climb> + 'static,
+    ) -> Self {
+        let sizes = vec![1 << 16, 1 << 20, 1 << 24, 1 << 28];
+        Self { form: form.into(), element, sizes, bytes: Box::new(bytes), prepare: Box::new(prepare) }
+    }
+}
+
+/// Times a copy that moves `bytes` bytes, half of them read and half of them written: what the device's memory gives.
+///
+/// The copy is the driver's own, or one by all threads on the CPU backend.
+///
+/// # Errors
+///
+/// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold two such halves.
+pub fn copy_roof(device: &Device, bytes: u64, effort: Effort) -> Result<Sample> {
+    const CHUNK: usize = 1 << 16;
+    let half = (bytes / 2).max(1) as usize;
+    let from = device.filled(half, 1u8)?;
+    let mut to = device.zeroed::<u8>(half)?;
+    match device.backend() {
+        Backend::Cpu => {
+            let from = from.map()?;
+            let mut to = to.map_mut()?;
+            let run = || {
+                let chunks = to.par_chunks_mut(CHUNK).zip(from.par_chunks(CHUNK));
+                chunks.for_each(|(to, from)| to.copy_from_slice(from));
+                Ok(())
+            };
+            measure(device, effort, || Ok(()), run)
+        }
+        #[cfg(feature = "opencl")]
+        Backend::OpenCl(cl) => {
+            let (from, to) = (from.mem().expect("an OpenCL buffer"), to.mem().expect("an OpenCL buffer"));
+            measure(device, effort, || Ok(()), || cl.copy((from, 0), (to, 0), half))
+        }
+    }
 }

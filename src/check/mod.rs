@@ -5,11 +5,17 @@
 
 pub mod data;
 
-use std::time::Instant;
+pub use crate::reduce::spec::sum_bound;
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Instant,
+};
 
 use serde::Serialize;
 
-use crate::{Capabilities, Device, ElementType, Error, ErrorKind, ProgramSpec, Result};
+use crate::{Capabilities, Device, ElementType, Error, ErrorKind, ProgramSpec, Result, bench::Bench};
 
 /// How much to check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,10 +76,13 @@ impl Case {
         Self { form: form.into(), element, shape: shape.into(), data: data.into(), n, run: Box::new(run) }
     }
 
-    /// Runs the check.
+    /// Runs the check. A panic in it is a failure.
     pub fn run(&self, device: &Device) -> Outcome {
         let start = Instant::now();
-        let verdict = match (self.run)(device) {
+        // A case owns its buffers, and the device is whole between calls: nothing half-done is seen afterwards.
+        let result = catch_unwind(AssertUnwindSafe(|| (self.run)(device)))
+            .unwrap_or_else(|panic| Err(Failure::Mismatch(format!("panic: {}", panic_text(&*panic)))));
+        let verdict = match result {
             Ok(()) => Verdict::Pass,
             Err(Failure::Mismatch(text)) => Verdict::Fail(text),
             // What the device cannot do is not wrong, but it is not checked either.
@@ -82,6 +91,11 @@ impl Case {
         };
         Outcome { verdict, seconds: start.elapsed().as_secs_f64() }
     }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no message")
 }
 
 /// The result of one check.
@@ -115,6 +129,11 @@ pub trait Spec: Sync {
 
     /// Every program that a device with these capabilities could be given, for compile-only checks.
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec>;
+
+    /// What is measured of it.
+    fn benches(&self) -> Vec<Bench> {
+        Vec::new()
+    }
 }
 
 /// Every primitive.
@@ -155,6 +174,16 @@ pub fn same_bytes<T: bytemuck::Pod + std::fmt::Debug>(got: &[T], want: &[T], wha
             let (a, b) = (&got[i], &want[i]);
             Err(Failure::Mismatch(format!("{what}[{i}] is {a:?} instead of {b:?} ({wrong} of {} differ)", got.len())))
         }
+    }
+}
+
+/// Compares a float with the expected value, within a bound on the error.
+pub fn close<T: crate::Element>(got: T, want: f64, bound: f64, what: &str) -> Result<(), Failure> {
+    let got = got.to_f64();
+    if (got - want).abs() <= bound || got == want || (got.is_nan() && want.is_nan()) {
+        Ok(())
+    } else {
+        Err(Failure::Mismatch(format!("{what} is {got:e} instead of {want:e}, beyond the bound of {bound:e}")))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Capabilities, Determinism, Device, Element, ElementType, Integer, ProgramSpec, Scratch,
-    check::{Case, Failure, Level, Spec, data::Data, guarded, same},
+    check::{Case, Failure, Level, Spec, close, data::Data, guarded, same},
     op::{And, Max, Min, Op, OpKind, Or, Product, Sum, Xor},
     reduce::{End, cpu},
     with_element, with_integer,
@@ -60,8 +60,8 @@ fn grid<T: Element>(
     }
 }
 
-/// The bound on the error of the fixed tree's sum.
-fn sum_bound<T: Element>(input: &[T]) -> f64 {
+/// The bound on the error of a sum by [`Device::reduce`].
+pub fn sum_bound<T: Element>(input: &[T]) -> f64 {
     // 16 rows, then the lanes' tree, at each level; four levels reach beyond 2^64 elements.
     sum_error(input, 4.0 * (16.0 + 12.0))
 }
@@ -80,15 +80,6 @@ pub(super) fn sum_error<T: Element>(input: &[T], depth: f64) -> f64 {
     };
     // The reference's own rounding is that of n additions in f64.
     magnitude * (depth * unit + input.len() as f64 * f64::EPSILON) * 1.01 + magnitude * narrowing
-}
-
-pub(super) fn close<T: Element>(got: T, want: f64, bound: f64, what: &str) -> Result<(), Failure> {
-    let got = got.to_f64();
-    if (got - want).abs() <= bound || got == want || (got.is_nan() && want.is_nan()) {
-        Ok(())
-    } else {
-        Err(Failure::Mismatch(format!("{what} is {got:e} instead of {want:e}, beyond the bound of {bound:e}")))
-    }
 }
 
 /// What a plain loop gives for the CPU backend, or the CPU backend for a device.

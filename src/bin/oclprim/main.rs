@@ -1,2 +1,80 @@
-//! x
-fn main() {}
+//! `oclprim`: checks and measures the primitives on the devices of this machine, and runs them on data files.
+
+mod bench;
+mod chart;
+mod check;
+mod devices;
+mod dump;
+mod ladder;
+mod npy;
+mod options;
+mod output;
+mod run;
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use output::Stop;
+
+const EXAMPLES: &str = "\
+Examples:
+  oclprim devices                                 what there is to run on
+  oclprim check                                   is every answer right, on every device
+  oclprim bench reduce --n 2^24                   how fast, against the device's own copy
+  oclprim ladder transpose --svg transpose.svg    what each step of an optimisation buys
+  oclprim run reduce samples.npy --op max         one primitive on a file written by numpy";
+
+/// Data-parallel primitives on OpenCL devices and on the CPU: checked, measured, and run on files.
+#[derive(Parser)]
+#[command(name = "oclprim", version, after_help = EXAMPLES, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Devices(devices::Devices),
+    Check(check::Check),
+    Bench(bench::Bench),
+    Ladder(ladder::Ladder),
+    Run(run::Run),
+    /// Write a shell's completion script to standard output.
+    #[command(after_help = "Example:\n  oclprim completions bash > ~/.local/share/bash-completion/completions/oclprim")]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    #[command(hide = true)]
+    DumpKernels(dump::DumpKernels),
+}
+
+impl Command {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        match self {
+            Self::Devices(command) => command.run(out),
+            Self::Check(command) => command.run(out),
+            Self::Bench(command) => command.run(out),
+            Self::Ladder(command) => command.run(out),
+            Self::Run(command) => command.run(out),
+            Self::Completions { shell } => {
+                // clap_complete panics where a write fails, so a buffer comes between.
+                let mut script = Vec::new();
+                clap_complete::generate(shell, &mut Cli::command(), "oclprim", &mut script);
+                Ok(out.write_all(&script)?)
+            }
+            Self::DumpKernels(command) => command.run(out),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let mut out = io::stdout();
+    let result = Cli::parse().command.run(&mut out).and_then(|()| Ok(out.flush()?));
+    result.err().map_or(ExitCode::SUCCESS, Stop::report)
+}

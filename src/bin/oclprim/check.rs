@@ -1,0 +1,374 @@
+//! `oclprim check`
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+    panic,
+    time::{Duration, Instant},
+};
+
+use clap::{Args, builder::PossibleValuesParser};
+use comfy_table::{Cell, CellAlignment, Color};
+use indicatif::{ProgressBar, ProgressStyle};
+use oclprim::{
+    Device, DeviceClass, DeviceType, ElementType, Tuning,
+    check::{Case, Level, Verdict, registry},
+};
+use serde::Serialize;
+
+use crate::{
+    devices::no_driver,
+    output::{BOLD, RED, Stop, Style, digits, json, paint, table},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  oclprim check                        every device, in under a minute
+  oclprim check --full --device gpu    every size, type and data set on one device
+  oclprim check --only reduce --json   for a program to read
+
+The CPU backend is checked against plain loops, OpenCL devices against the CPU backend. An OpenCL device that is a CPU
+also runs the tiny checks in the geometry of a GPU, once for each way in which its sub-groups can exchange values, with
+one type of each size; with --full, the quick checks with every type.
+The exit code is 1 if an answer was wrong.";
+
+/// Cross-check every primitive, type and size on every device.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Check {
+    /// Every form and type at its edges; the default.
+    #[arg(long, group = "level")]
+    quick: bool,
+    /// Every form, type, size, data set and offset.
+    #[arg(long, group = "level")]
+    full: bool,
+    /// Few and small sizes, for interpreters such as Oclgrind.
+    #[arg(long, group = "level")]
+    tiny: bool,
+    /// Device: an index of `oclprim devices`, `cpu`, `gpu`, `opencl`, or a part of its name. May be given several
+    /// times; without it, every device.
+    #[arg(long, value_name = "SELECTOR")]
+    device: Vec<String>,
+    /// Check this primitive alone. May be given several times.
+    #[arg(long, value_name = "PRIMITIVE", value_parser = primitives())]
+    only: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Print the kernels that took longest, with their times.
+    #[arg(long, hide = true)]
+    times: bool,
+}
+
+/// The names of all primitives, for clap.
+pub(crate) fn primitives() -> PossibleValuesParser {
+    registry().iter().map(|spec| spec.name()).collect::<Vec<_>>().into()
+}
+
+/// A device in one geometry, and what to check on it.
+struct Target {
+    label: String,
+    device: Device,
+    level: Level,
+    /// The device's own geometry, which is reported in full.
+    own: bool,
+    /// Builds cost most of the time, and a sub-group back end knows only the size of what it exchanges.
+    one_of_each_size: bool,
+}
+
+const ONE_OF_EACH_SIZE: [ElementType; 4] = [ElementType::U8, ElementType::F16, ElementType::F32, ElementType::I64];
+
+#[derive(Default, Serialize)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+impl Counts {
+    fn add(&mut self, verdict: &Verdict) {
+        match verdict {
+            Verdict::Pass => self.passed += 1,
+            Verdict::Fail(_) => self.failed += 1,
+            Verdict::Skip(_) => self.skipped += 1,
+        }
+    }
+
+    fn add_all(&mut self, other: &Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+
+    fn line(&self) -> String {
+        format!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+
+    /// The counts that are not 0, in few characters; failures stand out.
+    fn cell(&self) -> Cell {
+        let parts = [(self.passed, ""), (self.failed, " FAIL"), (self.skipped, " skip")];
+        let parts: Vec<_> = parts.iter().filter(|part| part.0 > 0).map(|(n, what)| format!("{n}{what}")).collect();
+        let cell = Cell::new(parts.join(", ")).set_alignment(CellAlignment::Right);
+        if self.failed > 0 { cell.fg(Color::Red) } else { cell }
+    }
+}
+
+#[derive(Serialize)]
+struct FailedCase {
+    device: String,
+    primitive: &'static str,
+    form: String,
+    element: ElementType,
+    shape: String,
+    data: String,
+    n: usize,
+    what: String,
+}
+
+impl FailedCase {
+    fn line(&self) -> String {
+        let Self { device, primitive, form, element, shape, data, what, .. } = self;
+        format!("{primitive} {form}, {element}, {shape}, {data} data, on {device}: {what}")
+    }
+}
+
+/// What was found on one target.
+#[derive(Serialize)]
+struct Report {
+    device: String,
+    level: &'static str,
+    #[serde(flatten)]
+    counts: Counts,
+    seconds: f64,
+    skips: BTreeMap<String, usize>,
+    failures: Vec<FailedCase>,
+    #[serde(skip)]
+    rows: Vec<(String, BTreeMap<ElementType, Counts>)>,
+    #[serde(skip)]
+    slowest: BTreeMap<String, f64>,
+    #[serde(skip)]
+    own: bool,
+}
+
+impl Check {
+    pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let (targets, unusable) = self.targets()?;
+        let bar = self.progress(&targets);
+        // What a case's panic says is in its report.
+        let hook = panic::take_hook();
+        panic::set_hook(Box::new(|_| {}));
+        let mut reports = unusable;
+        for target in &targets {
+            let report = self.check(target, &bar);
+            if !self.json {
+                bar.suspend(|| print(&report, self.times, out))?;
+            }
+            reports.push(report);
+        }
+        panic::set_hook(hook);
+        bar.finish_and_clear();
+        self.conclude(reports, out)
+    }
+
+    fn level(&self) -> Level {
+        match (self.tiny, self.full) {
+            (true, _) => Level::Tiny,
+            (_, true) => Level::Full,
+            _ => Level::Quick,
+        }
+    }
+
+    /// What to check, and reports of the devices that cannot be.
+    fn targets(&self) -> Result<(Vec<Target>, Vec<Report>), Stop> {
+        let (mut targets, mut unusable) = (Vec::new(), Vec::new());
+        if self.device.is_empty() {
+            for (index, info) in Device::list().iter().enumerate() {
+                let device = Device::at(index).and_then(|device| device.capabilities().map(|_| device));
+                match device {
+                    Ok(device) => self.add_targets(info.to_string(), device, &mut targets)?,
+                    Err(error) => unusable.push(Report::of_unusable(info.to_string(), &error)),
+                }
+            }
+        } else {
+            for selector in &self.device {
+                let device = Device::open(selector)?;
+                self.add_targets(device.info().to_string(), device, &mut targets)?;
+            }
+        }
+        Ok((targets, unusable))
+    }
+
+    fn add_targets(&self, label: String, device: Device, targets: &mut Vec<Target>) -> Result<(), Stop> {
+        let level = self.level();
+        targets.push(Target {
+            label: label.clone(),
+            device: device.clone(),
+            level,
+            own: true,
+            one_of_each_size: false,
+        });
+        let Some(caps) = device.capabilities()? else { return Ok(()) };
+        if device.info().ty != DeviceType::Cpu {
+            return Ok(());
+        }
+        let full = level == Level::Full;
+        let level = if full { Level::Quick } else { Level::Tiny };
+        for group in &caps.sub_groups {
+            let tuning = Tuning::default().class(DeviceClass::Gpu).sub_groups(group.backend);
+            let label = format!("{label}, as a GPU with sub-groups `{}`", group.backend.name());
+            let device = device.with_tuning(tuning)?;
+            targets.push(Target { label, device, level, own: false, one_of_each_size: !full });
+        }
+        Ok(())
+    }
+
+    /// The cases for a target, with their primitives.
+    fn cases(&self, target: &Target) -> impl Iterator<Item = (&'static str, Case)> + '_ {
+        let wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| only == name);
+        let specs = registry().iter().filter(move |spec| wanted(spec.name()));
+        let (level, one_of_each_size) = (target.level, target.one_of_each_size);
+        let cases = specs.flat_map(move |spec| spec.cases(level).into_iter().map(|case| (spec.name(), case)));
+        cases.filter(move |(_, case)| !one_of_each_size || ONE_OF_EACH_SIZE.contains(&case.element))
+    }
+
+    fn progress(&self, targets: &[Target]) -> ProgressBar {
+        let total: usize = targets.iter().map(|target| self.cases(target).count()).sum();
+        let template = "{bar:30} {pos}/{len} {elapsed} {wide_msg}";
+        let style = ProgressStyle::with_template(template).expect("a constant template");
+        // Draws on standard error, and only on a terminal.
+        ProgressBar::new(total as u64).with_style(style)
+    }
+
+    fn check(&self, target: &Target, bar: &ProgressBar) -> Report {
+        let start = Instant::now();
+        let mut report = Report::new(target.label.clone(), target.level, target.own);
+        let mut last_drawn = Instant::now();
+        for (primitive, case) in self.cases(target) {
+            if last_drawn.elapsed() > Duration::from_millis(100) {
+                bar.set_message(format!("{}: {primitive} {} {}", target.label, case.form, case.element));
+                last_drawn = Instant::now();
+            }
+            let outcome = case.run(&target.device);
+            report.add(primitive, case, outcome.verdict, outcome.seconds);
+            bar.inc(1);
+        }
+        report.seconds = start.elapsed().as_secs_f64();
+        report
+    }
+
+    fn conclude(&self, reports: Vec<Report>, out: &mut dyn Write) -> Result<(), Stop> {
+        let mut total = Counts::default();
+        reports.iter().for_each(|report| total.add_all(&report.counts));
+        if self.json {
+            #[derive(Serialize)]
+            struct All {
+                #[serde(flatten)]
+                total: Counts,
+                devices: Vec<Report>,
+            }
+            let wrong = total.failed;
+            json(out, &All { total, devices: reports })?;
+            return if wrong == 0 { Ok(()) } else { Err(Stop::mismatch(format!("{wrong} checks failed"))) };
+        }
+        // The smallest failing case says most about what is wrong.
+        let mut failures: Vec<_> = reports.iter().flat_map(|report| &report.failures).collect();
+        failures.sort_by_key(|case| case.n);
+        if let Some((smallest, rest)) = failures.split_first() {
+            const SHOWN: usize = 10;
+            let heading = paint("The smallest failing case:", RED, &io::stdout());
+            writeln!(out, "{heading}\n  {}", smallest.line())?;
+            for case in rest.iter().take(SHOWN) {
+                writeln!(out, "  {}", case.line())?;
+            }
+            if rest.len() > SHOWN {
+                writeln!(out, "  … and {} more; --json lists them all", rest.len() - SHOWN)?;
+            }
+            writeln!(out)?;
+        }
+        if self.device.is_empty() && !Device::list().iter().any(|info| info.opencl) {
+            writeln!(out, "{}", no_driver())?;
+        }
+        writeln!(out, "{}", total.line())?;
+        match failures.first() {
+            None => Ok(()),
+            Some(smallest) => Err(Stop::mismatch(format!("{} checks failed; {}", total.failed, smallest.line()))),
+        }
+    }
+}
+
+impl Report {
+    fn new(device: String, level: Level, own: bool) -> Self {
+        Self {
+            device,
+            level: match level {
+                Level::Tiny => "tiny",
+                Level::Full => "full",
+                _ => "quick",
+            },
+            counts: Counts::default(),
+            seconds: 0.0,
+            skips: BTreeMap::new(),
+            failures: Vec::new(),
+            rows: Vec::new(),
+            slowest: BTreeMap::new(),
+            own,
+        }
+    }
+
+    /// A device that is listed but does not work counts as one failed check.
+    fn of_unusable(device: String, error: &oclprim::Error) -> Self {
+        let mut report = Self::new(device, Level::Quick, true);
+        let case = Case::new("self-test", ElementType::U32, "none", "no", 0, |_| Ok(()));
+        report.add("device", case, Verdict::Fail(error.to_string()), 0.0);
+        report
+    }
+
+    fn add(&mut self, primitive: &'static str, case: Case, verdict: Verdict, seconds: f64) {
+        let row = format!("{primitive} {}", case.form);
+        *self.slowest.entry(format!("{row} {}", case.element)).or_default() += seconds;
+        let index = self.rows.iter().position(|(name, _)| *name == row).unwrap_or_else(|| {
+            self.rows.push((row, BTreeMap::new()));
+            self.rows.len() - 1
+        });
+        self.rows[index].1.entry(case.element).or_default().add(&verdict);
+        self.counts.add(&verdict);
+        match verdict {
+            Verdict::Pass => {}
+            Verdict::Skip(reason) => *self.skips.entry(reason).or_default() += 1,
+            Verdict::Fail(what) => {
+                let Case { form, element, shape, data, n, .. } = case;
+                let device = self.device.clone();
+                self.failures.push(FailedCase { device, primitive, form, element, shape, data, n, what });
+            }
+        }
+    }
+}
+
+fn print(report: &Report, times: bool, out: &mut dyn Write) -> Result<(), Stop> {
+    if report.own {
+        let level = format!(" ({}, {} s)", report.level, digits(report.seconds));
+        writeln!(out, "{}{level}", paint(&report.device, BOLD, &io::stdout()))?;
+        let types: Vec<_> = ElementType::ALL.into_iter().map(ElementType::name).collect();
+        let header: Vec<_> = [""].into_iter().chain(types).collect();
+        let mut table = table(Style::Plain, &header, 1..header.len());
+        for (name, cells) in &report.rows {
+            let cell = |element| cells.get(&element).map_or(Cell::new(""), Counts::cell);
+            table.add_row([Cell::new(name)].into_iter().chain(ElementType::ALL.into_iter().map(cell)));
+        }
+        writeln!(out, "{}\n{}", table.trim_fmt(), report.counts.line())?;
+    } else {
+        let Report { device, level, seconds, .. } = report;
+        writeln!(out, "{device} ({level}, {} s): {}", digits(*seconds), report.counts.line())?;
+    }
+    for (reason, count) in &report.skips {
+        writeln!(out, "  {count} skipped: {reason}")?;
+    }
+    if times {
+        let mut slowest: Vec<_> = report.slowest.iter().collect();
+        slowest.sort_by(|a, b| b.1.total_cmp(a.1));
+        for (what, seconds) in slowest.into_iter().take(25) {
+            writeln!(out, "  {seconds:7.3} s {what}")?;
+        }
+    }
+    Ok(writeln!(out)?)
+}

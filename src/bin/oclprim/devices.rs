@@ -1,0 +1,146 @@
+//! `oclprim devices`
+
+use std::io::{self, Write};
+
+use clap::Args;
+use oclprim::{Capabilities, Device, DeviceInfo, DeviceType, SubGroup};
+use serde::Serialize;
+
+use crate::output::{BOLD, RED, Stop, bytes, json, paint};
+
+const EXAMPLES: &str = "\
+Examples:
+  oclprim devices
+  oclprim devices --json | jq '.[] | select(.opencl) | .capabilities.sub_group'
+
+The number in front of a device selects it: `oclprim bench --device 1`, or OCLPRIM_DEVICE=1.";
+
+/// List the devices, and what a self-test found that each can do.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Devices {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    #[serde(flatten)]
+    info: DeviceInfo,
+    capabilities: Option<Capabilities>,
+    error: Option<String>,
+}
+
+impl Entry {
+    fn new(index: usize, info: DeviceInfo) -> Self {
+        let probed = Device::at(index).and_then(|device| device.capabilities());
+        let (capabilities, error) = match probed {
+            Ok(capabilities) => (capabilities, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Self { info, capabilities, error }
+    }
+}
+
+impl Devices {
+    pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let entries: Vec<_> = Device::list().into_iter().enumerate().map(|(i, info)| Entry::new(i, info)).collect();
+        if self.json {
+            return json(out, &entries);
+        }
+        for (index, entry) in entries.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            describe(index, entry, out)?;
+        }
+        if !entries.iter().any(|entry| entry.info.opencl) {
+            writeln!(out, "\n{}", no_driver())?;
+        }
+        Ok(())
+    }
+}
+
+/// How to get an OpenCL device, where there is none.
+pub(crate) fn no_driver() -> &'static str {
+    if cfg!(feature = "opencl") {
+        "No OpenCL device: install a driver, such as your GPU vendor's or, for the CPU, `apt install pocl-opencl-icd` on Debian."
+    } else {
+        "No OpenCL device: this program was built without the feature `opencl`."
+    }
+}
+
+fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop> {
+    let info = &entry.info;
+    writeln!(out, "{}", paint(format!("{index}: {info}"), BOLD, &io::stdout()))?;
+    let mut line = |name: &str, value: &str| writeln!(out, "   {name:<17} {value}");
+    line("type", info.ty.name())?;
+    if !info.opencl {
+        line("threads", &info.compute_units.to_string())?;
+        return Ok(());
+    }
+    line("vendor", &info.vendor)?;
+    line("version", info.version.trim())?;
+    line("driver", &info.driver)?;
+    line("compute units", &info.compute_units.to_string())?;
+    line("global memory", &format!("{}, {} at once", bytes(info.global_bytes), bytes(info.max_allocation_bytes)))?;
+    if let Some(error) = &entry.error {
+        line("error", &paint(error, RED, &io::stdout()))?;
+    }
+    let Some(caps) = &entry.capabilities else { return Ok(()) };
+    line("geometry", caps.class.name())?;
+    line("work-group", &format!("{} at most", caps.max_work_group))?;
+    line("local memory", &bytes(caps.local_bytes as u64))?;
+    if caps.cache_bytes > 0 {
+        line("cache", &bytes(caps.cache_bytes))?;
+    }
+    line("OpenCL C", &caps.c_standard)?;
+    line("sub-groups", &sub_group(&caps.sub_group))?;
+    let others = caps.sub_groups.iter().filter(|group| group.backend != caps.sub_group.backend);
+    for other in others {
+        line("", &format!("also {}", sub_group(other)))?;
+    }
+    let claims = [
+        (caps.fp64, "fp64"),
+        (caps.fp16, "fp16"),
+        (caps.int64_atomics, "64-bit atomics"),
+        (caps.denormals, "denormals"),
+        (caps.forward_progress, "forward progress"),
+        (caps.device_fence, "device fence"),
+        (caps.ptx, "PTX"),
+    ];
+    let names = |wanted| {
+        let names: Vec<_> = claims.iter().filter(|(has, _)| *has == wanted).map(|(_, name)| *name).collect();
+        if names.is_empty() { "nothing of these".into() } else { names.join(", ") }
+    };
+    line("has", &names(true))?;
+    line("has not", &names(false))?;
+    for note in &caps.notes {
+        line("note", note)?;
+    }
+    Ok(())
+}
+
+fn sub_group(group: &SubGroup) -> String {
+    let claims = [(group.lane_order, "lane order"), (group.shuffle, "shuffle"), (group.ballot, "ballot")];
+    let names: Vec<_> = claims.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect();
+    format!("{} of {} ({})", group.backend.name(), group.width, names.join(", "))
+}
+
+/// Bytes of the last-level cache of a device, as far as is known; 0 else.
+pub(crate) fn cache_bytes(device: &Device) -> u64 {
+    let reported = device.capabilities().ok().flatten().map_or(0, |caps| caps.cache_bytes);
+    if device.info().ty == DeviceType::Cpu { reported.max(host_cache_bytes()) } else { reported }
+}
+
+/// The largest cache that Linux lists for the first processor.
+fn host_cache_bytes() -> u64 {
+    let Ok(caches) = std::fs::read_dir("/sys/devices/system/cpu/cpu0/cache") else { return 0 };
+    let size = |entry: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(entry.path().join("size")).ok()?;
+        let kib: u64 = text.trim().strip_suffix('K')?.parse().ok()?;
+        Some(kib << 10)
+    };
+    caches.flatten().filter_map(size).max().unwrap_or(0)
+}

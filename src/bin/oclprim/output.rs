@@ -1,0 +1,153 @@
+//! What the subcommands print with: the one error type, tables, and numbers in readable units.
+
+use std::{
+    env,
+    fmt::Display,
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+};
+
+use comfy_table::{
+    CellAlignment, ContentArrangement, Table,
+    presets::{ASCII_MARKDOWN, NOTHING},
+};
+
+/// Why the program ends early.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    code: u8,
+    message: Option<String>,
+    /// A compiler's output, for below the message.
+    log: Option<String>,
+}
+
+impl Stop {
+    /// Something in the arguments or files is not as it should be.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { code: 2, message: Some(message.into()), log: None }
+    }
+
+    /// An answer was wrong.
+    pub(crate) fn mismatch(message: impl Into<String>) -> Self {
+        Self { code: 1, message: Some(message.into()), log: None }
+    }
+
+    pub(crate) fn report(self) -> ExitCode {
+        if let Some(message) = self.message {
+            let mut text = format!("{} {message}\n", paint("error:", RED, &io::stderr()));
+            if let Some(log) = self.log.filter(|log| !log.trim().is_empty()) {
+                text.push_str(log.trim_end());
+                text.push('\n');
+            }
+            // With no standard error left there is nobody to tell.
+            let _ = io::stderr().write_all(text.as_bytes());
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<oclprim::Error> for Stop {
+    fn from(error: oclprim::Error) -> Self {
+        Self { code: 2, message: Some(error.to_string()), log: error.build_log().map(Into::into) }
+    }
+}
+
+/// A reader that went away, as in `oclprim devices | head -1`, is no error.
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self { code: 0, message: None, log: None };
+        }
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Stop {
+    fn from(error: serde_json::Error) -> Self {
+        io::Error::from(error).into()
+    }
+}
+
+/// The name of a file in front of what went wrong with it.
+pub(crate) fn of_file(path: &std::path::Path) -> impl Fn(io::Error) -> Stop + '_ {
+    move |error| Stop::usage(format!("{}: {error}", path.display()))
+}
+
+pub(crate) fn json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<(), Stop> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    Ok(writeln!(out)?)
+}
+
+pub(crate) const RED: u8 = 31;
+pub(crate) const BOLD: u8 = 1;
+
+/// Coloured on a terminal, unless `NO_COLOR` is set.
+pub(crate) fn paint(text: impl Display, style: u8, stream: &impl IsTerminal) -> String {
+    if stream.is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
+        format!("\x1b[{style}m{text}\x1b[0m")
+    } else {
+        text.to_string()
+    }
+}
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    Markdown,
+}
+
+/// An empty table; the columns from `numbers` on are aligned to the right.
+pub(crate) fn table(style: Style, header: &[&str], numbers: std::ops::Range<usize>) -> Table {
+    let mut table = Table::new();
+    table.load_style(if style == Style::Markdown { ASCII_MARKDOWN } else { NOTHING });
+    // What goes into a file or a pipe has no width to fit.
+    let fits = style == Style::Plain && io::stdout().is_terminal();
+    table.set_content_arrangement(if fits { ContentArrangement::Dynamic } else { ContentArrangement::Disabled });
+    table.set_header(header);
+    for index in numbers {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// A time with three digits and its unit.
+pub(crate) fn time(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s >= 1.0 => (s, "s"),
+        s if s >= 1e-3 => (s * 1e3, "ms"),
+        s if s >= 1e-6 => (s * 1e6, "µs"),
+        s => (s * 1e9, "ns"),
+    };
+    format!("{} {unit}", digits(value))
+}
+
+/// Three significant digits, without an exponent.
+pub(crate) fn digits(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+pub(crate) fn percent(part: f64) -> String {
+    format!("{:.1} %", part * 100.0)
+}
+
+/// Bytes in the binary unit that fits.
+pub(crate) fn bytes(count: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    match units.into_iter().find(|(shift, _)| count >= 1 << shift) {
+        Some((shift, unit)) if count.is_multiple_of(1 << shift) => format!("{} {unit}", count >> shift),
+        Some((shift, unit)) => format!("{} {unit}", digits(count as f64 / f64::from(1 << shift))),
+        None => format!("{count} B"),
+    }
+}
+
+/// An element count, as a power of two where it is one.
+pub(crate) fn count(n: usize) -> String {
+    if n >= 1 << 10 && n.is_power_of_two() { format!("2^{}", n.trailing_zeros()) } else { n.to_string() }
+}
