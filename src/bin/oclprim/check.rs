@@ -345,9 +345,10 @@ impl Report {
 }
 
 fn print(report: &Report, times: bool, out: &mut dyn Write) -> Result<(), Stop> {
+    let Report { device, level, seconds, .. } = report;
+    let name = if report.own { paint(device, BOLD, &io::stdout()) } else { device.clone() };
+    writeln!(out, "{name} ({level}, {} s): {}", digits(*seconds), report.counts.line())?;
     if report.own {
-        let level = format!(" ({}, {} s)", report.level, digits(report.seconds));
-        writeln!(out, "{}{level}", paint(&report.device, BOLD, &io::stdout()))?;
         let types: Vec<_> = ElementType::ALL.into_iter().map(ElementType::name).collect();
         let header: Vec<_> = [""].into_iter().chain(types).collect();
         let mut table = table(Style::Plain, &header, 1..header.len());
@@ -355,10 +356,7 @@ fn print(report: &Report, times: bool, out: &mut dyn Write) -> Result<(), Stop> 
             let cell = |element| cells.get(&element).map_or(Cell::new(""), Counts::cell);
             table.add_row([Cell::new(name)].into_iter().chain(ElementType::ALL.into_iter().map(cell)));
         }
-        writeln!(out, "{}\n{}", table.trim_fmt(), report.counts.line())?;
-    } else {
-        let Report { device, level, seconds, .. } = report;
-        writeln!(out, "{device} ({level}, {} s): {}", digits(*seconds), report.counts.line())?;
+        writeln!(out, "{}", table.trim_fmt())?;
     }
     for (reason, count) in &report.skips {
         writeln!(out, "  {count} skipped: {reason}")?;
