@@ -135,7 +135,7 @@ impl<T: Element> Input<T> {
     /// Compares a sum that went through at most `depth` additions an element.
     fn verify(&self, got: T, depth: f64) -> Result<(), Failure> {
         if T::TYPE.is_float() {
-            spec::close(got, self.reference, spec::sum_error(&self.host, depth), "sum")
+            crate::check::close(got, self.reference, spec::sum_error(&self.host, depth), "sum")
         } else {
             same(&[got], &[self.sum], "sum")
         }
