@@ -258,3 +258,48 @@ fn run(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_fit_their_devices() {
+        for (name, caps) in Capabilities::samples() {
+            for bins in [1, 256, 1000, 4096, 16_384, 65_536, 5 << 20, 1 << 24] {
+                for n in [1, 1000, 1 << 20, 1 << 33] {
+                    let form = Form { element: ElementType::I32, bins, map: 0 };
+                    let plan = plan(n, form, ElementType::U64, &caps, ROUND).unwrap();
+                    let what = format!("{name}, {bins} bins, n = {n}: {plan:?}");
+                    assert!(plan.scratch_bytes <= 256 << 20, "{what}");
+                    assert_eq!(plan.scratch_bytes, 4 * plan.table_count * (bins + OUTSIDE), "{what}");
+                    assert!(
+                        plan.work_group <= caps.max_work_group && plan.merge_work_group <= caps.max_work_group,
+                        "{what}"
+                    );
+                    assert!(plan.merge_groups * plan.merge_slots >= bins + OUTSIDE, "{what}");
+                    assert!(plan.round <= 1 << 31, "{what}");
+                    if let Tables::Local { range, ranges, replica_bits } = plan.tables {
+                        assert!(4 * (range << replica_bits) <= caps.local_bytes, "{what}");
+                        // No range is empty, and together they have every slot.
+                        assert!(range * ranges >= bins + OUTSIDE && range * (ranges - 1) < bins + OUTSIDE, "{what}");
+                        assert_eq!(plan.groups, plan.table_count, "{what}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn small_tables_have_a_replica_for_each_lane() {
+        let caps = Capabilities::samples();
+        let (_, nvidia) = caps.iter().find(|(name, _)| *name == "nvidia").unwrap();
+        let tables = |bins| {
+            let form = Form { element: ElementType::I32, bins, map: 0 };
+            plan(1 << 28, form, ElementType::U32, nvidia, ROUND).unwrap().tables
+        };
+        assert_eq!(tables(256), Tables::Local { range: 259, ranges: 1, replica_bits: 5 });
+        assert_eq!(tables(65_536), Tables::Local { range: 32_770, ranges: 2, replica_bits: 0 });
+        assert_eq!(tables(5 << 20), Tables::Global);
+    }
+}

@@ -442,31 +442,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rung_that_runs_counts_right() {
-        for index in 0..Device::list().len() {
-            let device = Device::at(index).and_then(|device| device.profiled()).unwrap();
-            for distribution in Distribution::ALL {
-                for (n, bins, block) in [(1, 1, None), (5003, 256, None), (5003, 1500, Some(64)), (3000, 5 << 20, None)]
-                {
-                    let request = Request { n, bins, block, distribution, ..Request::default() };
-                    for rung in HistogramLadder.rungs(&request, &device).unwrap() {
-                        if rung.unavailable.is_some() {
-                            continue;
-                        }
-                        let mut climb = (rung.prepare)(&device).unwrap();
-                        for _ in 0..2 {
-                            (climb.reset)().unwrap();
-                            (climb.run)().unwrap();
-                            (climb.verify)()
-                                .unwrap_or_else(|failure| panic!("{}, {request:?}: {failure:?}", rung.name));
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
     fn the_model_counts_what_lanes_share() {
         let request = |distribution, bins| Request { n: 1 << 28, bins, distribution, ..Request::default() };
         let sectors = |distribution, bins| model::<i32>(Step::Global, &request(distribution, bins), 1).store_sectors;

@@ -1,0 +1,320 @@
+//! Histograms: the defects of the kernels that the ladder grew from, and the definition of even bins.
+
+use oclprim::{
+    Accumulate, Bins, Device, DeviceClass, Element, ErrorKind, Histogram, Integer, Scratch, SubGroupBackend, Tuning,
+    check::guarded,
+    ladder::{self, Request},
+};
+use proptest::prelude::*;
+
+/// Every device, in its own geometry and in that of GPUs with much and little local memory; the last one takes inputs in
+/// rounds, as others do from 2^31 samples on.
+fn devices() -> Vec<(String, Device)> {
+    let mut devices = Vec::new();
+    for (index, info) in Device::list().iter().enumerate() {
+        let device = Device::at(index).unwrap_or_else(|error| panic!("{info}: {error}"));
+        devices.push((info.to_string(), device.clone()));
+        if !device.is_cpu() {
+            let gpu = || Tuning::default().class(DeviceClass::Gpu).sub_groups(SubGroupBackend::Local);
+            for (name, tuning) in [
+                ("a GPU", gpu()),
+                ("a small GPU", gpu().local_bytes(4096)),
+                ("a small CPU", Tuning::default().local_bytes(4096)),
+                ("a GPU in rounds", gpu().wide_offsets()),
+            ] {
+                devices.push((format!("{info} as {name}"), device.with_tuning(tuning).unwrap()));
+            }
+        }
+    }
+    devices
+}
+
+fn counted<T: Element>(
+    slots: impl Iterator<Item = Option<usize>>,
+    bins: usize,
+    device: &Device,
+    input: &[T],
+    layout: &Bins<T>,
+) {
+    let mut counts = vec![0u64; bins];
+    let mut outside = 0;
+    for slot in slots {
+        match slot {
+            Some(bin) => counts[bin] += 1,
+            None => outside += 1,
+        }
+    }
+    let Histogram { counts: got, outside: sides, .. } = device.histogram(input, layout).unwrap();
+    let first = got.iter().zip(&counts).position(|(a, b)| a != b);
+    assert!(first.is_none(), "{device:?}: bin {first:?}");
+    assert_eq!(sides.below + sides.above + sides.nan, outside, "{device:?}");
+}
+
+fn ids(device: &Device, input: &[i32], bins: usize) {
+    let slot = |&id: &i32| usize::try_from(id).ok().filter(|&id| id < bins);
+    counted(input.iter().map(slot), bins, device, input, &Bins::ids(bins).unwrap());
+}
+
+/// `n` samples below `bins`, every bin more or less alike.
+fn spread(n: usize, bins: usize) -> Vec<i32> {
+    (0..n).map(|i| (i.wrapping_mul(2_654_435_761) % bins) as i32).collect()
+}
+
+/// B30: the gain of tables in local memory was confounded with that of fewer work-groups. The ladder has each alone.
+#[test]
+fn b30_full_and_capped_grids_are_rungs_of_their_own() {
+    let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "histogram").unwrap();
+    let mut request = Request::default();
+    request.n = 1 << 16;
+    for (_, device) in devices() {
+        let rungs = ladder.rungs(&request, &device).unwrap();
+        let names: Vec<_> = rungs.iter().map(|rung| rung.name).collect();
+        let at = |name| names.iter().position(|other| *other == name).unwrap();
+        let (full, capped) = (&rungs[at("v2_local full grid")], &rungs[at("v2_local capped grid")]);
+        if let (Some(full), Some(capped)) = (full.model, capped.model) {
+            assert!(full.store_sectors > capped.store_sectors);
+            assert_eq!(full.load_sectors, capped.load_sectors);
+        }
+    }
+}
+
+/// B31: more bins than work-items of a group were neither zeroed nor written.
+#[test]
+fn b31_more_bins_than_work_items() {
+    for (_, device) in devices() {
+        for bins in [1025, 5000, 70_000] {
+            ids(&device, &spread(30_011, bins), bins);
+        }
+    }
+}
+
+/// B32: the merging kernel was right for 256 bins alone.
+#[test]
+fn b32_other_than_256_bins() {
+    for (_, device) in devices() {
+        for bins in [1, 2, 7, 255, 256, 257, 300, 1000] {
+            ids(&device, &spread(20_000, bins), bins);
+        }
+    }
+}
+
+/// B33: samples outside the bins were written out of bounds.
+#[test]
+fn b33_samples_outside_are_counted_and_not_written() {
+    let samples: Vec<i32> = (0..9000).map(|i| [i32::MIN, -1, i % 10, 10, 11, i32::MAX][i as usize % 6]).collect();
+    for (name, device) in devices() {
+        let mut outside = [0u64; 3];
+        let counts = guarded::<u32>(&device, 10, 1, |counts| {
+            let bins = Bins::ids(10)?;
+            Ok(device.histogram_into(
+                &samples,
+                &bins,
+                counts,
+                &mut outside,
+                Accumulate::Overwrite,
+                &mut Scratch::new(),
+            )?)
+        });
+        let counts = counts.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
+        assert_eq!(counts.iter().sum::<u32>(), 1500, "{name}");
+        assert_eq!(outside, [3000, 4500, 0], "{name}");
+        ids(&device, &samples, 10);
+        ids(&device, &vec![-1; 5000], 100_000);
+    }
+}
+
+/// B34: 32-bit indices overflowed at 2^31 samples. Here a launch has at most that many, and longer inputs take several;
+/// `devices` has one with rounds of 4,096.
+#[test]
+fn b34_more_samples_than_a_launch_counts() {
+    for (_, device) in devices() {
+        let samples = spread(4096 * 5 + 3, 777);
+        ids(&device, &samples, 777);
+        let input = device.upload(&samples).unwrap();
+        let view = input.view(3..).unwrap();
+        let found = device.histogram(view, &Bins::ids(777).unwrap()).unwrap();
+        assert_eq!(found, Device::cpu().histogram(&samples[3..], &Bins::ids(777).unwrap()).unwrap());
+    }
+}
+
+/// B35: tables were allocated for every group whatever their size, 21.5 GB for 5 Mi bins.
+#[test]
+fn b35_scratch_is_bounded() {
+    for (name, device) in devices() {
+        for bins in [1, 256, 10_000, 5 << 20, 1 << 24] {
+            let bytes = device.histogram_scratch::<i32>(1 << 28, &Bins::ids(bins).unwrap()).unwrap();
+            assert!(bytes <= 256 << 20, "{name}: {bytes} bytes for {bins} bins");
+        }
+    }
+}
+
+// B36: the checks of the originals were inside assert(), and launches unchecked. Here they are in the crate's registry and
+// ladder, which return what differs, and every launch is a `Result`.
+
+/// B37: the originals were tried on uniform samples only.
+#[test]
+fn b37_skewed_samples() {
+    for (_, device) in devices() {
+        for bins in [256, 3000, 100_000] {
+            ids(&device, &vec![bins as i32 / 2; 20_003], bins);
+            let skewed: Vec<i32> = (1..20_003u64).map(|i| (bins as u64 / i) as i32).collect();
+            ids(&device, &skewed, bins);
+        }
+    }
+}
+
+/// B38: OpenCL has no L2 persistence; the rung that hints at it says where it cannot run.
+#[test]
+fn b38_cache_hints_run_or_say_why_not() {
+    let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "histogram").unwrap();
+    for (name, device) in devices() {
+        let rungs = ladder.rungs(&Request::default(), &device).unwrap();
+        let rung = rungs.iter().find(|rung| rung.name == "v1_persist").unwrap();
+        let ptx = device.capabilities().unwrap().is_some_and(|caps| caps.ptx && caps.compute_capability >= 80);
+        assert_eq!(rung.unavailable.is_none(), ptx, "{name}: {:?}", rung.unavailable);
+    }
+}
+
+#[test]
+fn outputs_of_other_lengths_are_refused() {
+    let device = Device::cpu();
+    let run = |counts: usize, outside: usize| {
+        let (mut counts, mut outside) = (vec![0u32; counts], vec![0; outside]);
+        let scratch = &mut Scratch::new();
+        device.histogram_into(&[1u8], &Bins::ids(4)?, &mut counts, &mut outside, Accumulate::Add, scratch)
+    };
+    assert!(run(4, 3).is_ok());
+    assert_eq!(run(5, 3).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(run(4, 2).unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+/// `edge(k)` as `Bins` defines it.
+macro_rules! edge {
+    ($name:ident, $ty:ty) => {
+        fn $name(lower: $ty, upper: $ty, bins: usize, k: usize) -> $ty {
+            let width = upper / bins as $ty - lower / bins as $ty;
+            if 2 * k < bins { lower + k as $ty * width } else { upper - (bins - k) as $ty * width }
+        }
+    };
+}
+edge!(edge_f32, f32);
+edge!(edge_f64, f64);
+
+/// The bin of each sample, by search among all edges.
+macro_rules! float_slots {
+    ($samples:expr, $edge:ident, $lower:expr, $upper:expr, $bins:expr, $closed:expr) => {{
+        let edges: Vec<_> = (0..$bins).map(|k| $edge($lower, $upper, $bins, k)).collect();
+        $samples.iter().map(move |&x| match x {
+            _ if x == $upper && $closed => Some($bins - 1),
+            _ if x >= $lower && x < $upper => edges.iter().rposition(|&edge| edge <= x),
+            _ => None,
+        })
+    }};
+}
+
+/// Random samples round a range, and every edge with its neighbours.
+macro_rules! float_samples {
+    ($edge:ident, $lower:expr, $upper:expr, $bins:expr, $parts:expr) => {{
+        let extent = $upper / 2.0 - $lower / 2.0;
+        let mut samples: Vec<_> = $parts.iter().map(|&part| $lower + 2.2 * part * extent - 0.1 * extent).collect();
+        for k in 0..=$bins {
+            let edge = $edge($lower, $upper, $bins, k);
+            samples.extend([edge.next_down(), edge, edge.next_up()]);
+        }
+        samples.extend([-0.0, $lower, $upper]);
+        samples
+    }};
+}
+
+fn integer_slots<T: Integer>(samples: &[T], lower: T, upper: T, bins: usize, closed: bool) -> Vec<Option<usize>> {
+    let (low, high) = (lower.to_i128(), upper.to_i128());
+    let slot = |x: &T| match x.to_i128() {
+        x if x == high && closed => Some(bins - 1),
+        x if x >= low && x < high => Some(((x - low) * bins as i128 / (high - low)) as usize),
+        _ => None,
+    };
+    samples.iter().map(slot).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn even_bins_of_f32(a in -1e6f32..1e6, b in -1e6f32..1e6, bins in 1usize..400, closed: bool,
+        parts in prop::collection::vec(0f32..1.0, 50))
+    {
+        let (lower, upper) = (a.min(b), a.max(b));
+        let Ok(layout) = Bins::even(lower, upper, bins) else { return Ok(()) };
+        let layout = if closed { layout.closed() } else { layout };
+        let samples = float_samples!(edge_f32, lower, upper, bins, parts);
+        for device in tested() {
+            let slots = float_slots!(samples, edge_f32, lower, upper, bins, closed);
+            counted(slots, bins, device, &samples, &layout);
+        }
+    }
+
+    #[test]
+    fn even_bins_of_any_f32(a: f32, b: f32, bins in 1usize..100, closed: bool, parts in prop::collection::vec(0f32..1.0, 50)) {
+        let (lower, upper) = (a.min(b), a.max(b));
+        let Ok(layout) = Bins::even(lower, upper, bins) else { return Ok(()) };
+        let layout = if closed { layout.closed() } else { layout };
+        let samples = float_samples!(edge_f32, lower, upper, bins, parts);
+        let slots = float_slots!(samples, edge_f32, lower, upper, bins, closed);
+        counted(slots, bins, &Device::cpu(), &samples, &layout);
+    }
+
+    #[test]
+    fn even_bins_of_f64(a in -1e3f64..1e3, b in -1e3f64..1e3, bins in 1usize..400, closed: bool,
+        parts in prop::collection::vec(0f64..1.0, 50))
+    {
+        let (lower, upper) = (a.min(b), a.max(b));
+        let Ok(layout) = Bins::even(lower, upper, bins) else { return Ok(()) };
+        let layout = if closed { layout.closed() } else { layout };
+        let samples = float_samples!(edge_f64, lower, upper, bins, parts);
+        for device in tested().iter().filter(|device| device.capabilities().unwrap().is_none_or(|caps| caps.fp64)) {
+            let slots = float_slots!(samples, edge_f64, lower, upper, bins, closed);
+            counted(slots, bins, device, &samples, &layout);
+        }
+    }
+
+    #[test]
+    fn even_bins_of_i64(a: i64, b: i64, narrow in 0u32..63, bins in 1usize..5000, closed: bool,
+        random in prop::collection::vec(any::<i64>(), 200))
+    {
+        let (a, b) = (a >> narrow, b >> narrow);
+        prop_assume!(a != b);
+        let (lower, upper) = (Ord::min(a, b), Ord::max(a, b));
+        let layout = Bins::even(lower, upper, bins).unwrap();
+        let layout = if closed { layout.closed() } else { layout };
+        let mut samples: Vec<i64> = random.iter().map(|x| x >> narrow).collect();
+        // The least sample of a bin, and the last of the one before.
+        let (low, extent) = (i128::from(lower), i128::from(upper) - i128::from(lower));
+        for k in 0..=bins.min(200) as i128 {
+            let edge = (low + (k * extent + bins as i128 - 1).div_euclid(bins as i128)) as i64;
+            samples.extend([edge.saturating_sub(1), edge, edge.saturating_add(1)]);
+        }
+        for device in tested() {
+            let slots = integer_slots(&samples, lower, upper, bins, closed);
+            counted(slots.into_iter(), bins, device, &samples, &layout);
+        }
+    }
+
+    #[test]
+    fn even_bins_of_u32(a: u32, b: u32, narrow in 0u32..31, bins in 1usize..5000, random in prop::collection::vec(any::<u32>(), 300)) {
+        let (a, b) = (a >> narrow, b >> narrow);
+        prop_assume!(a != b);
+        let (lower, upper) = (Ord::min(a, b), Ord::max(a, b));
+        let layout = Bins::even(lower, upper, bins).unwrap();
+        let samples: Vec<u32> = random.iter().map(|x| x >> narrow).collect();
+        for device in tested() {
+            let slots = integer_slots(&samples, lower, upper, bins, false);
+            counted(slots.into_iter(), bins, device, &samples, &layout);
+        }
+    }
+}
+
+/// The devices themselves, opened once.
+fn tested() -> &'static [Device] {
+    static DEVICES: std::sync::OnceLock<Vec<Device>> = std::sync::OnceLock::new();
+    DEVICES.get_or_init(|| (0..Device::list().len()).map(|index| Device::at(index).unwrap()).collect())
+}
