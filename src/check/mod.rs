@@ -4,6 +4,7 @@
 //! which data, how to run it and how to compare. Tests, benches and the program all go through [`registry`].
 
 pub mod data;
+mod large;
 
 pub use crate::reduce::spec::sum_bound;
 
@@ -143,6 +144,7 @@ pub fn registry() -> &'static [&'static dyn Spec] {
         &crate::copy::spec::Copy,
         &crate::histogram::spec::Histogram,
         &crate::transpose::spec::Transpose,
+        &large::Large,
     ]
 }
 

@@ -1,0 +1,124 @@
+//! Checks beyond 2^31 and 2^32 elements, on devices that have the memory.
+//!
+//! Inputs are filled on the device with one value and a few marks, so that the right answer is known without a second
+//! copy on the host.
+
+use super::{Case, Failure, Level, Spec};
+use crate::{
+    Accumulate, Bins, Buffer, Capabilities, Determinism, Device, ElementType, Error, ProgramSpec, Result, Scratch,
+    op::{Max, Sum},
+};
+
+/// Every primitive at sizes that 32-bit offsets cannot reach.
+pub(super) struct Large;
+
+/// Beyond 2^32, and no multiple of anything.
+const N: usize = (1 << 32) + 5;
+/// Beyond 2^31, where signed 32-bit offsets end.
+const N_WORDS: usize = (1 << 31) + 5;
+/// Rows and columns whose product is beyond 2^32.
+const SHAPE: (usize, usize) = (65_539, 65_537);
+
+/// `n` elements of `fill`, and `mark` at the given positions; refused where the device has not `buffers` times that.
+fn marked<T: bytemuck::Pod>(
+    device: &Device,
+    (n, buffers): (usize, u64),
+    fill: T,
+    marks: &[(usize, T)],
+) -> Result<Buffer<T>> {
+    let (info, bytes) = (device.info(), (n * size_of::<T>()) as u64);
+    if info.global_bytes < (buffers + 1) * bytes || info.max_allocation_bytes < bytes {
+        let (has, most) = (info.global_bytes, info.max_allocation_bytes);
+        let text = format!("needs {buffers} buffers of {bytes} bytes; the device reports {has} in all, {most} at once");
+        return Err(Error::unsupported(text));
+    }
+    let mut buffer = device.filled(n, fill)?;
+    for &(i, value) in marks {
+        buffer.view_mut(i..i + 1)?.write(&[value])?;
+    }
+    Ok(buffer)
+}
+
+fn equal<T: PartialEq + std::fmt::Debug>(got: T, want: T, what: &str) -> Result<(), Failure> {
+    if got == want { Ok(()) } else { Err(Failure::Mismatch(format!("{what} is {got:?} instead of {want:?}"))) }
+}
+
+fn reduce_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 1u8, &[(N - 1, 9)])?;
+    equal(device.reduce(&x, Sum)?, (N - 1 + 9) as u8, "sum")?;
+    equal(device.reduce(&x, Max)?, 9, "max")?;
+    let most = device.arg_max(&x)?;
+    equal((most.index, most.value), (N - 1, 9), "arg-max")?;
+    let tail = device.arg_max(x.view(3..)?)?;
+    equal((tail.index, tail.value), (N - 4, 9), "arg-max of a view")
+}
+
+fn reduce_words(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N_WORDS, 1), 1i32, &[(N_WORDS - 2, -7)])?;
+    equal(device.reduce(&x, Sum)?, (N_WORDS as i64 - 8) as i32, "sum")?;
+    equal(device.arg_min(&x)?.index, N_WORDS - 2, "arg-min")
+}
+
+fn reduce_floats(device: &Device) -> Result<(), Failure> {
+    // Every partial sum is a whole number of ones, and the total is exact in f64.
+    let x = marked(device, (N_WORDS, 1), 1f64, &[])?;
+    for determinism in [Determinism::Fixed, Determinism::Fast] {
+        equal(device.reduce_with(&x, Sum, determinism)?, N_WORDS as f64, determinism.name())?;
+    }
+    Ok(())
+}
+
+fn copy_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 1u8, &[(3, 7), (N - 1, 9)])?;
+    let mut y = marked(device, (N, 2), 0u8, &[])?;
+    device.copy(x.view(3..)?, y.view_mut(1..N - 2)?)?;
+    equal(device.reduce(&y, Sum)?, (N - 3 + 6 + 8) as u8, "sum of the copy")?;
+    equal(device.arg_max(&y)?.index, N - 3, "the last mark's place")?;
+    equal(y.view(..2)?.to_vec()?, vec![0, 7], "the copy's start")
+}
+
+fn histogram_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 7u8, &[(0, 3), (N - 1, 200)])?;
+    let (mut counts, mut outside) = ([0u64; 100], [0u64; 3]);
+    let bins = Bins::ids(100)?;
+    device.histogram_into(&x, &bins, &mut counts, &mut outside, Accumulate::Overwrite, &mut Scratch::new())?;
+    equal((counts[7], counts[3]), (N as u64 - 2, 1), "counts of 7 and 3")?;
+    equal(outside, [0, 1, 0], "counts outside")
+}
+
+fn transpose_bytes(device: &Device) -> Result<(), Failure> {
+    let (rows, cols) = SHAPE;
+    let (r, c) = (rows - 2, cols - 1);
+    let x = marked(device, (rows * cols, 2), 0u8, &[(r * cols + c, 9)])?;
+    let y = device.transpose(&x, rows, cols)?;
+    equal(device.arg_max(&y)?.index, c * rows + r, "the mark's place")?;
+    equal(device.reduce(&y, Sum)?, 9, "sum")
+}
+
+impl Spec for Large {
+    fn name(&self) -> &'static str {
+        "large"
+    }
+
+    fn cases(&self, level: Level) -> Vec<Case> {
+        if level < Level::Full {
+            return Vec::new();
+        }
+        let case = |form, element, n: usize, run: fn(&Device) -> Result<(), Failure>| {
+            Case::new(form, element, format!("n = {n}"), "constant", n, run)
+        };
+        vec![
+            case("reduce", ElementType::U8, N, reduce_bytes),
+            case("reduce", ElementType::I32, N_WORDS, reduce_words),
+            case("reduce", ElementType::F64, N_WORDS, reduce_floats),
+            case("copy", ElementType::U8, N, copy_bytes),
+            case("histogram", ElementType::U8, N, histogram_bytes),
+            case("transpose", ElementType::U8, SHAPE.0 * SHAPE.1, transpose_bytes),
+        ]
+    }
+
+    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
+        // The primitives' own specs list their wide builds.
+        Vec::new()
+    }
+}
