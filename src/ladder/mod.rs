@@ -113,5 +113,9 @@ pub trait Ladder: Sync {
 
 /// Every ladder.
 pub fn registry() -> &'static [&'static dyn Ladder] {
-    &[&crate::reduce::ladder::ReduceLadder, &crate::histogram::ladder::HistogramLadder]
+    &[
+        &crate::reduce::ladder::ReduceLadder,
+        &crate::transpose::ladder::TransposeLadder,
+        &crate::histogram::ladder::HistogramLadder,
+    ]
 }
