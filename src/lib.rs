@@ -3,16 +3,60 @@
 //! ```
 //! use oclprim::{Device, op::Sum};
 //!
-//! let device = Device::best()?; // the fastest usable OpenCL device, else the CPU
+//! let device = Device::best()?; // the largest OpenCL GPU that passes its self-test, else the CPU
 //! let x = device.upload(&[1.0f32, 2.0, 3.5])?;
 //! assert_eq!(device.reduce(&x, Sum)?, 6.5);
 //! # Ok::<(), oclprim::Error>(())
 //! ```
+//!
+//! Nothing is needed to build, and nothing to start: libOpenCL is opened at run time, where it is.
+//!
+//! # Primitives
+//!
+//! All are methods of [`Device`]. They take host slices, [`Buffer`]s or [`View`]s ([`Input`]); the forms that end in
+//! `_into` write a caller's ([`Output`]) and use a caller's [`Scratch`].
+//!
+//! | | |
+//! |---|---|
+//! | [`reduce`](Device::reduce), [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max) | one value from many: [`reduce`] |
+//! | [`transpose`](Device::transpose) | rows become columns: [`transpose`] |
+//! | [`histogram`](Device::histogram) | how many samples fall into each bin: [`histogram`] |
+//! | [`copy`](Device::copy) | elements from one place to another, at any offset |
+//!
+//! # Waiting
+//!
+//! Commands run in the order in which they were enqueued. A call returns when its work is enqueued, unless its result
+//! goes to the host: [`Buffer::to_vec`], a value, a slice as output. [`Device::finish`] waits for everything.
+//!
+//! # Determinism
+//!
+//! | | same on every run | same on every device and the CPU |
+//! |---|---|---|
+//! | integers; min, max, arg-min, arg-max; histogram; transpose; copy | yes | yes |
+//! | float sum and product, [`Determinism::Fixed`], the default | yes | yes, where the device keeps subnormals |
+//! | float sum and product, [`Determinism::Fast`] | no promise | no |
+//!
+//! [`Capabilities::denormals`] tells whether a device keeps subnormals.
+//!
+//! # Errors
+//!
+//! Every failure is an [`Error`] with a [kind](ErrorKind) and one line with the numbers in it. Bad input, a missing
+//! driver, a status that nobody knows or a kernel that does not build are no panics.
+//!
+//! # Checking and measuring
+//!
+//! [`check`], [`mod@bench`] and [`ladder`] are what the `oclprim` program is made of: the cross-checks of every primitive, the
+//! measuring, and the steps by which the kernels became fast.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(feature = "opencl"),
     allow(dead_code, unused_variables, unused_mut, reason = "the CPU backend alone needs less of the runtime")
 )]
+
+/// The README's example is run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 pub mod bench;
 pub mod check;
