@@ -64,6 +64,9 @@ mod copy;
 mod element;
 mod error;
 pub mod histogram;
+#[cfg(feature = "opencl")]
+#[allow(unsafe_code, reason = "takes and gives OpenCL's own objects; every block names its promise")]
+pub mod interop;
 pub mod ladder;
 pub mod op;
 pub mod reduce;

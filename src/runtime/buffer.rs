@@ -28,6 +28,9 @@ pub struct Buffer<T: Pod> {
     device: Device,
     storage: Storage<T>,
     len: usize,
+    /// The memory has another owner, who may write it while it is mapped here.
+    #[cfg(feature = "opencl")]
+    shared: bool,
 }
 
 fn byte_len<T>(len: usize) -> Result<usize> {
@@ -107,7 +110,7 @@ impl Device {
                 Storage::Cl(mem)
             }
         };
-        Ok(Buffer { device: self.clone(), storage, len: data.len() })
+        Ok(Buffer::new(self, storage, data.len()))
     }
 
     /// Allocates `len` elements that the caller will write; zero on the CPU, unspecified on an OpenCL device.
@@ -118,16 +121,27 @@ impl Device {
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => Storage::Cl(device.allocate(bytes)?),
         };
-        Ok(Buffer { device: self.clone(), storage, len })
+        Ok(Buffer::new(self, storage, len))
     }
 
+    /// A buffer over memory of the device's context that has another owner, and at least `len` elements.
     #[cfg(feature = "opencl")]
     pub(crate) fn adopt_buffer<T: Pod>(&self, mem: ClMem, len: usize) -> Buffer<T> {
-        Buffer { device: self.clone(), storage: Storage::Cl(mem), len }
+        Buffer { shared: true, ..Buffer::new(self, Storage::Cl(mem), len) }
     }
 }
 
 impl<T: Pod> Buffer<T> {
+    fn new(device: &Device, storage: Storage<T>, len: usize) -> Self {
+        Self {
+            device: device.clone(),
+            storage,
+            len,
+            #[cfg(feature = "opencl")]
+            shared: false,
+        }
+    }
+
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -194,7 +208,8 @@ impl<T: Pod> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the memory is a user's own, from `interop`.
     pub fn map(&self) -> Result<MapRef<'_, T>> {
         MapRef::new(self)
     }
@@ -203,7 +218,8 @@ impl<T: Pod> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the memory is a user's own, from `interop`.
     pub fn map_mut(&mut self) -> Result<MapMut<'_, T>> {
         MapMut::new(self)
     }
@@ -411,6 +427,13 @@ impl Drop for Mapping {
     }
 }
 
+#[cfg(feature = "opencl")]
+fn shared() -> Error {
+    Error::unsupported(
+        "a buffer over a user's own memory cannot be mapped: its other owner could write to it meanwhile",
+    )
+}
+
 /// The address and length of a buffer's elements, for as long as the mapping lives.
 struct Mapped<T> {
     address: NonNull<T>,
@@ -460,6 +483,8 @@ impl<'a, T: Pod> MapRef<'a, T> {
     fn new(buffer: &'a Buffer<T>) -> Result<Self> {
         let mapped = match &buffer.storage {
             Storage::Host(data) => Mapped::host(NonNull::from(&data[..]).cast(), data.len()),
+            #[cfg(feature = "opencl")]
+            Storage::Cl(_) if buffer.shared => return Err(shared()),
             #[cfg(feature = "opencl")]
             Storage::Cl(mem) => Mapped::cl(buffer.cl(), mem, buffer.len, false)?,
         };
@@ -514,6 +539,8 @@ impl<'a, T: Pod> MapMut<'a, T> {
     fn new(buffer: &'a mut Buffer<T>) -> Result<Self> {
         let mapped = match &mut buffer.storage {
             Storage::Host(data) => Mapped::host(NonNull::from(&mut data[..]).cast(), data.len()),
+            #[cfg(feature = "opencl")]
+            Storage::Cl(_) if buffer.shared => return Err(shared()),
             #[cfg(feature = "opencl")]
             Storage::Cl(mem) => {
                 let mem = mem.clone();

@@ -241,11 +241,44 @@ pub(super) fn device_text(device: DeviceId, name: u32) -> String {
 
 /// A device's integer property, of whatever width; 0 where the device does not know it.
 pub(super) fn device_number(device: DeviceId, name: u32) -> u64 {
-    let bytes = device_bytes(device, name).unwrap_or_default();
+    number(device_bytes(device, name)).unwrap_or(0)
+}
+
+/// The number in a property's bytes, of whatever width.
+fn number(bytes: Option<Vec<u8>>) -> Option<u64> {
+    let bytes = bytes?;
     let mut word = [0u8; 8];
     let len = bytes.len().min(8);
     word[..len].copy_from_slice(&bytes[..len]);
-    u64::from_le_bytes(word)
+    Some(u64::from_le_bytes(word))
+}
+
+/// A context's devices.
+pub(super) fn context_devices(context: &Context) -> Vec<ffi::cl_device_id> {
+    const DEVICES: u32 = 0x1081;
+    // SAFETY: `info` passes a null or a large enough buffer.
+    let bytes = info(|size, value, ret| unsafe { ffi::clGetContextInfo(context.as_ptr(), DEVICES, size, value, ret) });
+    let ids = bytes.unwrap_or_default();
+    let ids = ids.chunks_exact(size_of::<usize>()).map(|id| usize::from_ne_bytes(id.try_into().expect("one pointer")));
+    ids.map(|id| id as ffi::cl_device_id).collect()
+}
+
+/// A queue's property as a number; `None` where the driver does not know it.
+pub(super) fn queue_number(queue: &CommandQueue, name: u32) -> Option<u64> {
+    // SAFETY: `info` passes a null or a large enough buffer.
+    number(info(|size, value, ret| unsafe { ffi::clGetCommandQueueInfo(queue.as_ptr(), name, size, value, ret) }))
+}
+
+/// A buffer's property as a number; `None` where the driver does not know it.
+pub(super) fn mem_number(mem: &Mem, name: u32) -> Option<u64> {
+    // SAFETY: `info` passes a null or a large enough buffer.
+    number(info(|size, value, ret| unsafe { ffi::clGetMemObjectInfo(mem.as_ptr(), name, size, value, ret) }))
+}
+
+/// An event's property as a number; `None` where the driver does not know it.
+pub(super) fn event_number(event: &Event, name: u32) -> Option<u64> {
+    // SAFETY: `info` passes a null or a large enough buffer.
+    number(info(|size, value, ret| unsafe { ffi::clGetEventInfo(event.as_ptr(), name, size, value, ret) }))
 }
 
 pub(super) fn create_context(device: DeviceId) -> Result<Context> {

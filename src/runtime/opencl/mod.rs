@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use ocl::core::{DeviceId, PlatformId};
 
-use cl::{CommandQueue, Context, Event, EventSlot, Mem};
+use cl::EventSlot;
+pub(crate) use cl::{CommandQueue, Context, Event, Mem};
 pub(crate) use launch::Launch;
 
 use super::{Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing, Tuning};
@@ -161,15 +162,90 @@ impl Queue {
 
 impl ClDevice {
     /// A device over a user's own context and queue.
-    pub(crate) fn adopt(id: DeviceId, context: Context, queue: CommandQueue, unordered: bool) -> Self {
+    pub(crate) fn adopt(id: DeviceId, context: Context, queue: CommandQueue) -> Result<Self> {
         const PLATFORM: u32 = 0x1031;
+        const QUEUE_CONTEXT: u32 = 0x1090;
+        const QUEUE_DEVICE: u32 = 0x1091;
+        const QUEUE_PROPERTIES: u32 = 0x1093;
+        const OUT_OF_ORDER: u64 = 1;
+        // Drivers take objects of another context without a word, and then do what they like.
+        let name = || cl::device_text(id, 0x102B);
+        if !cl::context_devices(&context).contains(&id.as_raw()) {
+            return Err(Error::invalid(format!("the context does not have the device {}", name())));
+        }
+        if cl::queue_number(&queue, QUEUE_CONTEXT) != Some(context.as_ptr() as u64) {
+            return Err(Error::invalid("the queue belongs to another context"));
+        }
+        if cl::queue_number(&queue, QUEUE_DEVICE) != Some(id.as_raw() as u64) {
+            return Err(Error::invalid(format!("the queue belongs to another device than {}", name())));
+        }
+        let unordered = cl::queue_number(&queue, QUEUE_PROPERTIES).unwrap_or(OUT_OF_ORDER) & OUT_OF_ORDER != 0;
         // SAFETY: the device's platform id is valid for as long as the device id.
         let platform = unsafe { PlatformId::from_raw(cl::device_number(id, PLATFORM) as usize as _) };
-        Self {
+        Ok(Self {
             shared: Arc::new(Shared::new(id, context, describe(platform, id))),
             queue: Arc::new(Queue::new(queue, unordered, false)),
             tuned: Arc::default(),
+        })
+    }
+
+    /// Checks that kernels can read and write `bytes` bytes of a user's buffer.
+    pub(crate) fn check_user_buffer(&self, mem: &Mem, bytes: usize) -> Result<()> {
+        const TYPE: u32 = 0x1100;
+        const FLAGS: u32 = 0x1101;
+        const SIZE: u32 = 0x1102;
+        const HOST_POINTER: u32 = 0x1103;
+        const CONTEXT: u32 = 0x1106;
+        const ORIGIN: u32 = 0x1108;
+        const IS_BUFFER: u64 = 0x10F0;
+        const ONE_WAY: u64 = 0b110;
+        const ALIGNMENT: u64 = 16;
+        let property = |name| cl::mem_number(mem, name);
+        if property(CONTEXT) != Some(self.context().as_ptr() as u64) {
+            return Err(Error::invalid(format!("the buffer belongs to another context than {}", self.info())));
         }
+        if property(TYPE) != Some(IS_BUFFER) {
+            return Err(Error::invalid("the memory object is not a buffer"));
+        }
+        let size = property(SIZE).unwrap_or(0);
+        if (bytes as u64) > size {
+            return Err(Error::invalid(format!("the buffer has {size} bytes, {bytes} are needed")));
+        }
+        if property(FLAGS).is_some_and(|flags| flags & ONE_WAY != 0) {
+            return Err(Error::invalid("the buffer was not created with CL_MEM_READ_WRITE"));
+        }
+        for (name, what) in [(HOST_POINTER, "host pointer"), (ORIGIN, "origin in its parent")] {
+            let at = property(name).unwrap_or(0);
+            if !at.is_multiple_of(ALIGNMENT) {
+                return Err(Error::unsupported(format!(
+                    "the buffer's {what} is {at:#x}, not a multiple of {ALIGNMENT}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps later commands behind a user's `events`.
+    pub(crate) fn wait_for(&self, events: &[Event]) -> Result<()> {
+        const QUEUE: u32 = 0x11D0;
+        const CONTEXT: u32 = 0x11D4;
+        if events.is_empty() {
+            return Ok(());
+        }
+        for (i, event) in events.iter().enumerate() {
+            if cl::event_number(event, CONTEXT) != Some(self.context().as_ptr() as u64) {
+                let message = format!("event {i} of {} belongs to another context than {}", events.len(), self.info());
+                return Err(Error::invalid(message));
+            }
+            // An event of a queue that was not flushed never comes on some drivers; a user's event has no queue.
+            if let Some(queue) = cl::event_number(event, QUEUE).filter(|&queue| queue != 0) {
+                // SAFETY: the event holds its queue for as long as it lives itself.
+                cl::flush(&unsafe { CommandQueue::from_raw_copied_ptr(queue as usize as _) })?;
+            }
+        }
+        let events: Vec<_> = events.iter().map(Event::as_ptr).collect();
+        cl::barrier(self.queue(), &events)?;
+        self.flush()
     }
 
     pub(crate) fn info(&self) -> &DeviceInfo {
@@ -372,9 +448,9 @@ impl ClDevice {
         cl::finish(self.queue())
     }
 
-    /// An event that completes after `events`, or after all earlier commands where there are none.
-    pub(crate) fn barrier(&self, events: &[ocl::ffi::cl_event]) -> Result<Event> {
-        let event = cl::barrier(self.queue(), events)?;
+    /// An event that completes after all earlier commands.
+    pub(crate) fn marker(&self) -> Result<Event> {
+        let event = cl::barrier(self.queue(), &[])?;
         self.flush()?;
         Ok(event)
     }

@@ -1,0 +1,184 @@
+//! Meeting a program that already uses the [`ocl`] crate: its context, queue, buffers and events, and ours for it.
+//!
+//! A [`Device`] made by [`device`] runs on the user's own queue, and a [`Buffer`] made by [`buffer`] is the user's own
+//! memory, so nothing is copied and nothing waits. This is the only place where types of `ocl` appear; use them through
+//! the re-export here to have the same version.
+//!
+//! What orders the commands of both sides:
+//! - on an in-order queue, the order in which they were enqueued;
+//! - on an out-of-order queue the crate's commands run in order among themselves; [`wait_for`] puts them behind the
+//!   user's, and [`marker`] gives an event for the user's to wait for;
+//! - between queues, the same two calls.
+//!
+//! ```
+//! use oclprim::{Device, interop::{self, ocl}, op::Sum};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // `ocl` panics without a driver, so ask the crate first.
+//! if Device::list().iter().all(|info| !info.opencl) {
+//!     return Ok(());
+//! }
+//! # let mut pairs = ocl::Platform::list().into_iter().filter_map(|p| Some((p, ocl::Device::first(p).ok()?)));
+//! # let (platform, device) = pairs.next().ok_or("a device")?;
+//! let context = ocl::Context::builder().platform(platform).devices(device).build()?;
+//! let queue = ocl::Queue::new(&context, device, None)?;
+//! let samples = ocl::Buffer::<f32>::builder().queue(queue.clone()).len(1000).fill_val(0.5).build()?;
+//!
+//! let device = interop::device(device, &context, &queue)?;
+//! let x = interop::buffer(&device, &samples)?;
+//! assert_eq!(device.reduce(&x, Sum)?, 500.0);
+//! # Ok(())
+//! # }
+//! ```
+
+pub use ocl;
+
+use bytemuck::Pod;
+use ocl::OclPrm;
+
+use crate::{
+    Buffer, Device, Error, Result,
+    runtime::{
+        Backend,
+        opencl::{ClDevice, CommandQueue, Context, Event, Mem},
+    },
+};
+
+/// A device that runs on a user's own queue; it keeps the context and the queue alive.
+///
+/// What a device can do is probed at first use, and programs are kept for as long as the [`Device`] and its clones live:
+/// make one and keep it.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the device is not one of the context's, or the queue
+/// belongs to another context or device.
+pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -> Result<Device> {
+    // SAFETY: the borrowed handles are valid objects, of which these become references of their own.
+    let (context, queue) = unsafe {
+        (Context::from_raw_copied_ptr(context.as_ptr()), CommandQueue::from_raw_copied_ptr(queue.as_core().as_ptr()))
+    };
+    ClDevice::adopt(*device.as_core(), context, queue).map(Device::from_cl)
+}
+
+/// A buffer over a user's own; it keeps the memory alive.
+///
+/// The crate and the user can both use it. It cannot be [mapped](Buffer::map).
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the buffer belongs to another context, or kernels may
+/// not both read and write it. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if it does not start 16-byte
+/// aligned, or if `device` is the CPU backend.
+pub fn buffer<T: Pod + OclPrm>(device: &Device, buffer: &ocl::Buffer<T>) -> Result<Buffer<T>> {
+    // SAFETY: a Rust value reaches the memory only through copies: mapping is refused.
+    unsafe { buffer_from_mem(device, buffer.as_core(), buffer.len()) }
+}
+
+/// [`buffer`] for `len` elements of any plain type in a bare memory object.
+///
+/// # Safety
+///
+/// No mapping of the memory into the host's address space, such as [`Buffer::map`] of the crate's own buffer, is alive
+/// while the result is written.
+///
+/// # Errors
+///
+/// As [`buffer`], and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the memory is smaller.
+pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len: usize) -> Result<Buffer<T>> {
+    let bytes = len.checked_mul(size_of::<T>());
+    let bytes = bytes.ok_or_else(|| Error::invalid(format!("{len} elements of {} bytes overflow", size_of::<T>())))?;
+    // SAFETY: the borrowed handle is a valid object, of which this becomes a reference of its own.
+    let mem = unsafe { Mem::from_raw_copied_ptr(mem.as_ptr()) };
+    opencl(device)?.check_user_buffer(&mem, bytes)?;
+    Ok(device.adopt_buffer(mem, len))
+}
+
+/// The memory object of a buffer, for a user's kernels; element 0 is at its start.
+///
+/// # Errors
+///
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a buffer of the CPU backend.
+pub fn mem<T: Pod>(buffer: &Buffer<T>) -> Result<ocl::core::Mem> {
+    let mem = buffer.mem().ok_or_else(no_opencl)?;
+    // SAFETY: the buffer's memory object is valid, and the result becomes a reference of its own.
+    Ok(unsafe { ocl::core::Mem::from_raw_copied_ptr(mem.as_ptr()) })
+}
+
+/// The OpenCL device that a device runs on.
+///
+/// # Errors
+///
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for the CPU backend.
+pub fn ocl_device(device: &Device) -> Result<ocl::Device> {
+    Ok(opencl(device)?.id().into())
+}
+
+/// The context in which a device's buffers live.
+///
+/// # Errors
+///
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for the CPU backend.
+pub fn context(device: &Device) -> Result<ocl::Context> {
+    let context = opencl(device)?.context();
+    // SAFETY: the device's context is valid, and the result becomes a reference of its own.
+    Ok(unsafe { ocl::core::Context::from_raw_copied_ptr(context.as_ptr()) }.into())
+}
+
+/// The queue on which a device's commands run.
+///
+/// # Errors
+///
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for the CPU backend.
+pub fn queue(device: &Device) -> Result<ocl::core::CommandQueue> {
+    let queue = opencl(device)?.queue();
+    // SAFETY: the device's queue is valid, and the result becomes a reference of its own.
+    Ok(unsafe { ocl::core::CommandQueue::from_raw_copied_ptr(queue.as_ptr()) })
+}
+
+/// Makes all later commands of a device wait for `events`; does not wait itself.
+///
+/// Flushes the queues of the events, without which they might never complete.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an event is empty or belongs to another context;
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for the CPU backend.
+pub fn wait_for(device: &Device, events: &[ocl::Event]) -> Result<()> {
+    let device = opencl(device)?;
+    if let Some(i) = events.iter().position(ocl::Event::is_empty) {
+        return Err(Error::invalid(format!("event {i} of {} is empty", events.len())));
+    }
+    // SAFETY: none of the events is empty, so each is a valid object, of which the copies become references of their own.
+    let events: Vec<_> =
+        events.iter().map(|event| unsafe { Event::from_raw_copied_ptr(*event.as_core().as_ptr_ref()) }).collect();
+    device.wait_for(&events)
+}
+
+/// An event that completes when all commands of a device so far are done; does not wait itself.
+///
+/// The device's queue is flushed, so that other queues and threads can wait for the event at once.
+///
+/// # Errors
+///
+/// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver refuses;
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for the CPU backend.
+pub fn marker(device: &Device) -> Result<ocl::Event> {
+    let event = opencl(device)?.marker()?;
+    // SAFETY: the event is valid, and the result becomes a reference of its own.
+    let event = unsafe { ocl::core::Event::from_raw_copied_ptr(event.as_ptr()) };
+    event
+        .map(Into::into)
+        .map_err(|error| Error::new(crate::ErrorKind::Driver, "keeping an event failed").with_source(error))
+}
+
+fn opencl(device: &Device) -> Result<&ClDevice> {
+    match device.backend() {
+        Backend::OpenCl(device) => Ok(device),
+        Backend::Cpu => Err(no_opencl()),
+    }
+}
+
+fn no_opencl() -> Error {
+    Error::unsupported("the CPU backend has no OpenCL objects")
+}

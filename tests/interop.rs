@@ -1,0 +1,223 @@
+//! Working with a program's own `ocl` objects, on every OpenCL device of this machine.
+#![cfg(feature = "opencl")]
+
+use ocl::{CommandQueueProperties, core::Event as CoreEvent, flags::MemFlags};
+use oclprim::{
+    Device, ErrorKind,
+    interop::{self, ocl},
+    op::{Max, Sum},
+};
+
+/// Every device, as a user of `ocl` finds it.
+fn devices() -> Vec<(ocl::Platform, ocl::Device)> {
+    // `ocl` panics where there is no platform, and drivers' first discovery must not run in two threads at once.
+    if Device::list().iter().all(|info| !info.opencl) {
+        println!("skipped: no OpenCL device");
+        return Vec::new();
+    }
+    let list = |platform| ocl::Device::list_all(platform).unwrap_or_default();
+    let found: Vec<_> =
+        ocl::Platform::list().into_iter().flat_map(|p| list(p).into_iter().map(move |d| (p, d))).collect();
+    assert!(!found.is_empty());
+    found
+}
+
+struct User {
+    device: ocl::Device,
+    context: ocl::Context,
+    queue: ocl::Queue,
+}
+
+impl User {
+    fn new(platform: ocl::Platform, device: ocl::Device, properties: Option<CommandQueueProperties>) -> Self {
+        let context = ocl::Context::builder().platform(platform).devices(device).build().unwrap();
+        let queue = ocl::Queue::new(&context, device, properties).unwrap();
+        Self { device, context, queue }
+    }
+
+    fn open(&self) -> Device {
+        interop::device(self.device, &self.context, &self.queue).unwrap()
+    }
+
+    fn upload<T: ocl::OclPrm>(&self, data: &[T]) -> ocl::Buffer<T> {
+        let buffer = ocl::Buffer::builder().queue(self.queue.clone()).len(data.len()).copy_host_slice(data);
+        buffer.build().unwrap()
+    }
+}
+
+/// A user for each device, on an in-order and, where there is one, on an out-of-order queue.
+fn users() -> Vec<User> {
+    let mut users = Vec::new();
+    for (platform, device) in devices() {
+        users.push(User::new(platform, device, None));
+        let context = ocl::Context::builder().platform(platform).devices(device).build().unwrap();
+        match ocl::Queue::new(&context, device, Some(CommandQueueProperties::OUT_OF_ORDER_EXEC_MODE_ENABLE)) {
+            Ok(queue) => users.push(User { device, context, queue }),
+            Err(_) => println!("skipped: {} has no out-of-order queues", device.name().unwrap_or_default()),
+        }
+    }
+    users
+}
+
+#[test]
+fn primitives_on_a_users_buffer() {
+    for user in users() {
+        let device = user.open();
+        let data: Vec<i32> = (0..5000).map(|i| i * 7 % 1009).collect();
+        let theirs = user.upload(&data);
+        let ours = interop::buffer(&device, &theirs).unwrap();
+        assert_eq!(ours.len(), 5000);
+        assert_eq!(device.reduce(&ours, Sum).unwrap(), data.iter().sum::<i32>());
+        assert_eq!(device.reduce(ours.view(13..).unwrap(), Max).ok(), data[13..].iter().copied().max());
+
+        // Both see what either writes.
+        let target = user.upload(&vec![-1; 5000]);
+        let mut view = interop::buffer(&device, &target).unwrap();
+        device.copy(ours.view(3..4000).unwrap(), view.view_mut(1..3998).unwrap()).unwrap();
+        device.finish().unwrap();
+        let mut got = vec![0; 5000];
+        target.read(&mut got).enq().unwrap();
+        assert_eq!((got[0], &got[1..3998], got[3998]), (-1, &data[3..4000], -1));
+        theirs.write(&vec![2; 5000]).enq().unwrap();
+        assert_eq!(device.reduce(&ours, Sum).unwrap(), 10_000);
+
+        // The memory outlives the user's handle.
+        drop((theirs, target));
+        assert_eq!(view.view(1..3).unwrap().to_vec().unwrap(), data[3..5]);
+    }
+}
+
+#[test]
+fn many_commands_keep_their_order() {
+    for user in users() {
+        let device = user.open();
+        let mut a = device.upload(&(0..20_000u32).collect::<Vec<_>>()).unwrap();
+        let mut b = device.zeroed::<u32>(20_000).unwrap();
+        for round in 1..20 {
+            device.copy(&a, &mut b).unwrap();
+            b.view_mut(round..2 * round).unwrap().fill(7).unwrap();
+            device.copy(&b, &mut a).unwrap();
+            a.copy_within(..10_000, 5).unwrap();
+        }
+        let mut want: Vec<u32> = (0..20_000).collect();
+        for round in 1..20 {
+            want[round..2 * round].fill(7);
+            want.copy_within(..10_000, 5);
+        }
+        assert_eq!(a.to_vec().unwrap(), want);
+    }
+}
+
+#[test]
+fn events_both_ways() {
+    for user in users() {
+        let device = user.open();
+        let other = ocl::Queue::new(&user.context, user.device, None).unwrap();
+        let theirs = ocl::Buffer::<u32>::builder().queue(other.clone()).len(100_000).build().unwrap();
+        let ours = interop::buffer(&device, &theirs).unwrap();
+        for round in 1..5 {
+            // Theirs, on another queue that nobody flushes, then ours.
+            let mut filled = ocl::Event::empty();
+            theirs.cmd().fill(round, None).enew(&mut filled).enq().unwrap();
+            interop::wait_for(&device, &[filled]).unwrap();
+            let mut copy = device.zeroed(100_000).unwrap();
+            device.copy(&ours, &mut copy).unwrap();
+
+            // Ours, then theirs.
+            let copied = interop::marker(&device).unwrap();
+            let mut refilled = ocl::Event::empty();
+            theirs.cmd().fill(0, None).ewait(&copied).enew(&mut refilled).enq().unwrap();
+            other.flush().unwrap();
+            refilled.wait_for().unwrap();
+            assert!(copied.is_complete().unwrap());
+            assert_eq!(device.reduce(&copy, Sum).unwrap(), 100_000 * round);
+        }
+        interop::wait_for(&device, &[]).unwrap();
+        let empty = interop::wait_for(&device, &[ocl::Event::empty()]).unwrap_err();
+        assert_eq!((empty.kind(), empty.to_string().as_str()), (ErrorKind::InvalidInput, "event 0 of 1 is empty"));
+    }
+}
+
+#[test]
+fn our_objects_for_the_user() {
+    let found = Device::list();
+    let opencl = found.iter().enumerate().filter(|(_, info)| info.opencl);
+    for (index, info) in opencl {
+        let device = Device::at(index).unwrap();
+        let context = interop::context(&device).unwrap();
+        let theirs = interop::ocl_device(&device).unwrap();
+        assert_eq!(theirs.name().unwrap().trim(), info.name);
+        let queue = ocl::Queue::new(&context, theirs, None).unwrap();
+        let again = interop::device(theirs, &context, &queue).unwrap();
+
+        let x = device.upload(&[1u32, 2, 3, 4]).unwrap();
+        // SAFETY: nothing is mapped.
+        let alias = unsafe { interop::buffer_from_mem::<u16>(&again, &interop::mem(&x).unwrap(), 8) }.unwrap();
+        device.finish().unwrap();
+        assert_eq!(alias.to_vec().unwrap(), [1, 0, 2, 0, 3, 0, 4, 0]);
+
+        let core: ocl::core::CommandQueue = interop::queue(&device).unwrap();
+        let mut event = CoreEvent::null();
+        ocl::core::enqueue_marker_with_wait_list(&core, None::<&CoreEvent>, Some(&mut event), None).unwrap();
+        ocl::core::flush(&core).unwrap();
+        ocl::core::wait_for_event(&event).unwrap();
+    }
+}
+
+#[test]
+fn objects_that_do_not_fit_are_refused() {
+    let all = devices();
+    for &(platform, device) in &all {
+        let (one, two) = (User::new(platform, device, None), User::new(platform, device, None));
+        let refused = |error: oclprim::Error, text: &str| {
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+            assert!(error.to_string().contains(text), "{error}");
+        };
+        refused(interop::device(device, &one.context, &two.queue).unwrap_err(), "the queue belongs to another context");
+        if let Some(&(platform, other)) = all.iter().find(|(_, other)| *other != device) {
+            let user = User::new(platform, other, None);
+            let error = interop::device(device, &user.context, &user.queue).unwrap_err();
+            refused(error, "the context does not have the device");
+        } else {
+            println!("skipped: a context of another device, since there is one only");
+        }
+
+        let open = one.open();
+        let theirs = two.upload(&[1i32, 2, 3]);
+        refused(interop::buffer(&open, &theirs).unwrap_err(), "the buffer belongs to another context");
+        let mine = one.upload(&[1i32, 2, 3]);
+        // SAFETY: nothing is mapped.
+        let error = unsafe { interop::buffer_from_mem::<i64>(&open, mine.as_core(), 2) }.unwrap_err();
+        refused(error, "the buffer has 12 bytes, 16 are needed");
+        // SAFETY: as above.
+        let error = unsafe { interop::buffer_from_mem::<i64>(&open, mine.as_core(), usize::MAX) }.unwrap_err();
+        refused(error, "overflow");
+        let one_way = ocl::Buffer::<i32>::builder().queue(one.queue.clone()).flags(MemFlags::READ_ONLY).len(4);
+        refused(interop::buffer(&open, &one_way.build().unwrap()).unwrap_err(), "CL_MEM_READ_WRITE");
+
+        let mut marked = ocl::Event::empty();
+        theirs.cmd().fill(0, None).enew(&mut marked).enq().unwrap();
+        refused(interop::wait_for(&open, &[marked]).unwrap_err(), "event 0 of 1 belongs to another context");
+        two.queue.finish().unwrap();
+
+        let mut ours = interop::buffer(&open, &mine).unwrap();
+        assert_eq!(ours.map().unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(ours.map_mut().unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(open.reduce(&ours, Sum).unwrap(), 6);
+
+        // The other context's buffers through the crate's own checks.
+        let foreign = two.open().upload(&[1i32, 2, 3]).unwrap();
+        refused(open.reduce(&foreign, Sum).unwrap_err(), "cannot be used on");
+    }
+}
+
+#[test]
+fn the_cpu_backend_has_no_opencl_objects() {
+    let cpu = Device::cpu();
+    assert_eq!(interop::queue(&cpu).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(interop::context(&cpu).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(interop::ocl_device(&cpu).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(interop::marker(&cpu).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(interop::wait_for(&cpu, &[]).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(interop::mem(&cpu.zeroed::<u8>(1).unwrap()).unwrap_err().kind(), ErrorKind::Unsupported);
+}
