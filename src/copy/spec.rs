@@ -4,7 +4,9 @@ use bytemuck::Pod;
 
 use crate::{
     Capabilities, Device, ElementType, ErrorKind, ProgramSpec,
+    bench::Bench,
     check::{Case, Failure, Level, Spec, data::Rng, guarded, same_bytes},
+    ladder::Climb,
 };
 
 /// The primitive's entry in the registry.
@@ -125,6 +127,25 @@ fn check_errors(device: &Device) -> Result<(), Failure> {
     same_bytes(&y.to_vec()?, &[0, 0], "after refusals")
 }
 
+/// A copy of `n` elements from element `offset` on, to the start of another buffer.
+fn bench<T: Plain>(form: &str, element: ElementType, offset: usize) -> Bench {
+    Bench::new(
+        form,
+        element,
+        |n| 2 * (n * size_of::<T>()) as u64,
+        move |device, n| {
+            let from = device.upload(&random::<T>(n + offset, n as u64))?;
+            let state = (device.clone(), from, device.zeroed::<T>(n)?);
+            Ok(Climb::new(
+                state,
+                |_| Ok(()),
+                move |(device, from, to)| device.copy(from.view(offset..)?, to),
+                move |(_, from, to)| same_bytes(&to.to_vec()?, &from.view(offset..)?.to_vec()?, "copy"),
+            ))
+        },
+    )
+}
+
 impl Spec for Copy {
     fn name(&self) -> &'static str {
         "copy"
@@ -175,6 +196,14 @@ impl Spec for Copy {
         }
         cases.push(Case::new("wrong lengths", ElementType::U32, "n = 3", "constant", 3, check_errors));
         cases
+    }
+
+    fn benches(&self) -> Vec<Bench> {
+        vec![
+            bench::<u32>("copy", ElementType::U32, 0),
+            bench::<u32>("copy from 1", ElementType::U32, 1),
+            bench::<u8>("copy from 1", ElementType::U8, 1),
+        ]
     }
 
     #[cfg(feature = "opencl")]

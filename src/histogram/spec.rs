@@ -7,12 +7,14 @@ use super::{
     bins::{ABOVE, BELOW, NAN, OUTSIDE, to_i128},
 };
 use crate::{
-    Capabilities, Device, Element, ElementType, Integer, ProgramSpec, Scratch,
+    Buffer, Capabilities, Device, Element, ElementType, Integer, ProgramSpec, Scratch,
+    bench::Bench,
     check::{
         Case, Failure, Level, Spec,
         data::{Data, Rng},
         guarded, same,
     },
+    ladder::Climb,
     with_element, with_integer,
 };
 
@@ -372,6 +374,41 @@ fn ranges<T: Element>(level: Level) -> Vec<Shape<T>> {
     shapes
 }
 
+/// What a benchmark of a histogram runs on.
+struct Measured<T: Element> {
+    device: Device,
+    x: Buffer<T>,
+    layout: Bins<T>,
+    counts: Buffer<u32>,
+    outside: Buffer<u64>,
+    scratch: Scratch,
+}
+
+fn bench<T: Element>(shape: Shape<T>, bins: usize, samples: Samples) -> Bench {
+    let form = format!("{}, {bins} bins, {}", shape.form(), samples.name());
+    let bytes = move |n: usize| (n * size_of::<T>() + bins * size_of::<u32>()) as u64;
+    Bench::new(form, T::TYPE, bytes, move |device, n| {
+        let state = Measured {
+            device: device.clone(),
+            x: device.upload(&shape.samples(samples, bins, n))?,
+            layout: shape.bins(bins)?,
+            counts: device.zeroed(bins)?,
+            outside: device.zeroed(OUTSIDE)?,
+            scratch: Scratch::new(),
+        };
+        let run = |this: &mut Measured<T>| {
+            let Measured { device, x, layout, counts, outside, scratch } = this;
+            device.histogram_into(&*x, layout, counts, outside, Accumulate::Overwrite, scratch)
+        };
+        let verify = |this: &mut Measured<T>| {
+            let want = Device::cpu().histogram(&this.x.to_vec()?, &this.layout)?;
+            let want: Vec<u32> = want.counts.iter().map(|&count| count as u32).collect();
+            same(&this.counts.to_vec()?, &want, "counts")
+        };
+        Ok(Climb::new(state, |this| this.counts.fill(u32::MAX), run, verify))
+    })
+}
+
 impl Spec for Histogram {
     fn name(&self) -> &'static str {
         "histogram"
@@ -390,6 +427,16 @@ impl Spec for Histogram {
             });
         }
         cases
+    }
+
+    fn benches(&self) -> Vec<Bench> {
+        let mut benches = vec![bench::<u8>(Shape::Ids, 256, Samples::Uniform)];
+        for samples in [Samples::Uniform, Samples::Zipf, Samples::One] {
+            benches.push(bench::<i32>(Shape::Ids, 256, samples));
+        }
+        benches.extend([1024, 4096, 65_536, 5 << 20].map(|bins| bench::<i32>(Shape::Ids, bins, Samples::Uniform)));
+        benches.push(bench::<f32>(Shape::Even(-1.0, 1.0), 256, Samples::Uniform));
+        benches
     }
 
     #[cfg(feature = "opencl")]

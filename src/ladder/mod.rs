@@ -5,6 +5,8 @@
 
 pub mod model;
 
+use std::{cell::RefCell, rc::Rc};
+
 use crate::{Device, ElementType, Result, bench::Effort, check::Failure};
 
 pub use model::Model;
@@ -96,6 +98,24 @@ pub struct Climb {
     pub run: Box<dyn FnMut() -> Result<()>>,
     /// Compares what the last run wrote with the CPU's answer.
     pub verify: Box<dyn FnMut() -> Result<(), Failure>>,
+}
+
+impl Climb {
+    /// A climb whose three parts share a state.
+    pub fn new<S: 'static>(
+        state: S,
+        mut reset: impl FnMut(&mut S) -> Result<()> + 'static,
+        mut run: impl FnMut(&mut S) -> Result<()> + 'static,
+        mut verify: impl FnMut(&mut S) -> Result<(), Failure> + 'static,
+    ) -> Self {
+        let state = Rc::new(RefCell::new(state));
+        let (resets, runs) = (state.clone(), state.clone());
+        Self {
+            reset: Box::new(move || reset(&mut resets.borrow_mut())),
+            run: Box::new(move || run(&mut runs.borrow_mut())),
+            verify: Box::new(move || verify(&mut state.borrow_mut())),
+        }
+    }
 }
 
 /// The ladder of a primitive.

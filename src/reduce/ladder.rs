@@ -216,7 +216,7 @@ fn lacks_fp64(element: ElementType, device: &Device) -> Result<Option<String>> {
 
 /// The most additions that an element passes through in the crate's own sum of n elements, and what that sum costs by
 /// the model.
-fn passes<T: Element>(device: &Device, n: usize, determinism: Determinism) -> Result<(f64, Model)> {
+pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determinism) -> Result<(f64, Model)> {
     let size = size_of::<T>();
     let (tile, lanes) = (cpu::tile::<T>(), cpu::lanes::<T>());
     // Elements, partial sums of them, and the tiles that one group adds up.

@@ -1,10 +1,13 @@
 //! What is checked of reductions.
 
 use crate::{
-    Capabilities, Determinism, Device, Element, ElementType, Integer, ProgramSpec, Scratch,
+    Buffer, Capabilities, Determinism, Device, Element, ElementType, Integer, ProgramSpec, Scratch,
+    bench::Bench,
     check::{Case, Failure, Level, Spec, close, data::Data, guarded, same},
+    f16,
+    ladder::Climb,
     op::{And, Max, Min, Op, OpKind, Or, Product, Sum, Xor},
-    reduce::{End, cpu},
+    reduce::{End, cpu, ladder},
     with_element, with_integer,
 };
 
@@ -63,8 +66,18 @@ fn grid<T: Element>(
     }
 }
 
-/// The bound on the error of a sum by [`Device::reduce`].
-pub fn sum_bound<T: Element>(input: &[T]) -> f64 {
+/// The bound on the distance between a [`Determinism::Fast`] sum on a device and the [`Determinism::Fixed`] one.
+///
+/// # Errors
+///
+/// As [`Device::reduce`].
+pub fn sum_bound<T: Element>(device: &Device, input: &[T]) -> crate::Result<f64> {
+    let (depth, _) = ladder::passes::<T>(device, input.len(), Determinism::Fast)?;
+    Ok(sum_error(input, depth) + fixed_bound(input))
+}
+
+/// The bound on the error of the fixed tree's sum.
+fn fixed_bound<T: Element>(input: &[T]) -> f64 {
     // 16 rows, then the lanes' tree, at each level; four levels reach beyond 2^64 elements.
     sum_error(input, 4.0 * (16.0 + 12.0))
 }
@@ -104,7 +117,7 @@ fn check_op<T: Element, O: Op<T> + Default>(
         let want = Device::cpu().reduce(input, O::default())?;
         return match determinism {
             Determinism::Fast if ordered && O::KIND == OpKind::Sum => {
-                close(got, want.to_f64(), 2.0 * sum_bound(input), what)
+                close(got, want.to_f64(), sum_bound(device, input)?, what)
             }
             // Products leave the type's range soon; `Fixed` holds them to the bit.
             Determinism::Fast if ordered => Ok(()),
@@ -117,7 +130,7 @@ fn check_op<T: Element, O: Op<T> + Default>(
     match (ordered, O::KIND) {
         (true, OpKind::Sum) if input.iter().all(|x| x.to_f64().is_finite()) => {
             let want = input.iter().map(|x| x.to_f64()).sum();
-            close(got, want, sum_bound(input), what)
+            close(got, want, fixed_bound(input), what)
         }
         (true, _) => {
             let tree = obvious_tree::<T, O>(input);
@@ -217,6 +230,72 @@ fn bit_cases<T: Integer<Acc: Integer>>(level: Level, cases: &mut Vec<Case>) {
     op_cases::<T, Xor>(level, cases);
 }
 
+/// What a benchmark of a reduction runs on.
+struct Measured<T: Element> {
+    device: Device,
+    host: Vec<T>,
+    x: Buffer<T>,
+    out: Buffer<T>,
+    scratch: Scratch,
+}
+
+impl<T: Element> Measured<T> {
+    fn new(device: &Device, n: usize) -> crate::Result<Self> {
+        let host = Data::Random.generate(n, n as u64);
+        let x = device.upload(&host)?;
+        Ok(Self { device: device.clone(), host, x, out: device.zeroed(1)?, scratch: Scratch::new() })
+    }
+}
+
+fn bytes_read<T>(n: usize) -> u64 {
+    (n * size_of::<T>()) as u64
+}
+
+fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism) -> Bench {
+    let ordered = O::KIND.rounds() && T::TYPE.is_float();
+    let suffix = if ordered { format!(" {}", determinism.name()) } else { String::new() };
+    let form = format!("{}{suffix}", O::KIND.name());
+    Bench::new(form, T::TYPE, bytes_read::<T>, move |device, n| {
+        let state = Measured::<T>::new(device, n)?;
+        let run = move |this: &mut Measured<T>| {
+            let Measured { device, x, out, scratch, .. } = this;
+            device.reduce_into(&*x, O::default(), determinism, out, scratch)
+        };
+        let verify = move |this: &mut Measured<T>| {
+            let (got, want) = (this.out.to_vec()?[0], Device::cpu().reduce(&this.host, O::default())?);
+            match determinism {
+                Determinism::Fast if ordered => {
+                    close(got, want.to_f64(), sum_bound(&this.device, &this.host)?, O::KIND.name())
+                }
+                _ => same(&[got], &[want], O::KIND.name()),
+            }
+        };
+        Ok(Climb::new(state, |this| this.out.fill(T::ZERO), run, verify))
+    })
+}
+
+fn arg_bench<T: Element>(end: End) -> Bench {
+    Bench::new(end.name(), T::TYPE, bytes_read::<T>, move |device, n| {
+        let find = move |device: &Device, input: crate::Input<'_, T>| match end {
+            End::Min => device.arg_min(input),
+            End::Max => device.arg_max(input),
+        };
+        let state = (Measured::<T>::new(device, n)?, None);
+        Ok(Climb::new(
+            state,
+            |_| Ok(()),
+            move |(this, found)| {
+                *found = Some(find(&this.device, (&this.x).into())?);
+                Ok(())
+            },
+            move |(this, found)| {
+                let want = find(&Device::cpu(), (&this.host).into())?.index as u64;
+                same(&[found.map_or(u64::MAX, |found| found.index as u64)], &[want], end.name())
+            },
+        ))
+    })
+}
+
 impl Spec for Reduce {
     fn name(&self) -> &'static str {
         "reduce"
@@ -239,6 +318,20 @@ impl Spec for Reduce {
             with_integer!(element, T => bit_cases::<T>(level, &mut cases), ());
         }
         cases
+    }
+
+    fn benches(&self) -> Vec<Bench> {
+        vec![
+            op_bench::<i32, Sum>(Determinism::Fixed),
+            op_bench::<i64, Sum>(Determinism::Fixed),
+            op_bench::<f32, Sum>(Determinism::Fixed),
+            op_bench::<f32, Sum>(Determinism::Fast),
+            op_bench::<f64, Sum>(Determinism::Fixed),
+            op_bench::<f16, Sum>(Determinism::Fixed),
+            op_bench::<f32, Min>(Determinism::Fixed),
+            arg_bench::<i32>(End::Min),
+            arg_bench::<f32>(End::Min),
+        ]
     }
 
     #[cfg(feature = "opencl")]

@@ -6,7 +6,9 @@ use bytemuck::Pod;
 
 use crate::{
     Capabilities, Device, ElementType, ProgramSpec,
+    bench::Bench,
     check::{Case, Failure, Level, Spec, data::Rng, guarded, same_bytes},
+    ladder::Climb,
 };
 
 /// The primitive's entry in the registry.
@@ -76,6 +78,33 @@ fn cases<T: Pod + PartialEq + Debug>(element: ElementType, level: Level, cases: 
     }
 }
 
+/// The shape of about `n` elements that is as near to a square as rows of a power of two come.
+fn near_square(n: usize) -> (usize, usize) {
+    let rows = 1 << (n.max(1).ilog2() / 2);
+    (rows, n / rows)
+}
+
+fn bench<T: Pod + PartialEq + Debug>(element: ElementType) -> Bench {
+    let bytes = |n| {
+        let (rows, cols) = near_square(n);
+        2 * (rows * cols * size_of::<T>()) as u64
+    };
+    Bench::new(format!("{}-byte elements", size_of::<T>()), element, bytes, |device, n| {
+        let (rows, cols) = near_square(n);
+        let x = device.upload(&random::<T>(rows * cols, n as u64))?;
+        let state = (device.clone(), x, device.zeroed::<T>(rows * cols)?);
+        Ok(Climb::new(
+            state,
+            |_| Ok(()),
+            move |(device, x, out)| device.transpose_into(&*x, rows, cols, out),
+            move |(_, x, out)| {
+                let want = Device::cpu().transpose(&x.to_vec()?, rows, cols)?.to_vec()?;
+                same_bytes(&out.to_vec()?, &want, "out")
+            },
+        ))
+    })
+}
+
 impl Spec for Transpose {
     fn name(&self) -> &'static str {
         "transpose"
@@ -95,6 +124,15 @@ impl Spec for Transpose {
             cases::<[u8; 13]>(ElementType::U8, level, &mut all);
         }
         all
+    }
+
+    fn benches(&self) -> Vec<Bench> {
+        vec![
+            bench::<u8>(ElementType::U8),
+            bench::<u16>(ElementType::U16),
+            bench::<u32>(ElementType::U32),
+            bench::<u64>(ElementType::U64),
+        ]
     }
 
     #[cfg(feature = "opencl")]

@@ -2,10 +2,11 @@
 
 use std::{io::Write, path::PathBuf};
 
+use bytemuck::Pod;
 use clap::{Args, Subcommand, ValueEnum};
 use oclprim::{
-    Determinism, Device, Element, ElementType,
-    check::{Failure, close, same, sum_bound},
+    Bins, Determinism, Device, Element, ElementType, Histogram, Integer,
+    check::{Failure, close, same, same_bytes, sum_bound},
     op, with_element, with_integer,
 };
 
@@ -13,8 +14,12 @@ use crate::{bench::failure_text, npy::Array, options::DeviceChoice, output::Stop
 
 const EXAMPLES: &str = "\
 Examples:
-  oclprim run reduce samples.npy --op sum
-  oclprim run reduce samples.npy --op arg-max --device gpu --verify";
+  oclprim run reduce samples.npy --op arg-max --device gpu --verify
+  oclprim run transpose matrix.npy -o transposed.npy
+  oclprim run histogram heights.npy --bins 20 --range 1.5 2.0 -o counts.npy
+  oclprim run copy samples.npy -o copy.npy
+
+Files are in C order and in this machine's byte order, as numpy.save writes them.";
 
 /// Run a primitive on a .npy file.
 #[derive(Args)]
@@ -27,12 +32,18 @@ pub(crate) struct Run {
 #[derive(Subcommand)]
 enum Primitive {
     Reduce(Reduce),
+    Transpose(Transpose),
+    Histogram(HistogramOf),
+    Copy(Copy),
 }
 
 impl Run {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         match self.primitive {
             Primitive::Reduce(reduce) => reduce.run(out),
+            Primitive::Transpose(transpose) => transpose.run(out),
+            Primitive::Histogram(histogram) => histogram.run(out),
+            Primitive::Copy(copy) => copy.run(out),
         }
     }
 }
@@ -140,7 +151,7 @@ impl Reduce {
             let name = O::KIND.name();
             let loose = self.determinism == Order::Fast && T::TYPE.is_float();
             matches(match O::KIND {
-                op::OpKind::Sum if loose => close(value, want.to_f64(), 2.0 * sum_bound(input), name),
+                op::OpKind::Sum if loose => close(value, want.to_f64(), sum_bound(device, input)?, name),
                 op::OpKind::Product if loose => {
                     let text = "products in any order cannot be verified: use --determinism fixed";
                     return Err(Stop::usage(text));
@@ -178,5 +189,191 @@ impl Reduce {
         }
         let text = format!("{} at index {}", found.value, found.index);
         self.common.finish(&Array::of("<i8", &[], &[found.index as i64]), text, out)
+    }
+}
+
+/// Runs an expression with `$T` bound to a plain type of `$size` bytes, of 1 to 16; `$other` for the rest.
+macro_rules! with_size {
+    ($size:expr, $T:ident => $body:expr, $other:expr) => {
+        with_size!(@ $size, $T, $body, $other, 1 u8, 2 u16, 4 u32, 8 u64, 16 u128, 3 [u8; 3], 5 [u8; 5], 6 [u16; 3],
+            7 [u8; 7], 9 [u8; 9], 10 [u16; 5], 11 [u8; 11], 12 [u32; 3], 13 [u8; 13], 14 [u16; 7], 15 [u8; 15])
+    };
+    (@ $size:expr, $T:ident, $body:expr, $other:expr, $($bytes:literal $ty:ty),*) => {
+        match $size {
+            $( $bytes => { type $T = $ty; $body } )*
+            _ => $other,
+        }
+    };
+}
+
+/// Turn the rows of a matrix into its columns; elements of 1 to 16 bytes.
+#[derive(Args)]
+struct Transpose {
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Transpose {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let path = self.common.input.display();
+        let array = Array::read(&self.common.input)?;
+        let &[rows, cols] = &array.shape[..] else {
+            return Err(Stop::usage(format!("{path}: transpose takes 2 dimensions, not {}", array.shape.len())));
+        };
+        let shape = (rows as usize, cols as usize);
+        let device = self.common.device.open()?;
+        let turned = with_size!(array.size, T => self.transpose::<T>(&array, shape, &device)?, {
+            let (ty, size) = (array.type_name(), array.size);
+            return Err(Stop::usage(format!("{path}: transpose takes elements of 1 to 16 bytes, {ty} has {size}")));
+        });
+        let text = format!("{} x {} {} on {}; -o writes it to a file", cols, rows, array.type_name(), device.info());
+        self.common.finish(&turned, text, out)
+    }
+
+    fn transpose<T: Pod + std::fmt::Debug>(
+        &self,
+        array: &Array,
+        (rows, cols): (usize, usize),
+        device: &Device,
+    ) -> Result<Array, Stop> {
+        let input = array.elements::<T>();
+        let turned = device.transpose(&input, rows, cols)?.to_vec()?;
+        if self.common.verify {
+            matches(same_bytes(&turned, &Device::cpu().transpose(&input, rows, cols)?.to_vec()?, "element "))?;
+        }
+        Ok(array.like(&[cols, rows], &turned))
+    }
+}
+
+/// Count the samples in each bin.
+///
+/// Integers are bin numbers from 0 on, unless there is a --range. Floats are counted in bins of equal width; without a
+/// --range these go from the smallest to the largest sample, which is in the last bin, as in numpy.histogram. With -o,
+/// the counts are written as uint64. Samples outside the bins are reported on standard error.
+#[derive(Args)]
+struct HistogramOf {
+    #[command(flatten)]
+    common: Common,
+    /// How many bins.
+    #[arg(long, value_parser = crate::options::size, default_value = "256")]
+    bins: usize,
+    /// The lower edge of the first bin and the upper edge of the last.
+    #[arg(long, num_args = 2, value_names = ["LO", "HI"], allow_negative_numbers = true)]
+    range: Option<Vec<String>>,
+    /// Count a sample that equals HI in the last bin.
+    #[arg(long, requires = "range")]
+    closed: bool,
+}
+
+impl HistogramOf {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "histogram")?;
+        let device = self.common.device.open()?;
+        let found = with_element!(element, T => self.count::<T>(&array.elements(), &device)?);
+        let outside = found.outside;
+        for (count, place) in
+            [(outside.below, "below the first bin"), (outside.above, "above the last"), (outside.nan, "NaN")]
+        {
+            if count > 0 {
+                // With no standard error left there is nobody to tell.
+                let _ = writeln!(std::io::stderr(), "{count} samples {place}");
+            }
+        }
+        let counts = Array::of("<u8", &[found.counts.len()], &found.counts);
+        self.common.finish(&counts, counts_in_words(&found.counts), out)
+    }
+
+    fn count<T: Element>(&self, input: &[T], device: &Device) -> Result<Histogram, Stop> {
+        let bins = match &self.range {
+            Some(range) => self.even(parse::<T>(&range[0])?, parse::<T>(&range[1])?)?,
+            None if T::TYPE.is_float() => self.fitted(input, device)?,
+            None => with_integer!(T::TYPE, I => {
+                let found = self.counted::<I>(bytemuck::cast_slice(input), &Bins::ids(self.bins)?, device)?;
+                return Ok(found);
+            }, unreachable!("floats are above")),
+        };
+        self.counted(input, &bins, device)
+    }
+
+    fn even<T: Element>(&self, lower: T, upper: T) -> Result<Bins<T>, Stop> {
+        let bins = Bins::even(lower, upper, self.bins)?;
+        Ok(if self.closed { bins.closed() } else { bins })
+    }
+
+    /// Bins from the smallest to the largest sample.
+    fn fitted<T: Element>(&self, input: &[T], device: &Device) -> Result<Bins<T>, Stop> {
+        if input.is_empty() {
+            return Err(Stop::usage("there are no samples from which to take a range: give one with --range"));
+        }
+        let (lower, upper) = (device.reduce(input, op::Min)?, device.reduce(input, op::Max)?);
+        match Bins::even(lower, upper, self.bins) {
+            Ok(bins) => Ok(bins.closed()),
+            Err(error) => {
+                let text = format!("samples from {lower} to {upper} give no range: give one with --range ({error})");
+                Err(Stop::usage(text))
+            }
+        }
+    }
+
+    fn counted<T: Element>(&self, input: &[T], bins: &Bins<T>, device: &Device) -> Result<Histogram, Stop> {
+        let found = device.histogram(input, bins)?;
+        if self.common.verify {
+            let want = Device::cpu().histogram(input, bins)?;
+            let outside = |found: &Histogram| [found.outside.below, found.outside.above, found.outside.nan];
+            matches(same(&found.counts, &want.counts, "bin "))?;
+            matches(same(&outside(&found), &outside(&want), "outside "))?;
+        }
+        Ok(found)
+    }
+}
+
+/// A bound of a range, which has to be a value of the type.
+fn parse<T: Element>(text: &str) -> Result<T, Stop> {
+    let wrong = || Stop::usage(format!("--range: `{text}` is not a value of type {}", T::TYPE));
+    with_integer!(T::TYPE, I => {
+        let value: i128 = text.parse().map_err(|_| wrong())?;
+        let integer = I::from_i128(value);
+        if integer.to_i128() == value { Ok(bytemuck::cast(integer)) } else { Err(wrong()) }
+    }, text.parse().map(T::from_f64).map_err(|_| wrong()))
+}
+
+fn counts_in_words(counts: &[u64]) -> String {
+    const SHOWN: usize = 64;
+    if counts.len() <= SHOWN {
+        let words: Vec<_> = counts.iter().map(u64::to_string).collect();
+        return words.join(" ");
+    }
+    let total: u64 = counts.iter().sum();
+    let (fullest, most) = counts.iter().enumerate().rev().max_by_key(|(_, count)| **count).unwrap_or((0, &0));
+    let empty = counts.iter().filter(|&&count| count == 0).count();
+    let bins = counts.len();
+    format!(
+        "{total} samples in {bins} bins: {most} in bin {fullest}, the fullest; {empty} empty; -o writes them to a file"
+    )
+}
+
+/// Copy an array to the device, there, and back; elements of any size.
+#[derive(Args)]
+struct Copy {
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Copy {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let device = self.common.device.open()?;
+        let input = array.elements::<u8>();
+        let from = device.upload(&input)?;
+        let mut to = device.zeroed::<u8>(input.len())?;
+        device.copy(&from, &mut to)?;
+        let copied = to.to_vec()?;
+        if self.common.verify {
+            matches(same_bytes(&copied, &input, "byte "))?;
+        }
+        let shape: Vec<_> = array.shape.iter().map(|&n| n as usize).collect();
+        let text = format!("{shape:?} {} on {}; -o writes it to a file", array.type_name(), device.info());
+        self.common.finish(&array.like(&shape, &copied), text, out)
     }
 }
