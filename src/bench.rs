@@ -8,6 +8,14 @@ use serde::Serialize;
 use crate::{Device, ElementType, Result, ladder::Climb, runtime::Backend};
 
 /// The times of repeated runs of one thing, in seconds.
+///
+/// ```
+/// use oclprim::bench::Sample;
+///
+/// let sample = Sample::of(vec![0.012, 0.010, 0.011]);
+/// assert_eq!((sample.median, sample.min, sample.runs), (0.011, 0.010, 3));
+/// assert_eq!(sample.bandwidth(22_000_000), 2.0); // GB/s
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sample {
     /// The middle one of the runs.
@@ -59,6 +67,17 @@ impl Default for Effort {
 /// # Errors
 ///
 /// What `reset` and `run` return, and [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a command failed.
+///
+/// ```
+/// use oclprim::{Device, bench::{Effort, measure}, op::Sum};
+///
+/// let device = Device::best()?.profiled()?;
+/// let x = device.filled(100_000, 1.0f32)?;
+/// let effort = Effort { warm_up: 1, runs: 3, ..Effort::default() };
+/// let sample = measure(&device, effort, || Ok(()), || device.reduce(&x, Sum).map(drop))?;
+/// println!("{:.2} GB/s", sample.bandwidth(400_000));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub fn measure(
     device: &Device,
     effort: Effort,

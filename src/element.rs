@@ -13,6 +13,15 @@ mod sealed {
 }
 
 /// The name of an element type, where it is known at run time only.
+///
+/// ```
+/// use oclprim::{Element, ElementType};
+///
+/// let ty: ElementType = "bf16".parse()?;
+/// assert_eq!((ty, ty.size(), ty.is_float()), (ElementType::Bf16, 2, true));
+/// assert_eq!(f32::TYPE.to_string(), "f32");
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names say it")]
@@ -154,6 +163,19 @@ impl FromStr for ElementType {
 ///
 /// The trait is sealed. Its arithmetic is the crate's contract, the same on every device: integers wrap; `min` and
 /// `max` of floats give NaN if either side is NaN, and order -0 below +0.
+///
+/// ```
+/// use oclprim::{Device, Element, op::Sum};
+///
+/// fn mean<T: Element>(device: &Device, x: &[T]) -> oclprim::Result<f64> {
+///     Ok(device.reduce(x, Sum)?.to_f64() / x.len() as f64)
+/// }
+///
+/// let device = Device::best()?;
+/// assert_eq!(mean(&device, &[1u8, 2, 3])?, 2.0);
+/// assert_eq!(mean(&device, &[0.5f32, 1.0])?, 0.75);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub trait Element: Pod + PartialEq + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + sealed::Sealed {
     /// The type's name at run time.
     const TYPE: ElementType;

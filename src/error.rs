@@ -28,6 +28,15 @@ pub enum ErrorKind {
 }
 
 /// Why an operation failed: a [kind](Error::kind) and one line with the numbers in it.
+///
+/// ```
+/// use oclprim::{Device, ErrorKind};
+///
+/// let error = Device::cpu().arg_min::<f32>(&[]).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Empty);
+/// assert_eq!(error.to_string(), "arg-min of 0 elements has no answer");
+/// assert_eq!(error.status(), None);
+/// ```
 pub struct Error(Box<Inner>);
 
 struct Inner {

@@ -12,6 +12,13 @@ mod sealed {
 }
 
 /// The name of a built-in operator, where it is known at run time only.
+///
+/// ```
+/// use oclprim::op::{Op, OpKind, Sum};
+///
+/// assert_eq!(<Sum as Op<f32>>::KIND, OpKind::Sum);
+/// assert!(OpKind::ALL.iter().filter(|kind| kind.is_bitwise()).count() == 3);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names say it")]
@@ -61,6 +68,18 @@ impl OpKind {
 pub struct Source(pub(crate) String);
 
 /// A binary operator over elements of type `T`.
+///
+/// ```
+/// use oclprim::{Device, op::{Max, Min, Op, Sum}};
+///
+/// fn range<T: oclprim::Integer>(device: &Device, x: &[T]) -> oclprim::Result<i128> {
+///     Ok(device.reduce(x, Max)?.to_i128() - device.reduce(x, Min)?.to_i128())
+/// }
+///
+/// assert_eq!(range(&Device::best()?, &[3u8, 250, 7])?, 247);
+/// assert_eq!(<Sum as Op<f32>>::combine(1.0, 2.0), 3.0);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub trait Op<T: Element>: Copy + Send + Sync + sealed::Sealed {
     /// The operator's name at run time.
     const KIND: OpKind;

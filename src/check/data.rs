@@ -3,6 +3,14 @@
 use crate::Element;
 
 /// How test data is made.
+///
+/// ```
+/// use oclprim::check::data::Data;
+///
+/// let ramp: Vec<f32> = Data::Ramp.generate(4, 0);
+/// assert_eq!(ramp, [0.0, 1.0, 2.0, 3.0]);
+/// assert_eq!(Data::Random.generate::<u64>(100, 1), Data::Random.generate::<u64>(100, 1));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Data {
@@ -69,6 +77,14 @@ fn unit(bits: u64) -> f64 {
 }
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, and equal on every machine.
+///
+/// ```
+/// use oclprim::check::data::Rng;
+///
+/// let mut rng = Rng::new(1);
+/// assert!(rng.below(10) < 10);
+/// assert_eq!(Rng::new(2).next(), Rng::new(2).next());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 

@@ -33,6 +33,16 @@ pub enum Level {
 type Check = dyn Fn(&Device) -> Result<(), Failure> + Send + Sync;
 
 /// One check: a form of a primitive, on one type, size and data set.
+///
+/// ```
+/// use oclprim::{Device, ElementType, check::{Case, Verdict, same}, op::Sum};
+///
+/// let case = Case::new("sum", ElementType::U8, "n = 3", "by hand", 3, |device: &Device| {
+///     same(&[device.reduce(&[1u8, 2, 3], Sum)?], &[6], "sum")
+/// });
+/// assert_eq!(case.run(&Device::best()?).verdict, Verdict::Pass);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub struct Case {
     /// What is run, such as `sum fixed`.
     pub form: String,
@@ -138,6 +148,15 @@ pub trait Spec: Sync {
 }
 
 /// Every primitive.
+///
+/// ```
+/// use oclprim::{Device, check::{Level, Verdict, registry}};
+///
+/// let spec = registry().iter().find(|spec| spec.name() == "reduce").unwrap();
+/// for case in spec.cases(Level::Tiny).iter().take(10) {
+///     assert_eq!(case.run(&Device::cpu()).verdict, Verdict::Pass);
+/// }
+/// ```
 pub fn registry() -> &'static [&'static dyn Spec] {
     &[
         &crate::reduce::spec::Reduce,
@@ -149,6 +168,14 @@ pub fn registry() -> &'static [&'static dyn Spec] {
 }
 
 /// Compares bit for bit (all NaNs alike), and says where the first difference is.
+///
+/// ```
+/// use oclprim::check::{Failure, same};
+///
+/// assert!(same(&[1.0f32, f32::NAN], &[1.0, f32::NAN], "y").is_ok());
+/// let Err(Failure::Mismatch(text)) = same(&[1u8, 2], &[1, 3], "y") else { panic!() };
+/// assert_eq!(text, "y[1] is 2 instead of 3 (1 of 2 differ)");
+/// ```
 pub fn same<T: crate::Element>(got: &[T], want: &[T], what: &str) -> Result<(), Failure> {
     if got.len() != want.len() {
         return Err(Failure::Mismatch(format!("{what}: {} elements instead of {}", got.len(), want.len())));
@@ -164,6 +191,11 @@ pub fn same<T: crate::Element>(got: &[T], want: &[T], what: &str) -> Result<(), 
 }
 
 /// Compares plain data byte for byte, and says where the first difference is.
+///
+/// ```
+/// assert!(oclprim::check::same_bytes(&[[1u8, 2]], &[[1, 2]], "pairs").is_ok());
+/// assert!(oclprim::check::same_bytes(&[0.0f32], &[-0.0], "zeros").is_err());
+/// ```
 pub fn same_bytes<T: bytemuck::Pod + std::fmt::Debug>(got: &[T], want: &[T], what: &str) -> Result<(), Failure> {
     if got.len() != want.len() {
         return Err(Failure::Mismatch(format!("{what}: {} elements instead of {}", got.len(), want.len())));
@@ -194,6 +226,15 @@ pub const CANARY: usize = 64;
 
 /// Runs `write` on a view of `len` poisoned elements at `offset` in a larger buffer, and returns what it wrote after
 /// checking that everything round it is untouched.
+///
+/// ```
+/// use oclprim::{Device, check::guarded};
+///
+/// let device = Device::best()?;
+/// let written = guarded(&device, 3, 1, |mut view| Ok(view.fill(7u16)?));
+/// assert_eq!(written.unwrap(), [7, 7, 7]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub fn guarded<T: bytemuck::Pod + PartialEq>(
     device: &Device,
     len: usize,

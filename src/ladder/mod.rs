@@ -132,6 +132,18 @@ pub trait Ladder: Sync {
 }
 
 /// Every ladder.
+///
+/// ```
+/// use oclprim::{Device, ladder::{Request, registry}};
+///
+/// let device = Device::best()?;
+/// for ladder in registry() {
+///     for rung in ladder.rungs(&Request::default(), &device)? {
+///         println!("{}: {}", rung.name, rung.step);
+///     }
+/// }
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub fn registry() -> &'static [&'static dyn Ladder] {
     &[
         &crate::reduce::ladder::ReduceLadder,

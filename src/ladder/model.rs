@@ -23,6 +23,13 @@ pub struct Model {
 }
 
 /// The sectors that one request touches: lane `l` accesses `bytes` bytes at `address(l)`; lanes with `None` are off.
+///
+/// ```
+/// use oclprim::ladder::model::sectors;
+///
+/// assert_eq!(sectors(4, |lane| Some(4 * lane)), 4.0); // neighbours
+/// assert_eq!(sectors(4, |lane| Some(4096 * lane)), 32.0); // a column
+/// ```
 pub fn sectors(bytes: u64, address: impl Fn(u64) -> Option<u64>) -> f64 {
     let mut touched: Vec<u64> =
         (0..LANES).filter_map(address).flat_map(|start| start / SECTOR..=(start + bytes - 1) / SECTOR).collect();
@@ -33,6 +40,13 @@ pub fn sectors(bytes: u64, address: impl Fn(u64) -> Option<u64>) -> f64 {
 
 /// The extra passes that one request of 4-byte accesses to local memory needs: the most distinct words in one bank, less
 /// one. Lanes that read the same word share it.
+///
+/// ```
+/// use oclprim::ladder::model::bank_conflicts;
+///
+/// assert_eq!(bank_conflicts(|lane| Some(32 * lane)), 31.0); // a column of 32 words
+/// assert_eq!(bank_conflicts(|lane| Some(33 * lane)), 0.0); // a column of 33
+/// ```
 pub fn bank_conflicts(word: impl Fn(u64) -> Option<u64>) -> f64 {
     let mut words: Vec<u64> = (0..LANES).filter_map(word).collect();
     words.sort_unstable();

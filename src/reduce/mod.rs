@@ -167,6 +167,10 @@ impl Device {
     }
 
     /// The bytes of scratch that reductions of `n` elements of type `T` use at most.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::cpu().reduce_scratch::<f32>(1 << 20), 0);
+    /// ```
     pub fn reduce_scratch<T: Element>(&self, n: usize) -> usize {
         match self.backend() {
             Backend::Cpu => 0,

@@ -24,6 +24,16 @@ enum Storage<T> {
 ///
 /// Any plain type can be stored. Dropping a buffer does not wait: the driver keeps the memory until pending commands
 /// are done.
+///
+/// ```
+/// use oclprim::Device;
+///
+/// let device = Device::best()?;
+/// let mut x = device.upload(&[1i32, 2, 3, 4])?;
+/// x.view_mut(1..3)?.fill(0)?;
+/// assert_eq!((x.len(), x.to_vec()?), (4, vec![1, 0, 0, 4]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub struct Buffer<T: Pod> {
     device: Device,
     storage: Storage<T>,
@@ -70,6 +80,12 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) with both numbers if the device allows less.
+    ///
+    /// ```
+    /// let zeros = oclprim::Device::best()?.zeroed::<u16>(3)?;
+    /// assert_eq!(zeros.to_vec()?, [0, 0, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn zeroed<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
         let buffer = self.uninit(len)?;
         match &buffer.storage {
@@ -85,6 +101,12 @@ impl Device {
     /// # Errors
     ///
     /// As [`Device::zeroed`].
+    ///
+    /// ```
+    /// let ones = oclprim::Device::best()?.filled(3, 1.0f64)?;
+    /// assert_eq!(ones.to_vec()?, [1.0; 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn filled<T: Pod>(&self, len: usize, value: T) -> Result<Buffer<T>> {
         let mut buffer = self.uninit(len)?;
         buffer.fill(value)?;
@@ -96,6 +118,12 @@ impl Device {
     /// # Errors
     ///
     /// As [`Device::zeroed`].
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[1.5f32, 2.5])?;
+    /// assert_eq!(x.to_vec()?, [1.5, 2.5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn upload<T: Pod>(&self, data: &[T]) -> Result<Buffer<T>> {
         let storage = match self.backend() {
             Backend::Cpu => {
@@ -162,6 +190,16 @@ impl<T: Pod> Buffer<T> {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range is not within the buffer.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1u32, 2, 3, 4])?;
+    /// assert_eq!(device.reduce(x.view(1..3)?, Sum)?, 5);
+    /// assert!(x.view(2..5).is_err());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn view(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>> {
         let (offset, len) = resolve(range, self.len)?;
         Ok(View { buffer: self, offset, len })
@@ -172,6 +210,13 @@ impl<T: Pod> Buffer<T> {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range is not within the buffer.
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.zeroed::<u8>(4)?;
+    /// x.view_mut(1..3)?.write(&[5, 6])?;
+    /// assert_eq!(x.to_vec()?, [0, 5, 6, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
         let (offset, len) = resolve(range, self.len)?;
         Ok(ViewMut { buffer: self, offset, len })
@@ -248,6 +293,16 @@ impl<T: Pod> fmt::Debug for Buffer<T> {
 }
 
 /// A range of a [`Buffer`], for reading.
+///
+/// ```
+/// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4, 5])?;
+/// let tail = x.view(3..)?;
+/// assert_eq!((tail.offset(), tail.len()), (3, 2));
+/// let mut out = [0; 2];
+/// tail.read(&mut out)?;
+/// assert_eq!(out, [4, 5]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a, T: Pod> {
     buffer: &'a Buffer<T>,
@@ -314,6 +369,37 @@ impl<'a, T: Pod> From<&'a Buffer<T>> for View<'a, T> {
 }
 
 /// A range of a [`Buffer`] that can be written.
+///
+/// ```
+/// let mut x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4, 5])?;
+/// let mut middle = x.view_mut(1..4)?;
+/// middle.fill(9)?;
+/// assert_eq!(middle.as_view().to_vec()?, [9, 9, 9]);
+/// assert_eq!(x.to_vec()?, [1, 9, 9, 9, 5]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// Two of one buffer cannot be there at once:
+///
+/// ```compile_fail,E0499
+/// let mut x = oclprim::Device::cpu().zeroed::<u8>(8)?;
+/// let (mut a, mut b) = (x.view_mut(..4)?, x.view_mut(4..)?);
+/// a.fill(1)?;
+/// b.fill(2)?;
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// Nor can it be used once a call has taken it:
+///
+/// ```compile_fail,E0382
+/// # use oclprim::{Determinism::Fixed, Device, Scratch, op::Sum};
+/// let device = Device::cpu();
+/// let mut total = device.zeroed::<u8>(1)?;
+/// let out = total.view_mut(..)?;
+/// device.reduce_into(&[1, 2], Sum, Fixed, out, &mut Scratch::new())?;
+/// device.reduce_into(&[3, 4], Sum, Fixed, out, &mut Scratch::new())?;
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ViewMut<'a, T: Pod> {
     buffer: &'a mut Buffer<T>,
@@ -576,6 +662,22 @@ impl<T: Pod> fmt::Debug for MapMut<'_, T> {
 /// What a primitive reads: a host slice, a buffer or a view.
 ///
 /// A host slice is copied to an OpenCL device for the call; a buffer must be the device's own.
+///
+/// ```
+/// use oclprim::{Device, Input, op::Max};
+///
+/// fn largest<'a>(device: &Device, x: impl Into<Input<'a, i32>>) -> oclprim::Result<i32> {
+///     device.reduce(x.into(), Max)
+/// }
+///
+/// let device = Device::best()?;
+/// assert_eq!(largest(&device, &[1, 5, 3])?, 5);
+/// assert_eq!(largest(&device, &vec![1, 5, 3])?, 5);
+/// let x = device.upload(&[1, 5, 3])?;
+/// assert_eq!(largest(&device, &x)?, 5);
+/// assert_eq!(largest(&device, x.view(2..)?)?, 3);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Input<'a, T: Pod> {
@@ -670,6 +772,18 @@ impl<'a, T: Pod> From<View<'a, T>> for Input<'a, T> {
 /// What a primitive writes: a host slice, a buffer or a view.
 ///
 /// On an OpenCL device a host slice makes the call wait for the result; a buffer must be the device's own.
+///
+/// ```
+/// use oclprim::Device;
+///
+/// let device = Device::best()?;
+/// let mut on_host = [0u8; 3];
+/// device.copy(&[1u8, 2, 3], &mut on_host)?;
+/// let mut on_device = device.zeroed::<u8>(5)?;
+/// device.copy(&on_host, on_device.view_mut(1..4)?)?;
+/// assert_eq!(on_device.to_vec()?, [0, 1, 2, 3, 0]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Output<'a, T: Pod> {
@@ -851,6 +965,20 @@ impl ClInput {
 /// Device memory that calls use in between, kept from call to call.
 ///
 /// A new one is empty and grows at need. [`Scratch::reserve`] sizes it in advance, so that later calls allocate nothing.
+///
+/// ```
+/// use oclprim::{Determinism, Device, Scratch, op::Sum};
+///
+/// let device = Device::best()?;
+/// let mut scratch = Scratch::new();
+/// scratch.reserve(&device, device.reduce_scratch::<f32>(100_000))?;
+/// let mut total = [0.0f32];
+/// for x in [vec![0.5f32; 100_000], vec![0.25; 50_000]] {
+///     device.reduce_into(&x, Sum, Determinism::Fixed, &mut total, &mut scratch)?;
+/// }
+/// assert_eq!(total, [12_500.0]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Default)]
 pub struct Scratch {
     #[cfg(feature = "opencl")]

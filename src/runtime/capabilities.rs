@@ -99,6 +99,18 @@ impl SubGroup {
 }
 
 /// What a device can do. Every claim beyond plain numbers was tested by compiling and running a kernel.
+///
+/// ```
+/// use oclprim::Device;
+///
+/// for info in Device::list().iter().filter(|info| info.opencl) {
+///     let device = Device::open(&info.to_string())?;
+///     if let Some(caps) = device.capabilities()? {
+///         println!("{info}: sub-groups of {}, fp64: {}", caps.sub_group.width, caps.fp64);
+///     }
+/// }
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Capabilities {
@@ -168,6 +180,11 @@ impl Capabilities {
     }
 
     /// Capabilities of typical devices, from which `plan`s and compile-only checks run without hardware.
+    ///
+    /// ```
+    /// let samples = oclprim::Capabilities::samples();
+    /// assert!(samples.iter().any(|(name, caps)| *name == "amd" && caps.sub_group.width == 64));
+    /// ```
     pub fn samples() -> Vec<(&'static str, Self)> {
         let base = Self {
             class: DeviceClass::Gpu,

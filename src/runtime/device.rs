@@ -34,6 +34,12 @@ impl DeviceType {
 }
 
 /// A device's names and sizes, as its driver reports them.
+///
+/// ```
+/// for info in oclprim::Device::list() {
+///     println!("{info}: {} with {} compute units", info.ty.name(), info.compute_units);
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DeviceInfo {
@@ -84,6 +90,17 @@ impl fmt::Display for DeviceInfo {
 }
 
 /// How long one command ran, by the device's clock.
+///
+/// ```
+/// use oclprim::Device;
+///
+/// let device = Device::best()?.profiled()?;
+/// device.filled(1000, 1.0f32)?;
+/// for timing in device.take_timings()? {
+///     println!("{}: {} ns", timing.name, timing.end - timing.start);
+/// }
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timing {
@@ -127,6 +144,12 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::NoDevice`] if `OCLPRIM_DEVICE` is set and selects nothing.
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// println!("running on {}", device.info());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn best() -> Result<Self> {
         if let Some(selector) = env::var("OCLPRIM_DEVICE").ok().filter(|selector| !selector.is_empty()) {
             return Self::open(&selector);
@@ -135,6 +158,13 @@ impl Device {
     }
 
     /// The CPU, through rayon's global thread pool. Needs no driver.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Product};
+    ///
+    /// assert_eq!(Device::cpu().reduce(&[2u64, 3, 7], Product)?, 42);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn cpu() -> Self {
         Self { backend: Backend::Cpu }
     }
@@ -142,6 +172,11 @@ impl Device {
     /// Every device: the CPU backend first, then what the OpenCL loader finds.
     ///
     /// Opens none of them. Drivers that fail to answer are left out.
+    ///
+    /// ```
+    /// let devices = oclprim::Device::list();
+    /// assert_eq!(devices[0].to_string(), "rayon / CPU");
+    /// ```
     pub fn list() -> Vec<DeviceInfo> {
         let mut infos = vec![DeviceInfo::cpu()];
         #[cfg(feature = "opencl")]
@@ -156,6 +191,16 @@ impl Device {
     ///
     /// [`ErrorKind::NoDevice`] if nothing fits; the message lists what there is. [`ErrorKind::Driver`] if the driver
     /// does not open the device.
+    ///
+    /// ```
+    /// use oclprim::{Device, ErrorKind};
+    ///
+    /// assert!(Device::open("cpu")?.is_cpu());
+    /// assert!(Device::open("0")?.is_cpu());
+    /// let error = Device::open("no such device").unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::NoDevice);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn open(selector: &str) -> Result<Self> {
         let infos = Self::list();
         let wanted = selector.trim().to_lowercase();
@@ -186,6 +231,17 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::NoDevice`] if the index is out of range, [`ErrorKind::Driver`] if the driver does not open it.
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// for (index, info) in Device::list().iter().enumerate() {
+    ///     match Device::at(index) {
+    ///         Ok(device) => assert_eq!(device.info(), *info),
+    ///         Err(error) => println!("{info} does not open: {error}"),
+    ///     }
+    /// }
+    /// ```
     pub fn at(index: usize) -> Result<Self> {
         if index == 0 {
             return Ok(Self::cpu());
@@ -225,6 +281,10 @@ impl Device {
     }
 
     /// The device's names and sizes.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::cpu().info().name, "CPU");
+    /// ```
     pub fn info(&self) -> DeviceInfo {
         match &self.backend {
             Backend::Cpu => DeviceInfo::cpu(),
@@ -234,6 +294,10 @@ impl Device {
     }
 
     /// Whether this is the CPU backend.
+    ///
+    /// ```
+    /// assert!(oclprim::Device::cpu().is_cpu());
+    /// ```
     pub fn is_cpu(&self) -> bool {
         matches!(self.backend, Backend::Cpu)
     }
@@ -245,6 +309,13 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::Driver`] or [`ErrorKind::Build`] if not even the plainest kernel runs.
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// let fp64 = device.capabilities()?.is_none_or(|caps| caps.fp64);
+    /// println!("{}: double precision: {fp64}", device.info());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn capabilities(&self) -> Result<Option<Capabilities>> {
         match &self.backend {
             Backend::Cpu => Ok(None),
@@ -258,6 +329,14 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`] if the device cannot do what is asked.
+    ///
+    /// ```
+    /// use oclprim::{Device, Tuning, op::Sum};
+    ///
+    /// let small = Device::best()?.with_tuning(Tuning::default().local_bytes(16 << 10))?;
+    /// assert_eq!(small.reduce(&[1u8, 2, 3], Sum)?, 6);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn with_tuning(&self, tuning: Tuning) -> Result<Self> {
         match &self.backend {
             Backend::Cpu => Ok(self.clone()),
@@ -277,6 +356,16 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::Driver`] if the driver has no such queue.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Sum};
+    ///
+    /// let device = Device::best()?.profiled()?;
+    /// device.reduce(&vec![1.0f32; 100_000], Sum)?;
+    /// let nanoseconds: u64 = device.take_timings()?.iter().map(|timing| timing.end - timing.start).sum();
+    /// println!("kernels took {nanoseconds} ns");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn profiled(&self) -> Result<Self> {
         match &self.backend {
             Backend::Cpu => Ok(self.clone()),
@@ -291,6 +380,12 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::Driver`] if a command failed.
+    ///
+    /// ```
+    /// let device = oclprim::Device::cpu();
+    /// assert!(device.take_timings()?.is_empty());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn take_timings(&self) -> Result<Vec<Timing>> {
         match &self.backend {
             Backend::Cpu => Ok(Vec::new()),
@@ -304,6 +399,14 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::Driver`] if a command failed.
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// let mut x = device.zeroed::<u32>(1000)?;
+    /// x.fill(7)?;
+    /// device.finish()?; // the fill is done
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn finish(&self) -> Result<()> {
         match &self.backend {
             Backend::Cpu => Ok(()),

@@ -13,6 +13,15 @@ const LIBRARY: &[(&str, &str)] = &[
 ];
 
 /// A program as the driver gets it.
+///
+/// ```
+/// use oclprim::{Capabilities, check::registry};
+///
+/// let (_, caps) = &Capabilities::samples()[0];
+/// for program in registry().iter().flat_map(|spec| spec.programs(caps)).take(3) {
+///     println!("{}: {}, {} bytes of source", program.name, program.option_line(), program.source().len());
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramSpec {
     /// The kernel file's name, such as `reduce.cl`.

@@ -27,6 +27,15 @@ use crate::{
 ///
 /// With it a CPU driver can run the geometry of a GPU, and every sub-group back end that passed its self-test can be
 /// tested.
+///
+/// ```
+/// use oclprim::{Device, DeviceClass, SubGroupBackend, Tuning, op::Sum};
+///
+/// let as_gpu = Tuning::default().class(DeviceClass::Gpu).sub_groups(SubGroupBackend::Local).wide_offsets();
+/// let device = Device::best()?.with_tuning(as_gpu)?;
+/// assert_eq!(device.reduce(&[1u8, 2, 3], Sum)?, 6);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Tuning {

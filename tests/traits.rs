@@ -1,0 +1,63 @@
+//! What the public types promise to the compiler.
+
+use std::{error, fmt::Debug};
+
+use oclprim::{
+    Bins, Buffer, Capabilities, Device, DeviceInfo, ElementType, Error, ErrorKind, Input, Output, Scratch, Timing,
+    Tuning, View, ViewMut, bench::Sample, check::Case, f16, op::Sum,
+};
+
+fn is_shared<T: Send + Sync + Debug>() {}
+fn is_cloned<T: Clone>() {}
+fn is_sent<T: Send>() {}
+
+#[test]
+fn types_go_to_other_threads() {
+    is_shared::<Device>();
+    is_shared::<DeviceInfo>();
+    is_shared::<Capabilities>();
+    is_shared::<Tuning>();
+    is_shared::<Timing>();
+    is_shared::<Buffer<f32>>();
+    is_shared::<View<'_, u8>>();
+    is_shared::<ViewMut<'_, f16>>();
+    is_shared::<Input<'_, i64>>();
+    is_shared::<Output<'_, i64>>();
+    is_shared::<Scratch>();
+    is_shared::<Bins<f64>>();
+    is_shared::<Error>();
+    is_shared::<ErrorKind>();
+    is_shared::<ElementType>();
+    is_shared::<Sample>();
+    is_shared::<Sum>();
+    is_sent::<Case>();
+    is_cloned::<Device>();
+    is_cloned::<Tuning>();
+    is_cloned::<View<'_, u8>>();
+    is_cloned::<Input<'_, u8>>();
+}
+
+#[test]
+fn errors_are_errors() {
+    fn is_error<T: error::Error + Send + Sync + 'static>() {}
+    is_error::<Error>();
+
+    let error = Device::open("no such device").expect_err("nothing fits");
+    let text = error.to_string();
+    assert!(!text.contains('\n') && text.starts_with(char::is_lowercase), "{text}");
+    assert!(format!("{error:?}").contains("NoDevice"));
+    let boxed: Box<dyn error::Error + Send + Sync> = error.into();
+    assert_eq!(boxed.downcast::<Error>().expect("it is one").kind(), ErrorKind::NoDevice);
+
+    let missing = std::fs::read("/nonexistent").expect_err("not there");
+    let error = Error::from(missing);
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error::Error::source(&error).is_some_and(|source| source.is::<std::io::Error>()));
+}
+
+/// One pointer, so that results stay small.
+#[test]
+fn errors_are_small() {
+    assert_eq!(size_of::<Error>(), size_of::<usize>());
+    assert_eq!(size_of::<oclprim::Result<()>>(), size_of::<usize>());
+}
