@@ -1,0 +1,266 @@
+//! Transpositions: the defects of the kernels that the ladder grew from, the definition, and errors.
+
+use std::fmt::Debug;
+
+use bytemuck::Pod;
+use oclprim::{
+    Device, DeviceClass, ErrorKind, Tuning,
+    check::{Failure, data::Rng, guarded, same_bytes},
+    ladder::{self, Request, Rung},
+};
+use proptest::prelude::*;
+
+/// Whether an interpreter runs the kernels.
+fn tiny() -> bool {
+    std::env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny")
+}
+
+/// Every device, as it is and with some tunings.
+fn tuned(tunings: &[(&str, Tuning)]) -> Vec<(String, Device)> {
+    let mut devices = Vec::new();
+    for (index, info) in Device::list().iter().enumerate() {
+        let device = Device::at(index).unwrap_or_else(|error| panic!("{info}: {error}"));
+        if !device.is_cpu() {
+            for (name, tuning) in tunings {
+                devices.push((format!("{info} as {name}"), device.with_tuning(tuning.clone()).unwrap()));
+            }
+        }
+        devices.push((info.to_string(), device));
+    }
+    devices
+}
+
+fn gpu() -> Tuning {
+    Tuning::default().class(DeviceClass::Gpu)
+}
+
+/// Every device, in its own geometry and in that of a GPU.
+fn devices() -> Vec<(String, Device)> {
+    tuned(&[("a GPU", gpu())])
+}
+
+/// Every device, in its own geometry, with 64-bit offsets, and with little local memory.
+fn odd_devices() -> Vec<(String, Device)> {
+    let wide = || Tuning::default().wide_offsets();
+    tuned(&[("wide", wide()), ("a wide GPU", gpu().wide_offsets()), ("a small GPU", gpu().local_bytes(4096))])
+}
+
+fn request(rows: usize, cols: usize) -> Request {
+    let mut request = Request::default();
+    request.shape = (rows, cols);
+    request.n = rows * cols;
+    request
+}
+
+/// The rungs of the ladder whose names fit, where the device can run them.
+fn rungs(device: &Device, request: &Request, fits: impl Fn(&str) -> bool) -> Vec<Rung> {
+    let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "transpose").unwrap();
+    let rungs = ladder.rungs(request, device).unwrap_or_else(|error| panic!("{device:?}: {error}"));
+    rungs.into_iter().filter(|rung| fits(rung.name) && rung.unavailable.is_none()).collect()
+}
+
+/// Climbs the rungs whose names fit on every device. What was not written stays poisoned, which the check must see.
+fn climb(rows: usize, cols: usize, fits: impl Fn(&str) -> bool) {
+    for (name, device) in tuned(&[("wide", Tuning::default().wide_offsets())]) {
+        for rung in rungs(&device, &request(rows, cols), &fits) {
+            let what = format!("{name}: {} of {rows} x {cols}", rung.name);
+            let mut climb = (rung.prepare)(&device).unwrap_or_else(|error| panic!("{what}: {error}"));
+            (climb.reset)().unwrap();
+            assert!(matches!((climb.verify)(), Err(Failure::Mismatch(_))), "{what}: passed before it ran");
+            (climb.run)().unwrap_or_else(|error| panic!("{what}: {error}"));
+            (climb.verify)().unwrap_or_else(|failure| panic!("{what}: {failure:?}"));
+        }
+    }
+}
+
+fn random<T: Pod>(n: usize, seed: u64) -> Vec<T> {
+    let mut rng = Rng::new(seed);
+    let bytes: Vec<u8> = (0..n * size_of::<T>()).map(|_| rng.next() as u8).collect();
+    bytemuck::pod_collect_to_vec(&bytes)
+}
+
+/// The definition: element (r, c) becomes element (c, r).
+fn obvious<T: Pod>(input: &[T], rows: usize, cols: usize) -> Vec<T> {
+    let mut out = vec![T::zeroed(); input.len()];
+    for r in 0..rows {
+        for c in 0..cols {
+            out[c * rows + r] = input[r * cols + c];
+        }
+    }
+    out
+}
+
+fn check<T: Pod + PartialEq + Debug>(name: &str, device: &Device, shape: (usize, usize), offsets: (usize, usize)) {
+    let ((rows, cols), (from, to)) = (shape, offsets);
+    let all = random::<T>(from + rows * cols, (rows * 31 + cols) as u64);
+    let x = device.upload(&all).unwrap();
+    let out = guarded(device, rows * cols, to, |out| Ok(device.transpose_into(x.view(from..)?, rows, cols, out)?));
+    let same = out.and_then(|out| same_bytes(&out, &obvious(&all[from..], rows, cols), "out"));
+    same.unwrap_or_else(|failure| {
+        panic!("{name}: {rows} x {cols} of {} bytes at {from} to {to}: {failure:?}", size_of::<T>())
+    });
+    same_bytes(&x.to_vec().unwrap(), &all, "the input").unwrap();
+}
+
+/// B20: a warm-up with swapped arguments overwrote the input, and NaN passed the comparison. The input is compared too
+/// (in `check`), and all comparisons are of bits.
+#[test]
+fn b20_inputs_are_left_alone_and_nan_does_not_pass() {
+    for (name, device) in devices() {
+        check::<u32>(&name, &device, (70, 130), (0, 0));
+        let mut x = vec![1.0f32; 70 * 33];
+        x[5] = f32::NAN;
+        let turned = device.transpose(&x, 70, 33).unwrap().to_vec().unwrap();
+        assert!(turned[5 * 70].is_nan(), "{name}");
+        same_bytes(&turned, &obvious(&x, 70, 33), "out").unwrap();
+        x[5] = 0.0;
+        assert!(same_bytes(&turned, &obvious(&x, 70, 33), "out").is_err(), "{name}: a NaN passed");
+    }
+}
+
+/// B21: the diagonal order left out blocks of grids that are not square, and took others twice.
+#[test]
+fn b21_diagonal_covers_rectangular_grids() {
+    for (blocks_down, blocks_across) in [(4, 8), (8, 4), (3, 5), (1, 7), (7, 1)] {
+        climb(16 * blocks_down, 16 * blocks_across - 3, |name| name.starts_with("diagonal"));
+    }
+}
+
+/// B22: the kernels by columns used one matrix's row length for both.
+#[test]
+fn b22_kernels_by_columns_take_rectangles() {
+    for (rows, cols) in [(48, 80), (100, 17), (1, 40)] {
+        climb(rows, cols, |name| name.ends_with("_col"));
+    }
+}
+
+/// B23: unrolled kernels dropped what did not fill all of their blocks, and odd tiles.
+#[test]
+fn b23_unrolled_kernels_drop_nothing() {
+    for (rows, cols) in [(64, 64 + 16), (3 * 32, 96), (65, 64 + 33), (80, 1)] {
+        climb(rows, cols, |name| name.contains("unroll"));
+    }
+}
+
+/// B24: the width came from the grid, and so held for square matrices of whole tiles only; shapes were fixed.
+#[test]
+fn b24_tile_kernels_take_any_shape() {
+    for (rows, cols) in [(32, 96), (33, 31), (1, 65), (100, 3)] {
+        climb(rows, cols, |name| name.starts_with("tile_"));
+    }
+}
+
+/// B25: items next to each other lay four to a row, because dimension 0 was taken for the fast one: twice the sectors.
+#[test]
+fn b25_coalesced_kernels_are_coalesced() {
+    let ideal = (1024 * 1024 * 4 / 32) as f64;
+    for (name, device) in devices() {
+        let rungs = rungs(&device, &request(1024, 1024), |name| name.starts_with("sycl_local"));
+        let model = |rung: &str| rungs.iter().find(|other| other.name == rung).and_then(|rung| rung.model);
+        let (Some(coalesced), Some(padded)) = (model("sycl_local_coalesced"), model("sycl_local_pad")) else {
+            continue;
+        };
+        assert_eq!((coalesced.load_sectors, coalesced.store_sectors), (ideal, ideal), "{name}");
+        assert!(coalesced.bank_conflicts > 0.0, "{name}");
+        assert_eq!((padded.load_sectors, padded.store_sectors, padded.bank_conflicts), (ideal, ideal, 0.0), "{name}");
+    }
+}
+
+/// B26: only square matrices of whole tiles were right; the first kernel's time held its compilation; one direction was
+/// counted. (Memory that is never freed and waits that are left out cannot occur: buffers own what they allocate.)
+#[test]
+fn b26_any_shape_is_right_and_both_directions_count() {
+    for (rows, cols) in [(64, 32), (37, 91), (1, 5), (130, 2)] {
+        climb(rows, cols, |name| name.starts_with("sycl_"));
+    }
+    let request = request(37, 91);
+    assert!(request.effort.warm_up > 0);
+    for (name, device) in devices() {
+        for rung in rungs(&device, &request, |_| true) {
+            assert_eq!(rung.bytes, 2 * 4 * 37 * 91, "{name}: {}", rung.name);
+        }
+    }
+}
+
+#[test]
+fn every_size_of_element() {
+    macro_rules! each {
+        ($($size:literal)*) => {
+            for (name, device) in devices() {
+                $( check::<[u8; $size]>(&name, &device, (37, 41), (1, 2)); )*
+            }
+        };
+    }
+    if tiny() {
+        each!(5 6 13);
+    } else {
+        each!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
+    }
+}
+
+#[test]
+fn slices_buffers_and_views_alike() {
+    for (name, device) in devices() {
+        let x: Vec<u16> = random(24 * 56, 1);
+        let want = obvious(&x, 24, 56);
+        let mut slice = vec![0; x.len()];
+        device.transpose_into(&x, 24, 56, &mut slice).unwrap();
+        assert_eq!(slice, want, "{name}");
+        let on_device = device.upload(&x).unwrap();
+        let turned = device.transpose(&on_device, 24, 56).unwrap();
+        assert_eq!(turned.to_vec().unwrap(), want, "{name}");
+        assert_eq!(device.transpose(&turned, 56, 24).unwrap().to_vec().unwrap(), x, "{name}: there and back");
+        assert!(device.transpose(on_device.view(5..5).unwrap(), 0, 9).unwrap().is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn errors_have_the_numbers() {
+    for (name, device) in devices() {
+        let failed = |rows, cols| device.transpose(&[0u32; 6], rows, cols).unwrap_err();
+        let error = failed(2, 4);
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+        assert_eq!(error.to_string(), "transpose of 2 x 4 needs 8 elements, got 6");
+        let error = failed(usize::MAX, 2);
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+        assert!(error.to_string().contains(&format!("{} x 2", usize::MAX)), "{error}");
+        let error = device.transpose_into(&[0u32; 6], 2, 3, &mut [0; 5]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+        assert_eq!(error.to_string(), "transpose needs an output of 6 elements, got 5");
+        let error = device.transpose(&[[0u8; 17]; 4], 2, 2).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}");
+        assert!(error.to_string().contains("17"), "{error}");
+        let error = device.transpose(&[(); 4], 2, 2).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if tiny() { 3 } else { 48 }, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_shape_equals_the_obvious_loop(
+        rows in 0usize..if tiny() { 80 } else { 200 }, cols in 0usize..if tiny() { 80 } else { 200 }, stretch in 0usize..3, step in prop::sample::select(&[1usize, 4, 8]),
+        from in 0usize..9, to in 0usize..9,
+    ) {
+        // Wide and tall ones too, and multiples of what the kernels move at once, where offsets may fit as well.
+        let (rows, cols) = match stretch {
+            1 => (rows / 12, cols * 12),
+            2 => (rows * 12, cols / 12),
+            _ => (rows, cols),
+        };
+        let (rows, cols) = (rows.next_multiple_of(step), cols.next_multiple_of(step));
+        let offsets = (from.next_multiple_of(step), to.next_multiple_of(step));
+        for (name, device) in devices() {
+            check::<u8>(&name, &device, (rows, cols), offsets);
+            check::<u16>(&name, &device, (rows, cols), offsets);
+            check::<u32>(&name, &device, (rows, cols), offsets);
+            check::<u64>(&name, &device, (rows, cols), offsets);
+            check::<[u8; 3]>(&name, &device, (rows, cols), offsets);
+        }
+        for (name, device) in odd_devices() {
+            check::<u32>(&name, &device, (rows, cols), offsets);
+            check::<[u32; 3]>(&name, &device, (rows, cols), offsets);
+        }
+    }
+}
