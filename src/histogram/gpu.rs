@@ -74,13 +74,18 @@ fn round_up_words(words: usize, limit: usize) -> usize {
     words.next_multiple_of(step).min(limit)
 }
 
+/// No kernel here has sub-groups, so that one build serves every back end without hardware.
+pub(super) fn one_build(caps: &Capabilities) -> Capabilities {
+    let hardware = caps.sub_group.backend.is_hardware();
+    Capabilities { sub_group: if hardware { caps.sub_group } else { SubGroup::NONE }, ..caps.clone() }
+}
+
 pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabilities, round: usize) -> Result<Plan> {
     if form.element.needs_fp64() && !caps.fp64 {
         return Err(Error::unsupported(format!("the device has no fp64, which {} needs", form.element)));
     }
     let params = tuning::histogram(caps);
-    // No kernel here has sub-groups, so that one build serves every back end.
-    let caps = &Capabilities { sub_group: SubGroup::NONE, ..caps.clone() };
+    let caps = &one_build(caps);
     let slots = form.bins + OUTSIDE;
     let samples = n.min(round);
     let local_words = caps.local_bytes / 4;

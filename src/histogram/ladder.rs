@@ -287,7 +287,8 @@ pub(super) mod kernels {
     use super::*;
     use crate::{
         ElementType, Input,
-        runtime::{Backend, Capabilities, DeviceClass, ProgramSpec, SubGroup, opencl::ClDevice},
+        histogram::gpu::one_build,
+        runtime::{Backend, Capabilities, DeviceClass, ProgramSpec, opencl::ClDevice},
     };
 
     const TEXT: &str = include_str!("../../cl/ladder/histogram.cl");
@@ -333,9 +334,7 @@ pub(super) mod kernels {
     }
 
     fn program(element: ElementType, block: usize, bins: usize, caps: &Capabilities) -> ProgramSpec {
-        // No kernel here has sub-groups, so that one build serves every back end.
-        let caps = &Capabilities { sub_group: SubGroup::NONE, ..caps.clone() };
-        let program = ProgramSpec::new("ladder/histogram.cl", TEXT, caps)
+        let program = ProgramSpec::new("ladder/histogram.cl", TEXT, &one_build(caps))
             .with(element.options("T"))
             .with(element.options("A"))
             .define("WG", block)

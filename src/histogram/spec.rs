@@ -285,6 +285,7 @@ fn bin_counts<T>(level: Level) -> &'static [usize] {
         // Each is a program, on each driver.
         Level::Quick if size_of::<T>() != 4 => &[256, 70_000],
         Level::Quick => &[1, 256, 1000, 70_000],
+        Level::Full if size_of::<T>() != 4 => &[1, 2, 255, 256, 257, 1000, 4097, 70_000],
         Level::Full => &[1, 2, 255, 256, 257, 1000, 4097, 70_000, 5 << 20],
     }
 }
