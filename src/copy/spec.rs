@@ -200,9 +200,9 @@ impl Spec for Copy {
 
     fn benches(&self) -> Vec<Bench> {
         vec![
-            bench::<u32>("copy", ElementType::U32, 0),
-            bench::<u32>("copy from 1", ElementType::U32, 1),
-            bench::<u8>("copy from 1", ElementType::U8, 1),
+            bench::<u32>("aligned", ElementType::U32, 0),
+            bench::<u32>("from element 1", ElementType::U32, 1),
+            bench::<u8>("from element 1", ElementType::U8, 1),
         ]
     }
 

@@ -72,7 +72,8 @@ fn grid<T: Element>(
 ///
 /// As [`Device::reduce`].
 pub fn sum_bound<T: Element>(device: &Device, input: &[T]) -> crate::Result<f64> {
-    let (depth, _) = ladder::passes::<T>(device, input.len(), Determinism::Fast)?;
+    // A plan is of one element at least.
+    let (depth, _) = ladder::passes::<T>(device, input.len().max(1), Determinism::Fast)?;
     Ok(sum_error(input, depth) + fixed_bound(input))
 }
 
