@@ -408,7 +408,12 @@ impl ClDevice {
     }
 
     pub(crate) fn write(&self, mem: &Mem, offset: usize, data: &[u8]) -> Result<()> {
-        if data.is_empty() { Ok(()) } else { cl::write(self.queue(), mem, offset, data) }
+        if data.is_empty() {
+            return Ok(());
+        }
+        cl::write(self.queue(), mem, offset, data)?;
+        // Intel's runtime keeps a copy of a few bytes and returns; on an out-of-order queue a kernel could overtake it.
+        self.settle()
     }
 
     /// Enqueues a fill; the pattern has 1, 2, 4, 8 or 16 bytes.
