@@ -266,7 +266,7 @@ fn own_climb<T: Element>(
     }));
     let (resets, runs, shared) = (state.clone(), state.clone(), shared.clone());
     Ok(Climb {
-        reset: Box::new(move || resets.borrow_mut().out.fill(poison())),
+        reset: Box::new(move || resets.borrow_mut().out.write(&[poison()])),
         run: Box::new(move || {
             let State { device, x, out, scratch } = &mut *runs.borrow_mut();
             device.reduce_into(&*x, Sum, determinism, out, scratch)
@@ -611,8 +611,9 @@ pub(super) mod device {
                 let (from, to) = (crate::Input::from(&self.x).cl(&self.cl)?, crate::Input::from(copy).cl(&self.cl)?);
                 self.cl.copy((from.mem(), 0), (to.mem(), 0), size_of::<T>() * self.n)?;
             }
-            self.partials.fill(poison())?;
-            self.out.fill(poison())
+            // Not by a fill: Oclgrind would take what kernels write there later for uninitialised.
+            self.partials.write(&vec![poison(); self.partials.len()])?;
+            self.out.write(&[poison()])
         }
 
         fn run(&mut self) -> Result<()> {
