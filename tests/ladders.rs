@@ -40,8 +40,9 @@ fn requests(ladder: &dyn Ladder, tiny: bool) -> Vec<Request> {
             ];
             for (block, element) in if tiny { &all[1..3] } else { &all[..] } {
                 let b = block.unwrap_or(512);
-                let mut sizes = vec![1, b - 1, b, b + 1, 2 * b + 1, 4 * b - 1, 8 * b - 1, 8 * b, 8 * b + 1];
+                let mut sizes = vec![1, b - 1, b + 1, 8 * b - 1];
                 if !tiny {
+                    sizes.extend([b, 2 * b + 1, 4 * b - 1, 8 * b, 8 * b + 1]);
                     sizes.extend([2, 3, 127, 128, 129, 4 * b + 1, 513, 1000, 1025, 1026, 1027, 4099, 65_537, 300_007]);
                 }
                 for n in sizes {
