@@ -243,8 +243,19 @@ static inline uint slot_of(const T raw, const uint bins MAP_PARAMS)
 
 #ifdef GLOBAL_TABLES
 
+// Group g zeroes words [g * per, (g + 1) * per) of the tables. Not a fill by the driver, which Oclgrind does not see as an
+// initialisation.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_zero(
+    __global uint* restrict tables, const uint words, const uint per)
+{
+    const uint first = get_group_id(0) * per, end = first + min(per, words - first);
+    for (uint i = first + get_local_id(0); i < end; i += WG) {
+        tables[i] = 0;
+    }
+}
+
 // tables[g mod table_count] += the samples of group g. With PRIVATE each group has one item and a table of its own. The
-// host zeroes the tables.
+// tables are zeroed before.
 #ifdef PRIVATE
 #define ADD_GLOBAL(slot, count) table[slot] += count
 #else

@@ -111,7 +111,8 @@ pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabiliti
             .flag("RANGES", ranges > 1);
         (count, Tables::Local { range, ranges, replica_bits }, groups, groups, work_group)
     } else {
-        let table_count = most.min(room(params.global_bytes));
+        // More than one table only where adding them up costs less than the samples do.
+        let table_count = most.min(room(params.global_bytes)).min((samples / slots).max(1));
         let private = caps.class == DeviceClass::Cpu && table_count == most;
         let count = count.define("WG", params.work_group).flag("GLOBAL_TABLES", true).flag("PRIVATE", private);
         (count, Tables::Global, most, table_count, params.work_group)
@@ -242,7 +243,14 @@ fn run(
                 map_arguments(launch, map).run([plan.groups, ranges, 1], local)?;
             }
             Tables::Global => {
-                device.fill(tables, 0, plan.scratch_bytes, &[0; 4])?;
+                let words = plan.scratch_bytes / 4;
+                let per = words.div_ceil(plan.merge_groups);
+                device
+                    .launch(&plan.count, "histogram_zero")?
+                    .mem(tables)
+                    .scalar(words as u32)
+                    .scalar(per as u32)
+                    .run([words.div_ceil(per), 1, 1], local)?;
                 let launch = launch("histogram_global")?.scalar(plan.table_count as u32);
                 map_arguments(launch, map).run([plan.groups, 1, 1], local)?;
             }
