@@ -15,6 +15,7 @@
 mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+pub(crate) mod ladder;
 pub(crate) mod spec;
 
 use std::ops::RangeBounds;

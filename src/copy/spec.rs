@@ -208,7 +208,8 @@ impl Spec for Copy {
 
     #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
-        [1 << 20, 1 << 40].map(|bytes| super::gpu::plan(bytes, 0, 0, caps, |n| n >= 1 << 31).program).into()
+        let own = [1 << 20, 1 << 40].map(|bytes| super::gpu::plan(bytes, 0, 0, caps, |n| n >= 1 << 31).program);
+        own.into_iter().chain(super::ladder::device::programs(caps)).collect()
     }
 
     #[cfg(not(feature = "opencl"))]

@@ -149,5 +149,6 @@ pub fn registry() -> &'static [&'static dyn Ladder] {
         &crate::reduce::ladder::ReduceLadder,
         &crate::transpose::ladder::TransposeLadder,
         &crate::histogram::ladder::HistogramLadder,
+        &crate::copy::ladder::CopyLadder,
     ]
 }
