@@ -562,21 +562,22 @@ pub(super) fn create_kernel(program: &Program, name: &str) -> Result<Kernel> {
     Ok(unsafe { Kernel::from_raw_create_ptr(raw) })
 }
 
-/// A kernel's work-group property: 0x11B0 the largest work-group, 0x11B2 its local bytes, arguments included.
-pub(super) fn kernel_number(kernel: &Kernel, device: DeviceId, name: u32) -> u64 {
-    let mut value = 0u64;
-    // SAFETY: both properties are at most 8 bytes.
+/// A kernel's work-group property of up to three words, the rest 0: 0x11B0 the largest work-group, 0x11B1 the
+/// work-group that the kernel's attribute demands, 0x11B2 its local bytes, arguments included.
+pub(super) fn kernel_numbers(kernel: &Kernel, device: DeviceId, name: u32) -> [u64; 3] {
+    let mut values = [0u64; 3];
+    // SAFETY: every one of these properties fits the array.
     let status = unsafe {
         ffi::clGetKernelWorkGroupInfo(
             kernel.as_ptr(),
             device.as_raw(),
             name,
-            size_of::<u64>(),
-            (&raw mut value).cast(),
+            size_of_val(&values),
+            (&raw mut values).cast(),
             ptr::null_mut(),
         )
     };
-    if status == SUCCESS { value } else { 0 }
+    if status == SUCCESS { values } else { [0; 3] }
 }
 
 /// Sets one argument: `value` is its `size` bytes, or null for local memory of that size.
