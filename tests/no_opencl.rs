@@ -2,13 +2,7 @@
 
 mod common;
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
-    sync::Barrier,
-    time::Duration,
-};
+use std::{env, fs, path::PathBuf, process::Command, sync::Barrier, time::Duration};
 
 use oclprim::{Device, ErrorKind, op::Sum};
 
@@ -151,81 +145,92 @@ fn the_environment_selects_the_device() {
     assert!(value.starts_with("NoDevice: no device fits `no such`; there is 0: rayon / CPU"), "{value}");
 }
 
-/// Compiles `tests/fake/opencl.rs`, once a process.
+/// A libOpenCL in place of the real one, which the link shim opens.
 #[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
-fn fake() -> &'static Path {
-    static LIBRARY: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder for the fake");
-        let library = folder.join("libfake_opencl.so");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake/opencl.rs");
-        let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-        rustc.args(["--edition", "2024", "--crate-type", "cdylib", "-C", "panic=abort", source, "-o"]).arg(&library);
-        assert!(rustc.status().expect("rustc runs").success());
-        library
-    })
-}
+mod fake {
+    use std::{
+        env, fs,
+        path::{Path, PathBuf},
+        process::Command,
+        sync::OnceLock,
+    };
 
-/// What a process does with a fake libOpenCL.
-#[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
-fn with_fake(test: &str, mode: &str) -> String {
-    let mut child = common::child(test, "fake");
-    let (value, _) =
-        common::run(child.env("OPENCL_LIBRARY", fake()).env("FAKE_OPENCL", mode).env_remove("OCLPRIM_DEVICE"));
-    value
-}
+    use oclprim::{Device, op::Sum};
 
-#[test]
-#[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
-fn statuses_that_nobody_knows_leave_the_cpu() {
-    const NAME: &str = "statuses_that_nobody_knows_leave_the_cpu";
-    if common::part().is_some() {
-        return use_the_best_device();
+    use super::common;
+
+    /// Compiles `tests/fake/opencl.rs`, once a process.
+    fn fake() -> &'static Path {
+        static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+        LIBRARY.get_or_init(|| {
+            let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-{}", std::process::id()));
+            fs::create_dir_all(&folder).expect("a folder for the fake");
+            let library = folder.join("libfake_opencl.so");
+            let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake/opencl.rs");
+            let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+            rustc
+                .args(["--edition", "2024", "--crate-type", "cdylib", "-C", "panic=abort", source, "-o"])
+                .arg(&library);
+            assert!(rustc.status().expect("rustc runs").success());
+            library
+        })
     }
-    assert_eq!(with_fake(NAME, "platforms-fail"), "true 1 1500");
-}
 
-#[test]
-#[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
-fn platforms_without_devices_leave_the_cpu() {
-    const NAME: &str = "platforms_without_devices_leave_the_cpu";
-    if common::part().is_some() {
-        return use_the_best_device();
+    /// What a process does with a fake libOpenCL.
+    fn with_fake(test: &str, mode: &str) -> String {
+        let mut child = common::child(test, "fake");
+        let (value, _) =
+            common::run(child.env("OPENCL_LIBRARY", fake()).env("FAKE_OPENCL", mode).env_remove("OCLPRIM_DEVICE"));
+        value
     }
-    assert_eq!(with_fake(NAME, "no-devices"), "true 1 1500");
-}
 
-#[test]
-#[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
-fn a_device_that_does_not_open_is_an_error_with_its_status() {
-    const NAME: &str = "a_device_that_does_not_open_is_an_error_with_its_status";
-    if common::part().is_some() {
-        // A platform that fails to list its devices is left out; the other one has a GPU.
-        assert_eq!(Device::list().len(), 2);
-        let error = Device::open("gpu").expect_err("it does not open");
-        assert!(Device::best().expect("the CPU is left").is_cpu());
-        return common::answer(format!("{:?} {:?} {error}", error.kind(), error.status()));
+    #[test]
+    fn statuses_that_nobody_knows_leave_the_cpu() {
+        const NAME: &str = "fake::statuses_that_nobody_knows_leave_the_cpu";
+        if common::part().is_some() {
+            return super::use_the_best_device();
+        }
+        assert_eq!(with_fake(NAME, "platforms-fail"), "true 1 1500");
     }
-    assert_eq!(with_fake(NAME, "open-fails"), "Driver Some(-72) creating a context failed: unlisted status (-72)");
-}
 
-#[test]
-#[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
-fn a_lost_device_is_an_error_and_not_the_end() {
-    const NAME: &str = "a_lost_device_is_an_error_and_not_the_end";
-    if common::part().is_some() {
-        let info = &Device::list()[1];
-        assert_eq!((info.name.as_str(), info.version.as_str()), ("Fak\u{fffd} GPU", "OpenCL 3.1 (Build 0)"));
-        let device = Device::open("fak").expect("it opens");
-        assert!(device.upload(&[1u8]).is_err());
-        assert!(device.reduce(&[1u8], Sum).is_err());
-        assert_eq!(device.finish().expect_err("it is lost").status(), Some(-1024));
-        assert!(device.capabilities().is_err());
-        assert!(Device::best().expect("the CPU is left").is_cpu());
-        // Handles that the driver refuses to release are dropped all the same.
-        drop(device);
-        return common::answer("still here");
+    #[test]
+    fn platforms_without_devices_leave_the_cpu() {
+        const NAME: &str = "fake::platforms_without_devices_leave_the_cpu";
+        if common::part().is_some() {
+            return super::use_the_best_device();
+        }
+        assert_eq!(with_fake(NAME, "no-devices"), "true 1 1500");
     }
-    assert_eq!(with_fake(NAME, "lost"), "still here");
+
+    #[test]
+    fn a_device_that_does_not_open_is_an_error_with_its_status() {
+        const NAME: &str = "fake::a_device_that_does_not_open_is_an_error_with_its_status";
+        if common::part().is_some() {
+            // A platform that fails to list its devices is left out; the other one has a GPU.
+            assert_eq!(Device::list().len(), 2);
+            let error = Device::open("gpu").expect_err("it does not open");
+            assert!(Device::best().expect("the CPU is left").is_cpu());
+            return common::answer(format!("{:?} {:?} {error}", error.kind(), error.status()));
+        }
+        assert_eq!(with_fake(NAME, "open-fails"), "Driver Some(-72) creating a context failed: unlisted status (-72)");
+    }
+
+    #[test]
+    fn a_lost_device_is_an_error_and_not_the_end() {
+        const NAME: &str = "fake::a_lost_device_is_an_error_and_not_the_end";
+        if common::part().is_some() {
+            let info = &Device::list()[1];
+            assert_eq!((info.name.as_str(), info.version.as_str()), ("Fak\u{fffd} GPU", "OpenCL 3.1 (Build 0)"));
+            let device = Device::open("fak").expect("it opens");
+            assert!(device.upload(&[1u8]).is_err());
+            assert!(device.reduce(&[1u8], Sum).is_err());
+            assert_eq!(device.finish().expect_err("it is lost").status(), Some(-1024));
+            assert!(device.capabilities().is_err());
+            assert!(Device::best().expect("the CPU is left").is_cpu());
+            // Handles that the driver refuses to release are dropped all the same.
+            drop(device);
+            return common::answer("still here");
+        }
+        assert_eq!(with_fake(NAME, "lost"), "still here");
+    }
 }

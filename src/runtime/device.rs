@@ -414,17 +414,6 @@ impl Device {
             Backend::OpenCl(device) => device.finish(),
         }
     }
-
-    /// Whether buffers of `other` can be used on this device.
-    pub(crate) fn shares_buffers_with(&self, other: &Self) -> bool {
-        match (&self.backend, &other.backend) {
-            (Backend::Cpu, Backend::Cpu) => true,
-            #[cfg(feature = "opencl")]
-            (Backend::OpenCl(a), Backend::OpenCl(b)) => a.same_context(b),
-            #[cfg(feature = "opencl")]
-            _ => false,
-        }
-    }
 }
 
 impl fmt::Debug for Device {
