@@ -1,7 +1,7 @@
 //! `oclprim check`
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     io::{self, Write},
     panic,
     time::{Duration, Instant},
@@ -28,8 +28,8 @@ Examples:
   oclprim check --only reduce --json   for a program to read
 
 The CPU backend is checked against plain loops, OpenCL devices against the CPU backend. An OpenCL device that is a CPU
-also runs the tiny checks in the geometry of a GPU, once for each way in which its sub-groups can exchange values, with
-one type of each size; with --full, the quick checks with every type.
+also runs the tiny checks in the geometry of a GPU, once for each way in which its sub-groups can exchange values, each
+form with one type; with --full, the quick checks with every type.
 The exit code is 1 if an answer was wrong.";
 
 /// Cross-check every primitive, type and size on every device.
@@ -72,11 +72,9 @@ struct Target {
     level: Level,
     /// The device's own geometry, which is reported in full.
     own: bool,
-    /// Builds cost most of the time, and a sub-group back end knows only the size of what it exchanges.
-    one_of_each_size: bool,
+    /// Builds cost most of the time, up to 10 s each, and a sub-group back end does not know the type that it exchanges.
+    one_type_a_form: bool,
 }
-
-const ONE_OF_EACH_SIZE: [ElementType; 4] = [ElementType::U8, ElementType::F16, ElementType::F32, ElementType::I64];
 
 #[derive(Default, Serialize)]
 struct Counts {
@@ -200,13 +198,7 @@ impl Check {
 
     fn add_targets(&self, label: String, device: Device, targets: &mut Vec<Target>) -> Result<(), Stop> {
         let level = self.level();
-        targets.push(Target {
-            label: label.clone(),
-            device: device.clone(),
-            level,
-            own: true,
-            one_of_each_size: false,
-        });
+        targets.push(Target { label: label.clone(), device: device.clone(), level, own: true, one_type_a_form: false });
         let Some(caps) = device.capabilities()? else { return Ok(()) };
         if device.info().ty != DeviceType::Cpu {
             return Ok(());
@@ -217,22 +209,33 @@ impl Check {
             let tuning = Tuning::default().class(DeviceClass::Gpu).sub_groups(group.backend);
             let label = format!("{label}, as a GPU with sub-groups `{}`", group.backend.name());
             let device = device.with_tuning(tuning)?;
-            targets.push(Target { label, device, level, own: false, one_of_each_size: !full });
+            targets.push(Target { label, device, level, own: false, one_type_a_form: !full });
         }
         Ok(())
     }
 
     /// The cases for a target, with their primitives.
-    fn cases(&self, target: &Target) -> impl Iterator<Item = (&'static str, Case)> + '_ {
+    fn cases(&self, target: &Target) -> Vec<(&'static str, Case)> {
         let wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| only == name);
-        let specs = registry().iter().filter(move |spec| wanted(spec.name()));
-        let (level, one_of_each_size) = (target.level, target.one_of_each_size);
-        let cases = specs.flat_map(move |spec| spec.cases(level).into_iter().map(|case| (spec.name(), case)));
-        cases.filter(move |(_, case)| !one_of_each_size || ONE_OF_EACH_SIZE.contains(&case.element))
+        let specs = registry().iter().filter(|spec| wanted(spec.name()));
+        let cases = specs.flat_map(|spec| spec.cases(target.level).into_iter().map(|case| (spec.name(), case)));
+        let mut cases: Vec<_> = cases.collect();
+        if target.one_type_a_form {
+            // The first of them that a form has.
+            let order = || [ElementType::F32, ElementType::I64].into_iter().chain(ElementType::ALL);
+            let rank = |case: &Case| order().position(|element| element == case.element);
+            let mut best = HashMap::new();
+            for (primitive, case) in &cases {
+                let form = best.entry((*primitive, case.form.clone())).or_insert(usize::MAX);
+                *form = rank(case).map_or(*form, |rank| rank.min(*form));
+            }
+            cases.retain(|(primitive, case)| rank(case) == best.get(&(*primitive, case.form.clone())).copied());
+        }
+        cases
     }
 
     fn progress(&self, targets: &[Target]) -> ProgressBar {
-        let total: usize = targets.iter().map(|target| self.cases(target).count()).sum();
+        let total: usize = targets.iter().map(|target| self.cases(target).len()).sum();
         let template = "{bar:30} {pos}/{len} {elapsed} {wide_msg}";
         let style = ProgressStyle::with_template(template).expect("a constant template");
         // Draws on standard error, and only on a terminal.
