@@ -68,6 +68,8 @@ pub mod histogram;
 #[allow(unsafe_code, reason = "takes and gives OpenCL's own objects; every block names its promise")]
 pub mod interop;
 pub mod ladder;
+#[cfg(feature = "ndarray")]
+mod ndarray;
 pub mod op;
 pub mod reduce;
 #[allow(unsafe_code, reason = "the boundary to OpenCL; every block names its promise")]

@@ -1,0 +1,41 @@
+//! Keeps data and results on the device: one upload, several primitives in a row, one small download at the end.
+//!
+//! `cargo run --release --example device_buffers`
+
+use oclprim::{Determinism, Device, Scratch, op::Sum};
+
+const ROWS: usize = 1000;
+const COLS: usize = 500;
+
+fn main() -> Result<(), oclprim::Error> {
+    let device = Device::best()?;
+    println!("device: {}", device.info());
+
+    let host: Vec<f32> = (0..ROWS * COLS).map(|i| (i % 100) as f32).collect();
+    let matrix = device.upload(&host)?;
+    let mut columns = device.zeroed::<f32>(ROWS * COLS)?;
+    device.transpose_into(&matrix, ROWS, COLS, &mut columns)?;
+
+    // The sum of each column, written to its place. Scratch is sized once, so that the loop allocates nothing, and
+    // nothing waits: the device's commands run in order.
+    let mut scratch = Scratch::new();
+    scratch.reserve(&device, device.reduce_scratch::<f32>(ROWS))?;
+    let mut sums = device.zeroed::<f32>(COLS)?;
+    for c in 0..COLS {
+        let column = columns.view(c * ROWS..(c + 1) * ROWS)?;
+        device.reduce_into(column, Sum, Determinism::Fixed, sums.view_mut(c..=c)?, &mut scratch)?;
+    }
+
+    // A part of a buffer at any offset, to another place on the device.
+    let mut some = device.zeroed::<f32>(10)?;
+    device.copy(sums.view(7..17)?, &mut some)?;
+
+    let (sums, some) = (sums.to_vec()?, some.to_vec()?);
+    println!("sums of columns 7 to 16: {some:?}");
+    for (c, sum) in sums.iter().enumerate() {
+        let want: f32 = (0..ROWS).map(|r| host[r * COLS + c]).sum();
+        assert_eq!(*sum, want);
+    }
+    assert_eq!(some, sums[7..17]);
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! Primitives on `ndarray` arrays and views, without a copy on the host.
+//!
+//! `cargo run --release --features ndarray --example ndarray`
+
+use ndarray::{Array2, s};
+use oclprim::{Device, Input, Output, op::Sum};
+
+fn main() -> Result<(), oclprim::Error> {
+    let device = Device::best()?;
+    println!("device: {}", device.info());
+
+    let image = Array2::from_shape_fn((480, 640), |(r, c)| (r * c % 50) as f32);
+    let total = device.reduce(Input::try_from(&image)?, Sum)?;
+    println!("sum of a {} x {} image: {total}", image.nrows(), image.ncols());
+    assert_eq!(total, image.sum());
+
+    // Whole rows lie together, so a band of them is a view as it is.
+    let band = image.slice(s![100..110, ..]);
+    assert_eq!(device.reduce(Input::try_from(&band)?, Sum)?, band.sum());
+
+    // A block of columns does not; it needs a layout of its own first.
+    let block = image.slice(s![.., 100..110]);
+    let refused = Input::try_from(&block).unwrap_err();
+    println!("refused: {refused}");
+    let block = block.as_standard_layout();
+    assert_eq!(device.reduce(Input::try_from(&block)?, Sum)?, block.sum());
+
+    let mut turned = Array2::zeros((640, 480));
+    device.transpose_into(Input::try_from(&image)?, 480, 640, Output::try_from(&mut turned)?)?;
+    assert_eq!(turned, image.t());
+    println!("transposed to {} x {}", turned.nrows(), turned.ncols());
+    Ok(())
+}
