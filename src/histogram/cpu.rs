@@ -32,7 +32,7 @@ pub(super) fn histogram<T: Element, C: Counter>(
         for table in tables(round, bins) {
             let (inner, outer) = table.split_at(bins.len());
             counts.iter_mut().zip(inner).for_each(|(count, &more)| *count = count.add(C::from(more)));
-            outside.iter_mut().zip(outer).for_each(|(count, &more)| *count += u64::from(more));
+            outside.iter_mut().zip(outer).for_each(|(count, &more)| *count = count.wrapping_add(u64::from(more)));
         }
     }
 }
