@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = interop::buffer(&device, &moved)?;
     device.copy(x.view(1..)?, out.view_mut(..N - 1)?)?;
     let copied = interop::marker(&device)?;
-    let mut last = vec![0; 1];
+    let mut last = [0];
     moved.cmd().read(&mut last[..]).offset(N - 2).ewait(&copied).enq()?;
     println!("moved down by one, the last is {}", last[0]);
     assert_eq!(last[0], 998_001);
