@@ -1,5 +1,7 @@
 //! Every case of the registry on every device of this machine, in its own geometry and in that of a GPU.
 
+mod common;
+
 use oclprim::{
     Device, DeviceClass, ElementType, Tuning,
     check::{Case, Level, Verdict, registry},
@@ -44,7 +46,10 @@ fn every_case_on_every_device() {
             for case in spec.cases(level).into_iter().filter(|case| tried(case, &name)) {
                 match case.run(&device).verdict {
                     Verdict::Pass => passed += 1,
-                    Verdict::Skip(reason) => *skipped.entry(reason).or_insert(0) += 1,
+                    Verdict::Skip(reason) => {
+                        common::log_skip("every_case_on_every_device", &format!("{}: {reason}", spec.name()));
+                        *skipped.entry(reason).or_insert(0) += 1;
+                    }
                     Verdict::Fail(text) => failures.push(format!(
                         "{name}: {} {} {} {} {}: {text}",
                         spec.name(),

@@ -37,6 +37,11 @@ pub(crate) fn runs_kernels_at_once(device: &Device) -> bool {
 /// Notes that a test, or a part of it, did not run here.
 pub(crate) fn skip(test: &str, reason: &str) {
     println!("skipped {test}: {reason}");
+    log_skip(test, reason);
+}
+
+/// The same for one of many, which the test sums up itself.
+pub(crate) fn log_skip(test: &str, reason: &str) {
     let Some(path) = env::var_os("OCLPRIM_SKIP_LOG") else { return };
     let log = fs::OpenOptions::new().create(true).append(true).open(path);
     log.and_then(|mut log| writeln!(log, "{test}\t{reason}")).expect("the skip log can be written");
