@@ -9,7 +9,6 @@ use crate::{
         Climb, Ladder, Model, Request, Rung,
         model::{LANES, bank_conflicts, sectors},
     },
-    with_element,
 };
 
 /// The ladder's entry in the registry.
@@ -371,7 +370,13 @@ impl Ladder for TransposeLadder {
                 "a block of {block} work-items: the transpose ladder takes powers of two from {least} to {most}"
             )));
         }
-        with_element!(request.element, T => rungs::<T>(request, device))
+        // Only the size counts.
+        match request.element.size() {
+            1 => rungs::<u8>(request, device),
+            2 => rungs::<u16>(request, device),
+            4 => rungs::<u32>(request, device),
+            _ => rungs::<u64>(request, device),
+        }
     }
 }
 
