@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{BufReader, Read, Write},
+    io::{BufReader, Read, Seek, Write},
     path::Path,
 };
 
@@ -26,7 +26,7 @@ impl Array {
     pub(crate) fn read(path: &Path) -> Result<Self, Stop> {
         let wrong = |what: String| Stop::usage(format!("{}: {what}", path.display()));
         let file = File::open(path).map_err(of_file(path))?;
-        let length = file.metadata().map_err(of_file(path))?.len();
+        let metadata = file.metadata().map_err(of_file(path))?;
         let mut reader = BufReader::new(file);
         let header = NpyHeader::from_reader(&mut reader).map_err(|error| wrong(format!("not a .npy file: {error}")))?;
         let (dtype, shape) = (header.dtype(), header.shape().to_vec());
@@ -53,13 +53,16 @@ impl Array {
         let name = dtype_name(&dtype);
         let expected = expected.filter(|&bytes| bytes <= isize::MAX as u64);
         let expected = expected.ok_or_else(|| wrong(format!("a shape of {shape:?} {name} overflows memory")))?;
-        // Before anything is allocated for what a header merely claims.
         let truncated =
             |found| wrong(format!("truncated: {shape:?} {name} are {expected} bytes, the file has {found} of them"));
-        if length < expected {
-            return Err(truncated(length));
+        if metadata.is_file() {
+            // Before anything is allocated for what a header merely claims.
+            let left = metadata.len().saturating_sub(reader.stream_position().map_err(of_file(path))?);
+            if left < expected {
+                return Err(truncated(left));
+            }
         }
-        let mut bytes = Vec::with_capacity(expected as usize);
+        let mut bytes = Vec::new();
         reader.take(expected).read_to_end(&mut bytes).map_err(of_file(path))?;
         if (bytes.len() as u64) < expected {
             return Err(truncated(bytes.len() as u64));

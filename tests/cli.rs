@@ -1,0 +1,385 @@
+//! The program, run as a user runs it.
+#![cfg(feature = "cli")]
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use npyz::{AutoSerialize, Serialize, WriterBuilder};
+use serde_json::Value;
+
+/// Runs the program, through the runner that a selection of drivers may need.
+fn oclprim(arguments: &[&str]) -> Output {
+    let runner = env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace().chain([env!("CARGO_BIN_EXE_oclprim")]);
+    let mut command = Command::new(words.next().expect("the program at least"));
+    command.args(words).args(arguments).env_remove("OCLPRIM_DEVICE");
+    command.output().expect("the program starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
+/// What the program prints where it succeeds.
+fn succeeds(arguments: &[&str]) -> String {
+    let output = oclprim(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}{}", stdout(&output), stderr(&output));
+    stdout(&output)
+}
+
+/// The one line that the program prints where it refuses.
+fn refuses(arguments: &[&str]) -> String {
+    let output = oclprim(arguments);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}{text}", stdout(&output));
+    assert!(text.starts_with("error: ") && text.lines().count() == 1, "{arguments:?}: {text}");
+    text
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// An array in a file; its path.
+    fn save<T: AutoSerialize + Serialize + Copy>(&self, name: &str, shape: &[u64], data: &[T]) -> String {
+        self.save_in(name, shape, data, npyz::Order::C)
+    }
+
+    fn save_in<T: AutoSerialize + Serialize + Copy>(
+        &self,
+        name: &str,
+        shape: &[u64],
+        data: &[T],
+        order: npyz::Order,
+    ) -> String {
+        let path = self.path(name);
+        let file = fs::File::create(&path).expect("a new file");
+        let options = npyz::WriteOptions::new().default_dtype().shape(shape).order(order).writer(file);
+        let mut writer = options.begin_nd().expect("a header");
+        writer.extend(data.iter().copied()).expect("the elements");
+        writer.finish().expect("the end");
+        path.to_str().expect("UTF-8").to_owned()
+    }
+}
+
+fn load<T: npyz::Deserialize>(path: &Path) -> (Vec<u64>, Vec<T>) {
+    let file = npyz::NpyFile::new(fs::File::open(path).expect("an output")).expect("a header");
+    let shape = file.shape().to_vec();
+    (shape, file.into_vec().expect("the elements"))
+}
+
+#[test]
+fn every_subcommand_has_help_with_an_example() {
+    for words in [&[][..], &["devices"], &["check"], &["bench"], &["ladder"], &["run"], &["completions"]] {
+        let text = succeeds(&[words, &["--help"]].concat());
+        assert!(text.contains("Usage: oclprim") && text.contains("oclprim "), "{words:?}: {text}");
+        assert!(text.contains("Example"), "{words:?}: {text}");
+    }
+    for primitive in ["reduce", "transpose", "histogram", "copy"] {
+        assert!(succeeds(&["run", primitive, "--help"]).contains("--verify"));
+    }
+    assert!(succeeds(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    for arguments in [&["dance"][..], &[], &["ladder", "stairs"], &["bench", "--n", "many"], &["check", "--only", "x"]]
+    {
+        assert_eq!(oclprim(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+    assert!(refuses(&["bench", "--device", "no such device"]).contains("0: rayon / CPU"));
+}
+
+#[test]
+fn devices_are_listed() {
+    let devices: Value = serde_json::from_str(&succeeds(&["devices", "--json"])).expect("JSON");
+    let devices = devices.as_array().expect("a list");
+    assert_eq!(devices[0]["platform"], "rayon");
+    for device in devices {
+        assert!(device["error"].is_null(), "{device}");
+        assert_eq!(device["capabilities"].is_object(), device["opencl"].as_bool().expect("a flag"), "{device}");
+    }
+    let text = succeeds(&["devices"]);
+    assert!(text.starts_with("0: rayon / CPU\n"), "{text}");
+    assert_eq!(text.contains("No OpenCL device"), devices.len() == 1, "{text}");
+    assert!(!text.contains('\x1b'), "colours outside of a terminal");
+}
+
+#[test]
+fn check_counts() {
+    let text = succeeds(&["check", "--tiny", "--device", "cpu"]);
+    let last = text.lines().last().expect("a line");
+    assert!(last.ends_with(" passed, 0 failed, 0 skipped"), "{text}");
+    let passed: usize = last.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
+    assert!(passed > 100, "{last}");
+    let report: Value =
+        serde_json::from_str(&succeeds(&["check", "--tiny", "--device", "cpu", "--only", "copy", "--json"]))
+            .expect("JSON");
+    assert_eq!(report["failed"], 0);
+    assert_eq!(report["passed"], report["devices"][0]["passed"]);
+}
+
+#[test]
+fn check_on_every_device() {
+    let text = succeeds(&["check", "--tiny", "--only", "copy"]);
+    assert!(text.lines().last().is_some_and(|line| line.contains(" passed, 0 failed, ")), "{text}");
+}
+
+#[test]
+fn bench_writes_json_and_markdown() {
+    let folder = Folder::new();
+    let json = folder.path("bench.json");
+    let json_name = json.to_str().expect("UTF-8");
+    let text = succeeds(&[
+        "bench",
+        "reduce",
+        "copy",
+        "--device",
+        "cpu",
+        "--n",
+        "2^10,1000",
+        "--type",
+        "i32,u32",
+        "--runs",
+        "3",
+        "--markdown",
+        "--json",
+        json_name,
+    ]);
+    assert!(text.contains("| reduce sum") && text.contains("| 2^10"), "{text}");
+    let report: Value = serde_json::from_slice(&fs::read(&json).expect("a file")).expect("JSON");
+    for line in report["lines"].as_array().expect("a list") {
+        assert!(line["gb_per_s"].as_f64().is_some_and(|value| value > 0.0), "{line}");
+        assert_eq!(line["wrong"], false, "{line}");
+    }
+}
+
+#[test]
+fn ladders_are_climbed() {
+    let folder = Folder::new();
+    let opencl = succeeds(&["devices", "--json"]).contains("\"opencl\": true");
+    let device = if opencl { "opencl" } else { "cpu" };
+    for (ladder, size) in [
+        ("reduce", &["--n", "2000"][..]),
+        ("histogram", &["--n", "2000", "--distribution", "zipf"]),
+        ("transpose", &["--rows", "70", "--cols", "40"]),
+        ("copy", &["--n", "2000"]),
+    ] {
+        let svg = folder.path("ladder.svg");
+        let svg_name = svg.to_str().expect("UTF-8");
+        let common = ["ladder", ladder, "--device", device, "--runs", "1"];
+        let text = succeeds(&[&common[..], size, &["--json", "--svg", svg_name]].concat());
+        let report: Value = serde_json::from_str(&text).expect("JSON");
+        let rungs = report["rungs"].as_array().expect("a list");
+        assert!(!rungs.is_empty() && rungs.iter().any(|rung| rung["gb_per_s"].is_number()), "{text}");
+        let drawing = fs::read_to_string(&svg).expect("a drawing");
+        assert!(drawing.starts_with("<svg") && drawing.contains("GB/s"), "{drawing}");
+        for rung in rungs.iter().filter(|rung| rung["gb_per_s"].is_number()) {
+            assert!(drawing.contains(rung["name"].as_str().expect("a name")), "{rung}");
+        }
+        let table = succeeds(&[&common[..], size, &["--markdown"]].concat());
+        assert!(table.contains("| rung") && table.contains("warning: the working set"), "{table}");
+    }
+}
+
+#[test]
+fn completions_for_every_shell() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = succeeds(&["completions", shell]);
+        assert!(script.contains("oclprim") && script.contains("ladder"), "{shell}");
+    }
+}
+
+#[test]
+fn kernels_are_dumped_with_their_options() {
+    let folder = Folder::new();
+    let dir = folder.path("kernels");
+    let text = succeeds(&["dump-kernels", dir.to_str().expect("UTF-8")]);
+    let names: Vec<_> = fs::read_dir(&dir).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    let sources = names.iter().filter(|path| path.extension().is_some_and(|extension| extension == "cl"));
+    if cfg!(feature = "opencl") {
+        assert!(names.len() > 100, "{text}");
+    }
+    for source in sources {
+        let options = fs::read_to_string(source.with_extension("opts")).expect("options");
+        assert!(options.contains("-cl-std=CL"), "{options}");
+        assert!(fs::read_to_string(source).expect("a source").contains("kernel"), "{}", source.display());
+    }
+}
+
+/// Where `run` is tried: on the CPU, and on whatever is the best here.
+const DEVICES: [&[&str]; 2] = [&["--device", "cpu"], &[]];
+
+macro_rules! reduce_type {
+    ($folder:expr, $($ty:ty),*) => { $(
+        let input = $folder.save("in.npy", &[3, 2], &[1, 5, 2, 0, 7, 3].map(|x: u8| x as $ty));
+        for device in DEVICES {
+            let run = |op: &str| succeeds(&[&["run", "reduce", &input, "--op", op, "--verify"], device].concat());
+            assert_eq!(run("sum").trim(), "18");
+            assert_eq!(run("max").trim(), "7");
+            assert_eq!(run("min").trim(), "0");
+            assert_eq!(run("arg-max").trim(), "7 at index 4");
+            let output = $folder.path("out.npy");
+            let name = output.to_str().expect("UTF-8");
+            succeeds(&[&["run", "reduce", &input, "-o", name], device].concat());
+            assert_eq!(load::<$ty>(&output), (vec![], vec![18 as $ty]));
+            succeeds(&[&["run", "reduce", &input, "--op", "arg-min", "-o", name], device].concat());
+            assert_eq!(load::<i64>(&output), (vec![], vec![3]));
+        }
+    )* };
+}
+
+#[test]
+fn reduce_takes_every_type() {
+    let folder = Folder::new();
+    reduce_type!(folder, i8, i16, i32, i64, u8, u16, u32, u64, f32);
+    let halves = folder.save("half.npy", &[3], &[0.5f32, 1.5, 2.0].map(half::f16::from_f32));
+    assert_eq!(succeeds(&["run", "reduce", &halves, "--verify"]).trim(), "4");
+    let doubles = folder.save("double.npy", &[3], &[0.5f64, 1.5, 2.0]);
+    assert_eq!(
+        succeeds(&["run", "reduce", &doubles, "--device", "cpu", "--determinism", "fast", "--verify"]).trim(),
+        "4"
+    );
+    let bits = folder.save("bits.npy", &[3], &[1u16, 4, 5]);
+    assert_eq!(succeeds(&["run", "reduce", &bits, "--op", "xor"]).trim(), "0");
+    assert_eq!(succeeds(&["run", "reduce", &bits, "--op", "or"]).trim(), "5");
+    assert!(refuses(&["run", "reduce", &halves, "--op", "and"]).contains("bitwise"));
+    let nothing = folder.save::<f32>("empty.npy", &[0, 4], &[]);
+    assert_eq!(succeeds(&["run", "reduce", &nothing]).trim(), "0");
+    assert!(refuses(&["run", "reduce", &nothing, "--op", "arg-min"]).contains("0 elements"));
+}
+
+#[test]
+fn transpose_takes_every_size() {
+    fn turned<T: AutoSerialize + Serialize + npyz::Deserialize + Copy + PartialEq + std::fmt::Debug>(
+        folder: &Folder,
+        data: [T; 6],
+    ) {
+        let input = folder.save("in.npy", &[2, 3], &data);
+        let output = folder.path("out.npy");
+        for device in DEVICES {
+            let name = output.to_str().expect("UTF-8");
+            succeeds(&[&["run", "transpose", &input, "-o", name, "--verify"], device].concat());
+            let [a, b, c, d, e, f] = data;
+            assert_eq!(load::<T>(&output), (vec![3, 2], vec![a, d, b, e, c, f]));
+        }
+    }
+    let folder = Folder::new();
+    let numbers = [1u8, 2, 3, 4, 5, 6];
+    turned(&folder, numbers);
+    turned(&folder, numbers.map(i16::from));
+    turned(&folder, numbers.map(f32::from));
+    turned(&folder, numbers.map(u64::from));
+    turned(&folder, numbers.map(|x| num_complex::Complex::new(f32::from(x), -1.0)));
+    turned(&folder, numbers.map(|x| num_complex::Complex::new(f64::from(x), 0.5)));
+    turned(&folder, [true, false, true, true, false, false]);
+    let flat = folder.save("flat.npy", &[6], &numbers);
+    assert!(refuses(&["run", "transpose", &flat]).contains("2 dimensions, not 1"));
+}
+
+#[test]
+fn histograms_of_files() {
+    let folder = Folder::new();
+    let ids = folder.save("ids.npy", &[6], &[0i32, 3, 3, 1, -1, 9]);
+    let values = folder.save("values.npy", &[5], &[0.0f32, 0.25, 0.5, 0.75, 1.0]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in DEVICES {
+        let done = oclprim(&[&["run", "histogram", &ids, "--bins", "4", "-o", name, "--verify"], device].concat());
+        assert_eq!(load::<u64>(&output), (vec![4], vec![1, 1, 0, 2]));
+        assert_eq!(stderr(&done), "1 samples below the first bin\n1 samples above the last\n");
+        let run = |words: &[&str]| succeeds(&[&["run", "histogram", &values, "--bins", "2"], words, device].concat());
+        assert_eq!(run(&["--range", "0", "1"]).trim(), "2 2");
+        assert_eq!(run(&["--range", "0", "1", "--closed"]).trim(), "2 3");
+        assert_eq!(run(&["--range", "-1", "1", "--closed"]).trim(), "0 5");
+        // As numpy.histogram does.
+        assert_eq!(run(&[]).trim(), "2 3");
+    }
+    assert!(refuses(&["run", "histogram", &ids, "--bins", "0"]).contains('0'));
+    assert!(refuses(&["run", "histogram", &ids, "--range", "0", "1e99"]).contains("`1e99` is not a value of type i32"));
+    let one = folder.save("one.npy", &[2], &[2.0f32, 2.0]);
+    assert!(refuses(&["run", "histogram", &one]).contains("--range"));
+}
+
+#[test]
+fn copies_of_files() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[2, 2, 2], &[1u16, 2, 3, 4, 5, 6, 7, 8]);
+    let output = folder.path("out.npy");
+    for device in DEVICES {
+        let name = output.to_str().expect("UTF-8");
+        succeeds(&[&["run", "copy", &input, "-o", name, "--verify"], device].concat());
+        assert_eq!(fs::read(&output).expect("a copy"), fs::read(&input).expect("the original"));
+    }
+}
+
+#[test]
+fn bad_files_are_refused_in_a_line() {
+    let folder = Folder::new();
+    let copy = |path: &str| refuses(&["run", "copy", path]);
+    let missing = folder.path("missing.npy");
+    assert!(copy(missing.to_str().expect("UTF-8")).contains("missing.npy: No such file"));
+    let text = folder.path("text.npy");
+    fs::write(&text, "not numpy's").expect("a file");
+    assert!(copy(text.to_str().expect("UTF-8")).contains("not a .npy file"));
+
+    let good = folder.save("good.npy", &[8, 8], &[1.0f32; 64]);
+    let bytes = fs::read(&good).expect("a file");
+    for cut in [100, 256, bytes.len() - 9, bytes.len() - 130] {
+        let cut_file = folder.path("cut.npy");
+        fs::write(&cut_file, &bytes[..bytes.len() - cut]).expect("a file");
+        let text = copy(cut_file.to_str().expect("UTF-8"));
+        let expected =
+            if cut <= 256 { format!("are 256 bytes, the file has {}", 256 - cut) } else { "not a .npy".into() };
+        assert!(text.contains(&expected), "{cut}: {text}");
+    }
+
+    let columns = folder.save_in("columns.npy", &[2, 3], &[1i32, 2, 3, 4, 5, 6], npyz::Order::Fortran);
+    assert!(copy(&columns).contains("Fortran order; convert with numpy.ascontiguousarray"));
+
+    // A header that promises what no memory holds.
+    let patched = |from: &str, to: &str| {
+        let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).expect("in the header");
+        let mut bytes = bytes.clone();
+        bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
+        let path = folder.path("patched.npy");
+        fs::write(&path, bytes).expect("a file");
+        copy(path.to_str().expect("UTF-8"))
+    };
+    assert!(patched("<f4", ">f4").contains("the other byte order"));
+    assert!(patched("<f4", "|O4").contains("Python objects"));
+    assert!(patched("(8, 8, )", "(9, 9, )").contains("truncated: [9, 9] <f4 are 324 bytes, the file has 256"));
+    assert!(patched("                ", "#?              ").starts_with("error: "));
+
+    let flags = folder.save("flags.npy", &[2], &[true, false]);
+    assert!(refuses(&["run", "reduce", &flags]).contains("not |b1"));
+    let unwritable = folder.path("no such folder").join("out.npy");
+    let text = refuses(&["run", "copy", &good, "-o", unwritable.to_str().expect("UTF-8")]);
+    assert!(text.contains("out.npy: No such file"), "{text}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_reader_that_leaves_is_no_panic() {
+    let program = env!("CARGO_BIN_EXE_oclprim");
+    let runner = env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default();
+    for command in ["devices", "completions bash", "check --tiny --device cpu --only copy"] {
+        let script = format!("{runner} {program} {command} | head -c 1");
+        let output = Command::new("sh").args(["-c", &script]).output().expect("a shell");
+        assert_eq!(stderr(&output), "", "{command}");
+    }
+}
