@@ -1,0 +1,7 @@
+//! Benchmarks of `histogram`: `cargo bench --bench histogram`.
+
+mod common;
+
+fn main() {
+    common::run("histogram");
+}

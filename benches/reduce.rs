@@ -1,0 +1,7 @@
+//! Benchmarks of `reduce`: `cargo bench --bench reduce`.
+
+mod common;
+
+fn main() {
+    common::run("reduce");
+}
