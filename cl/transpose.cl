@@ -90,9 +90,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void transpose_runs(
 
 #else
 
+// Arrays that are indexed by the counter of a loop lie in registers only where the loop is unrolled.
+#define UNROLL _Pragma("unroll")
+
 #ifdef BLOCK
 
-// The vector of BLOCK elements. Scalars where that is 8 bytes, because the halves are computed.
+// The vector of BLOCK elements. Scalars where that is 8 bytes, because they are computed.
 #if BLOCK * UNIT_BYTES == 8
 #define V ulong
 #else
@@ -166,15 +169,18 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
     for (OFFSET_T t = get_group_id(0); t < tiles; t += get_num_groups(0)) {
         const OFFSET_T row = t / across, r0 = row * SIDE, c0 = (t - row * across) * SIDE;
         V x[ITEM_BLOCKS * BLOCK];
+        UNROLL
         for (uint j = 0; j < ITEM_BLOCKS; j++) {
             const uint i = item + j * WG;
             const OFFSET_T r = r0 + i / SIDE, c = c0 + i % SIDE;
             if (r < block_rows && c < block_cols) {
+                UNROLL
                 for (uint k = 0; k < BLOCK; k++) {
                     x[j * BLOCK + k] = in[(r * BLOCK + k) * block_cols + c];
                 }
             }
         }
+        UNROLL
         for (uint j = 0; j < ITEM_BLOCKS; j++) {
             const uint i = item + j * WG, r = i / SIDE, c = i % SIDE;
             if (r0 + r < block_rows && c0 + c < block_cols) {
@@ -223,6 +229,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_tiles(
         const OFFSET_T row = t / across, r0 = row << log_rows, c0 = (t - row * across) << log_cols;
         for (uint first = item; first < TILE; first += BATCH * WG) {
             E x[BATCH];
+            UNROLL
             for (uint j = 0; j < BATCH; j++) {
                 const uint i = first + j * WG;
                 const OFFSET_T r = r0 + (i >> log_cols), c = c0 + (i & col_mask);
@@ -230,6 +237,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_tiles(
                     x[j] = in[r * cols + c];
                 }
             }
+            UNROLL
             for (uint j = 0; j < BATCH; j++) {
                 const uint i = first + j * WG;
                 if (r0 + (i >> log_cols) < rows && c0 + (i & col_mask) < cols) {
