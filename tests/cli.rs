@@ -361,8 +361,9 @@ fn bad_files_are_refused_in_a_line() {
         copy(path.to_str().expect("UTF-8"))
     };
     assert!(patched("<f4", ">f4").contains("the other byte order"));
-    assert!(patched("<f4", "|O4").contains("Python objects"));
+    assert!(patched("'<f4'", "'|O' ").contains("Python objects"));
     assert!(patched("(8, 8, )", "(9, 9, )").contains("truncated: [9, 9] <f4 are 324 bytes, the file has 256"));
+    assert!(patched("(8, 8, ), }               ", "(4611686018427387904,8), }").contains("overflows"));
     assert!(patched("                ", "#?              ").starts_with("error: "));
 
     let flags = folder.save("flags.npy", &[2], &[true, false]);
