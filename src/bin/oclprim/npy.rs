@@ -29,7 +29,10 @@ impl Array {
         let file = File::open(path).map_err(of_file(path))?;
         let metadata = file.metadata().map_err(of_file(path))?;
         let mut reader = BufReader::new(file);
-        let header = read_header(&mut reader).map_err(|error| wrong(format!("not a .npy file: {error}")))?;
+        let header = read_header(&mut reader).map_err(|error| {
+            // Of a syntax error npyz shows the place, in a drawing of several lines.
+            wrong(format!("not a .npy file: {}", error.to_string().lines().next().unwrap_or_default()))
+        })?;
         let (dtype, shape) = (header.dtype(), header.shape().to_vec());
         if header.uses_pickled_array() {
             return Err(wrong("holds Python objects, which only numpy can read".into()));
