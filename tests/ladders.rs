@@ -108,8 +108,8 @@ fn every_rung_on_every_device() {
     let mut failures = Vec::new();
     for (index, info) in Device::list().iter().enumerate() {
         let device = Device::at(index).unwrap_or_else(|error| panic!("{info}: {error}"));
-        let started = std::time::Instant::now();
         for ladder in registry().iter().filter(|ladder| only.as_deref().is_none_or(|only| only == ladder.name())) {
+            let started = std::time::Instant::now();
             let (mut climbed, mut unavailable) = (0, BTreeMap::new());
             for request in requests(*ladder, tiny) {
                 let what = format!(

@@ -7,8 +7,7 @@
 // What differs from the originals, whose results were wrong for some n or device:
 // - the last group may be short: an item without an element takes no part in a step, but reaches every barrier;
 // - each of the U loads has its own bound;
-// - the "warp" tails do without work-group barriers only as far as the sub-group reaches, whose width is read; where there
-//   are no hardware sub-groups they keep the barriers;
+// - the "warp" tails do without work-group barriers only as far as the compiler knows that the sub-group reaches;
 // - kernels that reduce in global memory destroy their input, so the host gives them a copy.
 #include "lib/types.cl"
 #include "lib/op.cl"
@@ -24,22 +23,13 @@
 #define SYNC_GLOBAL(s) barrier(CLK_GLOBAL_MEM_FENCE)
 #define SYNC_LOCAL(s) barrier(CLK_LOCAL_MEM_FENCE)
 
-// Before a step among items below s: the first sub-group alone has to wait where it holds them all.
-#if SG_BACKEND == SG_NONE || SG_BACKEND == SG_LOCAL
-#define WARP_SYNC_GLOBAL(s) SYNC_GLOBAL(s)
-#define WARP_SYNC_LOCAL(s) SYNC_LOCAL(s)
-#else
-#if SG_BACKEND == SG_KHR || SG_BACKEND == SG_INTEL
-// Their sg_barrier orders local memory alone.
-#define SG_FENCE_GLOBAL() mem_fence(CLK_GLOBAL_MEM_FENCE)
-#else
-#define SG_FENCE_GLOBAL()
-#endif
+// Before a step among items below s: the first sub-group alone has to wait where it holds them all. That is so where the
+// compiler knows the width. A choice between two barriers by a width that is read made PoCL 6's compiler crash.
+#if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
+// These sg_barriers order all memory.
 #define WARP_SYNC_GLOBAL(s)                                                                                            \
     if ((s) <= sg_size()) {                                                                                            \
-        SG_FENCE_GLOBAL();                                                                                             \
         sg_barrier();                                                                                                  \
-        SG_FENCE_GLOBAL();                                                                                             \
     } else {                                                                                                           \
         barrier(CLK_GLOBAL_MEM_FENCE);                                                                                 \
     }
@@ -49,6 +39,9 @@
     } else {                                                                                                           \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
     }
+#else
+#define WARP_SYNC_GLOBAL(s) SYNC_GLOBAL(s)
+#define WARP_SYNC_LOCAL(s) SYNC_LOCAL(s)
 #endif
 
 // The last six steps, by the first warp of the originals.

@@ -90,7 +90,7 @@ const KERNELS: [Kernel; 16] = {
         kernel("unrolling8", BLOCK_R, 8, InPlace, Halves,
             "8 elements an item"),
         kernel("unroll_warps8", BLOCK_R, 8, InPlace, Halves,
-            "the last 6 steps wait for the sub-group only, where it has 32 items"),
+            "the last 6 steps wait for the sub-group only, where it is known to have 32 items"),
         kernel("complete_unroll8", BLOCK_R, 8, InPlace, Halves,
             "no loop left: each step is behind a test of the block size"),
         kernel("template_unroll8", BLOCK_R, 8, InPlace, Halves,
