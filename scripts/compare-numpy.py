@@ -110,9 +110,9 @@ def bad_files(folder):
     """A file that cannot be used is an error with a message, not a crash."""
     path, output = folder / "in.npy", folder / "out.npy"
 
-    def refused(name):
+    def refused(name, family="transpose"):
         for device in DEVICES:
-            code, text = run("transpose", path, output, device)
+            code, text = run(family, path, output, device)
             good = code in (1, 2) and text and "panicked" not in text
             record(f"{name} on {device}", good, f"exit code {code}: {text}")
 
@@ -122,7 +122,11 @@ def bad_files(folder):
     path.write_bytes(b"not numpy's")
     refused("no .npy file")
     numpy.save(path, numpy.array([["a", "b"]]))
-    refused("strings")
+    refused("strings", "reduce")
+    numpy.save(path, numpy.array([["a", None]], dtype=object), allow_pickle=True)
+    refused("objects")
+    numpy.save(path, numpy.asfortranarray(random_array("f4", (3, 5))))
+    refused("Fortran order")
     path.unlink()
     refused("no file")
 
