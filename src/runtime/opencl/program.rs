@@ -40,16 +40,21 @@ pub(super) struct Built {
 impl Built {
     /// A kernel of its own for the caller: kernels hold arguments, so they are not shared.
     pub(super) fn kernel(&self, device: DeviceId, name: &'static str) -> Result<(Kernel, Limits)> {
+        const DEVICE_WORK_GROUP: u32 = 0x1004;
         const WORK_GROUP: u32 = 0x11B0;
         const DEMANDED: u32 = 0x11B1;
         const LOCAL_BYTES: u32 = 0x11B2;
         let kernel = cl::create_kernel(&self.program, name)?;
         let mut limits = self.limits.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let limits = *limits.entry(name).or_insert_with(|| Limits {
-            // NVIDIA's driver says 256 also of kernels whose attribute demands more, which it builds and runs.
-            work_group: cl::kernel_numbers(&kernel, device, WORK_GROUP)[0]
-                .max(cl::kernel_numbers(&kernel, device, DEMANDED).iter().product()) as usize,
-            local_bytes: cl::kernel_numbers(&kernel, device, LOCAL_BYTES)[0] as usize,
+        let limits = *limits.entry(name).or_insert_with(|| {
+            // NVIDIA's driver says 256 also of kernels whose attribute demands more, which it builds and runs. Not more
+            // than the device allows: PoCL builds that as well.
+            let demanded: u64 = cl::kernel_numbers(&kernel, device, DEMANDED).iter().product();
+            let allowed = demanded.min(cl::device_number(device, DEVICE_WORK_GROUP));
+            Limits {
+                work_group: cl::kernel_numbers(&kernel, device, WORK_GROUP)[0].max(allowed) as usize,
+                local_bytes: cl::kernel_numbers(&kernel, device, LOCAL_BYTES)[0] as usize,
+            }
         });
         Ok((kernel, limits))
     }
