@@ -138,8 +138,8 @@ pub struct Device {
 }
 
 impl Device {
-    /// The device to use when nothing else is said: what `OCLPRIM_DEVICE` selects, else the largest OpenCL GPU whose
-    /// self-test passes, else the CPU through rayon.
+    /// The device to use when nothing else is said: what `OCLPRIM_DEVICE` selects, else the OpenCL GPU with the most memory
+    /// of its own whose self-test passes, else the CPU through rayon.
     ///
     /// # Errors
     ///
@@ -258,7 +258,9 @@ impl Device {
     fn best_gpu() -> Option<Self> {
         let found = opencl::found();
         let mut gpus: Vec<_> = found.iter().filter(|found| found.info.ty == DeviceType::Gpu).collect();
-        gpus.sort_by_key(|found| std::cmp::Reverse((found.info.global_bytes, found.info.compute_units)));
+        // A GPU on the host's memory reports much of it, and is the slower one for that.
+        let rank = |found: &&opencl::Found| (found.own_memory, found.info.global_bytes, found.info.compute_units);
+        gpus.sort_by_key(|found| std::cmp::Reverse(rank(found)));
         gpus.into_iter().find_map(|found| {
             let device = found.open().ok()?;
             device.capabilities().ok()?;

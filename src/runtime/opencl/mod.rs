@@ -24,6 +24,8 @@ pub(crate) struct Found {
     platform: PlatformId,
     id: DeviceId,
     pub(crate) info: DeviceInfo,
+    /// Memory of its own, not the host's.
+    pub(crate) own_memory: bool,
     opened: OnceLock<Arc<Shared>>,
     opening: Mutex<()>,
 }
@@ -81,8 +83,10 @@ pub(crate) fn found() -> &'static [Found] {
 
 impl Found {
     fn new(platform: PlatformId, id: DeviceId) -> Self {
+        const HOST_UNIFIED_MEMORY: u32 = 0x1035;
         let info = describe(platform, id);
-        Self { platform, id, info, opened: OnceLock::new(), opening: Mutex::new(()) }
+        let own_memory = cl::device_number(id, HOST_UNIFIED_MEMORY) == 0;
+        Self { platform, id, info, own_memory, opened: OnceLock::new(), opening: Mutex::new(()) }
     }
 
     /// Opens the device with a queue of its own; all handles share one context.
