@@ -72,7 +72,7 @@ pub(crate) fn plan(
         let tiles = n.div_ceil(TILE_BYTES / element.size());
         let groups = tiles.min(params.max_groups);
         let outputs = if fast { groups } else { tiles };
-        let last = outputs == 1;
+        let last = outputs <= 1;
         let program = ProgramSpec::new("reduce.cl", TEXT, caps)
             .with(element.options("T"))
             .with(form.acc.options("A"))
