@@ -12,6 +12,7 @@ use std::{
 use bytemuck::{Pod, Zeroable};
 use common::devices;
 use oclprim::{Buffer, Device, ErrorKind, Result, Scratch, View, check::data::Rng, op::Sum};
+use proptest::prelude::*;
 
 /// Twelve bytes: a size for which OpenCL has no fill.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
@@ -346,6 +347,84 @@ fn scratch_serves_one_device_after_another() {
             let fixed = oclprim::Determinism::Fixed;
             device.reduce_into(&data, Sum, fixed, &mut out, &mut scratch).expect(&name);
             assert_eq!(out, [25_000.0], "{name}");
+        }
+    }
+}
+
+/// One step of a buffer's life; positions and lengths are taken modulo what fits.
+#[derive(Clone, Debug)]
+enum Step {
+    Write(usize, usize, u8),
+    Fill(usize, usize, u8),
+    Map(usize, u8),
+    Move(usize, usize, usize),
+    Copy(usize, usize, usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let at = 0..10_000usize;
+    let step = prop_oneof![
+        (at.clone(), at.clone(), any::<u8>()).prop_map(|(a, b, x)| Step::Write(a, b, x)),
+        (at.clone(), at.clone(), any::<u8>()).prop_map(|(a, b, x)| Step::Fill(a, b, x)),
+        (at.clone(), any::<u8>()).prop_map(|(a, x)| Step::Map(a, x)),
+        (at.clone(), at.clone(), at.clone()).prop_map(|(a, b, c)| Step::Move(a, b, c)),
+        (at.clone(), at.clone(), at).prop_map(|(a, b, c)| Step::Copy(a, b, c)),
+    ];
+    proptest::collection::vec(step, 1..20)
+}
+
+/// Whatever is done to a buffer, it holds what a `Vec` would.
+fn live<T: Pod + Debug + PartialEq>(device: &Device, n: usize, steps: &[Step], of: impl Fn(u8) -> T) -> Result<()> {
+    let mut want: Vec<T> = (0..n).map(|i| of(i as u8)).collect();
+    let mut buffer = device.upload(&want)?;
+    for step in steps {
+        let range = |a: usize, b: usize| (a % (n + 1)).min(b % (n + 1))..(a % (n + 1)).max(b % (n + 1));
+        match *step {
+            Step::Write(a, b, x) => {
+                let range = range(a, b);
+                let data: Vec<T> = range.clone().map(|i| of(x.wrapping_add(i as u8))).collect();
+                buffer.view_mut(range.clone())?.write(&data)?;
+                want[range].copy_from_slice(&data);
+            }
+            Step::Fill(a, b, x) => {
+                buffer.view_mut(range(a, b))?.fill(of(x))?;
+                want[range(a, b)].fill(of(x));
+            }
+            Step::Map(a, x) if n > 0 => {
+                buffer.map_mut()?[a % n] = of(x);
+                want[a % n] = of(x);
+            }
+            Step::Map(..) => {}
+            Step::Move(a, b, to) => {
+                let range = range(a, b);
+                let to = to % (n - range.len() + 1);
+                buffer.copy_within(range.clone(), to)?;
+                want.copy_within(range, to);
+            }
+            Step::Copy(a, b, to) => {
+                let range = range(a, b);
+                let to = to % (n - range.len() + 1);
+                let mut other = device.upload(&want)?;
+                device.copy(buffer.view(range.clone())?, other.view_mut(to..to + range.len())?)?;
+                want.copy_within(range, to);
+                buffer = other;
+            }
+        }
+    }
+    assert_eq!(buffer.to_vec()?, want, "{device:?}");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn buffers_hold_what_a_vec_would(n in 0..700usize, steps in steps()) {
+        for (name, device) in devices() {
+            live(&device, n, &steps, |x| x).expect(&name);
+            live(&device, n, &steps, |x| [x, 1, x]).expect(&name);
+            live(&device, n, &steps, u32::from).expect(&name);
+            live(&device, n, &steps, |x| [u64::from(x), 3]).expect(&name);
         }
     }
 }
