@@ -490,9 +490,8 @@ fn the_cache_survives_whatever_happens_to_it() {
     assert_eq!(sum, sums[0], "with every entry harmed");
     let now = entries(&folder);
     assert_eq!(now.len(), good.len());
-    for (((path, now), (_, good)), harmed) in now.iter().zip(&good).zip(&harmed) {
+    for ((path, now), harmed) in now.iter().zip(&harmed) {
         assert_ne!(now, harmed, "{path:?} is not rebuilt");
-        assert_eq!(now.len(), good.len(), "{path:?}");
     }
 
     // A file in place of the folder: nothing can be kept, nothing is lost.
