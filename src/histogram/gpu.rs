@@ -80,6 +80,9 @@ pub(super) fn one_build(caps: &Capabilities) -> Capabilities {
     Capabilities { sub_group: if hardware { caps.sub_group } else { SubGroup::NONE }, ..caps.clone() }
 }
 
+/// Local memory that is not for tables: the kernel's scratch, and what its compiler adds.
+const RESERVED_BYTES: usize = 64;
+
 pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabilities, round: usize) -> Result<Plan> {
     if form.element.needs_fp64() && !caps.fp64 {
         return Err(Error::unsupported(format!("the device has no fp64, which {} needs", form.element)));
@@ -88,7 +91,7 @@ pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabiliti
     let caps = &one_build(caps);
     let slots = form.bins + OUTSIDE;
     let samples = n.min(round);
-    let local_words = caps.local_bytes / 4;
+    let local_words = caps.local_bytes.saturating_sub(RESERVED_BYTES) / 4;
     let worthwhile = (samples * form.element.size()).div_ceil(params.min_bytes).max(1);
     let most = params.max_groups.min(worthwhile);
     let room = |bytes: usize| (bytes / (4 * slots)).max(1);
@@ -98,7 +101,7 @@ pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabiliti
     let ranges = slots.div_ceil(local_words.max(1));
     let (count, tables, groups, table_count, work_group) = if ranges <= params.max_ranges {
         let range = slots.div_ceil(ranges);
-        let budget = params.replica_bytes.min(caps.local_bytes) / 4;
+        let budget = params.replica_bytes.min(4 * local_words) / 4;
         let replicas = (budget / range).clamp(1, params.max_replicas);
         let replica_bits = replicas.ilog2();
         let words = range << replica_bits;

@@ -19,6 +19,10 @@ use crate::{Error, ErrorKind, Result};
 /// A buffer of the device.
 pub(crate) type ClMem = Mem;
 
+/// The most that one fill or copy command is given. NVIDIA's driver (580.159) counts the bytes of a fill in 32 bits: of
+/// 2^32 + 5 it fills 5.
+const COMMAND_BYTES: usize = 1 << 30;
+
 /// A device found through the loader, not yet opened.
 pub(crate) struct Found {
     platform: PlatformId,
@@ -422,22 +426,23 @@ impl ClDevice {
 
     /// Enqueues a fill; the pattern has 1, 2, 4, 8 or 16 bytes.
     pub(crate) fn fill(&self, mem: &Mem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
-        if bytes == 0 {
-            return Ok(());
+        for start in (0..bytes).step_by(COMMAND_BYTES) {
+            let mut slot = self.event_slot();
+            cl::fill(self.queue(), mem, offset + start, COMMAND_BYTES.min(bytes - start), pattern, &mut slot)?;
+            self.record("clEnqueueFillBuffer", slot)?;
         }
-        let mut slot = self.event_slot();
-        cl::fill(self.queue(), mem, offset, bytes, pattern, &mut slot)?;
-        self.record("clEnqueueFillBuffer", slot)
+        Ok(())
     }
 
     /// Enqueues a copy by the driver.
     pub(crate) fn copy(&self, from: (&Mem, usize), to: (&Mem, usize), bytes: usize) -> Result<()> {
-        if bytes == 0 {
-            return Ok(());
+        for start in (0..bytes).step_by(COMMAND_BYTES) {
+            let part = COMMAND_BYTES.min(bytes - start);
+            let mut slot = self.event_slot();
+            cl::copy(self.queue(), (from.0, from.1 + start), (to.0, to.1 + start), part, &mut slot)?;
+            self.record("clEnqueueCopyBuffer", slot)?;
         }
-        let mut slot = self.event_slot();
-        cl::copy(self.queue(), from, to, bytes, &mut slot)?;
-        self.record("clEnqueueCopyBuffer", slot)
+        Ok(())
     }
 
     pub(crate) fn map(&self, mem: &Mem, offset: usize, bytes: usize, write: bool) -> Result<*mut u8> {

@@ -12,7 +12,7 @@ use crate::{
 const TEXT: &str = include_str!("../../../cl/selftest.cl");
 
 /// The most local memory that is tried: NVIDIA's driver allows more than it reports.
-pub(super) const LOCAL_TRIED: usize = 160 << 10;
+pub(super) const LOCAL_TRIED: usize = 164 << 10;
 const KIB: usize = 1 << 10;
 
 /// Work-items of a group in the tests.
@@ -296,14 +296,15 @@ impl SelfTest<'_> {
         let reported = self.reported.local_bytes;
         let mut sizes: Vec<usize> = Vec::new();
         if self.reported.nvidia() {
-            sizes.extend([LOCAL_TRIED, 96 * KIB, 64 * KIB]);
+            sizes.extend([LOCAL_TRIED, 160 * KIB, 128 * KIB, 96 * KIB, 64 * KIB]);
         }
         // Beyond a point size brings nothing, and CPU drivers take it from a thread's stack.
         sizes.extend([reported.min(256 * KIB), 32 * KIB, 16 * KIB, 8 * KIB]);
         sizes.retain(|&size| size <= reported || self.reported.nvidia());
         for size in sizes {
-            if self.local_memory(size).is_ok() {
-                return size;
+            match self.local_memory(size) {
+                Ok(()) => return size,
+                Err(error) => self.notes.push(format!("{} KiB of local memory: {error}", size / KIB)),
             }
         }
         self.notes.push(format!("local memory: {reported} bytes reported, none of them usable"));
