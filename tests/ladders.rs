@@ -1,5 +1,7 @@
 //! Every rung of every ladder on every OpenCL device of this machine, verified at the edges of its work-groups.
 
+mod common;
+
 use std::collections::BTreeMap;
 
 use oclprim::{
@@ -101,59 +103,78 @@ fn requests(ladder: &dyn Ladder, tiny: bool) -> Vec<Request> {
     requests
 }
 
-#[test]
-fn every_rung_on_every_device() {
+/// Every rung of a ladder on every device, for each of its requests.
+fn climb_everywhere(name: &str) {
+    let ladder = registry().iter().find(|ladder| ladder.name() == name).expect("the registry has it");
     let tiny = std::env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny");
-    let only = std::env::var("OCLPRIM_TEST_ONLY").ok();
     let mut failures = Vec::new();
     for (index, info) in Device::list().iter().enumerate() {
         let device = Device::at(index).unwrap_or_else(|error| panic!("{info}: {error}"));
-        for ladder in registry().iter().filter(|ladder| only.as_deref().is_none_or(|only| only == ladder.name())) {
-            let started = std::time::Instant::now();
-            let (mut climbed, mut unavailable) = (0, BTreeMap::new());
-            for request in requests(*ladder, tiny) {
-                let what = format!(
-                    "{info}: {} n {} shape {:?} block {:?} {} bins {} {}",
-                    ladder.name(),
-                    request.n,
-                    request.shape,
-                    request.block,
-                    request.element,
-                    request.bins,
-                    request.distribution.name()
-                );
-                let rungs = match ladder.rungs(&request, &device) {
-                    Ok(rungs) => rungs,
-                    // A block that the device is too small for.
-                    Err(error) if error.kind() == ErrorKind::InvalidInput && request.block.is_some() => {
-                        *unavailable.entry(error.to_string()).or_insert(0) += 1;
-                        continue;
-                    }
-                    Err(error) => {
-                        failures.push(format!("{what}: {error}"));
-                        continue;
-                    }
-                };
-                for rung in rungs {
-                    if let Some(reason) = rung.unavailable {
-                        *unavailable.entry(format!("{}: {reason}", rung.name)).or_insert(0) += 1;
-                        continue;
-                    }
-                    match climb(&rung, &device) {
-                        Ok(()) => climbed += 1,
-                        Err(Failure::Mismatch(text)) => failures.push(format!("{what}: {}: {text}", rung.name)),
-                        Err(Failure::Error(error)) => failures.push(format!("{what}: {}: {error:?}", rung.name)),
-                    }
+        let started = std::time::Instant::now();
+        let (mut climbed, mut unavailable) = (0, BTreeMap::new());
+        for request in requests(*ladder, tiny) {
+            let what = format!(
+                "{info}: {} n {} shape {:?} block {:?} {} bins {} {}",
+                ladder.name(),
+                request.n,
+                request.shape,
+                request.block,
+                request.element,
+                request.bins,
+                request.distribution.name()
+            );
+            let rungs = match ladder.rungs(&request, &device) {
+                Ok(rungs) => rungs,
+                // A block that the device is too small for.
+                Err(error) if error.kind() == ErrorKind::InvalidInput && request.block.is_some() => {
+                    *unavailable.entry(error.to_string()).or_insert(0) += 1;
+                    continue;
+                }
+                Err(error) => {
+                    failures.push(format!("{what}: {error}"));
+                    continue;
+                }
+            };
+            for rung in rungs {
+                if let Some(reason) = rung.unavailable {
+                    *unavailable.entry(format!("{}: {reason}", rung.name)).or_insert(0) += 1;
+                    continue;
+                }
+                match climb(&rung, &device) {
+                    Ok(()) => climbed += 1,
+                    Err(Failure::Mismatch(text)) => failures.push(format!("{what}: {}: {text}", rung.name)),
+                    Err(Failure::Error(error)) => failures.push(format!("{what}: {}: {error:?}", rung.name)),
                 }
             }
-            println!(
-                "{info}: {}: {climbed} climbed in {:.1?}, unavailable: {unavailable:#?}",
-                ladder.name(),
-                started.elapsed()
-            );
         }
+        for reason in unavailable.keys().filter(|_| !device.is_cpu()) {
+            common::skip(&format!("{info}: {name} ladder"), reason);
+        }
+        println!(
+            "{info}: {}: {climbed} climbed in {:.1?}, unavailable: {unavailable:#?}",
+            ladder.name(),
+            started.elapsed()
+        );
     }
     let count = failures.len();
     failures.truncate(20);
     assert!(failures.is_empty(), "{count} failures, the first:\n{}", failures.join("\n"));
 }
+
+macro_rules! ladders {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                climb_everywhere(stringify!($name));
+            }
+        )*
+
+        #[test]
+        fn each_ladder_has_its_test() {
+            let names: Vec<_> = registry().iter().map(|ladder| ladder.name()).collect();
+            assert_eq!(names, [$( stringify!($name) ),*]);
+        }
+    };
+}
+ladders! { reduce transpose histogram copy }

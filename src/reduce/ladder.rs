@@ -611,9 +611,8 @@ pub(super) mod device {
                 let (from, to) = (crate::Input::from(&self.x).cl(&self.cl)?, crate::Input::from(copy).cl(&self.cl)?);
                 self.cl.copy((from.mem(), 0), (to.mem(), 0), size_of::<T>() * self.n)?;
             }
-            // Not by a fill: Oclgrind would take what kernels write there later for uninitialised.
-            self.partials.write(&vec![poison(); self.partials.len()])?;
-            self.out.write(&[poison()])
+            self.partials.fill(poison())?;
+            self.out.fill(poison())
         }
 
         fn run(&mut self) -> Result<()> {
