@@ -19,9 +19,9 @@ use crate::{Error, ErrorKind, Result};
 /// A buffer of the device.
 pub(crate) type ClMem = Mem;
 
-/// The most that one fill or copy command is given. NVIDIA's driver (580.159) counts the bytes of a fill in 32 bits: of
-/// 2^32 + 5 it fills 5.
-const COMMAND_BYTES: usize = 1 << 30;
+/// Where drivers' fills are not trusted: NVIDIA's (580.159) counts in 32 bits, fills 5 bytes of 2^32 + 5, and faults at
+/// offsets beyond 2^31.
+const FILL_BYTES: usize = 1 << 31;
 
 /// A device found through the loader, not yet opened.
 pub(crate) struct Found {
@@ -426,27 +426,40 @@ impl ClDevice {
 
     /// Enqueues a fill; the pattern has 1, 2, 4, 8 or 16 bytes.
     pub(crate) fn fill(&self, mem: &Mem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
         // Oclgrind takes what kernels later write over a fill for uninitialised.
         if self.info().platform == "Oclgrind" {
             return self.write(mem, offset, &pattern.repeat(bytes / pattern.len()));
         }
-        for start in (0..bytes).step_by(COMMAND_BYTES) {
-            let mut slot = self.event_slot();
-            cl::fill(self.queue(), mem, offset + start, COMMAND_BYTES.min(bytes - start), pattern, &mut slot)?;
-            self.record("clEnqueueFillBuffer", slot)?;
+        if offset + bytes > FILL_BYTES {
+            return self.fill_large(mem, offset, bytes, pattern);
         }
-        Ok(())
+        let mut slot = self.event_slot();
+        cl::fill(self.queue(), mem, offset, bytes, pattern, &mut slot)?;
+        self.record("clEnqueueFillBuffer", slot)
+    }
+
+    fn fill_large(&self, mem: &Mem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
+        const WORK_GROUP: usize = 64;
+        let options = vec!["-cl-std=CL1.2".into(), format!("-DWG={WORK_GROUP}")];
+        let spec = ProgramSpec { name: "fill.cl", text: include_str!("../../../cl/fill.cl"), options };
+        let mut word = [0u8; 16];
+        word.chunks_mut(pattern.len()).for_each(|part| part.copy_from_slice(pattern));
+        let groups = bytes.div_ceil(16 * WORK_GROUP).min(32 * self.info().compute_units.max(1) as usize);
+        let launch = self.launch(&spec, "fill")?.mem(mem).scalar(offset as u64).scalar(bytes as u64).scalar(word);
+        launch.run([groups, 1, 1], [WORK_GROUP, 1, 1])
     }
 
     /// Enqueues a copy by the driver.
     pub(crate) fn copy(&self, from: (&Mem, usize), to: (&Mem, usize), bytes: usize) -> Result<()> {
-        for start in (0..bytes).step_by(COMMAND_BYTES) {
-            let part = COMMAND_BYTES.min(bytes - start);
-            let mut slot = self.event_slot();
-            cl::copy(self.queue(), (from.0, from.1 + start), (to.0, to.1 + start), part, &mut slot)?;
-            self.record("clEnqueueCopyBuffer", slot)?;
+        if bytes == 0 {
+            return Ok(());
         }
-        Ok(())
+        let mut slot = self.event_slot();
+        cl::copy(self.queue(), from, to, bytes, &mut slot)?;
+        self.record("clEnqueueCopyBuffer", slot)
     }
 
     pub(crate) fn map(&self, mem: &Mem, offset: usize, bytes: usize, write: bool) -> Result<*mut u8> {
