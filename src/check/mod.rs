@@ -98,7 +98,10 @@ impl Case {
             Err(Failure::Mismatch(text)) => Verdict::Fail(text),
             // What the device cannot do is not wrong, but it is not checked either.
             Err(Failure::Error(error)) if error.kind() == ErrorKind::Unsupported => Verdict::Skip(error.to_string()),
-            Err(Failure::Error(error)) => Verdict::Fail(format!("error: {error}")),
+            Err(Failure::Error(error)) => {
+                let log = error.build_log().map_or(String::new(), |log| format!("\n{}", log.trim_end()));
+                Verdict::Fail(format!("error: {error}{log}"))
+            }
         };
         Outcome { verdict, seconds: start.elapsed().as_secs_f64() }
     }
@@ -126,7 +129,7 @@ pub enum Verdict {
     Pass,
     /// The device cannot do this, with the reason.
     Skip(String),
-    /// The answers differ, or the device returned an error it should not.
+    /// The answers differ, or the device returned an error it should not: a line, and below it a build's log.
     Fail(String),
 }
 

@@ -62,11 +62,11 @@ fn render(svg: &mut String, report: &Report, bars: &[(&str, f64)]) -> Result<(),
     let ends = [-0.5, bars.len() as f64 - 0.5].map(|y| (report.copy_gb_per_s, y));
     chart
         .draw_series(LineSeries::new(ends, ROOF.stroke_width(2)))?
-        .label(format!("the driver's copy: {} GB/s", digits(report.copy_gb_per_s)))
+        .label(format!("copy: {} GB/s", digits(report.copy_gb_per_s)))
         .legend(|(x, y)| PathElement::new([(x, y), (x + 18, y)], ROOF.stroke_width(2)));
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
+        .position(SeriesLabelPosition::UpperRight)
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK.mix(0.3))
         .label_font(("sans-serif", 13))

@@ -291,13 +291,13 @@ impl Check {
         }
         // The smallest failing case says most about what is wrong.
         let mut failures: Vec<_> = reports.iter().flat_map(|report| &report.failures).collect();
-        failures.sort_by_key(|case| case.n);
+        failures.sort_by_key(|case| (case.n, case.element.size()));
         if let Some((smallest, rest)) = failures.split_first() {
             const SHOWN: usize = 10;
             let heading = paint("The smallest failing case:", RED, &io::stdout());
             writeln!(out, "{heading}\n  {}", smallest.line())?;
             for case in rest.iter().take(SHOWN) {
-                writeln!(out, "  {}", case.line())?;
+                writeln!(out, "  {}", case.line().lines().next().unwrap_or_default())?;
             }
             if rest.len() > SHOWN {
                 writeln!(out, "  … and {} more; --json lists them all", rest.len() - SHOWN)?;
@@ -308,10 +308,7 @@ impl Check {
             writeln!(out, "{}", no_driver())?;
         }
         writeln!(out, "{}", total.line())?;
-        match failures.first() {
-            None => Ok(()),
-            Some(smallest) => Err(Stop::mismatch(format!("{} checks failed; {}", total.failed, smallest.line()))),
-        }
+        if total.failed == 0 { Ok(()) } else { Err(Stop::mismatch(format!("{} checks failed", total.failed))) }
     }
 }
 
@@ -388,4 +385,53 @@ fn print(report: &Report, times: bool, out: &mut dyn Write) -> Result<(), Stop> 
         }
     }
     Ok(writeln!(out)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        check: Check,
+    }
+
+    #[test]
+    fn the_smallest_failing_case_comes_first() {
+        let case = |n: usize| {
+            let fails = || oclprim::check::Failure::Mismatch("out[0] is 1 instead of 2".into());
+            let panics = n == 100;
+            Case::new("sum", ElementType::F32, format!("n = {n}"), "ramp", n, move |_| {
+                assert!(!panics, "a panic in a case");
+                Err(fails())
+            })
+        };
+        let mut report = Report::new("a device".into(), Level::Quick, true);
+        for n in [1000, 7, 100] {
+            let case = case(n);
+            let outcome = case.run(&Device::cpu());
+            report.add("reduce", case, outcome.verdict, 0.0);
+        }
+        report.add("reduce", case(5), Verdict::Pass, 0.0);
+        report.add("reduce", case(5), Verdict::Skip("no fp64".into()), 0.0);
+        let mut out = Vec::new();
+        print(&report, false, &mut out).expect("a vector");
+        let stop =
+            Cli::parse_from(["", "--device", "cpu"]).check.conclude(vec![report], &mut out).expect_err("3 failed");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert!(format!("{stop:?}").contains("3 checks failed") && format!("{stop:?}").contains("code: 1"), "{stop:?}");
+        assert!(text.contains("a device (quick, 0.00 s): 1 passed, 3 failed, 1 skipped\n"), "{text}");
+        assert!(text.contains("1, 3 FAIL, 1 skip") && text.contains("  1 skipped: no fp64\n"), "{text}");
+        let places = ["n = 7,", "n = 100,", "n = 1000,"].map(|shape| text.find(shape).expect("a failing case"));
+        assert!(places.is_sorted(), "{text}");
+        assert!(
+            text.contains("The smallest failing case:\n  reduce sum, f32, n = 7, ramp data, on a device: out[0]"),
+            "{text}"
+        );
+        assert!(text.contains("panic: a panic in a case"), "{text}");
+        assert!(text.ends_with("\n1 passed, 3 failed, 1 skipped\n"), "{text}");
+    }
 }

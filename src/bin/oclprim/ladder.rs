@@ -30,9 +30,9 @@ Examples:
   oclprim ladder histogram --bins 5Mi --distribution zipf --markdown
 
 GB/s is (bytes read + bytes written) / time, in 10^9 a second; `of copy` sets it against the driver's own copy of as many
-bytes in the same run. `loads` and `stores` are 32-byte sectors of global memory and `conflicts` the extra passes that a
-request to local memory needs; both are counted from the access pattern, not measured. Every rung's result is compared
-with the CPU's; the exit code is 1 if one was wrong.";
+bytes in the same run. Sectors are of 32 bytes of global memory; bank conflicts are the extra passes that a request to
+local memory needs. Both are counted from the access pattern, not measured. Every rung's result is compared with the
+CPU's; the exit code is 1 if one was wrong.";
 
 /// Climb the steps that make a kernel fast, each checked and measured.
 #[derive(Args)]
@@ -243,8 +243,18 @@ impl Report {
             }
             writeln!(out, "{} {warning}", paint("warning:", RED, &io::stdout()))?;
         }
-        let header =
-            ["rung", "median", "spread", "GB/s", "of copy", "gain", "loads", "stores", "conflicts", "what it changes"];
+        let header = [
+            "rung",
+            "median",
+            "spread",
+            "GB/s",
+            "of copy",
+            "gain",
+            "sectors loaded",
+            "sectors stored",
+            "bank conflicts",
+            "what it changes",
+        ];
         let mut table = table(style, &header, 1..9);
         for step in &self.rungs {
             table.add_row(step.row());
