@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::{
     check::primitives,
-    options::{DeviceChoice, size},
+    options::{DeviceChoice, has_room, positive},
     output::{Stop, Style, count, digits, json, of_file, percent, table, time},
 };
 
@@ -38,7 +38,7 @@ pub(crate) struct Bench {
     device: DeviceChoice,
     /// Elements, such as 1000000, 2^24 or 64Mi; several with commas between. Without it 2^16, 2^20, 2^24 and, on GPUs,
     /// 2^28.
-    #[arg(long, value_parser = size, value_delimiter = ',')]
+    #[arg(long, value_parser = positive, value_delimiter = ',')]
     n: Vec<usize>,
     /// Element types, such as f32; several with commas between.
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
@@ -91,9 +91,10 @@ impl Bench {
                 for &n in if self.n.is_empty() { &usual } else { &self.n } {
                     let bytes = (bench.bytes)(n);
                     let mut line = Line::new(spec.name(), &bench, n, bytes);
-                    match measured(&device, &bench, n, effort) {
-                        Ok((sample, verdict)) => line.fill(sample, verdict),
-                        Err(error) => line.error = Some(error.to_string()),
+                    match has_room(bytes).map(|()| measured(&device, &bench, n, effort)) {
+                        Ok(Ok((sample, verdict))) => line.fill(sample, verdict),
+                        Ok(Err(error)) => line.error = Some(error.to_string()),
+                        Err(text) => line.error = Some(text),
                     }
                     if line.sample.is_some() {
                         let roof = roofs.entry(bytes).or_insert_with(|| copy_roof(&device, bytes, effort).ok());

@@ -19,7 +19,7 @@ use crate::{
     bench::failure_text,
     chart,
     devices::cache_bytes,
-    options::{DeviceChoice, size},
+    options::{DeviceChoice, has_room, positive},
     output::{RED, Stop, Style, bytes, count, digits, json, paint, percent, table, time},
 };
 
@@ -44,22 +44,22 @@ pub(crate) struct Ladder {
     #[command(flatten)]
     device: DeviceChoice,
     /// Elements, such as 1000000, 2^24 or 64Mi.
-    #[arg(long, value_parser = size, conflicts_with_all = ["rows", "cols"])]
+    #[arg(long, value_parser = positive, conflicts_with_all = ["rows", "cols"])]
     n: Option<usize>,
     /// Rows of a transpose.
-    #[arg(long, value_parser = size, requires = "cols")]
+    #[arg(long, value_parser = positive, requires = "cols")]
     rows: Option<usize>,
     /// Columns of a transpose.
-    #[arg(long, value_parser = size, requires = "rows")]
+    #[arg(long, value_parser = positive, requires = "rows")]
     cols: Option<usize>,
     /// Bins of a histogram.
-    #[arg(long, value_parser = size)]
+    #[arg(long, value_parser = positive)]
     bins: Option<usize>,
     /// How the samples of a histogram fall into bins.
     #[arg(long, value_parser = PossibleValuesParser::new(Distribution::ALL.map(Distribution::name)))]
     distribution: Option<String>,
     /// Work-items of a work-group, where a rung leaves the choice.
-    #[arg(long, value_parser = size)]
+    #[arg(long, value_parser = positive)]
     block: Option<usize>,
     /// The element type, such as i32.
     #[arg(long = "type", value_name = "TYPE")]
@@ -117,6 +117,7 @@ impl Ladder {
         let ladder = registry().iter().find(|ladder| ladder.name() == self.ladder).expect("clap checked the name");
         let rungs = ladder.rungs(&request, &device)?;
         let working_set = rungs.iter().map(|rung| rung.bytes).max().unwrap_or(0);
+        has_room(working_set).map_err(Stop::usage)?;
         let roof = copy_roof(&device, working_set, request.effort)?.bandwidth(working_set);
         let cache = cache_bytes(&device);
         let warning = (working_set < 4 * cache).then(|| {

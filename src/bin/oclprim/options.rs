@@ -1,7 +1,11 @@
 //! Arguments that several subcommands share.
 
+use std::fs;
+
 use clap::Args;
-use oclprim::{Device, Result};
+use oclprim::Device;
+
+use crate::output;
 
 /// The device that a subcommand works on.
 #[derive(Args, Debug)]
@@ -13,7 +17,7 @@ pub(crate) struct DeviceChoice {
 }
 
 impl DeviceChoice {
-    pub(crate) fn open(&self) -> Result<Device> {
+    pub(crate) fn open(&self) -> oclprim::Result<Device> {
         self.device.as_deref().map_or_else(Device::best, Device::open)
     }
 }
@@ -34,15 +38,45 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
     value.ok_or_else(|| "expected a number such as 1000000, 2^24 or 64Mi".into())
 }
 
+/// Whether the host has room for `bytes` bytes of data and what they are compared with: where it has not, allocating
+/// ends the program. What a device has no room for is an error of its own.
+pub(crate) fn has_room(bytes: u64) -> Result<(), String> {
+    match available_bytes() {
+        Some(there) if bytes.saturating_mul(2) > there => {
+            let (needed, there) = (output::bytes(bytes.saturating_mul(2)), output::bytes(there));
+            Err(format!("about {needed} of the host's memory are needed, {there} are free"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The memory that Linux could still give.
+fn available_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1 << 10)
+}
+
+/// A [`size`] that a loop can have: at least 1, and so small that its bytes can be counted.
+pub(crate) fn positive(text: &str) -> Result<usize, String> {
+    match size(text)? {
+        0 => Err("expected at least 1".into()),
+        value if value > 1 << 48 => Err("expected at most 2^48".into()),
+        value => Ok(value),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::size;
+    use super::{positive, size};
 
     #[test]
     fn sizes() {
         assert_eq!(size("1_000"), Ok(1000));
         assert_eq!(size("2^24"), Ok(1 << 24));
         assert_eq!(size("5Mi"), Ok(5 << 20));
+        assert_eq!(positive("2^48"), Ok(1 << 48));
+        assert!(positive("0").is_err() && positive("2^49").is_err());
         for bad in ["", "x", "2^", "^2", "2^64", "-1", "1.5", "99999999999Gi", "Mi"] {
             assert!(size(bad).is_err(), "{bad}");
         }

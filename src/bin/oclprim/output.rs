@@ -101,8 +101,8 @@ pub(crate) enum Style {
 pub(crate) fn table(style: Style, header: &[&str], numbers: std::ops::Range<usize>) -> Table {
     let mut table = Table::new();
     table.load_style(if style == Style::Markdown { ASCII_MARKDOWN } else { NOTHING });
-    // What goes into a file or a pipe has no width to fit.
-    let fits = style == Style::Plain && io::stdout().is_terminal();
+    // What goes into a file or a pipe has no width to fit, and on a narrow terminal its own wrapping reads better.
+    let fits = style == Style::Plain && table.width().is_some_and(|width| width >= 100);
     table.set_content_arrangement(if fits { ContentArrangement::Dynamic } else { ContentArrangement::Disabled });
     table.set_header(header);
     for index in numbers {
