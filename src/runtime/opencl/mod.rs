@@ -19,8 +19,8 @@ use crate::{Error, ErrorKind, Result};
 /// A buffer of the device.
 pub(crate) type ClMem = Mem;
 
-/// Where drivers' fills are not trusted: NVIDIA's (580.159) counts in 32 bits, fills 5 bytes of 2^32 + 5, and faults at
-/// offsets beyond 2^31.
+/// Beyond this byte of a buffer drivers' fills are not trusted. With NVIDIA's (580.159) 2^32 + 5 ones summed as if only 5
+/// had been written, and fills in parts ended in CL_OUT_OF_RESOURCES.
 const FILL_BYTES: usize = 1 << 31;
 
 /// A device found through the loader, not yet opened.
