@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
-use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::{Device, ElementType, Result, ladder::Climb, runtime::Backend};
+use crate::{Device, ElementType, Result, ladder::Climb, parallel, runtime::Backend};
 
 /// The times of repeated runs of one thing, in seconds.
 ///
@@ -154,11 +153,12 @@ pub fn copy_roof(device: &Device, bytes: u64, effort: Effort) -> Result<Sample> 
     let mut to = device.zeroed::<u8>(half)?;
     match device.backend() {
         Backend::Cpu => {
-            let from = from.map()?;
-            let mut to = to.map_mut()?;
+            let (from, mut to) = (from.map()?, to.map_mut()?);
+            let from = &from[..];
             let run = || {
-                let chunks = to.par_chunks_mut(CHUNK).zip(from.par_chunks(CHUNK));
-                chunks.for_each(|(to, from)| to.copy_from_slice(from));
+                parallel::chunks_mut(&mut to, CHUNK, &|i, to| {
+                    to.copy_from_slice(&from[i * CHUNK..i * CHUNK + to.len()])
+                });
                 Ok(())
             };
             measure(device, effort, || Ok(()), run)

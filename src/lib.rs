@@ -71,6 +71,7 @@ pub mod ladder;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 pub mod op;
+mod parallel;
 pub mod reduce;
 #[allow(unsafe_code, reason = "the boundary to OpenCL; every block names its promise")]
 mod runtime;

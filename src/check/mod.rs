@@ -244,6 +244,17 @@ pub fn guarded<T: bytemuck::Pod + PartialEq>(
     offset: usize,
     write: impl FnOnce(crate::ViewMut<'_, T>) -> Result<(), Failure>,
 ) -> Result<Vec<T>, Failure> {
+    let mut write = Some(write);
+    guarded_by(device, len, offset, &mut |view| write.take().map_or(Ok(()), |write| write(view)))
+}
+
+/// [`guarded`], built once for each type.
+fn guarded_by<T: bytemuck::Pod + PartialEq>(
+    device: &Device,
+    len: usize,
+    offset: usize,
+    write: &mut dyn FnMut(crate::ViewMut<'_, T>) -> Result<(), Failure>,
+) -> Result<Vec<T>, Failure> {
     // 0xA5 is no NaN, no small number and no all-ones of any type.
     let poison: T = bytemuck::pod_read_unaligned(&vec![0xA5; size_of::<T>()]);
     let first = CANARY + offset;

@@ -1,6 +1,6 @@
 //! Copies on the CPU: `memcpy`, in parallel where one core does not fill the memory bus.
 
-use rayon::prelude::*;
+use crate::parallel;
 
 /// Up to this many bytes, which caches hold, threads cost more than they bring.
 const SERIAL_BYTES: usize = 256 << 10;
@@ -12,8 +12,8 @@ pub(super) fn copy(from: &[u8], to: &mut [u8]) {
     if from.len() <= SERIAL_BYTES {
         to.copy_from_slice(from);
     } else {
-        let pieces = 4 * rayon::current_num_threads();
+        let pieces = 4 * parallel::threads();
         let piece = from.len().div_ceil(pieces).max(PIECE_BYTES).next_multiple_of(64);
-        to.par_chunks_mut(piece).zip(from.par_chunks(piece)).for_each(|(to, from)| to.copy_from_slice(from));
+        parallel::chunks_mut(to, piece, &|i, to| to.copy_from_slice(&from[i * piece..i * piece + to.len()]));
     }
 }

@@ -217,10 +217,9 @@ pub(super) mod device {
         let groups = if kernel.strides { groups.min(MAX_GROUPS) } else { groups };
         climb(device, shared, n, move |state| {
             let x = crate::Input::from(&state.x).cl(&cl)?;
-            crate::Output::from(&mut state.out).cl(&cl, false, |out| {
-                let launch = cl.launch(&program, kernel.name)?.mem(x.mem()).mem(out.mem()).offset(n as u64, wide);
-                launch.run([groups, 1, 1], [block, 1, 1])
-            })
+            let out = crate::Output::from(&mut state.out).cl(&cl, false)?;
+            let launch = cl.launch(&program, kernel.name)?.mem(x.mem()).mem(out.mem()).offset(n as u64, wide);
+            launch.run([groups, 1, 1], [block, 1, 1])
         })
     }
 
@@ -231,8 +230,8 @@ pub(super) mod device {
         let cl = cl.clone();
         climb(device, shared, n, move |state| {
             let x = crate::Input::from(&state.x).cl(&cl)?;
-            crate::Output::from(&mut state.out)
-                .cl(&cl, false, |out| cl.copy((x.mem(), 0), (out.mem(), 0), n * size_of::<T>()))
+            let out = crate::Output::from(&mut state.out).cl(&cl, false)?;
+            cl.copy((x.mem(), 0), (out.mem(), 0), n * size_of::<T>())
         })
     }
 }

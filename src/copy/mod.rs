@@ -46,7 +46,11 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn copy<'a, 'b, T: Pod>(&self, input: impl Into<Input<'a, T>>, output: impl Into<Output<'b, T>>) -> Result<()> {
-        let (input, output) = (input.into(), output.into());
+        self.copy_one(input.into(), output.into())
+    }
+
+    /// [`Device::copy`], built once for each type.
+    fn copy_one<T: Pod>(&self, input: Input<'_, T>, output: Output<'_, T>) -> Result<()> {
         if input.len() != output.len() {
             return Err(Error::invalid(format!("copying {} elements into {}", input.len(), output.len())));
         }
@@ -59,7 +63,9 @@ impl Device {
             }
             #[cfg(feature = "opencl")]
             (Backend::OpenCl(device), Input::Host(from), output) => {
-                output.cl(device, false, |to| device.write(to.mem(), to.byte_offset(), bytemuck::cast_slice(from)))?;
+                let to = output.cl(device, false)?;
+                device.write(to.mem(), to.byte_offset(), bytemuck::cast_slice(from))?;
+                to.finish(device)?;
             }
             #[cfg(feature = "opencl")]
             (Backend::OpenCl(device), input, Output::Host(to)) => {
@@ -70,9 +76,9 @@ impl Device {
             (Backend::OpenCl(device), input, output) => {
                 let from = input.cl(device)?;
                 let bytes = from.len() * size_of::<T>();
-                output.cl(device, false, |to| {
-                    gpu::copy(device, (from.mem(), from.byte_offset()), (to.mem(), to.byte_offset()), bytes)
-                })?;
+                let to = output.cl(device, false)?;
+                gpu::copy(device, (from.mem(), from.byte_offset()), (to.mem(), to.byte_offset()), bytes)?;
+                to.finish(device)?;
             }
         }
         Ok(())
@@ -106,9 +112,9 @@ impl<T: Pod> Buffer<T> {
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let size = size_of::<T>();
-                Output::from(self).cl(device, true, |place| {
-                    gpu::copy_within(device, place.mem(), first * size, dest * size, len * size)
-                })?;
+                let place = Output::from(self).cl(device, true)?;
+                gpu::copy_within(device, place.mem(), first * size, dest * size, len * size)?;
+                place.finish(device)?;
             }
         }
         Ok(())

@@ -1,12 +1,10 @@
 //! Histograms on the CPU: a table for each part of the input, counted in parallel and added up.
 
-use rayon::prelude::*;
-
 use super::{
     Accumulate, Bins, Counter,
     bins::{ABOVE, BELOW, Map, OUTSIDE, to_i128},
 };
-use crate::Element;
+use crate::{Element, parallel};
 
 /// Below this many samples threads cost more than they bring.
 const SERIAL: usize = 1 << 15;
@@ -61,8 +59,9 @@ fn parts<T: Element>(input: &[T], bins: usize, slot: impl Fn(T) -> u32 + Sync) -
     if most <= 1 {
         return vec![part(input, slots, &slot)];
     }
-    let len = input.len().div_ceil(most.min(4 * rayon::current_num_threads()));
-    input.par_chunks(len).map(|chunk| part(chunk, slots, &slot)).collect()
+    let len = input.len().div_ceil(most.min(4 * parallel::threads()));
+    let chunk = |i: usize| &input[i * len..input.len().min((i + 1) * len)];
+    parallel::map(input.len().div_ceil(len), &|i| part(chunk(i), slots, &slot))
 }
 
 fn part<T: Copy>(input: &[T], slots: usize, slot: &impl Fn(T) -> u32) -> Vec<u32> {

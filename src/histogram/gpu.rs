@@ -205,12 +205,13 @@ pub(super) fn histogram<T: Element, C: Counter>(
     let caps = device.capabilities()?;
     let plan = plan(input.len(), Form::of(bins), C::TYPE, &caps, round(device))?;
     let keep = accumulate == Accumulate::Add;
-    counts.cl(device, keep, |counts| {
-        outside.cl(device, keep, |outside| run(device, &plan, &input, bins.map(), counts, outside, keep, scratch))
-    })
+    let (counts, outside) = (counts.cl(device, keep)?, outside.cl(device, keep)?);
+    run(device, &plan, &input, bins.map(), &counts, &outside, keep, scratch)?;
+    counts.finish(device)?;
+    outside.finish(device)
 }
 
-#[allow(clippy::too_many_arguments, reason = "the two closures above have no shorter way to say it")]
+#[allow(clippy::too_many_arguments, reason = "what is generic above ends here")]
 fn run(
     device: &ClDevice,
     plan: &Plan,

@@ -6,8 +6,6 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use rayon::prelude::*;
-
 use super::{Accumulate, Bins, bins::OUTSIDE, spec::Zipf};
 use crate::{
     Buffer, Device, Error, Integer, Result, Scratch,
@@ -16,7 +14,7 @@ use crate::{
         Climb, Distribution, Ladder, Model, Request, Rung,
         model::{LANES, bank_conflicts, sectors},
     },
-    with_integer,
+    parallel, with_integer,
 };
 
 /// The ladder's entry in the registry.
@@ -76,7 +74,7 @@ fn samples<'a, T: Integer>(shared: &'a Shared<T>, request: &Request) -> Result<&
         return Ok(samples);
     }
     let mut host = vec![T::ZERO; request.n];
-    host.par_chunks_mut(1 << 16).enumerate().for_each(|(i, chunk)| {
+    parallel::chunks_mut(&mut host, 1 << 16, &|i, chunk| {
         let mut bin = draw(request.distribution, request.bins, i as u64);
         chunk.iter_mut().for_each(|x| *x = T::from_i128(bin() as i128));
     });

@@ -1,9 +1,7 @@
 //! Reduction on the CPU: the same tile and the same tree as `cl/reduce.cl`, tiles in parallel.
 
-use rayon::prelude::*;
-
 use super::{Determinism, End, Extreme};
-use crate::{Element, op::Op};
+use crate::{Element, op::Op, parallel};
 
 /// Rows of a tile; `TILE_ROWS` of `cl/reduce.cl`.
 const TILE_ROWS: usize = 16;
@@ -31,12 +29,18 @@ pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], _: O, _: Determinism) ->
     let mut partials: Vec<T::Acc> = if size_of_val(input) <= SERIAL_BYTES {
         input.chunks(tile::<T>()).map(partial).collect()
     } else {
-        input.par_chunks(tile::<T>()).map(partial).collect()
+        tiles(input, &|_, chunk| partial(chunk))
     };
     while partials.len() > 1 {
         partials = partials.chunks(tile::<T::Acc>()).map(|chunk| reduce_tile::<T, O, _>(chunk, |x| x)).collect();
     }
     T::narrow(partials[0])
+}
+
+/// What `body` gives for each tile of the input and its first index, in order.
+fn tiles<T: Element, R: Send + Sync>(input: &[T], body: &(dyn Fn(usize, &[T]) -> R + Sync)) -> Vec<R> {
+    let len = tile::<T>();
+    parallel::map(input.len().div_ceil(len), &|i| body(i * len, &input[i * len..input.len().min((i + 1) * len)]))
 }
 
 /// One tile, or the part of one that there is, in the order that `cl/reduce.cl` fixes.
@@ -66,11 +70,10 @@ pub(super) fn arg_reduce<T: Element>(input: &[T], end: End) -> Extreme<T> {
         let rest = chunk.iter().enumerate().skip(1);
         rest.map(|(i, &value)| Extreme { index: start + i, value }).fold(first, better)
     };
-    let chunk = tile::<T>();
     let parts: Vec<_> = if size_of_val(input) <= SERIAL_BYTES {
         vec![scan((0, input))]
     } else {
-        input.par_chunks(chunk).enumerate().map(|(i, part)| scan((i * chunk, part))).collect()
+        tiles(input, &|start, part| scan((start, part)))
     };
     // In order of index, so that the earlier of two equal elements stays.
     parts.into_iter().reduce(better).expect("the input is not empty")

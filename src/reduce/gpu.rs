@@ -4,7 +4,7 @@ use super::{Determinism, End, Extreme};
 use crate::{
     Element, ElementType, Error, Input, Output, Result, Scratch,
     op::{Op, Source},
-    runtime::{Capabilities, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     tuning,
 };
 
@@ -61,7 +61,7 @@ pub(crate) fn plan(
     form: &Form,
     aligned: bool,
     caps: &Capabilities,
-    wide: impl Fn(usize) -> bool,
+    wide: &dyn Fn(usize) -> bool,
 ) -> Result<Plan> {
     supported(form.element, caps)?;
     let params = tuning::reduce(caps);
@@ -112,36 +112,46 @@ pub(super) fn reduce<T: Element, O: Op<T>>(
     output: Output<'_, T>,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let input = input.cl(device)?;
-    output.cl(device, false, |out| {
-        if input.len() == 0 {
-            let empty = O::empty();
-            return device.fill(out.mem(), out.byte_offset(), size_of::<T>(), bytemuck::bytes_of(&empty));
-        }
-        let form = Form::of::<T, O>(determinism);
-        let caps = device.capabilities()?;
-        let plan = plan(input.len(), &form, input.aligned(), &caps, |n| device.tuning().wide(n))?;
-        let partials = scratch.cl(device, plan.scratch_bytes)?;
+    let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+    run(device, &Form::of::<T, O>(determinism), bytemuck::bytes_of(&O::empty()), &input, &output, scratch)?;
+    output.finish(device)
+}
 
-        // In elements of what each pass reads and writes.
-        let (mut from, mut from_offset, mut end) = (input.mem(), input.offset(), 0);
-        for pass in &plan.passes {
-            let last = pass.outputs == 1;
-            let (to, to_offset) = if last { (out.mem(), out.offset()) } else { (partials, end / size_of::<T::Acc>()) };
-            device
-                .launch(&pass.program, "reduce_tiles")?
-                .mem(from)
-                .scalar(from_offset as u64)
-                .offset(pass.n as u64, pass.wide)
-                .mem(to)
-                .scalar(to_offset as u64)
-                .scalar(u32::from(last))
-                .run([pass.groups, 1, 1], [pass.work_group, 1, 1])?;
-            (from, from_offset) = (to, to_offset);
-            end += (pass.outputs * size_of::<T::Acc>()).next_multiple_of(16);
-        }
-        Ok(())
-    })
+/// `empty` is the result for no elements.
+fn run(
+    device: &ClDevice,
+    form: &Form,
+    empty: &[u8],
+    input: &ClInput,
+    out: &ClInput,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    if input.len() == 0 {
+        return device.fill(out.mem(), out.byte_offset(), empty.len(), empty);
+    }
+    let caps = device.capabilities()?;
+    let plan = plan(input.len(), form, input.aligned(), &caps, &|n| device.tuning().wide(n))?;
+    let partials = scratch.cl(device, plan.scratch_bytes)?;
+    let size = form.acc.size();
+
+    // In elements of what each pass reads and writes.
+    let (mut from, mut from_offset, mut end) = (input.mem(), input.offset(), 0);
+    for pass in &plan.passes {
+        let last = pass.outputs == 1;
+        let (to, to_offset) = if last { (out.mem(), out.offset()) } else { (partials, end / size) };
+        device
+            .launch(&pass.program, "reduce_tiles")?
+            .mem(from)
+            .scalar(from_offset as u64)
+            .offset(pass.n as u64, pass.wide)
+            .mem(to)
+            .scalar(to_offset as u64)
+            .scalar(u32::from(last))
+            .run([pass.groups, 1, 1], [pass.work_group, 1, 1])?;
+        (from, from_offset) = (to, to_offset);
+        end += (pass.outputs * size).next_multiple_of(16);
+    }
+    Ok(())
 }
 
 /// The launches of an arg-reduction of n > 0 elements.

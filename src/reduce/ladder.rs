@@ -224,7 +224,7 @@ pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determi
     #[cfg(feature = "opencl")]
     if let (crate::runtime::Backend::OpenCl(cl), None) = (device.backend(), lacks_fp64(T::TYPE, device)?) {
         let form = super::gpu::Form::of::<T, Sum>(determinism);
-        let plan = super::gpu::plan(n, &form, true, &*cl.capabilities()?, |n| cl.tuning().wide(n))?;
+        let plan = super::gpu::plan(n, &form, true, &*cl.capabilities()?, &|n| cl.tuning().wide(n))?;
         passes.extend(plan.passes.iter().map(|pass| (pass.n, pass.outputs)));
     }
     if passes.is_empty() {

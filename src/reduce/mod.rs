@@ -156,7 +156,18 @@ impl Device {
         output: impl Into<Output<'b, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, output) = (input.into(), output.into());
+        self.reduce_one(input.into(), op, determinism, output.into(), scratch)
+    }
+
+    /// [`Device::reduce_into`], built once for each type and operator.
+    fn reduce_one<T: Element, O: Op<T>>(
+        &self,
+        input: Input<'_, T>,
+        op: O,
+        determinism: Determinism,
+        output: Output<'_, T>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         output.expect_len(1, "reduce")?;
         match self.backend() {
             Backend::Cpu => output.host()?[0] = cpu::reduce(input.host()?, op, determinism),

@@ -718,18 +718,13 @@ impl<'a, T: Pod> Input<'a, T> {
     pub(crate) fn cl(self, device: &ClDevice) -> Result<ClInput> {
         match self {
             Self::Host(data) => {
-                let held = Held::Pooled(device.pooled(size_of_val(data))?);
-                device.write(held.mem(), 0, bytemuck::cast_slice(data))?;
-                Ok(ClInput { held, visit: None, offset: 0, len: data.len(), size: size_of::<T>() })
+                let input = ClInput::pooled(device, size_of_val(data), size_of::<T>())?;
+                device.write(input.mem(), 0, bytemuck::cast_slice(data))?;
+                Ok(input)
             }
-            Self::Device(view) => match &view.buffer.storage {
-                Storage::Cl(mem) if device.same_context(view.buffer.cl()) => {
-                    let visit = Visit::start(device, view.buffer.cl())?;
-                    let held = Held::Buffer(mem.clone());
-                    Ok(ClInput { held, visit, offset: view.offset, len: view.len, size: size_of::<T>() })
-                }
-                _ => Err(foreign(&view.buffer.device, &device.info().to_string())),
-            },
+            Self::Device(View { buffer, offset, len }) => {
+                ClInput::within(device, &buffer.device, buffer.mem(), offset, len, size_of::<T>())
+            }
         }
     }
 }
@@ -828,29 +823,23 @@ impl<'a, T: Pod> Output<'a, T> {
         }
     }
 
-    /// Runs `write` on the elements in the device's memory. With `keep`, a host slice is copied there first, for
-    /// primitives that do not write every element.
+    /// The elements in the device's memory, to be [finished](ClOutput::finish) after the launches that write them. With
+    /// `keep`, a host slice is copied there first, for primitives that do not write every element.
     #[cfg(feature = "opencl")]
-    pub(crate) fn cl<R>(self, device: &ClDevice, keep: bool, write: impl FnOnce(&ClInput) -> Result<R>) -> Result<R> {
-        let size = size_of::<T>();
+    pub(crate) fn cl(self, device: &ClDevice, keep: bool) -> Result<ClOutput<'a>> {
         match self {
             Self::Host(data) => {
-                let held = Held::Pooled(device.pooled(size_of_val(data))?);
+                let place = ClInput::pooled(device, size_of_val(data), size_of::<T>())?;
+                let host: &'a mut [u8] = bytemuck::cast_slice_mut(data);
                 if keep {
-                    device.write(held.mem(), 0, bytemuck::cast_slice(data))?;
+                    device.write(place.mem(), 0, host)?;
                 }
-                let place = ClInput { held, visit: None, offset: 0, len: data.len(), size };
-                let result = write(&place)?;
-                device.read(place.mem(), 0, bytemuck::cast_slice_mut(data))?;
-                Ok(result)
+                Ok(ClOutput { place, host: Some(host) })
             }
-            Self::Device(ViewMut { buffer, offset, len }) => match &buffer.storage {
-                Storage::Cl(mem) if device.same_context(buffer.cl()) => {
-                    let visit = Visit::start(device, buffer.cl())?;
-                    write(&ClInput { held: Held::Buffer(mem.clone()), visit, offset, len, size })
-                }
-                _ => Err(foreign(&buffer.device, &device.info().to_string())),
-            },
+            Self::Device(ViewMut { buffer, offset, len }) => {
+                let place = ClInput::within(device, &buffer.device, buffer.mem(), offset, len, size_of::<T>())?;
+                Ok(ClOutput { place, host: None })
+            }
         }
     }
 }
@@ -938,6 +927,30 @@ pub(crate) struct ClInput {
 
 #[cfg(feature = "opencl")]
 impl ClInput {
+    /// `bytes` bytes of the device's pool, for elements of `size` bytes.
+    fn pooled(device: &ClDevice, bytes: usize, size: usize) -> Result<Self> {
+        let held = Held::Pooled(device.pooled(bytes)?);
+        Ok(Self { held, visit: None, offset: 0, len: bytes / size.max(1), size })
+    }
+
+    /// `len` elements of a buffer that `owner` holds as `mem`.
+    fn within(
+        device: &ClDevice,
+        owner: &Device,
+        mem: Option<&ClMem>,
+        offset: usize,
+        len: usize,
+        size: usize,
+    ) -> Result<Self> {
+        match (owner.backend(), mem) {
+            (Backend::OpenCl(owner), Some(mem)) if device.same_context(owner) => {
+                let visit = Visit::start(device, owner)?;
+                Ok(Self { held: Held::Buffer(mem.clone()), visit, offset, len, size })
+            }
+            _ => Err(foreign(owner, &device.info().to_string())),
+        }
+    }
+
     pub(crate) fn mem(&self) -> &ClMem {
         self.held.mem()
     }
@@ -959,6 +972,34 @@ impl ClInput {
     /// Whether the first element is aligned for 16-byte accesses.
     pub(crate) fn aligned(&self) -> bool {
         self.byte_offset().is_multiple_of(16)
+    }
+}
+
+/// Where a primitive writes in device memory, and the host slice that wants a copy of it.
+#[cfg(feature = "opencl")]
+#[must_use = "a host slice is written by `finish`"]
+pub(crate) struct ClOutput<'a> {
+    place: ClInput,
+    host: Option<&'a mut [u8]>,
+}
+
+#[cfg(feature = "opencl")]
+impl ClOutput<'_> {
+    /// Copies what was written to the host slice, where the output is one, and waits for that.
+    pub(crate) fn finish(self, device: &ClDevice) -> Result<()> {
+        match self.host {
+            Some(host) => device.read(self.place.mem(), 0, host),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(feature = "opencl")]
+impl Deref for ClOutput<'_> {
+    type Target = ClInput;
+
+    fn deref(&self) -> &ClInput {
+        &self.place
     }
 }
 

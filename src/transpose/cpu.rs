@@ -1,7 +1,8 @@
 //! Transposition on the CPU: blocks of a cache line's width, bands of the output in parallel.
 
 use bytemuck::Pod;
-use rayon::prelude::*;
+
+use crate::parallel;
 
 /// Below this many bytes threads cost more than they bring.
 const SERIAL_BYTES: usize = 128 << 10;
@@ -44,7 +45,7 @@ fn cells<const N: usize>(input: &[[u8; N]], rows: usize, cols: usize, output: &m
     if size_of_val(input) <= SERIAL_BYTES {
         tasks.into_iter().for_each(run);
     } else {
-        tasks.into_par_iter().for_each(run);
+        parallel::consume(tasks, &run);
     }
 }
 

@@ -567,16 +567,15 @@ pub(super) mod device {
         let state = State::new(device, shared, shape, kernel.transposes)?;
         Ok(state.climb(move |state| {
             let x = crate::Input::from(&state.x).cl(&cl)?;
-            crate::Output::from(&mut state.out).cl(&cl, false, |out| {
-                let launch = cl
-                    .launch(&program, kernel.name)?
-                    .mem(x.mem())
-                    .mem(out.mem())
-                    .offset(shape.0 as u64, wide)
-                    .offset(shape.1 as u64, wide);
-                let bytes = kernel.local(&geometry) as usize * size_of::<T>();
-                if kernel.argument { launch.local(bytes) } else { launch }.run(groups, local)
-            })
+            let out = crate::Output::from(&mut state.out).cl(&cl, false)?;
+            let launch = cl
+                .launch(&program, kernel.name)?
+                .mem(x.mem())
+                .mem(out.mem())
+                .offset(shape.0 as u64, wide)
+                .offset(shape.1 as u64, wide);
+            let bytes = kernel.local(&geometry) as usize * size_of::<T>();
+            if kernel.argument { launch.local(bytes) } else { launch }.run(groups, local)
         }))
     }
 }

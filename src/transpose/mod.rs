@@ -102,8 +102,9 @@ impl Device {
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let input = input.cl(device)?;
-                output
-                    .cl(device, false, |output| gpu::transpose(device, &input, (rows, cols), size_of::<T>(), output))?;
+                let output = output.cl(device, false)?;
+                gpu::transpose(device, &input, (rows, cols), size_of::<T>(), &output)?;
+                output.finish(device)?;
             }
         }
         Ok(())

@@ -1,0 +1,65 @@
+//! Loops over tasks, in parallel through rayon.
+//!
+//! Primitives call rayon through these alone: rayon's own iterators are instantiated anew for each body, type and operator,
+//! and were most of the crate's compile time.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use rayon::prelude::*;
+
+/// Threads that tasks are shared by.
+pub(crate) fn threads() -> usize {
+    rayon::current_num_threads()
+}
+
+/// Runs `body` for each of `0..tasks`. A panic in it is passed on.
+pub(crate) fn for_each(tasks: usize, body: &(dyn Fn(usize) + Sync)) {
+    if tasks == 1 {
+        return body(0);
+    }
+    (0..tasks).into_par_iter().with_max_len(1).for_each(body);
+}
+
+/// The results of `body` for each of `0..tasks`, in order.
+pub(crate) fn map<R: Send + Sync>(tasks: usize, body: &(dyn Fn(usize) -> R + Sync)) -> Vec<R> {
+    let results: Vec<OnceLock<R>> = (0..tasks).map(|_| OnceLock::new()).collect();
+    for_each(tasks, &|i| {
+        results[i].get_or_init(|| body(i));
+    });
+    results.into_iter().map(|result| result.into_inner().expect("each task ran")).collect()
+}
+
+/// Hands each of `items` to `body`.
+pub(crate) fn consume<I: Send>(items: Vec<I>, body: &(dyn Fn(I) + Sync)) {
+    let items: Vec<_> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+    for_each(items.len(), &|i| {
+        if let Some(item) = items[i].lock().unwrap_or_else(PoisonError::into_inner).take() {
+            body(item);
+        }
+    });
+}
+
+/// Hands each run of `len` elements, and its number, to `body`; the last may be shorter.
+pub(crate) fn chunks_mut<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T]) + Sync)) {
+    consume(data.chunks_mut(len).enumerate().collect(), &|(i, chunk)| body(i, chunk));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_task_runs_once_and_in_its_place() {
+        for n in [0, 1, 2, 7, 1000] {
+            assert_eq!(map(n, &|i| 3 * i), (0..n).map(|i| 3 * i).collect::<Vec<_>>());
+            let mut data = vec![0; n];
+            chunks_mut(&mut data, 3, &|chunk, part| part.iter_mut().enumerate().for_each(|(i, x)| *x += 3 * chunk + i));
+            assert_eq!(data, (0..n).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_panic_in_a_task_is_passed_on() {
+        assert!(std::panic::catch_unwind(|| for_each(10, &|i| assert_ne!(i, 5))).is_err());
+    }
+}
