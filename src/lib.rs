@@ -23,6 +23,11 @@
 //! | [`histogram`](Device::histogram) | how many samples fall into each bin: [`histogram`] |
 //! | [`copy`](Device::copy) | elements from one place to another, at any offset |
 //!
+//! # N-dimensional arrays
+//!
+//! A [`Layout`] is a shape with strides; [`NdView`] and [`NdViewMut`] join one to what it describes. [`Buffer::nd`] makes
+//! them, and slicing, permuting, reversing and broadcasting move no elements.
+//!
 //! # Waiting
 //!
 //! Commands run in the order in which they were enqueued. A call returns when its work is enqueued, unless its result
@@ -68,6 +73,8 @@ pub mod histogram;
 #[allow(unsafe_code, reason = "takes and gives OpenCL's own objects; every block names its promise")]
 pub mod interop;
 pub mod ladder;
+mod layout;
+mod nd;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 pub mod op;
@@ -84,6 +91,8 @@ pub use element::{Element, ElementType, Float, Integer};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
 pub use histogram::{Accumulate, Bins, Counter, Histogram, Outside};
+pub use layout::{Layout, Rows};
+pub use nd::{NdView, NdViewMut};
 pub use reduce::{Determinism, Extreme};
 pub use runtime::{
     Buffer, Capabilities, Device, DeviceClass, DeviceInfo, DeviceType, Input, MapMut, MapRef, Output, ProgramSpec,

@@ -1,9 +1,12 @@
 //! Arrays of `ndarray` as inputs and outputs.
 
-use ::ndarray::{ArrayBase, Data, DataMut, Dimension};
+use ::ndarray::{
+    ArrayBase, ArrayD, ArrayView, ArrayViewD, ArrayViewMut, ArrayViewMutD, Axis, Data, DataMut, Dimension, IxDyn,
+    ShapeBuilder, ShapeError, StrideShape,
+};
 use bytemuck::Pod;
 
-use crate::{Error, Input, Output};
+use crate::{Error, Input, Layout, NdView, NdViewMut, Output, Result};
 
 /// The elements of an array, row by row, without a copy on the host. An array that is not laid out so, such as a
 /// transposed or strided view, is refused: `as_standard_layout` makes one that is.
@@ -22,7 +25,7 @@ use crate::{Error, Input, Output};
 impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> for Input<'a, T> {
     type Error = Error;
 
-    fn try_from(array: &'a ArrayBase<S, D>) -> Result<Self, Error> {
+    fn try_from(array: &'a ArrayBase<S, D>) -> Result<Self> {
         array.as_slice().map(Self::Host).ok_or_else(|| strided(array.shape(), array.strides()))
     }
 }
@@ -41,7 +44,7 @@ impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> f
 impl<'a, T: Pod, S: DataMut<Elem = T>, D: Dimension> TryFrom<&'a mut ArrayBase<S, D>> for Output<'a, T> {
     type Error = Error;
 
-    fn try_from(array: &'a mut ArrayBase<S, D>) -> Result<Self, Error> {
+    fn try_from(array: &'a mut ArrayBase<S, D>) -> Result<Self> {
         let error = strided(array.shape(), array.strides());
         array.as_slice_mut().map(Self::Host).ok_or(error)
     }
@@ -49,4 +52,179 @@ impl<'a, T: Pod, S: DataMut<Elem = T>, D: Dimension> TryFrom<&'a mut ArrayBase<S
 
 fn strided(shape: &[usize], strides: &[isize]) -> Error {
     Error::invalid(format!("an array of shape {shape:?} with strides {strides:?} is not laid out row by row"))
+}
+
+/// The layout of an array within its elements in the order of memory.
+fn layout(shape: &[usize], strides: &[isize]) -> Result<Layout> {
+    let mut first = 0;
+    if !shape.contains(&0) {
+        // Behind what is reached by the axes that run backwards.
+        let axes = shape.iter().zip(strides).filter(|&(&n, &stride)| n > 1 && stride < 0);
+        first = axes.map(|(n, stride)| (n - 1) * stride.unsigned_abs()).sum();
+    }
+    Layout::strided(shape, strides, first)
+}
+
+/// What lies between an array's elements may be borrowed by another, mutably, so no slice may cover it.
+fn gaps(shape: &[usize], strides: &[isize]) -> Error {
+    Error::invalid(format!(
+        "an array of shape {shape:?} with strides {strides:?} has gaps; slice an NdView of the whole array instead"
+    ))
+}
+
+/// The elements of an array in its own order, without a copy on the host: permuted, reversed and broadcast arrays too.
+///
+/// Where there are gaps between the elements, as in a block of columns, the array is refused: they may be another view's,
+/// and mutably borrowed. The view of the whole array can be sliced instead.
+///
+/// ```
+/// use ndarray::{array, s};
+/// use oclprim::NdView;
+///
+/// let x = array![[1u32, 2, 3], [4, 5, 6]];
+/// let turned = x.t();
+/// assert_eq!(NdView::try_from(&turned)?.to_vec()?, [1, 4, 2, 5, 3, 6]);
+/// assert!(NdView::try_from(x.slice(s![.., 1..])).is_err());
+///
+/// let columns = NdView::try_from(&x)?.slice(1, 1..)?;
+/// assert_eq!(columns.to_array()?, x.slice(s![.., 1..]).into_dyn());
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+impl<'a, T: Pod, D: Dimension> TryFrom<ArrayView<'a, T, D>> for NdView<'a, T> {
+    type Error = Error;
+
+    fn try_from(array: ArrayView<'a, T, D>) -> Result<Self> {
+        read(array.into_dyn())
+    }
+}
+
+fn read<'a, T: Pod>(mut array: ArrayViewD<'a, T>) -> Result<NdView<'a, T>> {
+    let layout = layout(array.shape(), array.strides())?;
+    if layout.is_empty() {
+        return NdView::new(&[], layout);
+    }
+    // Repeated axes have no gaps, but ndarray does not say so.
+    for axis in 0..layout.ndim() {
+        if layout.strides()[axis] == 0 {
+            array.collapse_axis(Axis(axis), 0);
+        }
+    }
+    let data = array.to_slice_memory_order().ok_or_else(|| gaps(layout.shape(), layout.strides()))?;
+    NdView::new(data, layout)
+}
+
+/// As for an [`ArrayView`].
+impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> for NdView<'a, T> {
+    type Error = Error;
+
+    fn try_from(array: &'a ArrayBase<S, D>) -> Result<Self> {
+        read(array.view().into_dyn())
+    }
+}
+
+/// The elements of an array in its own order, to be written; permuted arrays too. An array with gaps or with an axis that
+/// runs backwards is refused.
+///
+/// ```
+/// use ndarray::{Array2, s};
+/// use oclprim::NdViewMut;
+///
+/// let mut y = Array2::<f32>::zeros((4, 6));
+/// let turned = NdViewMut::try_from(y.view_mut().reversed_axes())?;
+/// assert_eq!((turned.shape(), turned.layout().strides()), (&[6, 4][..], &[1, 6][..]));
+/// assert!(NdViewMut::try_from(y.slice_mut(s![.., 1..])).is_err());
+///
+/// let columns = NdViewMut::try_from(&mut y)?.slice(1, 1..)?;
+/// assert_eq!(columns.shape(), [4, 5]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+impl<'a, T: Pod, D: Dimension> TryFrom<ArrayViewMut<'a, T, D>> for NdViewMut<'a, T> {
+    type Error = Error;
+
+    fn try_from(array: ArrayViewMut<'a, T, D>) -> Result<Self> {
+        write(array.into_dyn())
+    }
+}
+
+fn write<'a, T: Pod>(array: ArrayViewMutD<'a, T>) -> Result<NdViewMut<'a, T>> {
+    let layout = layout(array.shape(), array.strides())?;
+    if layout.is_empty() {
+        return NdViewMut::new(&mut [], layout);
+    }
+    let data = array.into_slice_memory_order().ok_or_else(|| gaps(layout.shape(), layout.strides()))?;
+    NdViewMut::new(data, layout)
+}
+
+/// As for an [`ArrayViewMut`].
+impl<'a, T: Pod, S: DataMut<Elem = T>, D: Dimension> TryFrom<&'a mut ArrayBase<S, D>> for NdViewMut<'a, T> {
+    type Error = Error;
+
+    fn try_from(array: &'a mut ArrayBase<S, D>) -> Result<Self> {
+        write(array.view_mut().into_dyn())
+    }
+}
+
+fn refused(error: ShapeError) -> Error {
+    Error::invalid(format!("ndarray refuses the layout: {error}")).with_source(error)
+}
+
+/// A layout that begins at the lowest element, without its signs: axes that run backwards are named.
+fn unsigned(layout: &Layout) -> (StrideShape<IxDyn>, Vec<Axis>) {
+    let axes = || layout.shape().iter().zip(layout.strides());
+    let strides: Vec<usize> = axes().map(|(&n, stride)| if n > 1 { stride.unsigned_abs() } else { 1 }).collect();
+    let backwards = axes().enumerate().filter(|(_, (n, stride))| **n > 1 && **stride < 0);
+    let backwards = backwards.map(|(axis, _)| Axis(axis)).collect();
+    (IxDyn(layout.shape()).strides(IxDyn(&strides)), backwards)
+}
+
+/// The same elements for `ndarray`, without a copy, where they are in the host's memory.
+///
+/// ```
+/// use ndarray::{ArrayViewD, array};
+/// use oclprim::{Layout, NdView};
+///
+/// let x = NdView::new(&[1u8, 2, 3, 4, 5, 6], Layout::contiguous(&[2, 3])?.permute(&[1, 0])?)?;
+/// assert_eq!(ArrayViewD::try_from(x.reverse(0)?)?, array![[3, 6], [2, 5], [1, 4]].into_dyn());
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+impl<'a, T: Pod> TryFrom<NdView<'a, T>> for ArrayViewD<'a, T> {
+    type Error = Error;
+
+    fn try_from(view: NdView<'a, T>) -> Result<Self> {
+        let (input, layout) = view.parts();
+        let (shape, backwards) = unsigned(&layout);
+        let mut array = ArrayView::from_shape(shape, input.host()?).map_err(refused)?;
+        backwards.into_iter().for_each(|axis| array.invert_axis(axis));
+        Ok(array)
+    }
+}
+
+/// The same elements for `ndarray` to write, where they are in the host's memory.
+impl<'a, T: Pod> TryFrom<NdViewMut<'a, T>> for ArrayViewMutD<'a, T> {
+    type Error = Error;
+
+    fn try_from(view: NdViewMut<'a, T>) -> Result<Self> {
+        let (output, layout) = view.parts();
+        ArrayViewMut::from_shape(unsigned(&layout).0, output.host()?).map_err(refused)
+    }
+}
+
+impl<T: Pod> NdView<'_, T> {
+    /// Copies the elements to an array of the host; waits for all earlier commands.
+    ///
+    /// # Errors
+    ///
+    /// As [`NdView::to_vec`].
+    ///
+    /// ```
+    /// use ndarray::{Ix2, array};
+    ///
+    /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4, 5, 6])?;
+    /// let turned = x.nd(&[2, 3])?.permute(&[1, 0])?.to_array()?;
+    /// assert_eq!(turned.into_dimensionality::<Ix2>().unwrap(), array![[1, 4], [2, 5], [3, 6]]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn to_array(&self) -> Result<ArrayD<T>> {
+        ArrayD::from_shape_vec(self.shape(), self.to_vec()?).map_err(refused)
+    }
 }

@@ -701,6 +701,14 @@ impl<'a, T: Pod> Input<'a, T> {
         self.len() == 0
     }
 
+    /// `len` elements from `start` on, which are there.
+    pub(crate) fn part(self, start: usize, len: usize) -> Self {
+        match self {
+            Self::Host(data) => Self::Host(&data[start..start + len]),
+            Self::Device(view) => Self::Device(View { offset: view.offset + start, len, ..view }),
+        }
+    }
+
     /// The elements as a slice, for the CPU backend.
     pub(crate) fn host(self) -> Result<&'a [T]> {
         match self {
@@ -808,6 +816,15 @@ impl<'a, T: Pod> Output<'a, T> {
             Ok(())
         } else {
             Err(Error::invalid(format!("{what} needs an output of {len} elements, got {}", self.len())))
+        }
+    }
+
+    /// `len` elements from `start` on, which are there.
+    #[allow(dead_code, reason = "for the primitives that take layouts")]
+    pub(crate) fn part(self, start: usize, len: usize) -> Self {
+        match self {
+            Self::Host(data) => Self::Host(&mut data[start..start + len]),
+            Self::Device(view) => Self::Device(ViewMut { offset: view.offset + start, len, ..view }),
         }
     }
 

@@ -1,0 +1,713 @@
+//! Where the elements of an N-dimensional array lie: shape, strides and offset.
+
+use std::{
+    fmt,
+    iter::FusedIterator,
+    ops::{Bound, RangeBounds},
+};
+
+use crate::{Error, Result};
+
+const MAX: usize = Layout::MAX_DIMS;
+
+/// How the elements of an N-dimensional array lie in memory: a length and a stride for each axis, and where the first
+/// element is. Everything is counted in elements.
+///
+/// Element `[i, j, …]` lies at `offset + i * strides[0] + j * strides[1] + …`. A stride of 0 repeats an axis, a negative
+/// one runs through it backwards; both are for reading only. The logical order of the elements is that of the indices,
+/// the last axis running fastest.
+///
+/// A layout that exists is sound: neither its length nor the position of any element overflows, and no element lies
+/// before position 0. Layouts are small, hold no memory and move no elements: [`NdView`](crate::NdView) and
+/// [`NdViewMut`](crate::NdViewMut) join them to what they describe.
+///
+/// ```
+/// use oclprim::Layout;
+///
+/// let rows = Layout::contiguous(&[2, 3])?;
+/// assert_eq!((rows.shape(), rows.strides(), rows.len()), (&[2, 3][..], &[3, 1][..], 6));
+///
+/// let turned = rows.permute(&[1, 0])?;
+/// assert_eq!((turned.shape(), turned.strides()), (&[3, 2][..], &[1, 3][..]));
+/// assert_eq!(turned.offset_of(&[2, 1])?, 5);
+///
+/// let every_other = rows.step(1, 2)?.reverse(0)?;
+/// assert_eq!((every_other.shape(), every_other.strides(), every_other.offset()), (&[2, 2][..], &[-3, 2][..], 3));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Layout {
+    ndim: usize,
+    /// Zero beyond `ndim`, as the strides are.
+    shape: [usize; MAX],
+    /// All zero where there are no elements, as the offset is.
+    strides: [isize; MAX],
+    offset: usize,
+}
+
+/// The number of elements of a shape that a layout can have.
+fn count(shape: &[usize]) -> Result<usize> {
+    if shape.len() > MAX {
+        return Err(Error::invalid(format!("a layout of {} axes, at most {MAX} are possible", shape.len())));
+    }
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    let product = shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
+    product
+        .filter(|&product| product <= isize::MAX as usize)
+        .ok_or_else(|| Error::invalid(format!("a shape of {shape:?} overflows the address space")))
+}
+
+impl Layout {
+    /// The most axes that a layout can have.
+    pub const MAX_DIMS: usize = 8;
+
+    /// The layout of elements that lie one after another, the last axis running fastest.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the number of elements overflows, or there are more
+    /// than [`MAX_DIMS`](Self::MAX_DIMS) axes.
+    pub fn contiguous(shape: &[usize]) -> Result<Self> {
+        let mut layout = Self::sized(shape, 0)?;
+        if !layout.is_empty() {
+            let mut stride = 1;
+            for axis in (0..layout.ndim).rev() {
+                layout.strides[axis] = stride as isize;
+                stride *= shape[axis];
+            }
+        }
+        Ok(layout)
+    }
+
+    /// A layout of any strides, whose element `[0, 0, …]` is at position `offset`.
+    ///
+    /// Without elements there is nothing to place: strides and offset become 0.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is not one stride for each axis, if an element
+    /// lies before position 0, if a position or the number of elements overflows, or if there are more than
+    /// [`MAX_DIMS`](Self::MAX_DIMS) axes.
+    ///
+    /// ```
+    /// use oclprim::Layout;
+    ///
+    /// // The last two columns of three rows that are 10 elements apart.
+    /// let columns = Layout::strided(&[3, 2], &[10, 1], 8)?;
+    /// assert_eq!(columns.span(), Some((8, 29)));
+    ///
+    /// let error = Layout::strided(&[3], &[-1], 1).unwrap_err();
+    /// assert_eq!(error.to_string(), "shape [3] with strides [-1] from 1 on reaches from -1 to 1");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn strided(shape: &[usize], strides: &[isize], offset: usize) -> Result<Self> {
+        if shape.len() != strides.len() {
+            return Err(Error::invalid(format!("{} strides for {} axes", strides.len(), shape.len())));
+        }
+        let mut layout = Self::sized(shape, offset)?;
+        if layout.is_empty() {
+            return Ok(layout.settled());
+        }
+        let (mut low, mut high) = (offset as i128, offset as i128);
+        for (&n, &stride) in shape.iter().zip(strides) {
+            let reach = (n as i128 - 1) * stride as i128;
+            low = low.saturating_add(reach.min(0));
+            high = high.saturating_add(reach.max(0));
+        }
+        if low < 0 || high > isize::MAX as i128 {
+            return Err(Error::invalid(format!(
+                "shape {shape:?} with strides {strides:?} from {offset} on reaches from {low} to {high}"
+            )));
+        }
+        layout.strides[..strides.len()].copy_from_slice(strides);
+        Ok(layout)
+    }
+
+    /// One axis of `len` elements.
+    pub(crate) fn line(len: usize) -> Self {
+        // A slice is longer only where its elements have no bytes.
+        let len = len.min(isize::MAX as usize);
+        let mut layout = Self { ndim: 1, shape: [0; MAX], strides: [0; MAX], offset: 0 };
+        (layout.shape[0], layout.strides[0]) = (len, isize::from(len > 0));
+        layout
+    }
+
+    /// A layout of that shape with strides of 0.
+    fn sized(shape: &[usize], offset: usize) -> Result<Self> {
+        count(shape)?;
+        let mut layout = Self { ndim: shape.len(), shape: [0; MAX], strides: [0; MAX], offset };
+        layout.shape[..shape.len()].copy_from_slice(shape);
+        Ok(layout)
+    }
+
+    /// Without elements no position is meant, and none may be computed from the strides.
+    fn settled(mut self) -> Self {
+        if self.is_empty() {
+            (self.strides, self.offset) = ([0; MAX], 0);
+        }
+        self
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        // An empty axis may stand beside others whose product overflows.
+        if self.is_empty() { 0 } else { self.shape().iter().product() }
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.shape().contains(&0)
+    }
+
+    /// The number of axes.
+    pub fn ndim(&self) -> usize {
+        self.ndim
+    }
+
+    /// The length of each axis.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape[..self.ndim]
+    }
+
+    /// How many positions neighbours along each axis are apart.
+    pub fn strides(&self) -> &[isize] {
+        &self.strides[..self.ndim]
+    }
+
+    /// The position of element `[0, 0, …]`.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Whether the elements lie one after another in their logical order, wherever the first one is.
+    pub fn is_contiguous(&self) -> bool {
+        let mut next = 1;
+        self.is_empty()
+            || (0..self.ndim).rev().filter(|&axis| self.shape[axis] != 1).all(|axis| {
+                let fits = self.strides[axis] == next as isize;
+                next *= self.shape[axis];
+                fits
+            })
+    }
+
+    fn axis(&self, axis: usize) -> Result<()> {
+        if axis < self.ndim {
+            Ok(())
+        } else {
+            Err(Error::invalid(format!("axis {axis} of a layout of {} axes", self.ndim)))
+        }
+    }
+
+    /// The same elements with the axes in another order: axis `k` of the result is axis `axes[k]` of this one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `axes` does not name each axis once.
+    pub fn permute(&self, axes: &[usize]) -> Result<Self> {
+        let once = |axis| axes.iter().filter(|&&other| other == axis).count() == 1;
+        if axes.len() != self.ndim || !(0..self.ndim).all(once) {
+            return Err(Error::invalid(format!("axes {axes:?} do not name each of {} axes once", self.ndim)));
+        }
+        let mut layout = *self;
+        for (to, &from) in axes.iter().enumerate() {
+            layout.shape[to] = self.shape[from];
+            layout.strides[to] = self.strides[from];
+        }
+        Ok(layout)
+    }
+
+    /// The elements whose index along `axis` is within `range`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or the range is not within it.
+    ///
+    /// ```
+    /// let inner = oclprim::Layout::contiguous(&[4, 5])?.slice(0, 1..3)?.slice(1, 2..)?;
+    /// assert_eq!((inner.shape(), inner.strides(), inner.offset()), (&[2, 3][..], &[5, 1][..], 7));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn slice(&self, axis: usize, range: impl RangeBounds<usize>) -> Result<Self> {
+        self.axis(axis)?;
+        let start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&start) => start.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&end) => end.saturating_add(1),
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => self.shape[axis],
+        };
+        if start > end || end > self.shape[axis] {
+            return Err(Error::invalid(format!(
+                "range {start}..{end} is not within axis {axis} of {} elements",
+                self.shape[axis]
+            )));
+        }
+        let mut layout = *self;
+        layout.shape[axis] = end - start;
+        if start < end {
+            layout.advance(axis, start);
+        }
+        Ok(layout.settled())
+    }
+
+    /// Moves the first element to index `i < shape[axis]` along an axis.
+    fn advance(&mut self, axis: usize, i: usize) {
+        self.offset = (self.offset as isize + i as isize * self.strides[axis]) as usize;
+    }
+
+    /// Every `k`-th element along `axis`, from the first one on.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or `k` is 0.
+    pub fn step(&self, axis: usize, k: usize) -> Result<Self> {
+        self.axis(axis)?;
+        if k == 0 {
+            return Err(Error::invalid(format!("a step of 0 along axis {axis} of {} elements", self.shape[axis])));
+        }
+        let mut layout = *self;
+        layout.shape[axis] = self.shape[axis].div_ceil(k);
+        // Of at most one element the stride has no meaning, and its product could overflow.
+        if layout.shape[axis] > 1 {
+            layout.strides[axis] *= k as isize;
+        }
+        Ok(layout)
+    }
+
+    /// The same elements with `axis` running backwards. For reading only.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis.
+    pub fn reverse(&self, axis: usize) -> Result<Self> {
+        self.axis(axis)?;
+        let mut layout = *self;
+        if self.shape[axis] > 1 {
+            layout.advance(axis, self.shape[axis] - 1);
+            layout.strides[axis] = -layout.strides[axis];
+        }
+        Ok(layout)
+    }
+
+    /// Repeats an axis of one element `n` times. For reading only. An axis that has `n` elements stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, if it has neither 1 nor `n`
+    /// elements, or if the number of elements overflows.
+    pub fn broadcast(&self, axis: usize, n: usize) -> Result<Self> {
+        self.axis(axis)?;
+        if self.shape[axis] == n {
+            return Ok(*self);
+        }
+        if self.shape[axis] != 1 {
+            return Err(Error::invalid(format!("axis {axis} of {} elements is not repeated to {n}", self.shape[axis])));
+        }
+        let mut layout = *self;
+        (layout.shape[axis], layout.strides[axis]) = (n, 0);
+        count(layout.shape())?;
+        Ok(layout.settled())
+    }
+
+    /// Repeats the elements until they have a shape, as NumPy does: axes are matched from the last one on, those of one
+    /// element are repeated, and missing ones are added in front. For reading only, where anything is repeated.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an axis has neither 1 nor the wanted number of
+    /// elements, if there are more axes than wanted, or if the number of elements overflows.
+    ///
+    /// ```
+    /// let column = oclprim::Layout::contiguous(&[3, 1])?;
+    /// let cube = column.broadcast_to(&[2, 3, 4])?;
+    /// assert_eq!((cube.shape(), cube.strides()), (&[2, 3, 4][..], &[0, 1, 0][..]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn broadcast_to(&self, shape: &[usize]) -> Result<Self> {
+        let mut layout = Self::sized(shape, self.offset)?;
+        let refused = || Error::invalid(format!("a shape of {:?} is not repeated to {shape:?}", self.shape()));
+        let added = shape.len().checked_sub(self.ndim).ok_or_else(refused)?;
+        for axis in 0..self.ndim {
+            if self.shape[axis] == shape[added + axis] {
+                layout.strides[added + axis] = self.strides[axis];
+            } else if self.shape[axis] != 1 {
+                return Err(refused());
+            }
+        }
+        Ok(layout.settled())
+    }
+
+    /// Adds an axis of one element, which becomes axis `axis`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `axis` is beyond the last one's end, or there are
+    /// [`MAX_DIMS`](Self::MAX_DIMS) axes already.
+    pub fn insert_axis(&self, axis: usize) -> Result<Self> {
+        if axis > self.ndim || self.ndim == MAX {
+            return Err(Error::invalid(format!(
+                "an axis at {axis} of a layout of {} axes, at most {MAX} are possible",
+                self.ndim
+            )));
+        }
+        let mut layout = *self;
+        layout.ndim += 1;
+        layout.shape[axis..].rotate_right(1);
+        layout.strides[axis..].rotate_right(1);
+        (layout.shape[axis], layout.strides[axis]) = (1, 0);
+        Ok(layout)
+    }
+
+    /// Takes an axis of one element away.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or it has another number of
+    /// elements.
+    pub fn remove_axis(&self, axis: usize) -> Result<Self> {
+        self.axis(axis)?;
+        if self.shape[axis] != 1 {
+            return Err(Error::invalid(format!("axis {axis} has {} elements, 1 can be removed", self.shape[axis])));
+        }
+        self.index(axis, 0)
+    }
+
+    /// The elements whose index along `axis` is `i`; the axis is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or it has not that many
+    /// elements.
+    pub fn index(&self, axis: usize, i: usize) -> Result<Self> {
+        self.axis(axis)?;
+        if i >= self.shape[axis] {
+            return Err(Error::invalid(format!("index {i} along axis {axis} of {} elements", self.shape[axis])));
+        }
+        let mut layout = *self;
+        layout.advance(axis, i);
+        layout.ndim -= 1;
+        (layout.shape[axis], layout.strides[axis]) = (0, 0);
+        layout.shape[axis..].rotate_left(1);
+        layout.strides[axis..].rotate_left(1);
+        Ok(layout)
+    }
+
+    /// The lowest and the highest position of an element, or `None` where there is no element.
+    pub fn span(&self) -> Option<(usize, usize)> {
+        if self.is_empty() {
+            return None;
+        }
+        let (mut low, mut high) = (self.offset as isize, self.offset as isize);
+        for (&n, &stride) in self.shape().iter().zip(self.strides()) {
+            let reach = (n - 1) as isize * stride;
+            low += reach.min(0);
+            high += reach.max(0);
+        }
+        Some((low as usize, high as usize))
+    }
+
+    /// The same layout with `by` elements before the lowest one cut off.
+    pub(crate) fn moved_down(&self, by: usize) -> Self {
+        Self { offset: self.offset - by, ..*self }
+    }
+
+    /// Whether no position between the lowest and the highest is left out, and none is there twice.
+    pub fn is_dense(&self) -> bool {
+        self.is_injective() && self.span().is_none_or(|(low, high)| high - low + 1 == self.len())
+    }
+
+    /// Checks that every element lies within a buffer of `len` elements.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with both numbers if one does not.
+    ///
+    /// ```
+    /// let error = oclprim::Layout::contiguous(&[2, 3])?.check(5).unwrap_err();
+    /// assert_eq!(error.to_string(), "a shape of [2, 3] reaches element 5, the buffer has 5 elements");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn check(&self, len: usize) -> Result<()> {
+        match self.span() {
+            Some((_, high)) if high >= len => Err(Error::invalid(format!(
+                "a shape of {:?} reaches element {high}, the buffer has {len} elements",
+                self.shape()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that elements can be written: no stride is zero or negative, and none shares a position with another.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with the axis, or the strides, that forbid it.
+    pub fn check_writable(&self) -> Result<()> {
+        for (axis, (&n, &stride)) in self.shape().iter().zip(self.strides()).enumerate() {
+            if n > 1 && stride <= 0 && !self.is_empty() {
+                return Err(Error::invalid(format!(
+                    "axis {axis} of {n} elements has a stride of {stride}, which is for reading only"
+                )));
+            }
+        }
+        if self.is_injective() {
+            Ok(())
+        } else {
+            Err(Error::invalid(format!(
+                "an output of shape {:?} overlaps itself with strides {:?}",
+                self.shape(),
+                self.strides()
+            )))
+        }
+    }
+
+    /// Whether each element has a position of its own, as seen from strides that nest: every one larger than what those
+    /// below it reach. Whatever is cut, stepped, reversed or permuted from elements without gaps nests.
+    ///
+    /// Strides that interleave without meeting, such as 2 and 3 for a shape of `[3, 2]`, count as overlapping.
+    pub fn is_injective(&self) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        let mut axes = [(0, 1); MAX];
+        for (axis, (&n, &stride)) in axes.iter_mut().zip(self.shape().iter().zip(self.strides())) {
+            *axis = (stride.unsigned_abs(), n);
+        }
+        axes.sort_unstable();
+        let mut reach = 0;
+        axes.iter().filter(|&&(_, n)| n > 1).all(|&(stride, n)| {
+            let nests = stride > reach;
+            reach += stride * (n - 1);
+            nests
+        })
+    }
+
+    /// The position of the element at `index`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such element.
+    pub fn offset_of(&self, index: &[usize]) -> Result<usize> {
+        if index.len() != self.ndim || index.iter().zip(self.shape()).any(|(&i, &n)| i >= n) {
+            return Err(Error::invalid(format!("index {index:?} of a shape of {:?}", self.shape())));
+        }
+        let mut layout = *self;
+        for (axis, &i) in index.iter().enumerate() {
+            layout.advance(axis, i);
+        }
+        Ok(layout.offset)
+    }
+
+    /// The same positions in the same order by the fewest axes: axes of one element are dropped, and neighbours become
+    /// one where their strides allow it.
+    ///
+    /// ```
+    /// let rows = oclprim::Layout::contiguous(&[4, 1, 5, 6])?;
+    /// assert_eq!(rows.fold().shape(), [120]);
+    /// let part = rows.slice(2, 1..3)?.fold();
+    /// assert_eq!((part.shape(), part.strides()), (&[4, 12][..], &[30, 1][..]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn fold(&self) -> Self {
+        let [folded] = Self::fold_all([self]);
+        folded
+    }
+
+    /// [`fold`](Self::fold) of two layouts of one shape, such as a copy's input and output: both results have one shape,
+    /// and are still walked in step.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the shapes differ.
+    ///
+    /// ```
+    /// use oclprim::Layout;
+    ///
+    /// let to = Layout::contiguous(&[2, 3, 4])?;
+    /// let from = Layout::contiguous(&[3, 4, 2])?.permute(&[2, 0, 1])?;
+    /// let (from, to) = from.fold_with(&to)?;
+    /// assert_eq!((from.shape(), from.strides()), (&[2, 12][..], &[1, 2][..]));
+    /// assert_eq!((to.shape(), to.strides()), (&[2, 12][..], &[12, 1][..]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn fold_with(&self, other: &Self) -> Result<(Self, Self)> {
+        if self.shape() != other.shape() {
+            return Err(Error::invalid(format!("shapes of {:?} and {:?} differ", self.shape(), other.shape())));
+        }
+        let [a, b] = Self::fold_all([self, other]);
+        Ok((a, b))
+    }
+
+    /// Folds layouts of one shape together.
+    fn fold_all<const N: usize>(layouts: [&Self; N]) -> [Self; N] {
+        let mut folded = layouts.map(|layout| Self { offset: layout.offset, ..Self::line(0) });
+        if layouts[0].is_empty() {
+            return folded;
+        }
+        let mut dims = 0;
+        for (axis, &n) in layouts[0].shape().iter().enumerate().filter(|&(_, &n)| n != 1) {
+            let merges = dims > 0
+                && folded.iter().zip(layouts).all(|(folded, layout)| {
+                    layout.strides[axis].checked_mul(n as isize) == Some(folded.strides[dims - 1])
+                });
+            if !merges {
+                dims += 1;
+            }
+            for (folded, layout) in folded.iter_mut().zip(layouts) {
+                folded.shape[dims - 1] = if merges { folded.shape[dims - 1] * n } else { n };
+                folded.strides[dims - 1] = layout.strides[axis];
+            }
+        }
+        folded.map(|layout| Self { ndim: dims, ..layout })
+    }
+
+    /// The rows of the folded layout, in logical order: where each begins, and how its elements follow.
+    ///
+    /// ```
+    /// let rows = oclprim::Layout::contiguous(&[2, 3, 4])?.slice(1, ..2)?.rows();
+    /// assert_eq!((rows.row_len(), rows.row_stride()), (8, 1));
+    /// assert_eq!(rows.collect::<Vec<_>>(), [0, 12]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn rows(&self) -> Rows {
+        let mut outer = self.fold();
+        let (mut row_len, mut row_stride) = (usize::from(!outer.is_empty()), 1);
+        if let Some(inner) = outer.ndim.checked_sub(1) {
+            (row_len, row_stride) = (outer.shape[inner], outer.strides[inner]);
+            outer.ndim = inner;
+        }
+        let rows = if row_len == 0 { 0 } else { outer.len() };
+        Rows { outer, row_len, row_stride, rows, next: 0, index: [0; MAX], position: outer.offset as isize }
+    }
+
+    /// The folded layout as kernels take it.
+    #[allow(dead_code, reason = "for the primitives that take layouts")]
+    pub(crate) fn cl(&self) -> ClLayout {
+        let folded = self.fold();
+        let mut cl = ClLayout { ndim: folded.ndim, shape: [1; MAX], strides: [0; MAX], offset: folded.offset as u64 };
+        for axis in 0..folded.ndim {
+            cl.shape[axis] = folded.shape[axis] as u64;
+            cl.strides[axis] = folded.strides[axis] as i64;
+        }
+        cl
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layout")
+            .field("shape", &self.shape())
+            .field("strides", &self.strides())
+            .field("offset", &self.offset)
+            .finish()
+    }
+}
+
+/// A folded layout in the types of kernel arguments: `ulong8`, `long8`, `ulong`. Axes beyond `ndim` have one element.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(dead_code, reason = "for the primitives that take layouts")]
+pub(crate) struct ClLayout {
+    pub(crate) ndim: usize,
+    pub(crate) shape: [u64; MAX],
+    pub(crate) strides: [i64; MAX],
+    pub(crate) offset: u64,
+}
+
+/// The positions at which the rows of a [`Layout`] begin, in logical order.
+///
+/// A row is a run along the innermost axis that is left when axes are [folded](Layout::fold). `skip` and `nth` jump.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    outer: Layout,
+    row_len: usize,
+    row_stride: isize,
+    rows: usize,
+    next: usize,
+    /// The next row's index and its position.
+    index: [usize; MAX],
+    position: isize,
+}
+
+impl Rows {
+    /// The number of elements of each row.
+    pub fn row_len(&self) -> usize {
+        self.row_len
+    }
+
+    /// How many positions neighbours in a row are apart; negative where rows run backwards, 0 where they repeat.
+    pub fn row_stride(&self) -> isize {
+        self.row_stride
+    }
+
+    fn jump(&mut self, row: usize) {
+        (self.next, self.position) = (row, self.outer.offset as isize);
+        let mut rest = row;
+        for axis in (0..self.outer.ndim).rev() {
+            self.index[axis] = rest % self.outer.shape[axis];
+            rest /= self.outer.shape[axis];
+            self.position += self.index[axis] as isize * self.outer.strides[axis];
+        }
+    }
+}
+
+impl Iterator for Rows {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        if self.next == self.rows {
+            return None;
+        }
+        let position = self.position;
+        self.next += 1;
+        for axis in (0..self.outer.ndim).rev() {
+            let (n, stride) = (self.outer.shape[axis], self.outer.strides[axis]);
+            if self.index[axis] + 1 < n {
+                self.index[axis] += 1;
+                self.position += stride;
+                break;
+            }
+            self.index[axis] = 0;
+            self.position -= (n - 1) as isize * stride;
+        }
+        Some(position as usize)
+    }
+
+    fn nth(&mut self, n: usize) -> Option<usize> {
+        if n >= self.rows - self.next {
+            self.next = self.rows;
+            return None;
+        }
+        self.jump(self.next + n);
+        self.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.rows - self.next, Some(self.rows - self.next))
+    }
+}
+
+impl ExactSizeIterator for Rows {}
+impl FusedIterator for Rows {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_get_folded_axes() {
+        let layout = Layout::strided(&[4, 1, 5, 6], &[-60, 7, 6, 1], 200).unwrap();
+        let cl = layout.cl();
+        assert_eq!((cl.ndim, cl.offset), (2, 200));
+        assert_eq!((cl.shape, cl.strides), ([4, 30, 1, 1, 1, 1, 1, 1], [-60, 1, 0, 0, 0, 0, 0, 0]));
+
+        let one = Layout::contiguous(&[]).unwrap().cl();
+        assert_eq!((one.ndim, one.shape, one.strides), (0, [1; 8], [0; 8]));
+        let none = Layout::contiguous(&[3, 0]).unwrap().cl();
+        assert_eq!((none.ndim, none.shape[0]), (1, 0));
+    }
+}

@@ -1,0 +1,437 @@
+//! N-dimensional views: what primitives read or write, with the layout of its elements.
+
+use std::ops::RangeBounds;
+
+use bytemuck::Pod;
+
+use crate::{Buffer, Error, ErrorKind, Input, Layout, Output, Result, View, ViewMut};
+
+/// An N-dimensional array to be read: a host slice, a buffer or a view, and the [`Layout`] of the elements in it.
+///
+/// [`Buffer::nd`] and [`Buffer::strided`] make one, and so do the methods of those names of [`View`] and [`Input`];
+/// whatever is an [`Input`] is also a view of one axis. Slicing, stepping, permuting, reversing and broadcasting move no
+/// elements.
+///
+/// ```
+/// use oclprim::{Device, Layout, NdView};
+///
+/// let device = Device::best()?;
+/// let x = device.upload(&[1u32, 2, 3, 4, 5, 6])?;
+/// let rows = x.nd(&[2, 3])?;
+/// assert_eq!(rows.permute(&[1, 0])?.to_vec()?, [1, 4, 2, 5, 3, 6]);
+/// assert_eq!(rows.slice(1, 1..)?.reverse(0)?.to_vec()?, [5, 6, 2, 3]);
+/// assert_eq!(rows.index(0, 1)?.insert_axis(0)?.broadcast_to(&[2, 3])?.to_vec()?, [4, 5, 6, 4, 5, 6]);
+///
+/// let on_host = NdView::new(&[1u8, 2, 3, 4], Layout::strided(&[2], &[2], 1)?)?;
+/// assert_eq!(on_host.to_vec()?, [2, 4]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct NdView<'a, T: Pod> {
+    input: Input<'a, T>,
+    layout: Layout,
+}
+
+/// An N-dimensional array to be written: a host slice, a buffer or a view, and the [`Layout`] of the elements in it.
+/// Elements between those of the layout are left as they are.
+///
+/// No two elements may share a place, and no axis may run backwards: [`Layout::check_writable`].
+///
+/// ```
+/// use oclprim::{Device, Layout, NdViewMut};
+///
+/// let mut x = Device::best()?.zeroed::<u32>(12)?;
+/// let block = x.nd_mut(&[3, 4])?.slice(1, 1..3)?;
+/// assert_eq!((block.shape(), block.layout().strides()), (&[3, 2][..], &[4, 1][..]));
+///
+/// let error = NdViewMut::new(&mut [0u8; 4], Layout::contiguous(&[4])?.reverse(0)?).unwrap_err();
+/// assert_eq!(error.to_string(), "axis 0 of 4 elements has a stride of -1, which is for reading only");
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct NdViewMut<'a, T: Pod> {
+    output: Output<'a, T>,
+    layout: Layout,
+}
+
+/// The layout of `len` elements without gaps in that shape.
+fn shaped(shape: &[usize], len: usize) -> Result<Layout> {
+    let layout = Layout::contiguous(shape)?;
+    if layout.len() == len {
+        Ok(layout)
+    } else {
+        Err(Error::invalid(format!("a shape of {shape:?} has {} elements, the buffer {len}", layout.len())))
+    }
+}
+
+/// A layout's place in what it describes, and the layout as seen from there.
+fn crop(layout: &Layout) -> (usize, usize, Layout) {
+    match layout.span() {
+        Some((low, high)) => (low, high - low + 1, layout.moved_down(low)),
+        None => (0, 0, *layout),
+    }
+}
+
+/// What both views answer of their layout.
+macro_rules! layout_methods {
+    ($view:ident) => {
+        impl<T: Pod> $view<'_, T> {
+            /// Where the elements lie.
+            pub fn layout(&self) -> &Layout {
+                &self.layout
+            }
+
+            /// The length of each axis.
+            pub fn shape(&self) -> &[usize] {
+                self.layout.shape()
+            }
+
+            /// The number of axes.
+            pub fn ndim(&self) -> usize {
+                self.layout.ndim()
+            }
+
+            /// The number of elements.
+            pub fn len(&self) -> usize {
+                self.layout.len()
+            }
+
+            /// Whether there are no elements.
+            pub fn is_empty(&self) -> bool {
+                self.layout.is_empty()
+            }
+
+            /// The same elements with the axes in another order.
+            ///
+            /// # Errors
+            ///
+            /// As [`Layout::permute`].
+            pub fn permute(self, axes: &[usize]) -> Result<Self> {
+                Ok(Self { layout: self.layout.permute(axes)?, ..self })
+            }
+
+            /// The elements whose index along `axis` is within `range`.
+            ///
+            /// # Errors
+            ///
+            /// As [`Layout::slice`].
+            pub fn slice(self, axis: usize, range: impl RangeBounds<usize>) -> Result<Self> {
+                Ok(Self { layout: self.layout.slice(axis, range)?, ..self })
+            }
+
+            /// Every `k`-th element along `axis`, from the first one on.
+            ///
+            /// # Errors
+            ///
+            /// As [`Layout::step`].
+            pub fn step(self, axis: usize, k: usize) -> Result<Self> {
+                Ok(Self { layout: self.layout.step(axis, k)?, ..self })
+            }
+
+            /// The elements whose index along `axis` is `i`; the axis is gone.
+            ///
+            /// # Errors
+            ///
+            /// As [`Layout::index`].
+            pub fn index(self, axis: usize, i: usize) -> Result<Self> {
+                Ok(Self { layout: self.layout.index(axis, i)?, ..self })
+            }
+
+            /// Adds an axis of one element, which becomes axis `axis`.
+            ///
+            /// # Errors
+            ///
+            /// As [`Layout::insert_axis`].
+            pub fn insert_axis(self, axis: usize) -> Result<Self> {
+                Ok(Self { layout: self.layout.insert_axis(axis)?, ..self })
+            }
+
+            /// Takes an axis of one element away.
+            ///
+            /// # Errors
+            ///
+            /// As [`Layout::remove_axis`].
+            pub fn remove_axis(self, axis: usize) -> Result<Self> {
+                Ok(Self { layout: self.layout.remove_axis(axis)?, ..self })
+            }
+        }
+    };
+}
+
+layout_methods!(NdView);
+layout_methods!(NdViewMut);
+
+impl<'a, T: Pod> NdView<'a, T> {
+    /// The elements of `input` that a layout places.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if one is not within `input`.
+    pub fn new(input: impl Into<Input<'a, T>>, layout: Layout) -> Result<Self> {
+        let input = input.into();
+        layout.check(input.len())?;
+        Ok(Self { input, layout })
+    }
+
+    /// What the layout's positions count from.
+    pub fn input(&self) -> Input<'a, T> {
+        self.input
+    }
+
+    /// The same elements with `axis` running backwards.
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::reverse`].
+    pub fn reverse(self, axis: usize) -> Result<Self> {
+        Ok(Self { layout: self.layout.reverse(axis)?, ..self })
+    }
+
+    /// Repeats an axis of one element `n` times.
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::broadcast`].
+    pub fn broadcast(self, axis: usize, n: usize) -> Result<Self> {
+        Ok(Self { layout: self.layout.broadcast(axis, n)?, ..self })
+    }
+
+    /// Repeats the elements until they have a shape, as NumPy does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::broadcast_to`].
+    pub fn broadcast_to(self, shape: &[usize]) -> Result<Self> {
+        Ok(Self { layout: self.layout.broadcast_to(shape)?, ..self })
+    }
+
+    /// The input without what lies before the lowest and behind the highest element, and the layout within that: what is
+    /// copied to a device where the input is a host slice.
+    pub(crate) fn parts(&self) -> (Input<'a, T>, Layout) {
+        let (start, len, layout) = crop(&self.layout);
+        (self.input.part(start, len), layout)
+    }
+
+    /// Copies the elements to the host in their logical order; waits for all earlier commands.
+    ///
+    /// What lies between the elements travels too, where they are on an OpenCL device.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a command failed;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the host cannot hold them.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        let (input, layout) = self.parts();
+        let fetched;
+        let data = match input {
+            Input::Device(view) if !view.buffer().device().is_cpu() => {
+                fetched = view.to_vec()?;
+                if layout.is_contiguous() {
+                    return Ok(fetched);
+                }
+                &fetched[..]
+            }
+            input => input.host()?,
+        };
+        let mut out = Vec::new();
+        out.try_reserve_exact(layout.len()).map_err(|error| {
+            let message = format!("allocating {} elements of host memory failed", layout.len());
+            Error::new(ErrorKind::OutOfMemory, message).with_source(error)
+        })?;
+        let rows = layout.rows();
+        let (len, stride) = (rows.row_len(), rows.row_stride());
+        for start in rows {
+            match stride {
+                1 => out.extend_from_slice(&data[start..start + len]),
+                _ => out.extend((0..len as isize).map(|i| data[(start as isize + i * stride) as usize])),
+            }
+        }
+        Ok(out)
+    }
+}
+
+impl<'a, T: Pod> NdViewMut<'a, T> {
+    /// The elements of `output` that a layout places.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if one is not within `output`, or as
+    /// [`Layout::check_writable`].
+    pub fn new(output: impl Into<Output<'a, T>>, layout: Layout) -> Result<Self> {
+        let output = output.into();
+        layout.check_writable()?;
+        layout.check(output.len())?;
+        Ok(Self { output, layout })
+    }
+
+    /// The output without what lies before the lowest and behind the highest element, and the layout within that. Unless
+    /// the layout [is dense](Layout::is_dense), what lies between is to be kept.
+    #[allow(dead_code, reason = "for the primitives that take layouts")]
+    pub(crate) fn parts(self) -> (Output<'a, T>, Layout) {
+        let (start, len, layout) = crop(&self.layout);
+        (self.output.part(start, len), layout)
+    }
+}
+
+impl<'a, T: Pod> Input<'a, T> {
+    /// All elements in rows of a shape, the last axis running fastest.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the shape has another number of elements, or as
+    /// [`Layout::contiguous`].
+    pub fn nd(self, shape: &[usize]) -> Result<NdView<'a, T>> {
+        Ok(NdView { layout: shaped(shape, self.len())?, input: self })
+    }
+
+    /// The elements that a layout places: [`NdView::new`].
+    ///
+    /// # Errors
+    ///
+    /// As [`NdView::new`].
+    pub fn strided(self, layout: Layout) -> Result<NdView<'a, T>> {
+        NdView::new(self, layout)
+    }
+}
+
+impl<'a, T: Pod> Output<'a, T> {
+    /// All elements in rows of a shape, the last axis running fastest, to be written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Input::nd`].
+    pub fn nd(self, shape: &[usize]) -> Result<NdViewMut<'a, T>> {
+        Ok(NdViewMut { layout: shaped(shape, self.len())?, output: self })
+    }
+
+    /// The elements that a layout places, to be written: [`NdViewMut::new`].
+    ///
+    /// # Errors
+    ///
+    /// As [`NdViewMut::new`].
+    pub fn strided(self, layout: Layout) -> Result<NdViewMut<'a, T>> {
+        NdViewMut::new(self, layout)
+    }
+}
+
+impl<T: Pod> Buffer<T> {
+    /// All elements in rows of a shape, the last axis running fastest.
+    ///
+    /// # Errors
+    ///
+    /// As [`Input::nd`].
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4])?;
+    /// assert_eq!(x.nd(&[2, 2])?.index(1, 0)?.to_vec()?, [1, 3]);
+    /// let error = x.nd(&[2, 3]).unwrap_err();
+    /// assert_eq!(error.to_string(), "a shape of [2, 3] has 6 elements, the buffer 4");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn nd(&self, shape: &[usize]) -> Result<NdView<'_, T>> {
+        Input::from(self).nd(shape)
+    }
+
+    /// The elements that a layout places.
+    ///
+    /// # Errors
+    ///
+    /// As [`NdView::new`].
+    pub fn strided(&self, layout: Layout) -> Result<NdView<'_, T>> {
+        NdView::new(self, layout)
+    }
+
+    /// All elements in rows of a shape, the last axis running fastest, to be written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Input::nd`].
+    pub fn nd_mut(&mut self, shape: &[usize]) -> Result<NdViewMut<'_, T>> {
+        Output::from(self).nd(shape)
+    }
+
+    /// The elements that a layout places, to be written.
+    ///
+    /// # Errors
+    ///
+    /// As [`NdViewMut::new`].
+    pub fn strided_mut(&mut self, layout: Layout) -> Result<NdViewMut<'_, T>> {
+        NdViewMut::new(self, layout)
+    }
+}
+
+impl<'a, T: Pod> View<'a, T> {
+    /// All elements in rows of a shape, the last axis running fastest.
+    ///
+    /// # Errors
+    ///
+    /// As [`Input::nd`].
+    pub fn nd(self, shape: &[usize]) -> Result<NdView<'a, T>> {
+        Input::from(self).nd(shape)
+    }
+
+    /// The elements that a layout places.
+    ///
+    /// # Errors
+    ///
+    /// As [`NdView::new`].
+    pub fn strided(self, layout: Layout) -> Result<NdView<'a, T>> {
+        NdView::new(self, layout)
+    }
+}
+
+impl<'a, T: Pod> ViewMut<'a, T> {
+    /// All elements in rows of a shape, the last axis running fastest, to be written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Input::nd`].
+    pub fn nd(self, shape: &[usize]) -> Result<NdViewMut<'a, T>> {
+        Output::from(self).nd(shape)
+    }
+
+    /// The elements that a layout places, to be written.
+    ///
+    /// # Errors
+    ///
+    /// As [`NdViewMut::new`].
+    pub fn strided(self, layout: Layout) -> Result<NdViewMut<'a, T>> {
+        NdViewMut::new(self, layout)
+    }
+}
+
+impl<'a, T: Pod> From<Input<'a, T>> for NdView<'a, T> {
+    fn from(input: Input<'a, T>) -> Self {
+        Self { layout: Layout::line(input.len()), input }
+    }
+}
+
+impl<'a, T: Pod> From<Output<'a, T>> for NdViewMut<'a, T> {
+    fn from(output: Output<'a, T>) -> Self {
+        Self { layout: Layout::line(output.len()), output }
+    }
+}
+
+/// Whatever becomes an input or output becomes a view of one axis.
+macro_rules! lines {
+    ($($view:ident of $place:ident from $source:ty $(, $n:ident)?;)*) => {
+        $(impl<'a, T: Pod $(, const $n: usize)?> From<$source> for $view<'a, T> {
+            fn from(source: $source) -> Self {
+                $place::from(source).into()
+            }
+        })*
+    };
+}
+
+lines! {
+    NdView of Input from &'a [T];
+    NdView of Input from &'a [T; N], N;
+    NdView of Input from &'a Vec<T>;
+    NdView of Input from &'a Buffer<T>;
+    NdView of Input from View<'a, T>;
+    NdViewMut of Output from &'a mut [T];
+    NdViewMut of Output from &'a mut [T; N], N;
+    NdViewMut of Output from &'a mut Vec<T>;
+    NdViewMut of Output from &'a mut Buffer<T>;
+    NdViewMut of Output from ViewMut<'a, T>;
+}
