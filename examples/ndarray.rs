@@ -3,7 +3,7 @@
 //! `cargo run --release --features ndarray --example ndarray`
 
 use ndarray::{Array2, s};
-use oclprim::{Device, Input, Output, op::Sum};
+use oclprim::{Device, Input, NdView, Output, op::Sum};
 
 fn main() -> Result<(), oclprim::Error> {
     let device = Device::best()?;
@@ -24,6 +24,10 @@ fn main() -> Result<(), oclprim::Error> {
     println!("refused: {refused}");
     let block = block.as_standard_layout();
     assert_eq!(device.reduce(Input::try_from(&block)?, Sum)?, block.sum());
+
+    // A view of the whole can be cut, turned and reversed without moving elements.
+    let columns = NdView::try_from(&image)?.slice(1, 100..110)?;
+    assert_eq!(columns.to_array()?, block.into_dyn());
 
     let mut turned = Array2::zeros((640, 480));
     device.transpose_into(Input::try_from(&image)?, 480, 640, Output::try_from(&mut turned)?)?;

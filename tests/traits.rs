@@ -3,8 +3,8 @@
 use std::{error, fmt::Debug};
 
 use oclprim::{
-    Bins, Buffer, Capabilities, Device, DeviceInfo, ElementType, Error, ErrorKind, Input, Output, Scratch, Timing,
-    Tuning, View, ViewMut, bench::Sample, check::Case, f16, op::Sum,
+    Bins, Buffer, Capabilities, Device, DeviceInfo, ElementType, Error, ErrorKind, Input, Layout, NdView, NdViewMut,
+    Output, Rows, Scratch, Timing, Tuning, View, ViewMut, bench::Sample, check::Case, f16, op::Sum,
 };
 
 fn is_shared<T: Send + Sync + Debug>() {}
@@ -23,6 +23,10 @@ fn types_go_to_other_threads() {
     is_shared::<ViewMut<'_, f16>>();
     is_shared::<Input<'_, i64>>();
     is_shared::<Output<'_, i64>>();
+    is_shared::<NdView<'_, u8>>();
+    is_shared::<NdViewMut<'_, u8>>();
+    is_shared::<Layout>();
+    is_shared::<Rows>();
     is_shared::<Scratch>();
     is_shared::<Bins<f64>>();
     is_shared::<Error>();
@@ -35,6 +39,7 @@ fn types_go_to_other_threads() {
     is_cloned::<Tuning>();
     is_cloned::<View<'_, u8>>();
     is_cloned::<Input<'_, u8>>();
+    is_cloned::<NdView<'_, u8>>();
 }
 
 #[test]
