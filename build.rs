@@ -1,10 +1,15 @@
 //! The link shim's other half: an empty libOpenCL on the search path, so that no OpenCL SDK is needed.
 //!
 //! `cl-sys` asks the linker for `-lOpenCL`. An empty archive satisfies it, and `src/sys` exports the entry points.
-use std::{env, fs, path::PathBuf};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    name_commit();
     let os = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
     let shim = env::var_os("CARGO_FEATURE_OPENCL").is_some()
         && env::var_os("CARGO_FEATURE_SYSTEM_OPENCL").is_none()
@@ -16,5 +21,20 @@ fn main() {
         fs::write(out.join("libOpenCL.a"), b"!<arch>\n").expect("OUT_DIR is writable");
         println!("cargo:rustc-link-search=native={}", out.display());
         println!("cargo:rustc-cfg=opencl_shim");
+    }
+}
+
+/// Benchmarks name the commit that they measured. Only release builds, so that a commit does not make others stale.
+fn name_commit() {
+    if env::var("PROFILE").as_deref() != Ok("release") || !Path::new(".git").exists() {
+        return;
+    }
+    println!("cargo:rerun-if-changed=.git/HEAD");
+    println!("cargo:rerun-if-changed=.git/logs/HEAD");
+    let git = Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=12"]).output();
+    if let Ok(output) = git
+        && output.status.success()
+    {
+        println!("cargo:rustc-env=OCLPRIM_COMMIT={}", String::from_utf8_lossy(&output.stdout).trim());
     }
 }

@@ -1,10 +1,13 @@
 //! Measuring: repeats, median and spread, and the bandwidth of a copy to set them against.
 
-use std::time::Instant;
+use std::{fs, time::Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::{Device, ElementType, Result, ladder::Climb, parallel, runtime::Backend};
+use crate::{
+    Buffer, Determinism, Device, DeviceType, ElementType, Result, Scratch, ladder::Climb, op::Max, parallel,
+    runtime::Backend,
+};
 
 /// The times of repeated runs of one thing, in seconds.
 ///
@@ -15,7 +18,7 @@ use crate::{Device, ElementType, Result, ladder::Climb, parallel, runtime::Backe
 /// assert_eq!((sample.median, sample.min, sample.runs), (0.011, 0.010, 3));
 /// assert_eq!(sample.bandwidth(22_000_000), 2.0); // GB/s
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The middle one of the runs.
     pub median: f64,
@@ -43,25 +46,88 @@ impl Sample {
     }
 }
 
-/// How often to run.
+/// The times of repeated runs, by two clocks.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Times {
+    /// From the START of a run's first command to the END of its last, by the device's clock; the host's for the CPU.
+    pub device: Sample,
+    /// From the call to the end of the wait for it, by the host's clock.
+    pub wall: Sample,
+}
+
+/// How often to run, and on what caches.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Runs before timing, for compilers, caches and clocks.
     pub warm_up: usize,
-    /// Timed runs, at least.
+    /// Timed runs, at most; one at least.
     pub runs: usize,
     /// Seconds after which no further run starts, once there are three.
     pub seconds: f64,
+    /// Whether the last-level cache is filled with other data before each run.
+    pub cold: bool,
 }
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { warm_up: 3, runs: 25, seconds: 2.0 }
+        Self { warm_up: 3, runs: 25, seconds: 2.0, cold: false }
     }
 }
 
-/// Times `run` on a [profiled](Device::profiled) device: from the START of its first command to the END of its last,
-/// by the device's clock; on the CPU backend by the host's. `reset` goes before each run and is not timed.
+/// Bytes of the last-level cache of a device, as far as is known; 0 else.
+pub fn cache_bytes(device: &Device) -> u64 {
+    let (reported, compute_capability) =
+        device.capabilities().ok().flatten().map_or((0, 0), |caps| (caps.cache_bytes, caps.compute_capability));
+    if device.info().ty == DeviceType::Cpu {
+        return reported.max(host_cache_bytes());
+    }
+    // NVIDIA's driver reports the multiprocessors' own caches, not the second level that they share.
+    let shared = match compute_capability {
+        100.. => 126,
+        90.. => 60,
+        89 => 72,
+        80 => 40,
+        70.. => 6,
+        _ => 0,
+    };
+    reported.max(shared << 20)
+}
+
+/// The largest cache that Linux lists for the first processor.
+fn host_cache_bytes() -> u64 {
+    let Ok(caches) = fs::read_dir("/sys/devices/system/cpu/cpu0/cache") else { return 0 };
+    let size = |entry: fs::DirEntry| {
+        let text = fs::read_to_string(entry.path().join("size")).ok()?;
+        let kib: u64 = text.trim().strip_suffix('K')?.parse().ok()?;
+        Some(kib << 10)
+    };
+    caches.flatten().filter_map(size).max().unwrap_or(0)
+}
+
+/// Takes the place of what is in the caches: reads twice as much of something else, which leaves nothing to write back.
+struct Scrub {
+    other: Buffer<u32>,
+    out: Buffer<u32>,
+    scratch: Scratch,
+}
+
+impl Scrub {
+    /// What is read at least, and at most.
+    const BYTES: (u64, u64) = (1 << 20, 1 << 30);
+
+    fn new(device: &Device) -> Result<Self> {
+        let bytes = (2 * cache_bytes(device)).clamp(Self::BYTES.0, Self::BYTES.1);
+        Ok(Self { other: device.zeroed(bytes as usize / 4)?, out: device.zeroed(1)?, scratch: Scratch::new() })
+    }
+
+    fn run(&mut self, device: &Device) -> Result<()> {
+        device.reduce_into(&self.other, Max, Determinism::Fast, &mut self.out, &mut self.scratch)
+    }
+}
+
+/// Times `run` on a [profiled](Device::profiled) device. `reset` goes before each run and is not timed; no more is the
+/// filling of caches that [`Effort::cold`] asks for.
 ///
 /// # Errors
 ///
@@ -73,8 +139,8 @@ impl Default for Effort {
 /// let device = Device::best()?.profiled()?;
 /// let x = device.filled(100_000, 1.0f32)?;
 /// let effort = Effort { warm_up: 1, runs: 3, ..Effort::default() };
-/// let sample = measure(&device, effort, || Ok(()), || device.reduce(&x, Sum).map(drop))?;
-/// println!("{:.2} GB/s", sample.bandwidth(400_000));
+/// let times = measure(&device, effort, || Ok(()), || device.reduce(&x, Sum).map(drop))?;
+/// println!("{:.2} GB/s, {:.1} µs a call", times.device.bandwidth(400_000), times.wall.median * 1e6);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub fn measure(
@@ -82,31 +148,37 @@ pub fn measure(
     effort: Effort,
     mut reset: impl FnMut() -> Result<()>,
     mut run: impl FnMut() -> Result<()>,
-) -> Result<Sample> {
+) -> Result<Times> {
     let begin = Instant::now();
-    let mut seconds = Vec::new();
-    for round in 0..effort.warm_up + effort.runs {
+    let mut scrub = if effort.cold { Some(Scrub::new(device)?) } else { None };
+    let (mut seconds, mut walls) = (Vec::new(), Vec::new());
+    for round in 0..effort.warm_up + effort.runs.max(1) {
         let timed = round >= effort.warm_up;
         if timed && seconds.len() >= 3 && begin.elapsed().as_secs_f64() > effort.seconds {
             break;
         }
         reset()?;
+        if let Some(scrub) = &mut scrub {
+            scrub.run(device)?;
+        }
         device.take_timings()?;
         let start = Instant::now();
         run()?;
-        let host = start.elapsed().as_secs_f64();
+        device.finish()?;
+        let wall = start.elapsed().as_secs_f64();
         let timings = device.take_timings()?;
         let first = timings.iter().map(|timing| timing.start).min();
         let last = timings.iter().map(|timing| timing.end).max();
         let time = match (first, last) {
             (Some(first), Some(last)) => last.saturating_sub(first) as f64 * 1e-9,
-            _ => host,
+            _ => wall,
         };
         if timed {
             seconds.push(time);
+            walls.push(wall);
         }
     }
-    Ok(Sample::of(seconds))
+    Ok(Times { device: Sample::of(seconds), wall: Sample::of(walls) })
 }
 
 /// Puts a benchmark's data on a device, for a number of elements.
@@ -146,8 +218,7 @@ impl Bench {
 /// # Errors
 ///
 /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold two such halves.
-pub fn copy_roof(device: &Device, bytes: u64, effort: Effort) -> Result<Sample> {
-    const CHUNK: usize = 1 << 16;
+pub fn copy_roof(device: &Device, bytes: u64, effort: Effort) -> Result<Times> {
     let half = (bytes / 2).max(1) as usize;
     let from = device.filled(half, 1u8)?;
     let mut to = device.zeroed::<u8>(half)?;
@@ -155,9 +226,10 @@ pub fn copy_roof(device: &Device, bytes: u64, effort: Effort) -> Result<Sample> 
         Backend::Cpu => {
             let (from, mut to) = (from.map()?, to.map_mut()?);
             let from = &from[..];
+            let chunk = half.div_ceil(4 * parallel::threads()).max(1 << 16);
             let run = || {
-                parallel::chunks_mut(&mut to, CHUNK, &|i, to| {
-                    to.copy_from_slice(&from[i * CHUNK..i * CHUNK + to.len()])
+                parallel::chunks_mut(&mut to, chunk, &|i, to| {
+                    to.copy_from_slice(&from[i * chunk..i * chunk + to.len()])
                 });
                 Ok(())
             };

@@ -156,6 +156,7 @@ fn bench_writes_json_and_markdown() {
         "i32,u32",
         "--runs",
         "3",
+        "--hot",
         "--markdown",
         "--json",
         json_name,
@@ -165,7 +166,26 @@ fn bench_writes_json_and_markdown() {
     for line in report["lines"].as_array().expect("a list") {
         assert!(line["gb_per_s"].as_f64().is_some_and(|value| value > 0.0), "{line}");
         assert_eq!(line["wrong"], false, "{line}");
+        assert!(line["wall"]["median"].as_f64() >= line["sample"]["median"].as_f64(), "{line}");
     }
+}
+
+#[test]
+fn bench_compares_with_an_earlier_run() {
+    let folder = Folder::new();
+    let (old, slow) = (folder.path("old.json"), folder.path("slow.json"));
+    let (old_name, slow_name) = (old.to_str().expect("UTF-8"), slow.to_str().expect("UTF-8"));
+    let common = ["bench", "reduce", "--device", "cpu", "--type", "i32", "--form", "sum", "--runs", "3", "--hot"];
+    succeeds(&[&common[..], &["--n", "2^10", "--json", old_name]].concat());
+    let mut report: Value = serde_json::from_slice(&fs::read(&old).expect("a file")).expect("JSON");
+    let sample = &mut report["lines"][0]["sample"];
+    sample["median"] = (1000.0 * sample["median"].as_f64().expect("a number")).into();
+    sample["spread"] = 0.0.into();
+    fs::write(&slow, report.to_string()).expect("a file");
+    let text = succeeds(&[&common[..], &["--n", "2^10,2^11", "--compare", slow_name]].concat());
+    assert!(text.contains("x, faster") && text.contains(" new"), "{text}");
+    fs::write(&slow, "{}").expect("a file");
+    assert!(refuses(&[&common[..], &["--compare", slow_name]].concat()).contains("not a report"));
 }
 
 #[test]

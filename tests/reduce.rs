@@ -200,7 +200,7 @@ fn b10_runs_are_repeated_and_hold_the_second_stage() {
         assert_eq!(kernels.last(), Some(&"reduce_tiles"), "{name}");
         let mut effort = Effort::default();
         (effort.warm_up, effort.runs, effort.seconds) = (1, 5, 10.0);
-        assert_eq!(measure(&device, effort, climb.reset, climb.run).unwrap().runs, 5, "{name}");
+        assert_eq!(measure(&device, effort, climb.reset, climb.run).unwrap().device.runs, 5, "{name}");
     }
 }
 

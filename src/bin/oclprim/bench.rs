@@ -1,15 +1,20 @@
 //! `oclprim bench`
 
-use std::{collections::HashMap, fs::File, io::Write, path::PathBuf};
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use comfy_table::Cell;
 use oclprim::{
     Device, DeviceInfo, DeviceType, ElementType,
-    bench::{Effort, Sample, copy_roof, measure},
+    bench::{Effort, Sample, Times, copy_roof, measure},
     check::{Failure, registry},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     check::primitives,
@@ -22,10 +27,13 @@ Examples:
   oclprim bench
   oclprim bench reduce --n 2^20,2^24 --type f32
   oclprim bench --device gpu --json bench.json --markdown > bench.md
+  oclprim bench --compare bench.json
 
 GB/s counts the bytes that the primitive has to read and write at least, in 10^9 a second. The copy beside it moves as
 many bytes, by the driver's own copy, in the same run. OpenCL devices are timed by their own clock, from the start of
-the first kernel to the end of the last. Every result is compared with the CPU's; the exit code is 1 if one was wrong.";
+the first kernel to the end of the last; `wall` is the host's time from the call to the end of the wait. Before each run
+the caches are filled with other data, unless --hot. Every result is compared with the CPU's; the exit code is 1 if one
+was wrong. With --compare a time is `faster` or `slower` where it differs by more than both spreads and 2 %.";
 
 /// Measure primitives against the device's copy bandwidth.
 #[derive(Args)]
@@ -46,6 +54,15 @@ pub(crate) struct Bench {
     /// Timed runs of each, at least.
     #[arg(long, default_value_t = Effort::default().runs)]
     runs: usize,
+    /// Forms whose name contains this text alone, such as `fixed`.
+    #[arg(long)]
+    form: Option<String>,
+    /// Leave in the caches what a run before left there.
+    #[arg(long)]
+    hot: bool,
+    /// Set the times against those of a file that --json wrote.
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
     /// Write the figures to this file as JSON; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -63,8 +80,10 @@ struct Line {
     n: usize,
     bytes: u64,
     sample: Option<Sample>,
+    wall: Option<Sample>,
     gb_per_s: Option<f64>,
     copy_gb_per_s: Option<f64>,
+    against: Option<Against>,
     /// Why there are no figures, or what is wrong with the result.
     error: Option<String>,
     wrong: bool,
@@ -73,33 +92,97 @@ struct Line {
 #[derive(Serialize)]
 struct Report {
     version: &'static str,
+    /// Of the source that the program was built from, where that is known.
+    commit: Option<&'static str>,
     device: DeviceInfo,
+    cold: bool,
     lines: Vec<Line>,
+}
+
+/// A report of an earlier run: what a comparison reads of it.
+#[derive(Deserialize)]
+struct Earlier {
+    lines: Vec<EarlierLine>,
+}
+
+#[derive(Deserialize)]
+struct EarlierLine {
+    primitive: String,
+    form: String,
+    element: ElementType,
+    n: usize,
+    sample: Option<Sample>,
+}
+
+/// How a time compares with an earlier one.
+#[derive(Serialize)]
+struct Against {
+    /// The earlier time over that of now.
+    ratio: f64,
+    verdict: &'static str,
+}
+
+impl Against {
+    fn new(before: &Sample, now: &Sample) -> Self {
+        let ratio = if now.median > 0.0 { before.median / now.median } else { 1.0 };
+        let noise = (before.spread + now.spread).max(0.02);
+        let verdict = if ratio > 1.0 + noise {
+            "faster"
+        } else if ratio < 1.0 / (1.0 + noise) {
+            "slower"
+        } else {
+            "same"
+        };
+        Self { ratio, verdict }
+    }
+}
+
+impl Earlier {
+    fn read(path: &Path) -> Result<Self, Stop> {
+        let text = fs::read_to_string(path).map_err(of_file(path))?;
+        serde_json::from_str(&text).map_err(|error| {
+            Stop::usage(format!("{}: not a report of `oclprim bench --json`: {error}", path.display()))
+        })
+    }
+
+    fn sample(&self, line: &Line) -> Option<&Sample> {
+        let alike = |old: &&EarlierLine| {
+            (old.primitive.as_str(), &old.form, old.element, old.n)
+                == (line.primitive, &line.form, line.element, line.n)
+        };
+        self.lines.iter().find(alike)?.sample.as_ref()
+    }
 }
 
 impl Bench {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let device = self.device.open()?.profiled()?;
         let info = device.info();
-        let effort = Effort { runs: self.runs.max(1), ..Effort::default() };
+        let effort = Effort { runs: self.runs.max(1), cold: !self.hot, ..Effort::default() };
+        let earlier = self.compare.as_deref().map(Earlier::read).transpose()?;
         let mut roofs = HashMap::new();
         let mut lines = Vec::new();
         for spec in registry().iter().filter(|spec| wanted(&self.primitives, &spec.name().to_owned())) {
             for bench in spec.benches().into_iter().filter(|bench| wanted(&self.element, &bench.element)) {
+                if self.form.as_ref().is_some_and(|part| !bench.form.contains(part.as_str())) {
+                    continue;
+                }
                 let most = if info.ty == DeviceType::Cpu { 1 << 24 } else { usize::MAX };
                 let usual: Vec<_> = bench.sizes.iter().copied().filter(|&n| n <= most).collect();
                 for &n in if self.n.is_empty() { &usual } else { &self.n } {
                     let bytes = (bench.bytes)(n);
                     let mut line = Line::new(spec.name(), &bench, n, bytes);
                     match has_room(bytes).map(|()| measured(&device, &bench, n, effort)) {
-                        Ok(Ok((sample, verdict))) => line.fill(sample, verdict),
+                        Ok(Ok((times, verdict))) => line.fill(times, verdict),
                         Ok(Err(error)) => line.error = Some(error.to_string()),
                         Err(text) => line.error = Some(text),
                     }
                     if line.sample.is_some() {
                         let roof = roofs.entry(bytes).or_insert_with(|| copy_roof(&device, bytes, effort).ok());
-                        line.copy_gb_per_s = roof.as_ref().map(|sample| sample.bandwidth(bytes));
+                        line.copy_gb_per_s = roof.as_ref().map(|times| times.device.bandwidth(bytes));
                     }
+                    let before = earlier.as_ref().and_then(|earlier| earlier.sample(&line));
+                    line.against = before.zip(line.sample.as_ref()).map(|(before, now)| Against::new(before, now));
                     lines.push(line);
                 }
             }
@@ -108,7 +191,8 @@ impl Bench {
             return Err(Stop::usage("nothing to measure: no such primitive and type has a benchmark"));
         }
         let wrong = lines.iter().filter(|line| line.wrong).count();
-        let report = Report { version: env!("CARGO_PKG_VERSION"), device: info, lines };
+        let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("OCLPRIM_COMMIT"));
+        let report = Report { version, commit, device: info, cold: effort.cold, lines };
         match &self.json {
             Some(path) if path.as_os_str() == "-" => json(out, &report)?,
             Some(path) => {
@@ -125,12 +209,12 @@ fn wanted<T: PartialEq>(list: &[T], item: &T) -> bool {
     list.is_empty() || list.contains(item)
 }
 
-type Measured = (Sample, Result<(), Failure>);
+type Measured = (Times, Result<(), Failure>);
 
 fn measured(device: &Device, bench: &oclprim::bench::Bench, n: usize, effort: Effort) -> oclprim::Result<Measured> {
     let mut climb = (bench.prepare)(device, n)?;
-    let sample = measure(device, effort, &mut climb.reset, &mut climb.run)?;
-    Ok((sample, (climb.verify)()))
+    let times = measure(device, effort, &mut climb.reset, &mut climb.run)?;
+    Ok((times, (climb.verify)()))
 }
 
 /// What a failure says.
@@ -144,13 +228,14 @@ pub(crate) fn failure_text(failure: Failure) -> String {
 impl Line {
     fn new(primitive: &'static str, bench: &oclprim::bench::Bench, n: usize, bytes: u64) -> Self {
         let (form, element) = (bench.form.clone(), bench.element);
-        let (sample, gb_per_s, copy_gb_per_s) = (None, None, None);
-        Self { primitive, form, element, n, bytes, sample, gb_per_s, copy_gb_per_s, error: None, wrong: false }
+        let (sample, wall, gb_per_s, copy_gb_per_s, against, error) = (None, None, None, None, None, None);
+        Self { primitive, form, element, n, bytes, sample, wall, gb_per_s, copy_gb_per_s, against, error, wrong: false }
     }
 
-    fn fill(&mut self, sample: Sample, verdict: Result<(), Failure>) {
-        self.gb_per_s = Some(sample.bandwidth(self.bytes));
-        self.sample = Some(sample);
+    fn fill(&mut self, times: Times, verdict: Result<(), Failure>) {
+        self.gb_per_s = Some(times.device.bandwidth(self.bytes));
+        self.sample = Some(times.device);
+        self.wall = Some(times.wall);
         if let Err(failure) = verdict {
             self.error = Some(failure_text(failure));
             self.wrong = true;
@@ -164,25 +249,33 @@ impl Report {
         let details: Vec<_> = [version.trim(), driver].into_iter().filter(|text| !text.is_empty()).collect();
         writeln!(out, "{} ({})\n", self.device, details.join(", "))?;
         let style = if markdown { Style::Markdown } else { Style::Plain };
-        let header = ["primitive", "type", "n", "median", "spread", "GB/s", "of copy", ""];
-        let mut table = table(style, &header, 2..7);
+        let compared = self.lines.iter().any(|line| line.against.is_some());
+        let mut header = vec!["primitive", "type", "n", "median", "spread", "wall", "GB/s", "of copy"];
+        header.extend(compared.then_some("against before"));
+        header.push("");
+        let mut table = table(style, &header, 2..8);
         for line in &self.lines {
             let sample = |text: &dyn Fn(&Sample) -> String| line.sample.as_ref().map_or("-".into(), text);
             let of_copy = line.gb_per_s.zip(line.copy_gb_per_s).map_or("-".into(), |(own, copy)| percent(own / copy));
-            table.add_row([
+            let mut row = vec![
                 Cell::new(format!("{} {}", line.primitive, line.form)),
                 Cell::new(line.element.name()),
                 Cell::new(count(line.n)),
                 Cell::new(sample(&|sample| time(sample.median))),
                 Cell::new(sample(&|sample| format!("± {}", percent(sample.spread)))),
+                Cell::new(line.wall.as_ref().map_or("-".into(), |wall| time(wall.median))),
                 Cell::new(line.gb_per_s.map_or("-".into(), digits)),
                 Cell::new(of_copy),
-                Cell::new(match &line.error {
-                    Some(text) if line.wrong => format!("WRONG: {text}"),
-                    Some(text) => text.clone(),
-                    None => String::new(),
-                }),
-            ]);
+            ];
+            let against =
+                line.against.as_ref().map(|against| format!("{} x, {}", digits(against.ratio), against.verdict));
+            row.extend(compared.then(|| Cell::new(against.unwrap_or("new".into()))));
+            row.push(Cell::new(match &line.error {
+                Some(text) if line.wrong => format!("WRONG: {text}"),
+                Some(text) => text.clone(),
+                None => String::new(),
+            }));
+            table.add_row(row);
         }
         Ok(writeln!(out, "{}", table.trim_fmt())?)
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use oclprim::{Capabilities, Device, DeviceInfo, DeviceType, SubGroup};
+use oclprim::{Capabilities, Device, DeviceInfo, SubGroup};
 use serde::Serialize;
 
 use crate::output::{BOLD, RED, Stop, bytes, json, paint};
@@ -93,7 +93,7 @@ fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop
     line("work-group", &format!("{} at most", caps.max_work_group))?;
     line("local memory", &bytes(caps.local_bytes as u64))?;
     if caps.cache_bytes > 0 {
-        line("cache", &bytes(caps.cache_bytes))?;
+        line("cache, reported", &bytes(caps.cache_bytes))?;
     }
     line("OpenCL C", &caps.c_standard)?;
     line("sub-groups", &sub_group(&caps.sub_group))?;
@@ -126,21 +126,4 @@ fn sub_group(group: &SubGroup) -> String {
     let claims = [(group.lane_order, "lane order"), (group.shuffle, "shuffle"), (group.ballot, "ballot")];
     let names: Vec<_> = claims.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect();
     format!("{} of {} ({})", group.backend.name(), group.width, names.join(", "))
-}
-
-/// Bytes of the last-level cache of a device, as far as is known; 0 else.
-pub(crate) fn cache_bytes(device: &Device) -> u64 {
-    let reported = device.capabilities().ok().flatten().map_or(0, |caps| caps.cache_bytes);
-    if device.info().ty == DeviceType::Cpu { reported.max(host_cache_bytes()) } else { reported }
-}
-
-/// The largest cache that Linux lists for the first processor.
-fn host_cache_bytes() -> u64 {
-    let Ok(caches) = std::fs::read_dir("/sys/devices/system/cpu/cpu0/cache") else { return 0 };
-    let size = |entry: std::fs::DirEntry| {
-        let text = std::fs::read_to_string(entry.path().join("size")).ok()?;
-        let kib: u64 = text.trim().strip_suffix('K')?.parse().ok()?;
-        Some(kib << 10)
-    };
-    caches.flatten().filter_map(size).max().unwrap_or(0)
 }

@@ -9,7 +9,7 @@ use clap::{Args, builder::PossibleValuesParser};
 use comfy_table::{Cell, Color};
 use oclprim::{
     Device, DeviceInfo, ElementType,
-    bench::{Effort, Sample, copy_roof, measure},
+    bench::{Effort, Sample, cache_bytes, copy_roof, measure},
     check::Failure,
     ladder::{Distribution, Model, Request, Rung, registry},
 };
@@ -18,7 +18,6 @@ use serde::Serialize;
 use crate::{
     bench::failure_text,
     chart,
-    devices::cache_bytes,
     options::{DeviceChoice, has_room, positive},
     output::{RED, Stop, Style, bytes, count, digits, json, paint, percent, table, time},
 };
@@ -118,7 +117,7 @@ impl Ladder {
         let rungs = ladder.rungs(&request, &device)?;
         let working_set = rungs.iter().map(|rung| rung.bytes).max().unwrap_or(0);
         has_room(working_set).map_err(Stop::usage)?;
-        let roof = copy_roof(&device, working_set, request.effort)?.bandwidth(working_set);
+        let roof = copy_roof(&device, working_set, request.effort)?.device.bandwidth(working_set);
         let cache = cache_bytes(&device);
         let warning = (working_set < 4 * cache).then(|| {
             format!(
@@ -205,7 +204,7 @@ impl Step {
             (climb.reset)()?;
             (climb.run)()?;
             (climb.verify)()?;
-            let sample = measure(device, effort, &mut climb.reset, &mut climb.run)?;
+            let sample = measure(device, effort, &mut climb.reset, &mut climb.run)?.device;
             (climb.verify)()?;
             Ok(sample)
         });
