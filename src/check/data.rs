@@ -1,6 +1,9 @@
 //! Test data: reproducible, and nasty.
 
-use crate::Element;
+use crate::{Element, parallel};
+
+/// Elements that one task makes.
+const CHUNK: usize = 1 << 16;
 
 /// How test data is made.
 ///
@@ -46,35 +49,43 @@ impl Data {
 
     /// `n` elements; the same for the same arguments, on every machine.
     pub fn generate<T: Element>(self, n: usize, seed: u64) -> Vec<T> {
-        let mut rng = Rng::new(seed);
+        let mut all = vec![T::ZERO; n];
+        parallel::chunks_mut(&mut all, CHUNK, &|chunk, part| self.write(part, chunk * CHUNK, seed));
+        all
+    }
+
+    /// The elements from `first` on.
+    fn write<T: Element>(self, part: &mut [T], first: usize, seed: u64) {
+        let mut rng = Rng::new(seed).skip(first as u64);
         let float = T::TYPE.is_float();
-        (0..n)
-            .map(|i| {
-                let bits = rng.next();
-                match self {
-                    Self::Random if float => T::from_f64(unit(bits)),
-                    Self::Random | Self::Bits => T::from_bits_lossy(bits),
-                    Self::Ramp => T::from_f64((i % 120) as f64),
-                    Self::Constant => T::from_f64(3.0),
-                    Self::Extremes => [T::HIGHEST, T::LOWEST, T::ZERO][i % 3],
-                    Self::Special if !float => [T::LOWEST, T::HIGHEST][(bits & 1) as usize],
-                    Self::Special => match bits % 97 {
-                        0 => T::from_f64(f64::NAN),
-                        1 => T::HIGHEST,
-                        2 => T::LOWEST,
-                        3..=20 => T::ADD_IDENTITY,
-                        21..=40 => T::ZERO,
-                        _ => T::from_f64(unit(bits)),
-                    },
-                }
-            })
-            .collect()
+        for (i, x) in (first..).zip(part) {
+            let bits = rng.next();
+            *x = match self {
+                Self::Random if float => T::from_f64(unit(bits)),
+                Self::Random | Self::Bits => T::from_bits_lossy(bits),
+                Self::Ramp => T::from_f64((i % 120) as f64),
+                Self::Constant => T::from_f64(3.0),
+                Self::Extremes => [T::HIGHEST, T::LOWEST, T::ZERO][i % 3],
+                Self::Special if !float => [T::LOWEST, T::HIGHEST][(bits & 1) as usize],
+                Self::Special => match bits % 97 {
+                    0 => T::from_f64(f64::NAN),
+                    1 => T::HIGHEST,
+                    2 => T::LOWEST,
+                    3..=20 => T::ADD_IDENTITY,
+                    21..=40 => T::ZERO,
+                    _ => T::from_f64(unit(bits)),
+                },
+            };
+        }
     }
 }
 
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 52) as f64 - 1.0
 }
+
+/// What SplitMix64 adds to its state for each number.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, and equal on every machine.
 ///
@@ -83,7 +94,9 @@ fn unit(bits: u64) -> f64 {
 ///
 /// let mut rng = Rng::new(1);
 /// assert!(rng.below(10) < 10);
-/// assert_eq!(Rng::new(2).next(), Rng::new(2).next());
+/// let mut third = Rng::new(2).skip(2);
+/// let mut all = Rng::new(2);
+/// assert_eq!([all.next(), all.next(), all.next()][2], third.next());
 /// ```
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
@@ -94,10 +107,16 @@ impl Rng {
         Self(seed)
     }
 
+    /// The stream from its `count`-th number on.
+    #[must_use]
+    pub fn skip(self, count: u64) -> Self {
+        Self(self.0.wrapping_add(count.wrapping_mul(STEP)))
+    }
+
     /// The next 64 bits.
     #[allow(clippy::should_implement_trait, reason = "an endless stream needs no Option")]
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.0 = self.0.wrapping_add(STEP);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
