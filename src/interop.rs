@@ -96,10 +96,21 @@ pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len
 
 /// The memory object of a buffer, for a user's kernels; element 0 is at its start.
 ///
+/// # Safety
+///
+/// Nothing writes to the memory through the result while the buffer is [mapped](Buffer::map), nor reads it while it is
+/// [mapped for writing](Buffer::map_mut). `ocl` has safe functions that do both.
+///
 /// # Errors
 ///
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a buffer of the CPU backend.
-pub fn mem<T: Pod>(buffer: &Buffer<T>) -> Result<ocl::core::Mem> {
+///
+/// ```compile_fail,E0133
+/// let x = oclprim::Device::cpu().upload(&[1u32, 2])?;
+/// let mem = oclprim::interop::mem(&x)?;
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub unsafe fn mem<T: Pod>(buffer: &Buffer<T>) -> Result<ocl::core::Mem> {
     let mem = buffer.mem().ok_or_else(no_opencl)?;
     // SAFETY: the buffer's memory object is valid, and the result becomes a reference of its own.
     Ok(unsafe { ocl::core::Mem::from_raw_copied_ptr(mem.as_ptr()) })
@@ -137,6 +148,9 @@ pub fn queue(device: &Device) -> Result<ocl::core::CommandQueue> {
 }
 
 /// Makes all later commands of a device wait for `events`; does not wait itself.
+///
+/// That holds for the queue of `device` and its clones; a [profiled](Device::profiled) device has another, and needs a
+/// call of its own.
 ///
 /// Flushes the queues of the events, without which they might never complete.
 ///

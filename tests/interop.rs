@@ -166,7 +166,7 @@ fn our_objects_for_the_user() {
 
         let x = device.upload(&[1u32, 2, 3, 4]).unwrap();
         // SAFETY: nothing is mapped.
-        let alias = unsafe { interop::buffer_from_mem::<u16>(&again, &interop::mem(&x).unwrap(), 8) }.unwrap();
+        let alias = unsafe { interop::buffer_from_mem::<u16>(&again, &interop::mem(&x).unwrap(), 8).unwrap() };
         device.finish().unwrap();
         assert_eq!(alias.to_vec().unwrap(), [1, 0, 2, 0, 3, 0, 4, 0]);
 
@@ -234,5 +234,7 @@ fn the_cpu_backend_has_no_opencl_objects() {
     assert_eq!(interop::ocl_device(&cpu).unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(interop::marker(&cpu).unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(interop::wait_for(&cpu, &[]).unwrap_err().kind(), ErrorKind::Unsupported);
-    assert_eq!(interop::mem(&cpu.zeroed::<u8>(1).unwrap()).unwrap_err().kind(), ErrorKind::Unsupported);
+    // SAFETY: there is no memory object.
+    let mem = unsafe { interop::mem(&cpu.zeroed::<u8>(1).unwrap()) };
+    assert_eq!(mem.unwrap_err().kind(), ErrorKind::Unsupported);
 }
