@@ -5,7 +5,7 @@ use super::{
     bins::{Map, OUTSIDE},
 };
 use crate::{
-    Element, ElementType, Error, Output, Result, Scratch,
+    Element, ElementType, Output, Result, Scratch,
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup,
         opencl::{ClDevice, Launch},
@@ -84,9 +84,7 @@ pub(super) fn one_build(caps: &Capabilities) -> Capabilities {
 const RESERVED_BYTES: usize = 64;
 
 pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabilities, round: usize) -> Result<Plan> {
-    if form.element.needs_fp64() && !caps.fp64 {
-        return Err(Error::unsupported(format!("the device has no fp64, which {} needs", form.element)));
-    }
+    caps.supports(form.element)?;
     let params = tuning::histogram(caps);
     let caps = &one_build(caps);
     let slots = form.bins + OUTSIDE;
@@ -98,7 +96,8 @@ pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabiliti
 
     let count = ProgramSpec::new("histogram.cl", TEXT, caps).with(form.element.options("T")).define("MAP", form.map);
     let count = count.with(accumulator(form.element).options("A"));
-    let ranges = slots.div_ceil(local_words.max(1));
+    // Without local memory no number of ranges is enough.
+    let ranges = if local_words == 0 { usize::MAX } else { slots.div_ceil(local_words) };
     let (count, tables, groups, table_count, work_group) = if ranges <= params.max_ranges {
         let range = slots.div_ceil(ranges);
         let budget = params.replica_bytes.min(4 * local_words) / 4;
@@ -301,6 +300,26 @@ mod tests {
                         // No range is empty, and together they have every slot.
                         assert!(range * ranges >= bins + OUTSIDE && range * (ranges - 1) < bins + OUTSIDE, "{what}");
                         assert_eq!(plan.groups, plan.table_count, "{what}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tables_lie_within_any_amount_of_local_memory() {
+        for (name, caps) in Capabilities::samples() {
+            for local_bytes in [0, 1, 63, 64, 67, 68, 71, 100, 1000] {
+                let caps = Capabilities { local_bytes, ..caps.clone() };
+                for bins in [1, 2, 5, 13, 100] {
+                    let form = Form { element: ElementType::I32, bins, map: 0 };
+                    let plan = plan(1000, form, ElementType::U64, &caps, ROUND).unwrap();
+                    let words = plan.count.options.iter().find_map(|option| option.strip_prefix("-DLOCAL_WORDS="));
+                    let words: usize = words.map_or(0, |words| words.parse().unwrap());
+                    let what = format!("{name}, {local_bytes} bytes, {bins} bins: {plan:?}");
+                    assert!(4 * words <= local_bytes, "{what}");
+                    if let Tables::Local { range, replica_bits, .. } = plan.tables {
+                        assert!(0 < range && range << replica_bits <= words, "{what}");
                     }
                 }
             }

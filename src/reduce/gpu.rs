@@ -2,7 +2,7 @@
 
 use super::{Determinism, End, Extreme};
 use crate::{
-    Element, ElementType, Error, Input, Output, Result, Scratch,
+    Element, ElementType, Input, Output, Result, Scratch,
     op::{Op, Source},
     runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     tuning,
@@ -49,13 +49,6 @@ pub(crate) struct Plan {
     pub(crate) scratch_bytes: usize,
 }
 
-fn supported(element: ElementType, caps: &Capabilities) -> Result<()> {
-    if element.needs_fp64() && !caps.fp64 {
-        return Err(Error::unsupported(format!("the device has no fp64, which {element} needs")));
-    }
-    Ok(())
-}
-
 pub(crate) fn plan(
     n: usize,
     form: &Form,
@@ -63,7 +56,7 @@ pub(crate) fn plan(
     caps: &Capabilities,
     wide: &dyn Fn(usize) -> bool,
 ) -> Result<Plan> {
-    supported(form.element, caps)?;
+    caps.supports(form.element)?;
     let params = tuning::reduce(caps);
     let fast = form.determinism == Determinism::Fast;
     let (mut passes, mut scratch_bytes) = (Vec::new(), 0);
@@ -174,7 +167,7 @@ pub(crate) fn arg_plan(
     caps: &Capabilities,
     wide: bool,
 ) -> Result<ArgPlan> {
-    supported(element, caps)?;
+    caps.supports(element)?;
     let params = tuning::reduce(caps);
     let step = params.work_group * 16 / element.size();
     let unit = if caps.class == DeviceClass::Cpu { step } else { 16 * step };

@@ -210,8 +210,7 @@ fn bytes<T>(n: usize) -> u64 {
 }
 
 fn lacks_fp64(element: ElementType, device: &Device) -> Result<Option<String>> {
-    let lacks = element.needs_fp64() && device.capabilities()?.is_some_and(|caps| !caps.fp64);
-    Ok(lacks.then(|| format!("the device has no fp64, which {element} needs")))
+    Ok(device.capabilities()?.and_then(|caps| caps.supports(element).err()).map(|error| error.to_string()))
 }
 
 /// The most additions that an element passes through in the crate's own sum of n elements, and what that sum costs by
@@ -479,8 +478,6 @@ pub(super) mod device {
     fn sub_groups(caps: &Capabilities, block: usize) -> SubGroup {
         let fits = |group: &&SubGroup| {
             group.backend.is_hardware()
-                && group.lane_order
-                && group.shuffle
                 && (2..=block).contains(&(group.width as usize))
                 && block.is_multiple_of(group.width as usize)
         };
@@ -506,7 +503,7 @@ pub(super) mod device {
         let mut programs = Vec::new();
         for element in ElementType::ALL {
             let narrow = matches!(element, ElementType::F16 | ElementType::Bf16);
-            if narrow || (element.needs_fp64() && !caps.fp64) {
+            if narrow || caps.supports(element).is_err() {
                 continue;
             }
             for block in [BLOCK_R, BLOCK_S] {

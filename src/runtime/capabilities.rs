@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::{ElementType, Error, Result};
+
 /// The shape of a device, which decides the geometry of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -76,7 +78,7 @@ impl SubGroupBackend {
     }
 }
 
-/// A sub-group back end that passed the self-test, with what it showed.
+/// A sub-group back end that passed the self-test: its lanes are in the order of local ids, and its shuffles right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubGroup {
@@ -84,18 +86,13 @@ pub struct SubGroup {
     pub backend: SubGroupBackend,
     /// Lanes of a sub-group in a work-group of 256.
     pub width: u32,
-    /// Whether lane order is local-id order.
-    pub lane_order: bool,
-    /// Whether shuffles gave the right values.
-    pub shuffle: bool,
     /// Whether ballots gave the right masks.
     pub ballot: bool,
 }
 
 impl SubGroup {
     /// One work-item to a sub-group.
-    pub const NONE: Self =
-        Self { backend: SubGroupBackend::None, width: 1, lane_order: true, shuffle: true, ballot: true };
+    pub const NONE: Self = Self { backend: SubGroupBackend::None, width: 1, ballot: true };
 }
 
 /// What a device can do. Every claim beyond plain numbers was tested by compiling and running a kernel.
@@ -177,6 +174,14 @@ impl Capabilities {
             }
         }
         options
+    }
+
+    /// Refuses an element type that the device cannot compute with.
+    pub(crate) fn supports(&self, element: ElementType) -> Result<()> {
+        if element.needs_fp64() && !self.fp64 {
+            return Err(Error::unsupported(format!("the device has no fp64, which {element} needs")));
+        }
+        Ok(())
     }
 
     /// Capabilities of typical devices, from which `plan`s and compile-only checks run without hardware.

@@ -123,7 +123,6 @@ fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop
 }
 
 fn sub_group(group: &SubGroup) -> String {
-    let claims = [(group.lane_order, "lane order"), (group.shuffle, "shuffle"), (group.ballot, "ballot")];
-    let names: Vec<_> = claims.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect();
-    format!("{} of {} ({})", group.backend.name(), group.width, names.join(", "))
+    let ballot = if group.ballot { "" } else { ", no ballots" };
+    format!("{} of {}{ballot}", group.backend.name(), group.width)
 }

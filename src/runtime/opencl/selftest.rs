@@ -133,7 +133,7 @@ impl SelfTest<'_> {
         let int64_atomics = int64 && self.passed("64-bit atomics", Self::atomics64);
         let denormals = self.passed("subnormal floats", Self::denormals);
         let (sub_groups, c_standard) = self.sub_groups();
-        let hardware = sub_groups.iter().find(|group| group.backend.is_hardware() && group.lane_order && group.shuffle);
+        let hardware = sub_groups.iter().find(|group| group.backend.is_hardware());
         let fallback =
             if self.reported.class == DeviceClass::Cpu { SubGroupBackend::None } else { SubGroupBackend::Local };
         // CPU drivers emulate sub-groups; kernels for them do without.
@@ -374,7 +374,7 @@ impl SelfTest<'_> {
         self.shuffles(&spec, width)?;
         self.sub_group_barriers(&spec, width)?;
         let ballot = width <= 64 && self.ballots(&spec, width).is_ok();
-        Ok(SubGroup { backend, width: width as u32, lane_order: true, shuffle: true, ballot })
+        Ok(SubGroup { backend, width: width as u32, ballot })
     }
 
     fn sub_group_width(&self, spec: &ProgramSpec) -> Result<usize> {
