@@ -19,6 +19,6 @@ pub(crate) fn copy(caps: &Capabilities) -> Copy {
         DeviceClass::Cpu => Copy::Runs { max_groups: 4 * caps.compute_units.max(1) as usize, min_run: 16 << 10 },
         // H200, 2^28 u32: one word an item in groups of 128 reaches 4,264 GB/s, clEnqueueCopyBuffer 4,219, a grid-stride
         // loop less.
-        DeviceClass::Gpu => Copy::Words { work_group: 128.min(caps.max_work_group), words: 1 },
+        DeviceClass::Gpu => Copy::Words { work_group: super::work_group(128, caps), words: 1 },
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Histogram {
 /// Parameters of histograms by device class.
 pub(crate) fn histogram(caps: &Capabilities) -> Histogram {
     let units = caps.compute_units.max(1) as usize;
-    let fits = |items: usize| 1 << items.min(caps.max_work_group.max(1)).ilog2();
+    let fits = |items| super::work_group(items, caps);
     match caps.class {
         // One item a group counts a contiguous run without atomics.
         DeviceClass::Cpu => Histogram {

@@ -23,6 +23,13 @@ use crate::{
     runtime::{Capabilities, DeviceClass, SubGroupBackend},
 };
 
+/// The largest work-group of at most `most` items, a power of two: kernels share out lanes by halves, and devices allow
+/// any number.
+#[cfg(feature = "opencl")]
+pub(crate) fn work_group(most: usize, caps: &Capabilities) -> usize {
+    1 << most.min(caps.max_work_group.max(1)).ilog2()
+}
+
 /// Overrides of what the crate would choose for a device; everything unset stays as chosen.
 ///
 /// With it a CPU driver can run the geometry of a GPU, and every sub-group back end that passed its self-test can be
@@ -85,5 +92,29 @@ impl Tuning {
             })?;
         }
         Ok(())
+    }
+}
+
+#[cfg(all(test, feature = "opencl"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_groups_are_powers_of_two_on_every_device() {
+        for (name, caps) in Capabilities::samples() {
+            for max_work_group in [0, 1, 3, 64, 100, 255, 256, 300, 1000, 4096] {
+                let caps = Capabilities { max_work_group, ..caps.clone() };
+                let most = max_work_group.max(1);
+                let mut groups = vec![reduce(&caps).work_group];
+                groups.extend([histogram(&caps).work_group, histogram(&caps).large_work_group]);
+                groups.extend([1, 2, 3, 4, 8, 16].map(|size| transpose(&caps, size).work_group));
+                if let Copy::Words { work_group, .. } = copy(&caps) {
+                    groups.push(work_group);
+                }
+                for group in groups {
+                    assert!(group.is_power_of_two() && group <= most, "{name}: {group} of {max_work_group}");
+                }
+            }
+        }
     }
 }

@@ -15,6 +15,6 @@ pub(crate) fn reduce(caps: &Capabilities) -> Reduce {
     match caps.class {
         // One item walks a whole tile, which its compiler vectorises.
         DeviceClass::Cpu => Reduce { work_group: 1, max_groups: 8 * units },
-        DeviceClass::Gpu => Reduce { work_group: 256.min(caps.max_work_group), max_groups: 8 * units },
+        DeviceClass::Gpu => Reduce { work_group: super::work_group(256, caps), max_groups: 8 * units },
     }
 }

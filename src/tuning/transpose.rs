@@ -25,7 +25,7 @@ pub(crate) fn transpose(caps: &Capabilities, size: usize) -> Transpose {
             Transpose { work_group: 1, block, side: 4, tile: 0, max_groups: 8 * caps.compute_units.max(1) as usize }
         }
         DeviceClass::Gpu => {
-            let work_group = 256.min(1 << caps.max_work_group.max(1).ilog2());
+            let work_group = super::work_group(256, caps);
             // Blocks of 8-byte vectors for 1 and 2 bytes, where 16 bytes would take twice the local memory; tiles of 4
             // to 16 KiB.
             let (block, side): (usize, usize) = match size {
