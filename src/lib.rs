@@ -9,7 +9,8 @@
 //! # Ok::<(), oclprim::Error>(())
 //! ```
 //!
-//! Nothing is needed to build, and nothing to start: libOpenCL is opened at run time, where it is.
+//! On Linux nothing is needed to build, and nothing to start: libOpenCL is opened at run time, where it is. On Windows and
+//! macOS it is linked when the crate is built.
 //!
 //! # Primitives
 //!

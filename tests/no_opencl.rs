@@ -119,7 +119,7 @@ fn devices_are_opened_by_index_name_and_type() {
         Ok(device) => assert!(device.info().opencl),
         Err(error) => assert!(infos.len() == 1 && error.kind() == ErrorKind::NoDevice, "{error}"),
     }
-    for selector in ["", "  ", "no such device", "99", "-1", "99999999999999999999999", "3.5"] {
+    for selector in ["", "  ", "no such device", "99999", "-1", "99999999999999999999999", "3.5"] {
         let error = Device::open(selector).expect_err("nothing fits");
         let text = error.to_string();
         assert_eq!(error.kind(), ErrorKind::NoDevice);
@@ -143,6 +143,12 @@ fn the_environment_selects_the_device() {
     }
     let (value, _) = common::run(common::child(NAME, "best").env("OCLPRIM_DEVICE", "no such"));
     assert!(value.starts_with("NoDevice: no device fits `no such`; there is 0: rayon / CPU"), "{value}");
+    #[cfg(unix)]
+    {
+        let name = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"no\xff");
+        let (value, _) = common::run(common::child(NAME, "best").env("OCLPRIM_DEVICE", name));
+        assert!(value.starts_with("NoDevice: no device fits `no\u{fffd}`"), "{value}");
+    }
 }
 
 /// A libOpenCL in place of the real one, which the link shim opens.

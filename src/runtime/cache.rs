@@ -1,6 +1,6 @@
 //! Files that outlive the process: built programs and self-test verdicts.
 //!
-//! An entry is trusted only if its length and SHA-256 fit; anything else counts as absent and is written anew. Writers
+//! An entry is trusted only if its SHA-256 fits; anything else counts as absent and is written anew. Writers
 //! rename a finished temporary file into place, so that two processes may share the folder.
 
 use std::{env, fs, io::Write, path::PathBuf};

@@ -151,10 +151,10 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn best() -> Result<Self> {
-        if let Some(selector) = env::var("OCLPRIM_DEVICE").ok().filter(|selector| !selector.is_empty()) {
-            return Self::open(&selector);
+        match env::var_os("OCLPRIM_DEVICE") {
+            Some(selector) if !selector.is_empty() => Self::open(&selector.to_string_lossy()),
+            _ => Ok(Self::best_gpu().unwrap_or_else(Self::cpu)),
         }
-        Ok(Self::best_gpu().unwrap_or_else(Self::cpu))
     }
 
     /// The CPU, through rayon's global thread pool. Needs no driver.
@@ -185,7 +185,8 @@ impl Device {
     }
 
     /// Opens a device by selector: an index into [`Device::list`], `cpu` (rayon), `gpu`, `accelerator` or `opencl` (any
-    /// of its devices, GPUs first), or a part of `platform / name`, whatever its case.
+    /// of its devices, GPUs first), or a part of `platform / name`, whatever its case. Of several that fit it is the
+    /// first; only an index tells two of a kind apart. A number that is no index is a part of a name too.
     ///
     /// # Errors
     ///
@@ -210,11 +211,11 @@ impl Device {
             "gpu" => of_type(DeviceType::Gpu),
             "accelerator" => of_type(DeviceType::Accelerator),
             "opencl" => of_type(DeviceType::Gpu).or(infos.iter().position(|info| info.opencl)),
-            _ => match wanted.parse::<usize>() {
-                Ok(index) => Some(index).filter(|&index| index < infos.len()),
-                Err(_) if wanted.is_empty() => None,
-                Err(_) => infos.iter().position(|info| info.to_string().to_lowercase().contains(&wanted)),
-            },
+            "" => None,
+            _ => wanted.parse().ok().filter(|&index| index < infos.len()).or_else(|| {
+                // A model number, such as 3090, is no index.
+                infos.iter().position(|info| info.to_string().to_lowercase().contains(&wanted))
+            }),
         };
         match index {
             Some(index) => Self::at(index),

@@ -10,8 +10,8 @@ use crate::output;
 /// The device that a subcommand works on.
 #[derive(Args, Debug)]
 pub(crate) struct DeviceChoice {
-    /// Device: an index of `oclprim devices`, `cpu`, `gpu`, `opencl`, or a part of its name. Without it, the fastest
-    /// GPU, else the CPU.
+    /// Device: an index of `oclprim devices`, `cpu`, `gpu`, `opencl`, or a part of its name. Without it, what the variable
+    /// OCLPRIM_DEVICE selects, else the GPU with the most memory, else the CPU.
     #[arg(long, value_name = "SELECTOR")]
     device: Option<String>,
 }

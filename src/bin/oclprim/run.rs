@@ -76,7 +76,9 @@ impl Common {
     fn element(&self, array: &Array, what: &str) -> Result<ElementType, Stop> {
         array.element().ok_or_else(|| {
             let (path, ty) = (self.input.display(), array.type_name());
-            Stop::usage(format!("{path}: {what} takes integers and floats of up to 8 bytes, not {ty}"))
+            Stop::usage(format!(
+                "{path}: {what} takes integers and floats of up to 8 bytes, not {ty} (.npy has no bf16)"
+            ))
         })
     }
 }
