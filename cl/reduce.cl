@@ -110,17 +110,37 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
 
 // Arg-reduction: the element that comes before all others, and the lowest index that has it. NaN comes before
 // everything. Its order is total over (element, index), so no tree has to be fixed.
-#ifdef ARG_MAX
-#define BEFORE(a, b) ((a) != (a) ? (b) == (b) : (a) > (b))
+#ifdef A_FLOAT
+#define KEY_T A_BITS
 #else
-#define BEFORE(a, b) ((a) != (a) ? (b) == (b) : (a) < (b))
+#define KEY_T A
 #endif
+#ifdef ARG_MAX
+#define COMES_BEFORE(a, b) ((a) > (b))
+#define KEY_OF_NAN A_BITS_HIGHEST
+#else
+#define COMES_BEFORE(a, b) ((a) < (b))
+#define KEY_OF_NAN A_BITS_LOWEST
+#endif
+
+// What is compared of an element. Of a float its bits, for op.cl's reason: the negative ones turned round, so that -0 and
+// +0 are both 0.
+static inline KEY_T arg_key(T element)
+{
+    const A x = to_acc(element);
+#ifdef A_FLOAT
+    const A_BITS bits = AS_BITS(x);
+    return x != x ? KEY_OF_NAN : bits < 0 ? A_BITS_LOWEST - bits : bits;
+#else
+    return x;
+#endif
+}
 
 // Replaces the candidate (x, i) by (y, j) if the latter comes first.
 static inline void arg_take(T* x, ulong* i, T y, ulong j)
 {
-    const A a = to_acc(*x), b = to_acc(y);
-    if (BEFORE(b, a) || (!BEFORE(a, b) && j < *i)) {
+    const KEY_T a = arg_key(*x), b = arg_key(y);
+    if (COMES_BEFORE(b, a) || (a == b && j < *i)) {
         *x = y;
         *i = j;
     }
@@ -156,6 +176,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void arg_runs(
 
     // An item with no elements of its own offers the run's first, which some other item has too.
     T x = in[first];
+    KEY_T key = arg_key(x);
     ulong best = first;
     OFFSET_T i = first + get_local_id(0) * VEC;
     for (; i < end && end - i >= VEC; i += WG * VEC) {
@@ -163,15 +184,19 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void arg_runs(
         T part[VEC];
         VSTORE(v, 0, part);
         for (uint k = 0; k < VEC; k++) {
-            if (BEFORE(to_acc(part[k]), to_acc(x))) {
+            const KEY_T next = arg_key(part[k]);
+            if (COMES_BEFORE(next, key)) {
                 x = part[k];
+                key = next;
                 best = i + k;
             }
         }
     }
     for (; i < end; i++) {
-        if (BEFORE(to_acc(in[i]), to_acc(x))) {
+        const KEY_T next = arg_key(in[i]);
+        if (COMES_BEFORE(next, key)) {
             x = in[i];
+            key = next;
             best = i;
         }
     }

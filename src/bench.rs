@@ -31,10 +31,13 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Sums up `seconds`, of which there is at least one.
+    /// Sums up `seconds`; of none all is 0.
     pub fn of(mut seconds: Vec<f64>) -> Self {
         seconds.sort_by(f64::total_cmp);
-        let at = |part: f64| seconds[((seconds.len() - 1) as f64 * part).round() as usize];
+        let at = |part: f64| {
+            let last = seconds.len().saturating_sub(1) as f64;
+            seconds.get((last * part).round() as usize).copied().unwrap_or(0.0)
+        };
         let median = at(0.5);
         let spread = if median > 0.0 { (at(0.95) - at(0.05)) / 2.0 / median } else { 0.0 };
         Self { median, spread, min: at(0.0), runs: seconds.len() }
@@ -240,5 +243,17 @@ pub fn copy_roof(device: &Device, bytes: u64, effort: Effort) -> Result<Times> {
             let (from, to) = (from.mem().expect("an OpenCL buffer"), to.mem().expect("an OpenCL buffer"));
             measure(device, effort, || Ok(()), || cl.copy((from, 0), (to, 0), half))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_runs_are_no_panic() {
+        assert_eq!(Sample::of(Vec::new()), Sample { median: 0.0, spread: 0.0, min: 0.0, runs: 0 });
+        let effort = Effort { warm_up: 0, runs: 0, ..Effort::default() };
+        assert_eq!(measure(&Device::cpu(), effort, || Ok(()), || Ok(())).unwrap().wall.runs, 1);
     }
 }

@@ -226,8 +226,9 @@ mod fake {
         const NAME: &str = "fake::a_lost_device_is_an_error_and_not_the_end";
         if common::part().is_some() {
             let info = &Device::list()[1];
-            assert_eq!((info.name.as_str(), info.version.as_str()), ("Fak\u{fffd} GPU", "OpenCL 3.1 (Build 0)"));
+            assert_eq!((info.name.as_str(), info.version.as_str()), ("Fak\u{fffd} GPU 3090", "OpenCL 3.1 (Build 0)"));
             let device = Device::open("fak").expect("it opens");
+            assert_eq!(Device::open("3090").expect("a model is no index").info(), *info);
             assert!(device.upload(&[1u8]).is_err());
             assert!(device.reduce(&[1u8], Sum).is_err());
             assert_eq!(device.finish().expect_err("it is lost").status(), Some(-1024));
@@ -238,5 +239,36 @@ mod fake {
             return common::answer("still here");
         }
         assert_eq!(with_fake(NAME, "lost"), "still here");
+    }
+
+    #[test]
+    fn memory_kept_for_later_calls_is_given_up_where_it_is_missing() {
+        const NAME: &str = "fake::memory_kept_for_later_calls_is_given_up_where_it_is_missing";
+        const MIB: usize = 1 << 20;
+        if common::part().is_some() {
+            // The input is in place before the driver fails to build a kernel; its buffer stays in the pool.
+            let [first, second] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
+            assert!(first.reduce(&vec![1u8; 24 * MIB], Sum).is_err());
+            let kept = second.upload(&vec![1u8; 16 * MIB]).expect("the memory is there, with another handle's pool");
+            assert!(first.upload(&vec![1u8; 24 * MIB]).is_err(), "more than there is");
+            return common::answer(kept.len() / MIB);
+        }
+        assert_eq!(with_fake(NAME, "lazy"), "16");
+    }
+
+    #[test]
+    fn a_failure_between_two_queues_is_told_at_the_next_wait() {
+        const NAME: &str = "fake::a_failure_between_two_queues_is_told_at_the_next_wait";
+        if common::part().is_some() {
+            let [owner, user] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
+            let x = owner.upload(&[1u8]).expect("it has memory");
+            let mut y = user.upload(&[2u8]).expect("it has memory");
+            // Waits for the owner's queue, finds no compiler, and waits for its own, which fails.
+            assert!(user.copy(&x, &mut y).is_err());
+            let told = user.finish().expect_err("what went wrong").status();
+            user.finish().expect("told once");
+            return common::answer(format!("{told:?}"));
+        }
+        assert_eq!(with_fake(NAME, "finish-2-fails"), "Some(-1024)");
     }
 }

@@ -494,6 +494,16 @@ fn the_cache_survives_whatever_happens_to_it() {
         assert_ne!(now, harmed, "{path:?} is not rebuilt");
     }
 
+    // Another program's binary, whole, in each one's place: it builds, but has not the kernels that are asked for.
+    let programs: Vec<_> =
+        now.iter().filter(|(path, _)| path.to_string_lossy().contains("program-")).map(|(path, _)| path).collect();
+    for (path, other) in programs.iter().zip(programs.iter().cycle().skip(1)) {
+        let (_, bytes) = good.iter().find(|(path, _)| path == *other).expect("the same files");
+        fs::write(path, bytes).expect("writable");
+    }
+    let (sum, _) = common::run(&mut user_of(&folder));
+    assert_eq!(sum, sums[0], "with binaries of other programs");
+
     // A file in place of the folder: nothing can be kept, nothing is lost.
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     let (sum, _) = common::run(&mut user_of(file.path()));

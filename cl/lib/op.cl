@@ -1,7 +1,7 @@
 // The operator of a reduction: OP(a, b) and its neutral element OP_IDENTITY, on the accumulator A.
 //
-// Floats: min and max give NaN if either side is NaN, and order -0 below +0. Equal values differ at most in the sign of
-// zero, so the `or` of their bits keeps a minus and the `and` drops it.
+// Floats: min and max give NaN if either side is NaN, and order -0 below +0. They compare bits: as integers, floats are in
+// order, where both are negative in reverse. A device may take subnormals for zeros when it compares floats.
 
 #if !defined(OP_SUM) && !defined(OP_PRODUCT) && !defined(OP_MIN) && !defined(OP_MAX) && !defined(OP_AND) && \
     !defined(OP_OR) && !defined(OP_XOR)
@@ -10,12 +10,18 @@
 
 #ifdef A_FLOAT
 #if A_BYTES == 8
-#define A_BITS(x) as_ulong(x)
-#define A_FROM_BITS(x) as_double(x)
+#define A_BITS long
+#define A_BITS_LOWEST LONG_MIN
+#define A_BITS_HIGHEST LONG_MAX
+#define AS_BITS(x) as_long(x)
+#define FROM_BITS(x) as_double(x)
 #define A_INFINITY ((double)INFINITY)
 #else
-#define A_BITS(x) as_uint(x)
-#define A_FROM_BITS(x) as_float(x)
+#define A_BITS int
+#define A_BITS_LOWEST INT_MIN
+#define A_BITS_HIGHEST INT_MAX
+#define AS_BITS(x) as_int(x)
+#define FROM_BITS(x) as_float(x)
 #define A_INFINITY INFINITY
 #endif
 #endif
@@ -53,7 +59,8 @@
 #define OP_IDENTITY A_INFINITY
 static inline A op_min(A a, A b)
 {
-    return a < b || a != a ? a : b < a || b != b ? b : A_FROM_BITS(A_BITS(a) | A_BITS(b));
+    const A_BITS x = AS_BITS(a), y = AS_BITS(b);
+    return a != a || b != b ? (A)NAN : FROM_BITS((x & y) < 0 ? max(x, y) : min(x, y));
 }
 #define OP(a, b) op_min(a, b)
 #else
@@ -65,7 +72,8 @@ static inline A op_min(A a, A b)
 #define OP_IDENTITY (-A_INFINITY)
 static inline A op_max(A a, A b)
 {
-    return a > b || a != a ? a : b > a || b != b ? b : A_FROM_BITS(A_BITS(a) & A_BITS(b));
+    const A_BITS x = AS_BITS(a), y = AS_BITS(b);
+    return a != a || b != b ? (A)NAN : FROM_BITS((x & y) < 0 ? min(x, y) : max(x, y));
 }
 #define OP(a, b) op_max(a, b)
 #else

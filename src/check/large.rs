@@ -95,6 +95,23 @@ fn transpose_bytes(device: &Device) -> Result<(), Failure> {
     equal(device.reduce(&y, Sum)?, 9, "sum")
 }
 
+fn transpose_row(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 1u8, &[(N - 1, 9)])?;
+    let y = device.transpose(&x, 1, N)?;
+    equal(device.reduce(&y, Sum)?, (N - 1 + 9) as u8, "sum")?;
+    equal(device.arg_max(&y)?.index, N - 1, "the mark's place")
+}
+
+fn fill_triples(device: &Device) -> Result<(), Failure> {
+    // OpenCL fills with powers of two of bytes alone, so these are copied.
+    let n = N / 3 + 1;
+    let x = marked(device, (n, 1), [7u8, 5, 3], &[])?;
+    for start in [0, (1 << 30) / 3 - 1, (1 << 31) / 3 - 1, (1usize << 32) / 3 - 1, n - 3] {
+        equal(x.view(start..start + 3)?.to_vec()?, vec![[7, 5, 3]; 3], &format!("elements from {start} on"))?;
+    }
+    Ok(())
+}
+
 impl Spec for Large {
     fn name(&self) -> &'static str {
         "large"
@@ -114,6 +131,8 @@ impl Spec for Large {
             case("copy", ElementType::U8, N, copy_bytes),
             case("histogram", ElementType::U8, N, histogram_bytes),
             case("transpose", ElementType::U8, SHAPE.0 * SHAPE.1, transpose_bytes),
+            case("transpose 1 x n", ElementType::U8, N, transpose_row),
+            case("fill of 3 bytes", ElementType::U8, N, fill_triples),
         ]
     }
 

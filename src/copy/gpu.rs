@@ -85,7 +85,7 @@ pub(crate) fn plan(bytes: usize, from: usize, to: usize, caps: &Capabilities, wi
 }
 
 /// Enqueues a copy of `bytes` bytes between two ranges that do not overlap, each a buffer and its first byte.
-pub(super) fn copy(
+pub(crate) fn copy(
     device: &ClDevice,
     (from, from_byte): (&ClMem, usize),
     (to, to_byte): (&ClMem, usize),

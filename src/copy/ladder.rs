@@ -100,6 +100,7 @@ impl Ladder for CopyLadder {
     }
 
     fn rungs(&self, request: &Request, device: &Device) -> Result<Vec<Rung>> {
+        request.addressable(Some(request.n))?;
         if request.n == 0 {
             return Err(Error::invalid("the copy ladder needs 1 element at least, got 0"));
         }

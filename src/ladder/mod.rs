@@ -45,6 +45,18 @@ impl Default for Request {
     }
 }
 
+impl Request {
+    /// Refuses `n` elements of which two times cannot be addressed.
+    pub(crate) fn addressable(&self, n: Option<usize>) -> Result<()> {
+        let bytes = n.and_then(|n| n.checked_mul(2 * self.element.size()));
+        if bytes.is_some_and(|bytes| bytes <= isize::MAX as usize) {
+            return Ok(());
+        }
+        let (n, (rows, cols), element) = (self.n, self.shape, self.element);
+        Err(crate::Error::invalid(format!("{n} or {rows} x {cols} elements of {element} overflow the address space")))
+    }
+}
+
 /// How samples fall into bins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -151,4 +163,22 @@ pub fn registry() -> &'static [&'static dyn Ladder] {
         &crate::histogram::ladder::HistogramLadder,
         &crate::copy::ladder::CopyLadder,
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Request, registry};
+    use crate::{Device, ErrorKind};
+
+    #[test]
+    fn sizes_that_no_machine_can_address_are_refused() {
+        for ladder in registry() {
+            for shape in [(1 << 31, 1 << 32), (1 << 32, 1 << 32), (usize::MAX, 1), (1 << 60, 1)] {
+                let request = Request { shape, n: shape.0.saturating_mul(shape.1), ..Request::default() };
+                let rungs = ladder.rungs(&request, &Device::cpu());
+                let error = rungs.err().unwrap_or_else(|| panic!("{} takes {shape:?}", ladder.name()));
+                assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+            }
+        }
+    }
 }

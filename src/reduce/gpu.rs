@@ -213,3 +213,35 @@ pub(super) fn arg_reduce<T: Element>(device: &ClDevice, input: Input<'_, T>, end
     device.read(indices.mem(), 0, bytemuck::bytes_of_mut(&mut index))?;
     Ok(Extreme { index: index as usize, value })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Device,
+        op::{Max, Min},
+        runtime::{Backend, DeviceClass},
+    };
+
+    /// With the option compilers may compare as devices without subnormals do.
+    #[test]
+    fn extremes_of_subnormals_where_they_are_taken_for_zeros() {
+        let x: Vec<f32> = (0..5000).map(|i| f32::from_bits(5000 - i)).collect();
+        let minus: Vec<f32> = x.iter().map(|x| -x).collect();
+        for (index, info) in Device::list().iter().enumerate() {
+            let device = Device::at(index).unwrap();
+            let Backend::OpenCl(cl) = device.backend() else { continue };
+            for class in [DeviceClass::Cpu, DeviceClass::Gpu] {
+                let mut caps = cl.capabilities().unwrap().as_ref().clone();
+                caps.class = class;
+                caps.c_standard += " -cl-denorms-are-zero";
+                let device = Device::from_cl(cl.with_capabilities(caps));
+                let (least, most) = (device.reduce(&x, Min).unwrap(), device.reduce(&x, Max).unwrap());
+                assert_eq!((least.to_bits(), most.to_bits()), (1, 5000), "{info}");
+                let (least, most) = (device.reduce(&minus, Min).unwrap(), device.reduce(&minus, Max).unwrap());
+                assert_eq!(((-least).to_bits(), (-most).to_bits()), (5000, 1), "{info}");
+                assert_eq!(device.arg_min(&x).unwrap().index, 4999, "{info}");
+                assert_eq!(device.arg_max(&minus).unwrap().index, 4999, "{info}");
+            }
+        }
+    }
+}

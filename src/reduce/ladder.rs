@@ -165,6 +165,7 @@ impl Ladder for ReduceLadder {
 
     fn rungs(&self, request: &Request, device: &Device) -> Result<Vec<Rung>> {
         let element = request.element;
+        request.addressable(Some(request.n))?;
         if request.n == 0 {
             return Err(Error::invalid("the reduce ladder needs at least 1 element, got 0"));
         }

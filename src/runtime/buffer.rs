@@ -43,6 +43,10 @@ pub struct Buffer<T: Pod> {
     shared: bool,
 }
 
+/// Commands of a driver that copies one part of a buffer to another stay below what it could count in 32 bits.
+#[cfg(feature = "opencl")]
+const COPY_BYTES: usize = 1 << 30;
+
 fn byte_len<T>(len: usize) -> Result<usize> {
     len.checked_mul(size_of::<T>())
         .filter(|&bytes| bytes <= isize::MAX as usize)
@@ -466,7 +470,7 @@ impl<T: Pod> ViewMut<'_, T> {
                     cl.write(&mem, start, bytemuck::cast_slice(&block))?;
                     let (mut done, all) = (size_of_val(&block[..]), byte_len::<T>(len)?);
                     while done < all {
-                        let part = done.min(all - done);
+                        let part = done.min(all - done).min(COPY_BYTES);
                         cl.copy((&mem, start), (&mem, start + done), part)?;
                         done += part;
                     }
@@ -926,8 +930,7 @@ impl Visit {
 #[cfg(feature = "opencl")]
 impl Drop for Visit {
     fn drop(&mut self) {
-        // The queue reports a failed command again at its next wait.
-        let _ = self.0.finish();
+        self.0.finish_silently();
     }
 }
 

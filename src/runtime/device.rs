@@ -354,7 +354,8 @@ impl Device {
 
     /// The same device with a queue of its own that records how long each command takes.
     ///
-    /// Waits for this device's commands first. No effect on the CPU backend.
+    /// Waits for this device's commands first. Keeps an event for each command until [`Device::take_timings`], so call that
+    /// now and then, or do not profile what runs for long. No effect on the CPU backend.
     ///
     /// # Errors
     ///

@@ -99,9 +99,9 @@ pub(super) fn transpose(
     output: &ClInput,
 ) -> Result<()> {
     if rows <= 1 || cols <= 1 {
-        // A vector lies in memory alike, whichever way it points.
+        // A vector lies in memory alike, whichever way it points. Not the driver's copy: beyond 4 GiB none of them is tested.
         let (from, to) = ((input.mem(), input.byte_offset()), (output.mem(), output.byte_offset()));
-        return device.copy(from, to, rows * cols * size);
+        return crate::copy::gpu::copy(device, from, to, rows * cols * size);
     }
     let shape = Shape { rows, cols, size, input: input.byte_offset(), output: output.byte_offset() };
     let caps = device.capabilities()?;

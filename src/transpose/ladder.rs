@@ -361,7 +361,8 @@ impl Ladder for TransposeLadder {
 
     fn rungs(&self, request: &Request, device: &Device) -> Result<Vec<Rung>> {
         let (rows, cols) = request.shape;
-        if rows.checked_mul(cols).is_none_or(|n| n == 0) {
+        request.addressable(rows.checked_mul(cols))?;
+        if rows * cols == 0 {
             return Err(Error::invalid(format!("the transpose ladder needs 1 element at least, got {rows} x {cols}")));
         }
         if let Some(block) = request.block.filter(|block| !block.is_power_of_two() || !BLOCKS.contains(block)) {

@@ -3,7 +3,13 @@
 //! Compiled to a cdylib by `tests/no_opencl.rs`.
 #![allow(non_snake_case)]
 
-use std::ffi::c_void;
+use std::{
+    ffi::c_void,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 fn mode() -> String {
     std::env::var("FAKE_OPENCL").unwrap_or_default()
@@ -93,7 +99,7 @@ pub unsafe extern "system" fn clGetDeviceInfo(
         0x1000 => &4u64.to_ne_bytes(),
         0x1002 => &16u32.to_ne_bytes(),
         0x1010 | 0x101F => &(1u64 << 30).to_ne_bytes(),
-        0x102B => b"Fak\xe9 GPU\0",
+        0x102B => b"Fak\xe9 GPU 3090\0",
         0x102F => b"OpenCL 3.1 (Build 0) \0",
         _ => return -30,
     };
@@ -131,7 +137,60 @@ pub unsafe extern "system" fn clReleaseCommandQueue(_: usize) -> i32 {
     -1100
 }
 
+/// Ends in a lost device; with `finish-2-fails` the second time alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn clFinish(_: usize) -> i32 {
-    -1024
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
+    match mode().as_str() {
+        "lazy" => 0,
+        "finish-2-fails" if call != 2 => 0,
+        _ => -1024,
+    }
+}
+
+/// The sizes of buffers and how often each is held; a buffer's handle is its index plus 1. A lost device has none.
+static BUFFERS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
+
+/// Bytes of all buffers beyond which writing to one fails: like some drivers, this one allocates at first use.
+const MEMORY: usize = 32 << 20;
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clCreateBuffer(_: usize, _: u64, size: usize, _: *mut c_void, status: *mut i32) -> usize {
+    if !matches!(mode().as_str(), "lazy" | "finish-2-fails") {
+        unsafe { *status = -1024 };
+        return 0;
+    }
+    unsafe { *status = 0 };
+    let mut buffers = BUFFERS.lock().unwrap();
+    buffers.push((size, 1));
+    buffers.len()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clRetainMemObject(buffer: usize) -> i32 {
+    BUFFERS.lock().unwrap()[buffer - 1].1 += 1;
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clReleaseMemObject(buffer: usize) -> i32 {
+    BUFFERS.lock().unwrap()[buffer - 1].1 -= 1;
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clEnqueueWriteBuffer(
+    _: usize,
+    _: usize,
+    _: u32,
+    _: usize,
+    _: usize,
+    _: *const c_void,
+    _: u32,
+    _: *const usize,
+    _: *mut usize,
+) -> i32 {
+    let held: usize = BUFFERS.lock().unwrap().iter().filter(|(_, count)| *count > 0).map(|(size, _)| size).sum();
+    if held > MEMORY { -4 } else { 0 }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Launch<'d> {
 
 impl<'d> Launch<'d> {
     pub(super) fn new(device: &'d ClDevice, spec: &ProgramSpec, name: &'static str) -> Result<Self> {
-        let (kernel, limits) = device.program(spec)?.kernel(device.id(), name)?;
+        let (kernel, limits) = device.program(spec, name)?.kernel(device.id(), name)?;
         Ok(Self { device, name, kernel, limits, local_bytes: limits.local_bytes, next: 0, status: cl::SUCCESS })
     }
 
@@ -91,13 +91,15 @@ impl<'d> Launch<'d> {
                 )
             })?;
         }
-        // SAFETY: the kernels are the crate's own; their callers pass buffers and lengths that were checked against each
-        // other, every argument was set in order, and local memory and work-group fit the device.
         let mut slot = device.event_slot();
-        let status = unsafe { cl::enqueue(device.queue(), &kernel, global, local, &mut slot) };
-        if status != cl::SUCCESS {
-            return Err(cl::failure(status, format!("launching `{name}` over {global:?} by {local:?}")));
-        }
+        device.with_memory(|| {
+            // SAFETY: the kernels are the crate's own; their callers pass buffers and lengths that were checked against
+            // each other, every argument was set in order, and local memory and work-group fit the device.
+            match unsafe { cl::enqueue(device.queue(), &kernel, global, local, &mut slot) } {
+                cl::SUCCESS => Ok(()),
+                status => Err(cl::failure(status, format!("launching `{name}` over {global:?} by {local:?}"))),
+            }
+        })?;
         device.record(name, slot)
     }
 }

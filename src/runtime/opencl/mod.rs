@@ -2,16 +2,22 @@
 
 mod cl;
 mod launch;
+mod pool;
 mod program;
 mod selftest;
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::{
+    env,
+    ffi::OsString,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+};
 
 use ocl::core::{DeviceId, PlatformId};
 
 use cl::EventSlot;
 pub(crate) use cl::{CommandQueue, Context, Event, Mem};
 pub(crate) use launch::Launch;
+use pool::Pool;
 
 use super::{Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing, Tuning};
 use crate::{Error, ErrorKind, Result};
@@ -43,6 +49,8 @@ struct Shared {
     programs: program::Programs,
     capabilities: OnceLock<Capabilities>,
     probing: Mutex<()>,
+    /// The pools of all queues, each for as long as its queue lives.
+    pools: Mutex<Vec<Weak<Mutex<Pool<Mem>>>>>,
     /// Local memory that a launch may use before the probe has found out.
     local_tried: usize,
 }
@@ -52,7 +60,9 @@ pub(crate) struct Queue {
     queue: CommandQueue,
     /// The queue is the user's and out of order: each command needs a barrier.
     unordered: bool,
-    pool: Mutex<Vec<(usize, Mem)>>,
+    pool: Arc<Mutex<Pool<Mem>>>,
+    /// What went wrong while no one could be told, for the next who waits.
+    failed: Mutex<Option<Error>>,
     /// Set on profiling queues: the finished commands' events.
     events: Option<Mutex<Vec<(&'static str, Event)>>>,
 }
@@ -95,7 +105,7 @@ impl Found {
 
     /// Opens the device with a queue of its own; all handles share one context.
     pub(crate) fn open(&self) -> Result<ClDevice> {
-        let _opening = self.opening.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _opening = lock(&self.opening);
         let shared = match self.opened.get() {
             Some(shared) => shared.clone(),
             None => {
@@ -105,7 +115,7 @@ impl Found {
                 self.opened.get_or_init(|| shared).clone()
             }
         };
-        let queue = Queue::new(cl::create_queue(&shared.context, shared.id, false)?, false, false);
+        let queue = Queue::new(&shared, cl::create_queue(&shared.context, shared.id, false)?, false, false);
         Ok(ClDevice { shared, queue: Arc::new(queue), tuned: Arc::default() })
     }
 }
@@ -148,7 +158,7 @@ impl Shared {
     fn new(id: DeviceId, context: Context, info: DeviceInfo) -> Self {
         const LOCAL_BYTES: u32 = 0x1023;
         let local_tried = (cl::device_number(id, LOCAL_BYTES) as usize).max(selftest::LOCAL_TRIED);
-        let identity = format!("{}|{}|{}|{}", info.platform, info.name, info.version, info.driver);
+        let identity = identity(&info);
         Self {
             id,
             context,
@@ -157,15 +167,46 @@ impl Shared {
             programs: program::Programs::default(),
             capabilities: OnceLock::new(),
             probing: Mutex::new(()),
+            pools: Mutex::default(),
             local_tried,
         }
     }
 }
 
 impl Queue {
-    fn new(queue: CommandQueue, unordered: bool, profiling: bool) -> Self {
-        Self { queue, unordered, pool: Mutex::default(), events: profiling.then(Mutex::default) }
+    fn new(shared: &Shared, queue: CommandQueue, unordered: bool, profiling: bool) -> Self {
+        let pool = Arc::new(Mutex::new(Pool::new(shared.info.global_bytes)));
+        let mut pools = lock(&shared.pools);
+        pools.retain(|pool| pool.strong_count() > 0);
+        pools.push(Arc::downgrade(&pool));
+        Self { queue, unordered, pool, failed: Mutex::default(), events: profiling.then(Mutex::default) }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What binaries and verdicts of a device are valid for.
+fn identity(info: &DeviceInfo) -> String {
+    let knobs = knobs(env::vars_os());
+    format!("{}|{}|{}|{}|{knobs}", info.platform, info.name, info.version, info.driver)
+}
+
+/// The variables of the environment that change what drivers build and can do, sorted.
+fn knobs(variables: impl Iterator<Item = (OsString, OsString)>) -> String {
+    const PREFIXES: [&str; 8] = ["CL_CONFIG_", "POCL_", "RUSTICL_", "GALLIVM_", "LP_", "IGC_", "AMD_OCL_", "OCLGRIND_"];
+    // Where a driver keeps its own files, and what it prints.
+    const OTHERS: [&str; 3] = ["CACHE", "DEBUG", "LOG"];
+    let text = |text: OsString| text.to_string_lossy().into_owned();
+    let mut knobs: Vec<_> = variables
+        .map(|(name, value)| (text(name), value))
+        .filter(|(name, _)| PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+        .filter(|(name, _)| !OTHERS.iter().any(|other| name.contains(other)))
+        .map(|(name, value)| format!("{name}={}", text(value)))
+        .collect();
+    knobs.sort();
+    knobs.join(" ")
 }
 
 impl ClDevice {
@@ -190,11 +231,9 @@ impl ClDevice {
         let unordered = cl::queue_number(&queue, QUEUE_PROPERTIES).unwrap_or(OUT_OF_ORDER) & OUT_OF_ORDER != 0;
         // SAFETY: the device's platform id is valid for as long as the device id.
         let platform = unsafe { PlatformId::from_raw(cl::device_number(id, PLATFORM) as usize as _) };
-        Ok(Self {
-            shared: Arc::new(Shared::new(id, context, describe(platform, id))),
-            queue: Arc::new(Queue::new(queue, unordered, false)),
-            tuned: Arc::default(),
-        })
+        let shared = Arc::new(Shared::new(id, context, describe(platform, id)));
+        let queue = Arc::new(Queue::new(&shared, queue, unordered, false));
+        Ok(Self { shared, queue, tuned: Arc::default() })
     }
 
     /// Checks that kernels can read and write `bytes` bytes of a user's buffer.
@@ -260,6 +299,10 @@ impl ClDevice {
         &self.shared.info
     }
 
+    fn identity(&self) -> &str {
+        &self.shared.identity
+    }
+
     pub(crate) fn id(&self) -> DeviceId {
         self.shared.id
     }
@@ -300,7 +343,7 @@ impl ClDevice {
         if let Some(caps) = shared.capabilities.get() {
             return Ok(caps);
         }
-        let _probing = shared.probing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _probing = lock(&shared.probing);
         if let Some(caps) = shared.capabilities.get() {
             return Ok(caps);
         }
@@ -318,15 +361,23 @@ impl ClDevice {
         Self { tuned: Arc::new(Tuned { tuning, capabilities: OnceLock::new() }), ..self.clone() }
     }
 
+    /// The same device, taken to be capable of something else.
+    #[cfg(test)]
+    pub(crate) fn with_capabilities(&self, caps: Capabilities) -> Self {
+        let tuned = Tuned { tuning: Tuning::default(), capabilities: Arc::new(caps).into() };
+        Self { tuned: Arc::new(tuned), ..self.clone() }
+    }
+
     /// The same device with a queue that records how long each command took.
     pub(crate) fn profiled(&self) -> Result<Self> {
         self.finish()?;
-        let queue = Queue::new(cl::create_queue(self.context(), self.id(), true)?, false, true);
+        let queue = Queue::new(&self.shared, cl::create_queue(self.context(), self.id(), true)?, false, true);
         Ok(Self { queue: Arc::new(queue), ..self.clone() })
     }
 
-    fn program(&self, spec: &ProgramSpec) -> Result<Arc<program::Built>> {
-        self.shared.programs.get(self.context(), self.id(), &self.shared.identity, spec)
+    /// The program of `spec`, which has the kernel `name`.
+    fn program(&self, spec: &ProgramSpec, name: &str) -> Result<Arc<program::Built>> {
+        self.shared.programs.get(self.context(), self.id(), self.identity(), spec, name)
     }
 
     /// Starts a launch of kernel `name` of a program that is built on demand.
@@ -341,24 +392,40 @@ impl ClDevice {
 
     fn record(&self, name: &'static str, slot: EventSlot) -> Result<()> {
         if let (Some(events), Some(event)) = (&self.queue.events, slot.take()) {
-            events.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((name, event));
+            lock(events).push((name, event));
         }
         self.settle()
     }
 
     /// Keeps later commands behind this one on a queue that would not.
     fn settle(&self) -> Result<()> {
-        if self.queue.unordered {
-            cl::barrier(self.queue(), &[])?;
+        if !self.queue.unordered {
+            return Ok(());
         }
-        Ok(())
+        cl::barrier(self.queue(), &[]).map(drop).inspect_err(|_| {
+            // The command runs all the same, and its buffers are about to be given back.
+            let _ = cl::finish(self.queue());
+        })
+    }
+
+    /// Runs a command, and once more where memory is short: what all queues keep for later calls may be what is missing.
+    /// Some drivers allocate when a buffer is first used, so that any command may be the one that fails.
+    fn with_memory<R>(&self, mut command: impl FnMut() -> Result<R>) -> Result<R> {
+        match command() {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                lock(&self.shared.pools).iter().filter_map(Weak::upgrade).for_each(|pool| lock(&pool).clear());
+                cl::finish(self.queue())?;
+                command()
+            }
+            result => result,
+        }
     }
 
     /// The times of the commands since the last call, on a profiled device; waits for them.
     pub(crate) fn take_timings(&self) -> Result<Vec<Timing>> {
         self.finish()?;
         let Some(events) = &self.queue.events else { return Ok(Vec::new()) };
-        let events = std::mem::take(&mut *events.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        let events = std::mem::take(&mut *lock(events));
         let times =
             events.into_iter().map(|(name, event)| cl::profile(&event).map(|(start, end)| Timing { name, start, end }));
         times.collect()
@@ -376,16 +443,7 @@ impl ClDevice {
         if limit != 0 && bytes as u64 > limit {
             return Err(short());
         }
-        let create = || cl::create_buffer(self.context(), bytes.max(1));
-        let result = match create() {
-            // What the pool keeps for later calls may be what is missing now.
-            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
-                self.queue.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
-                self.finish()?;
-                create()
-            }
-            result => result,
-        };
+        let result = self.with_memory(|| cl::create_buffer(self.context(), bytes.max(1)));
         result.map_err(|error| match (error.kind(), error.status()) {
             (ErrorKind::OutOfMemory, Some(status)) => short().with_status(status).with_source(error),
             _ => error,
@@ -396,12 +454,8 @@ impl ClDevice {
     ///
     /// Reuse needs no waiting: the queue is in order, so a later user's commands run after this one's.
     pub(crate) fn pooled(&self, bytes: usize) -> Result<Pooled> {
-        let fit = {
-            let mut pool = self.queue.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            let fit = pool.iter().position(|&(size, _)| size >= bytes && size / 4 <= bytes.max(1 << 16));
-            fit.map(|index| pool.swap_remove(index))
-        };
-        let (size, mem) = match fit {
+        let kept = lock(&self.queue.pool).take(bytes);
+        let (size, mem) = match kept {
             Some(found) => found,
             None => {
                 let size = bytes.max(256).next_multiple_of(256);
@@ -412,14 +466,18 @@ impl ClDevice {
     }
 
     pub(crate) fn read(&self, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
-        if out.is_empty() { Ok(()) } else { cl::read(self.queue(), mem, offset, out) }
+        if out.is_empty() {
+            return Ok(());
+        }
+        self.with_memory(|| cl::read(self.queue(), mem, offset, out))?;
+        self.overdue()
     }
 
     pub(crate) fn write(&self, mem: &Mem, offset: usize, data: &[u8]) -> Result<()> {
         if data.is_empty() {
             return Ok(());
         }
-        cl::write(self.queue(), mem, offset, data)?;
+        self.with_memory(|| cl::write(self.queue(), mem, offset, data))?;
         // Intel's runtime keeps a copy of a few bytes and returns; on an out-of-order queue a kernel could overtake it.
         self.settle()
     }
@@ -437,7 +495,7 @@ impl ClDevice {
             return self.fill_large(mem, offset, bytes, pattern);
         }
         let mut slot = self.event_slot();
-        cl::fill(self.queue(), mem, offset, bytes, pattern, &mut slot)?;
+        self.with_memory(|| cl::fill(self.queue(), mem, offset, bytes, pattern, &mut slot))?;
         self.record("clEnqueueFillBuffer", slot)
     }
 
@@ -458,7 +516,7 @@ impl ClDevice {
             return Ok(());
         }
         let mut slot = self.event_slot();
-        cl::copy(self.queue(), from, to, bytes, &mut slot)?;
+        self.with_memory(|| cl::copy(self.queue(), from, to, bytes, &mut slot))?;
         self.record("clEnqueueCopyBuffer", slot)
     }
 
@@ -476,7 +534,20 @@ impl ClDevice {
     }
 
     pub(crate) fn finish(&self) -> Result<()> {
-        cl::finish(self.queue())
+        cl::finish(self.queue())?;
+        self.overdue()
+    }
+
+    /// [`finish`](Self::finish) where no one can be told of a failure: the next who waits on this queue will be.
+    pub(crate) fn finish_silently(&self) {
+        if let Err(error) = self.finish() {
+            *lock(&self.queue.failed) = Some(error);
+        }
+    }
+
+    /// The failure that no one was told of.
+    fn overdue(&self) -> Result<()> {
+        lock(&self.queue.failed).take().map_or(Ok(()), Err)
     }
 
     /// An event that completes after all earlier commands.
@@ -507,11 +578,20 @@ impl Pooled {
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        const KEPT: usize = 8;
-        let mut pool = self.queue.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        pool.push((self.size, self.mem.clone()));
-        if pool.len() > KEPT {
-            pool.remove(0);
-        }
+        lock(&self.queue.pool).put(self.size, self.mem.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::knobs;
+
+    #[test]
+    fn knobs_of_drivers_are_told_apart() {
+        let of = |pairs: &[(&str, &str)]| knobs(pairs.iter().map(|&(name, value)| (name.into(), value.into())));
+        assert_eq!(of(&[("HOME", "/root"), ("POCL_CACHE_DIR", "/tmp/1"), ("OCLGRIND_LOG", "x")]), "");
+        let both = of(&[("POCL_DEVICES", "basic"), ("CL_CONFIG_CPU_VECTORIZER_MODE", "8"), ("PATH", "")]);
+        assert_eq!(both, "CL_CONFIG_CPU_VECTORIZER_MODE=8 POCL_DEVICES=basic");
+        assert_ne!(both, of(&[("POCL_DEVICES", "pthread"), ("CL_CONFIG_CPU_VECTORIZER_MODE", "8")]));
     }
 }

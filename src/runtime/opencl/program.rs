@@ -9,7 +9,7 @@ use ocl::core::DeviceId;
 
 use super::cl::{self, Context, Kernel, Program};
 use crate::{
-    Result,
+    Error, Result,
     runtime::{ProgramSpec, cache},
 };
 
@@ -19,8 +19,10 @@ type Slot = Arc<OnceLock<Arc<Built>>>;
 #[derive(Default)]
 pub(super) struct Programs {
     slots: Mutex<HashMap<ProgramSpec, Slot>>,
-    building: Mutex<()>,
 }
+
+/// Held while the driver compiles: some compilers are not safe to enter twice, also not from two contexts.
+static BUILDING: Mutex<()> = Mutex::new(());
 
 /// What a kernel takes of its device, before its arguments are set.
 #[derive(Clone, Copy)]
@@ -63,13 +65,15 @@ impl Built {
 impl Programs {
     /// The built program: from memory, else from disk, else from source.
     ///
-    /// `identity` names platform, device and driver version: a binary is valid for exactly these.
+    /// `identity` names platform, device, driver version and settings: a binary is valid for exactly these. `kernel` is
+    /// one of the program's kernels.
     pub(super) fn get(
         &self,
         context: &Context,
         device: DeviceId,
         identity: &str,
         spec: &ProgramSpec,
+        kernel: &str,
     ) -> Result<Arc<Built>> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -81,12 +85,12 @@ impl Programs {
         if let Some(built) = slot.get() {
             return Ok(built.clone());
         }
-        // One build at a time: some compilers are not safe to enter twice, and a second thread wants the same result.
-        let _building = self.building.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _building = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // What another thread may have built meanwhile.
         if let Some(built) = slot.get() {
             return Ok(built.clone());
         }
-        let program = load_or_build(context, device, identity, spec)?;
+        let program = load_or_build(context, device, identity, spec, kernel)?;
         Ok(slot.get_or_init(|| Arc::new(Built { program, limits: Mutex::default() })).clone())
     }
 }
@@ -98,7 +102,13 @@ fn keeps_its_own_cache(identity: &str) -> bool {
     identity.starts_with("Portable Computing Language|")
 }
 
-fn load_or_build(context: &Context, device: DeviceId, identity: &str, spec: &ProgramSpec) -> Result<Program> {
+fn load_or_build(
+    context: &Context,
+    device: DeviceId,
+    identity: &str,
+    spec: &ProgramSpec,
+    kernel: &str,
+) -> Result<Program> {
     let source = spec.source();
     let options = spec.option_line();
     let build = || {
@@ -111,9 +121,14 @@ fn load_or_build(context: &Context, device: DeviceId, identity: &str, spec: &Pro
     }
     let key = cache::key("program", &[&source, &options, identity, env!("CARGO_PKG_VERSION")]);
     if let Some(binary) = cache::load(&key) {
-        let loaded = cl::program_from_binary(context, device, &binary)
-            .and_then(|program| cl::build(&program, device, &options, spec.name).map(|()| program));
-        match loaded {
+        let load = || {
+            let program = cl::program_from_binary(context, device, &binary)?;
+            cl::build(&program, device, &options, spec.name)?;
+            // Some drivers take a binary that has not what they are asked for later.
+            cl::create_kernel(&program, kernel)?;
+            Ok::<_, Error>(program)
+        };
+        match load() {
             Ok(program) => return Ok(program),
             Err(_) => cache::remove(&key),
         }

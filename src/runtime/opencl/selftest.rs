@@ -80,9 +80,9 @@ impl Reported {
         let sizes = cl::device_bytes(id, INTEL_SUB_GROUP_SIZES);
         let sub_groups = cl::device_number(id, MAX_SUB_GROUPS);
         let Self { work_group, local_bytes, extensions, .. } = &reported;
-        // Environment variables change some of these, and with them the verdict.
+        // What users set changes some of these, and with them the verdict.
         let numbers = format!("{work_group} {local_bytes} {sub_groups} {sizes:?} {} {extensions}", info.compute_units);
-        reported.identity = format!("{}|{}|{}|{}|{numbers}", info.platform, info.name, info.version, info.driver);
+        reported.identity = format!("{}|{numbers}", device.identity());
         reported
     }
 
