@@ -458,7 +458,8 @@ impl ClDevice {
         let mut word = [0u8; 16];
         word.chunks_mut(pattern.len()).for_each(|part| part.copy_from_slice(pattern));
         let groups = bytes.div_ceil(16 * FILL_WORK_GROUP).min(32 * self.info().compute_units.max(1) as usize);
-        let launch = self.launch(&fill_spec(), "fill")?.mem(mem).scalar(offset as u64).scalar(bytes as u64).scalar(word);
+        let launch =
+            self.launch(&fill_spec(), "fill")?.mem(mem).scalar(offset as u64).scalar(bytes as u64).scalar(word);
         launch.run([groups, 1, 1], [FILL_WORK_GROUP, 1, 1])
     }
 
