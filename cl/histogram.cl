@@ -323,7 +323,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
     __local uint table[LOCAL_WORDS];
     __global const T* in = in_base + in_offset;
     const uint slots = bins + 3, first = get_group_id(1) * range, len = min(range, slots - first);
-    const uint replicas = 1u << replica_bits, replica = get_local_id(0) & (replicas - 1);
+    const uint replicas = 1u << replica_bits;
     for (uint i = get_local_id(0); i < len << replica_bits; i += WG) {
         table[i] = 0;
     }
@@ -332,6 +332,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
 #if WG == 1
 #define ADD_LOCAL(slot) table[slot]++;
 #else
+    const uint replica = get_local_id(0) & (replicas - 1);
 #define ADD_LOCAL(slot) atomic_inc(table + (((slot) << replica_bits) + replica));
 #endif
 #ifdef RANGES

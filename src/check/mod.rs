@@ -170,6 +170,22 @@ pub fn registry() -> &'static [&'static dyn Spec] {
     ]
 }
 
+/// Every program that a device with these capabilities could be given: the primitives' and the runtime's own.
+///
+/// ```
+/// use oclprim::{Capabilities, check::programs};
+///
+/// for (name, caps) in Capabilities::samples() {
+///     println!("{name}: {} programs", programs(&caps).len());
+/// }
+/// ```
+pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    let own = registry().iter().flat_map(|spec| spec.programs(caps));
+    #[cfg(feature = "opencl")]
+    let own = own.chain(crate::runtime::opencl::programs(caps));
+    own.collect()
+}
+
 /// Compares bit for bit (all NaNs alike), and says where the first difference is.
 ///
 /// ```

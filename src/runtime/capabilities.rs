@@ -245,6 +245,8 @@ impl Capabilities {
                     compute_units: 24,
                     local_bytes: 64 << 10,
                     sub_group: with(SubGroupBackend::Intel, 16),
+                    fp64: true,
+                    int64_atomics: true,
                     ..base.clone()
                 },
             ),

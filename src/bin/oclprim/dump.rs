@@ -1,7 +1,7 @@
 //! `oclprim dump-kernels`, for compile-only checks by the compilers of devices that are not here.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fs,
     io::Write,
     path::{Path, PathBuf},
@@ -24,13 +24,13 @@ impl DumpKernels {
         fs::create_dir_all(&self.dir).map_err(of_file(&self.dir))?;
         let mut seen = HashSet::new();
         for (sample, caps) in Capabilities::samples() {
-            for spec in check::registry() {
-                let mut number = 0;
-                for program in spec.programs(&caps) {
-                    if seen.insert(program.clone()) {
-                        write(&self.dir.join(format!("{}-{sample}-{number:03}", spec.name())), &program)?;
-                        number += 1;
-                    }
+            let mut numbers = HashMap::new();
+            for program in check::programs(&caps) {
+                if seen.insert(program.clone()) {
+                    let number: &mut usize = numbers.entry(program.name).or_default();
+                    let file = program.name.trim_end_matches(".cl").replace('/', "-");
+                    write(&self.dir.join(format!("{file}-{sample}-{number:03}")), &program)?;
+                    *number += 1;
                 }
             }
         }

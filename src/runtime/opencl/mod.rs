@@ -28,6 +28,19 @@ pub(crate) type ClMem = Mem;
 /// Beyond this byte of a buffer drivers' fills are not trusted. With NVIDIA's (580.159) 2^32 + 5 ones summed as if only 5
 /// had been written, and fills in parts ended in CL_OUT_OF_RESOURCES.
 const FILL_BYTES: usize = 1 << 31;
+const FILL_WORK_GROUP: usize = 64;
+
+fn fill_spec() -> ProgramSpec {
+    let options = vec!["-cl-std=CL1.2".into(), format!("-DWG={FILL_WORK_GROUP}")];
+    ProgramSpec { name: "fill.cl", text: include_str!("../../../cl/fill.cl"), options }
+}
+
+/// The runtime's own programs for a device with these capabilities.
+pub(crate) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    let mut programs = selftest::programs(caps);
+    programs.push(fill_spec());
+    programs
+}
 
 /// A device found through the loader, not yet opened.
 pub(crate) struct Found {
@@ -500,14 +513,12 @@ impl ClDevice {
     }
 
     fn fill_large(&self, mem: &Mem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
-        const WORK_GROUP: usize = 64;
-        let options = vec!["-cl-std=CL1.2".into(), format!("-DWG={WORK_GROUP}")];
-        let spec = ProgramSpec { name: "fill.cl", text: include_str!("../../../cl/fill.cl"), options };
         let mut word = [0u8; 16];
         word.chunks_mut(pattern.len()).for_each(|part| part.copy_from_slice(pattern));
-        let groups = bytes.div_ceil(16 * WORK_GROUP).min(32 * self.info().compute_units.max(1) as usize);
-        let launch = self.launch(&spec, "fill")?.mem(mem).scalar(offset as u64).scalar(bytes as u64).scalar(word);
-        launch.run([groups, 1, 1], [WORK_GROUP, 1, 1])
+        let groups = bytes.div_ceil(16 * FILL_WORK_GROUP).min(32 * self.info().compute_units.max(1) as usize);
+        let launch =
+            self.launch(&fill_spec(), "fill")?.mem(mem).scalar(offset as u64).scalar(bytes as u64).scalar(word);
+        launch.run([groups, 1, 1], [FILL_WORK_GROUP, 1, 1])
     }
 
     /// Enqueues a copy by the driver.

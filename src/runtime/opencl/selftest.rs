@@ -18,6 +18,57 @@ const KIB: usize = 1 << 10;
 /// Work-items of a group in the tests.
 const WORK_GROUP: usize = 256;
 
+// The programs, by their options.
+const BASE: &[&str] = &["-DSG_BACKEND=0"];
+const ATOMIC64: &[&str] = &["-DSG_BACKEND=0", "-DTEST_ATOMIC64"];
+const FP64: &[&str] = &["-DSG_BACKEND=0", "-DTEST_FP64"];
+const FP16: &[&str] = &["-DSG_BACKEND=0", "-DTEST_FP16"];
+
+fn spec(work_group: usize, standard: &str, options: &[&str]) -> ProgramSpec {
+    let mut all = vec![format!("-cl-std={standard}"), format!("-DWG={work_group}")];
+    all.extend(options.iter().map(|&option| option.into()));
+    ProgramSpec { name: "selftest.cl", text: TEXT, options: all }
+}
+
+fn local_memory_spec(work_group: usize, bytes: usize) -> ProgramSpec {
+    spec(work_group, "CL1.2", &["-DSG_BACKEND=0", &format!("-DLOCAL_BYTES={bytes}")])
+}
+
+fn sub_group_spec(work_group: usize, standard: &str, backend: SubGroupBackend, compute_capability: u64) -> ProgramSpec {
+    let (code, sm) = (format!("-DSG_BACKEND={}", backend.code()), format!("-DPTX_SM={compute_capability}"));
+    let mut options = vec!["-DTEST_SUBGROUPS", code.as_str()];
+    if backend == SubGroupBackend::Ptx {
+        options.extend(["-DINLINE_PTX=1", sm.as_str()]);
+    }
+    spec(work_group, standard, &options)
+}
+
+/// The tests in which work-groups meet, with the fences of NVIDIA's platform.
+fn ptx_meeting_spec(work_group: usize, compute_capability: u64) -> ProgramSpec {
+    let sm = format!("-DPTX_SM={compute_capability}");
+    spec(work_group, "CL1.2", &["-DSG_BACKEND=0", "-DINLINE_PTX=1", &sm])
+}
+
+/// The programs that a device with these capabilities passes.
+pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    let work_group = WORK_GROUP.min(caps.max_work_group);
+    let capability = caps.compute_capability.into();
+    let mut programs = vec![
+        spec(work_group, "CL1.2", BASE),
+        local_memory_spec(work_group, caps.local_bytes),
+        sub_group_spec(work_group, &caps.c_standard, caps.sub_group.backend, capability),
+    ];
+    for (has, options) in [(caps.int64_atomics, ATOMIC64), (caps.fp64, FP64), (caps.fp16, FP16)] {
+        if has {
+            programs.push(spec(work_group, "CL1.2", options));
+        }
+    }
+    if caps.ptx {
+        programs.push(ptx_meeting_spec(work_group, capability));
+    }
+    programs
+}
+
 pub(super) fn run(device: &ClDevice) -> Result<Capabilities> {
     let reported = Reported::of(device);
     let key = cache::key("selftest", &[TEXT, &reported.source(), &reported.identity, env!("CARGO_PKG_VERSION")]);
@@ -182,15 +233,13 @@ impl SelfTest<'_> {
         WORK_GROUP.min(self.reported.work_group.max(1))
     }
 
-    fn spec(&self, standard: &str, options: &[&str]) -> ProgramSpec {
-        let mut all = vec![format!("-cl-std={standard}"), format!("-DWG={}", self.work_group())];
-        all.extend(options.iter().map(|&option| option.into()));
-        ProgramSpec { name: "selftest.cl", text: TEXT, options: all }
+    fn spec(&self, options: &[&str]) -> ProgramSpec {
+        spec(self.work_group(), "CL1.2", options)
     }
 
     /// The tests that need nothing but OpenCL 1.2.
     fn base(&self) -> ProgramSpec {
-        self.spec("CL1.2", &["-DSG_BACKEND=0"])
+        self.spec(BASE)
     }
 
     fn buffer<T: bytemuck::Pod>(&self, data: &[T]) -> Result<Mem> {
@@ -221,7 +270,7 @@ impl SelfTest<'_> {
     }
 
     fn atomics64(&self) -> Result<()> {
-        let spec = self.spec("CL1.2", &["-DSG_BACKEND=0", "-DTEST_ATOMIC64"]);
+        let spec = self.spec(ATOMIC64);
         self.atomics("atomics64", &spec, u64::MAX, mix64)
     }
 
@@ -282,13 +331,13 @@ impl SelfTest<'_> {
 
     fn arithmetic_f64(&self) -> Result<()> {
         let rows = [[1.0 / 3.0, 1e-17, 7.0], [1e300, 1e10, f64::MIN], [1e-310, 3e-311, 1e-320], [0.1, 0.2, -0.02]];
-        self.arithmetic("arithmetic_f64", &self.spec("CL1.2", &["-DSG_BACKEND=0", "-DTEST_FP64"]), &rows)
+        self.arithmetic("arithmetic_f64", &self.spec(FP64), &rows)
     }
 
     fn arithmetic_f16(&self) -> Result<()> {
         let half = half::f16::from_f32;
         let rows = [[half(1.5), half(0.333), half(-2.0)], [half(60000.0), half(10.0), half(1.0)]];
-        self.arithmetic("arithmetic_f16", &self.spec("CL1.2", &["-DSG_BACKEND=0", "-DTEST_FP16"]), &rows)
+        self.arithmetic("arithmetic_f16", &self.spec(FP16), &rows)
     }
 
     /// Local memory that kernels really get, largest first.
@@ -313,10 +362,9 @@ impl SelfTest<'_> {
 
     fn local_memory(&self, bytes: usize) -> Result<()> {
         let groups = 4;
-        let option = format!("-DLOCAL_BYTES={bytes}");
         let out = self.buffer(&[0u32; 2])?;
         let (global, local) = self.one_dimension(groups);
-        let spec = self.spec("CL1.2", &["-DSG_BACKEND=0", &option]);
+        let spec = local_memory_spec(self.work_group(), bytes);
         self.device.launch(&spec, "local_memory")?.mem(&out).scalar(7u32).run(global, local)?;
         let words = self.words::<u32>(&out, 2)?;
         expect(words == [0, (groups * bytes / 4) as u32], "local memory loses data")
@@ -363,13 +411,7 @@ impl SelfTest<'_> {
     }
 
     fn sub_group(&self, backend: SubGroupBackend, standard: &str) -> Result<SubGroup> {
-        let code = format!("-DSG_BACKEND={}", backend.code());
-        let sm = format!("-DPTX_SM={}", self.reported.compute_capability);
-        let mut options = vec!["-DTEST_SUBGROUPS", code.as_str()];
-        if backend == SubGroupBackend::Ptx {
-            options.extend(["-DINLINE_PTX=1", sm.as_str()]);
-        }
-        let spec = self.spec(standard, &options);
+        let spec = sub_group_spec(self.work_group(), standard, backend, self.reported.compute_capability);
         let width = self.sub_group_width(&spec)?;
         self.shuffles(&spec, width)?;
         self.sub_group_barriers(&spec, width)?;
@@ -494,8 +536,7 @@ impl SelfTest<'_> {
     /// The tests in which work-groups meet, with the fences of the platform.
     fn meeting(&self) -> ProgramSpec {
         if self.reported.nvidia() {
-            let sm = format!("-DPTX_SM={}", self.reported.compute_capability);
-            self.spec("CL1.2", &["-DSG_BACKEND=0", "-DINLINE_PTX=1", &sm])
+            ptx_meeting_spec(self.work_group(), self.reported.compute_capability)
         } else {
             self.base()
         }
