@@ -43,6 +43,8 @@ struct Shared {
     programs: program::Programs,
     capabilities: OnceLock<Capabilities>,
     probing: Mutex<()>,
+    /// All memory there ever was, on a checker.
+    kept: Mutex<Vec<Mem>>,
     /// Local memory that a launch may use before the probe has found out.
     local_tried: usize,
 }
@@ -157,6 +159,7 @@ impl Shared {
             programs: program::Programs::default(),
             capabilities: OnceLock::new(),
             probing: Mutex::new(()),
+            kept: Mutex::default(),
             local_tried,
         }
     }
@@ -313,6 +316,17 @@ impl ClDevice {
         self.shared.capabilities.get().map_or(self.shared.local_tried, |caps| caps.local_bytes)
     }
 
+    /// Whether the self-test found a checker, for which a buffer that takes another's place has the old one's size and
+    /// state.
+    fn checker(&self) -> bool {
+        self.shared.capabilities.get().is_some_and(|caps| caps.checker)
+    }
+
+    /// Keeps memory for as long as the device is open, so that none takes its place.
+    fn keep(&self, mem: &Mem) {
+        self.shared.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(mem.clone());
+    }
+
     /// The same device with other choices of geometry and back ends.
     pub(crate) fn with_tuning(&self, tuning: Tuning) -> Self {
         Self { tuned: Arc::new(Tuned { tuning, capabilities: OnceLock::new() }), ..self.clone() }
@@ -386,17 +400,23 @@ impl ClDevice {
             }
             result => result,
         };
-        result.map_err(|error| match (error.kind(), error.status()) {
+        let mem = result.map_err(|error| match (error.kind(), error.status()) {
             (ErrorKind::OutOfMemory, Some(status)) => short().with_status(status).with_source(error),
             _ => error,
-        })
+        })?;
+        if self.checker() {
+            self.keep(&mem);
+        }
+        Ok(mem)
     }
 
     /// A scratch buffer of at least `bytes` bytes, returned to the queue's pool when dropped.
     ///
     /// Reuse needs no waiting: the queue is in order, so a later user's commands run after this one's.
     pub(crate) fn pooled(&self, bytes: usize) -> Result<Pooled> {
-        let fit = {
+        let fit = if self.checker() {
+            None
+        } else {
             let mut pool = self.queue.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             let fit = pool.iter().position(|&(size, _)| size >= bytes && size / 4 <= bytes.max(1 << 16));
             fit.map(|index| pool.swap_remove(index))
@@ -429,8 +449,7 @@ impl ClDevice {
         if bytes == 0 {
             return Ok(());
         }
-        // Oclgrind takes what kernels later write over a fill for uninitialised.
-        if self.info().platform == "Oclgrind" {
+        if self.probed()?.checker {
             return self.write(mem, offset, &pattern.repeat(bytes / pattern.len()));
         }
         if offset + bytes > FILL_BYTES {
