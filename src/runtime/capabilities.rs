@@ -148,7 +148,7 @@ pub struct Capabilities {
     /// NVIDIA's compute capability times ten where `ptx` holds, else 0.
     pub compute_capability: u32,
     /// A checker that interprets kernels and keeps a state of each byte, such as Oclgrind. It loses that state where
-    /// memory is used twice or filled by the driver, so neither is done there.
+    /// memory is used twice, or a part of it is written by the host or the driver, so neither is done there.
     pub checker: bool,
     /// Self-tests that failed or were not possible, each with its reason.
     pub notes: Vec<String>,

@@ -316,8 +316,9 @@ impl ClDevice {
         self.shared.capabilities.get().map_or(self.shared.local_tried, |caps| caps.local_bytes)
     }
 
-    /// Whether the self-test found a checker, for which a buffer that takes another's place has the old one's size and
-    /// state.
+    /// Whether the self-test found a checker. Oclgrind believes of a place in its memory that its size is that of the
+    /// host's last write, fill or copy to it, also when another buffer takes the place: it forgets what kernels write
+    /// beyond, and reports those who read it.
     fn checker(&self) -> bool {
         self.shared.capabilities.get().is_some_and(|caps| caps.checker)
     }
@@ -424,7 +425,7 @@ impl ClDevice {
         let (size, mem) = match fit {
             Some(found) => found,
             None => {
-                let size = bytes.max(256).next_multiple_of(256);
+                let size = if self.checker() { bytes.max(1) } else { bytes.max(256).next_multiple_of(256) };
                 (size, self.allocate(size)?)
             }
         };
@@ -436,8 +437,16 @@ impl ClDevice {
     }
 
     pub(crate) fn write(&self, mem: &Mem, offset: usize, data: &[u8]) -> Result<()> {
+        const SIZE: u32 = 0x1102;
         if data.is_empty() {
             return Ok(());
+        }
+        let whole = if self.checker() { cl::mem_number(mem, SIZE).unwrap_or(0) as usize } else { 0 };
+        if data.len() < whole {
+            let mut all = vec![0; whole];
+            self.read(mem, 0, &mut all)?;
+            all[offset..offset + data.len()].copy_from_slice(data);
+            return self.write(mem, 0, &all);
         }
         cl::write(self.queue(), mem, offset, data)?;
         // Intel's runtime keeps a copy of a few bytes and returns; on an out-of-order queue a kernel could overtake it.
@@ -475,6 +484,11 @@ impl ClDevice {
     pub(crate) fn copy(&self, from: (&Mem, usize), to: (&Mem, usize), bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
+        }
+        if self.checker() {
+            let mut data = vec![0; bytes];
+            self.read(from.0, from.1, &mut data)?;
+            return self.write(to.0, to.1, &data);
         }
         let mut slot = self.event_slot();
         cl::copy(self.queue(), from, to, bytes, &mut slot)?;
