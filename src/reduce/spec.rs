@@ -17,9 +17,9 @@ pub(crate) struct Reduce;
 /// Sizes at the edges of work-groups, rows and tiles.
 fn sizes<T>(level: Level) -> Vec<usize> {
     let (row, tile) = (cpu::lanes::<T>(), cpu::tile::<T>());
-    let mut sizes = vec![0, 1, 2, 3, 255, 257, row + 1];
+    let mut sizes = vec![0, 1, 3, 257, row + 1];
     if level >= Level::Quick {
-        sizes.extend([tile - 1, tile, tile + 1, 2 * tile + 3]);
+        sizes.extend([2, 255, tile - 1, tile, tile + 1, 2 * tile + 3]);
     }
     if level >= Level::Full {
         let steps = [7, 31, 32, 33, 127, 256, 513, 1000, 1025, row - 1, row, 17 * tile + 5, 999_983, 1_000_003];
@@ -206,6 +206,7 @@ fn tried(level: Level, element: ElementType, form: &str) -> bool {
     level == Level::Full
         || match form {
             "sum" | "sum fixed" => true,
+            "min" | "arg-max" if level == Level::Tiny => matches!(element, I8 | U64 | F32),
             "min" | "arg-max" => matches!(element, I8 | I32 | U64 | F16 | F32 | F64),
             "product fixed" | "product" | "max" | "arg-min" | "sum fast" => matches!(element, U8 | I32 | F32),
             _ => matches!(element, I32),

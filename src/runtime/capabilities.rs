@@ -147,6 +147,9 @@ pub struct Capabilities {
     pub ptx: bool,
     /// NVIDIA's compute capability times ten where `ptx` holds, else 0.
     pub compute_capability: u32,
+    /// A checker that interprets kernels and keeps a state of each byte, such as Oclgrind. It loses that state where
+    /// memory is used twice, or a part of it is written by the host or the driver, so neither is done there.
+    pub checker: bool,
     /// Self-tests that failed or were not possible, each with its reason.
     pub notes: Vec<String>,
 }
@@ -210,6 +213,7 @@ impl Capabilities {
             device_fence: false,
             ptx: false,
             compute_capability: 0,
+            checker: false,
             notes: Vec::new(),
         };
         let with = |backend, width| SubGroup { backend, width, ..SubGroup::NONE };

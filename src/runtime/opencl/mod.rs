@@ -64,6 +64,8 @@ struct Shared {
     probing: Mutex<()>,
     /// The pools of all queues, each for as long as its queue lives.
     pools: Mutex<Vec<Weak<Mutex<Pool<Mem>>>>>,
+    /// All memory there ever was, on a checker.
+    kept: Mutex<Vec<Mem>>,
     /// Local memory that a launch may use before the probe has found out.
     local_tried: usize,
 }
@@ -181,6 +183,7 @@ impl Shared {
             capabilities: OnceLock::new(),
             probing: Mutex::new(()),
             pools: Mutex::default(),
+            kept: Mutex::default(),
             local_tried,
         }
     }
@@ -369,6 +372,18 @@ impl ClDevice {
         self.shared.capabilities.get().map_or(self.shared.local_tried, |caps| caps.local_bytes)
     }
 
+    /// Whether the self-test found a checker. Oclgrind believes of a place in its memory that its size is that of the
+    /// host's last write, fill or copy to it, also when another buffer takes the place: it forgets what kernels write
+    /// beyond, and reports those who read it.
+    fn checker(&self) -> bool {
+        self.shared.capabilities.get().is_some_and(|caps| caps.checker)
+    }
+
+    /// Keeps memory for as long as the device is open, so that none takes its place.
+    fn keep(&self, mem: &Mem) {
+        self.shared.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(mem.clone());
+    }
+
     /// The same device with other choices of geometry and back ends.
     pub(crate) fn with_tuning(&self, tuning: Tuning) -> Self {
         Self { tuned: Arc::new(Tuned { tuning, capabilities: OnceLock::new() }), ..self.clone() }
@@ -457,21 +472,25 @@ impl ClDevice {
             return Err(short());
         }
         let result = self.with_memory(|| cl::create_buffer(self.context(), bytes.max(1)));
-        result.map_err(|error| match (error.kind(), error.status()) {
+        let mem = result.map_err(|error| match (error.kind(), error.status()) {
             (ErrorKind::OutOfMemory, Some(status)) => short().with_status(status).with_source(error),
             _ => error,
-        })
+        })?;
+        if self.checker() {
+            self.keep(&mem);
+        }
+        Ok(mem)
     }
 
     /// A scratch buffer of at least `bytes` bytes, returned to the queue's pool when dropped.
     ///
     /// Reuse needs no waiting: the queue is in order, so a later user's commands run after this one's.
     pub(crate) fn pooled(&self, bytes: usize) -> Result<Pooled> {
-        let kept = lock(&self.queue.pool).take(bytes);
+        let kept = if self.checker() { None } else { lock(&self.queue.pool).take(bytes) };
         let (size, mem) = match kept {
             Some(found) => found,
             None => {
-                let size = bytes.max(256).next_multiple_of(256);
+                let size = if self.checker() { bytes.max(1) } else { bytes.max(256).next_multiple_of(256) };
                 (size, self.allocate(size)?)
             }
         };
@@ -487,8 +506,16 @@ impl ClDevice {
     }
 
     pub(crate) fn write(&self, mem: &Mem, offset: usize, data: &[u8]) -> Result<()> {
+        const SIZE: u32 = 0x1102;
         if data.is_empty() {
             return Ok(());
+        }
+        let whole = if self.checker() { cl::mem_number(mem, SIZE).unwrap_or(0) as usize } else { 0 };
+        if data.len() < whole {
+            let mut all = vec![0; whole];
+            self.read(mem, 0, &mut all)?;
+            all[offset..offset + data.len()].copy_from_slice(data);
+            return self.write(mem, 0, &all);
         }
         self.with_memory(|| cl::write(self.queue(), mem, offset, data))?;
         // Intel's runtime keeps a copy of a few bytes and returns; on an out-of-order queue a kernel could overtake it.
@@ -500,8 +527,7 @@ impl ClDevice {
         if bytes == 0 {
             return Ok(());
         }
-        // Oclgrind takes what kernels later write over a fill for uninitialised.
-        if self.info().platform == "Oclgrind" {
+        if self.probed()?.checker {
             return self.write(mem, offset, &pattern.repeat(bytes / pattern.len()));
         }
         if offset + bytes > FILL_BYTES {
@@ -525,6 +551,11 @@ impl ClDevice {
     pub(crate) fn copy(&self, from: (&Mem, usize), to: (&Mem, usize), bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
+        }
+        if self.checker() {
+            let mut data = vec![0; bytes];
+            self.read(from.0, from.1, &mut data)?;
+            return self.write(to.0, to.1, &data);
         }
         let mut slot = self.event_slot();
         self.with_memory(|| cl::copy(self.queue(), from, to, bytes, &mut slot))?;

@@ -220,6 +220,7 @@ impl SelfTest<'_> {
             device_fence,
             ptx,
             compute_capability: if ptx { self.reported.compute_capability as u32 } else { 0 },
+            checker: self.reported.oclgrind(),
             notes: self.notes,
         })
     }
@@ -244,6 +245,9 @@ impl SelfTest<'_> {
 
     fn buffer<T: bytemuck::Pod>(&self, data: &[T]) -> Result<Mem> {
         let mem = self.device.allocate(size_of_val(data))?;
+        if self.reported.oclgrind() {
+            self.device.keep(&mem);
+        }
         self.device.write(&mem, 0, bytemuck::cast_slice(data))?;
         Ok(mem)
     }
