@@ -3,9 +3,11 @@
 //! Inputs are filled on the device with one value and a few marks, so that the right answer is known without a second
 //! copy on the host.
 
+use std::fs;
+
 use super::{Case, Failure, Level, Spec};
 use crate::{
-    Accumulate, Bins, Buffer, Capabilities, Determinism, Device, ElementType, Error, ProgramSpec, Result, Scratch,
+    Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, ProgramSpec, Result, Scratch,
     op::{Max, Sum},
 };
 
@@ -19,6 +21,29 @@ const N_WORDS: usize = (1 << 31) + 5;
 /// Rows and columns whose product is beyond 2^32.
 const SHAPE: (usize, usize) = (65_539, 65_537);
 
+/// Bytes that the device has: where they are the host's, what that can still give.
+fn memory(device: &Device) -> u64 {
+    let info = device.info();
+    let own = if info.global_bytes == 0 { u64::MAX } else { info.global_bytes };
+    match host_memory().filter(|_| info.ty == DeviceType::Cpu) {
+        Some(bytes) => own.min(bytes),
+        None => own,
+    }
+}
+
+/// The bytes of memory that the host can still give, where it says so, as Linux does.
+///
+/// ```
+/// if let Some(bytes) = oclprim::check::host_memory() {
+///     println!("{} MiB are free", bytes >> 20);
+/// }
+/// ```
+pub fn host_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
 /// `n` elements of `fill`, and `mark` at the given positions; refused where the device has not `buffers` times that.
 fn marked<T: bytemuck::Pod>(
     device: &Device,
@@ -26,10 +51,11 @@ fn marked<T: bytemuck::Pod>(
     fill: T,
     marks: &[(usize, T)],
 ) -> Result<Buffer<T>> {
-    let (info, bytes) = (device.info(), (n * size_of::<T>()) as u64);
-    if info.global_bytes < (buffers + 1) * bytes || info.max_allocation_bytes < bytes {
-        let (has, most) = (info.global_bytes, info.max_allocation_bytes);
-        let text = format!("needs {buffers} buffers of {bytes} bytes; the device reports {has} in all, {most} at once");
+    let bytes = (n * size_of::<T>()) as u64;
+    let (has, most) = (memory(device), device.info().max_allocation_bytes);
+    // 0 is an unknown limit.
+    if has / (buffers + 1) < bytes || (most != 0 && most < bytes) {
+        let text = format!("needs {buffers} buffers of {bytes} bytes; the device has {has} in all, {most} at once");
         return Err(Error::unsupported(text));
     }
     let mut buffer = device.filled(n, fill)?;
