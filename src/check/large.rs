@@ -7,7 +7,8 @@ use std::fs;
 
 use super::{Case, Failure, Level, Spec};
 use crate::{
-    Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, ProgramSpec, Result, Scratch,
+    Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, ProgramSpec, Result,
+    Scratch,
     op::{Max, Sum},
 };
 

@@ -274,7 +274,9 @@ fn tried(level: Level, element: ElementType, form: &str) -> bool {
         || match form {
             "sum" | "sum fixed" => true,
             "min" | "arg-max" => matches!(element, I8 | I32 | U64 | F16 | F32 | F64),
-            "product fixed" | "product fast" | "product" | "max" | "arg-min" | "sum fast" => matches!(element, U8 | I32 | F32),
+            "product fixed" | "product fast" | "product" | "max" | "arg-min" | "sum fast" => {
+                matches!(element, U8 | I32 | F32)
+            }
             _ => matches!(element, I32),
         }
 }
