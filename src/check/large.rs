@@ -104,6 +104,40 @@ fn copy_bytes(device: &Device) -> Result<(), Failure> {
     equal(y.view(..2)?.to_vec()?, vec![0, 7], "the copy's start")
 }
 
+fn copy_within(device: &Device) -> Result<(), Failure> {
+    // The halves overlap, and both offsets and the length are beyond 32 bits.
+    let mut x = marked(device, (N + 7, 1), 1u8, &[(2, 5), (N - 1, 9)])?;
+    x.copy_within(..N, 7)?;
+    equal(x.view(..10)?.to_vec()?, vec![1, 1, 5, 1, 1, 1, 1, 1, 1, 5], "the start")?;
+    equal(x.view(N..)?.to_vec()?, vec![1, 1, 1, 1, 1, 1, 9], "the end")?;
+    equal(device.reduce(&x, Sum)?, (N + 7 + 4 + 4 + 8) as u8, "sum")
+}
+
+fn fill_words(device: &Device) -> Result<(), Failure> {
+    // From an odd place to one beyond 2^32 bytes.
+    let mut x = marked(device, (N_WORDS, 1), 1u32, &[])?;
+    x.view_mut(3..N_WORDS - 3)?.fill(2)?;
+    equal(device.reduce(&x, Sum)?, (2 * (N_WORDS - 6) + 6) as u32, "sum")?;
+    for (at, want) in [(0, [1, 1, 1, 2]), (N_WORDS / 2, [2; 4]), (N_WORDS - 4, [2, 1, 1, 1])] {
+        equal(x.view(at..at + 4)?.to_vec()?, want.to_vec(), "a part")?;
+    }
+    Ok(())
+}
+
+fn histogram_words(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N_WORDS, 1), 7i32, &[(0, 3), (N_WORDS - 1, 200)])?;
+    let found = device.histogram(&x, &Bins::ids(100)?)?;
+    equal((found.counts[7], found.counts[3]), (N_WORDS as u64 - 2, 1), "counts of 7 and 3")?;
+    equal(found.outside.above, 1, "counts above")
+}
+
+fn transpose_row(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 1u8, &[(3, 7), (N - 1, 9)])?;
+    let y = device.transpose(&x, 1, N)?;
+    equal(device.reduce(&y, Sum)?, (N + 6 + 8) as u8, "sum")?;
+    equal((y.view(3..4)?.to_vec()?[0], device.arg_max(&y)?.index), (7, N - 1), "the marks")
+}
+
 fn histogram_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 7u8, &[(0, 3), (N - 1, 200)])?;
     let (mut counts, mut outside) = ([0u64; 100], [0u64; 3]);
@@ -139,8 +173,12 @@ impl Spec for Large {
             case("reduce", ElementType::I32, N_WORDS, reduce_words),
             case("reduce", ElementType::F64, N_WORDS, reduce_floats),
             case("copy", ElementType::U8, N, copy_bytes),
+            case("copy within", ElementType::U8, N, copy_within),
+            case("fill", ElementType::U32, N_WORDS, fill_words),
             case("histogram", ElementType::U8, N, histogram_bytes),
+            case("histogram", ElementType::I32, N_WORDS, histogram_words),
             case("transpose", ElementType::U8, SHAPE.0 * SHAPE.1, transpose_bytes),
+            case("transpose of a row", ElementType::U8, N, transpose_row),
         ]
     }
 
