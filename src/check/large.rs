@@ -131,13 +131,6 @@ fn histogram_words(device: &Device) -> Result<(), Failure> {
     equal(found.outside.above, 1, "counts above")
 }
 
-fn transpose_row(device: &Device) -> Result<(), Failure> {
-    let x = marked(device, (N, 2), 1u8, &[(3, 7), (N - 1, 9)])?;
-    let y = device.transpose(&x, 1, N)?;
-    equal(device.reduce(&y, Sum)?, (N + 6 + 8) as u8, "sum")?;
-    equal((y.view(3..4)?.to_vec()?[0], device.arg_max(&y)?.index), (7, N - 1), "the marks")
-}
-
 fn histogram_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 7u8, &[(0, 3), (N - 1, 200)])?;
     let (mut counts, mut outside) = ([0u64; 100], [0u64; 3]);
@@ -178,7 +171,6 @@ impl Spec for Large {
             case("histogram", ElementType::U8, N, histogram_bytes),
             case("histogram", ElementType::I32, N_WORDS, histogram_words),
             case("transpose", ElementType::U8, SHAPE.0 * SHAPE.1, transpose_bytes),
-            case("transpose of a row", ElementType::U8, N, transpose_row),
         ]
     }
 
