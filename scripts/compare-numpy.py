@@ -1,9 +1,12 @@
 """Sends arrays that numpy wrote through `oclprim run`, and compares with numpy's answers: compare-numpy.py PROGRAM."""
 
+import itertools
 import math
+import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy
@@ -37,19 +40,30 @@ def random_array(dtype, shape):
     return RANDOM.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
 
 
+POOL = ThreadPoolExecutor(os.cpu_count())
+NUMBERS = itertools.count()
+jobs = []
+
+
 def compare(folder, name, family, array, options, is_right):
-    """Runs one family on every device; `is_right` judges the array that came out."""
-    path, output = folder / "in.npy", folder / "out.npy"
+    """Has one family run on every device; `is_right` judges the array that came out."""
+    path = folder / f"in{next(NUMBERS)}.npy"
     numpy.save(path, array)
     for device in DEVICES:
-        output.unlink(missing_ok=True)
-        label = f"{name} on {device}"
-        code, text = run(family, path, output, device, *options)
+        output = path.with_suffix(f".{device}.npy")
+        job = POOL.submit(run, family, path, output, device, *options)
+        jobs.append((f"{name} on {device}", output, job, is_right))
+
+
+def judge():
+    for label, output, job, is_right in jobs:
+        code, text = job.result()
         if code != 0:
             record(label, False, f"exit code {code}: {text}")
             continue
         result = numpy.load(output)
         record(label, is_right(result), f"{result.dtype}{result.shape} {result.ravel()[:4]}…")
+    jobs.clear()
 
 
 def same(expected):
@@ -81,6 +95,34 @@ def reduce(folder):
         compare(folder, f"reduce sum {dtype}", "reduce", array, ["--op", "sum"], expected)
         compare(folder, f"reduce min {dtype}", "reduce", array, ["--op", "min"], one_value(array.min()))
         compare(folder, f"reduce max {dtype}", "reduce", array, ["--op", "max"], one_value(array.max()))
+    for dtype in ["i4", "u8", "u1"]:
+        array = random_array(dtype, 100_003)
+        for op, function in [("and", numpy.bitwise_and), ("or", numpy.bitwise_or), ("xor", numpy.bitwise_xor)]:
+            # Of all of them only the xor is neither 0 nor all ones.
+            for count in [3, array.size]:
+                expected = one_value(function.reduce(array[:count]))
+                compare(folder, f"reduce {op} {dtype}", "reduce", array[:count], ["--op", op], expected)
+        odd = array | numpy.array(1, dtype)
+        expected = one_value(numpy.prod(odd, dtype=dtype))
+        compare(folder, f"reduce product {dtype}", "reduce", odd, ["--op", "product"], expected)
+    for dtype in ["f4", "f8"]:
+        factors = (1 + RANDOM.uniform(-1, 1, 100_003) / 1024).astype(dtype)
+        exact = float(numpy.prod(factors.astype("f8")))
+        # A rounding for each multiplication, here and, for f8, in numpy too.
+        bound = 2 * math.expm1(factors.size * float(numpy.finfo(dtype).eps) / 2) * abs(exact)
+
+        def is_right(result, exact=exact, bound=bound):
+            return result.size == 1 and abs(float(result.ravel()[0]) - exact) <= bound
+
+        for order in ["fixed", "fast"]:
+            options = ["--op", "product", "--determinism", order]
+            compare(folder, f"reduce product {dtype} {order}", "reduce", factors, options, is_right)
+    for dtype in ["i1", "i4", "u8", "f2", "f4", "f8"]:
+        # Of equal ones the first, as numpy has it; -0 and 0 are equal.
+        array = random_array(dtype, 100_003)
+        for op, function in [("arg-min", numpy.argmin), ("arg-max", numpy.argmax)]:
+            expected = same(numpy.array(function(array), dtype="i8"))
+            compare(folder, f"{op} {dtype}", "reduce", array, ["--op", op], expected)
 
 
 def transpose(folder):
@@ -98,6 +140,62 @@ def histogram(folder):
             return numpy.array_equal(result.astype("i8"), expected)
 
         compare(folder, f"histogram {dtype}", "histogram", array, ["--bins", "200"], is_right)
+
+
+def near_edges(array, edges):
+    """How many samples are so near to an inner edge that its rounding decides their bin."""
+    eps = float(numpy.finfo("f8" if array.dtype == "f8" else "f4").eps)
+    distance = 4 * eps * float(numpy.abs(edges).max())
+    ordered = numpy.sort(array.astype("f8"))
+    inner = edges[1:-1]
+    return int((numpy.searchsorted(ordered, inner + distance, "right") - numpy.searchsorted(ordered, inner - distance)).sum())
+
+
+def ranges(folder):
+    """Bins of equal width. Where the edges are exact, the counts are numpy's; else where no sample is next to one."""
+    # Ranges and counts of bins with which every edge is exact, and some with which few are.
+    floats = [(-1.0, 1.0, 256), (0.0, 0.5, 64), (-0.75, 0.25, 1), (-0.7, 0.9, 37), (-1.0, 1.0, 1000)]
+    for dtype, (low, high, bins) in itertools.product(FLOATS, floats):
+        array = random_array(dtype, 100_003)
+        # As given the bounds are rounded to the type, and numpy has them so too.
+        low, high = (float(numpy.array(bound, dtype)) for bound in (low, high))
+        array[:7] = [high, low, high, -0.0, 0.0, (low + high) / 2, high]
+        wide = array.astype("f8")
+        closed, edges = numpy.histogram(wide, bins, (low, high))
+        half_open = closed.copy()
+        half_open[-1] -= numpy.count_nonzero(wide == high)
+        exact = bins & (bins - 1) == 0
+        slack = 0 if exact else 2 * near_edges(array, edges)
+        for name, expected, options in [("", half_open, []), (" closed", closed, ["--closed"])]:
+
+            def is_right(result, expected=expected, slack=slack):
+                return result.shape == expected.shape and numpy.abs(result.astype("i8") - expected).sum() <= slack
+
+            options = ["--bins", str(bins), "--range", repr(low), repr(high), *options]
+            compare(folder, f"histogram {dtype} {low} to {high}, {bins} bins{name}", "histogram", array, options, is_right)
+    for dtype, (low, high, bins) in itertools.product(["i2", "i4", "u8"], [(0, 200, 50), (40, 1064, 1024)]):
+        array = RANDOM.integers(0, 1100, 100_003).astype(dtype)
+        array[:2] = high
+        closed = numpy.histogram(array, bins, (low, high))[0]
+        half_open = closed.copy()
+        half_open[-1] -= numpy.count_nonzero(array == high)
+        for name, expected, options in [("", half_open, []), (" closed", closed, ["--closed"])]:
+
+            def is_right(result, expected=expected):
+                return numpy.array_equal(result.astype("i8"), expected)
+
+            options = ["--bins", str(bins), "--range", str(low), str(high), *options]
+            compare(folder, f"histogram {dtype} {low} to {high}, {bins} bins{name}", "histogram", array, options, is_right)
+    # Without a range: from the smallest to the largest sample, which is in the last bin.
+    for dtype in ["f4", "f8"]:
+        array = random_array(dtype, 100_003)
+        array[5], array[7] = -1, 1
+        expected = numpy.histogram(array.astype("f8"), 128)[0]
+
+        def is_right(result, expected=expected):
+            return numpy.array_equal(result.astype("i8"), expected)
+
+        compare(folder, f"histogram {dtype} of all", "histogram", array, ["--bins", "128"], is_right)
 
 
 def copy(folder):
@@ -133,8 +231,10 @@ def bad_files(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        for family in (reduce, transpose, histogram, copy, bad_files):
+        for family in (reduce, transpose, histogram, ranges, copy):
             family(Path(folder))
+        judge()
+        bad_files(Path(folder))
     print(f"numpy: {counts['passed']} passed, {counts['failed']} failed")
     sys.exit(1 if counts["failed"] else 0)
 

@@ -2,32 +2,17 @@
 
 mod common;
 
+use common::{gpu, random, tuned};
 use oclprim::{
     Device, DeviceClass, ElementType, ErrorKind, Tuning,
-    check::{data::Rng, guarded, same_bytes},
-    ladder::{self, Request},
+    check::{guarded, same_bytes},
+    ladder::Request,
 };
 use proptest::prelude::*;
 
 /// Every device, in its own geometry, in that of a GPU, and with 64-bit offsets.
 fn devices() -> Vec<(String, Device)> {
-    let mut devices = Vec::new();
-    for (name, device) in common::devices() {
-        if !device.is_cpu() {
-            let gpu = Tuning::default().class(DeviceClass::Gpu);
-            for (kind, tuning) in [("a GPU", gpu.clone()), ("a wide GPU", gpu.wide_offsets())] {
-                devices.push((format!("{name} as {kind}"), device.with_tuning(tuning).unwrap()));
-            }
-        }
-        devices.push((name, device));
-    }
-    devices
-}
-
-fn random<T: bytemuck::Pod>(n: usize, seed: u64) -> Vec<T> {
-    let mut rng = Rng::new(seed);
-    let bytes: Vec<u8> = (0..n * size_of::<T>()).map(|_| rng.next() as u8).collect();
-    bytemuck::pod_collect_to_vec(&bytes)
+    tuned(&[("a GPU", gpu()), ("a wide GPU", gpu().wide_offsets())])
 }
 
 /// Copies n elements from one offset to another, and checks them and everything round them.
@@ -45,71 +30,62 @@ fn check<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(
     assert!(verdict.is_ok(), "{name}: {n} from {from} to {to}: {verdict:?}");
 }
 
-/// Climbs the rungs of the copy ladder whose names fit; each is verified.
-fn climb(name: &str, device: &Device, element: ElementType, n: usize, fits: impl Fn(&str) -> bool) {
-    let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "copy").unwrap();
+/// Climbs the rungs of the copy ladder whose names fit.
+fn climb(device: &(String, Device), element: ElementType, n: usize, fits: impl Fn(&str) -> bool) {
     let mut request = Request::default();
     (request.n, request.element) = (n, element);
-    for rung in ladder.rungs(&request, device).unwrap() {
-        if fits(rung.name) && rung.unavailable.is_none() {
-            let mut climb = (rung.prepare)(device).unwrap();
-            (climb.reset)().unwrap();
-            (climb.run)().unwrap();
-            let verdict = (climb.verify)();
-            assert!(verdict.is_ok(), "{name}: {} of {n} {element}: {verdict:?}", rung.name);
-        }
-    }
+    common::climb("copy", device, &request, fits);
 }
 
 /// B40: the tail was left to the item number n / V, which does not exist at these sizes, nor where the grid is capped.
 #[test]
 fn b40_tails_are_copied() {
-    for (name, device) in devices() {
+    for device in devices() {
         for n in [513, 1025, 1026, 1027, 1537, 2049, 2050, 2051] {
-            check::<i32>(&name, &device, n, 0, 0);
-            climb(&name, &device, ElementType::I32, n, |rung| rung.starts_with("copy_vector"));
+            check::<i32>(&device.0, &device.1, n, 0, 0);
+            climb(&device, ElementType::I32, n, |rung| rung.starts_with("copy_vector"));
         }
     }
-    for (name, device) in common::devices() {
+    for device in common::devices() {
         // Beyond 4096 groups of 256 items of 4 elements.
         let n = (1 << 22) + 3;
-        check::<i32>(&name, &device, n, 0, 0);
-        climb(&name, &device, ElementType::I32, n, |rung| rung == "copy_vector2" || rung == "copy_vector4");
+        check::<i32>(&device.0, &device.1, n, 0, 0);
+        climb(&device, ElementType::I32, n, |rung| rung == "copy_vector2" || rung == "copy_vector4");
     }
 }
 
 /// B41: fewer elements than a vector gave a grid of no groups.
 #[test]
 fn b41_less_than_a_vector() {
-    for (name, device) in devices() {
+    for device in devices() {
         for n in [1, 2, 3, 15] {
-            check::<i32>(&name, &device, n, 0, 0);
-            check::<u8>(&name, &device, n, 0, 0);
-            climb(&name, &device, ElementType::I32, n, |_| true);
+            check::<i32>(&device.0, &device.1, n, 0, 0);
+            check::<u8>(&device.0, &device.1, n, 0, 0);
+            climb(&device, ElementType::I32, n, |_| true);
         }
-        check::<i32>(&name, &device, 0, 0, 0);
+        check::<i32>(&device.0, &device.1, 0, 0, 0);
     }
 }
 
 /// B42: the kernel of two elements an access did not compile as printed.
 #[test]
 fn b42_every_width_compiles_for_every_size_of_element() {
-    for (name, device) in common::opencl_devices() {
+    for device in common::opencl_devices_or_skip("b42") {
         for element in [ElementType::U8, ElementType::I16, ElementType::F32, ElementType::F64] {
-            climb(&name, &device, element, 100, |_| true);
+            climb(&device, element, 100, |_| true);
         }
     }
 }
 
 /// B43: counters of `int` overflowed near 2^31. Offsets here are 32-bit below 2^31 words and 64-bit above; the wide
-/// kernels run in every test of this file, and at more than 2^32 elements in `check --full`.
+/// kernels run in every test of this file, and beyond 2^32 elements, within a buffer too, in `check --full`.
 #[test]
 fn b43_wide_offsets() {
-    for (name, device) in common::opencl_devices() {
+    for (name, device) in common::opencl_devices_or_skip("b43") {
         for class in [DeviceClass::Cpu, DeviceClass::Gpu] {
             let wide = device.with_tuning(Tuning::default().class(class).wide_offsets()).unwrap();
             check::<u8>(&name, &wide, 100_003, 1, 2);
-            climb(&name, &wide, ElementType::I32, 100_003, |_| true);
+            climb(&(name.clone(), wide), ElementType::I32, 100_003, |_| true);
         }
     }
 }

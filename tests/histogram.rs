@@ -1,32 +1,60 @@
 //! Histograms: the defects of the kernels that the ladder grew from, and the definition of even bins.
 
+mod common;
+
+use common::{gpu, tuned};
 use oclprim::{
-    Accumulate, Bins, Device, DeviceClass, Element, ErrorKind, Histogram, Integer, Scratch, SubGroupBackend, Tuning,
+    Accumulate, Bins, Device, Element, ErrorKind, Histogram, Integer, Scratch, SubGroupBackend, Tuning,
     check::guarded,
-    ladder::{self, Request},
+    ladder::{self, Request, Rung},
 };
 use proptest::prelude::*;
 
 /// Every device, in its own geometry and in that of GPUs with much and little local memory; the last one takes inputs in
 /// rounds, as others do from 2^31 samples on.
 fn devices() -> Vec<(String, Device)> {
-    let mut devices = Vec::new();
-    for (index, info) in Device::list().iter().enumerate() {
-        let device = Device::at(index).unwrap_or_else(|error| panic!("{info}: {error}"));
-        devices.push((info.to_string(), device.clone()));
-        if !device.is_cpu() {
-            let gpu = || Tuning::default().class(DeviceClass::Gpu).sub_groups(SubGroupBackend::Local);
-            for (name, tuning) in [
-                ("a GPU", gpu()),
-                ("a small GPU", gpu().local_bytes(4096)),
-                ("a small CPU", Tuning::default().local_bytes(4096)),
-                ("a GPU in rounds", gpu().wide_offsets()),
-            ] {
-                devices.push((format!("{info} as {name}"), device.with_tuning(tuning).unwrap()));
-            }
-        }
+    let gpu = || gpu().sub_groups(SubGroupBackend::Local);
+    tuned(&[
+        ("a GPU", gpu()),
+        ("a small GPU", gpu().local_bytes(4096)),
+        ("a small CPU", Tuning::default().local_bytes(4096)),
+        ("a GPU in rounds", gpu().wide_offsets()),
+    ])
+}
+
+fn request(n: usize, bins: usize) -> Request {
+    let mut request = Request::default();
+    (request.n, request.bins) = (n, bins);
+    request
+}
+
+fn rungs(device: &Device, request: &Request) -> Vec<Rung> {
+    let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "histogram").unwrap();
+    ladder.rungs(request, device).unwrap_or_else(|error| panic!("{device:?}: {error}"))
+}
+
+/// The rung, where the device can run it.
+fn rung(device: &(String, Device), request: &Request, name: &str) -> Option<Rung> {
+    let rung = rungs(&device.1, request).into_iter().find(|rung| rung.name == name).expect("the ladder has it");
+    if let Some(reason) = rung.unavailable.as_ref().filter(|_| !device.1.is_cpu()) {
+        common::skip(&format!("{}: {name}", device.0), reason);
     }
-    devices
+    rung.unavailable.is_none().then_some(rung)
+}
+
+/// B10: the time of a histogram in two kernels was that of one.
+#[test]
+fn b10_the_merge_is_in_the_timed_run() {
+    for (name, device) in common::opencl_devices_or_skip("b10") {
+        let device = (name, device.profiled().unwrap());
+        let Some(rung) = rung(&device, &request(5000, 200), "v3_local + v3_merge") else { continue };
+        let mut climb = (rung.prepare)(&device.1).unwrap();
+        (climb.reset)().unwrap();
+        device.1.take_timings().unwrap();
+        (climb.run)().unwrap();
+        let kernels: Vec<_> = device.1.take_timings().unwrap().iter().map(|timing| timing.name).collect();
+        assert_eq!(kernels, ["v3_local", "v3_merge"], "{}", device.0);
+    }
 }
 
 fn counted<T: Element>(
@@ -60,20 +88,22 @@ fn spread(n: usize, bins: usize) -> Vec<i32> {
     (0..n).map(|i| (i.wrapping_mul(2_654_435_761) % bins) as i32).collect()
 }
 
-/// B30: the gain of tables in local memory was confounded with that of fewer work-groups. The ladder has each alone.
+/// B30: the gain of tables in local memory was confounded with that of fewer work-groups. The ladder has each alone: the
+/// same reads, and a table for each group of the grid that is launched.
 #[test]
 fn b30_full_and_capped_grids_are_rungs_of_their_own() {
-    let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "histogram").unwrap();
-    let mut request = Request::default();
-    request.n = 1 << 16;
-    for (_, device) in devices() {
-        let rungs = ladder.rungs(&request, &device).unwrap();
-        let names: Vec<_> = rungs.iter().map(|rung| rung.name).collect();
-        let at = |name| names.iter().position(|other| *other == name).unwrap();
-        let (full, capped) = (&rungs[at("v2_local full grid")], &rungs[at("v2_local capped grid")]);
-        if let (Some(full), Some(capped)) = (full.model, capped.model) {
-            assert!(full.store_sectors > capped.store_sectors);
-            assert_eq!(full.load_sectors, capped.load_sectors);
+    for device in devices() {
+        // Only listed: more blocks of samples than any device runs at a time.
+        let request = request(1 << 28, 256);
+        let model = |name| rung(&device, &request, name).map(|rung| rung.model.expect("a kernel of the crate's own"));
+        if let (Some(full), Some(capped)) = (model("v2_local full grid"), model("v2_local capped grid")) {
+            assert!(full.store_sectors > capped.store_sectors, "{}: {full:?}, {capped:?}", device.0);
+            assert_eq!(full.load_sectors, capped.load_sectors, "{}", device.0);
+        }
+    }
+    for device in common::opencl_devices_or_skip("b30") {
+        for n in [1, 1023, 1 << 16] {
+            common::climb("histogram", &device, &request(n, 256), |name| name.starts_with("v2_local"));
         }
     }
 }
@@ -146,10 +176,19 @@ fn b35_scratch_is_bounded() {
             assert!(bytes <= 256 << 20, "{name}: {bytes} bytes for {bins} bins");
         }
     }
+    // The ladder's tables: a counter of each is loaded by the merging kernel as a sector, beside the samples.
+    for device in devices() {
+        for bins in [256, 5000, 5 << 20] {
+            let request = request(1 << 28, bins);
+            let Some(rung) = rung(&device, &request, "v3_local + v3_merge") else { continue };
+            let bytes = 4.0 * (rung.model.unwrap().load_sectors - (4u64 << 28) as f64 / 32.0);
+            assert!(bytes > 0.0 && bytes <= f64::from(256 << 20), "{}: {bytes} bytes for {bins} bins", device.0);
+        }
+    }
 }
 
 // B36: the checks of the originals were inside assert(), and launches unchecked. Here they are in the crate's registry and
-// ladder, which return what differs, and every launch is a `Result`.
+// ladder, which return what differs; no_opencl.rs has launches that fail.
 
 /// B37: the originals were tried on uniform samples only.
 #[test]
@@ -166,9 +205,8 @@ fn b37_skewed_samples() {
 /// B38: OpenCL has no L2 persistence; the rung that hints at it says where it cannot run.
 #[test]
 fn b38_cache_hints_run_or_say_why_not() {
-    let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "histogram").unwrap();
     for (name, device) in devices() {
-        let rungs = ladder.rungs(&Request::default(), &device).unwrap();
+        let rungs = rungs(&device, &Request::default());
         let rung = rungs.iter().find(|rung| rung.name == "v1_persist").unwrap();
         let ptx = device.capabilities().unwrap().is_some_and(|caps| caps.ptx && caps.compute_capability >= 80);
         assert_eq!(rung.unavailable.is_none(), ptx, "{name}: {:?}", rung.unavailable);
@@ -316,5 +354,5 @@ proptest! {
 /// The devices themselves, opened once.
 fn tested() -> &'static [Device] {
     static DEVICES: std::sync::OnceLock<Vec<Device>> = std::sync::OnceLock::new();
-    DEVICES.get_or_init(|| (0..Device::list().len()).map(|index| Device::at(index).unwrap()).collect())
+    DEVICES.get_or_init(|| common::devices().into_iter().map(|(_, device)| device).collect())
 }

@@ -1,6 +1,8 @@
 //! Working with a program's own `ocl` objects, on every OpenCL device of this machine.
 #![cfg(feature = "opencl")]
 
+mod common;
+
 use ocl::{CommandQueueProperties, core::Event as CoreEvent, flags::MemFlags};
 use std::sync::{Mutex, MutexGuard};
 
@@ -20,7 +22,7 @@ fn alone() -> MutexGuard<'static, ()> {
 fn devices() -> Vec<(ocl::Platform, ocl::Device)> {
     // `ocl` panics where there is no platform, and drivers' first discovery must not run in two threads at once.
     if Device::list().iter().all(|info| !info.opencl) {
-        println!("skipped: no OpenCL device");
+        common::skip("interop", "no OpenCL device");
         return Vec::new();
     }
     let list = |platform| ocl::Device::list_all(platform).unwrap_or_default();
@@ -61,7 +63,7 @@ fn users() -> Vec<User> {
         let context = ocl::Context::builder().platform(platform).devices(device).build().unwrap();
         match ocl::Queue::new(&context, device, Some(CommandQueueProperties::OUT_OF_ORDER_EXEC_MODE_ENABLE)) {
             Ok(queue) => users.push(User { device, context, queue }),
-            Err(_) => println!("skipped: {} has no out-of-order queues", device.name().unwrap_or_default()),
+            Err(_) => common::skip(&device.name().unwrap_or_default(), "no out-of-order queues"),
         }
     }
     users

@@ -106,10 +106,9 @@ fn requests(ladder: &dyn Ladder, tiny: bool) -> Vec<Request> {
 /// Every rung of a ladder on every device, for each of its requests.
 fn climb_everywhere(name: &str) {
     let ladder = registry().iter().find(|ladder| ladder.name() == name).expect("the registry has it");
-    let tiny = std::env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny");
+    let tiny = common::tiny();
     let mut failures = Vec::new();
-    for (index, info) in Device::list().iter().enumerate() {
-        let device = Device::at(index).unwrap_or_else(|error| panic!("{info}: {error}"));
+    for (info, device) in common::devices() {
         let started = std::time::Instant::now();
         let (mut climbed, mut unavailable) = (0, BTreeMap::new());
         for request in requests(*ladder, tiny) {
@@ -147,6 +146,7 @@ fn climb_everywhere(name: &str) {
                 }
             }
         }
+        assert!(climbed > 0, "{info}: no rung of {name} ran: {unavailable:#?}");
         for reason in unavailable.keys().filter(|_| !device.is_cpu()) {
             common::skip(&format!("{info}: {name} ladder"), reason);
         }

@@ -3,26 +3,9 @@
 mod common;
 
 use oclprim::{
-    Device, DeviceClass, ElementType, Tuning,
+    ElementType,
     check::{Case, Level, Verdict, registry},
 };
-
-/// A device, what to call it in a report, and the level at which it is checked.
-fn devices(level: Level) -> Vec<(String, Device, Level)> {
-    let mut devices = Vec::new();
-    for (index, info) in Device::list().iter().enumerate() {
-        let device = Device::at(index).unwrap_or_else(|error| panic!("{info}: {error}"));
-        devices.push((info.to_string(), device.clone(), level));
-        if let Some(caps) = device.capabilities().unwrap_or_else(|error| panic!("{info}: {error}")) {
-            for group in &caps.sub_groups {
-                let tuning = Tuning::default().class(DeviceClass::Gpu).sub_groups(group.backend);
-                let device = device.with_tuning(tuning).unwrap_or_else(|error| panic!("{info}: {error}"));
-                devices.push((format!("{info} as a GPU, sub-groups {}", group.backend.name()), device, Level::Tiny));
-            }
-        }
-    }
-    devices
-}
 
 /// Every build costs a driver up to a second, and a sub-group back end knows only the size of what it exchanges: beside
 /// the one in local memory, which runs everything, each back end takes one type of each size.
@@ -40,7 +23,8 @@ fn every_case_on_every_device() {
     };
     let only = std::env::var("OCLPRIM_TEST_ONLY").ok();
     let mut failures = Vec::new();
-    for (name, device, level) in devices(level) {
+    for (name, device) in common::with_sub_groups() {
+        let level = if name.contains("as a GPU") { Level::Tiny } else { level };
         let (mut passed, mut skipped) = (0, std::collections::BTreeMap::new());
         for spec in registry().iter().filter(|spec| only.as_deref().is_none_or(|only| only == spec.name())) {
             for case in spec.cases(level).into_iter().filter(|case| tried(case, &name)) {
@@ -62,6 +46,7 @@ fn every_case_on_every_device() {
             }
         }
         println!("{name}: {passed} passed, skipped: {skipped:?}");
+        assert!(passed > 0, "{name}: nothing ran");
     }
     let count = failures.len();
     failures.truncate(20);

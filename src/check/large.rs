@@ -3,9 +3,12 @@
 //! Inputs are filled on the device with one value and a few marks, so that the right answer is known without a second
 //! copy on the host.
 
+use std::fs;
+
 use super::{Case, Failure, Level, Spec};
 use crate::{
-    Accumulate, Bins, Buffer, Capabilities, Determinism, Device, ElementType, Error, ProgramSpec, Result, Scratch,
+    Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, ProgramSpec, Result,
+    Scratch,
     op::{Max, Sum},
 };
 
@@ -19,6 +22,29 @@ const N_WORDS: usize = (1 << 31) + 5;
 /// Rows and columns whose product is beyond 2^32.
 const SHAPE: (usize, usize) = (65_539, 65_537);
 
+/// Bytes that the device has: where they are the host's, what that can still give.
+fn memory(device: &Device) -> u64 {
+    let info = device.info();
+    let own = if info.global_bytes == 0 { u64::MAX } else { info.global_bytes };
+    match host_memory().filter(|_| info.ty == DeviceType::Cpu) {
+        Some(bytes) => own.min(bytes),
+        None => own,
+    }
+}
+
+/// The bytes of memory that the host can still give, where it says so, as Linux does.
+///
+/// ```
+/// if let Some(bytes) = oclprim::check::host_memory() {
+///     println!("{} MiB are free", bytes >> 20);
+/// }
+/// ```
+pub fn host_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
 /// `n` elements of `fill`, and `mark` at the given positions; refused where the device has not `buffers` times that.
 fn marked<T: bytemuck::Pod>(
     device: &Device,
@@ -26,10 +52,11 @@ fn marked<T: bytemuck::Pod>(
     fill: T,
     marks: &[(usize, T)],
 ) -> Result<Buffer<T>> {
-    let (info, bytes) = (device.info(), (n * size_of::<T>()) as u64);
-    if info.global_bytes < (buffers + 1) * bytes || info.max_allocation_bytes < bytes {
-        let (has, most) = (info.global_bytes, info.max_allocation_bytes);
-        let text = format!("needs {buffers} buffers of {bytes} bytes; the device reports {has} in all, {most} at once");
+    let bytes = (n * size_of::<T>()) as u64;
+    let (has, most) = (memory(device), device.info().max_allocation_bytes);
+    // 0 is an unknown limit.
+    if has / (buffers + 1) < bytes || (most != 0 && most < bytes) {
+        let text = format!("needs {buffers} buffers of {bytes} bytes; the device has {has} in all, {most} at once");
         return Err(Error::unsupported(text));
     }
     let mut buffer = device.filled(n, fill)?;
@@ -75,6 +102,33 @@ fn copy_bytes(device: &Device) -> Result<(), Failure> {
     equal(device.reduce(&y, Sum)?, (N - 3 + 6 + 8) as u8, "sum of the copy")?;
     equal(device.arg_max(&y)?.index, N - 3, "the last mark's place")?;
     equal(y.view(..2)?.to_vec()?, vec![0, 7], "the copy's start")
+}
+
+fn copy_within(device: &Device) -> Result<(), Failure> {
+    // The halves overlap, and both offsets and the length are beyond 32 bits.
+    let mut x = marked(device, (N + 7, 1), 1u8, &[(2, 5), (N - 1, 9)])?;
+    x.copy_within(..N, 7)?;
+    equal(x.view(..10)?.to_vec()?, vec![1, 1, 5, 1, 1, 1, 1, 1, 1, 5], "the start")?;
+    equal(x.view(N..)?.to_vec()?, vec![1, 1, 1, 1, 1, 1, 9], "the end")?;
+    equal(device.reduce(&x, Sum)?, (N + 7 + 4 + 4 + 8) as u8, "sum")
+}
+
+fn fill_words(device: &Device) -> Result<(), Failure> {
+    // From an odd place to one beyond 2^32 bytes.
+    let mut x = marked(device, (N_WORDS, 1), 1u32, &[])?;
+    x.view_mut(3..N_WORDS - 3)?.fill(2)?;
+    equal(device.reduce(&x, Sum)?, (2 * (N_WORDS - 6) + 6) as u32, "sum")?;
+    for (at, want) in [(0, [1, 1, 1, 2]), (N_WORDS / 2, [2; 4]), (N_WORDS - 4, [2, 1, 1, 1])] {
+        equal(x.view(at..at + 4)?.to_vec()?, want.to_vec(), "a part")?;
+    }
+    Ok(())
+}
+
+fn histogram_words(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N_WORDS, 1), 7i32, &[(0, 3), (N_WORDS - 1, 200)])?;
+    let found = device.histogram(&x, &Bins::ids(100)?)?;
+    equal((found.counts[7], found.counts[3]), (N_WORDS as u64 - 2, 1), "counts of 7 and 3")?;
+    equal(found.outside.above, 1, "counts above")
 }
 
 fn histogram_bytes(device: &Device) -> Result<(), Failure> {
@@ -129,7 +183,10 @@ impl Spec for Large {
             case("reduce", ElementType::I32, N_WORDS, reduce_words),
             case("reduce", ElementType::F64, N_WORDS, reduce_floats),
             case("copy", ElementType::U8, N, copy_bytes),
+            case("copy within", ElementType::U8, N, copy_within),
+            case("fill", ElementType::U32, N_WORDS, fill_words),
             case("histogram", ElementType::U8, N, histogram_bytes),
+            case("histogram", ElementType::I32, N_WORDS, histogram_words),
             case("transpose", ElementType::U8, SHAPE.0 * SHAPE.1, transpose_bytes),
             case("transpose 1 x n", ElementType::U8, N, transpose_row),
             case("fill of 3 bytes", ElementType::U8, N, fill_triples),

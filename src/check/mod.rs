@@ -7,6 +7,7 @@ pub mod data;
 mod large;
 
 pub use crate::reduce::spec::sum_bound;
+pub use large::host_memory;
 
 use std::{
     any::Any,
@@ -230,14 +231,33 @@ pub fn same_bytes<T: bytemuck::Pod + std::fmt::Debug>(got: &[T], want: &[T], wha
     }
 }
 
-/// Compares a float with the expected value, within a bound on the error.
+/// Compares a float with the expected value, within a bound on the error. Infinities and NaN have no error: they are
+/// met or missed.
+///
+/// ```
+/// use oclprim::check::close;
+///
+/// assert!(close(1.5f32, 1.0, 0.5, "y").is_ok() && close(1.5f32, 1.0, 0.4, "y").is_err());
+/// assert!(close(0.0f32, f64::INFINITY, f64::INFINITY, "y").is_err());
+/// assert!(close(f32::NAN, f64::NAN, 0.0, "y").is_ok());
+/// ```
 pub fn close<T: crate::Element>(got: T, want: f64, bound: f64, what: &str) -> Result<(), Failure> {
     let got = got.to_f64();
-    if (got - want).abs() <= bound || got == want || (got.is_nan() && want.is_nan()) {
+    let near = want.is_finite() && (got - want).abs() <= bound;
+    if near || got == want || (got.is_nan() && want.is_nan()) {
         Ok(())
     } else {
         Err(Failure::Mismatch(format!("{what} is {got:e} instead of {want:e}, beyond the bound of {bound:e}")))
     }
+}
+
+/// What outputs hold before they are written: no NaN, no small number and no all-ones of any type.
+///
+/// ```
+/// assert_eq!(oclprim::check::poison::<[u8; 3]>(), [0xA5; 3]);
+/// ```
+pub fn poison<T: bytemuck::Pod>() -> T {
+    bytemuck::pod_read_unaligned(&vec![0xA5; size_of::<T>()])
 }
 
 /// Elements round an output that must not change.
@@ -271,8 +291,7 @@ fn guarded_by<T: bytemuck::Pod + PartialEq>(
     offset: usize,
     write: &mut dyn FnMut(crate::ViewMut<'_, T>) -> Result<(), Failure>,
 ) -> Result<Vec<T>, Failure> {
-    // 0xA5 is no NaN, no small number and no all-ones of any type.
-    let poison: T = bytemuck::pod_read_unaligned(&vec![0xA5; size_of::<T>()]);
+    let poison: T = poison();
     let first = CANARY + offset;
     let mut buffer = device.upload(&vec![poison; first + len + CANARY])?;
     write(buffer.view_mut(first..first + len)?)?;

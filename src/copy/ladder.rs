@@ -1,12 +1,10 @@
 //! The copy ladder: the kernels of `cl/ladder/copy.cl`, the driver's own copy, then the crate's.
 
-use std::sync::{Arc, OnceLock};
-
 use crate::{
     Buffer, Device, Element, Error, Result,
-    check::{Failure, data::Data, same_bytes},
+    check::{data::Data, poison, same_bytes},
     ladder::{
-        Climb, Ladder, Model, Request, Rung,
+        Climb, Ladder, Model, Request, Rung, Shared,
         model::{LANES, sectors},
     },
     with_element,
@@ -63,35 +61,22 @@ fn model(bytes: u64, vector: u64) -> Model {
     Model { load_sectors: all, store_sectors: all, bank_conflicts: 0.0 }
 }
 
-/// The elements to copy, made when the first rung is prepared.
-type SharedInput<T> = Arc<OnceLock<Vec<T>>>;
-
-fn input<T: Element>(shared: &SharedInput<T>, n: usize) -> &[T] {
-    shared.get_or_init(|| Data::Bits.generate(n, n as u64))
-}
-
 /// A rung's data.
 struct State<T: Element> {
-    n: usize,
-    shared: SharedInput<T>,
     x: Buffer<T>,
     out: Buffer<T>,
 }
 
 fn climb<T: Element>(
     device: &Device,
-    shared: &SharedInput<T>,
+    shared: &Shared<Vec<T>>,
     n: usize,
     run: impl FnMut(&mut State<T>) -> Result<()> + 'static,
 ) -> Result<Climb> {
-    let x = device.upload(input(shared, n))?;
-    let state = State { n, shared: shared.clone(), x, out: device.uninit(n)? };
-    Ok(Climb::new(
-        state,
-        |state| state.out.fill(T::from_bits_lossy(0xA5A5_A5A5_A5A5_A5A5)),
-        run,
-        |state| -> Result<(), Failure> { same_bytes(&state.out.to_vec()?, input(&state.shared, state.n), "out") },
-    ))
+    let state = State { x: device.upload(shared.get()?)?, out: device.uninit(n)? };
+    let shared = shared.clone();
+    let verify = move |state: &mut State<T>| same_bytes(&state.out.to_vec()?, shared.get()?, "out");
+    Ok(Climb::new(state, |state| state.out.fill(poison()), run, verify))
 }
 
 impl Ladder for CopyLadder {
@@ -113,7 +98,7 @@ impl Ladder for CopyLadder {
 
 fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     let (n, size) = (request.n, size_of::<T>() as u64);
-    let shared = SharedInput::<T>::default();
+    let shared = Shared::new(move || Ok(Data::Bits.generate::<T>(n, n as u64)));
     let bytes = 2 * n as u64 * size;
     let most = device.capabilities()?.map_or(usize::MAX, |caps| caps.max_work_group);
     let block = request.block.unwrap_or(BLOCK.min(most));
@@ -169,12 +154,12 @@ fn own_model(_: &Device, _: u64) -> Result<Option<Model>> {
 }
 
 #[cfg(not(feature = "opencl"))]
-fn kernel_climb<T: Element>(_: &Device, _: &Kernel, _: &SharedInput<T>, _: usize, _: usize) -> Result<Climb> {
+fn kernel_climb<T: Element>(_: &Device, _: &Kernel, _: &Shared<Vec<T>>, _: usize, _: usize) -> Result<Climb> {
     Err(Error::unsupported("a kernel needs an OpenCL device"))
 }
 
 #[cfg(not(feature = "opencl"))]
-fn driver_climb<T: Element>(_: &Device, _: &SharedInput<T>, _: usize) -> Result<Climb> {
+fn driver_climb<T: Element>(_: &Device, _: &Shared<Vec<T>>, _: usize) -> Result<Climb> {
     Err(Error::unsupported("the driver's copy needs an OpenCL device"))
 }
 
@@ -205,7 +190,7 @@ pub(super) mod device {
     pub(super) fn kernel_climb<T: Element>(
         device: &Device,
         kernel: &'static Kernel,
-        shared: &SharedInput<T>,
+        shared: &Shared<Vec<T>>,
         n: usize,
         block: usize,
     ) -> Result<Climb> {
@@ -224,7 +209,7 @@ pub(super) mod device {
         })
     }
 
-    pub(super) fn driver_climb<T: Element>(device: &Device, shared: &SharedInput<T>, n: usize) -> Result<Climb> {
+    pub(super) fn driver_climb<T: Element>(device: &Device, shared: &Shared<Vec<T>>, n: usize) -> Result<Climb> {
         let Backend::OpenCl(cl) = device.backend() else {
             return Err(Error::unsupported("the driver's copy needs an OpenCL device"));
         };

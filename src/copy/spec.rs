@@ -5,7 +5,7 @@ use bytemuck::Pod;
 use crate::{
     Capabilities, Device, ElementType, ErrorKind, ProgramSpec,
     bench::Bench,
-    check::{Case, Failure, Level, Spec, data::Rng, guarded, same_bytes},
+    check::{Case, Failure, Level, Spec, data::Rng, guarded, poison, same_bytes},
     ladder::Climb,
 };
 
@@ -138,7 +138,7 @@ fn bench<T: Plain>(form: &str, element: ElementType, offset: usize) -> Bench {
             let state = (device.clone(), from, device.zeroed::<T>(n)?);
             Ok(Climb::new(
                 state,
-                |_| Ok(()),
+                |(_, _, to)| to.fill(poison()),
                 move |(device, from, to)| device.copy(from.view(offset..)?, to),
                 move |(_, from, to)| same_bytes(&to.to_vec()?, &from.view(offset..)?.to_vec()?, "copy"),
             ))

@@ -1,17 +1,11 @@
 //! The histogram ladder: the kernels of `cl/ladder/histogram.cl`, then the crate's own.
 
-use std::{
-    cell::RefCell,
-    rc::Rc,
-    sync::{Arc, OnceLock},
-};
-
 use super::{Accumulate, Bins, bins::OUTSIDE, spec::Zipf};
 use crate::{
     Buffer, Device, Error, Integer, Result, Scratch,
-    check::{data::Rng, same},
+    check::{data::Rng, poison, same},
     ladder::{
-        Climb, Distribution, Ladder, Model, Request, Rung,
+        Climb, Distribution, Ladder, Model, Request, Rung, Shared,
         model::{LANES, bank_conflicts, sectors},
     },
     parallel, with_integer,
@@ -22,8 +16,6 @@ pub(crate) struct HistogramLadder;
 
 /// Work-items of a group unless the request says otherwise: those of the article.
 const BLOCK: usize = 1024;
-/// No count of a sample.
-const POISON: u32 = 0xA5A5_A5A5;
 
 /// Where a kernel counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,13 +43,11 @@ const STEPS: [(Step, &str, &str); 5] = [
         "the same grid; groups write their tables, a second kernel adds them up without atomics"),
 ];
 
-/// The samples, made when the first rung is prepared, and their counts by the CPU.
+/// The samples, and their counts by the CPU.
 struct Samples<T> {
     host: Vec<T>,
     counts: Vec<u32>,
 }
-
-type Shared<T> = Arc<OnceLock<Samples<T>>>;
 
 /// The bin of one sample after another.
 fn draw(distribution: Distribution, bins: usize, seed: u64) -> impl FnMut() -> usize {
@@ -69,10 +59,7 @@ fn draw(distribution: Distribution, bins: usize, seed: u64) -> impl FnMut() -> u
     }
 }
 
-fn samples<'a, T: Integer>(shared: &'a Shared<T>, request: &Request) -> Result<&'a Samples<T>> {
-    if let Some(samples) = shared.get() {
-        return Ok(samples);
-    }
+fn samples<T: Integer>(request: &Request) -> Result<Samples<T>> {
     let mut host = vec![T::ZERO; request.n];
     parallel::chunks_mut(&mut host, 1 << 16, &|i, chunk| {
         let mut bin = draw(request.distribution, request.bins, i as u64);
@@ -89,7 +76,7 @@ fn samples<'a, T: Integer>(shared: &'a Shared<T>, request: &Request) -> Result<&
         Accumulate::Overwrite,
         scratch,
     )?;
-    Ok(shared.get_or_init(|| Samples { host, counts }))
+    Ok(Samples { host, counts })
 }
 
 impl Ladder for HistogramLadder {
@@ -113,7 +100,10 @@ fn rungs<T: Integer>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     if bins as i128 - 1 > T::HIGHEST.to_i128() {
         return Err(Error::invalid(format!("{} has no number for each of {bins} bins", T::TYPE)));
     }
-    let shared = Shared::<T>::default();
+    let shared = {
+        let request = request.clone();
+        Shared::new(move || samples::<T>(&request))
+    };
     let bytes = (n * size_of::<T>() + bins * size_of::<u32>()) as u64;
     let mut rungs = Vec::new();
     for (step, name, text) in STEPS {
@@ -131,7 +121,7 @@ fn rungs<T: Integer>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
             prepare: Box::new(move |device| kernels::climb::<T>(device, step, &shared, &request)),
         });
     }
-    let (own, shared) = (own_model::<T>(request, device)?, shared);
+    let own = own_model::<T>(request, device)?;
     let request = request.clone();
     rungs.push(Rung {
         name: "histogram",
@@ -222,7 +212,7 @@ fn cpu_model<T>(request: &Request) -> Model {
 }
 
 /// The crate's own histogram as a rung.
-fn own_climb<T: Integer>(device: &Device, shared: &Shared<T>, request: &Request) -> Result<Climb> {
+fn own_climb<T: Integer>(device: &Device, shared: &Shared<Samples<T>>, request: &Request) -> Result<Climb> {
     struct State<T: Integer> {
         device: Device,
         x: Buffer<T>,
@@ -231,31 +221,29 @@ fn own_climb<T: Integer>(device: &Device, shared: &Shared<T>, request: &Request)
         outside: Buffer<u64>,
         scratch: Scratch,
     }
-    let state = Rc::new(RefCell::new(State {
+    let state = State {
         device: device.clone(),
-        x: device.upload(&samples(shared, request)?.host)?,
+        x: device.upload(&shared.get()?.host)?,
         bins: Bins::ids(request.bins)?,
         counts: device.uninit(request.bins)?,
         outside: device.uninit(OUTSIDE)?,
         scratch: Scratch::new(),
-    }));
-    let (resets, runs, shared, request) = (state.clone(), state.clone(), shared.clone(), request.clone());
-    Ok(Climb {
-        reset: Box::new(move || {
-            let mut state = resets.borrow_mut();
-            state.counts.fill(POISON)?;
-            state.outside.fill(u64::from(POISON))
-        }),
-        run: Box::new(move || {
-            let State { device, x, bins, counts, outside, scratch } = &mut *runs.borrow_mut();
+    };
+    let shared = shared.clone();
+    Ok(Climb::new(
+        state,
+        |state| {
+            state.counts.fill(poison())?;
+            state.outside.fill(poison())
+        },
+        |State { device, x, bins, counts, outside, scratch }| {
             device.histogram_into(&*x, bins, counts, outside, Accumulate::Overwrite, scratch)
-        }),
-        verify: Box::new(move || {
-            let state = state.borrow();
-            same(&state.counts.to_vec()?, &samples(&shared, &request)?.counts, "counts")?;
+        },
+        move |state| {
+            same(&state.counts.to_vec()?, &shared.get()?.counts, "counts")?;
             same(&state.outside.to_vec()?, &[0; OUTSIDE], "outside")
-        }),
-    })
+        },
+    ))
 }
 
 #[cfg(not(feature = "opencl"))]
@@ -273,7 +261,7 @@ mod kernels {
         Ok(Err("a kernel needs an OpenCL device".into()))
     }
 
-    pub(super) fn climb<T: Integer>(_: &Device, _: Step, _: &Shared<T>, _: &Request) -> Result<Climb> {
+    pub(super) fn climb<T: Integer>(_: &Device, _: Step, _: &Shared<Samples<T>>, _: &Request) -> Result<Climb> {
         Err(Error::unsupported("a kernel needs an OpenCL device"))
     }
 }
@@ -363,7 +351,7 @@ pub(super) mod kernels {
     pub(super) fn climb<T: Integer>(
         device: &Device,
         step: Step,
-        shared: &Shared<T>,
+        shared: &Shared<Samples<T>>,
         request: &Request,
     ) -> Result<Climb> {
         let Backend::OpenCl(cl) = device.backend() else {
@@ -372,31 +360,28 @@ pub(super) mod kernels {
         let geometry = geometry(step, request, device)?.map_err(Error::unsupported)?;
         let (n, bins) = (request.n, request.bins);
         let tables = if step == Step::Merge { geometry.groups * (bins + 1) } else { 0 };
-        let state = Rc::new(RefCell::new(State::<T> {
+        let state = State::<T> {
             cl: cl.clone(),
             step,
             program: program(T::TYPE, geometry.block, bins, &*cl.capabilities()?),
             geometry,
             n,
             bins,
-            x: device.upload(&samples(shared, request)?.host)?,
+            x: device.upload(&shared.get()?.host)?,
             counts: device.uninit(bins + 1)?,
             tables: device.uninit(tables)?,
-        }));
-        let (resets, runs, shared, request) = (state.clone(), state.clone(), shared.clone(), request.clone());
-        Ok(Climb {
-            reset: Box::new(move || {
-                let mut state = resets.borrow_mut();
-                state.tables.fill(POISON)?;
-                state.counts.fill(POISON)
-            }),
-            run: Box::new(move || runs.borrow_mut().run()),
-            verify: Box::new(move || {
-                let mut want = samples(&shared, &request)?.counts.clone();
-                want.push(0);
-                same(&state.borrow().counts.to_vec()?, &want, "counts")
-            }),
-        })
+        };
+        let shared = shared.clone();
+        let reset = |state: &mut State<T>| {
+            state.tables.fill(poison())?;
+            state.counts.fill(poison())
+        };
+        let verify = move |state: &mut State<T>| {
+            let mut want = shared.get()?.counts.clone();
+            want.push(0);
+            same(&state.counts.to_vec()?, &want, "counts")
+        };
+        Ok(Climb::new(state, reset, State::run, verify))
     }
 
     impl<T: Integer> State<T> {

@@ -12,7 +12,7 @@ use crate::{
     check::{
         Case, Failure, Level, Spec,
         data::{Data, Rng},
-        guarded, same,
+        guarded, poison, same,
     },
     ladder::Climb,
     with_element, with_integer,
@@ -408,7 +408,7 @@ fn bench<T: Element>(shape: Shape<T>, bins: usize, samples: Samples) -> Bench {
             let want: Vec<u32> = want.counts.iter().map(|&count| count as u32).collect();
             same(&this.counts.to_vec()?, &want, "counts")
         };
-        Ok(Climb::new(state, |this| this.counts.fill(u32::MAX), run, verify))
+        Ok(Climb::new(state, |this| this.counts.fill(poison()), run, verify))
     })
 }
 

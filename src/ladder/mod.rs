@@ -5,7 +5,10 @@
 
 pub mod model;
 
-use std::{cell::RefCell, rc::Rc};
+use std::{
+    cell::{OnceCell, RefCell},
+    rc::Rc,
+};
 
 use crate::{Device, ElementType, Result, bench::Effort, check::Failure};
 
@@ -127,6 +130,35 @@ impl Climb {
             run: Box::new(move || run(&mut runs.borrow_mut())),
             verify: Box::new(move || verify(&mut state.borrow_mut())),
         }
+    }
+}
+
+/// What the rungs of a ladder share, made when the first of them needs it: rungs that are listed but not climbed cost
+/// nothing.
+pub(crate) struct Shared<T>(Rc<Lazy<T>>);
+
+struct Lazy<T> {
+    value: OnceCell<T>,
+    make: Box<dyn Fn() -> Result<T>>,
+}
+
+impl<T> Shared<T> {
+    pub(crate) fn new(make: impl Fn() -> Result<T> + 'static) -> Self {
+        Self(Rc::new(Lazy { value: OnceCell::new(), make: Box::new(make) }))
+    }
+
+    pub(crate) fn get(&self) -> Result<&T> {
+        if let Some(value) = self.0.value.get() {
+            return Ok(value);
+        }
+        let value = (self.0.make)()?;
+        Ok(self.0.value.get_or_init(|| value))
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
     }
 }
 

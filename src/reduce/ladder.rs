@@ -1,17 +1,11 @@
 //! The reduction ladder: the kernels of `cl/ladder/reduce.cl`, then the crate's own.
 
-use std::{
-    cell::RefCell,
-    rc::Rc,
-    sync::{Arc, OnceLock},
-};
-
 use super::{Determinism, cpu, spec};
 use crate::{
     Buffer, Device, Element, ElementType, Error, Result, Scratch,
-    check::{Failure, data::Data, same},
+    check::{Failure, data::Data, poison, same},
     ladder::{
-        Climb, Ladder, Model, Request, Rung,
+        Climb, Ladder, Model, Request, Rung, Shared,
         model::{LANES, bank_conflicts, sectors},
     },
     op::Sum,
@@ -142,22 +136,6 @@ impl<T: Element> Input<T> {
     }
 }
 
-type SharedInput<T> = Arc<OnceLock<Input<T>>>;
-
-/// The input, made at first use: rungs that are listed but not climbed cost nothing.
-fn input<T: Element>(shared: &SharedInput<T>, n: usize) -> Result<&Input<T>> {
-    if let Some(input) = shared.get() {
-        return Ok(input);
-    }
-    let input = Input::new(n)?;
-    Ok(shared.get_or_init(|| input))
-}
-
-/// No small number and no all-ones of any type, so that what was not written does not pass.
-fn poison<T: Element>() -> T {
-    T::from_bits_lossy(0xA5A5_A5A5_A5A5_A5A5)
-}
-
 impl Ladder for ReduceLadder {
     fn name(&self) -> &'static str {
         "reduce"
@@ -180,7 +158,7 @@ impl Ladder for ReduceLadder {
 
 fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     let n = request.n;
-    let shared = SharedInput::<T>::default();
+    let shared = Shared::new(move || Input::<T>::new(n));
     let mut rungs = kernel_rungs(request, device, &shared)?;
     // For integers both levels are the same kernels.
     let own: &[(Determinism, &str, &str)] = if T::TYPE.is_float() {
@@ -247,7 +225,7 @@ pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determi
 /// The crate's own sum as a rung.
 fn own_climb<T: Element>(
     device: &Device,
-    shared: &SharedInput<T>,
+    shared: &Shared<Input<T>>,
     n: usize,
     determinism: Determinism,
 ) -> Result<Climb> {
@@ -258,24 +236,19 @@ fn own_climb<T: Element>(
         scratch: Scratch,
     }
     let (depth, _) = passes::<T>(device, n, determinism)?;
-    let state = Rc::new(RefCell::new(State {
+    let state = State {
         device: device.clone(),
-        x: device.upload(&input(shared, n)?.host)?,
+        x: device.upload(&shared.get()?.host)?,
         out: device.uninit(1)?,
         scratch: Scratch::new(),
-    }));
-    let (resets, runs, shared) = (state.clone(), state.clone(), shared.clone());
-    Ok(Climb {
-        reset: Box::new(move || resets.borrow_mut().out.write(&[poison()])),
-        run: Box::new(move || {
-            let State { device, x, out, scratch } = &mut *runs.borrow_mut();
-            device.reduce_into(&*x, Sum, determinism, out, scratch)
-        }),
-        verify: Box::new(move || {
-            let got = state.borrow().out.to_vec()?[0];
-            input(&shared, n)?.verify(got, depth)
-        }),
-    })
+    };
+    let shared = shared.clone();
+    Ok(Climb::new(
+        state,
+        |state| state.out.write(&[poison()]),
+        move |State { device, x, out, scratch }| device.reduce_into(&*x, Sum, determinism, out, scratch),
+        move |state| shared.get()?.verify(state.out.to_vec()?[0], depth),
+    ))
 }
 
 /// What the kernels of `cl/ladder/reduce.cl` cost, by their access pattern.
@@ -426,7 +399,7 @@ use cpu_only as kernel_rungs;
 use device::kernel_rungs;
 
 /// The kernels' rungs on the CPU backend, which runs no kernels.
-fn cpu_only<T: Element>(request: &Request, device: &Device, _: &SharedInput<T>) -> Result<Vec<Rung>> {
+fn cpu_only<T: Element>(request: &Request, device: &Device, _: &Shared<Input<T>>) -> Result<Vec<Rung>> {
     KERNELS
         .iter()
         .map(|kernel| {
@@ -518,7 +491,7 @@ pub(super) mod device {
     pub(super) fn kernel_rungs<T: Element>(
         request: &Request,
         device: &Device,
-        shared: &SharedInput<T>,
+        shared: &Shared<Input<T>>,
     ) -> Result<Vec<Rung>> {
         let Backend::OpenCl(cl) = device.backend() else { return cpu_only(request, device, shared) };
         let (n, caps, size) = (request.n, cl.capabilities()?, size_of::<T>());
@@ -567,7 +540,7 @@ pub(super) mod device {
     fn climb<T: Element>(
         device: &Device,
         kernel: &'static Kernel,
-        shared: &SharedInput<T>,
+        shared: &Shared<Input<T>>,
         n: usize,
         block: usize,
     ) -> Result<Climb> {
@@ -577,7 +550,7 @@ pub(super) mod device {
         let caps = cl.capabilities()?;
         check_block(block, most(&caps, size_of::<T>()))?;
         let (wide, groups) = (Tuning::wide(cl.tuning(), n), kernel.groups(n, block));
-        let state = Rc::new(RefCell::new(State::<T> {
+        let state = State::<T> {
             device: device.clone(),
             cl: cl.clone(),
             kernel,
@@ -585,22 +558,16 @@ pub(super) mod device {
             n,
             block,
             wide,
-            x: device.upload(&input(shared, n)?.host)?,
+            x: device.upload(&shared.get()?.host)?,
             copy: if kernel.memory == Memory::InPlace { Some(device.uninit(n)?) } else { None },
             partials: device.uninit(groups)?,
             out: device.uninit(1)?,
             scratch: Scratch::new(),
-        }));
+        };
         let depth = (kernel.unroll + block.ilog2() as usize) as f64 + passes::<T>(device, groups, Determinism::Fast)?.0;
-        let (resets, runs, shared) = (state.clone(), state.clone(), shared.clone());
-        Ok(Climb {
-            reset: Box::new(move || resets.borrow_mut().reset()),
-            run: Box::new(move || runs.borrow_mut().run()),
-            verify: Box::new(move || {
-                let got = state.borrow().out.to_vec()?[0];
-                input(&shared, n)?.verify(got, depth)
-            }),
-        })
+        let shared = shared.clone();
+        let verify = move |state: &mut State<T>| shared.get()?.verify(state.out.to_vec()?[0], depth);
+        Ok(Climb::new(state, State::reset, State::run, verify))
     }
 
     impl<T: Element> State<T> {

@@ -3,7 +3,11 @@
 use crate::{
     Buffer, Capabilities, Determinism, Device, Element, ElementType, Integer, ProgramSpec, Scratch,
     bench::Bench,
-    check::{Case, Failure, Level, Spec, close, data::Data, guarded, same},
+    check::{
+        Case, Failure, Level, Spec, close,
+        data::{Data, Rng},
+        guarded, poison, same,
+    },
     f16,
     ladder::Climb,
     op::{And, Max, Min, Op, OpKind, Or, Product, Sum, Xor},
@@ -85,18 +89,79 @@ fn fixed_bound<T: Element>(input: &[T]) -> f64 {
 
 /// The bound on the error of a sum in which each value passes through at most `depth` additions.
 pub(super) fn sum_error<T: Element>(input: &[T], depth: f64) -> f64 {
-    let unit = match T::Acc::TYPE {
-        ElementType::F64 => f64::EPSILON,
-        _ => f64::from(f32::EPSILON),
-    } / 2.0;
     let magnitude: f64 = input.iter().map(|x| x.to_f64().abs()).sum();
-    let narrowing = match T::TYPE {
+    // The reference's own rounding is that of n additions in f64.
+    magnitude * (depth * unit::<T>() + input.len() as f64 * f64::EPSILON) * 1.01 + magnitude * narrowing::<T>()
+}
+
+/// The rounding of one operation on floats of the accumulator's type.
+fn unit<T: Element>() -> f64 {
+    match T::Acc::TYPE {
+        ElementType::F64 => f64::EPSILON / 2.0,
+        _ => f64::from(f32::EPSILON) / 2.0,
+    }
+}
+
+/// The rounding from the accumulator to the element.
+fn narrowing<T: Element>() -> f64 {
+    match T::TYPE {
         ElementType::F16 => f64::from(half::f16::EPSILON),
         ElementType::Bf16 => f64::from(half::bf16::EPSILON),
         _ => 0.0,
-    };
-    // The reference's own rounding is that of n additions in f64.
-    magnitude * (depth * unit + input.len() as f64 * f64::EPSILON) * 1.01 + magnitude * narrowing
+    }
+}
+
+/// The bound on the distance of two products of `n` elements, as a part of their value: each of the multiplications, in
+/// whatever order, rounds once, and so does the result.
+fn product_error<T: Element>(n: usize) -> f64 {
+    2.0 * ((n as f64 * unit::<T>()).exp_m1() + narrowing::<T>())
+}
+
+/// Factors of which every product of some is in the type's range.
+#[derive(Clone, Copy)]
+enum Factors {
+    /// Signs, a few halves and as many twos: exact in any order, and nothing can be missing.
+    Exact,
+    /// Near 1, so that every multiplication rounds.
+    Rounding,
+}
+
+impl Factors {
+    fn generate<T: Element>(self, n: usize, seed: u64) -> Vec<T> {
+        const POWERS: usize = 14;
+        let (mut rng, stride) = (Rng::new(seed), n.div_ceil(POWERS).max(1));
+        let distance = narrowing::<T>().max(1.0 / 1024.0);
+        let factor = |i: usize| {
+            let bits = rng.next();
+            let sign = if bits & 1 == 0 { 1.0 } else { -1.0 };
+            let size = match self {
+                Self::Rounding => 1.0 + distance * ((bits >> 40) as f64 / f64::from(1 << 23) - 1.0),
+                Self::Exact if i % stride != 0 => 1.0,
+                Self::Exact => [2.0, 0.5][i / stride % 2],
+            };
+            T::from_f64(sign * size)
+        };
+        (0..n).map(factor).collect()
+    }
+}
+
+/// Products by [`Determinism::Fast`]: those of the other forms' data leave the type's range, where order is everything.
+fn fast_products<T: Element>(level: Level, form: &str, cases: &mut Vec<Case>) {
+    for n in sizes::<T>(level) {
+        for (factors, data) in [(Factors::Exact, "signs"), (Factors::Rounding, "near 1")] {
+            let offset = offsets(level)[n % 2];
+            let shape = format!("n = {n} at {offset}");
+            cases.push(Case::new(form, T::TYPE, shape, data, n, move |device| {
+                let all = factors.generate::<T>(n + offset, n as u64);
+                check_op::<T, Product>(device, &all, offset, Determinism::Fast)?;
+                if let Factors::Rounding = factors {
+                    return Ok(());
+                }
+                let got = device.reduce_with(&all[offset..], Product, Determinism::Fast)?;
+                same(&[got], &[Device::cpu().reduce(&all[offset..], Product)?], "exact product")
+            }));
+        }
+    }
 }
 
 /// What a plain loop gives for the CPU backend, or the CPU backend for a device.
@@ -120,8 +185,10 @@ fn check_op<T: Element, O: Op<T> + Default>(
             Determinism::Fast if ordered && O::KIND == OpKind::Sum => {
                 close(got, want.to_f64(), sum_bound(device, input)?, what)
             }
-            // Products leave the type's range soon; `Fixed` holds them to the bit.
-            Determinism::Fast if ordered => Ok(()),
+            Determinism::Fast if ordered => {
+                let want = want.to_f64();
+                close(got, want, product_error::<T>(input.len()) * want.abs(), what)
+            }
             _ => same(&[got], &[want], what),
         };
     }
@@ -208,7 +275,9 @@ fn tried(level: Level, element: ElementType, form: &str) -> bool {
             "sum" | "sum fixed" => true,
             "min" | "arg-max" if level == Level::Tiny => matches!(element, I8 | U64 | F32),
             "min" | "arg-max" => matches!(element, I8 | I32 | U64 | F16 | F32 | F64),
-            "product fixed" | "product" | "max" | "arg-min" | "sum fast" => matches!(element, U8 | I32 | F32),
+            "product fixed" | "product fast" | "product" | "max" | "arg-min" | "sum fast" => {
+                matches!(element, U8 | I32 | F32)
+            }
             _ => matches!(element, I32),
         }
 }
@@ -220,6 +289,10 @@ fn op_cases<T: Element, O: Op<T> + Default + 'static>(level: Level, cases: &mut 
         let suffix = if ordered { format!(" {}", determinism.name()) } else { String::new() };
         let form = format!("{}{suffix}", O::KIND.name());
         if !tried(level, T::TYPE, &form) {
+            continue;
+        }
+        if ordered && O::KIND == OpKind::Product && determinism == Determinism::Fast {
+            fast_products::<T>(level, &form, cases);
             continue;
         }
         grid::<T>(level, &form, cases, move |device, all, offset| check_op::<T, O>(device, all, offset, determinism));
@@ -272,7 +345,7 @@ fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism) 
                 _ => same(&[got], &[want], O::KIND.name()),
             }
         };
-        Ok(Climb::new(state, |this| this.out.fill(T::ZERO), run, verify))
+        Ok(Climb::new(state, |this| this.out.fill(poison()), run, verify))
     })
 }
 
@@ -285,7 +358,10 @@ fn arg_bench<T: Element>(end: End) -> Bench {
         let state = (Measured::<T>::new(device, n)?, None);
         Ok(Climb::new(
             state,
-            |_| Ok(()),
+            |(_, found)| {
+                *found = None;
+                Ok(())
+            },
             move |(this, found)| {
                 *found = Some(find(&this.device, (&this.x).into())?);
                 Ok(())

@@ -1,12 +1,12 @@
 //! The transposition ladder: the kernels of `cl/ladder/transpose.cl`, then the crate's own.
 
-use std::sync::{Arc, OnceLock};
+use std::cell::OnceCell;
 
 use crate::{
     Buffer, Device, Element, Error, Result,
-    check::{Failure, data::Data, same},
+    check::{Failure, data::Data, poison, same},
     ladder::{
-        Climb, Ladder, Model, Request, Rung,
+        Climb, Ladder, Model, Request, Rung, Shared,
         model::{LANES, bank_conflicts, sectors},
     },
 };
@@ -285,13 +285,18 @@ impl Counter {
     }
 }
 
-/// The matrix, made when the first rung is prepared, and its transpose by the CPU.
+/// The matrix, and its transpose by the CPU.
 struct Input<T> {
     matrix: Vec<T>,
-    transposed: OnceLock<Vec<T>>,
+    transposed: OnceCell<Vec<T>>,
 }
 
 impl<T: Element> Input<T> {
+    fn new((rows, cols): (usize, usize)) -> Self {
+        let matrix = Data::Random.generate(rows * cols, (rows * 31 + cols) as u64);
+        Self { matrix, transposed: OnceCell::new() }
+    }
+
     fn want(&self, (rows, cols): (usize, usize), transposes: bool) -> Result<&[T]> {
         if !transposes {
             return Ok(&self.matrix);
@@ -305,52 +310,33 @@ impl<T: Element> Input<T> {
     }
 }
 
-type SharedInput<T> = Arc<OnceLock<Input<T>>>;
-
-fn input<T: Element>(shared: &SharedInput<T>, (rows, cols): (usize, usize)) -> &Input<T> {
-    shared.get_or_init(|| Input {
-        matrix: Data::Random.generate(rows * cols, (rows * 31 + cols) as u64),
-        transposed: OnceLock::new(),
-    })
-}
-
 /// A rung's data, and what every rung does with it.
 struct State<T: Element> {
     shape: (usize, usize),
-    input: SharedInput<T>,
+    input: Shared<Input<T>>,
     transposes: bool,
     x: Buffer<T>,
     out: Buffer<T>,
 }
 
 impl<T: Element> State<T> {
-    fn new(device: &Device, shared: &SharedInput<T>, shape: (usize, usize), transposes: bool) -> Result<Self> {
-        let x = device.upload(&input(shared, shape).matrix)?;
+    fn new(device: &Device, shared: &Shared<Input<T>>, shape: (usize, usize), transposes: bool) -> Result<Self> {
+        let x = device.upload(&shared.get()?.matrix)?;
         Ok(Self { shape, input: shared.clone(), transposes, x, out: device.uninit(shape.0 * shape.1)? })
     }
 
     /// Poison, so that what a run leaves out does not pass on what an earlier one wrote.
     fn reset(&mut self) -> Result<()> {
-        self.out.fill(T::from_bits_lossy(0xA5A5_A5A5_A5A5_A5A5))
+        self.out.fill(poison())
     }
 
-    fn verify(&self) -> Result<(), Failure> {
-        let want = input(&self.input, self.shape).want(self.shape, self.transposes)?;
+    fn verify(&mut self) -> Result<(), Failure> {
+        let want = self.input.get()?.want(self.shape, self.transposes)?;
         same(&self.out.to_vec()?, want, "out")
     }
 
-    fn climb(self, mut run: impl FnMut(&mut Self) -> Result<()> + 'static) -> Climb
-    where
-        T: 'static,
-    {
-        use std::{cell::RefCell, rc::Rc};
-        let state = Rc::new(RefCell::new(self));
-        let (resets, runs) = (state.clone(), state.clone());
-        Climb {
-            reset: Box::new(move || resets.borrow_mut().reset()),
-            run: Box::new(move || run(&mut runs.borrow_mut())),
-            verify: Box::new(move || state.borrow().verify()),
-        }
+    fn climb(self, run: impl FnMut(&mut Self) -> Result<()> + 'static) -> Climb {
+        Climb::new(self, Self::reset, run, Self::verify)
     }
 }
 
@@ -383,7 +369,7 @@ impl Ladder for TransposeLadder {
 
 fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     let (shape, size) = (request.shape, size_of::<T>());
-    let shared = SharedInput::<T>::default();
+    let shared = Shared::new(move || Ok(Input::<T>::new(shape)));
     let bytes = 2 * (shape.0 * shape.1 * size) as u64;
     let most = device.capabilities()?.map_or(*BLOCKS.end(), |caps| caps.max_work_group);
     let most = 1 << most.max(1).ilog2();
@@ -511,7 +497,7 @@ fn own_model(caps: &crate::Capabilities, (rows, cols): (usize, usize), size: usi
 fn kernel_climb<T: Element>(
     _: &Device,
     _: &'static Kernel,
-    _: &SharedInput<T>,
+    _: &Shared<Input<T>>,
     _: (usize, usize),
     _: Geometry,
     _: [usize; 3],
@@ -551,7 +537,7 @@ pub(super) mod device {
     pub(super) fn kernel_climb<T: Element>(
         device: &Device,
         kernel: &'static Kernel,
-        shared: &SharedInput<T>,
+        shared: &Shared<Input<T>>,
         shape: (usize, usize),
         geometry: Geometry,
         blocks: [usize; 3],

@@ -7,7 +7,7 @@ use bytemuck::Pod;
 use crate::{
     Capabilities, Device, ElementType, ProgramSpec,
     bench::Bench,
-    check::{Case, Failure, Level, Spec, data::Rng, guarded, same_bytes},
+    check::{Case, Failure, Level, Spec, data::Rng, guarded, poison, same_bytes},
     ladder::Climb,
 };
 
@@ -95,7 +95,7 @@ fn bench<T: Pod + PartialEq + Debug>(element: ElementType) -> Bench {
         let state = (device.clone(), x, device.zeroed::<T>(rows * cols)?);
         Ok(Climb::new(
             state,
-            |_| Ok(()),
+            |(_, _, out)| out.fill(poison()),
             move |(device, x, out)| device.transpose_into(&*x, rows, cols, out),
             move |(_, x, out)| {
                 let want = Device::cpu().transpose(&x.to_vec()?, rows, cols)?.to_vec()?;

@@ -1,7 +1,5 @@
 //! Arguments that several subcommands share.
 
-use std::fs;
-
 use clap::Args;
 use oclprim::Device;
 
@@ -41,20 +39,13 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
 /// Whether the host has room for `bytes` bytes of data and what they are compared with: where it has not, allocating
 /// ends the program. What a device has no room for is an error of its own.
 pub(crate) fn has_room(bytes: u64) -> Result<(), String> {
-    match available_bytes() {
+    match oclprim::check::host_memory() {
         Some(there) if bytes.saturating_mul(2) > there => {
             let (needed, there) = (output::bytes(bytes.saturating_mul(2)), output::bytes(there));
             Err(format!("about {needed} of the host's memory are needed, {there} are free"))
         }
         _ => Ok(()),
     }
-}
-
-/// The memory that Linux could still give.
-fn available_bytes() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
 /// A [`size`] that a loop can have: at least 1, and so small that its bytes can be counted.

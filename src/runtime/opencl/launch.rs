@@ -66,18 +66,17 @@ impl<'d> Launch<'d> {
         let Self { device, name, kernel, limits, local_bytes, .. } = self;
         cl::check(self.status, format!("setting argument {} of `{name}`", self.next.saturating_sub(1)))?;
         let items: usize = local.iter().product();
-        // PoCL ends the process on an oversized launch, so it must not reach the driver.
+        // PoCL ends the process on an oversized launch, so it must not reach the driver. Plans keep to what the device
+        // has, so that this is a fault of the plan or of the driver, and nothing that the device is known to lack.
         if limits.work_group != 0 && items > limits.work_group {
             let limit = limits.work_group;
-            return Err(Error::unsupported(format!(
-                "`{name}` needs work-groups of {items}, the device allows {limit}"
-            )));
+            let message = format!("`{name}` needs work-groups of {items}, the device allows {limit}");
+            return Err(Error::new(ErrorKind::Driver, message));
         }
         let limit = device.local_limit();
         if local_bytes > limit {
-            return Err(Error::unsupported(format!(
-                "`{name}` needs {local_bytes} bytes of local memory, the device has {limit}"
-            )));
+            let message = format!("`{name}` needs {local_bytes} bytes of local memory, the device has {limit}");
+            return Err(Error::new(ErrorKind::Driver, message));
         }
         if groups.contains(&0) {
             return Ok(());

@@ -530,7 +530,8 @@ impl ClDevice {
         if self.probed()?.checker {
             return self.write(mem, offset, &pattern.repeat(bytes / pattern.len()));
         }
-        if offset + bytes > FILL_BYTES {
+        // Wide offsets take the large fill's kernel at every size, as they do others'.
+        if offset + bytes > FILL_BYTES || self.tuning().wide(0) {
             return self.fill_large(mem, offset, bytes, pattern);
         }
         let mut slot = self.event_slot();
