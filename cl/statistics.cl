@@ -51,9 +51,9 @@
 #endif
 
 typedef struct {
-    ulong n, nan;                // elements, and those that are NaN
-    ulong low_at, high_at, nan_at; // tiles; in the result, elements
-    W low, high;                 // NaN aside
+    ulong n, nan;                  // elements, and those that are NaN
+    ulong low_at, high_at, nan_at; // tiles
+    W low, high;                   // NaN aside
 #ifdef MOMENTS
 #ifdef A_FLOAT
     A mean, rest, m2, unused; // the mean in two parts, the sum of squared distances to it
@@ -211,6 +211,7 @@ static inline void sums_add(Sums* s, A x)
 
 // The least and the largest of two, where NaN does not count.
 #ifdef A_FLOAT
+#define IS_NAN(x) ((x) != (x))
 #ifdef DEVICE_CPU
 #define LESSER(a, b) ((b) < (a) ? (b) : (a))
 #define LARGER(a, b) ((b) > (a) ? (b) : (a))
@@ -219,6 +220,7 @@ static inline void sums_add(Sums* s, A x)
 #define LARGER(a, b) fmax(a, b)
 #endif
 #else
+#define IS_NAN(x) 0
 #define LESSER(a, b) min((A)(a), (A)(b))
 #define LARGER(a, b) max((A)(a), (A)(b))
 #endif
@@ -268,9 +270,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
                 for (uint k = 0; k < VEC; k++) {
                     low = LESSER(low, x[k]);
                     high = LARGER(high, x[k]);
-#ifdef A_FLOAT
-                    odd |= x[k] != x[k];
-#endif
+                    odd |= IS_NAN(x[k]);
 #ifdef MOMENTS
 #ifdef A_FLOAT
                     mean[v * VEC + k] += x[k];
@@ -309,9 +309,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
                 const A x = to_acc(p[first + k]);
                 low = LESSER(low, x);
                 high = LARGER(high, x);
-#ifdef A_FLOAT
-                odd |= x != x;
-#endif
+                odd |= IS_NAN(x);
 #ifdef MOMENTS
 #ifdef A_FLOAT
                 mean[k] += x;
@@ -339,16 +337,13 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
     }
     r.low = low;
     r.high = high;
-#ifdef A_FLOAT
     if (odd) {
         for (uint i = lane; i < elements; i += LANES) {
             for (uint k = 0; k < ITEM_LANES && i + k < elements; k++) {
-                const A x = to_acc(p[i + k]);
-                r.nan += x != x;
+                r.nan += IS_NAN(to_acc(p[i + k]));
             }
         }
     }
-#endif
 #ifdef MOMENTS
 #ifdef A_FLOAT
     for (uint k = 0; k < ITEM_LANES; k++) {
@@ -430,7 +425,7 @@ static inline ulong find(
     uint place = TILE;
     for (uint i = item; i < elements; i += WG) {
         const A x = to_acc(in[first + i]);
-        const int hit = nan ? x != x : x == value;
+        const int hit = nan ? IS_NAN(x) : x == value;
         place = hit ? min(place, i) : place;
     }
     places[item] = place;

@@ -22,6 +22,7 @@
 //! | [`reduce`](Device::reduce), [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max) | one value from many: [`reduce`] |
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several of its figures in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | how many elements are not zero, or equal a value |
+//! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user's, over structs too; sums and products of [complex numbers](op::complex_sum) |
 //! | [`transpose`](Device::transpose) | rows become columns: [`transpose`] |
 //! | [`histogram`](Device::histogram) | how many samples fall into each bin: [`histogram`] |
 //! | [`copy`](Device::copy) | elements from one place to another, at any offset |
@@ -96,6 +97,7 @@ pub use half::{bf16, f16};
 pub use histogram::{Accumulate, Bins, Counter, Histogram, Outside};
 pub use layout::{Layout, Rows};
 pub use nd::{NdView, NdViewMut};
+pub use num_complex::Complex;
 pub use reduce::{
     Determinism, Extreme,
     statistics::{MinMax, Statistics, StatisticsRecord},

@@ -5,8 +5,10 @@
 
 pub mod data;
 mod large;
+mod laws;
 
 pub use crate::reduce::spec::sum_bound;
+pub use laws::{laws, laws_by};
 
 use std::{
     any::Any,

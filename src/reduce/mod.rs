@@ -10,6 +10,7 @@
 //!
 //! The design is that of CUB's two-level reduction (Harris 2007, Merrill 2015), with a tile whose inner order is fixed.
 
+pub(crate) mod by;
 pub(crate) mod count;
 mod cpu;
 #[cfg(feature = "opencl")]

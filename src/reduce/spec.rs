@@ -318,6 +318,7 @@ impl Spec for Reduce {
             });
             with_integer!(element, T => bit_cases::<T>(level, &mut cases), ());
         }
+        cases.extend(super::by::spec::cases(level));
         cases.extend(super::count::spec::cases(level));
         cases.extend(super::statistics::spec::cases(level));
         cases
@@ -335,6 +336,7 @@ impl Spec for Reduce {
             arg_bench::<i32>(End::Min),
             arg_bench::<f32>(End::Min),
         ];
+        benches.extend(super::by::spec::benches());
         benches.extend(super::count::spec::benches());
         benches.extend(super::statistics::spec::benches());
         benches
@@ -375,6 +377,7 @@ impl Spec for Reduce {
             });
         }
         programs.extend(crate::reduce::ladder::device::programs(caps));
+        programs.extend(super::by::spec::programs(caps));
         programs.extend(super::count::spec::programs(caps));
         programs.extend(super::statistics::spec::programs(caps));
         programs

@@ -15,6 +15,7 @@ pub(super) trait Real:
 {
     /// `part / all`, for 0 < part <= all; as in `cl/statistics.cl`.
     fn ratio(part: u64, all: u64) -> Self;
+    fn is_finite(self) -> bool;
     fn word(self) -> u64;
 }
 
@@ -30,6 +31,10 @@ impl Real for f32 {
         q as f32 * f32::from_bits((127 - shift) << 23)
     }
 
+    fn is_finite(self) -> bool {
+        self.is_finite()
+    }
+
     fn word(self) -> u64 {
         u64::from(self.to_bits())
     }
@@ -38,6 +43,10 @@ impl Real for f32 {
 impl Real for f64 {
     fn ratio(part: u64, all: u64) -> Self {
         part as f64 / all as f64
+    }
+
+    fn is_finite(self) -> bool {
+        self.is_finite()
     }
 
     fn word(self) -> u64 {
@@ -73,8 +82,8 @@ impl<A: Real> Spread<A> {
     /// `weight` is the part that `b` has of all, `paired` that times the elements in `self`.
     fn join(&mut self, b: &Self, weight: A, paired: A) {
         let (a, ends) = (self.mean, self.mean + b.mean);
-        if ends - ends != A::ZERO {
-            *self = Self { mean: ends, rest: A::ZERO, m2: ends - ends };
+        if !ends.is_finite() {
+            *self = Self { mean: ends, rest: A::ZERO, m2: A::from_f64(f64::NAN) };
             return;
         }
         let d = b.mean - a;
@@ -159,13 +168,12 @@ fn spread<T: Element<Acc = A>, A: Real>(elements: &[T]) -> Spread<A> {
         }
     }
     for (k, lane) in lane.iter_mut().enumerate() {
-        let nothing = lane.mean - lane.mean;
         let off = lane.rest * part(k);
         let m2 = lane.m2 - lane.rest * off;
-        *lane = if nothing == A::ZERO {
+        *lane = if lane.mean.is_finite() {
             Spread { mean: lane.mean, rest: off, m2 }
         } else {
-            Spread { mean: lane.mean, rest: A::ZERO, m2: nothing }
+            Spread { mean: lane.mean, rest: A::ZERO, m2: A::from_f64(f64::NAN) }
         };
     }
     let mut width = 1;

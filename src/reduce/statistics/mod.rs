@@ -74,7 +74,7 @@ impl<T> Statistics<T> {
 /// [`Statistics`] as they lie in a device's memory, for the element type `T`.
 #[derive(Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(transparent)]
-pub struct StatisticsRecord<T: Element>([u64; WORDS], PhantomData<T>);
+pub struct StatisticsRecord<T>([u64; WORDS], PhantomData<T>);
 
 impl<T: Element> StatisticsRecord<T> {
     /// What the record says.

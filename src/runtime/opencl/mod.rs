@@ -444,7 +444,8 @@ impl ClDevice {
     fn fill_large(&self, mem: &Mem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
         const WORK_GROUP: usize = 64;
         let options = vec!["-cl-std=CL1.2".into(), format!("-DWG={WORK_GROUP}")];
-        let spec = ProgramSpec { name: "fill.cl", text: include_str!("../../../cl/fill.cl"), options };
+        let spec =
+            ProgramSpec { name: "fill.cl", text: include_str!("../../../cl/fill.cl"), options, prelude: String::new() };
         let mut word = [0u8; 16];
         word.chunks_mut(pattern.len()).for_each(|part| part.copy_from_slice(pattern));
         let groups = bytes.div_ceil(16 * WORK_GROUP).min(32 * self.info().compute_units.max(1) as usize);

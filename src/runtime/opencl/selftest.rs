@@ -100,7 +100,7 @@ impl Reported {
     }
 
     fn source(&self) -> String {
-        ProgramSpec { name: "selftest.cl", text: TEXT, options: Vec::new() }.source()
+        ProgramSpec { name: "selftest.cl", text: TEXT, options: Vec::new(), prelude: String::new() }.source()
     }
 }
 
@@ -185,7 +185,7 @@ impl SelfTest<'_> {
     fn spec(&self, standard: &str, options: &[&str]) -> ProgramSpec {
         let mut all = vec![format!("-cl-std={standard}"), format!("-DWG={}", self.work_group())];
         all.extend(options.iter().map(|&option| option.into()));
-        ProgramSpec { name: "selftest.cl", text: TEXT, options: all }
+        ProgramSpec { name: "selftest.cl", text: TEXT, options: all, prelude: String::new() }
     }
 
     /// The tests that need nothing but OpenCL 1.2.
