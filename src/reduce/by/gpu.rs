@@ -2,7 +2,7 @@
 
 use super::{LANES, rows};
 use crate::{
-    Error, Result, Scratch,
+    ElementType, Result, Scratch,
     histogram::gpu::one_build,
     runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
     tuning,
@@ -31,8 +31,8 @@ pub(crate) struct Pass {
 
 /// The program of an operator, which `pairs` of a law check shares.
 fn program(form: &Form, caps: &Capabilities, work_group: usize, wide: bool) -> Result<ProgramSpec> {
-    if form.needs_fp64 && !caps.fp64 {
-        return Err(Error::unsupported("the device has no fp64, which the operator needs"));
+    if form.needs_fp64 {
+        caps.supports(ElementType::F64)?;
     }
     Ok(ProgramSpec::new("reduce_by.cl", TEXT, &one_build(caps))
         .define("WG", work_group)

@@ -2,7 +2,7 @@
 
 use super::StatisticsRecord;
 use crate::{
-    Element, ElementType, Error, Input, Output, Result, Scratch,
+    Element, ElementType, Input, Output, Result, Scratch,
     histogram::gpu::one_build,
     runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     tuning,
@@ -45,9 +45,7 @@ pub(crate) fn plan(
     caps: &Capabilities,
     wide: bool,
 ) -> Result<Plan> {
-    if element.needs_fp64() && !caps.fp64 {
-        return Err(Error::unsupported(format!("the device has no fp64, which {element} needs")));
-    }
+    caps.supports(element)?;
     let params = tuning::reduce(caps);
     let tiles = n.div_ceil(TILE_BYTES / element.size());
     let mut merges = vec![tiles];
