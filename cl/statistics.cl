@@ -142,25 +142,52 @@ static inline void merge(Record* a, const Record* b)
     a->n += b->n;
 }
 
-// The records of the items merged, valid in item 0. All WG items call it, in uniform flow; `tree` may be reused after the
-// caller's next barrier.
-static inline Record merge_group(Record r, __local Record* tree)
+#define RECORD_WORDS (sizeof(Record) / 4)
+typedef union {
+    Record record;
+    uint words[RECORD_WORDS];
+} Words;
+
+static inline Record from_local(__local const uint* tree, uint i)
+{
+    Words x;
+    for (uint w = 0; w < RECORD_WORDS; w++) {
+        x.words[w] = tree[w * WG + i];
+    }
+    return x.record;
+}
+
+static inline void to_local(__local uint* tree, uint i, Record r)
+{
+    Words x;
+    x.record = r;
+    for (uint w = 0; w < RECORD_WORDS; w++) {
+        tree[w * WG + i] = x.words[w];
+    }
+}
+
+// The records of the items merged, valid in all of them. All WG items call it, in uniform flow; `tree` may be reused after
+// the caller's next barrier. Each word of all records lies together, and what is left moves to the front: neighbouring
+// items use neighbouring banks.
+static inline Record merge_group(Record r, __local uint* tree)
 {
 #if WG > 1
     const uint item = get_local_id(0);
-    tree[item] = r;
+    to_local(tree, item, r);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint d = 1; d < WG; d <<= 1) {
-        const uint i = 2 * d * item;
-        if (i + d < WG) {
-            Record a = tree[i];
-            const Record b = tree[i + d];
-            merge(&a, &b);
-            tree[i] = a;
+    for (uint left = WG / 2; left > 0; left /= 2) {
+        if (item < left) {
+            const Record b = from_local(tree, 2 * item + 1);
+            r = from_local(tree, 2 * item);
+            merge(&r, &b);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < left) {
+            to_local(tree, item, r);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    r = tree[0];
+    r = from_local(tree, 0);
 #endif
     return r;
 }
@@ -403,7 +430,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_tiles(
     __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* restrict records)
 {
-    __local Record tree[WG];
+    __local uint tree[RECORD_WORDS * WG];
     const OFFSET_T tiles = n / TILE + (n % TILE != 0);
     for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
         const OFFSET_T first = tile * TILE;
@@ -470,7 +497,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_records
     const uint last, __global void* restrict out, const ulong out_offset, __global ulong* restrict places_out,
     const ulong places_offset)
 {
-    __local Record tree[WG];
+    __local uint tree[RECORD_WORDS * WG];
     __local uint places[WG];
     __global const Record* from = (__global const Record*)records + records_offset;
     const uint first = get_group_id(0) * FAN + get_local_id(0) * ITEM_RECORDS;

@@ -54,6 +54,7 @@ where
     Complex<T>: Pod,
 {
     let pair = if T::TYPE == ElementType::F64 { "double2" } else { "float2" };
-    let operator = Operator::of_struct(name, pair, "", identity, combine, &expression(pair));
-    Operator { needs_fp64: T::TYPE.needs_fp64(), ..operator }
+    let mut operator = Operator::of_struct(name, pair, "", identity, combine, &expression(pair));
+    operator.needs_fp64 = T::TYPE.needs_fp64();
+    operator
 }
