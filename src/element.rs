@@ -92,7 +92,7 @@ impl ElementType {
     }
 
     /// How the type lies in memory in OpenCL C; the 16-bit floats are raw bits there.
-    const fn storage(self) -> &'static str {
+    pub(crate) const fn storage(self) -> &'static str {
         match self {
             Self::I8 => "char",
             Self::I16 => "short",

@@ -20,6 +20,9 @@
 //! | | |
 //! |---|---|
 //! | [`reduce`](Device::reduce), [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max) | one value from many: [`reduce`] |
+//! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several of its figures in one pass: [`reduce::statistics`] |
+//! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | how many elements are not zero, or equal a value |
+//! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user's, over structs too; sums and products of [complex numbers](op::complex_sum) |
 //! | [`transpose`](Device::transpose) | rows become columns: [`transpose`] |
 //! | [`histogram`](Device::histogram) | how many samples fall into each bin: [`histogram`] |
 //! | [`copy`](Device::copy) | elements from one place to another, at any offset |
@@ -38,8 +41,8 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max; histogram; transpose; copy | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`], the default | yes | yes, where the device keeps subnormals |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram; transpose; copy | yes | yes |
+//! | float sum and product, [`Determinism::Fixed`], the default; statistics | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] | no promise | no |
 //!
 //! [`Capabilities::denormals`] tells whether a device keeps subnormals.
@@ -94,7 +97,11 @@ pub use half::{bf16, f16};
 pub use histogram::{Accumulate, Bins, Counter, Histogram, Outside};
 pub use layout::{Layout, Rows};
 pub use nd::{NdView, NdViewMut};
-pub use reduce::{Determinism, Extreme};
+pub use num_complex::Complex;
+pub use reduce::{
+    Determinism, Extreme,
+    statistics::{MinMax, Statistics, StatisticsRecord},
+};
 pub use runtime::{
     Buffer, Capabilities, Device, DeviceClass, DeviceInfo, DeviceType, Input, MapMut, MapRef, Output, ProgramSpec,
     Scratch, SubGroup, SubGroupBackend, Timing, View, ViewMut,

@@ -3,6 +3,12 @@
 //! An operator is associative and commutative up to rounding, and has an identity. It computes in the accumulator of
 //! its element type, so that a sum of `f16` is a sum of `f32`, rounded once at the end.
 
+mod complex;
+mod operator;
+
+pub use complex::{ComplexOperator, complex_product, complex_sum};
+pub use operator::Operator;
+
 use serde::{Deserialize, Serialize};
 
 use crate::element::{Element, Integer};
@@ -63,7 +69,7 @@ impl OpKind {
 
 /// How an operator is spelled in OpenCL C.
 ///
-/// Opaque: the built-in operators are a macro of `cl/lib/op.cl`; an operator of the user's will bring its own text.
+/// Opaque: a macro of `cl/lib/op.cl`. An [`Operator`] of the user's brings its own text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pub(crate) String);
 

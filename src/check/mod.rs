@@ -5,9 +5,11 @@
 
 pub mod data;
 mod large;
+mod laws;
 
 pub use crate::reduce::spec::sum_bound;
 pub use large::host_memory;
+pub use laws::{laws, laws_by};
 
 use std::{
     any::Any,

@@ -75,7 +75,7 @@ fn round_up_words(words: usize, limit: usize) -> usize {
 }
 
 /// No kernel here has sub-groups, so that one build serves every back end without hardware.
-pub(super) fn one_build(caps: &Capabilities) -> Capabilities {
+pub(crate) fn one_build(caps: &Capabilities) -> Capabilities {
     let hardware = caps.sub_group.backend.is_hardware();
     Capabilities { sub_group: if hardware { caps.sub_group } else { SubGroup::NONE }, ..caps.clone() }
 }

@@ -10,11 +10,14 @@
 //!
 //! The design is that of CUB's two-level reduction (Harris 2007, Merrill 2015), with a tile whose inner order is fixed.
 
+pub(crate) mod by;
+pub(crate) mod count;
 mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub(crate) mod ladder;
 pub(crate) mod spec;
+pub mod statistics;
 
 use serde::{Deserialize, Serialize};
 

@@ -395,11 +395,14 @@ impl Spec for Reduce {
             });
             with_integer!(element, T => bit_cases::<T>(level, &mut cases), ());
         }
+        cases.extend(super::by::spec::cases(level));
+        cases.extend(super::count::spec::cases(level));
+        cases.extend(super::statistics::spec::cases(level));
         cases
     }
 
     fn benches(&self) -> Vec<Bench> {
-        vec![
+        let mut benches = vec![
             op_bench::<i32, Sum>(Determinism::Fixed),
             op_bench::<i64, Sum>(Determinism::Fixed),
             op_bench::<f32, Sum>(Determinism::Fixed),
@@ -409,7 +412,11 @@ impl Spec for Reduce {
             op_bench::<f32, Min>(Determinism::Fixed),
             arg_bench::<i32>(End::Min),
             arg_bench::<f32>(End::Min),
-        ]
+        ];
+        benches.extend(super::by::spec::benches());
+        benches.extend(super::count::spec::benches());
+        benches.extend(super::statistics::spec::benches());
+        benches
     }
 
     #[cfg(feature = "opencl")]
@@ -447,6 +454,9 @@ impl Spec for Reduce {
             });
         }
         programs.extend(crate::reduce::ladder::device::programs(caps));
+        programs.extend(super::by::spec::programs(caps));
+        programs.extend(super::count::spec::programs(caps));
+        programs.extend(super::statistics::spec::programs(caps));
         programs
     }
 

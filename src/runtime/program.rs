@@ -30,6 +30,8 @@ pub struct ProgramSpec {
     pub text: &'static str,
     /// Build options, those of the device first.
     pub options: Vec<String>,
+    /// What goes in front of the file: the text of a user's operator.
+    pub prelude: String,
 }
 
 // Every launch looks its program up, so the text, which the name stands for, is left out of the hash.
@@ -37,13 +39,14 @@ impl Hash for ProgramSpec {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
         self.options.hash(state);
+        self.prelude.hash(state);
     }
 }
 
 impl ProgramSpec {
     /// A program of `text` for a device; primitives add their own options.
     pub fn new(name: &'static str, text: &'static str, caps: &Capabilities) -> Self {
-        Self { name, text, options: caps.options() }
+        Self { name, text, options: caps.options(), prelude: String::new() }
     }
 
     /// Adds options, such as `-DT=float`.
@@ -66,6 +69,12 @@ impl ProgramSpec {
         self
     }
 
+    /// Puts text in front of the file.
+    pub fn prelude(mut self, text: String) -> Self {
+        self.prelude = text;
+        self
+    }
+
     /// The options as the driver takes them.
     pub fn option_line(&self) -> String {
         self.options.join(" ")
@@ -74,7 +83,7 @@ impl ProgramSpec {
     /// The text with each file of `cl/lib` in place of its first include, and lines numbered as in the files.
     pub fn source(&self) -> String {
         let mut seen = Vec::new();
-        let mut out = format!("#line 1 \"{}\"\n", self.name);
+        let mut out = format!("{}#line 1 \"{}\"\n", self.prelude, self.name);
         expand(self.name, self.text, &mut seen, &mut out);
         out
     }

@@ -32,7 +32,7 @@ const FILL_WORK_GROUP: usize = 64;
 
 fn fill_spec() -> ProgramSpec {
     let options = vec!["-cl-std=CL1.2".into(), format!("-DWG={FILL_WORK_GROUP}")];
-    ProgramSpec { name: "fill.cl", text: include_str!("../../../cl/fill.cl"), options }
+    ProgramSpec { name: "fill.cl", text: include_str!("../../../cl/fill.cl"), options, prelude: String::new() }
 }
 
 /// The runtime's own programs for a device with these capabilities.

@@ -27,7 +27,7 @@ const FP16: &[&str] = &["-DSG_BACKEND=0", "-DTEST_FP16"];
 fn spec(work_group: usize, standard: &str, options: &[&str]) -> ProgramSpec {
     let mut all = vec![format!("-cl-std={standard}"), format!("-DWG={work_group}")];
     all.extend(options.iter().map(|&option| option.into()));
-    ProgramSpec { name: "selftest.cl", text: TEXT, options: all }
+    ProgramSpec { name: "selftest.cl", text: TEXT, options: all, prelude: String::new() }
 }
 
 fn local_memory_spec(work_group: usize, bytes: usize) -> ProgramSpec {
@@ -151,7 +151,7 @@ impl Reported {
     }
 
     fn source(&self) -> String {
-        ProgramSpec { name: "selftest.cl", text: TEXT, options: Vec::new() }.source()
+        ProgramSpec { name: "selftest.cl", text: TEXT, options: Vec::new(), prelude: String::new() }.source()
     }
 }
 

@@ -1,0 +1,60 @@
+//! Sums and products of complex numbers.
+
+use std::ops::{Add, Mul};
+
+use bytemuck::Pod;
+use num_complex::Complex;
+
+use super::Operator;
+use crate::{ElementType, Float};
+
+/// An operator over complex numbers; they have no order, so that there is no smallest.
+pub type ComplexOperator<T> = Operator<Complex<T>, fn(Complex<T>, Complex<T>) -> Complex<T>>;
+
+/// The sum of complex numbers of `f32` or `f64`. The empty sum is 0.
+///
+/// ```
+/// use oclprim::{Complex, Device, op::complex_sum};
+///
+/// let x = [Complex::new(1.0f32, 2.0), Complex::new(0.5, -3.0)];
+/// assert_eq!(Device::best()?.reduce_by(&x, &complex_sum())?, Complex::new(1.5, -1.0));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub fn complex_sum<T: Float<Acc = T>>() -> ComplexOperator<T>
+where
+    Complex<T>: Pod + Add<Output = Complex<T>>,
+{
+    over("complex sum", Complex::new(T::ADD_IDENTITY, T::ADD_IDENTITY), |a, b| a + b, |_| "a + b".into())
+}
+
+/// The product of complex numbers of `f32` or `f64`. The empty product is 1.
+///
+/// ```
+/// use oclprim::{Complex, Device, op::complex_product};
+///
+/// let x = [Complex::new(1.0f32, 2.0), Complex::new(0.5, -3.0)];
+/// assert_eq!(Device::best()?.reduce_by(&x, &complex_product())?, Complex::new(6.5, -2.0));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub fn complex_product<T: Float<Acc = T>>() -> ComplexOperator<T>
+where
+    Complex<T>: Pod + Mul<Output = Complex<T>>,
+{
+    let text = |pair: &str| format!("({pair})(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)");
+    over("complex product", Complex::new(T::ONE, T::ZERO), |a, b| a * b, text)
+}
+
+fn over<T: Float<Acc = T>>(
+    name: &str,
+    identity: Complex<T>,
+    combine: fn(Complex<T>, Complex<T>) -> Complex<T>,
+    expression: impl Fn(&str) -> String,
+) -> ComplexOperator<T>
+where
+    Complex<T>: Pod,
+{
+    let pair = if T::TYPE == ElementType::F64 { "double2" } else { "float2" };
+    let mut operator = Operator::of_struct(name, pair, "", identity, combine, &expression(pair));
+    operator.needs_fp64 = T::TYPE.needs_fp64();
+    operator
+}

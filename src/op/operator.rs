@@ -1,0 +1,146 @@
+//! Operators of the user's own.
+
+use std::fmt;
+
+use bytemuck::Pod;
+
+use crate::{Element, Error, Result};
+
+/// An associative and commutative operator of the user's, given twice: as a Rust function, and as an OpenCL C expression
+/// over `a` and `b`.
+///
+/// [`Device::reduce_by`](crate::Device::reduce_by) takes it. That it is associative and commutative, that its identity is
+/// one, and that both texts say the same, is the user's promise; [`check::laws`](crate::check::laws) tries it on values.
+/// The expression is compiled without fast math, and multiplies are not fused into additions.
+///
+/// ```
+/// use oclprim::{Device, op::Operator};
+///
+/// let larger = Operator::new("absolute maximum", 0.0f32, |a, b| a.abs().max(b.abs()), "fmax(fabs(a), fabs(b))");
+/// assert_eq!(Device::best()?.reduce_by(&[1.0, -3.0, 2.5], &larger)?, 3.0);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// Over a struct, whose text in OpenCL C has the layout of the Rust one:
+///
+/// ```
+/// use bytemuck::{Pod, Zeroable};
+/// use oclprim::{Device, op::Operator};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+/// #[repr(C)]
+/// struct Span {
+///     from: i32,
+///     to: i32,
+/// }
+///
+/// let hull = Operator::of_struct(
+///     "hull",
+///     "Span",
+///     "typedef struct { int from, to; } Span;",
+///     Span { from: i32::MAX, to: i32::MIN },
+///     |a: Span, b: Span| Span { from: a.from.min(b.from), to: a.to.max(b.to) },
+///     "(Span){ min(a.from, b.from), max(a.to, b.to) }",
+/// );
+/// let spans = [Span { from: 3, to: 5 }, Span { from: -1, to: 2 }];
+/// assert_eq!(Device::best()?.reduce_by(&spans, &hull)?, Span { from: -1, to: 5 });
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Operator<T, F> {
+    pub(crate) name: String,
+    pub(crate) identity: T,
+    pub(crate) combine: F,
+    type_name: String,
+    types: String,
+    functions: String,
+    expression: String,
+    pub(crate) needs_fp64: bool,
+}
+
+impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
+    /// The most bytes of an element: a work-group has one for each item in local memory.
+    pub const MAX_BYTES: usize = 64;
+
+    /// An operator over one of the element types that OpenCL C computes in, which `f16` and `bf16` are not.
+    pub fn new(name: &str, identity: T, combine: F, expression: &str) -> Self
+    where
+        T: Element<Acc = T>,
+    {
+        let operator = Self::of_struct(name, T::TYPE.storage(), "", identity, combine, expression);
+        Self { needs_fp64: T::TYPE.needs_fp64(), ..operator }
+    }
+
+    /// An operator over a type of the user's: `type_name` in OpenCL C, where `types` defines it. A kernel does not build
+    /// where its size differs from that of `T`.
+    pub fn of_struct(name: &str, type_name: &str, types: &str, identity: T, combine: F, expression: &str) -> Self {
+        // The name stands between quotes in the text.
+        let name = name.replace(['"', '\\', '\n', '\r'], " ");
+        let [type_name, types, expression] = [type_name, types, expression].map(str::to_owned);
+        Self { name, identity, combine, type_name, types, functions: String::new(), expression, needs_fp64: false }
+    }
+
+    /// The operator with OpenCL C functions that its expression calls.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Operator};
+    ///
+    /// fn gcd(mut a: u32, mut b: u32) -> u32 {
+    ///     while b != 0 {
+    ///         (a, b) = (b, a % b);
+    ///     }
+    ///     a
+    /// }
+    ///
+    /// let text = "uint gcd(uint a, uint b) { while (b != 0) { uint r = a % b; a = b; b = r; } return a; }";
+    /// let divisor = Operator::new("gcd", 0u32, gcd, "gcd(a, b)").with_functions(text);
+    /// assert_eq!(Device::best()?.reduce_by(&[12, 18, 30], &divisor)?, 6);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn with_functions(mut self, text: &str) -> Self {
+        self.functions = text.to_owned();
+        self
+    }
+
+    /// The operator's name, as it stands in the compiler's messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What goes in front of `cl/reduce_by.cl`; lines are numbered as in the user's texts, under the operator's name.
+    pub(crate) fn prelude(&self) -> String {
+        let Self { name, type_name, types, functions, expression, .. } = self;
+        let size = size_of::<T>();
+        let bytes: Vec<_> = bytemuck::bytes_of(&self.identity).iter().map(u8::to_string).collect();
+        let bytes = bytes.join(", ");
+        format!(
+            "#ifdef HAS_FP64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n\
+             #pragma OPENCL FP_CONTRACT OFF\n\
+             #line 1 \"types of operator {name}\"\n{types}\n\
+             #line 1 \"size of {type_name} of operator {name}\"\n\
+             typedef char size_is_not_that_of_the_rust_type[sizeof({type_name}) == {size} ? 1 : -1];\n\
+             #line 1 \"functions of operator {name}\"\n{functions}\n\
+             #define OPERATOR\n#define T {type_name}\n#define T_BYTES {size}\n\
+             static inline T op_combine(const T a, const T b)\n{{\nreturn\n\
+             #line 1 \"operator {name}\"\n{expression};\n}}\n\
+             static inline T op_identity(void)\n{{\n\
+             const union {{ uchar bytes[{size}]; T value; }} identity = {{ {{ {bytes} }} }};\n\
+             return identity.value;\n}}\n"
+        )
+    }
+
+    pub(crate) fn expect_size(&self) -> Result<()> {
+        let (name, size, most) = (&self.name, size_of::<T>(), Self::MAX_BYTES);
+        if (1..=most).contains(&size) {
+            return Ok(());
+        }
+        Err(Error::unsupported(format!("operator {name} is over elements of {size} bytes; 1 to {most} are possible")))
+    }
+}
+
+impl<T: fmt::Debug, F> fmt::Debug for Operator<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, identity, expression, .. } = self;
+        write!(f, "Operator({name}: {expression}, identity {identity:?})")
+    }
+}

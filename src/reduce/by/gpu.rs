@@ -1,0 +1,137 @@
+//! Reduction by a user's operator on OpenCL devices: the plan, then its launches.
+
+use super::{LANES, rows};
+use crate::{
+    ElementType, Result, Scratch,
+    histogram::gpu::one_build,
+    runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../../cl/reduce_by.cl");
+
+/// What a reduction is of: everything but its number of elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    pub(crate) prelude: String,
+    pub(crate) size: usize,
+    pub(crate) needs_fp64: bool,
+}
+
+/// One launch: reduces `n` elements (or partials) to `tiles`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pass {
+    pub(crate) program: ProgramSpec,
+    pub(crate) n: usize,
+    pub(crate) tiles: usize,
+    pub(crate) groups: usize,
+    pub(crate) work_group: usize,
+    pub(crate) wide: bool,
+}
+
+/// The program of an operator, which `pairs` of a law check shares.
+fn program(form: &Form, caps: &Capabilities, work_group: usize, wide: bool) -> Result<ProgramSpec> {
+    if form.needs_fp64 {
+        caps.supports(ElementType::F64)?;
+    }
+    Ok(ProgramSpec::new("reduce_by.cl", TEXT, &one_build(caps))
+        .define("WG", work_group)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .prelude(form.prelude.clone()))
+}
+
+/// The passes over n > 0 elements.
+pub(crate) fn plan(n: usize, form: &Form, caps: &Capabilities, wide: &dyn Fn(usize) -> bool) -> Result<Vec<Pass>> {
+    let params = tuning::reduce(caps);
+    let (mut passes, mut n) = (Vec::new(), n);
+    loop {
+        let tiles = n.div_ceil(rows(form.size) * LANES);
+        let program = program(form, caps, params.work_group, wide(n))?;
+        let groups = tiles.min(params.max_groups);
+        passes.push(Pass { program, n, tiles, groups, work_group: params.work_group, wide: wide(n) });
+        if tiles == 1 {
+            return Ok(passes);
+        }
+        n = tiles;
+    }
+}
+
+pub(super) fn scratch_bytes(n: usize, size: usize) -> usize {
+    let (mut n, mut all) = (n, 0);
+    while n > 1 {
+        n = n.div_ceil(rows(size) * LANES);
+        all += if n > 1 { n * size } else { 0 };
+    }
+    all
+}
+
+/// `identity` is the result for no elements.
+pub(super) fn reduce(
+    device: &ClDevice,
+    form: &Form,
+    identity: &[u8],
+    input: &ClInput,
+    out: &ClInput,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    if input.len() == 0 {
+        return device.write(out.mem(), out.byte_offset(), identity);
+    }
+    let caps = device.capabilities()?;
+    let plan = plan(input.len(), form, &caps, &|n| device.tuning().wide(n))?;
+    let partials = scratch.cl(device, scratch_bytes(input.len(), form.size))?;
+    let (mut from, mut from_offset, mut end) = (input.mem(), input.offset(), 0);
+    for pass in &plan {
+        let (to, to_offset) = if pass.tiles == 1 { (out.mem(), out.offset()) } else { (partials, end) };
+        device
+            .launch(&pass.program, "reduce_by_tiles")?
+            .mem(from)
+            .scalar(from_offset as u64)
+            .offset(pass.n as u64, pass.wide)
+            .mem(to)
+            .scalar(to_offset as u64)
+            .run([pass.groups, 1, 1], [pass.work_group, 1, 1])?;
+        (from, from_offset) = (to, to_offset);
+        end += pass.tiles;
+    }
+    Ok(())
+}
+
+/// What the operator's text makes of each pair.
+pub(crate) fn pairs(device: &ClDevice, form: &Form, a: &[u8], b: &[u8], out: &mut [u8]) -> Result<()> {
+    let n = out.len() / form.size;
+    let caps = device.capabilities()?;
+    let work_group = tuning::reduce(&caps).work_group;
+    let program = program(form, &caps, work_group, device.tuning().wide(n))?;
+    let [left, right, result] = [device.pooled(a.len())?, device.pooled(b.len())?, device.pooled(out.len())?];
+    device.write(left.mem(), 0, a)?;
+    device.write(right.mem(), 0, b)?;
+    device
+        .launch(&program, "combine_pairs")?
+        .mem(left.mem())
+        .mem(right.mem())
+        .mem(result.mem())
+        .scalar(n as u32)
+        .run([n.div_ceil(work_group), 1, 1], [work_group, 1, 1])?;
+    device.read(result.mem(), 0, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_end_in_one_partial_within_the_scratch() {
+        for (name, caps) in Capabilities::samples() {
+            for size in [1, 3, 4, 12, 64] {
+                let form = Form { prelude: String::new(), size, needs_fp64: false };
+                for n in [1, 1024, 65_537, (1 << 32) + 1] {
+                    let plan = plan(n, &form, &caps, &|n| n >= 1 << 31).unwrap();
+                    assert_eq!(plan.last().map(|pass| pass.tiles), Some(1), "{name}: {n} of {size}");
+                    let partials: usize = plan[..plan.len() - 1].iter().map(|pass| pass.tiles).sum();
+                    assert_eq!(partials * size, scratch_bytes(n, size), "{name}: {n} of {size}");
+                }
+            }
+        }
+    }
+}

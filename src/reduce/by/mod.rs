@@ -1,0 +1,136 @@
+//! Reduction by an operator of the user's own.
+//!
+//! The order is fixed, as for [`Fixed`](crate::Determinism::Fixed) sums: tiles of 256 lanes, lanes down their rows, then in
+//! pairs of neighbours. An operator that rounds gives the same on every run, every device and the CPU where its Rust
+//! function and its expression do so for two elements. It has to be commutative: neighbours in memory are in different lanes.
+
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+pub(crate) mod spec;
+
+use bytemuck::Pod;
+
+use crate::{Device, Input, Output, Result, Scratch, op::Operator, parallel, runtime::Backend};
+
+const LANES: usize = 256;
+
+/// The rows of a tile of elements of `size` bytes, 1 to 64; as in `cl/reduce_by.cl`.
+const fn rows(size: usize) -> usize {
+    let rows = 256 / size.next_power_of_two();
+    if rows > 4 { rows } else { 4 }
+}
+
+impl Device {
+    /// Combines all elements with an operator of the user's; of nothing, its identity.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the operator's text does not compile, with the compiler's
+    /// [log](crate::Error::build_log), in which lines are those of the text;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` is `f64`, or elements have
+    /// more than [`MAX_BYTES`](Operator::MAX_BYTES).
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Operator};
+    ///
+    /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
+    /// assert_eq!(Device::best()?.reduce_by(&[100, 100, 100], &saturating)?, 255);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_by<'a, T, F>(&self, input: impl Into<Input<'a, T>>, op: &Operator<T, F>) -> Result<T>
+    where
+        T: Pod + Send + Sync,
+        F: Fn(T, T) -> T + Sync,
+    {
+        let mut out = [op.identity];
+        self.reduce_by_into(input, op, &mut out, &mut Scratch::new())?;
+        Ok(out[0])
+    }
+
+    /// [`Device::reduce_by`] into the one element of `output`, which can stay on the device. Does not wait, unless `output`
+    /// is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
+    /// element.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, op::Operator};
+    ///
+    /// let device = Device::best()?;
+    /// let union = Operator::new("union", 0u32, |a, b| a | b, "a | b");
+    /// let x = device.upload(&[1u32, 2, 8])?;
+    /// let mut out = device.zeroed::<u32>(1)?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.reduce_by_scratch::<u32>(x.len()))?;
+    /// device.reduce_by_into(&x, &union, &mut out, &mut scratch)?;
+    /// assert_eq!(out.to_vec()?, [11]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_by_into<'a, 'b, T, F>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        op: &Operator<T, F>,
+        output: impl Into<Output<'b, T>>,
+        scratch: &mut Scratch,
+    ) -> Result<()>
+    where
+        T: Pod + Send + Sync,
+        F: Fn(T, T) -> T + Sync,
+    {
+        let (input, output) = (input.into(), output.into());
+        output.expect_len(1, "reduce")?;
+        op.expect_size()?;
+        match self.backend() {
+            Backend::Cpu => output.host()?[0] = on_cpu(input.host()?, op.identity, &op.combine),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, out) = (input.cl(device)?, output.cl(device, false)?);
+                let form = gpu::Form { prelude: op.prelude(), size: size_of::<T>(), needs_fp64: op.needs_fp64 };
+                gpu::reduce(device, &form, bytemuck::bytes_of(&op.identity), &input, &out, scratch)?;
+                out.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of scratch that [`Device::reduce_by_into`] of `n` elements of type `T` uses at most.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::cpu().reduce_by_scratch::<u32>(1 << 20), 0);
+    /// ```
+    pub fn reduce_by_scratch<T: Pod>(&self, n: usize) -> usize {
+        match self.backend() {
+            Backend::Cpu => 0,
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(_) => gpu::scratch_bytes(n, size_of::<T>().max(1)),
+        }
+    }
+}
+
+fn on_cpu<T: Copy + Send + Sync>(input: &[T], identity: T, combine: &(impl Fn(T, T) -> T + Sync)) -> T {
+    let len = rows(size_of::<T>()) * LANES;
+    let one = |tile: &[T]| {
+        let mut lane = [identity; LANES];
+        for row in tile.chunks(LANES) {
+            for (lane, &x) in lane.iter_mut().zip(row) {
+                *lane = combine(*lane, x);
+            }
+        }
+        let mut width = LANES;
+        while width > 1 {
+            width /= 2;
+            for k in 0..width {
+                lane[k] = combine(lane[2 * k], lane[2 * k + 1]);
+            }
+        }
+        lane[0]
+    };
+    let of = |x: &[T]| parallel::map(x.len().div_ceil(len), &|i| one(&x[i * len..x.len().min((i + 1) * len)]));
+    let mut partials = of(input);
+    while partials.len() > 1 {
+        partials = of(&partials);
+    }
+    partials.first().copied().unwrap_or(identity)
+}

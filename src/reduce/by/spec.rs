@@ -1,0 +1,203 @@
+//! What is checked and measured of reductions by a user's operator.
+
+use std::fmt::Debug;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::{LANES, rows};
+use crate::{
+    Capabilities, Complex, Device, ElementType, Float, ProgramSpec, Scratch,
+    bench::Bench,
+    check::{Case, Failure, Level, data::Data, guarded, same, same_bytes},
+    ladder::Climb,
+    op::{Op, Operator, Sum, complex_product, complex_sum},
+};
+
+type Tried<T> = Operator<T, fn(T, T) -> T>;
+
+/// Twelve bytes, and an operator that rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+struct Point([f32; 3]);
+
+/// The largest key, and the lowest place that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+struct Keyed {
+    key: i64,
+    place: u64,
+}
+
+fn gcd(mut a: u32, mut b: u32) -> u32 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+fn divisor() -> Tried<u32> {
+    let text = "static inline uint gcd(uint a, uint b)\n{\n    while (b != 0) {\n        const uint r = a % b;\n        \
+                a = b;\n        b = r;\n    }\n    return a;\n}";
+    Operator::new("gcd", 0, gcd as fn(u32, u32) -> u32, "gcd(a, b)").with_functions(text)
+}
+
+fn saturating() -> Tried<u8> {
+    Operator::new("saturating sum", 0, u8::saturating_add as fn(u8, u8) -> u8, "add_sat(a, b)")
+}
+
+fn either() -> Tried<f32> {
+    Operator::new("either", 0.0, (|a, b| a + b - a * b) as fn(f32, f32) -> f32, "a + b - a * b")
+}
+
+fn centre() -> Tried<Point> {
+    Operator::of_struct(
+        "vector sum",
+        "Point",
+        "typedef struct {\n    float x, y, z;\n} Point;",
+        Point([0.0; 3]),
+        (|a, b| Point(std::array::from_fn(|i| a.0[i] + b.0[i]))) as fn(Point, Point) -> Point,
+        "(Point){ a.x + b.x, a.y + b.y, a.z + b.z }",
+    )
+}
+
+fn first_largest() -> Tried<Keyed> {
+    fn better(a: Keyed, b: Keyed) -> Keyed {
+        if a.key > b.key || (a.key == b.key && a.place < b.place) { a } else { b }
+    }
+    Operator::of_struct(
+        "first largest",
+        "Keyed",
+        "typedef struct {\n    long key;\n    ulong place;\n} Keyed;",
+        Keyed { key: i64::MIN, place: u64::MAX },
+        better as fn(Keyed, Keyed) -> Keyed,
+        "a.key > b.key || (a.key == b.key && a.place < b.place) ? a : b",
+    )
+}
+
+/// The fixed tree, written as its definition.
+fn obvious<T: Pod>(input: &[T], op: &Tried<T>) -> T {
+    let tile = |tile: &[T]| {
+        let lane = |j: usize| tile.iter().skip(j).step_by(LANES).fold(op.identity, |acc, &x| (op.combine)(acc, x));
+        let mut values: Vec<T> = (0..LANES).map(lane).collect();
+        while values.len() > 1 {
+            values = values.chunks(2).map(|pair| (op.combine)(pair[0], pair[1])).collect();
+        }
+        values[0]
+    };
+    let level = |x: &[T]| x.chunks(rows(size_of::<T>()) * LANES).map(tile).collect::<Vec<T>>();
+    let mut partials = level(input);
+    while partials.len() > 1 {
+        partials = level(&partials);
+    }
+    partials.first().copied().unwrap_or(op.identity)
+}
+
+fn check<T: Pod + PartialEq + Debug + Send + Sync>(
+    device: &Device,
+    op: &Tried<T>,
+    all: &[T],
+    offset: usize,
+) -> Result<(), Failure> {
+    let input = &all[offset..];
+    let on_device = device.upload(all)?;
+    let got = guarded(device, 1, offset, |out| {
+        Ok(device.reduce_by_into(on_device.view(offset..)?, op, out, &mut Scratch::new())?)
+    })?;
+    let want = if device.is_cpu() { obvious(input, op) } else { Device::cpu().reduce_by(input, op)? };
+    same_bytes(&got, &[want], op.name())
+}
+
+fn operator_cases<T: Pod + PartialEq + Debug + Send + Sync>(
+    level: Level,
+    element: ElementType,
+    op: fn() -> Tried<T>,
+    values: fn(usize) -> Vec<T>,
+    cases: &mut Vec<Case>,
+) {
+    let tile = rows(size_of::<T>()) * LANES;
+    let mut sizes = vec![(0, 0), (1, 1), (257, 0)];
+    if level >= Level::Quick {
+        sizes.extend([(255, 1), (tile - 1, 0), (tile, 1), (3 * tile + 5, 0)]);
+    }
+    if level >= Level::Full {
+        sizes.extend([(2, 0), (256, 3), (tile + 1, 1), (17 * tile + 300, 0), (1_000_003, 1), (tile * tile + 1, 0)]);
+    }
+    for (n, offset) in sizes.into_iter().filter(|(n, _)| *n < 1 << 23) {
+        let form = format!("by {}", op().name());
+        cases.push(Case::new(form, element, format!("n = {n} at {offset}"), "random", n, move |device| {
+            check(device, &op(), &values(offset + n), offset)
+        }));
+    }
+}
+
+fn points(n: usize) -> Vec<Point> {
+    let values = Data::Random.generate::<f32>(3 * n, n as u64);
+    values.chunks_exact(3).map(|x| Point([x[0], x[1], x[2]])).collect()
+}
+
+fn keyed(n: usize) -> Vec<Keyed> {
+    let keys = Data::Random.generate::<u8>(n, n as u64).into_iter().enumerate();
+    keys.map(|(place, key)| Keyed { key: i64::from(key), place: place as u64 }).collect()
+}
+
+/// On the unit circle, so that products stay there.
+fn complexes<T: Float>(n: usize) -> Vec<Complex<T>> {
+    let angles = Data::Random.generate::<f64>(n, n as u64).into_iter();
+    angles.map(|x| Complex::new(T::from_f64((3.0 * x).cos()), T::from_f64((3.0 * x).sin()))).collect()
+}
+
+pub(in crate::reduce) fn cases(level: Level) -> Vec<Case> {
+    let mut cases = Vec::new();
+    operator_cases(level, ElementType::U32, divisor, |n| Data::Random.generate(n, 1), &mut cases);
+    operator_cases(level, ElementType::F32, centre, points, &mut cases);
+    operator_cases(level, ElementType::I64, first_largest, keyed, &mut cases);
+    operator_cases(level, ElementType::F32, complex_product::<f32>, complexes, &mut cases);
+    if level >= Level::Quick {
+        operator_cases(level, ElementType::U8, saturating, |n| Data::Ramp.generate(n, 1), &mut cases);
+        operator_cases(level, ElementType::F32, either, |n| Data::Random.generate(n, 1), &mut cases);
+        operator_cases(level, ElementType::F64, complex_sum::<f64>, complexes, &mut cases);
+    }
+    if level == Level::Full {
+        operator_cases(level, ElementType::F32, complex_sum::<f32>, complexes, &mut cases);
+        operator_cases(level, ElementType::F64, complex_product::<f64>, complexes, &mut cases);
+    }
+    cases
+}
+
+pub(in crate::reduce) fn benches() -> Vec<Bench> {
+    let bench = Bench::new(
+        "by a + b",
+        ElementType::F32,
+        |n| 4 * n as u64,
+        |device, n| {
+            let op = Operator::new("a + b", -0.0f32, |a, b| a + b, "a + b");
+            let host = Data::Random.generate::<f32>(n, n as u64);
+            let state = (device.clone(), device.upload(&host)?, device.zeroed::<f32>(1)?, Scratch::new(), op);
+            Ok(Climb::new(
+                state,
+                |(_, _, out, ..)| out.fill(0.0),
+                |(device, x, out, scratch, op)| device.reduce_by_into(&*x, op, out, scratch),
+                move |(_, _, out, _, op)| {
+                    same(&out.to_vec()?, &[Device::cpu().reduce_by(&host, op)?], <Sum as Op<f32>>::KIND.name())
+                },
+            ))
+        },
+    );
+    vec![bench]
+}
+
+#[cfg(feature = "opencl")]
+pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    use super::gpu::{Form, plan};
+    let forms = [
+        Form { prelude: divisor().prelude(), size: 4, needs_fp64: false },
+        Form { prelude: centre().prelude(), size: 12, needs_fp64: false },
+        Form { prelude: first_largest().prelude(), size: 16, needs_fp64: false },
+        Form { prelude: saturating().prelude(), size: 1, needs_fp64: false },
+        Form { prelude: either().prelude(), size: 4, needs_fp64: false },
+        Form { prelude: complex_product::<f32>().prelude(), size: 8, needs_fp64: false },
+        Form { prelude: complex_sum::<f64>().prelude(), size: 16, needs_fp64: true },
+    ];
+    let plans = forms.iter().flat_map(|form| [1 << 20, 1 << 32].map(|n| plan(n, form, caps, &|n| n >= 1 << 31)));
+    plans.flat_map(Result::unwrap_or_default).map(|pass| pass.program).collect()
+}

@@ -1,0 +1,95 @@
+//! Counting on OpenCL devices: the plan, then its launches.
+
+use super::Question;
+use crate::{
+    Result, Scratch,
+    histogram::gpu::one_build,
+    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../../cl/count.cl");
+
+/// The launches of a count over n elements of `size` bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) program: ProgramSpec,
+    pub(crate) groups: usize,
+    pub(crate) work_group: usize,
+    /// Contiguous elements of one group.
+    pub(crate) run: usize,
+    pub(crate) wide: bool,
+}
+
+pub(crate) fn plan(n: usize, size: usize, aligned: bool, caps: &Capabilities, wide: bool) -> Plan {
+    let params = tuning::reduce(caps);
+    let step = params.work_group * 16 / size;
+    let unit = if caps.class == DeviceClass::Cpu { (64 << 10) / size } else { 16 * step };
+    let groups = n.div_ceil(unit).min(params.max_groups).max(1);
+    let run = n.div_ceil(groups).max(1).next_multiple_of(step);
+    let program = ProgramSpec::new("count.cl", TEXT, &one_build(caps))
+        .define("BYTES", size)
+        .define("WG", params.work_group)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu);
+    Plan { program, groups: n.div_ceil(run), work_group: params.work_group, run, wide }
+}
+
+/// The most scratch that a count takes: a word a group.
+pub(super) fn scratch_bytes(caps: &Capabilities) -> usize {
+    8 * tuning::reduce(caps).max_groups
+}
+
+pub(super) fn answer(
+    device: &ClDevice,
+    question: Question,
+    size: usize,
+    input: &ClInput,
+    out: &ClInput,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let (n, caps) = (input.len(), device.capabilities()?);
+    let plan = plan(n, size, input.aligned(), &caps, device.tuning().wide(n));
+    let counts = scratch.cl(device, 8 * plan.groups)?;
+    let local = [plan.work_group, 1, 1];
+    if plan.groups > 0 {
+        device
+            .launch(&plan.program, "count_runs")?
+            .mem(input.mem())
+            .scalar(input.offset() as u64)
+            .offset(n as u64, plan.wide)
+            .offset(plan.run as u64, plan.wide)
+            .scalar(question.key)
+            .scalar(question.mask)
+            .mem(counts)
+            .run([plan.groups, 1, 1], local)?;
+    }
+    device
+        .launch(&plan.program, "count_last")?
+        .mem(counts)
+        .scalar(plan.groups as u32)
+        .scalar(n as u64)
+        .scalar(question.answer as u32)
+        .mem(out.mem())
+        .scalar(out.offset() as u64)
+        .run([1, 1, 1], local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_cover_every_element() {
+        for (name, caps) in Capabilities::samples() {
+            for n in [0, 1, 255, 4097, 1 << 20, (1 << 32) + 1] {
+                for size in [1, 2, 4, 8] {
+                    let plan = plan(n, size, true, &caps, n >= 1 << 31);
+                    assert!(plan.groups * plan.run >= n, "{name}: {n}");
+                    assert!(plan.groups.saturating_sub(1) * plan.run < n.max(1), "{name}: {n}: an empty group");
+                    assert!(8 * plan.groups <= scratch_bytes(&caps), "{name}: {n}");
+                }
+            }
+        }
+    }
+}

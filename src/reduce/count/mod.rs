@@ -1,0 +1,268 @@
+//! Counting: how many elements are not zero, or equal a value; whether any is not zero, or all are.
+//!
+//! -0 is zero and equals +0; NaN is not zero and equals nothing.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+pub(crate) mod spec;
+
+use bytemuck::Pod;
+
+use crate::{Device, Element, Input, Output, Result, Scratch, runtime::Backend};
+
+/// What is asked of the elements that differ from `key` in a bit of `mask`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Question {
+    /// The elements' own bits, repeated over 8 bytes.
+    key: u64,
+    mask: u64,
+    answer: Answer,
+}
+
+/// `ANSWER` of `cl/count.cl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+enum Answer {
+    Differing,
+    Equal,
+    Any,
+    All,
+}
+
+impl Question {
+    fn non_zero<T: Element>(answer: Answer) -> Self {
+        let top = 1 << (8 * size_of::<T>() - 1);
+        Self { key: 0, mask: repeated::<T>(if T::TYPE.is_float() { !top } else { !0 }), answer }
+    }
+
+    fn equal<T: Element>(value: T) -> Self {
+        if value.is_nan() {
+            return Self { key: 0, mask: 0, answer: Answer::Differing };
+        }
+        if value == T::ZERO {
+            return Self::non_zero::<T>(Answer::Equal);
+        }
+        let mut bits = [0; 8];
+        bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+        Self { key: repeated::<T>(u64::from_le_bytes(bits)), mask: !0, answer: Answer::Equal }
+    }
+}
+
+/// The low bits of `bits`, as many as `T` has, in every place of a word.
+fn repeated<T>(bits: u64) -> u64 {
+    let size = size_of::<T>();
+    let one = bits.to_le_bytes();
+    u64::from_le_bytes(std::array::from_fn(|i| one[i % size]))
+}
+
+impl Device {
+    /// How many elements are not zero. NaN is not, -0 is.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver refuses.
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// assert_eq!(Device::best()?.count(&[0.5f32, 0.0, -0.0, f32::NAN])?, 2);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn count<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<usize> {
+        let mut out = [0u64];
+        self.count_into(input, &mut out, &mut Scratch::new())?;
+        Ok(out[0] as usize)
+    }
+
+    /// [`Device::count`] into the one element of `output`, which can stay on the device. Does not wait, unless `output`
+    /// is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::count`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one element.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let mut found = device.zeroed::<u64>(1)?;
+    /// device.count_into(&[3u8, 0, 7], &mut found, &mut Scratch::new())?;
+    /// assert_eq!(found.to_vec()?, [2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn count_into<'a, 'b, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        output: impl Into<Output<'b, u64>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.answer(input.into(), Question::non_zero::<T>(Answer::Differing), output.into(), scratch)
+    }
+
+    /// How many elements equal `value`, as `==` has it: -0 equals +0, and NaN nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::count`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// assert_eq!(Device::best()?.count_of(&[3, 1, 3, -3], 3)?, 2);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn count_of<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, value: T) -> Result<usize> {
+        let mut out = [0u64];
+        self.count_of_into(input, value, &mut out, &mut Scratch::new())?;
+        Ok(out[0] as usize)
+    }
+
+    /// [`Device::count_of`] into the one element of `output`, as [`Device::count_into`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::count_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let mut found = [0];
+    /// Device::best()?.count_of_into(&[0.0f64, -0.0], 0.0, &mut found, &mut Scratch::new())?;
+    /// assert_eq!(found, [2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn count_of_into<'a, 'b, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        value: T,
+        output: impl Into<Output<'b, u64>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.answer(input.into(), Question::equal(value), output.into(), scratch)
+    }
+
+    /// Whether any element is not zero; of nothing, no. All are looked at, whatever the first ones are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::count`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// assert!(Device::best()?.any(&[0u8, 0, 4])?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn any<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<bool> {
+        let mut out = [0u8];
+        self.any_into(input, &mut out, &mut Scratch::new())?;
+        Ok(out[0] != 0)
+    }
+
+    /// [`Device::any`] as 0 or 1 into the one element of `output`, as [`Device::count_into`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::count_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let mut any = [7];
+    /// Device::best()?.any_into(&[0i64; 3], &mut any, &mut Scratch::new())?;
+    /// assert_eq!(any, [0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn any_into<'a, 'b, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        output: impl Into<Output<'b, u8>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.answer(input.into(), Question::non_zero::<T>(Answer::Any), output.into(), scratch)
+    }
+
+    /// Whether all elements are not zero; of nothing, yes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::count`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// assert!(!Device::best()?.all(&[1u8, 0, 4])?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn all<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<bool> {
+        let mut out = [0u8];
+        self.all_into(input, &mut out, &mut Scratch::new())?;
+        Ok(out[0] != 0)
+    }
+
+    /// [`Device::all`] as 0 or 1 into the one element of `output`, as [`Device::count_into`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::count_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let mut all = [7];
+    /// Device::best()?.all_into(&[2i64; 3], &mut all, &mut Scratch::new())?;
+    /// assert_eq!(all, [1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn all_into<'a, 'b, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        output: impl Into<Output<'b, u8>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.answer(input.into(), Question::non_zero::<T>(Answer::All), output.into(), scratch)
+    }
+
+    /// The bytes of scratch that [`Device::count_into`] and its like use at most.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the device cannot be asked what it can do.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::cpu().count_scratch()?, 0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn count_scratch(&self) -> Result<usize> {
+        match self.backend() {
+            Backend::Cpu => Ok(0),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => Ok(gpu::scratch_bytes(device.capabilities()?.as_ref())),
+        }
+    }
+
+    /// `R` is `u64`, or `u8` for a yes or no.
+    fn answer<T: Element, R: Pod + From<u8> + TryFrom<u64>>(
+        &self,
+        input: Input<'_, T>,
+        question: Question,
+        output: Output<'_, R>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        output.expect_len(1, "count")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let answer = cpu::answer(input.host()?, question);
+                output.host()?[0] = R::try_from(answer).unwrap_or(R::from(1));
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                gpu::answer(device, question, size_of::<T>(), &input, &output, scratch)?;
+                output.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+}

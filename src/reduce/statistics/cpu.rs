@@ -1,0 +1,337 @@
+//! Statistics on the CPU: the same tiles, and the same merges of neighbours, as `cl/statistics.cl`.
+
+use std::ops::{Add, Mul, Sub};
+
+use super::{WORDS, Words};
+use crate::{
+    Element, ElementType, Extreme, Integer, bf16, f16, parallel,
+    reduce::cpu::{lanes, tile},
+    with_integer,
+};
+
+/// The accumulators of floats. Rust divides exactly, OpenCL devices divide doubles so and floats as they like.
+pub(super) trait Real:
+    Element<Acc = Self> + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+{
+    /// `part / all`, for 0 < part <= all; as in `cl/statistics.cl`.
+    fn ratio(part: u64, all: u64) -> Self;
+    fn is_finite(self) -> bool;
+    fn word(self) -> u64;
+}
+
+impl Real for f32 {
+    fn ratio(part: u64, all: u64) -> Self {
+        let mut shift = part.leading_zeros();
+        let mut q = (part << shift) / all;
+        let bits = 64 - q.leading_zeros();
+        if bits > 24 {
+            q >>= bits - 24;
+            shift -= bits - 24;
+        }
+        q as f32 * f32::from_bits((127 - shift) << 23)
+    }
+
+    fn is_finite(self) -> bool {
+        self.is_finite()
+    }
+
+    fn word(self) -> u64 {
+        u64::from(self.to_bits())
+    }
+}
+
+impl Real for f64 {
+    fn ratio(part: u64, all: u64) -> Self {
+        part as f64 / all as f64
+    }
+
+    fn is_finite(self) -> bool {
+        self.is_finite()
+    }
+
+    fn word(self) -> u64 {
+        self.to_bits()
+    }
+}
+
+/// What elements have besides their extremes, and how it adds up.
+trait Moments: Copy + Send + Sync {
+    /// Of `n` elements, joined by those of `m` later ones.
+    fn merge(&mut self, n: u64, other: &Self, m: u64);
+
+    fn words(&self) -> [u64; 5];
+}
+
+impl Moments for () {
+    fn merge(&mut self, _: u64, (): &Self, _: u64) {}
+
+    fn words(&self) -> [u64; 5] {
+        [0; 5]
+    }
+}
+
+/// The mean in two parts, and the sum of squared distances to it.
+#[derive(Clone, Copy)]
+struct Spread<A> {
+    mean: A,
+    rest: A,
+    m2: A,
+}
+
+impl<A: Real> Spread<A> {
+    /// `weight` is the part that `b` has of all, `paired` that times the elements in `self`.
+    fn join(&mut self, b: &Self, weight: A, paired: A) {
+        let (a, ends) = (self.mean, self.mean + b.mean);
+        if !ends.is_finite() {
+            *self = Self { mean: ends, rest: A::ZERO, m2: A::from_f64(f64::NAN) };
+            return;
+        }
+        let d = b.mean - a;
+        let v = d - b.mean;
+        let e = (b.mean - (d - v)) - (a + v);
+        let delta = d + (e + (b.rest - self.rest));
+        let step = delta * weight;
+        let s = a + step;
+        let u = s - a;
+        let error = (a - (s - u)) + (step - u);
+        let tail = self.rest + error;
+        let mean = s + tail;
+        let w = mean - s;
+        let rest = (s - (mean - w)) + (tail - w);
+        *self = Self { mean, rest, m2: (self.m2 + b.m2) + delta * (delta * paired) };
+    }
+}
+
+impl<A: Real> Moments for Spread<A> {
+    fn merge(&mut self, n: u64, other: &Self, m: u64) {
+        let weight = if n == m { A::from_f64(0.5) } else { A::ratio(m, n + m) };
+        self.join(other, weight, A::from_f64(n as f64) * weight);
+    }
+
+    fn words(&self) -> [u64; 5] {
+        [self.mean.word(), self.rest.word(), self.m2.word(), 0, 0]
+    }
+}
+
+/// The sum, and the sum of squares, modulo 2^192.
+#[derive(Clone, Copy, Default)]
+struct Exact {
+    sum: i128,
+    squares: u128,
+    high: u64,
+}
+
+impl Moments for Exact {
+    fn merge(&mut self, _: u64, other: &Self, _: u64) {
+        self.sum = self.sum.wrapping_add(other.sum);
+        let (squares, carry) = self.squares.overflowing_add(other.squares);
+        self.squares = squares;
+        self.high += other.high + u64::from(carry);
+    }
+
+    fn words(&self) -> [u64; 5] {
+        let (sum, squares) = (self.sum as u128, self.squares);
+        [sum as u64, (sum >> 64) as u64, squares as u64, (squares >> 64) as u64, self.high]
+    }
+}
+
+/// What `elements` of a tile there are in the `width` lanes from `lane` on.
+fn in_lanes(elements: usize, all: usize, lane: usize, width: usize) -> u64 {
+    let (rows, more) = (elements / all, elements % all);
+    (rows * width + more.saturating_sub(lane).min(width)) as u64
+}
+
+fn spread<T: Element<Acc = A>, A: Real>(elements: &[T]) -> Spread<A> {
+    let (all, n) = (lanes::<T>(), elements.len());
+    let none = Spread { mean: A::ZERO, rest: A::ZERO, m2: A::ZERO };
+    // A short tile leaves the last lanes empty.
+    let used = all.min(n);
+    let mut lane = vec![none; used];
+    for row in elements.chunks(all) {
+        for (lane, &x) in lane.iter_mut().zip(row) {
+            lane.mean = lane.mean + x.widen();
+        }
+    }
+    let part = |k| A::ratio(1, in_lanes(n, all, k, 1));
+    let (first, last) = (part(0), part(used - 1));
+    // Lanes have as many rows as the first, or one less.
+    let more = if n % all == 0 { used } else { n % all };
+    let part = |k| if k < more { first } else { last };
+    for (k, lane) in lane.iter_mut().enumerate() {
+        lane.mean = lane.mean * part(k);
+    }
+    for row in elements.chunks(all) {
+        for (lane, &x) in lane.iter_mut().zip(row) {
+            let d = x.widen() - lane.mean;
+            lane.rest = lane.rest + d;
+            lane.m2 = lane.m2 + d * d;
+        }
+    }
+    for (k, lane) in lane.iter_mut().enumerate() {
+        let off = lane.rest * part(k);
+        let m2 = lane.m2 - lane.rest * off;
+        *lane = if lane.mean.is_finite() {
+            Spread { mean: lane.mean, rest: off, m2 }
+        } else {
+            Spread { mean: lane.mean, rest: A::ZERO, m2: A::from_f64(f64::NAN) }
+        };
+    }
+    let mut width = 1;
+    while width < used {
+        let (half, whole) = (A::from_f64(0.5), A::from_f64(8.0 * width as f64));
+        for k in 0..used.div_ceil(2 * width) {
+            let (a, b) = (2 * k, 2 * k + 1);
+            let mut merged = lane[a];
+            if b * width < used {
+                if n == 16 * all {
+                    merged.join(&lane[b], half, whole);
+                } else {
+                    let of = |lane: usize| in_lanes(n, all, lane * width, width);
+                    merged.merge(of(a), &lane[b], of(b));
+                }
+            }
+            lane[k] = merged;
+        }
+        width *= 2;
+    }
+    lane[0]
+}
+
+/// Exact sums, in words that hold what a tile has.
+trait Whole: Integer {
+    fn sums(elements: &[Self]) -> Exact;
+}
+
+macro_rules! whole {
+    ($($ty:ty => $sum:ty, $word:ty, $square:ty);*) => { $(
+        impl Whole for $ty {
+            fn sums(elements: &[Self]) -> Exact {
+                let (mut sum, mut low, mut high) = (0 as $sum, 0u64, 0u64);
+                for &x in elements {
+                    let square = (x as $word * x as $word) as $square;
+                    sum += x as $sum;
+                    low += square as u64 & 0xffff_ffff;
+                    high += square as u64 >> 32;
+                }
+                Exact { sum: sum as i128, squares: low as u128 + ((high as u128) << 32), high: 0 }
+            }
+        }
+    )* };
+}
+// In the order of: the sum of a tile, a product, its square without a sign.
+whole!(i8 => i32, i32, u32; u8 => i32, i32, u32; i16 => i64, i32, u32; u16 => i64, u32, u32; i32 => i64, i64, u64; u32 => i64, u64, u64);
+
+macro_rules! wide {
+    ($($ty:ty),*) => { $(
+        impl Whole for $ty {
+            fn sums(elements: &[Self]) -> Exact {
+                let mut all = Exact::default();
+                for &x in elements {
+                    let size = u128::from((x as i128).unsigned_abs() as u64);
+                    all.merge(0, &Exact { sum: x as i128, squares: size * size, high: 0 }, 0);
+                }
+                all
+            }
+        }
+    )* };
+}
+wide!(i64, u64);
+
+/// What a run of tiles has; places are tiles.
+#[derive(Clone, Copy)]
+struct Record<T, M> {
+    n: u64,
+    nan: u64,
+    nan_at: usize,
+    low: (T, usize),
+    high: (T, usize),
+    moments: M,
+}
+
+impl<T: Element, M: Moments> Record<T, M> {
+    fn of(number: usize, elements: &[T], moments: M) -> Self {
+        let (mut low, mut high) = (T::HIGHEST, T::LOWEST);
+        let mut nan = 0;
+        for &x in elements {
+            low = if x < low { x } else { low };
+            high = if x > high { x } else { high };
+            nan += u64::from(x.is_nan());
+        }
+        Self { n: elements.len() as u64, nan, nan_at: number, low: (low, number), high: (high, number), moments }
+    }
+
+    /// `other` has the later tiles.
+    fn merge(mut self, other: &Self) -> Self {
+        if self.nan == 0 {
+            self.nan_at = other.nan_at;
+        }
+        if other.low.0 < self.low.0 {
+            self.low = other.low;
+        }
+        if other.high.0 > self.high.0 {
+            self.high = other.high;
+        }
+        self.nan += other.nan;
+        self.moments.merge(self.n, &other.moments, other.n);
+        self.n += other.n;
+        self
+    }
+}
+
+/// The record of all of the input, which is not empty, and the places of its extremes.
+fn record<T: Element, M: Moments>(
+    input: &[T],
+    moments: &(dyn Fn(&[T]) -> M + Sync),
+) -> (Record<T, M>, Extreme<T>, Extreme<T>) {
+    let part = |i: usize| &input[i * tile::<T>()..input.len().min((i + 1) * tile::<T>())];
+    let mut records = parallel::map(input.len().div_ceil(tile::<T>()), &|i| Record::of(i, part(i), moments(part(i))));
+    while records.len() > 1 {
+        records = records.chunks(2).map(|pair| pair[1..].iter().fold(pair[0], Record::merge)).collect();
+    }
+    let all = records[0];
+    let find = |i: usize, is: &dyn Fn(&T) -> bool| {
+        let index = i * tile::<T>() + part(i).iter().position(is).unwrap_or(0);
+        Extreme { index, value: input[index] }
+    };
+    let (low, high) = if all.nan > 0 {
+        let first = find(all.nan_at, &|x| x.is_nan());
+        (first, first)
+    } else {
+        (find(all.low.1, &|&x| x == all.low.0), find(all.high.1, &|&x| x == all.high.0))
+    };
+    (all, low, high)
+}
+
+/// `input` is not empty.
+pub(super) fn min_max<T: Element>(input: &[T]) -> (Extreme<T>, Extreme<T>) {
+    let (_, low, high) = record(input, &|_| ());
+    (low, high)
+}
+
+fn words<T: Element, M: Moments>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)) -> Words {
+    let (all, low, high) = record(input, moments);
+    let mut words = [0; WORDS];
+    words[..4].copy_from_slice(&[all.n, all.nan, low.index as u64, high.index as u64]);
+    for (word, value) in words[4..6].iter_mut().zip([low.value, high.value]) {
+        bytemuck::bytes_of_mut(word)[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+        // An integer's sign goes all the way up, as in OpenCL C.
+        if T::TYPE.is_signed() && !T::TYPE.is_float() && value < T::ZERO {
+            bytemuck::bytes_of_mut(word)[size_of::<T>()..].fill(0xff);
+        }
+    }
+    words[6..11].copy_from_slice(&all.moments.words());
+    words
+}
+
+/// `input` is not empty.
+pub(super) fn statistics<T: Element>(input: &[T]) -> Words {
+    match T::TYPE {
+        ElementType::F16 => words(bytemuck::cast_slice(input), &spread::<f16, f32>),
+        ElementType::Bf16 => words(bytemuck::cast_slice(input), &spread::<bf16, f32>),
+        ElementType::F32 => words(bytemuck::cast_slice(input), &spread::<f32, f32>),
+        ElementType::F64 => words(bytemuck::cast_slice(input), &spread::<f64, f64>),
+        integer => {
+            with_integer!(integer, I => words::<I, _>(bytemuck::cast_slice(input), &I::sums), unreachable!("a float"))
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Statistics in one pass over memory: count, sum, smallest and largest element and where they are, mean, variance.
+//!
+//! All of them are the same on every run, every device and the CPU. Sums and means of floats are of one tree, as
+//! [`Fixed`](crate::Determinism::Fixed) sums are: each lane of 16 elements has its mean, corrected by what the elements are
+//! off it, and lanes and tiles merge in pairs of neighbours (Chan, Golub and LeVeque 1979). With u the rounding unit of the
+//! accumulator (`f32` for 16-bit floats, else the type itself), and d the mean distance from the mean,
+//!
+//! | | error at most |
+//! |---|---|
+//! | mean, of floats | (40 + 8 log2 n) (u d + u² \|mean\|) |
+//! | variance, of floats | (80 + 16 log2 n) u variance, and the square of the mean's error |
+//! | integers | the sum is exact; the others are rounded a few times in `f64` |
+//!
+//! Squares have to fit the accumulator: a variance beyond its range is infinite, below it 0; so is the mean of 16 elements
+//! whose sum is beyond it. An infinite element makes the mean infinite or NaN, and the variance NaN; a NaN makes both NaN.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+pub(crate) mod spec;
+
+use std::marker::PhantomData;
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::{
+    Device, Element, ElementType, Error, ErrorKind, Extreme, Input, Output, Result, Scratch, runtime::Backend,
+};
+
+/// Words of a [`StatisticsRecord`].
+const WORDS: usize = 12;
+type Words = [u64; WORDS];
+
+/// The smallest and the largest element, as [`Device::min_max`] finds them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct MinMax<T> {
+    /// The smallest element, and the lowest index that has it.
+    pub min: Extreme<T>,
+    /// The largest element, and the lowest index that has it.
+    pub max: Extreme<T>,
+}
+
+/// What [`Device::statistics`] finds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Statistics<T> {
+    /// The elements, NaN among them.
+    pub count: usize,
+    /// The elements that are NaN.
+    pub nan: usize,
+    /// The smallest element, and the lowest index that has it; the first NaN, if any.
+    pub min: Extreme<T>,
+    /// The largest element, and the lowest index that has it; the first NaN, if any.
+    pub max: Extreme<T>,
+    /// The sum.
+    pub sum: f64,
+    /// The sum of integers, exactly; `None` for floats.
+    pub integer_sum: Option<i128>,
+    /// The mean.
+    pub mean: f64,
+    /// The mean of squared distances to the mean: the population's variance.
+    pub variance: f64,
+}
+
+impl<T> Statistics<T> {
+    /// The variance of a population of which the elements are a sample: by `count - 1`. NaN for one element.
+    pub fn sample_variance(&self) -> f64 {
+        let n = self.count as f64;
+        if self.count > 1 { self.variance * (n / (n - 1.0)) } else { f64::NAN }
+    }
+}
+
+/// [`Statistics`] as they lie in a device's memory, for the element type `T`.
+#[derive(Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct StatisticsRecord<T>([u64; WORDS], PhantomData<T>);
+
+impl<T: Element> StatisticsRecord<T> {
+    /// What the record says.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, StatisticsRecord};
+    ///
+    /// let device = Device::best()?;
+    /// let mut record = device.zeroed::<StatisticsRecord<f32>>(1)?;
+    /// device.statistics_into(&[1.0f32, 3.0], &mut record, &mut Scratch::new())?;
+    /// assert_eq!(record.to_vec()?[0].get().mean, 2.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn get(&self) -> Statistics<T> {
+        let words = &self.0;
+        let [count, nan, low, high, ..] = *words;
+        let extreme = |index: u64, bits: u64| Extreme {
+            index: index as usize,
+            value: bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<T>()]),
+        };
+        let n = count as f64;
+        let (sum, integer_sum, mean, variance) = if T::TYPE.is_float() {
+            let [mean, rest, m2] = [6, 7, 8].map(|i| match T::TYPE {
+                ElementType::F64 => f64::from_bits(words[i]),
+                _ => f64::from(f32::from_bits(words[i] as u32)),
+            });
+            // What was taken off for the mean's own distance may leave less than nothing.
+            let m2 = if m2 < 0.0 { 0.0 } else { m2 };
+            (mean * n + rest * n, None, mean + rest, m2 / n)
+        } else {
+            let sum = (u128::from(words[6]) | u128::from(words[7]) << 64) as i128;
+            let squares = [words[8], words[9], words[10]];
+            (sum as f64, Some(sum), sum as f64 / n, integer_variance(count, sum, squares))
+        };
+        let (min, max) = (extreme(low, words[4]), extreme(high, words[5]));
+        Statistics { count: count as usize, nan: nan as usize, min, max, sum, integer_sum, mean, variance }
+    }
+}
+
+impl<T: Element> std::fmt::Debug for StatisticsRecord<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0[0] == 0 { f.write_str("StatisticsRecord(empty)") } else { self.get().fmt(f) }
+    }
+}
+
+/// The variance of `n` > 0 integers from their sum and their sum of squares, in three words from the lowest on.
+fn integer_variance(n: u64, sum: i128, squares: [u64; 3]) -> f64 {
+    // About the nearest integer m to the mean, sum = m n + r: the squares of the distances add up to
+    // squares - m (sum + r), exactly, and the mean's own distance takes r²/n off, at most half of that.
+    let count = i128::from(n);
+    let m = (sum + (count / 2)).div_euclid(count);
+    let r = sum - m * count;
+    let shifted = minus(squares, product(limbs(m), limbs(sum + r)));
+    let about = shifted.iter().rev().fold(0.0, |high, &word| high * 2f64.powi(64) + word as f64);
+    (about - r as f64 * (r as f64 / n as f64)) / n as f64
+}
+
+/// A number modulo 2^192.
+fn limbs(x: i128) -> [u64; 3] {
+    [x as u64, (x >> 64) as u64, (x >> 127) as u64]
+}
+
+/// `a * b` modulo 2^192.
+fn product(a: [u64; 3], b: [u64; 3]) -> [u64; 3] {
+    let mut out = [0u64; 3];
+    for i in 0..3 {
+        let mut carry = 0u128;
+        for j in 0..3 - i {
+            let sum = u128::from(a[i]) * u128::from(b[j]) + u128::from(out[i + j]) + carry;
+            out[i + j] = sum as u64;
+            carry = sum >> 64;
+        }
+    }
+    out
+}
+
+/// `a - b` modulo 2^192.
+fn minus(a: [u64; 3], b: [u64; 3]) -> [u64; 3] {
+    let mut borrow = false;
+    std::array::from_fn(|i| {
+        let (x, first) = a[i].overflowing_sub(b[i]);
+        let (x, second) = x.overflowing_sub(u64::from(borrow));
+        borrow = first || second;
+        x
+    })
+}
+
+fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> {
+    if input.is_empty() {
+        return Err(Error::new(ErrorKind::Empty, format!("{what} of 0 elements has no answer")));
+    }
+    Ok(())
+}
+
+impl Device {
+    /// The smallest and the largest element and their indices, in one pass; each as [`Device::arg_min`] and
+    /// [`Device::arg_max`] find it: the lowest index on ties, where -0 and +0 tie, and the first NaN, if any.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Empty`] if there are no elements; else as [`Device::reduce`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let ends = Device::best()?.min_max(&[3, 1, 2, 1])?;
+    /// assert_eq!((ends.min.index, ends.min.value), (1, 1));
+    /// assert_eq!((ends.max.index, ends.max.value), (0, 3));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn min_max<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<MinMax<T>> {
+        let (mut values, mut indices) = ([T::ZERO; 2], [0; 2]);
+        self.min_max_into(input, &mut values, &mut indices, &mut Scratch::new())?;
+        let extreme = |i: usize| Extreme { index: indices[i] as usize, value: values[i] };
+        Ok(MinMax { min: extreme(0), max: extreme(1) })
+    }
+
+    /// [`Device::min_max`] into the two elements of `values` and of `indices`, which can stay on the device: the smallest
+    /// first. Does not wait, unless one of them is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::min_max`]; [`ErrorKind::InvalidInput`] if an output has not two elements.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let (mut values, mut indices) = (device.zeroed::<f32>(2)?, device.zeroed::<u64>(2)?);
+    /// device.min_max_into(&[0.5f32, -1.0, 4.0], &mut values, &mut indices, &mut Scratch::new())?;
+    /// assert_eq!((values.to_vec()?, indices.to_vec()?), (vec![-1.0, 4.0], vec![1, 2]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn min_max_into<'a, 'b, 'c, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        values: impl Into<Output<'b, T>>,
+        indices: impl Into<Output<'c, u64>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (input, values, indices) = (input.into(), values.into(), indices.into());
+        values.expect_len(2, "min-max")?;
+        indices.expect_len(2, "min-max")?;
+        not_empty(&input, "min-max")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (min, max) = cpu::min_max(input.host()?);
+                values.host()?.copy_from_slice(&[min.value, max.value]);
+                indices.host()?.copy_from_slice(&[min.index as u64, max.index as u64]);
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::min_max(device, input, values, indices, scratch),
+        }
+    }
+
+    /// Count, sum, extremes, mean and variance in one pass over memory, and how many elements are NaN. See
+    /// [the module](crate::reduce::statistics) for how exact they are.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Empty`] if there are no elements; else as [`Device::reduce`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let found = Device::best()?.statistics(&[2u8, 4, 4, 4, 5, 5, 7, 9])?;
+    /// assert_eq!((found.count, found.sum, found.mean, found.variance), (8, 40.0, 5.0, 4.0));
+    /// assert_eq!((found.min.value, found.max.index), (2, 7));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn statistics<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Statistics<T>> {
+        let mut out = [StatisticsRecord::zeroed()];
+        self.statistics_into(input, &mut out, &mut Scratch::new())?;
+        Ok(out[0].get())
+    }
+
+    /// [`Device::statistics`] into the one record of `output`, which can stay on the device. Does not wait, unless
+    /// `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::statistics`]; [`ErrorKind::InvalidInput`] if `output` has not one element.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, StatisticsRecord};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1.0f64, 2.0, 6.0])?;
+    /// let mut record = device.zeroed::<StatisticsRecord<f64>>(1)?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.statistics_scratch::<f64>(x.len()))?;
+    /// device.statistics_into(&x, &mut record, &mut scratch)?;
+    /// assert_eq!(record.to_vec()?[0].get().sample_variance(), 7.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn statistics_into<'a, 'b, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        output: impl Into<Output<'b, StatisticsRecord<T>>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (input, output) = (input.into(), output.into());
+        output.expect_len(1, "statistics")?;
+        not_empty(&input, "statistics")?;
+        match self.backend() {
+            Backend::Cpu => {
+                output.host()?[0] = StatisticsRecord(cpu::statistics(input.host()?), PhantomData);
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::statistics(device, input, output, scratch),
+        }
+    }
+
+    /// The bytes of scratch that [`Device::statistics_into`] and [`Device::min_max_into`] of `n` elements of type `T` use at
+    /// most.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::cpu().statistics_scratch::<f32>(1 << 20), 0);
+    /// ```
+    pub fn statistics_scratch<T: Element>(&self, n: usize) -> usize {
+        match self.backend() {
+            Backend::Cpu => 0,
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(_) => gpu::scratch_bytes(n, T::TYPE),
+        }
+    }
+
+    /// The mean of all elements, as [`Device::statistics`] has it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::statistics`].
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.mean(&[1u8, 2, 4, 6])?, 3.25);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn mean<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<f64> {
+        Ok(self.statistics(input)?.mean)
+    }
+
+    /// The variance of all elements, by their number, as [`Device::statistics`] has it. By one less it is
+    /// [`Statistics::sample_variance`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::statistics`].
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.variance(&[1.0f32, 3.0])?, 1.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn variance<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<f64> {
+        Ok(self.statistics(input)?.variance)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variance_of_integers_is_exact_where_a_float_holds_it() {
+        let of = |x: &[i64]| Device::cpu().statistics(x).unwrap().variance;
+        assert_eq!(of(&[i64::MAX, i64::MAX]), 0.0);
+        assert_eq!(of(&[i64::MAX, i64::MAX - 2]), 1.0);
+        assert_eq!(of(&[i64::MIN, i64::MAX]), 2f64.powi(126));
+        assert_eq!(Device::cpu().variance(&[u64::MAX; 5]).unwrap(), 0.0);
+        // One apart from very many: no cancellation.
+        let mut x = vec![1i64; 1 << 20];
+        x[77] = 0;
+        let p = 2f64.powi(-20);
+        approx::assert_relative_eq!(of(&x), p * (1.0 - p), max_relative = 1e-15);
+    }
+}

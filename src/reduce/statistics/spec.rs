@@ -1,0 +1,255 @@
+//! What is checked and measured of statistics and of the two extremes.
+
+use super::{Statistics, StatisticsRecord};
+use crate::{
+    Buffer, Capabilities, Device, Element, ElementType, Extreme, ProgramSpec, Scratch,
+    bench::Bench,
+    check::{Case, Failure, Level, close, data::Data, guarded, same},
+    ladder::Climb,
+    reduce::{End, cpu::tile},
+    with_element,
+};
+
+fn extreme<T: Element>(input: &[T], end: End) -> Extreme<T> {
+    let index = (1..input.len()).fold(0, |best, i| if end.before(input[i], input[best]) { i } else { best });
+    Extreme { index, value: input[index] }
+}
+
+fn same_extreme<T: Element>(got: Extreme<T>, want: Extreme<T>, what: &str) -> Result<(), Failure> {
+    same(&[got.index as u64], &[want.index as u64], &format!("{what}'s index"))?;
+    same(&[got.value], &[want.value], what)
+}
+
+/// Data that no other type has: a spread far below the mean.
+fn values<T: Element>(data: Option<Data>, n: usize) -> Vec<T> {
+    match data {
+        Some(data) => data.generate(n, n as u64),
+        None => Data::Random.generate::<f64>(n, n as u64).iter().map(|x| T::from_f64(100.0 + 0.5 * x)).collect(),
+    }
+}
+
+fn check_min_max<T: Element>(device: &Device, data: Option<Data>, n: usize, offset: usize) -> Result<(), Failure> {
+    let all = values::<T>(data, offset + n);
+    let (on_device, input) = (device.upload(&all)?, &all[offset..]);
+    let scratch = &mut Scratch::new();
+    if n == 0 {
+        return empty(device.min_max(&[] as &[T]), "min-max");
+    }
+    let mut indices = Vec::new();
+    let values = guarded(device, 2, offset, |values| {
+        indices = guarded(device, 2, 1, |indices| {
+            Ok(device.min_max_into(on_device.view(offset..)?, values, indices, scratch)?)
+        })?;
+        Ok(())
+    })?;
+    for (i, end) in [End::Min, End::Max].into_iter().enumerate() {
+        let got = Extreme { index: indices[i] as usize, value: values[i] };
+        same_extreme(got, extreme(input, end), end.name())?;
+    }
+    Ok(())
+}
+
+fn empty<R: std::fmt::Debug>(got: crate::Result<R>, what: &str) -> Result<(), Failure> {
+    match got {
+        Err(error) if error.kind() == crate::ErrorKind::Empty => Ok(()),
+        other => Err(Failure::Mismatch(format!("{what} of nothing gave {other:?}"))),
+    }
+}
+
+fn check_statistics<T: Element>(device: &Device, data: Option<Data>, n: usize, offset: usize) -> Result<(), Failure> {
+    let all = values::<T>(data, offset + n);
+    let (on_device, input) = (device.upload(&all)?, &all[offset..]);
+    if n == 0 {
+        return empty(device.statistics(&[] as &[T]), "statistics");
+    }
+    let got = guarded(device, 1, offset, |out| {
+        Ok(device.statistics_into(on_device.view(offset..)?, out, &mut Scratch::new())?)
+    })?[0]
+        .get();
+    let counted = [n as u64, input.iter().filter(|x| x.is_nan()).count() as u64];
+    same(&[got.count as u64, got.nan as u64], &counted, "count and NaN count")?;
+    same_extreme(got.min, extreme(input, End::Min), "min")?;
+    same_extreme(got.max, extreme(input, End::Max), "max")?;
+    if device.is_cpu() { check_moments(&got, input) } else { same_moments(&got, &Device::cpu().statistics(input)?) }
+}
+
+fn same_moments<T>(got: &Statistics<T>, want: &Statistics<T>) -> Result<(), Failure> {
+    let moments = |found: &Statistics<T>| [found.sum, found.mean, found.variance];
+    same(&moments(got), &moments(want), "sum, mean, variance")?;
+    if got.integer_sum == want.integer_sum {
+        Ok(())
+    } else {
+        Err(Failure::Mismatch(format!("sum is {:?} instead of {:?}", got.integer_sum, want.integer_sum)))
+    }
+}
+
+/// A sum in two parts (Neumaier 1974), of which the error does not grow with n.
+fn exactly(terms: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut rest) = (0.0, 0.0);
+    for x in terms {
+        let s: f64 = sum + x;
+        rest += if sum.abs() >= x.abs() { (sum - s) + x } else { (x - s) + sum };
+        sum = s;
+    }
+    sum + rest
+}
+
+/// Against two plain passes, within the bounds that the documentation states.
+fn check_moments<T: Element>(got: &Statistics<T>, input: &[T]) -> Result<(), Failure> {
+    let n = input.len() as f64;
+    let (unit, most) = match T::Acc::TYPE {
+        ElementType::F32 => (f64::from(f32::EPSILON) / 2.0, 1e18),
+        _ => (f64::EPSILON / 2.0, 1e150),
+    };
+    let plain: f64 = input.iter().map(|x| x.to_f64()).sum();
+    if input.iter().any(|x| !x.to_f64().is_finite()) {
+        // Infinities and NaN come through as in any sum.
+        same(&[got.mean, got.sum], &[plain / n, plain], "mean and sum")?;
+        return same(&[got.variance], &[f64::NAN], "variance");
+    }
+    if input.iter().any(|x| x.to_f64().abs() > most) {
+        return Ok(());
+    }
+    let mean = exactly(input.iter().map(|x| x.to_f64())) / n;
+    let off = || input.iter().map(|x| x.to_f64() - mean);
+    let (variance, distance) = (exactly(off().map(|d| d * d)) / n, exactly(off().map(f64::abs)) / n);
+    let depth = 40.0 + 8.0 * n.log2();
+    // What the reference itself is off, in f64.
+    let reference = 4.0 * f64::EPSILON * mean.abs();
+    let bound = depth * (unit * distance + unit * unit * mean.abs()) + reference;
+    close(got.mean, mean, bound, "mean")?;
+    close(got.sum, mean * n, n * (bound + reference), "sum")?;
+    let bound =
+        2.0 * depth * unit * variance + bound * bound + f64::from(f32::MIN_POSITIVE) * (1.0 - mean.abs().min(1.0));
+    close(got.variance, variance, bound, "variance")
+}
+
+fn sizes<T>(level: Level) -> Vec<(usize, usize)> {
+    let (row, tile) = (tile::<T>() / 16, tile::<T>());
+    let mut sizes = vec![(0, 0), (1, 1), (5, 0), (row + 1, 1)];
+    if level >= Level::Quick {
+        sizes.extend([(row - 1, 0), (tile - 1, 0), (tile, 3), (tile + 1, 0), (3 * tile + row + 7, 0)]);
+    }
+    if level >= Level::Full {
+        sizes.extend([(2, 0), (255, 7), (row, 0), (2 * row, 1), (16 * tile, 0), (17 * tile + 5, 1), (1_000_003, 0)]);
+    }
+    sizes
+}
+
+pub(in crate::reduce) fn cases(level: Level) -> Vec<Case> {
+    use ElementType::{F32, F64, I16, I32, I64, U8};
+    let mut cases = Vec::new();
+    for element in ElementType::ALL {
+        let statistics = match level {
+            Level::Tiny => [F32, U8, I64].contains(&element),
+            Level::Quick => [F32, U8, I64, F64].contains(&element),
+            Level::Full => true,
+        };
+        let min_max = level == Level::Full || [F32, I16].contains(&element);
+        let data: &[_] = match level {
+            Level::Tiny => &[Some(Data::Random)],
+            Level::Quick => &[Some(Data::Random), Some(Data::Special), None],
+            Level::Full => &[Some(Data::Random), Some(Data::Bits), Some(Data::Special), Some(Data::Constant), None],
+        };
+        with_element!(element, T => for (n, offset) in sizes::<T>(level) {
+            for &data in data {
+                let (shape, name) = (format!("n = {n} at {offset}"), data.map_or("about 100", Data::name));
+                if statistics {
+                    cases.push(Case::new("statistics", element, shape.clone(), name, n, move |device| {
+                        check_statistics::<T>(device, data, n, offset)
+                    }));
+                }
+                if min_max {
+                    cases.push(Case::new("min-max", element, shape, name, n, move |device| {
+                        check_min_max::<T>(device, data, n, offset)
+                    }));
+                }
+            }
+        });
+        // More records than one group merges.
+        if level == Level::Full && [F32, I32].contains(&element) {
+            let n = 1024 * (65_536 / 4) + 17;
+            with_element!(element, T => {
+                cases.push(Case::new("statistics", element, format!("n = {n} at 0"), "random", n, move |device| {
+                    check_statistics::<T>(device, Some(Data::Random), n, 0)
+                }));
+                cases.push(Case::new("min-max", element, format!("n = {n} at 0"), "random", n, move |device| {
+                    check_min_max::<T>(device, Some(Data::Random), n, 0)
+                }));
+            });
+        }
+    }
+    cases
+}
+
+/// What a benchmark runs on.
+struct Measured<T: Element> {
+    device: Device,
+    host: Vec<T>,
+    x: Buffer<T>,
+    values: Buffer<T>,
+    places: Buffer<u64>,
+    record: Buffer<StatisticsRecord<T>>,
+    scratch: Scratch,
+}
+
+impl<T: Element> Measured<T> {
+    fn new(device: &Device, n: usize) -> crate::Result<Self> {
+        let host = Data::Random.generate::<T>(n, n as u64);
+        let x = device.upload(&host)?;
+        let (values, places, record) = (device.zeroed(2)?, device.zeroed(2)?, device.zeroed(1)?);
+        Ok(Self { device: device.clone(), host, x, values, places, record, scratch: Scratch::new() })
+    }
+}
+
+fn statistics_bench<T: Element>() -> Bench {
+    let bytes = |n| (n * size_of::<T>()) as u64;
+    Bench::new("statistics", T::TYPE, bytes, |device, n| {
+        Ok(Climb::new(
+            Measured::<T>::new(device, n)?,
+            |_| Ok(()),
+            |Measured { device, x, record, scratch, .. }| device.statistics_into(&*x, record, scratch),
+            |this| same_moments(&this.record.to_vec()?[0].get(), &Device::cpu().statistics(&this.host)?),
+        ))
+    })
+}
+
+fn min_max_bench<T: Element>() -> Bench {
+    let bytes = |n| (n * size_of::<T>()) as u64;
+    Bench::new("min-max", T::TYPE, bytes, |device, n| {
+        Ok(Climb::new(
+            Measured::<T>::new(device, n)?,
+            |_| Ok(()),
+            |Measured { device, x, values, places, scratch, .. }| device.min_max_into(&*x, values, places, scratch),
+            |this| {
+                let want = Device::cpu().min_max(&this.host)?;
+                same(&this.places.to_vec()?, &[want.min.index as u64, want.max.index as u64], "indices")
+            },
+        ))
+    })
+}
+
+pub(in crate::reduce) fn benches() -> Vec<Bench> {
+    vec![
+        min_max_bench::<i32>(),
+        min_max_bench::<f32>(),
+        statistics_bench::<i32>(),
+        statistics_bench::<f32>(),
+        statistics_bench::<f64>(),
+    ]
+}
+
+#[cfg(feature = "opencl")]
+pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    let mut programs = Vec::new();
+    for element in ElementType::ALL {
+        let acc = with_element!(element, T => <T as Element>::Acc::TYPE);
+        for moments in [false, true] {
+            for (aligned, wide) in [(false, false), (true, false), (true, true)] {
+                let plan = super::gpu::plan(1 << 20, element, acc, moments, aligned, caps, wide);
+                programs.extend(plan.map(|plan| plan.program));
+            }
+        }
+    }
+    programs
+}
