@@ -136,7 +136,7 @@ impl Factors {
             let sign = if bits & 1 == 0 { 1.0 } else { -1.0 };
             let size = match self {
                 Self::Rounding => 1.0 + distance * ((bits >> 40) as f64 / f64::from(1 << 23) - 1.0),
-                Self::Exact if i % stride != 0 => 1.0,
+                Self::Exact if !i.is_multiple_of(stride) => 1.0,
                 Self::Exact => [2.0, 0.5][i / stride % 2],
             };
             T::from_f64(sign * size)
