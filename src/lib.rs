@@ -41,8 +41,8 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram; transpose; copy | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`], the default; statistics | yes | yes, where the device keeps subnormals |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers; transpose; copy | yes | yes |
+//! | float sum and product, [`Determinism::Fixed`], the default; statistics; histogram of floats | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] | no promise | no |
 //!
 //! [`Capabilities::denormals`] tells whether a device keeps subnormals.
