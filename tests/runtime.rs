@@ -11,7 +11,7 @@ use std::{
 
 use bytemuck::{Pod, Zeroable};
 use common::{devices, random};
-use oclprim::{Buffer, Device, ErrorKind, Result, Scratch, Tuning, View, check::data::Rng, op::Sum};
+use oclprim::{Buffer, Device, ErrorKind, Result, Scratch, SubGroupBackend, Tuning, View, check::data::Rng, op::Sum};
 use proptest::prelude::*;
 
 /// Twelve bytes: a size for which OpenCL has no fill.
@@ -327,6 +327,16 @@ fn profiled_devices_time_their_commands() {
             assert_eq!(timings[0].name, "clEnqueueFillBuffer");
             assert!(timings.iter().any(|timing| timing.name.starts_with("reduce")), "{name}: {timings:?}");
         }
+    }
+}
+
+/// What every device falls back to, and what the tests of other back ends are held against.
+#[test]
+fn every_device_has_sub_groups_in_local_memory() {
+    for (name, device) in common::opencl_devices_or_skip("sub-groups in local memory") {
+        let caps = device.capabilities().expect(&name).expect("OpenCL devices have them");
+        let local = caps.sub_groups.iter().any(|group| group.backend == SubGroupBackend::Local);
+        assert!(local, "{name}: {:?}", caps.notes);
     }
 }
 

@@ -1,6 +1,11 @@
 //! What to build: a kernel file, expanded, and its options. Pure; the OpenCL runtime builds it.
 
-use std::hash::{Hash, Hasher};
+use std::{
+    borrow::Cow,
+    env, fs,
+    hash::{Hash, Hasher},
+    path::Path,
+};
 
 use super::Capabilities;
 
@@ -89,8 +94,18 @@ impl ProgramSpec {
     }
 }
 
-fn expand(name: &str, text: &str, seen: &mut Vec<&'static str>, out: &mut String) {
-    for (number, line) in text.lines().enumerate() {
+/// A file's text as it was compiled in; in debug builds that of the same file in the folder `OCLPRIM_KERNELS`, so that
+/// kernels are tried, and broken on purpose, without a build.
+fn current(name: &str, text: &'static str) -> Cow<'static, str> {
+    let folder = env::var_os("OCLPRIM_KERNELS").filter(|_| cfg!(debug_assertions));
+    match folder.and_then(|folder| fs::read_to_string(Path::new(&folder).join(name)).ok()) {
+        Some(text) => text.into(),
+        None => text.into(),
+    }
+}
+
+fn expand(name: &str, text: &'static str, seen: &mut Vec<&'static str>, out: &mut String) {
+    for (number, line) in current(name, text).lines().enumerate() {
         let include = line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"'));
         match include.and_then(|path| LIBRARY.iter().find(|(known, _)| *known == path)) {
             Some(&(path, library)) => {
