@@ -23,6 +23,14 @@
 #define TILE (TILE_ROWS * LANES)
 #define ITEM_LANES (LANES / WG)
 #define ITEM_VECS (ITEM_LANES / VEC)
+// Few lanes an item stay in registers where their loops are unrolled; many are loops for CPU drivers' compilers.
+#if WG >= 32
+#define UNROLL _Pragma("unroll")
+#define FOR_LANES(k, count) UNROLL for (uint k = 0; k < ITEM_LANES; k++) if (k < (count))
+#else
+#define UNROLL
+#define FOR_LANES(k, count) for (uint k = 0; k < (count); k++)
+#endif
 // Records that one group merges.
 #define FAN 1024
 #define ITEM_RECORDS (FAN / WG)
@@ -151,6 +159,7 @@ typedef union {
 static inline Record from_local(__local const uint* tree, uint i)
 {
     Words x;
+    UNROLL
     for (uint w = 0; w < RECORD_WORDS; w++) {
         x.words[w] = tree[w * WG + i];
     }
@@ -161,6 +170,7 @@ static inline void to_local(__local uint* tree, uint i, Record r)
 {
     Words x;
     x.record = r;
+    UNROLL
     for (uint w = 0; w < RECORD_WORDS; w++) {
         tree[w * WG + i] = x.words[w];
     }
@@ -273,6 +283,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
 #ifdef MOMENTS
 #ifdef A_FLOAT
     A mean[ITEM_LANES], rest[ITEM_LANES], m2[ITEM_LANES];
+    UNROLL
     for (uint k = 0; k < ITEM_LANES; k++) {
         mean[k] = rest[k] = m2[k] = 0;
     }
@@ -285,15 +296,20 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
     if (full) {
         // All rows of an item are in flight at once.
         TV row[TILE_ROWS * ITEM_VECS];
+        UNROLL
         for (uint i = 0; i < TILE_ROWS; i++) {
+            UNROLL
             for (uint v = 0; v < ITEM_VECS; v++) {
                 row[i * ITEM_VECS + v] = load_vec(p + lane + i * LANES + v * VEC);
             }
         }
+        UNROLL
         for (uint i = 0; i < TILE_ROWS; i++) {
+            UNROLL
             for (uint v = 0; v < ITEM_VECS; v++) {
                 A x[VEC];
                 unpack(row[i * ITEM_VECS + v], x);
+                UNROLL
                 for (uint k = 0; k < VEC; k++) {
                     low = LESSER(low, x[k]);
                     high = LARGER(high, x[k]);
@@ -309,13 +325,17 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
             }
         }
 #if defined(MOMENTS) && defined(A_FLOAT)
+        UNROLL
         for (uint k = 0; k < ITEM_LANES; k++) {
             mean[k] *= (A)(1.0f / TILE_ROWS);
         }
+        UNROLL
         for (uint i = 0; i < TILE_ROWS; i++) {
+            UNROLL
             for (uint v = 0; v < ITEM_VECS; v++) {
                 A x[VEC];
                 unpack(row[i * ITEM_VECS + v], x);
+                UNROLL
                 for (uint k = 0; k < VEC; k++) {
                     const A d = x[k] - mean[v * VEC + k];
                     rest[v * VEC + k] += d;
@@ -332,7 +352,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
             // Contiguous elements, for the compilers of CPU drivers to vectorise.
             const uint first = lane + i * LANES;
             const uint count = first < elements ? min((uint)ITEM_LANES, elements - first) : 0;
-            for (uint k = 0; k < count; k++) {
+            FOR_LANES(k, count) {
                 const A x = to_acc(p[first + k]);
                 low = LESSER(low, x);
                 high = LARGER(high, x);
@@ -347,6 +367,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
             }
         }
 #if defined(MOMENTS) && defined(A_FLOAT)
+        UNROLL
         for (uint k = 0; k < ITEM_LANES; k++) {
             const uint count = full ? TILE_ROWS : in_lanes(elements, lane + k, 1);
             mean[k] *= full ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
@@ -354,7 +375,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
         for (uint i = 0; i < rows; i++) {
             const uint first = lane + i * LANES;
             const uint count = first < elements ? min((uint)ITEM_LANES, elements - first) : 0;
-            for (uint k = 0; k < count; k++) {
+            FOR_LANES(k, count) {
                 const A d = to_acc(p[first + k]) - mean[k];
                 rest[k] += d;
                 m2[k] += d * d;
@@ -373,6 +394,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
     }
 #ifdef MOMENTS
 #ifdef A_FLOAT
+    UNROLL
     for (uint k = 0; k < ITEM_LANES; k++) {
         const uint count = full ? TILE_ROWS : in_lanes(elements, lane + k, 1);
         const A part = full ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
@@ -381,7 +403,9 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
         m2[k] = finite ? m2[k] - rest[k] * off : mean[k] - mean[k];
         rest[k] = finite ? off : 0;
     }
+    UNROLL
     for (uint width = 1; width < ITEM_LANES; width *= 2) {
+        UNROLL
         for (uint k = 0; k < ITEM_LANES / (2 * width); k++) {
             const uint a = 2 * k, b = 2 * k + 1;
             A weight = 0.5f, paired = (A)(TILE_ROWS / 2) * width;

@@ -9,7 +9,7 @@ use super::{Case, Failure, Level, Spec};
 use crate::{
     Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, ProgramSpec, Result,
     Scratch,
-    op::{Max, Sum},
+    op::{Max, Operator, Sum},
 };
 
 /// Every primitive at sizes that 32-bit offsets cannot reach.
@@ -77,7 +77,14 @@ fn reduce_bytes(device: &Device) -> Result<(), Failure> {
     let most = device.arg_max(&x)?;
     equal((most.index, most.value), (N - 1, 9), "arg-max")?;
     let tail = device.arg_max(x.view(3..)?)?;
-    equal((tail.index, tail.value), (N - 4, 9), "arg-max of a view")
+    equal((tail.index, tail.value), (N - 4, 9), "arg-max of a view")?;
+    equal((device.count(&x)?, device.count_of(&x, 9)?), (N, 1), "counts")?;
+    let ends = device.min_max(&x)?;
+    equal((ends.min.index, ends.max.index), (0, N - 1), "min-max")?;
+    let found = device.statistics(&x)?;
+    equal((found.integer_sum, found.max.index), (Some(N as i128 + 8), N - 1), "statistics")?;
+    let largest = Operator::new("largest", 0u8, u8::max, "max(a, b)");
+    equal(device.reduce_by(&x, &largest)?, 9, "largest by the user's operator")
 }
 
 fn reduce_words(device: &Device) -> Result<(), Failure> {
