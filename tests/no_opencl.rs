@@ -241,6 +241,21 @@ mod fake {
         assert_eq!(with_fake(NAME, "lost"), "still here");
     }
 
+    /// B36: launches of the originals were not checked, so that what did not run went on as if it had.
+    #[test]
+    fn a_launch_that_fails_is_an_error_with_its_status() {
+        const NAME: &str = "fake::a_launch_that_fails_is_an_error_with_its_status";
+        if common::part().is_some() {
+            let device = Device::open("fak").expect("it opens");
+            assert!(device.upload(&[1u8; 100]).is_ok());
+            let error = device.reduce(&[1u8; 100], Sum).expect_err("nothing can be launched");
+            let launch = error.to_string().contains("launching `");
+            return common::answer(format!("{:?} {:?} {launch}: {error}", error.kind(), error.status()));
+        }
+        let found = with_fake(NAME, "launches-fail");
+        assert!(found.starts_with("Driver Some(-9998) true"), "{found}");
+    }
+
     #[test]
     fn memory_kept_for_later_calls_is_given_up_where_it_is_missing() {
         const NAME: &str = "fake::memory_kept_for_later_calls_is_given_up_where_it_is_missing";

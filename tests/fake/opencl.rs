@@ -143,7 +143,7 @@ pub unsafe extern "system" fn clFinish(_: usize) -> i32 {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     let call = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
     match mode().as_str() {
-        "lazy" => 0,
+        "lazy" | "launches-fail" => 0,
         "finish-2-fails" if call != 2 => 0,
         _ => -1024,
     }
@@ -157,7 +157,7 @@ const MEMORY: usize = 32 << 20;
 
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn clCreateBuffer(_: usize, _: u64, size: usize, _: *mut c_void, status: *mut i32) -> usize {
-    if !matches!(mode().as_str(), "lazy" | "finish-2-fails") {
+    if !matches!(mode().as_str(), "lazy" | "finish-2-fails" | "launches-fail") {
         unsafe { *status = -1024 };
         return 0;
     }
@@ -193,4 +193,73 @@ pub unsafe extern "system" fn clEnqueueWriteBuffer(
 ) -> i32 {
     let held: usize = BUFFERS.lock().unwrap().iter().filter(|(_, count)| *count > 0).map(|(size, _)| size).sum();
     if held > MEMORY { -4 } else { 0 }
+}
+
+fn create(object: usize, status: *mut i32) -> usize {
+    let (code, object) = if mode() == "launches-fail" { (0, object) } else { (-9999, 0) };
+    unsafe { *status = code };
+    object
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clCreateProgramWithSource(
+    _: usize,
+    _: u32,
+    _: *const *const u8,
+    _: *const usize,
+    status: *mut i32,
+) -> usize {
+    create(0x700, status)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clBuildProgram(
+    _: usize,
+    _: u32,
+    _: *const usize,
+    _: *const u8,
+    _: *mut c_void,
+    _: *mut c_void,
+) -> i32 {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clGetProgramBuildInfo(
+    _: usize,
+    _: usize,
+    what: u32,
+    size: usize,
+    to: *mut c_void,
+    ret: *mut usize,
+) -> i32 {
+    const STATUS: u32 = 0x1181;
+    let value: &[u8] = if what == STATUS { &0i32.to_ne_bytes() } else { b"\0" };
+    unsafe { give(value, size, to, ret) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clCreateKernel(_: usize, _: *const u8, status: *mut i32) -> usize {
+    create(0x800, status)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clSetKernelArg(_: usize, _: u32, _: usize, _: *const c_void) -> i32 {
+    0
+}
+
+/// Every launch fails, with a status that nobody knows.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn clEnqueueNDRangeKernel(
+    _: usize,
+    _: usize,
+    _: u32,
+    _: *const usize,
+    _: *const usize,
+    _: *const usize,
+    _: u32,
+    _: *const usize,
+    _: *mut usize,
+) -> i32 {
+    -9998
 }
