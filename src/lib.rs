@@ -23,6 +23,9 @@
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several of its figures in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | how many elements are not zero, or equal a value |
 //! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user's, over structs too; sums and products of [complex numbers](op::complex_sum) |
+//! | [`reduce_as`](Device::reduce_as), [`map_reduce`](Device::map_reduce), [`dot`](Device::dot) | the same in a wider type, of a function of each element, of products |
+//! | [`reduce_segments`](Device::reduce_segments) | one value from each segment |
+//! | [`reduce_axis`](Device::reduce_axis) | one value from each line along an axis |
 //! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`transpose`] |
 //! | [`permute`](Device::permute) | axes in another order: [`permute`] |
 //! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels) | how many samples fall into each bin, or their weight: [`histogram`] |
@@ -101,7 +104,7 @@ pub use layout::{Layout, Rows};
 pub use nd::{NdView, NdViewMut};
 pub use num_complex::Complex;
 pub use reduce::{
-    Determinism, Extreme,
+    Determinism, Extreme, Offset,
     statistics::{MinMax, Statistics, StatisticsRecord},
 };
 pub use runtime::{
