@@ -3,7 +3,7 @@
 // A tile is TILE_ROWS rows of 256 x VEC lanes. Lane j takes the elements j, j + LANES, ... of its tile in order; the
 // lanes then combine as a tree of neighbours. So the result is a function of n and the type alone: the number of
 // work-items that share the lanes (WG), the sub-group width and the grid do not enter. Missing elements of the last tile
-// are the operator's identity. With FAST one work-group walks over many tiles before the tree, which reorders floats.
+// are the operator's identity. With DOT an element is the product of x[i] and y[i]. With FAST one work-group walks over many tiles before the tree, which reorders floats.
 //
 //     partial[t] = tree(lane[0..LANES]),  lane[j] = x[j] op x[j + LANES] op ... within tile t
 //
@@ -22,33 +22,62 @@
 #define ITEM_LANES (LANES / WG)
 #define ITEM_VECS (ITEM_LANES / VEC)
 
-static inline void take_tile(__global const T* in, OFFSET_T base, OFFSET_T n, A* lane)
+#ifdef DOT
+// Rows whose loads are in flight at once.
+#define FLIGHT (TILE_ROWS / 2)
+// What a lane takes: of x[i], and with DOT of y[i].
+#define ELEMENT(x, y, i) MULTIPLY(to_acc((x)[i]), to_acc((y)[i]))
+#else
+#define FLIGHT TILE_ROWS
+#define ELEMENT(x, y, i) TAKE((x)[i])
+#endif
+
+// `y` is read with DOT alone.
+static inline void take_tile(__global const T* x, __global const T* y, OFFSET_T base, OFFSET_T n, A* lane)
 {
     const OFFSET_T first = base + get_local_id(0) * ITEM_LANES;
     if (n - base >= TILE) {
 #if WG >= 32
-        // Few lanes an item: all rows of an item are in flight at once.
-        TV row[TILE_ROWS * ITEM_VECS];
-        for (uint r = 0; r < TILE_ROWS; r++) {
-            for (uint v = 0; v < ITEM_VECS; v++) {
-                row[r * ITEM_VECS + v] = load_vec(in + first + r * LANES + v * VEC);
+        // Few lanes an item: the rows of an item are in flight at once.
+        for (uint start = 0; start < TILE_ROWS; start += FLIGHT) {
+            TV row[FLIGHT * ITEM_VECS];
+            for (uint r = 0; r < FLIGHT; r++) {
+                for (uint v = 0; v < ITEM_VECS; v++) {
+                    row[r * ITEM_VECS + v] = load_vec(x + first + (start + r) * LANES + v * VEC);
+                }
             }
-        }
-        for (uint r = 0; r < TILE_ROWS; r++) {
-            for (uint v = 0; v < ITEM_VECS; v++) {
-                A x[VEC];
-                unpack(row[r * ITEM_VECS + v], x);
-                for (uint k = 0; k < VEC; k++) {
-                    lane[v * VEC + k] = OP(lane[v * VEC + k], x[k]);
+#ifdef DOT
+            TV other[FLIGHT * ITEM_VECS];
+            for (uint r = 0; r < FLIGHT; r++) {
+                for (uint v = 0; v < ITEM_VECS; v++) {
+                    other[r * ITEM_VECS + v] = load_vec(y + first + (start + r) * LANES + v * VEC);
+                }
+            }
+#endif
+            for (uint r = 0; r < FLIGHT; r++) {
+                for (uint v = 0; v < ITEM_VECS; v++) {
+                    A a[VEC];
+                    unpack(row[r * ITEM_VECS + v], a);
+#ifdef DOT
+                    A b[VEC];
+                    unpack(other[r * ITEM_VECS + v], b);
+                    for (uint k = 0; k < VEC; k++) {
+                        a[k] = MULTIPLY(a[k], b[k]);
+                    }
+#endif
+                    for (uint k = 0; k < VEC; k++) {
+                        lane[v * VEC + k] = OP(lane[v * VEC + k], a[k]);
+                    }
                 }
             }
         }
 #else
         // Many lanes an item: plain loops over contiguous elements, for the compilers of CPU drivers to vectorise.
         for (uint r = 0; r < TILE_ROWS; r++) {
-            __global const T* p = in + first + r * LANES;
+            __global const T* p = x + first + r * LANES;
+            __global const T* q = y + first + r * LANES;
             for (uint k = 0; k < ITEM_LANES; k++) {
-                lane[k] = OP(lane[k], to_acc(p[k]));
+                lane[k] = OP(lane[k], ELEMENT(p, q, k));
             }
         }
 #endif
@@ -57,7 +86,7 @@ static inline void take_tile(__global const T* in, OFFSET_T base, OFFSET_T n, A*
             for (uint k = 0; k < ITEM_LANES; k++) {
                 const OFFSET_T i = first + r * LANES + k;
                 if (i < n) {
-                    lane[k] = OP(lane[k], to_acc(in[i]));
+                    lane[k] = OP(lane[k], ELEMENT(x, y, i));
                 }
             }
         }
@@ -65,14 +94,16 @@ static inline void take_tile(__global const T* in, OFFSET_T base, OFFSET_T n, A*
 }
 
 // Group g writes the partial of tile g, g + groups, ...; with FAST one partial a group. With `last` there is one
-// group, and the result is stored as OUT. The host starts no more groups than there are tiles.
+// group, and the result is stored as OUT. The host starts no more groups than there are tiles. Without DOT `in2_base` is
+// not read, and is `in_base`.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
-    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* restrict out_base,
-    const ulong out_offset, const uint last)
+    __global const T* restrict in_base, const ulong in_offset, __global const T* restrict in2_base,
+    const ulong in2_offset, const OFFSET_T n, __global void* restrict out_base, const ulong out_offset, const uint last)
 {
     __local A tree[WG];
     __local uint sg_scratch[SG_SCRATCH_WORDS];
-    __global const T* in = in_base + in_offset;
+    __global const T* x = in_base + in_offset;
+    __global const T* y = in2_base + in2_offset;
 
     const OFFSET_T tiles = n / TILE + (n % TILE != 0);
     OFFSET_T tile = get_group_id(0);
@@ -84,11 +115,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
 #ifdef FAST
         const OFFSET_T slot = tile;
         for (; tile < tiles; tile += get_num_groups(0)) {
-            take_tile(in, tile * TILE, n, lane);
+            take_tile(x, y, tile * TILE, n, lane);
         }
 #else
         const OFFSET_T slot = tile;
-        take_tile(in, tile * TILE, n, lane);
+        take_tile(x, y, tile * TILE, n, lane);
         tile += get_num_groups(0);
 #endif
         for (uint width = ITEM_LANES; width > 1; width /= 2) {
@@ -96,12 +127,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
                 lane[k] = OP(lane[2 * k], lane[2 * k + 1]);
             }
         }
-        const A x = wg_reduce(lane[0], tree, sg_scratch);
+        const A total = wg_reduce(lane[0], tree, sg_scratch);
         if (get_local_id(0) == 0) {
             if (last) {
-                store_acc((__global OUT*)out_base + out_offset, x);
+                store_acc((__global OUT*)out_base + out_offset, total);
             } else {
-                ((__global A*)out_base)[out_offset + slot] = x;
+                ((__global A*)out_base)[out_offset + slot] = total;
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -23,6 +23,8 @@
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several of its figures in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | how many elements are not zero, or equal a value |
 //! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user's, over structs too; sums and products of [complex numbers](op::complex_sum) |
+//! | [`reduce_as`](Device::reduce_as), [`map_reduce`](Device::map_reduce), [`dot`](Device::dot) | the same in a wider type, of a function of each element, of products |
+//! | [`reduce_segments`](Device::reduce_segments) | one value from each segment |
 //! | [`transpose`](Device::transpose) | rows become columns: [`transpose`] |
 //! | [`histogram`](Device::histogram) | how many samples fall into each bin: [`histogram`] |
 //! | [`copy`](Device::copy) | elements from one place to another, at any offset |
@@ -99,7 +101,7 @@ pub use layout::{Layout, Rows};
 pub use nd::{NdView, NdViewMut};
 pub use num_complex::Complex;
 pub use reduce::{
-    Determinism, Extreme,
+    Determinism, Extreme, Offset,
     statistics::{MinMax, Statistics, StatisticsRecord},
 };
 pub use runtime::{

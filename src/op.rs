@@ -6,12 +6,13 @@
 mod complex;
 mod operator;
 
+use std::borrow::Cow;
+
 pub use complex::{ComplexOperator, complex_product, complex_sum};
 pub use operator::Operator;
-
 use serde::{Deserialize, Serialize};
 
-use crate::element::{Element, Integer};
+use crate::element::{Element, ElementType, Integer};
 
 mod sealed {
     pub trait Sealed {}
@@ -72,6 +73,43 @@ impl OpKind {
 /// Opaque: a macro of `cl/lib/op.cl`. An [`Operator`] of the user's brings its own text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pub(crate) String);
+
+/// A function of one element, applied as it is loaded: the same in Rust and in OpenCL C.
+///
+/// The expression is in `x`, which has the element's type, and `float` for `f16` and `bf16`; it is converted to the
+/// function's result. Nothing checks that it computes what the function does. To be equal to the CPU's to the bit, floats
+/// keep to what OpenCL C rounds correctly: `+`, `-`, `*`, `fma`, comparisons and conversions, and `f`-suffixed constants.
+/// No multiplication is fused with an addition unless `fma` says so.
+///
+/// ```
+/// use oclprim::{Device, op::{Map, Sum}};
+///
+/// let device = Device::best()?;
+/// let samples = device.upload(&[1.0f32, -2.0, 3.5])?;
+/// let above = Map::new(|x: f32| u64::from(x > 0.5), "x > 0.5f");
+/// assert_eq!(device.map_reduce(&samples, &above, Sum)?, 2);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Map<F> {
+    pub(crate) function: F,
+    pub(crate) expression: Cow<'static, str>,
+}
+
+impl<F> Map<F> {
+    /// The Rust function, and the same in OpenCL C.
+    pub fn new(function: F, expression: impl Into<Cow<'static, str>>) -> Self {
+        Self { function, expression: expression.into() }
+    }
+
+    /// The function `mapped` that `cl/lib/types.cl` calls. The expression's lines are numbered as its own.
+    pub(crate) fn prelude(&self, from: ElementType, to: ElementType) -> String {
+        let (from, to) = (from.storage(), to.storage());
+        let fp64 = "#ifdef HAS_FP64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n#pragma OPENCL FP_CONTRACT OFF\n";
+        let text = &self.expression;
+        format!("{fp64}static inline {to} mapped({from} x)\n{{\n    return\n#line 1 \"expression\"\n{text}\n    ;\n}}\n")
+    }
+}
 
 /// A binary operator over elements of type `T`.
 ///

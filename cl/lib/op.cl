@@ -35,6 +35,13 @@
 #define A_HIGHEST 0
 #endif
 
+#ifdef A_FLOAT
+#define MULTIPLY(a, b) ((a) * (b))
+#else
+// 16-bit factors are promoted to int, whose product could overflow; in uint it wraps.
+#define MULTIPLY(a, b) ((A)((A_UNSIGNED)(a) * 1u * (A_UNSIGNED)(b)))
+#endif
+
 #if defined(OP_SUM)
 #ifdef A_FLOAT
 #define OP_IDENTITY ((A)-0.0f)
@@ -48,12 +55,7 @@
 #endif
 #elif defined(OP_PRODUCT)
 #define OP_IDENTITY ((A)1)
-#ifdef A_FLOAT
-#define OP(a, b) ((a) * (b))
-#else
-// 16-bit factors are promoted to int, whose product could overflow; in uint it wraps.
-#define OP(a, b) ((A)((A_UNSIGNED)(a) * 1u * (A_UNSIGNED)(b)))
-#endif
+#define OP(a, b) MULTIPLY(a, b)
 #elif defined(OP_MIN)
 #ifdef A_FLOAT
 #define OP_IDENTITY A_INFINITY

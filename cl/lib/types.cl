@@ -1,7 +1,7 @@
 // Element and accumulator types, and 16-byte loads of elements.
 //
 // T: an element as it lies in memory. f16 and bf16 are ushort there, told apart by T_F16 and T_BF16.
-// A: the accumulator in which T is computed with: float for f16 and bf16, else T.
+// A: the accumulator: float for f16 and bf16, else T, unless the caller chose a wider one.
 // OFFSET_T: uint below 2^31 elements, else ulong. ALIGNED: the host promises a 16-byte aligned first element.
 
 #ifndef T
@@ -53,8 +53,15 @@
 #define VSTORE vstore2
 #endif
 
-// One element to its accumulator; exact.
-static inline A to_acc(T x)
+// X: the type in which T is computed with.
+#if defined(T_F16) || defined(T_BF16)
+#define X float
+#else
+#define X T
+#endif
+
+// One element to X; exact.
+static inline X widen(T x)
 {
 #if defined(T_F16)
     const uint sign = (uint)(x & 0x8000) << 16, exponent = x & 0x7c00, mantissa = x & 0x3ff;
@@ -65,9 +72,22 @@ static inline A to_acc(T x)
 #elif defined(T_BF16)
     return as_float((uint)x << 16);
 #else
-    return (A)x;
+    return x;
 #endif
 }
+
+// One element to its accumulator; exact where the host promises that A holds every T.
+static inline A to_acc(T x)
+{
+    return (A)widen(x);
+}
+
+// What is taken of an element: itself, or what the caller's function gives for it, which the host puts in front of all.
+#ifdef MAPPED
+#define TAKE(x) ((A)mapped(widen(x)))
+#else
+#define TAKE(x) to_acc(x)
+#endif
 
 // An accumulator to the nearest OUT, ties to even.
 static inline void store_acc(__global OUT* p, A x)
@@ -91,29 +111,29 @@ static inline TV load_vec(__global const T* p)
 #endif
 }
 
-// The components of v, as accumulators, in a[0..VEC].
+// What is taken of the components of v, in a[0..VEC].
 static inline void unpack(TV v, A* a)
 {
-    a[0] = to_acc(v.s0);
-    a[1] = to_acc(v.s1);
+    a[0] = TAKE(v.s0);
+    a[1] = TAKE(v.s1);
 #if VEC >= 4
-    a[2] = to_acc(v.s2);
-    a[3] = to_acc(v.s3);
+    a[2] = TAKE(v.s2);
+    a[3] = TAKE(v.s3);
 #endif
 #if VEC >= 8
-    a[4] = to_acc(v.s4);
-    a[5] = to_acc(v.s5);
-    a[6] = to_acc(v.s6);
-    a[7] = to_acc(v.s7);
+    a[4] = TAKE(v.s4);
+    a[5] = TAKE(v.s5);
+    a[6] = TAKE(v.s6);
+    a[7] = TAKE(v.s7);
 #endif
 #if VEC >= 16
-    a[8] = to_acc(v.s8);
-    a[9] = to_acc(v.s9);
-    a[10] = to_acc(v.sa);
-    a[11] = to_acc(v.sb);
-    a[12] = to_acc(v.sc);
-    a[13] = to_acc(v.sd);
-    a[14] = to_acc(v.se);
-    a[15] = to_acc(v.sf);
+    a[8] = TAKE(v.s8);
+    a[9] = TAKE(v.s9);
+    a[10] = TAKE(v.sa);
+    a[11] = TAKE(v.sb);
+    a[12] = TAKE(v.sc);
+    a[13] = TAKE(v.sd);
+    a[14] = TAKE(v.se);
+    a[15] = TAKE(v.sf);
 #endif
 }

@@ -1,5 +1,7 @@
 //! Reduction on the CPU: the same tile and the same tree as `cl/reduce.cl`, tiles in parallel.
 
+use std::ops::Range;
+
 use super::{Determinism, End, Extreme};
 use crate::{Element, op::Op, parallel};
 
@@ -22,19 +24,31 @@ pub(super) const fn tile<T>() -> usize {
 
 // Both levels of determinism take the fixed tree: the CPU is bound by memory, so another order would gain nothing.
 pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], _: O, _: Determinism) -> T {
-    if input.is_empty() {
+    reduce_rows::<T, T, O, _>(input.len(), &|row| input[row].iter().map(|x| x.widen()))
+}
+
+/// Combines `n` values in the tiles of `T`; `row` gives those of a range.
+pub(super) fn reduce_rows<T: Element, U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
+    n: usize,
+    row: &(impl Fn(Range<usize>) -> R + Sync),
+) -> U {
+    if n == 0 {
         return O::empty();
     }
-    let partial = |chunk: &[T]| reduce_tile::<T, O, _>(chunk, T::widen);
-    let mut partials: Vec<T::Acc> = if size_of_val(input) <= SERIAL_BYTES {
-        input.chunks(tile::<T>()).map(partial).collect()
+    let tile = tile::<T>();
+    let partial = |i: usize| reduce_tile::<U, O, _>(lanes::<T>(), i * tile..n.min((i + 1) * tile), row);
+    let mut partials: Vec<U::Acc> = if n * size_of::<T>() <= SERIAL_BYTES {
+        (0..n.div_ceil(tile)).map(partial).collect()
     } else {
-        tiles(input, &|_, chunk| partial(chunk))
+        parallel::map(n.div_ceil(tile), &partial)
     };
     while partials.len() > 1 {
-        partials = partials.chunks(tile::<T::Acc>()).map(|chunk| reduce_tile::<T, O, _>(chunk, |x| x)).collect();
+        let reduce = |part: &[U::Acc]| {
+            reduce_tile::<U, O, _>(lanes::<U::Acc>(), 0..part.len(), &|row| part[row].iter().copied())
+        };
+        partials = partials.chunks(self::tile::<U::Acc>()).map(reduce).collect();
     }
-    T::narrow(partials[0])
+    U::narrow(partials[0])
 }
 
 /// What `body` gives for each tile of the input and its first index, in order.
@@ -44,12 +58,15 @@ fn tiles<T: Element, R: Send + Sync>(input: &[T], body: &(dyn Fn(usize, &[T]) ->
 }
 
 /// One tile, or the part of one that there is, in the order that `cl/reduce.cl` fixes.
-fn reduce_tile<T: Element, O: Op<T>, E: Copy>(tile: &[E], widen: impl Fn(E) -> T::Acc) -> T::Acc {
-    let lanes = lanes::<E>();
+fn reduce_tile<U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
+    lanes: usize,
+    tile: Range<usize>,
+    row: &impl Fn(Range<usize>) -> R,
+) -> U::Acc {
     let mut lane = vec![O::identity(); lanes];
-    for row in tile.chunks(lanes) {
-        for (acc, &x) in lane.iter_mut().zip(row) {
-            *acc = O::combine(*acc, widen(x));
+    for start in tile.clone().step_by(lanes) {
+        for (acc, x) in lane.iter_mut().zip(row(start..tile.end.min(start + lanes))) {
+            *acc = O::combine(*acc, x);
         }
     }
     let mut width = lanes;

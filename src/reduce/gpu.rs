@@ -4,7 +4,7 @@ use super::{Determinism, End, Extreme};
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
     op::{Op, Source},
-    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{Capabilities, ClInput, ClOutput, DeviceClass, ProgramSpec, opencl::ClDevice},
     tuning,
 };
 
@@ -17,16 +17,36 @@ const TILE_BYTES: usize = 16 * 4096;
 pub(crate) struct Form {
     pub(crate) element: ElementType,
     pub(crate) acc: ElementType,
+    /// The type of the result.
+    pub(crate) out: ElementType,
     pub(crate) source: Source,
     pub(crate) determinism: Determinism,
+    pub(crate) take: Take,
+}
+
+/// What is combined.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Take {
+    /// The elements.
+    #[default]
+    Elements,
+    /// What the function of a [`Map`](crate::op::Map) gives for each: its prelude.
+    Mapped(String),
+    /// The products of two inputs' elements.
+    Products,
 }
 
 impl Form {
     pub(crate) fn of<T: Element, O: Op<T>>(determinism: Determinism) -> Self {
+        Self::into::<T, T, O>(determinism, Take::Elements)
+    }
+
+    /// A reduction of `T` to a `U`, in the accumulator of `U`.
+    pub(crate) fn into<T: Element, U: Element, O: Op<U>>(determinism: Determinism, take: Take) -> Self {
         // Only float sums and products depend on the order; the rest takes what is fastest.
-        let fixed = O::KIND.rounds() && T::TYPE.is_float() && determinism == Determinism::Fixed;
+        let fixed = O::KIND.rounds() && U::TYPE.is_float() && determinism == Determinism::Fixed;
         let determinism = if fixed { Determinism::Fixed } else { Determinism::Fast };
-        Self { element: T::TYPE, acc: T::Acc::TYPE, source: O::source(), determinism }
+        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source: O::source(), determinism, take }
     }
 }
 
@@ -57,6 +77,7 @@ pub(crate) fn plan(
     wide: &dyn Fn(usize) -> bool,
 ) -> Result<Plan> {
     caps.supports(form.element)?;
+    caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
     let fast = form.determinism == Determinism::Fast;
     let (mut passes, mut scratch_bytes) = (Vec::new(), 0);
@@ -69,12 +90,17 @@ pub(crate) fn plan(
         let program = ProgramSpec::new("reduce.cl", TEXT, caps)
             .with(element.options("T"))
             .with(form.acc.options("A"))
-            .with(form.element.options("OUT"))
+            .with(form.out.options("OUT"))
             .with([form.source.0.as_str()])
             .define("WG", params.work_group)
             .define("OFFSET_T", if wide(n) { "ulong" } else { "uint" })
             .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
             .flag("FAST", fast);
+        let program = match &form.take {
+            Take::Mapped(prelude) if passes.is_empty() => program.flag("MAPPED", true).prelude(prelude.clone()),
+            Take::Products if passes.is_empty() => program.flag("DOT", true),
+            _ => program,
+        };
         passes.push(Pass { program, n, groups, work_group: params.work_group, outputs, wide: wide(n) });
         if last {
             return Ok(Plan { passes, scratch_bytes });
@@ -85,15 +111,15 @@ pub(crate) fn plan(
     }
 }
 
-/// The most scratch that any form over `n` elements of type `T` takes.
-pub(crate) fn scratch_bytes<T: Element>(n: usize) -> usize {
+/// The most scratch that any form over `n` elements of type `T` with results of type `U` takes.
+pub(crate) fn scratch_bytes<T: Element, U: Element>(n: usize) -> usize {
     let (mut n, mut size, mut bytes) = (n, size_of::<T>(), 0);
     loop {
         n = n.div_ceil(TILE_BYTES / size);
         if n <= 1 {
             return bytes;
         }
-        size = size_of::<T::Acc>();
+        size = size_of::<U::Acc>();
         bytes += (n * size).next_multiple_of(16);
     }
 }
@@ -105,17 +131,38 @@ pub(super) fn reduce<T: Element, O: Op<T>>(
     output: Output<'_, T>,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-    run(device, &Form::of::<T, O>(determinism), bytemuck::bytes_of(&O::empty()), &input, &output, scratch)?;
+    let form = Form::of::<T, O>(determinism);
+    reduce_form(
+        device,
+        &form,
+        bytemuck::bytes_of(&O::empty()),
+        input.cl(device)?,
+        None,
+        output.cl(device, false)?,
+        scratch,
+    )
+}
+
+/// Any form. `second` is there for products; `empty` is the result for no elements.
+pub(super) fn reduce_form(
+    device: &ClDevice,
+    form: &Form,
+    empty: &[u8],
+    input: ClInput,
+    second: Option<ClInput>,
+    output: ClOutput<'_>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    run(device, form, empty, &input, second.as_ref(), &output, scratch)?;
     output.finish(device)
 }
 
-/// `empty` is the result for no elements.
 fn run(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
     input: &ClInput,
+    second: Option<&ClInput>,
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
@@ -123,7 +170,8 @@ fn run(
         return device.fill(out.mem(), out.byte_offset(), empty.len(), empty);
     }
     let caps = device.capabilities()?;
-    let plan = plan(input.len(), form, input.aligned(), &caps, &|n| device.tuning().wide(n))?;
+    let aligned = input.aligned() && second.is_none_or(ClInput::aligned);
+    let plan = plan(input.len(), form, aligned, &caps, &|n| device.tuning().wide(n))?;
     let partials = scratch.cl(device, plan.scratch_bytes)?;
     let size = form.acc.size();
 
@@ -132,10 +180,16 @@ fn run(
     for pass in &plan.passes {
         let last = pass.outputs == 1;
         let (to, to_offset) = if last { (out.mem(), out.offset()) } else { (partials, end / size) };
+        let (from2, from2_offset) = match second {
+            Some(second) if end == 0 => (second.mem(), second.offset()),
+            _ => (from, from_offset),
+        };
         device
             .launch(&pass.program, "reduce_tiles")?
             .mem(from)
             .scalar(from_offset as u64)
+            .mem(from2)
+            .scalar(from2_offset as u64)
             .offset(pass.n as u64, pass.wide)
             .mem(to)
             .scalar(to_offset as u64)

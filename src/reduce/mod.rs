@@ -8,6 +8,9 @@
 //! | scratch | at most n / 4,096 accumulators |
 //! | limits | any n that fits the device |
 //!
+//! [`Device::reduce_as`], [`Device::map_reduce`] and [`Device::dot`] reduce what is made of the elements as they are read;
+//! [`Device::reduce_segments`] gives a value for each segment, by a tree of its own that its documentation defines.
+//!
 //! The design is that of CUB's two-level reduction (Harris 2007, Merrill 2015), with a tile whose inner order is fixed.
 
 pub(crate) mod by;
@@ -16,9 +19,12 @@ mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub(crate) mod ladder;
+mod mapped;
+mod segmented;
 pub(crate) mod spec;
 pub mod statistics;
 
+pub use segmented::Offset;
 use serde::{Deserialize, Serialize};
 
 use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, op::Op, runtime::Backend};
@@ -189,7 +195,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => 0,
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(_) => gpu::scratch_bytes::<T>(n),
+            Backend::OpenCl(_) => gpu::scratch_bytes::<T, T>(n),
         }
     }
 

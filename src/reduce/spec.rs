@@ -11,7 +11,7 @@ use crate::{
     f16,
     ladder::Climb,
     op::{And, Max, Min, Op, OpKind, Or, Product, Sum, Xor},
-    reduce::{End, cpu, ladder},
+    reduce::{End, cpu, ladder, mapped, segmented},
     with_element, with_integer,
 };
 
@@ -201,7 +201,7 @@ fn check_op<T: Element, O: Op<T> + Default>(
             close(got, want, fixed_bound(input), what)
         }
         (true, _) => {
-            let tree = obvious_tree::<T, O>(input);
+            let tree = obvious_tree::<T, T, O>(input.iter().map(|x| x.widen()).collect());
             same(&[got], &[tree], what)
         }
         _ => {
@@ -211,8 +211,9 @@ fn check_op<T: Element, O: Op<T> + Default>(
     }
 }
 
-/// The fixed tree, written as its definition: element i of a tile belongs to lane i mod lanes.
-fn obvious_tree<T: Element, O: Op<T>>(input: &[T]) -> T {
+/// The fixed tree over what is taken of each `T`, written as its definition: element i of a tile belongs to lane i mod
+/// lanes.
+pub(super) fn obvious_tree<T: Element, U: Element, O: Op<U>>(mut values: Vec<U::Acc>) -> U {
     fn level<A: Copy>(x: &[A], lanes: usize, identity: A, combine: &dyn Fn(A, A) -> A) -> Vec<A> {
         let tile = |chunk: &[A]| {
             let lane = |j: usize| chunk.iter().skip(j).step_by(lanes).fold(identity, |acc, &x| combine(acc, x));
@@ -224,12 +225,14 @@ fn obvious_tree<T: Element, O: Op<T>>(input: &[T]) -> T {
         };
         x.chunks(16 * lanes).map(tile).collect()
     }
-    let widened: Vec<T::Acc> = input.iter().map(|x| x.widen()).collect();
-    let mut values = level(&widened, 4096 / size_of::<T>(), O::identity(), &O::combine);
-    while values.len() > 1 {
-        values = level(&values, 4096 / size_of::<T::Acc>(), O::identity(), &O::combine);
+    if values.is_empty() {
+        return O::empty();
     }
-    T::narrow(values[0])
+    values = level(&values, 4096 / size_of::<T>(), O::identity(), &O::combine);
+    while values.len() > 1 {
+        values = level(&values, 4096 / size_of::<U::Acc>(), O::identity(), &O::combine);
+    }
+    U::narrow(values[0])
 }
 
 fn check_arg<T: Element>(device: &Device, all: &[T], offset: usize, end: End) -> Result<(), Failure> {
@@ -398,6 +401,8 @@ impl Spec for Reduce {
         cases.extend(super::by::spec::cases(level));
         cases.extend(super::count::spec::cases(level));
         cases.extend(super::statistics::spec::cases(level));
+        mapped::spec::cases(level, &mut cases);
+        segmented::spec::cases(level, &mut cases);
         cases
     }
 
@@ -416,6 +421,8 @@ impl Spec for Reduce {
         benches.extend(super::by::spec::benches());
         benches.extend(super::count::spec::benches());
         benches.extend(super::statistics::spec::benches());
+        benches.extend(mapped::spec::benches());
+        benches.extend(segmented::spec::benches());
         benches
     }
 
@@ -457,6 +464,8 @@ impl Spec for Reduce {
         programs.extend(super::by::spec::programs(caps));
         programs.extend(super::count::spec::programs(caps));
         programs.extend(super::statistics::spec::programs(caps));
+        programs.extend(mapped::spec::programs(caps));
+        programs.extend(segmented::spec::programs(caps));
         programs
     }
 

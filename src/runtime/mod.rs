@@ -8,9 +8,9 @@ mod device;
 pub(crate) mod opencl;
 mod program;
 
-#[cfg(feature = "opencl")]
-pub(crate) use buffer::ClInput;
 pub use buffer::{Buffer, Input, MapMut, MapRef, Output, Scratch, View, ViewMut};
+#[cfg(feature = "opencl")]
+pub(crate) use buffer::{ClInput, ClOutput};
 pub use capabilities::{Capabilities, DeviceClass, SubGroup, SubGroupBackend};
 pub(crate) use device::Backend;
 pub use device::{Device, DeviceInfo, DeviceType, Timing};

@@ -49,6 +49,11 @@ impl<'d> Launch<'d> {
         self.set(size_of::<T>(), (&raw const value).cast())
     }
 
+    /// A scalar given by its bytes.
+    pub(crate) fn plain(self, bytes: &[u8]) -> Self {
+        self.set(bytes.len(), bytes.as_ptr().cast())
+    }
+
     /// An `OFFSET_T`: `ulong` in wide builds, else `uint`.
     pub(crate) fn offset(self, value: u64, wide: bool) -> Self {
         if wide { self.scalar(value) } else { self.scalar(value as u32) }

@@ -1,0 +1,225 @@
+//! Reductions of what is made of the elements: a wider type, a function of each, products of pairs.
+
+pub(super) mod spec;
+
+use std::ops::Range;
+
+#[cfg(feature = "opencl")]
+use super::gpu::{self, Form, Take};
+use super::{Determinism, cpu};
+use crate::{
+    Device, Element, Error, Input, Output, Result, Scratch,
+    op::{Map, Op, Sum},
+    runtime::Backend,
+};
+
+impl Device {
+    /// Combines all elements with `op` in a type that holds every `T`, such as `i64` for `i32` or `f64` for `f32`.
+    ///
+    /// Elements are converted as they are read, so this costs what [`Device::reduce`] does. Float sums are
+    /// [`Determinism::Fixed`]: the tree depends on n and both types.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let bytes = device.upload(&[200u8; 1000])?;
+    /// let total: u64 = device.reduce_as(&bytes, Sum)?;
+    /// assert_eq!(total, 200_000);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_as<'a, T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        op: O,
+    ) -> Result<U> {
+        let mut out = [U::ZERO];
+        self.reduce_as_into(input, op, Determinism::default(), &mut out, &mut Scratch::new())?;
+        Ok(out[0])
+    }
+
+    /// [`Device::reduce_as`] into the one element of `output`, which can stay on the device.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_as`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
+    /// element.
+    pub fn reduce_as_into<'a, 'b, T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        _: O,
+        determinism: Determinism,
+        output: impl Into<Output<'b, U>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (input, output) = (input.into(), output.into());
+        output.expect_len(1, "reduce")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let input = input.host()?;
+                let widen = |row: Range<usize>| input[row].iter().map(|&x| U::from(x).widen());
+                output.host()?[0] = cpu::reduce_rows::<T, U, O, _>(input.len(), &widen);
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let form = Form::into::<T, U, O>(determinism, Take::Elements);
+                let (empty, output) = (O::empty(), output.cl(device, false)?);
+                gpu::reduce_form(device, &form, bytemuck::bytes_of(&empty), input.cl(device)?, None, output, scratch)
+            }
+        }
+    }
+
+    /// Combines what `map` gives for each element; float sums are [`Determinism::Fixed`].
+    ///
+    /// The function takes the type that `T` is computed with, `f32` for `f16` and `bf16`, else `T` itself.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it;
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver refuses the expression: the
+    /// [log](crate::Error::build_log) shows its lines.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::{Map, Sum}};
+    ///
+    /// let device = Device::best()?;
+    /// let square = Map::new(|x: f32| x * x, "x * x");
+    /// assert_eq!(device.map_reduce(&[1.0f32, -2.0, 3.0], &square, Sum)?, 14.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn map_reduce<'a, T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        map: &Map<F>,
+        op: O,
+    ) -> Result<R> {
+        let mut out = [R::ZERO];
+        self.map_reduce_into(input, map, op, Determinism::default(), &mut out, &mut Scratch::new())?;
+        Ok(out[0])
+    }
+
+    /// [`Device::map_reduce`] into the one element of `output`, which can stay on the device.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::map_reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
+    /// element.
+    pub fn map_reduce_into<'a, 'b, T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        map: &Map<F>,
+        _: O,
+        determinism: Determinism,
+        output: impl Into<Output<'b, R>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (input, output) = (input.into(), output.into());
+        output.expect_len(1, "reduce")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let input = input.host()?;
+                let values = |row: Range<usize>| input[row].iter().map(|x| (map.function)(x.widen()));
+                output.host()?[0] = cpu::reduce_rows::<T, R, O, _>(input.len(), &values);
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let form = Form::into::<T, R, O>(determinism, Take::Mapped(map.prelude(T::Acc::TYPE, R::TYPE)));
+                let (empty, output) = (O::empty(), output.cl(device, false)?);
+                gpu::reduce_form(device, &form, bytemuck::bytes_of(&empty), input.cl(device)?, None, output, scratch)
+            }
+        }
+    }
+
+    /// The sum of the products of two inputs' elements, in a type that holds every `T`; [`Determinism::Fixed`].
+    ///
+    /// The products are of that type: exact for `i32` in `i64` and `f16` in `f32`, else wrapped or rounded, and never
+    /// fused with the addition.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it.
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[100_000i32, 2, -3])?;
+    /// let product: i64 = device.dot(&x, &[100_000, 5, 1])?;
+    /// assert_eq!(product, 10_000_000_007);
+    /// let length = device.dot::<_, f32>(&[3.0f32, 4.0], &[3.0, 4.0])?.sqrt();
+    /// assert_eq!(length, 5.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn dot<'a, 'b, T: Element, U: Element + From<T>>(
+        &self,
+        x: impl Into<Input<'a, T>>,
+        y: impl Into<Input<'b, T>>,
+    ) -> Result<U> {
+        let mut out = [U::ZERO];
+        self.dot_into(x, y, Determinism::default(), &mut out, &mut Scratch::new())?;
+        Ok(out[0])
+    }
+
+    /// [`Device::dot`] into the one element of `output`, which can stay on the device.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::dot`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one element.
+    pub fn dot_into<'a, 'b, 'c, T: Element, U: Element + From<T>>(
+        &self,
+        x: impl Into<Input<'a, T>>,
+        y: impl Into<Input<'b, T>>,
+        determinism: Determinism,
+        output: impl Into<Output<'c, U>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (x, y, output) = (x.into(), y.into(), output.into());
+        output.expect_len(1, "dot")?;
+        if x.len() != y.len() {
+            return Err(Error::invalid(format!("dot of {} and {} elements", x.len(), y.len())));
+        }
+        match self.backend() {
+            Backend::Cpu => {
+                let (x, y) = (x.host()?, y.host()?);
+                let widen = |x: T| U::from(x).widen();
+                let values =
+                    |row: Range<usize>| x[row.clone()].iter().zip(&y[row]).map(move |(&x, &y)| widen(x).mul(widen(y)));
+                output.host()?[0] = cpu::reduce_rows::<T, U, Sum, _>(x.len(), &values);
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let form = Form::into::<T, U, Sum>(determinism, Take::Products);
+                let (empty, output) = (U::ZERO, output.cl(device, false)?);
+                let (x, y) = (x.cl(device)?, Some(y.cl(device)?));
+                gpu::reduce_form(device, &form, bytemuck::bytes_of(&empty), x, y, output, scratch)
+            }
+        }
+    }
+
+    /// The bytes of scratch that reductions of `n` elements of type `T` to a `U` use at most: those of this module.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::cpu().reduce_as_scratch::<f32, f64>(1 << 20), 0);
+    /// ```
+    pub fn reduce_as_scratch<T: Element, U: Element>(&self, n: usize) -> usize {
+        match self.backend() {
+            Backend::Cpu => 0,
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(_) => gpu::scratch_bytes::<T, U>(n),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What is checked and measured of reductions of what is made of the elements.
+
+use std::ops::Range;
+
+use crate::{
+    Buffer, Determinism, Device, Element, Result, Scratch, View, ViewMut,
+    bench::Bench,
+    bf16,
+    check::{Case, Level, data::Data, guarded, same},
+    f16,
+    ladder::Climb,
+    op::{Map, Max, Min, Op, Product, Sum},
+    reduce::{cpu, spec::obvious_tree},
+};
+#[cfg(feature = "opencl")]
+use crate::{Capabilities, ProgramSpec};
+
+const FIXED: Determinism = Determinism::Fixed;
+
+/// One form: how it runs on views of both inputs, which are parts of one buffer, and what it combines of their elements.
+trait Form<T: Element, U: Element>: Copy + Send + Sync + 'static {
+    fn run(self, device: &Device, x: View<'_, T>, y: View<'_, T>, out: ViewMut<'_, U>) -> Result<()>;
+    fn value(self, x: T, y: T) -> U::Acc;
+}
+
+#[derive(Clone, Copy, Default)]
+struct As<O>(O);
+
+impl<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static> Form<T, U> for As<O> {
+    fn run(self, device: &Device, x: View<'_, T>, _: View<'_, T>, out: ViewMut<'_, U>) -> Result<()> {
+        device.reduce_as_into(x, O::default(), FIXED, out, &mut Scratch::new())
+    }
+
+    fn value(self, x: T, _: T) -> U::Acc {
+        U::from(x).widen()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Dot;
+
+impl<T: Element, U: Element + From<T>> Form<T, U> for Dot {
+    fn run(self, device: &Device, x: View<'_, T>, y: View<'_, T>, out: ViewMut<'_, U>) -> Result<()> {
+        device.dot_into(x, y, FIXED, out, &mut Scratch::new())
+    }
+
+    fn value(self, x: T, y: T) -> U::Acc {
+        U::from(x).widen().mul(U::from(y).widen())
+    }
+}
+
+/// A function, and the expression of the same.
+#[derive(Clone, Copy)]
+struct Mapped<A, R>(fn(A) -> R, &'static str);
+
+impl<T: Element, R: Element<Acc = R>> Form<T, R> for Mapped<T::Acc, R> {
+    fn run(self, device: &Device, x: View<'_, T>, _: View<'_, T>, out: ViewMut<'_, R>) -> Result<()> {
+        device.map_reduce_into(x, &Map::new(self.0, self.1), Sum, FIXED, out, &mut Scratch::new())
+    }
+
+    fn value(self, x: T, _: T) -> R {
+        self.0(x.widen())
+    }
+}
+
+fn sizes<T>(level: Level) -> Vec<usize> {
+    let (row, tile) = (cpu::lanes::<T>(), cpu::tile::<T>());
+    match level {
+        Level::Tiny => vec![0, 1, row + 1],
+        Level::Quick => vec![0, 3, 257, row + 1, tile - 1, 2 * tile + 3],
+        Level::Full => vec![0, 1, 2, 3, 255, 257, row - 1, row + 1, tile - 1, tile, tile + 1, 2 * tile + 3, 999_983],
+    }
+}
+
+fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut Vec<Case>, form: impl Form<T, U>) {
+    let data_sets = match level {
+        Level::Full => &[Data::Random, Data::Bits, Data::Extremes, Data::Special][..],
+        _ => &[Data::Special],
+    };
+    for n in sizes::<T>(level) {
+        for &data in data_sets {
+            for offset in if level == Level::Full { &[0, 1, 7][..] } else { &[0, 3] } {
+                let shape = format!("n = {n} at {offset}");
+                let name = format!("{name} in {}", U::TYPE);
+                cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
+                    let all = data.generate::<T>(n + offset, n as u64);
+                    let buffer = device.upload(&all)?;
+                    // Inputs that lie apart by the offset, so that one of them is aligned.
+                    let run = |device: &Device, buffer: &Buffer<T>, out: ViewMut<'_, U>| {
+                        form.run(device, buffer.view(offset..)?, buffer.view(..n)?, out)
+                    };
+                    let got = guarded(device, 1, *offset, |out| Ok(run(device, &buffer, out)?))?;
+                    let want = if device.is_cpu() {
+                        let value = |i| form.value(all[offset + i], all[i]);
+                        [obvious_tree::<T, U, O>((0..n).map(value).collect())]
+                    } else {
+                        let (cpu, mut want) = (Device::cpu(), Device::cpu().zeroed(1)?);
+                        run(&cpu, &cpu.upload(&all)?, want.view_mut(..)?)?;
+                        [want.to_vec()?[0]]
+                    };
+                    same(&got, &want, "result")
+                }));
+            }
+        }
+    }
+}
+
+const SQUARE: Mapped<f32, f32> = Mapped(|x| x * x, "x * x");
+const POSITIVE: Mapped<i8, u64> = Mapped(|x| u64::from(x > 0), "x > 0");
+
+pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
+    form::<i32, i64, Sum>(level, "sum", cases, As(Sum));
+    form::<f16, f32, Sum>(level, "sum", cases, As(Sum));
+    form::<f32, f32, Sum>(level, "sum of x * x", cases, SQUARE);
+    form::<i8, u64, Sum>(level, "sum of x > 0", cases, POSITIVE);
+    form::<f32, f32, Sum>(level, "dot", cases, Dot);
+    form::<f32, f64, Sum>(level, "dot", cases, Dot);
+    if level == Level::Full {
+        form::<u8, u32, Sum>(level, "sum", cases, As(Sum));
+        form::<u8, u64, Sum>(level, "sum", cases, As(Sum));
+        form::<i16, i64, Sum>(level, "sum", cases, As(Sum));
+        form::<u32, u64, Sum>(level, "sum", cases, As(Sum));
+        form::<i8, f16, Sum>(level, "sum", cases, As(Sum));
+        form::<u16, f32, Sum>(level, "sum", cases, As(Sum));
+        form::<i32, f64, Sum>(level, "sum", cases, As(Sum));
+        form::<bf16, f64, Sum>(level, "sum", cases, As(Sum));
+        form::<f32, f64, Sum>(level, "sum", cases, As(Sum));
+        form::<i32, i64, Product>(level, "product", cases, As(Product));
+        form::<f16, f32, Product>(level, "product", cases, As(Product));
+        form::<f16, f32, Min>(level, "min", cases, As(Min));
+        form::<u8, i16, Max>(level, "max", cases, As(Max));
+        form::<i8, i32, Sum>(level, "dot", cases, Dot);
+        form::<i32, i64, Sum>(level, "dot", cases, Dot);
+        form::<u16, u16, Sum>(level, "dot", cases, Dot);
+        form::<bf16, f32, Sum>(level, "dot", cases, Dot);
+        form::<f64, f64, Sum>(level, "dot", cases, Dot);
+    }
+}
+
+struct Measured<T: Element, U: Element> {
+    device: Device,
+    host: Vec<T>,
+    x: Buffer<T>,
+    out: Buffer<U>,
+}
+
+fn bench<T: Element, U: Element>(name: &str, inputs: u64, form: impl Form<T, U>) -> Bench {
+    let bytes = move |n| inputs * (n * size_of::<T>()) as u64;
+    Bench::new(format!("{name} in {}", U::TYPE), T::TYPE, bytes, move |device, n| {
+        let all = inputs as usize * n;
+        let host = Data::Random.generate::<T>(all, n as u64);
+        let (x, out) = (device.upload(&host)?, device.zeroed::<U>(1)?);
+        let run = move |device: &Device, x: &Buffer<T>, out: &mut Buffer<U>| {
+            let part = |range: Range<usize>| x.view(range);
+            form.run(device, part(0..n)?, part(all - n..all)?, out.view_mut(..)?)
+        };
+        Ok(Climb::new(
+            Measured { device: device.clone(), host, x, out },
+            |this| this.out.fill(U::ZERO),
+            move |this| run(&this.device, &this.x, &mut this.out),
+            move |this| {
+                let (cpu, mut want) = (Device::cpu(), Device::cpu().zeroed(1)?);
+                run(&cpu, &cpu.upload(&this.host)?, &mut want)?;
+                same(&this.out.to_vec()?, &want.to_vec()?, "result")
+            },
+        ))
+    })
+}
+
+pub(in crate::reduce) fn benches() -> Vec<Bench> {
+    vec![
+        bench::<u8, u32>("sum", 1, As(Sum)),
+        bench::<i32, i64>("sum", 1, As(Sum)),
+        bench::<f16, f32>("sum", 1, As(Sum)),
+        bench::<f32, f32>("sum of x * x", 1, SQUARE),
+        bench::<f32, f32>("dot", 2, Dot),
+    ]
+}
+
+#[cfg(feature = "opencl")]
+pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    use crate::{
+        ElementType,
+        reduce::gpu::{self, Form, Take},
+    };
+    fn mapped<A, R>(map: Mapped<A, R>, from: ElementType, to: ElementType) -> Take {
+        Take::Mapped(Map::new(map.0, map.1).prelude(from, to))
+    }
+    let forms = [
+        Form::into::<i32, i64, Sum>(FIXED, Take::Elements),
+        Form::into::<u8, u32, Sum>(FIXED, Take::Elements),
+        Form::into::<f16, f32, Sum>(FIXED, Take::Elements),
+        Form::into::<i8, f16, Sum>(FIXED, Take::Elements),
+        Form::into::<bf16, f64, Sum>(FIXED, Take::Elements),
+        Form::into::<f32, f32, Sum>(FIXED, mapped(SQUARE, f32::TYPE, f32::TYPE)),
+        Form::into::<i8, u64, Sum>(FIXED, mapped(POSITIVE, i8::TYPE, u64::TYPE)),
+        Form::into::<f32, f32, Sum>(FIXED, Take::Products),
+        Form::into::<u16, u16, Sum>(FIXED, Take::Products),
+        Form::into::<f64, f64, Sum>(FIXED, Take::Products),
+    ];
+    let plans = forms.iter().filter_map(|form| gpu::plan(1 << 20, form, true, caps, &|_| false).ok());
+    plans.flat_map(|plan| plan.passes).map(|pass| pass.program).collect()
+}

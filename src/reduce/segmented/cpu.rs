@@ -1,0 +1,150 @@
+//! Segmented reduction on the CPU: the same tree as `cl/reduce_segmented.cl`, tiles in parallel.
+
+use super::{BLOCK_BYTES, Offsets};
+use crate::{Element, op::Op, parallel};
+
+/// Blocks of a tile; a power of two.
+const TILE_BLOCKS: usize = 1024;
+/// Below this many bytes threads cost more than they bring.
+const SERIAL_BYTES: usize = 128 << 10;
+
+/// What a part of the tree has of the segments that reach beyond it; see the kernels' file.
+#[derive(Clone, Copy)]
+struct Node<A> {
+    flagged: bool,
+    head: A,
+    tail: A,
+    /// The offsets that are at most its last position.
+    last: usize,
+}
+
+/// A tile, the results of the segments that start in it, and its node to be.
+struct Task<'a, T: Element> {
+    start: usize,
+    first_segment: usize,
+    out: &'a mut [T],
+    node: &'a mut Option<Node<T::Acc>>,
+}
+
+pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], offsets: Offsets<'_>, out: &mut [T]) {
+    let n = input.len();
+    let tile = TILE_BLOCKS * BLOCK_BYTES / size_of::<T>();
+    let mut nodes = vec![None; n.div_ceil(tile)];
+    let (mut tasks, mut rest, mut taken) = (Vec::new(), &mut *out, 0);
+    let count = nodes.len();
+    for (i, node) in nodes.iter_mut().enumerate() {
+        // Offsets that are none still give each tile a part of the output, if not the right one.
+        let starts = if i + 1 < count { offsets.below((i + 1) * tile) } else { usize::MAX };
+        let mine = starts.saturating_sub(taken).min(rest.len());
+        let (part, others) = rest.split_at_mut(mine);
+        tasks.push(Task { start: i * tile, first_segment: taken, out: part, node });
+        rest = others;
+        taken += mine;
+    }
+    // Without elements there are no tiles.
+    rest.fill(O::empty());
+    let run = |task: Task<'_, T>| run_tile::<T, O>(input, offsets, task);
+    if size_of_val(input) <= SERIAL_BYTES {
+        tasks.into_iter().for_each(run);
+    } else {
+        parallel::consume(tasks, &run);
+    }
+    let nodes: Vec<_> = nodes.into_iter().flatten().collect();
+    let mut emit = |rank: usize, x: T::Acc| {
+        if let Some(out) = rank.checked_sub(1).and_then(|segment| out.get_mut(segment)) {
+            *out = T::narrow(x);
+        }
+    };
+    let mut carries: Vec<Node<T::Acc>> = Vec::new();
+    let mut join = |left: Node<T::Acc>, right: Node<T::Acc>| {
+        let across = O::combine(left.tail, right.head);
+        if left.flagged && right.flagged {
+            emit(left.last, across);
+        }
+        Node {
+            flagged: left.flagged || right.flagged,
+            head: if left.flagged { left.head } else { across },
+            tail: if right.flagged { right.tail } else { across },
+            last: right.last,
+        }
+    };
+    for (i, mut node) in nodes.into_iter().enumerate() {
+        for _ in 0..i.trailing_ones() {
+            node = join(carries.pop().expect("a carry for each bit"), node);
+        }
+        carries.push(node);
+    }
+    let root = carries.into_iter().rev().reduce(|right, left| join(left, right));
+    if let Some(root) = root {
+        if root.flagged {
+            emit(offsets.rank(0), root.head);
+        }
+        emit(root.last, root.tail);
+    }
+}
+
+fn run_tile<T: Element, O: Op<T>>(input: &[T], offsets: Offsets<'_>, task: Task<'_, T>) {
+    let Task { start, first_segment, out, node } = task;
+    let n = input.len();
+    for (i, x) in out.iter_mut().enumerate() {
+        let segment = first_segment + i;
+        if offsets.get(segment).min(n) >= offsets.get(segment + 1).min(n) {
+            *x = O::empty();
+        }
+    }
+    let end = n.min(start + TILE_BLOCKS * BLOCK_BYTES / size_of::<T>());
+    let mut rank = offsets.rank(start);
+    let mut flagged = start > 0 && rank > 0 && offsets.get(rank - 1) == start;
+    let (mut head, mut tail) = (O::identity(), O::identity());
+    let mut p = start;
+    while p < end {
+        let next = if rank < offsets.len() { offsets.get(rank) } else { end };
+        let stop = if next > p { next.min(end) } else { end };
+        tail = combine_run::<T, O>(&input[p..stop], p - start);
+        p = stop;
+        if p < end {
+            if !flagged {
+                (head, flagged) = (tail, true);
+            } else if let Some(out) = rank.checked_sub(1 + first_segment).and_then(|i| out.get_mut(i)) {
+                *out = T::narrow(tail);
+            }
+            rank = offsets.rank_from(rank, p);
+        }
+    }
+    *node = Some(Node { flagged, head: if flagged { head } else { tail }, tail, last: rank });
+}
+
+/// What the tree gives for a run of a tile's elements, of which the first is element `at` of the tile.
+fn combine_run<T: Element, O: Op<T>>(run: &[T], at: usize) -> T::Acc {
+    let item = BLOCK_BYTES / size_of::<T>();
+    let serial = |part: &[T]| part.iter().fold(O::identity(), |acc, x| O::combine(acc, x.widen()));
+    let (first, rest) = run.split_at(run.len().min(item - at % item));
+    let mut x = serial(first);
+    if rest.is_empty() {
+        return x;
+    }
+    // A carry for each part of the tree that awaits its right neighbour; tiles have 2^10 blocks.
+    let (mut carry, mut carries) = ([O::identity(); 11], 0);
+    let mut push = |block: usize, mut x: T::Acc| {
+        // A left neighbour from before the run is left out.
+        let mut bits = block;
+        while bits & 1 == 1 && carries > 0 {
+            carries -= 1;
+            x = O::combine(carry[carries], x);
+            bits >>= 1;
+        }
+        carry[carries] = x;
+        carries += 1;
+    };
+    let mut block = at / item;
+    push(block, x);
+    let mut parts = rest.chunks(item).peekable();
+    while let Some(part) = parts.next() {
+        block += 1;
+        x = serial(part);
+        if parts.peek().is_some() {
+            push(block, x);
+        }
+    }
+    carry[..carries].iter().rev().fold(x, |x, &left| O::combine(left, x))
+}

@@ -1,0 +1,252 @@
+//! Segmented reduction on OpenCL devices: the plan, then its launches.
+
+use super::BLOCK_BYTES;
+use crate::{
+    Element, ElementType, Result, Scratch,
+    op::{Op, Source},
+    runtime::{Capabilities, ClInput, ClOutput, DeviceClass, ProgramSpec, SubGroup, opencl::ClDevice},
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../../cl/reduce_segmented.cl");
+/// Blocks of a tile where one work-item walks through it.
+const CPU_BLOCKS: usize = 1024;
+/// Bytes of scratch for a node, whatever its types.
+const NODE_BYTES: usize = 32;
+
+/// What a segmented reduction is of: everything but its size.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    pub(crate) element: ElementType,
+    pub(crate) acc: ElementType,
+    pub(crate) source: Source,
+    /// The type of the offsets.
+    pub(crate) offset: ElementType,
+}
+
+impl Form {
+    pub(crate) fn of<T: Element, O: Op<T>>(offset: ElementType) -> Self {
+        Self { element: T::TYPE, acc: T::Acc::TYPE, source: O::source(), offset }
+    }
+}
+
+/// One level of the tree above the tiles: joins `nodes` nodes to `groups`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Level {
+    pub(crate) nodes: usize,
+    pub(crate) groups: usize,
+}
+
+/// The launches over n > 0 elements and one segment at least.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) program: ProgramSpec,
+    pub(crate) work_group: usize,
+    pub(crate) prepare_groups: usize,
+    pub(crate) tiles: usize,
+    pub(crate) levels: Vec<Level>,
+    /// Nodes of all levels.
+    pub(crate) nodes: usize,
+    pub(crate) scratch_bytes: usize,
+    /// Whether ranks, and positions, have 64 bits.
+    pub(crate) wide: bool,
+    pub(crate) wide_positions: bool,
+}
+
+fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> ProgramSpec {
+    // Nothing here uses sub-groups, so that one build serves every back end.
+    let caps = &Capabilities { sub_group: SubGroup::NONE, ..caps.clone() };
+    let cpu = caps.class == DeviceClass::Cpu;
+    let word = |wide| if wide { "ulong" } else { "uint" };
+    let wide_offsets = form.offset == ElementType::U64;
+    let program = ProgramSpec::new("reduce_segmented.cl", TEXT, caps)
+        .with(form.element.options("T"))
+        .with(form.acc.options("A"))
+        .with(form.element.options("OUT"))
+        .with([form.source.0.as_str()])
+        .define("WG", tuning::reduce(caps).work_group)
+        .define("S", word(wide_offsets))
+        .define("OFFSET_T", word(wide))
+        .define("POS_T", word(wide || wide_offsets))
+        .flag("ALIGNED", aligned && !cpu);
+    if cpu { program.define("BLOCKS", CPU_BLOCKS) } else { program }
+}
+
+/// `wide` tells whether a number of elements, or of segments, wants 64 bits.
+pub(crate) fn plan(
+    n: usize,
+    segments: usize,
+    form: &Form,
+    aligned: bool,
+    caps: &Capabilities,
+    wide: &dyn Fn(usize) -> bool,
+) -> Result<Plan> {
+    caps.supports(form.element)?;
+    caps.supports(form.acc)?;
+    let params = tuning::reduce(caps);
+    let cpu = caps.class == DeviceClass::Cpu;
+    let blocks = if cpu { CPU_BLOCKS } else { params.work_group };
+    let tiles = n.div_ceil(blocks * BLOCK_BYTES / form.element.size());
+    let (mut levels, mut nodes, mut last) = (Vec::new(), 0, tiles);
+    while last > 1 {
+        nodes += last;
+        let groups = if cpu { 1 } else { last.div_ceil(params.work_group) };
+        levels.push(Level { nodes: last, groups });
+        last = groups;
+    }
+    let wide = wide(n) || wide(segments);
+    let work = segments.max(tiles + 1);
+    Ok(Plan {
+        program: program(form, aligned, caps, wide),
+        work_group: params.work_group,
+        prepare_groups: work.div_ceil(if cpu { 1024 } else { params.work_group }).min(8 * params.max_groups),
+        tiles,
+        levels,
+        nodes,
+        scratch_bytes: nodes * NODE_BYTES + (tiles + 1) * size_of::<u64>(),
+        wide,
+        wide_positions: wide || form.offset == ElementType::U64,
+    })
+}
+
+/// The most scratch that any form over `n` elements of a size takes.
+pub(super) fn scratch_bytes(device: &ClDevice, n: usize, size: usize) -> Result<usize> {
+    let caps = device.capabilities()?;
+    let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
+    let form = Form { element, acc: element, source: Source(String::new()), offset: ElementType::U64 };
+    Ok(plan(n, 0, &form, true, &caps, &|_| true)?.scratch_bytes)
+}
+
+/// `empty` is the result for no elements.
+pub(super) fn reduce(
+    device: &ClDevice,
+    form: &Form,
+    empty: &[u8],
+    input: &ClInput,
+    offsets: &ClInput,
+    output: ClOutput<'_>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    run(device, form, empty, input, offsets, &output, scratch)?;
+    output.finish(device)
+}
+
+fn run(
+    device: &ClDevice,
+    form: &Form,
+    empty: &[u8],
+    input: &ClInput,
+    offsets: &ClInput,
+    out: &ClInput,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let (n, segments) = (input.len(), out.len());
+    if segments == 0 {
+        return Ok(());
+    }
+    if n == 0 {
+        return device.fill(out.mem(), out.byte_offset(), segments * empty.len(), empty);
+    }
+    let caps = device.capabilities()?;
+    let plan = plan(n, segments, form, input.aligned(), &caps, &|n| device.tuning().wide(n))?;
+    let scratch = scratch.cl(device, plan.scratch_bytes)?;
+    let local = [plan.work_group, 1, 1];
+    let (count, nodes) = (segments as u64 + 1, plan.nodes as u64);
+    let prepare = device
+        .launch(&plan.program, "segments_prepare")?
+        .mem(offsets.mem())
+        .scalar(offsets.offset() as u64)
+        .offset(count, plan.wide)
+        .offset(n as u64, plan.wide_positions)
+        .offset(plan.tiles as u64, plan.wide)
+        .mem(scratch)
+        .scalar(nodes)
+        .mem(out.mem())
+        .scalar(out.offset() as u64);
+    prepare.plain(empty).run([plan.prepare_groups, 1, 1], local)?;
+    device
+        .launch(&plan.program, "segments_tiles")?
+        .mem(input.mem())
+        .scalar(input.offset() as u64)
+        .offset(n as u64, plan.wide_positions)
+        .mem(offsets.mem())
+        .scalar(offsets.offset() as u64)
+        .offset(count, plan.wide)
+        .mem(scratch)
+        .scalar(nodes)
+        .mem(out.mem())
+        .scalar(out.offset() as u64)
+        .scalar(u32::from(plan.levels.is_empty()))
+        .run([plan.tiles, 1, 1], local)?;
+    let mut from = 0;
+    for level in &plan.levels {
+        device
+            .launch(&plan.program, "segments_nodes")?
+            .mem(scratch)
+            .scalar(nodes)
+            .scalar(from as u64)
+            .scalar(level.nodes as u64)
+            .scalar((from + level.nodes) as u64)
+            .offset(count, plan.wide)
+            .mem(out.mem())
+            .scalar(out.offset() as u64)
+            .scalar(u32::from(level.groups == 1))
+            .run([level.groups, 1, 1], local)?;
+        from += level.nodes;
+    }
+    Ok(())
+}
+
+/// The first offset that is beyond the next one or beyond `n`, if any; waits.
+pub(super) fn check(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize) -> Result<Option<usize>> {
+    const NONE: u32 = u32::MAX;
+    let caps = device.capabilities()?;
+    let (count, params) = (offsets.len(), tuning::reduce(&caps));
+    let wide = device.tuning().wide(count) || device.tuning().wide(n);
+    let program = program(form, true, &caps, wide);
+    let bad = device.pooled(size_of::<u32>())?;
+    device.fill(bad.mem(), 0, size_of::<u32>(), &NONE.to_ne_bytes())?;
+    let unit = if caps.class == DeviceClass::Cpu { 1024 } else { params.work_group };
+    device
+        .launch(&program, "segments_check")?
+        .mem(offsets.mem())
+        .scalar(offsets.offset() as u64)
+        .offset(count as u64, wide)
+        .offset(n as u64, wide || form.offset == ElementType::U64)
+        .mem(bad.mem())
+        .run([count.div_ceil(unit).min(8 * params.max_groups), 1, 1], [params.work_group, 1, 1])?;
+    let mut found = NONE;
+    device.read(bad.mem(), 0, bytemuck::bytes_of_mut(&mut found))?;
+    Ok((found != NONE).then_some(found as usize))
+}
+
+/// The offsets from `at` on, of which there are `out.len()`.
+pub(super) fn read(device: &ClDevice, offsets: &ClInput, at: usize, wide: bool, out: &mut [u64]) -> Result<()> {
+    let size = if wide { 8 } else { 4 };
+    let start = offsets.byte_offset() + at * size;
+    if wide {
+        return device.read(offsets.mem(), start, bytemuck::cast_slice_mut(out));
+    }
+    let mut narrow = vec![0u32; out.len()];
+    device.read(offsets.mem(), start, bytemuck::cast_slice_mut(&mut narrow))?;
+    out.iter_mut().zip(narrow).for_each(|(out, x)| *out = x.into());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_end_in_one_node() {
+        for (name, caps) in Capabilities::samples() {
+            for n in [1, 4096, 4097, 1 << 20, (1 << 32) + 5] {
+                let form = Form::of::<f32, crate::op::Sum>(ElementType::U32);
+                let plan = plan(n, 10, &form, true, &caps, &|n| n >= 1 << 31).unwrap();
+                assert_eq!(plan.levels.iter().map(|level| level.nodes).sum::<usize>(), plan.nodes, "{name}: {n}");
+                assert_eq!(plan.levels.last().map_or(plan.tiles, |level| level.groups), 1, "{name}: {n}");
+                assert!(plan.work_group.is_power_of_two(), "{name}");
+            }
+        }
+    }
+}

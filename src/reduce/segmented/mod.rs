@@ -1,0 +1,231 @@
+//! Segmented reduction: one value from each segment of the input.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+pub(super) mod spec;
+
+use crate::{
+    Buffer, Device, Element, ElementType, Error, Input, Integer, Output, Result, Scratch, op::Op, runtime::Backend,
+};
+
+/// Bytes of a leaf of the tree.
+const BLOCK_BYTES: usize = 64;
+
+/// Where segments start and end: `u32` or `u64`.
+pub trait Offset: Integer {}
+impl Offset for u32 {}
+impl Offset for u64 {}
+
+/// Offsets of either type, on the host.
+#[derive(Clone, Copy)]
+enum Offsets<'a> {
+    U32(&'a [u32]),
+    U64(&'a [u64]),
+}
+
+impl<'a> Offsets<'a> {
+    fn of<C: Offset>(offsets: &'a [C]) -> Self {
+        match C::TYPE {
+            ElementType::U64 => Self::U64(bytemuck::cast_slice(offsets)),
+            _ => Self::U32(bytemuck::cast_slice(offsets)),
+        }
+    }
+
+    fn len(self) -> usize {
+        match self {
+            Self::U32(offsets) => offsets.len(),
+            Self::U64(offsets) => offsets.len(),
+        }
+    }
+
+    fn get(self, i: usize) -> usize {
+        match self {
+            Self::U32(offsets) => offsets[i] as usize,
+            Self::U64(offsets) => usize::try_from(offsets[i]).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// How many are below `p`.
+    fn below(self, p: usize) -> usize {
+        match self {
+            Self::U32(offsets) => offsets.partition_point(|&x| (x as usize) < p),
+            Self::U64(offsets) => offsets.partition_point(|&x| x < p as u64),
+        }
+    }
+
+    /// How many are at most `p`.
+    fn rank(self, p: usize) -> usize {
+        self.below(p + 1)
+    }
+
+    /// The same where the first `low` are, and the answer is near.
+    fn rank_from(self, low: usize, p: usize) -> usize {
+        let mut rank = low;
+        while rank < self.len() && self.get(rank) <= p {
+            if rank - low == 16 {
+                return self.rank(p).max(rank);
+            }
+            rank += 1;
+        }
+        rank
+    }
+
+    /// The first one that is beyond the next, or beyond `n`.
+    fn bad(self, n: usize) -> Option<usize> {
+        let next = |i: usize| if i + 1 < self.len() { self.get(i + 1).min(n) } else { n };
+        (0..self.len()).find(|&i| self.get(i) > next(i))
+    }
+}
+
+impl Device {
+    /// Combines the elements of each segment with `op`: segment `s` is `input[offsets[s]..offsets[s + 1]]`.
+    ///
+    /// Segments of any lengths share the device evenly. The result of an empty one is the operator's
+    /// [empty](Op::empty) value. Elements before the first offset and from the last one on are in no segment.
+    ///
+    /// Float sums and products are the same on every run, every device and the CPU, wherever the devices keep subnormals:
+    /// blocks of 64 bytes of the input are combined from left to right, and the blocks' results as one binary tree of
+    /// neighbours over the input, in which the elements of other segments are left out. So they depend on where a segment
+    /// starts and ends.
+    ///
+    /// Offsets are checked, which waits; [`Device::reduce_segments_into`] does neither.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an offset is beyond the next one or beyond the
+    /// input, or there is none at all; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks
+    /// fp64 and `T` needs it.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0])?;
+    /// let sums = device.reduce_segments(&x, &[0u32, 2, 2, 5], Sum)?;
+    /// assert_eq!(sums.to_vec()?, [3.0, 0.0, 12.0]);
+    ///
+    /// let error = device.reduce_segments(&x, &[0u64, 6], Sum).unwrap_err();
+    /// assert_eq!(error.to_string(), "offset 1 is 6, beyond the 5 elements");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_segments<'a, 'b, T: Element, C: Offset, O: Op<T>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        offsets: impl Into<Input<'b, C>>,
+        op: O,
+    ) -> Result<Buffer<T>> {
+        let (input, offsets) = (input.into(), offsets.into());
+        self.check_segments(offsets, input.len())?;
+        let mut out = self.uninit(offsets.len() - 1)?;
+        self.reduce_segments_into(input, offsets, op, &mut out, &mut Scratch::new())?;
+        Ok(out)
+    }
+
+    /// [`Device::reduce_segments`] into a caller's slice, buffer or view of as many elements as there are segments.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice, and does not check the offsets: one beyond the input
+    /// counts as its end, and where one is beyond the next, results are unspecified. Whatever they are, nothing is read or
+    /// written out of bounds. [`Device::check_segments`] checks them.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one element less than there are
+    /// offsets; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, op::Max};
+    ///
+    /// let device = Device::best()?;
+    /// let mut rows = device.zeroed::<u8>(2)?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.reduce_segments_scratch::<u8>(4)?)?;
+    /// device.reduce_segments_into(&[3u8, 1, 4, 1], &[0u32, 2, 4], Max, &mut rows, &mut scratch)?;
+    /// assert_eq!(rows.to_vec()?, [3, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_segments_into<'a, 'b, 'c, T: Element, C: Offset, O: Op<T>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        offsets: impl Into<Input<'b, C>>,
+        _: O,
+        output: impl Into<Output<'c, T>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (input, offsets, output) = (input.into(), offsets.into(), output.into());
+        output.expect_len(segments(offsets.len())?, "reduce of segments")?;
+        match self.backend() {
+            Backend::Cpu => cpu::reduce::<T, O>(input.host()?, Offsets::of(offsets.host()?), output.host()?),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (form, empty) = (gpu::Form::of::<T, O>(C::TYPE), O::empty());
+                let (input, offsets, output) = (input.cl(device)?, offsets.cl(device)?, output.cl(device, false)?);
+                gpu::reduce(device, &form, bytemuck::bytes_of(&empty), &input, &offsets, output, scratch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that no offset is beyond the next one or beyond `n` elements. Reads them once, on the device, and waits.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with the first that is, or if there is none at all.
+    ///
+    /// ```
+    /// let error = oclprim::Device::best()?.check_segments(&[0u32, 7, 5, 9], 9).unwrap_err();
+    /// assert_eq!(error.to_string(), "offset 1 is 7, beyond the next one, 5");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn check_segments<'a, C: Offset>(&self, offsets: impl Into<Input<'a, C>>, n: usize) -> Result<()> {
+        let offsets = offsets.into();
+        segments(offsets.len())?;
+        let count = offsets.len();
+        let found = match self.backend() {
+            Backend::Cpu => {
+                let offsets = Offsets::of(offsets.host()?);
+                let next = |i: usize| (i + 1 < count).then(|| offsets.get(i + 1) as u64);
+                offsets.bad(n).map(|i| (i, offsets.get(i) as u64, next(i)))
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let form = gpu::Form::of::<i32, crate::op::Sum>(C::TYPE);
+                let offsets = offsets.cl(device)?;
+                match gpu::check(device, &offsets, &form, n)? {
+                    Some(i) => {
+                        let mut pair = [0; 2];
+                        let there = (count - i).min(2);
+                        gpu::read(device, &offsets, i, C::TYPE == ElementType::U64, &mut pair[..there])?;
+                        Some((i, pair[0], (there == 2).then_some(pair[1])))
+                    }
+                    None => None,
+                }
+            }
+        };
+        match found {
+            None => Ok(()),
+            Some((i, offset, Some(next))) if offset <= n as u64 => {
+                Err(Error::invalid(format!("offset {i} is {offset}, beyond the next one, {next}")))
+            }
+            Some((i, offset, _)) => Err(Error::invalid(format!("offset {i} is {offset}, beyond the {n} elements"))),
+        }
+    }
+
+    /// The bytes of scratch that segmented reductions of `n` elements of type `T` use at most.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::capabilities`].
+    pub fn reduce_segments_scratch<T: Element>(&self, n: usize) -> Result<usize> {
+        match self.backend() {
+            Backend::Cpu => Ok(0),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, size_of::<T>()),
+        }
+    }
+}
+
+/// The segments between so many offsets.
+fn segments(offsets: usize) -> Result<usize> {
+    offsets.checked_sub(1).ok_or_else(|| Error::invalid("segments need one offset more than there are, got 0 offsets"))
+}

@@ -1,0 +1,247 @@
+//! What is checked and measured of segmented reductions.
+
+use crate::{
+    Buffer, Device, Element, Scratch,
+    bench::Bench,
+    check::{
+        CANARY, Case, Failure, Level,
+        data::{Data, Rng},
+        guarded, same,
+    },
+    f16,
+    ladder::Climb,
+    op::{Max, Min, Op, Product, Sum, Xor},
+    reduce::segmented::{BLOCK_BYTES, Offset},
+};
+#[cfg(feature = "opencl")]
+use crate::{Capabilities, ProgramSpec};
+
+/// How the input is cut.
+#[derive(Clone, Copy, Debug)]
+enum Cut {
+    /// Segments of that length; the last one shorter.
+    Every(usize),
+    /// Lengths by a power law, from 0 on.
+    PowerLaw,
+    /// One segment of nearly everything among many empty ones.
+    Huge,
+    /// Nothing but empty segments, at one place.
+    Empty,
+    /// Gaps before the first and behind the last segment.
+    Gaps,
+}
+
+impl Cut {
+    fn name(self) -> String {
+        match self {
+            Self::Every(len) => format!("of {len}"),
+            Self::PowerLaw => "by a power law".into(),
+            Self::Huge => "one huge".into(),
+            Self::Empty => "all empty".into(),
+            Self::Gaps => "between gaps".into(),
+        }
+    }
+
+    fn offsets<C: Offset>(self, n: usize) -> Vec<C> {
+        let mut offsets = vec![0];
+        match self {
+            Self::Every(len) => offsets.extend((1..=n.div_ceil(len)).map(|i| n.min(i * len))),
+            Self::PowerLaw => {
+                let mut rng = Rng::new(n as u64);
+                let mut end = 0;
+                while end < n {
+                    // 0 to 2 half of the time, then each next power of two half as often.
+                    let scale = 2u64 << rng.next().trailing_ones().min(17);
+                    end = n.min(end + rng.below(scale) as usize);
+                    offsets.push(end);
+                }
+            }
+            Self::Huge => {
+                offsets.extend(vec![0; 500]);
+                offsets.extend(vec![n - n / 100; 700]);
+                offsets.extend(vec![n; 9]);
+            }
+            Self::Empty => offsets = vec![n / 2; 300],
+            Self::Gaps => offsets = vec![n / 3, n / 3 + n / 7, n - n / 5],
+        }
+        offsets.into_iter().map(|x: usize| C::from_i128(x as i128)).collect()
+    }
+}
+
+/// What the tree gives for `start..end` of the aligned part `low .. low + len`, written as its definition.
+fn obvious<T: Element, O: Op<T>>(x: &[T], low: usize, len: usize, start: usize, end: usize) -> Option<T::Acc> {
+    let (from, to) = (start.max(low), end.min(low + len));
+    if from >= to {
+        return None;
+    }
+    if len <= BLOCK_BYTES / size_of::<T>() {
+        return Some(x[from..to].iter().fold(O::identity(), |acc, x| O::combine(acc, x.widen())));
+    }
+    let half = len / 2;
+    match (obvious::<T, O>(x, low, half, start, end), obvious::<T, O>(x, low + half, half, start, end)) {
+        (Some(left), Some(right)) => Some(O::combine(left, right)),
+        (left, right) => left.or(right),
+    }
+}
+
+fn check<T: Element, C: Offset, O: Op<T> + Default>(
+    device: &Device,
+    all: &[T],
+    cut: Cut,
+    at: usize,
+) -> Result<(), Failure> {
+    let input = &all[at..];
+    let offsets: Vec<C> = cut.offsets(input.len());
+    let segments = offsets.len() - 1;
+    let x = device.upload(all)?;
+    let padded = [vec![C::ZERO; at], offsets.clone()].concat();
+    let placed = device.upload(&padded)?;
+    let got = guarded(device, segments, at, |out| {
+        Ok(device.reduce_segments_into(x.view(at..)?, placed.view(at..)?, O::default(), out, &mut Scratch::new())?)
+    })?;
+    let want = if device.is_cpu() {
+        let place = |i: usize| offsets[i].to_i128() as usize;
+        let one = |i: usize| {
+            let found = obvious::<T, O>(input, 0, input.len().next_power_of_two(), place(i), place(i + 1));
+            found.map_or(O::empty(), T::narrow)
+        };
+        (0..segments).map(one).collect()
+    } else {
+        Device::cpu().reduce_segments(input, &offsets, O::default())?.to_vec()?
+    };
+    same(&got, &want, "out")
+}
+
+/// Offsets that are none: whatever comes out, it is the call's own output that was written, and the check says so.
+fn check_wrong<C: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
+    let x = Data::Random.generate::<f32>(n, 1);
+    let mut rng = Rng::new(n as u64);
+    let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
+    guarded(device, 299, 1, |out| Ok(device.reduce_segments_into(&x, &wild, Sum, out, &mut Scratch::new())?))?;
+    for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1]] {
+        let offsets: Vec<C> = offsets.into_iter().map(|x| C::from_i128(x as i128)).collect();
+        if device.reduce_segments(&x, &offsets, Sum).is_ok() {
+            return Err(Failure::Mismatch(format!("offsets {offsets:?} of {n} elements were taken")));
+        }
+    }
+    // What is beyond the input ends with it.
+    let beyond: Vec<C> = [0, n + 5, n + CANARY].map(|x| C::from_i128(x as i128)).into();
+    let got =
+        guarded(device, 2, 0, |out| Ok(device.reduce_segments_into(&x, &beyond, Max, out, &mut Scratch::new())?))?;
+    same(&got, &[Device::cpu().reduce(&x, Max)?, f32::NEG_INFINITY], "clamped")
+}
+
+fn form<T: Element, C: Offset, O: Op<T> + Default + 'static>(level: Level, cases: &mut Vec<Case>) {
+    let block = BLOCK_BYTES / size_of::<T>();
+    let mut cuts = vec![Cut::Every(1), Cut::Every(3), Cut::Every(block), Cut::PowerLaw, Cut::Huge, Cut::Gaps];
+    let mut sizes = vec![1, 256 * block + 7];
+    if level >= Level::Quick {
+        cuts.extend([Cut::Every(257), Cut::Empty]);
+        sizes.extend([0, 2048 * block + block / 2 + 1]);
+    }
+    if level >= Level::Full {
+        cuts.extend([2, 5, 16, 64, 100, 1000, 4096, 65_536].map(Cut::Every));
+        sizes.extend([2, block, 256 * block, 1024 * block, 300_001, 1_000_003]);
+    }
+    let data_sets = if level >= Level::Full { &[Data::Random, Data::Special][..] } else { &[Data::Special] };
+    for n in sizes {
+        for (i, &cut) in cuts.iter().enumerate() {
+            if n < 2 && i > 0 && level < Level::Full || matches!(cut, Cut::Every(1..3)) && n > 300_000 {
+                continue;
+            }
+            for &data in data_sets {
+                let at = [0, 3][i % 2];
+                let name = format!("{} of segments", O::KIND.name());
+                let shape = format!("n = {n} at {at}, segments {}, {} offsets", cut.name(), C::TYPE);
+                cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
+                    check::<T, C, O>(device, &data.generate::<T>(n + at, n as u64), cut, at)
+                }));
+            }
+        }
+    }
+}
+
+pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
+    form::<f32, u32, Sum>(level, cases);
+    form::<i64, u64, Sum>(level, cases);
+    form::<u8, u32, Max>(level, cases);
+    if level >= Level::Quick {
+        form::<f16, u32, Sum>(level, cases);
+    }
+    if level >= Level::Full {
+        form::<f32, u64, Sum>(level, cases);
+        form::<f64, u32, Sum>(level, cases);
+        form::<i8, u32, Sum>(level, cases);
+        form::<i16, u64, Min>(level, cases);
+        form::<i32, u32, Product>(level, cases);
+        form::<u64, u32, Xor>(level, cases);
+        form::<f32, u32, Min>(level, cases);
+        form::<f32, u32, Product>(level, cases);
+    }
+    for n in [1, 1000, 20_000] {
+        let shape = format!("n = {n}, wrong offsets");
+        cases.push(Case::new("sum of segments", f32::TYPE, shape.clone(), "wild", n, move |device| {
+            check_wrong::<u32>(device, n)
+        }));
+        if level >= Level::Full {
+            cases.push(Case::new("sum of segments", f32::TYPE, shape + ", u64", "wild", n, move |device| {
+                check_wrong::<u64>(device, n)
+            }));
+        }
+    }
+}
+
+fn bench(cut: Cut) -> Bench {
+    struct Measured {
+        device: Device,
+        host: (Vec<f32>, Vec<u32>),
+        x: Buffer<f32>,
+        offsets: Buffer<u32>,
+        out: Buffer<f32>,
+        scratch: Scratch,
+    }
+    Bench::new(
+        format!("sum of segments {}", cut.name()),
+        f32::TYPE,
+        |n| 4 * n as u64,
+        move |device, n| {
+            let host = (Data::Random.generate::<f32>(n, n as u64), cut.offsets::<u32>(n));
+            let (x, offsets) = (device.upload(&host.0)?, device.upload(&host.1)?);
+            let out = device.zeroed(offsets.len() - 1)?;
+            Ok(Climb::new(
+                Measured { device: device.clone(), host, x, offsets, out, scratch: Scratch::new() },
+                |this| this.out.fill(f32::NAN),
+                |this| this.device.reduce_segments_into(&this.x, &this.offsets, Sum, &mut this.out, &mut this.scratch),
+                |this| {
+                    let want = Device::cpu().reduce_segments(&this.host.0, &this.host.1, Sum)?;
+                    same(&this.out.to_vec()?, &want.to_vec()?, "out")
+                },
+            ))
+        },
+    )
+}
+
+pub(in crate::reduce) fn benches() -> Vec<Bench> {
+    [Cut::Every(16), Cut::Every(256), Cut::Every(65_536), Cut::PowerLaw].into_iter().map(bench).collect()
+}
+
+#[cfg(feature = "opencl")]
+pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    use super::gpu::{Form, plan};
+    let mut programs = Vec::new();
+    for wide in [false, true] {
+        let forms = [
+            Form::of::<f32, Sum>(u32::TYPE),
+            Form::of::<f32, Sum>(u64::TYPE),
+            Form::of::<f64, Sum>(u32::TYPE),
+            Form::of::<f16, Sum>(u32::TYPE),
+            Form::of::<u8, Max>(u32::TYPE),
+            Form::of::<i64, Sum>(u64::TYPE),
+            Form::of::<i16, Product>(u32::TYPE),
+            Form::of::<f32, Min>(u32::TYPE),
+        ];
+        let plans = forms.iter().filter_map(|form| plan(1 << 20, 100, form, true, caps, &|_| wide).ok());
+        programs.extend(plans.map(|plan| plan.program));
+    }
+    programs
+}

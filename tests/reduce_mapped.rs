@@ -1,0 +1,85 @@
+//! Reductions in wider types, of functions of the elements, and of products.
+
+mod common;
+
+use oclprim::{
+    Determinism, Device, ErrorKind, Scratch,
+    op::{Map, Max, Product, Sum},
+};
+
+#[test]
+fn wide_accumulators_hold_what_narrow_ones_wrap() {
+    for (name, device) in common::devices() {
+        let x = device.upload(&[i32::MAX; 1000]).unwrap();
+        let sum: i64 = device.reduce_as(&x, Sum).unwrap();
+        assert_eq!(sum, 1000 * i64::from(i32::MAX), "{name}");
+        let product: u64 = device.reduce_as(&[1u32 << 31, 1 << 31], Product).unwrap();
+        assert_eq!(product, 1 << 62, "{name}");
+        assert_eq!(device.dot::<i32, i64>(&x, &x).unwrap(), i64::from(i32::MAX).pow(2).wrapping_mul(1000), "{name}");
+    }
+}
+
+#[test]
+fn nothing_gives_the_empty_value() {
+    let nothing: [i8; 0] = [];
+    for (name, device) in common::devices() {
+        assert_eq!(device.reduce_as::<_, i32, _>(&nothing, Max).unwrap(), i32::MIN, "{name}");
+        assert_eq!(device.dot::<_, i16>(&nothing, &nothing).unwrap(), 0, "{name}");
+        let one = Map::new(|_: i8| 1.0f32, "1.0f");
+        assert_eq!(device.map_reduce(&nothing, &one, Product).unwrap(), 1.0, "{name}");
+    }
+}
+
+#[test]
+fn a_constant_counts_elements() {
+    for (name, device) in common::devices() {
+        for n in [1, 4095, 100_000] {
+            let one = Map::new(|_: u8| 1u64, "1");
+            assert_eq!(device.map_reduce(&vec![7u8; n], &one, Sum).unwrap(), n as u64, "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_expression_that_does_not_build_gives_the_log() {
+    for (name, device) in common::opencl_devices() {
+        let wrong = Map::new(|x: f32| x + 1.0, "x +\n  missing_name");
+        let error = device.map_reduce(&[1.0f32], &wrong, Sum).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
+        let log = error.build_log().unwrap();
+        assert!(log.contains("missing_name"), "{name}: {log}");
+        if log.contains("expression:") {
+            assert!(log.contains("expression:2"), "{name}: {log}");
+        }
+        // The device is whole afterwards.
+        let right = Map::new(|x: f32| x + 1.0, "x + 1.0f");
+        assert_eq!(device.map_reduce(&[1.0f32], &right, Sum).unwrap(), 2.0, "{name}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() {
+    for (name, device) in common::devices() {
+        let error = device.dot::<i32, i32>(&[1, 2, 3], &[1, 2]).unwrap_err();
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::InvalidInput, "dot of 3 and 2 elements"));
+        let mut out = device.zeroed::<i64>(2).unwrap();
+        let error = device.reduce_as_into(&[1], Sum, Determinism::Fixed, &mut out, &mut Scratch::new()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+    }
+}
+
+#[test]
+fn fixed_sums_repeat() {
+    let x: Vec<f32> = (0..70_001).map(|i| ((i * 37 % 1000) as f32 - 500.0) / 7.0).collect();
+    let square = Map::new(|x: f32| x * x, "x * x");
+    let want = Device::cpu().map_reduce(&x, &square, Sum).unwrap();
+    for (name, device) in common::devices() {
+        let buffer = device.upload(&x).unwrap();
+        for round in 0..100 {
+            let got = device.map_reduce(&buffer, &square, Sum).unwrap();
+            assert_eq!(got.to_bits(), want.to_bits(), "{name}: round {round}");
+            let dot: f32 = device.dot(&buffer, &buffer).unwrap();
+            assert_eq!(dot.to_bits(), want.to_bits(), "{name}: round {round} of dot");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Segmented reductions: what the specs do not say.
+
+mod common;
+
+use oclprim::{
+    Device, ErrorKind, Scratch,
+    check::data::{Data, Rng},
+    op::{Max, Sum},
+};
+use proptest::prelude::*;
+
+#[test]
+fn limits() {
+    let nothing: [f32; 0] = [];
+    for (name, device) in common::devices() {
+        let none: [u32; 0] = [];
+        let error = device.reduce_segments(&[1.0f32], &none, Sum).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+        assert_eq!(device.reduce_segments(&[1.0f32], &[0u32], Sum).unwrap().len(), 0, "{name}");
+        let empty = device.reduce_segments(&nothing, &[0u64; 4], Max).unwrap();
+        assert_eq!(empty.to_vec().unwrap(), [f32::NEG_INFINITY; 3], "{name}");
+        let mut out = device.zeroed::<f32>(2).unwrap();
+        let error = device.reduce_segments_into(&[1.0], &[0u32, 1], Sum, &mut out, &mut Scratch::new()).unwrap_err();
+        assert_eq!(error.to_string(), "reduce of segments needs an output of 1 elements, got 2", "{name}");
+    }
+}
+
+#[test]
+fn the_first_wrong_offset_is_named() {
+    for (name, device) in common::devices() {
+        let mut offsets: Vec<u32> = (0..70_000).collect();
+        device.check_segments(&offsets, 69_999).unwrap();
+        let text = |offsets: &[u32], n| device.check_segments(offsets, n).unwrap_err().to_string();
+        assert_eq!(text(&offsets, 69_998), "offset 69999 is 69999, beyond the 69998 elements", "{name}");
+        (offsets[40_000], offsets[50_000]) = (3, 60_000);
+        assert_eq!(text(&offsets, 80_000), "offset 39999 is 39999, beyond the next one, 3", "{name}");
+        assert_eq!(device.check_segments(&[5u64 << 40, 1], 9).unwrap_err().to_string(), {
+            format!("offset 0 is {}, beyond the 9 elements", 5u64 << 40)
+        });
+    }
+}
+
+#[test]
+fn a_segment_is_the_same_wherever_the_others_end() {
+    let x: Vec<f32> = Data::Random.generate(60_000, 5);
+    let want = Device::cpu().reduce_segments(&x, &[1000u32, 59_000], Sum).unwrap().to_vec().unwrap()[0];
+    for (name, device) in common::devices() {
+        let buffer = device.upload(&x).unwrap();
+        let mut offsets = vec![0u32, 1000, 59_000, 59_000, 60_000];
+        for round in 0..100u32 {
+            offsets.insert(1, 9 * round);
+            let got = device.reduce_segments(&buffer, &offsets, Sum).unwrap().to_vec().unwrap();
+            assert_eq!(got[round as usize + 2].to_bits(), want.to_bits(), "{name}: round {round}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_cut_is_that_of_the_cpu(n in 0usize..50_000, cuts in 0usize..3000, seed: u64, offset in 0usize..5) {
+        let mut rng = Rng::new(seed);
+        let x: Vec<f32> = Data::Random.generate(n + offset, seed);
+        let mut offsets: Vec<u32> = (0..=cuts).map(|_| rng.below(n as u64 + 1) as u32).collect();
+        offsets.sort_unstable();
+        let want = Device::cpu().reduce_segments(&x[offset..], &offsets, Sum).unwrap().to_vec().unwrap();
+        for (pair, want) in offsets.windows(2).zip(&want) {
+            let part = &x[offset..][pair[0] as usize..pair[1] as usize];
+            let exact: f64 = part.iter().map(|&x| f64::from(x)).sum();
+            let size: f64 = part.iter().map(|&x| f64::from(x.abs())).sum();
+            prop_assert!((f64::from(*want) - exact).abs() <= size * 32.0 * f64::from(f32::EPSILON));
+        }
+        for (name, device) in common::devices() {
+            let buffer = device.upload(&x).unwrap();
+            let got = device.reduce_segments(buffer.view(offset..).unwrap(), &offsets, Sum).unwrap().to_vec().unwrap();
+            let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            prop_assert_eq!(bits(&got), bits(&want), "{}", name);
+        }
+    }
+}
