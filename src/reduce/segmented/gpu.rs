@@ -4,7 +4,7 @@ use super::BLOCK_BYTES;
 use crate::{
     Element, ElementType, Result, Scratch,
     op::{Op, Source},
-    runtime::{Capabilities, ClInput, ClOutput, DeviceClass, ProgramSpec, SubGroup, opencl::ClDevice},
+    runtime::{Capabilities, ClInput, ClOutput, ProgramSpec, SubGroup, opencl::ClDevice},
     tuning,
 };
 
@@ -56,7 +56,8 @@ pub(crate) struct Plan {
 fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> ProgramSpec {
     // Nothing here uses sub-groups, so that one build serves every back end.
     let caps = &Capabilities { sub_group: SubGroup::NONE, ..caps.clone() };
-    let cpu = caps.class == DeviceClass::Cpu;
+    let work_group = tuning::reduce(caps).work_group;
+    let cpu = work_group == 1;
     let word = |wide| if wide { "ulong" } else { "uint" };
     let wide_offsets = form.offset == ElementType::U64;
     let program = ProgramSpec::new("reduce_segmented.cl", TEXT, caps)
@@ -64,7 +65,7 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
         .with(form.acc.options("A"))
         .with(form.element.options("OUT"))
         .with([form.source.0.as_str()])
-        .define("WG", tuning::reduce(caps).work_group)
+        .define("WG", work_group)
         .define("S", word(wide_offsets))
         .define("OFFSET_T", word(wide))
         .define("POS_T", word(wide || wide_offsets))
@@ -84,7 +85,7 @@ pub(crate) fn plan(
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
-    let cpu = caps.class == DeviceClass::Cpu;
+    let cpu = params.work_group == 1;
     let blocks = if cpu { CPU_BLOCKS } else { params.work_group };
     let tiles = n.div_ceil(blocks * BLOCK_BYTES / form.element.size());
     let (mut levels, mut nodes, mut last) = (Vec::new(), 0, tiles);
@@ -206,7 +207,7 @@ pub(super) fn check(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize)
     let program = program(form, true, &caps, wide);
     let bad = device.pooled(size_of::<u32>())?;
     device.fill(bad.mem(), 0, size_of::<u32>(), &NONE.to_ne_bytes())?;
-    let unit = if caps.class == DeviceClass::Cpu { 1024 } else { params.work_group };
+    let unit = if params.work_group == 1 { 1024 } else { params.work_group };
     device
         .launch(&program, "segments_check")?
         .mem(offsets.mem())
