@@ -25,6 +25,7 @@
 //! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user's, over structs too; sums and products of [complex numbers](op::complex_sum) |
 //! | [`reduce_as`](Device::reduce_as), [`map_reduce`](Device::map_reduce), [`dot`](Device::dot) | the same in a wider type, of a function of each element, of products |
 //! | [`reduce_segments`](Device::reduce_segments) | one value from each segment |
+//! | [`reduce_axis`](Device::reduce_axis) | one value from each line along an axis |
 //! | [`transpose`](Device::transpose) | rows become columns: [`transpose`] |
 //! | [`histogram`](Device::histogram) | how many samples fall into each bin: [`histogram`] |
 //! | [`copy`](Device::copy) | elements from one place to another, at any offset |

@@ -105,9 +105,12 @@ impl<F> Map<F> {
     /// The function `mapped` that `cl/lib/types.cl` calls. The expression's lines are numbered as its own.
     pub(crate) fn prelude(&self, from: ElementType, to: ElementType) -> String {
         let (from, to) = (from.storage(), to.storage());
-        let fp64 = "#ifdef HAS_FP64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n#pragma OPENCL FP_CONTRACT OFF\n";
+        let fp64 =
+            "#ifdef HAS_FP64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n#pragma OPENCL FP_CONTRACT OFF\n";
         let text = &self.expression;
-        format!("{fp64}static inline {to} mapped({from} x)\n{{\n    return\n#line 1 \"expression\"\n{text}\n    ;\n}}\n")
+        format!(
+            "{fp64}static inline {to} mapped({from} x)\n{{\n    return\n#line 1 \"expression\"\n{text}\n    ;\n}}\n"
+        )
     }
 }
 

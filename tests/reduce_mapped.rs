@@ -9,7 +9,7 @@ use oclprim::{
 
 #[test]
 fn wide_accumulators_hold_what_narrow_ones_wrap() {
-    for (name, device) in common::devices() {
+    for (name, device) in common::with_sub_groups() {
         let x = device.upload(&[i32::MAX; 1000]).unwrap();
         let sum: i64 = device.reduce_as(&x, Sum).unwrap();
         assert_eq!(sum, 1000 * i64::from(i32::MAX), "{name}");
@@ -22,7 +22,7 @@ fn wide_accumulators_hold_what_narrow_ones_wrap() {
 #[test]
 fn nothing_gives_the_empty_value() {
     let nothing: [i8; 0] = [];
-    for (name, device) in common::devices() {
+    for (name, device) in common::with_sub_groups() {
         assert_eq!(device.reduce_as::<_, i32, _>(&nothing, Max).unwrap(), i32::MIN, "{name}");
         assert_eq!(device.dot::<_, i16>(&nothing, &nothing).unwrap(), 0, "{name}");
         let one = Map::new(|_: i8| 1.0f32, "1.0f");
@@ -32,7 +32,7 @@ fn nothing_gives_the_empty_value() {
 
 #[test]
 fn a_constant_counts_elements() {
-    for (name, device) in common::devices() {
+    for (name, device) in common::with_sub_groups() {
         for n in [1, 4095, 100_000] {
             let one = Map::new(|_: u8| 1u64, "1");
             assert_eq!(device.map_reduce(&vec![7u8; n], &one, Sum).unwrap(), n as u64, "{name}");
@@ -59,7 +59,7 @@ fn an_expression_that_does_not_build_gives_the_log() {
 
 #[test]
 fn what_does_not_fit_is_an_error() {
-    for (name, device) in common::devices() {
+    for (name, device) in common::with_sub_groups() {
         let error = device.dot::<i32, i32>(&[1, 2, 3], &[1, 2]).unwrap_err();
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::InvalidInput, "dot of 3 and 2 elements"));
         let mut out = device.zeroed::<i64>(2).unwrap();
@@ -73,7 +73,7 @@ fn fixed_sums_repeat() {
     let x: Vec<f32> = (0..70_001).map(|i| ((i * 37 % 1000) as f32 - 500.0) / 7.0).collect();
     let square = Map::new(|x: f32| x * x, "x * x");
     let want = Device::cpu().map_reduce(&x, &square, Sum).unwrap();
-    for (name, device) in common::devices() {
+    for (name, device) in common::with_sub_groups() {
         let buffer = device.upload(&x).unwrap();
         for round in 0..100 {
             let got = device.map_reduce(&buffer, &square, Sum).unwrap();

@@ -9,10 +9,12 @@
 //! | limits | any n that fits the device |
 //!
 //! [`Device::reduce_as`], [`Device::map_reduce`] and [`Device::dot`] reduce what is made of the elements as they are read;
-//! [`Device::reduce_segments`] gives a value for each segment, by a tree of its own that its documentation defines.
+//! [`Device::reduce_segments`] gives a value for each segment, by a tree of its own that its documentation defines,
+//! and so does [`Device::reduce_axis`] for each line along an axis.
 //!
 //! The design is that of CUB's two-level reduction (Harris 2007, Merrill 2015), with a tile whose inner order is fixed.
 
+mod axis;
 pub(crate) mod by;
 pub(crate) mod count;
 mod cpu;

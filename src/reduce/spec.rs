@@ -11,7 +11,7 @@ use crate::{
     f16,
     ladder::Climb,
     op::{And, Max, Min, Op, OpKind, Or, Product, Sum, Xor},
-    reduce::{End, cpu, ladder, mapped, segmented},
+    reduce::{End, axis, cpu, ladder, mapped, segmented},
     with_element, with_integer,
 };
 
@@ -403,6 +403,7 @@ impl Spec for Reduce {
         cases.extend(super::statistics::spec::cases(level));
         mapped::spec::cases(level, &mut cases);
         segmented::spec::cases(level, &mut cases);
+        axis::spec::cases(level, &mut cases);
         cases
     }
 
@@ -423,6 +424,7 @@ impl Spec for Reduce {
         benches.extend(super::statistics::spec::benches());
         benches.extend(mapped::spec::benches());
         benches.extend(segmented::spec::benches());
+        benches.extend(axis::spec::benches());
         benches
     }
 
@@ -466,6 +468,7 @@ impl Spec for Reduce {
         programs.extend(super::statistics::spec::programs(caps));
         programs.extend(mapped::spec::programs(caps));
         programs.extend(segmented::spec::programs(caps));
+        programs.extend(axis::spec::programs(caps));
         programs
     }
 

@@ -1,0 +1,344 @@
+// Reduction along one axis: out[o] combines the `len` elements of the axis at output o.
+//
+// The order depends on `len` alone. A chunk is 16 rows of 32 lanes along the axis: lane j takes the elements j, j + 32, ...
+// of its chunk in order; the lanes combine as a tree of neighbours, and so do the chunks, 2i and 2i + 1, then
+// their pairs, and so on.
+//
+// A work-group has COLS outputs, LT items that share the lanes of one, and SLOTS chunks at a time. With COLUMNS neighbouring
+// items have neighbouring outputs, else neighbouring lanes, whichever lie closer together in memory. Where outputs are few,
+// the axis is cut into parts of `run` chunks, a power of two, whose results axis_parts combines.
+//
+// Bytes: reads each element once, writes a result an output.
+#include "lib/types.cl"
+#include "lib/op.cl"
+
+#ifndef WG
+#define WG 256
+#endif
+#ifndef COLS
+#define COLS 32
+#endif
+#ifndef LT
+#define LT (WG / COLS)
+#endif
+// Fewer only where the axis has no more elements than that: the lanes left out are empty.
+#ifndef LANES
+#define LANES 32
+#endif
+#define CHUNK_ROWS 16
+#define CHUNK (LANES * CHUNK_ROWS)
+#define ITEM_LANES (LANES / LT)
+#define SLOTS (WG / (LT * COLS))
+// Items of an output.
+#define SHARE (LT * SLOTS)
+// Parts of the tree that await their right neighbours: one for each bit of the next chunk's number that is set.
+#define DEPTH 34
+
+// The position of output o, counted from that of output 0. The dimensions are those of the outputs, the last one first.
+static inline long place(OFFSET_T o, const ulong8 shape, const long8 strides, const uint dims)
+{
+    long at = 0;
+    OFFSET_T quotient;
+#define DIMENSION(D, K)                                                                                                \
+    if (dims == D) {                                                                                                   \
+        return at + (long)o * strides.s##K;                                                                            \
+    }                                                                                                                  \
+    quotient = o / (OFFSET_T)shape.s##K;                                                                               \
+    at += (long)(o - quotient * (OFFSET_T)shape.s##K) * strides.s##K;                                                  \
+    o = quotient;
+    DIMENSION(1, 0)
+    DIMENSION(2, 1)
+    DIMENSION(3, 2)
+    DIMENSION(4, 3)
+    DIMENSION(5, 4)
+    DIMENSION(6, 5)
+    DIMENSION(7, 6)
+    return at + (long)o * strides.s7;
+}
+
+#if WG > 1
+
+static inline void push(A* carry, uint* carries, OFFSET_T number, A x)
+{
+    for (; number & 1; number >>= 1) {
+        x = OP(carry[--*carries], x);
+    }
+    carry[(*carries)++] = x;
+}
+
+static inline A fold(const A* carry, uint carries)
+{
+    A x = carry[--carries];
+    while (carries > 0) {
+        x = OP(carry[--carries], x);
+    }
+    return x;
+}
+
+// Element i of the axis that starts at `in`.
+#define ALONG(in, i) TAKE((in)[(long)(i) * stride])
+
+// Adds the elements of ITEM_LANES lanes, the first of which is `first`, of the chunk that starts at `base`.
+static inline void take_chunk(
+    __global const T* in, const long stride, const OFFSET_T base, const uint first, const OFFSET_T len, A* lane)
+{
+    if (len - base >= CHUNK) {
+#if defined(UNIT) && ITEM_LANES % VEC == 0
+        TV row[CHUNK_ROWS * (ITEM_LANES / VEC)];
+        for (uint r = 0; r < CHUNK_ROWS; r++) {
+            for (uint v = 0; v < ITEM_LANES / VEC; v++) {
+                row[r * (ITEM_LANES / VEC) + v] = load_vec(in + base + r * LANES + first + v * VEC);
+            }
+        }
+        for (uint r = 0; r < CHUNK_ROWS; r++) {
+            for (uint v = 0; v < ITEM_LANES / VEC; v++) {
+                A x[VEC];
+                unpack(row[r * (ITEM_LANES / VEC) + v], x);
+                for (uint k = 0; k < VEC; k++) {
+                    lane[v * VEC + k] = OP(lane[v * VEC + k], x[k]);
+                }
+            }
+        }
+#else
+        for (uint r = 0; r < CHUNK_ROWS; r++) {
+            for (uint k = 0; k < ITEM_LANES; k++) {
+                lane[k] = OP(lane[k], ALONG(in, base + r * LANES + first + k));
+            }
+        }
+#endif
+    } else {
+        for (OFFSET_T row = base; row < len; row += LANES) {
+            // What is not there is read elsewhere and left out, so that the loads do not wait for one another.
+            A x[ITEM_LANES];
+#if defined(UNIT) && ITEM_LANES == VEC
+            if (len - row >= first + VEC) {
+                unpack(load_vec(in + row + first), x);
+            } else {
+                for (uint k = 0; k < ITEM_LANES; k++) {
+                    x[k] = ALONG(in, min((OFFSET_T)(row + first + k), (OFFSET_T)(len - 1)));
+                }
+            }
+#else
+            for (uint k = 0; k < ITEM_LANES; k++) {
+                x[k] = ALONG(in, min((OFFSET_T)(row + first + k), (OFFSET_T)(len - 1)));
+            }
+#endif
+            for (uint k = 0; k < ITEM_LANES; k++) {
+                lane[k] = len - row > first + k ? OP(lane[k], x[k]) : lane[k];
+            }
+        }
+    }
+}
+
+// Group g has part g % parts of the outputs COLS * (g / parts) .. of `outputs`. With `last` there is one part, and results
+// are stored as OUT.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
+    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T len, const long stride,
+    const OFFSET_T outputs, const ulong8 shape, const long8 strides, const uint dims, const OFFSET_T run,
+    const OFFSET_T parts, __global void* restrict out_base, const ulong out_offset, const uint last)
+{
+    __local A tree[WG];
+    const uint item = get_local_id(0);
+#ifdef COLUMNS
+#define TREE(share, column) tree[(share) * COLS + (column)]
+    const uint column = item % COLS, share = item / COLS;
+#else
+#define TREE(share, column) tree[(column) * SHARE + (share)]
+    const uint column = item / SHARE, share = item % SHARE;
+#endif
+    const OFFSET_T part = (OFFSET_T)get_group_id(0) % parts;
+    const OFFSET_T output = (OFFSET_T)get_group_id(0) / parts * COLS + column;
+    // Items without an output do what the last one's do, and write nothing.
+    __global const T* in = in_base + in_offset + place(min(output, (OFFSET_T)(outputs - 1)), shape, strides, dims);
+    const OFFSET_T chunks = len / CHUNK + (len % CHUNK != 0);
+    const OFFSET_T start = part * run, end = chunks - start > run ? start + run : chunks;
+    A carry[DEPTH];
+    uint carries = 0;
+    for (OFFSET_T round = start; round < end; round += SLOTS) {
+        A lane[ITEM_LANES];
+        for (uint k = 0; k < ITEM_LANES; k++) {
+            lane[k] = OP_IDENTITY;
+        }
+        const OFFSET_T chunk = round + share / LT;
+        if (chunk < end) {
+            take_chunk(in, stride, chunk * CHUNK, share % LT * ITEM_LANES, len, lane);
+        }
+        for (uint width = ITEM_LANES; width > 1; width /= 2) {
+            for (uint k = 0; k < width / 2; k++) {
+                lane[k] = OP(lane[2 * k], lane[2 * k + 1]);
+            }
+        }
+#if SHARE > 1
+        TREE(share, column) = lane[0];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint d = 1; d < SHARE; d <<= 1) {
+            if (share % (2 * d) == 0) {
+                TREE(share, column) = OP(TREE(share, column), TREE(share + d, column));
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        if (share == 0) {
+            push(carry, &carries, (round - start) / SLOTS, TREE(0, column));
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+#else
+        push(carry, &carries, (round - start) / SLOTS, lane[0]);
+#endif
+    }
+    if (share == 0 && output < outputs) {
+        const A x = fold(carry, carries);
+        if (last) {
+            store_acc((__global OUT*)out_base + out_offset + output, x);
+        } else {
+            ((__global A*)out_base)[out_offset + (ulong)output * parts + part] = x;
+        }
+    }
+}
+
+// Group o combines the `parts` results of output o.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_parts(
+    __global const A* restrict in, const OFFSET_T parts, __global OUT* restrict out_base, const ulong out_offset)
+{
+    __local A tree[WG];
+    const uint item = get_local_id(0);
+    const ulong output = get_group_id(0);
+    A carry[DEPTH];
+    uint carries = 0;
+    for (OFFSET_T first = 0; first < parts; first += WG) {
+        tree[item] = parts - first > item ? in[output * parts + first + item] : OP_IDENTITY;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint d = 1; d < WG; d <<= 1) {
+            const uint i = 2 * d * item;
+            if (i + d < WG) {
+                tree[i] = OP(tree[i], tree[i + d]);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        if (item == 0) {
+            push(carry, &carries, first / WG, tree[0]);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (item == 0) {
+        store_acc(out_base + out_offset + output, fold(carry, carries));
+    }
+}
+
+#else
+
+// The same for COLS outputs at once, by one item.
+static inline void push(A* carry, uint* carries, OFFSET_T number, A* x)
+{
+    for (; number & 1; number >>= 1) {
+        --*carries;
+        for (uint c = 0; c < COLS; c++) {
+            x[c] = OP(carry[*carries * COLS + c], x[c]);
+        }
+    }
+    for (uint c = 0; c < COLS; c++) {
+        carry[*carries * COLS + c] = x[c];
+    }
+    ++*carries;
+}
+
+// Into the first COLS of `carry`.
+static inline void fold(A* carry, uint carries)
+{
+    for (carries--; carries > 0; carries--) {
+        for (uint c = 0; c < COLS; c++) {
+            carry[(carries - 1) * COLS + c] = OP(carry[(carries - 1) * COLS + c], carry[carries * COLS + c]);
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
+    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T len, const long stride,
+    const OFFSET_T outputs, const ulong8 shape, const long8 strides, const uint dims, const OFFSET_T run,
+    const OFFSET_T parts, __global void* restrict out_base, const ulong out_offset, const uint last)
+{
+    const OFFSET_T part = (OFFSET_T)get_group_id(0) % parts;
+    const OFFSET_T first = (OFFSET_T)get_group_id(0) / parts * COLS;
+    const uint there = (uint)min((OFFSET_T)COLS, (OFFSET_T)(outputs - first));
+    const OFFSET_T chunks = len / CHUNK + (len % CHUNK != 0);
+    const OFFSET_T start = part * run, end = chunks - start > run ? start + run : chunks;
+    long at[COLS];
+    uint neighbours = there == COLS;
+    for (uint c = 0; c < COLS; c++) {
+        at[c] = place(first + min(c, there - 1), shape, strides, dims);
+        neighbours &= at[c] == at[0] + c;
+    }
+    A carry[DEPTH * COLS];
+    uint carries = 0;
+    for (OFFSET_T chunk = start; chunk < end; chunk++) {
+        A lane[LANES * COLS];
+        for (uint k = 0; k < LANES * COLS; k++) {
+            lane[k] = OP_IDENTITY;
+        }
+        const OFFSET_T base = chunk * CHUNK;
+        const uint count = (uint)min((OFFSET_T)CHUNK, (OFFSET_T)(len - base));
+        __global const T* in = in_base + in_offset + (long)base * stride;
+        if (COLS == 1 && stride == 1) {
+            uint i = 0;
+            for (; i + LANES <= count; i += LANES) {
+                for (uint k = 0; k < LANES; k++) {
+                    lane[k] = OP(lane[k], TAKE(in[at[0] + i + k]));
+                }
+            }
+            for (uint k = 0; i + k < count; k++) {
+                lane[k] = OP(lane[k], TAKE(in[at[0] + i + k]));
+            }
+        } else {
+            for (uint i = 0; i < count; i++) {
+                A* to = lane + i % LANES * COLS;
+                __global const T* row = in + (long)i * stride;
+                if (neighbours) {
+                    for (uint c = 0; c < COLS; c++) {
+                        to[c] = OP(to[c], TAKE(row[at[0] + c]));
+                    }
+                } else {
+                    for (uint c = 0; c < COLS; c++) {
+                        to[c] = OP(to[c], TAKE(row[at[c]]));
+                    }
+                }
+            }
+        }
+        for (uint width = LANES; width > 1; width /= 2) {
+            for (uint k = 0; k < width / 2; k++) {
+                for (uint c = 0; c < COLS; c++) {
+                    lane[k * COLS + c] = OP(lane[2 * k * COLS + c], lane[(2 * k + 1) * COLS + c]);
+                }
+            }
+        }
+        push(carry, &carries, chunk - start, lane);
+    }
+    fold(carry, carries);
+    for (uint c = 0; c < there; c++) {
+        if (last) {
+            store_acc((__global OUT*)out_base + out_offset + first + c, carry[c]);
+        } else {
+            ((__global A*)out_base)[out_offset + (ulong)(first + c) * parts + part] = carry[c];
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_parts(
+    __global const A* restrict in, const OFFSET_T parts, __global OUT* restrict out_base, const ulong out_offset)
+{
+    const ulong output = get_group_id(0);
+    A carry[DEPTH];
+    uint carries = 0;
+    for (OFFSET_T part = 0; part < parts; part++) {
+        A x = in[output * parts + part];
+        for (OFFSET_T number = part; number & 1; number >>= 1) {
+            x = OP(carry[--carries], x);
+        }
+        carry[carries++] = x;
+    }
+    A x = carry[--carries];
+    while (carries > 0) {
+        x = OP(carry[--carries], x);
+    }
+    store_acc(out_base + out_offset + output, x);
+}
+
+#endif

@@ -1,0 +1,168 @@
+//! Reduction along an axis on the CPU: the same tree as `cl/reduce_axis.cl`, outputs and parts of the axis in parallel.
+
+use super::{CHUNK, LANES, Lines};
+use crate::{Element, op::Op, parallel};
+
+/// Neighbouring outputs that are combined at once, where they lie closer together than the axis' elements.
+const COLUMNS: usize = 64;
+/// Elements of a task.
+const TASK: usize = 1 << 16;
+
+pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], lines: &Lines, out: &mut [T]) {
+    if lines.len == 0 || out.is_empty() {
+        return out.fill(O::empty());
+    }
+    let columns = if lines.across() { COLUMNS } else { 1 };
+    let chunks = lines.len.div_ceil(CHUNK);
+    // Few outputs share the threads by parts of their axis: a power of two of chunks each.
+    let run = (TASK / CHUNK / columns.min(out.len())).next_power_of_two();
+    let outputs = (TASK / lines.len).next_multiple_of(columns).max(columns);
+    let parallel = lines.len * out.len() > TASK;
+    if !parallel || chunks <= run || out.len() >= outputs * 8 * parallel::threads() {
+        let body = |task: usize, out: &mut [T]| {
+            if columns == 1 && chunks == 1 {
+                for (i, out) in out.iter_mut().enumerate() {
+                    let start = lines.place(task * outputs + i);
+                    *out = T::narrow(combine_chunk::<T, O>(input, start, lines.stride, lines.len));
+                }
+                return;
+            }
+            each_block(lines, task * outputs, out.len(), columns, &mut |at, block, places| {
+                let values = combine::<T, O>(input, lines, 0..chunks, places);
+                out[at..at + block].iter_mut().zip(values).for_each(|(out, x)| *out = T::narrow(x));
+            });
+        };
+        if parallel {
+            parallel::chunks_mut(out, outputs, &body);
+        } else {
+            body(0, out);
+        }
+        return;
+    }
+    let parts = chunks.div_ceil(run);
+    let blocks = out.len().div_ceil(columns);
+    let values: Vec<Vec<T::Acc>> = parallel::map(parts * blocks, &|task| {
+        let (part, first) = (task % parts, task / parts * columns);
+        let mut values = Vec::new();
+        each_block(lines, first, columns.min(lines.outputs - first), columns, &mut |_, _, places| {
+            values.extend(combine::<T, O>(input, lines, part * run..chunks.min((part + 1) * run), places));
+        });
+        values
+    });
+    for (i, out) in out.iter_mut().enumerate() {
+        let mut tree = Tree::<T::Acc>::default();
+        for part in 0..parts {
+            tree.push(part, vec![values[i / columns * parts + part][i % columns]], &O::combine);
+        }
+        *out = T::narrow(tree.fold(&O::combine)[0]);
+    }
+}
+
+/// Hands out the outputs `first ..` in blocks of at most `columns`: where a block starts among them, its length, and the
+/// places of its lines.
+fn each_block(lines: &Lines, first: usize, count: usize, columns: usize, body: &mut dyn FnMut(usize, usize, &[usize])) {
+    let mut places = Vec::with_capacity(columns);
+    for at in (0..count).step_by(columns) {
+        let block = columns.min(count - at);
+        places.clear();
+        places.extend((0..block).map(|i| lines.place(first + at + i)));
+        body(at, block, &places);
+    }
+}
+
+/// Parts of a tree that await their right neighbours, of several outputs at once.
+struct Tree<A>(Vec<Vec<A>>);
+
+impl<A> Default for Tree<A> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<A: Copy> Tree<A> {
+    /// Adds leaf `number`, the one after those before.
+    fn push(&mut self, number: usize, mut x: Vec<A>, combine: &dyn Fn(A, A) -> A) {
+        for _ in 0..number.trailing_ones() {
+            let left = self.0.pop().expect("a part for each bit");
+            x.iter_mut().zip(left).for_each(|(x, left)| *x = combine(left, *x));
+        }
+        self.0.push(x);
+    }
+
+    fn fold(mut self, combine: &dyn Fn(A, A) -> A) -> Vec<A> {
+        let mut x = self.0.pop().expect("an axis has elements");
+        while let Some(left) = self.0.pop() {
+            x.iter_mut().zip(left).for_each(|(x, left)| *x = combine(left, *x));
+        }
+        x
+    }
+}
+
+/// What the tree gives for a chunk of `len` elements of one line.
+fn combine_chunk<T: Element, O: Op<T>>(input: &[T], start: usize, stride: isize, len: usize) -> T::Acc {
+    let mut lane = [O::identity(); LANES];
+    let add = |acc: &mut T::Acc, x: &T| *acc = O::combine(*acc, x.widen());
+    if stride == 1 {
+        for row in input[start..start + len].chunks(LANES) {
+            lane.iter_mut().zip(row).for_each(|(acc, x)| add(acc, x));
+        }
+    } else {
+        for i in 0..len {
+            add(&mut lane[i % LANES], &input[start.wrapping_add_signed(i as isize * stride)]);
+        }
+    }
+    // Lanes without an element would change nothing.
+    let mut width = len.next_power_of_two().min(LANES);
+    while width > 1 {
+        width /= 2;
+        for k in 0..width {
+            lane[k] = O::combine(lane[2 * k], lane[2 * k + 1]);
+        }
+    }
+    lane[0]
+}
+
+/// What the tree gives for some chunks of the lines at `places`.
+fn combine<T: Element, O: Op<T>>(
+    input: &[T],
+    lines: &Lines,
+    chunks: std::ops::Range<usize>,
+    places: &[usize],
+) -> Vec<T::Acc> {
+    let (columns, stride) = (places.len(), lines.stride);
+    let neighbours = places.iter().enumerate().all(|(c, &place)| place == places[0] + c);
+    let mut tree = Tree::<T::Acc>::default();
+    let mut lane = vec![O::identity(); LANES * columns];
+    for chunk in chunks.clone() {
+        let (base, end) = (chunk * CHUNK, lines.len.min((chunk + 1) * CHUNK));
+        if columns == 1 {
+            let start = places[0].wrapping_add_signed(base as isize * stride);
+            tree.push(chunk - chunks.start, vec![combine_chunk::<T, O>(input, start, stride, end - base)], &O::combine);
+            continue;
+        }
+        lane.fill(O::identity());
+        let add = |acc: &mut T::Acc, x: &T| *acc = O::combine(*acc, x.widen());
+        for i in base..end {
+            let to = &mut lane[i % LANES * columns..][..columns];
+            let along = i as isize * stride;
+            if neighbours {
+                let row = &input[places[0].wrapping_add_signed(along)..][..columns];
+                to.iter_mut().zip(row).for_each(|(acc, x)| add(acc, x));
+            } else {
+                let each = to.iter_mut().zip(places);
+                each.for_each(|(acc, place)| add(acc, &input[place.wrapping_add_signed(along)]));
+            }
+        }
+        let mut width = LANES;
+        while width > 1 {
+            width /= 2;
+            for k in 0..width {
+                for c in 0..columns {
+                    lane[k * columns + c] = O::combine(lane[2 * k * columns + c], lane[(2 * k + 1) * columns + c]);
+                }
+            }
+        }
+        tree.push(chunk - chunks.start, lane[..columns].to_vec(), &O::combine);
+    }
+    tree.fold(&O::combine)
+}

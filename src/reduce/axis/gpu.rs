@@ -1,0 +1,210 @@
+//! Reduction along an axis on OpenCL devices: the plan, then its launches.
+
+use super::{CHUNK, LANES, Lines};
+use crate::{
+    Element, ElementType, Result, Scratch,
+    op::{Op, Source},
+    runtime::{Capabilities, ClInput, ClOutput, ProgramSpec, SubGroup, opencl::ClDevice},
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../../cl/reduce_axis.cl");
+/// Neighbouring outputs of one item on CPU drivers.
+const CPU_COLUMNS: usize = 64;
+
+/// What a reduction along an axis is of: everything but its shape.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    pub(crate) element: ElementType,
+    pub(crate) acc: ElementType,
+    pub(crate) source: Source,
+}
+
+impl Form {
+    pub(crate) fn of<T: Element, O: Op<T>>() -> Self {
+        Self { element: T::TYPE, acc: T::Acc::TYPE, source: O::source() }
+    }
+}
+
+/// The launches over an axis of one element at least, and one output at least.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) program: ProgramSpec,
+    pub(crate) work_group: usize,
+    /// Outputs of a group.
+    pub(crate) columns: usize,
+    /// Chunks of a part, a power of two; parts of each output.
+    pub(crate) run: usize,
+    pub(crate) parts: usize,
+    pub(crate) groups: usize,
+    pub(crate) scratch_bytes: usize,
+    pub(crate) wide: bool,
+}
+
+pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+    caps.supports(form.element)?;
+    caps.supports(form.acc)?;
+    // Nothing here uses sub-groups, so that one build serves every back end.
+    let caps = &Capabilities { sub_group: SubGroup::NONE, ..caps.clone() };
+    let params = tuning::reduce(caps);
+    let cpu = params.work_group == 1;
+    let (len, outputs, vec) = (lines.len, lines.outputs, 16 / form.element.size());
+    let across = lines.across();
+    let unit = lines.stride == 1 && !across;
+    let chunks = len.div_ceil(CHUNK);
+    let lanes = if cpu { LANES } else { len.next_power_of_two().clamp(vec, LANES) };
+    let (columns, share) = match (cpu, across) {
+        (true, _) => (if across { CPU_COLUMNS } else { 1 }, 1),
+        (false, true) if len <= LANES => (params.work_group, 1),
+        (false, true) => {
+            let columns = outputs.next_power_of_two().min(32).min(params.work_group);
+            (columns, (params.work_group / columns).min(LANES))
+        }
+        (false, false) => {
+            let share = (lanes / vec).min(params.work_group);
+            let slots = chunks.next_power_of_two().min(params.work_group / share);
+            (params.work_group / (share * slots), share)
+        }
+    };
+    let slots = params.work_group / (columns * share);
+    let blocks = outputs.div_ceil(columns.max(1));
+    // Enough parts to occupy the device, each of some work.
+    let wanted = (2 * params.max_groups / blocks).clamp(1, chunks.div_ceil(4 * slots.max(1)));
+    let run = chunks.div_ceil(wanted).next_power_of_two().max(slots);
+    let parts = chunks.div_ceil(run);
+    let program = ProgramSpec::new("reduce_axis.cl", TEXT, caps)
+        .with(form.element.options("T"))
+        .with(form.acc.options("A"))
+        .with(form.element.options("OUT"))
+        .with([form.source.0.as_str()])
+        .define("WG", params.work_group)
+        .define("COLS", columns)
+        .define("LANES", lanes)
+        .define("LT", share)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .flag("COLUMNS", across && !cpu)
+        .flag("UNIT", unit && !cpu)
+        .flag(
+            "ALIGNED",
+            aligned && unit && !cpu && lines.strides.iter().all(|stride| stride.unsigned_abs().is_multiple_of(vec)),
+        );
+    Ok(Plan {
+        program,
+        work_group: params.work_group,
+        columns,
+        run,
+        parts,
+        groups: blocks * parts,
+        scratch_bytes: if parts > 1 { outputs * parts * form.acc.size() } else { 0 },
+        wide,
+    })
+}
+
+/// Whether 32-bit numbers do not count the outputs, the axis or the work-groups.
+fn wide(device: &ClDevice, lines: &Lines) -> bool {
+    device.tuning().wide(lines.outputs.max(lines.len))
+}
+
+/// The scratch for an axis on this device, if its first element is aligned or not.
+pub(super) fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
+    if lines.len == 0 || lines.outputs == 0 {
+        return Ok(0);
+    }
+    Ok(plan(lines, form, true, &*device.capabilities()?, wide(device, lines))?.scratch_bytes)
+}
+
+/// `empty` is the result for no elements.
+pub(super) fn reduce(
+    device: &ClDevice,
+    form: &Form,
+    empty: &[u8],
+    input: &ClInput,
+    lines: &Lines,
+    output: ClOutput<'_>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    run(device, form, empty, input, lines, &output, scratch)?;
+    output.finish(device)
+}
+
+fn run(
+    device: &ClDevice,
+    form: &Form,
+    empty: &[u8],
+    input: &ClInput,
+    lines: &Lines,
+    out: &ClInput,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    if lines.outputs == 0 {
+        return Ok(());
+    }
+    if lines.len == 0 {
+        return device.fill(out.mem(), out.byte_offset(), lines.outputs * empty.len(), empty);
+    }
+    let first = input.offset() + lines.offset;
+    let aligned = (first * form.element.size()).is_multiple_of(16);
+    let plan = plan(lines, form, aligned, &*device.capabilities()?, wide(device, lines))?;
+    let partials = scratch.cl(device, plan.scratch_bytes)?;
+    let last = plan.parts == 1;
+    // The dimensions of the outputs, the last one first.
+    let (mut shape, mut strides) = ([1u64; 8], [0i64; 8]);
+    let dims = lines.shape.len();
+    for (axis, (&n, &stride)) in lines.shape.iter().zip(&lines.strides).enumerate() {
+        (shape[dims - 1 - axis], strides[dims - 1 - axis]) = (n as u64, stride as i64);
+    }
+    let local = [plan.work_group, 1, 1];
+    device
+        .launch(&plan.program, "axis_chunks")?
+        .mem(input.mem())
+        .scalar(first as u64)
+        .offset(lines.len as u64, plan.wide)
+        .scalar(lines.stride as i64)
+        .offset(lines.outputs as u64, plan.wide)
+        .scalar(shape)
+        .scalar(strides)
+        .scalar(dims as u32)
+        .offset(plan.run as u64, plan.wide)
+        .offset(plan.parts as u64, plan.wide)
+        .mem(if last { out.mem() } else { partials })
+        .scalar(if last { out.offset() as u64 } else { 0 })
+        .scalar(u32::from(last))
+        .run([plan.groups, 1, 1], local)?;
+    if last {
+        return Ok(());
+    }
+    device
+        .launch(&plan.program, "axis_parts")?
+        .mem(partials)
+        .offset(plan.parts as u64, plan.wide)
+        .mem(out.mem())
+        .scalar(out.offset() as u64)
+        .run([lines.outputs, 1, 1], local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Layout, op::Sum};
+
+    #[test]
+    fn groups_hold_every_chunk_of_every_output() {
+        for (name, caps) in Capabilities::samples() {
+            for shape in
+                [[1, 1], [16, 1 << 24], [1 << 24, 16], [1 << 14, 1 << 14], [3, 1 << 33], [1 << 33, 1], [7, 513]]
+            {
+                for axis in 0..2 {
+                    let lines = Lines::of(&Layout::contiguous(&shape).unwrap(), axis).unwrap();
+                    for form in [Form::of::<f32, Sum>(), Form::of::<u8, Sum>(), Form::of::<i64, Sum>()] {
+                        let plan = plan(&lines, &form, true, &caps, false).unwrap();
+                        let what = format!("{name}: {shape:?} along {axis}: {plan:?}");
+                        assert!(plan.run.is_power_of_two(), "{what}");
+                        assert!(plan.parts * plan.run * CHUNK >= lines.len, "{what}");
+                        assert!((plan.parts - 1) * plan.run * CHUNK < lines.len, "{what}");
+                        assert!(plan.groups / plan.parts * plan.columns >= lines.outputs, "{what}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Reduction along one axis of an N-dimensional view.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+pub(super) mod spec;
+
+use crate::{Buffer, Device, Element, Error, Layout, NdView, Output, Result, Scratch, op::Op, runtime::Backend};
+
+/// Lanes of a chunk; rows of a chunk times that. As in `cl/reduce_axis.cl`.
+const LANES: usize = 32;
+const CHUNK: usize = 16 * LANES;
+
+/// An axis, and where its lines lie: one for each output.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Lines {
+    pub(crate) len: usize,
+    pub(crate) stride: isize,
+    pub(crate) outputs: usize,
+    /// The axes of the outputs, folded: one at least.
+    pub(crate) shape: Vec<usize>,
+    pub(crate) strides: Vec<isize>,
+    /// Where the first element is.
+    pub(crate) offset: usize,
+}
+
+impl Lines {
+    pub(crate) fn of(layout: &Layout, axis: usize) -> Result<Self> {
+        if axis >= layout.ndim() {
+            return Err(Error::invalid(format!("axis {axis} of a shape of {:?}", layout.shape())));
+        }
+        let (len, stride) = (layout.shape()[axis], layout.strides()[axis]);
+        let kept: Vec<usize> = (0..layout.ndim()).filter(|&k| k != axis).map(|k| layout.shape()[k]).collect();
+        let outputs = kept.iter().product();
+        if layout.is_empty() {
+            return Ok(Self { len, stride: 1, outputs, shape: vec![outputs], strides: vec![0], offset: 0 });
+        }
+        let folded = layout.index(axis, 0)?.fold();
+        let (mut shape, mut strides) = (folded.shape().to_vec(), folded.strides().to_vec());
+        if shape.is_empty() {
+            (shape, strides) = (vec![1], vec![0]);
+        }
+        Ok(Self { len, stride, outputs, shape, strides, offset: layout.offset() })
+    }
+
+    /// Whether neighbouring outputs lie closer together than neighbours on the axis.
+    fn across(&self) -> bool {
+        let inner = self.strides.last().map_or(0, |stride| stride.unsigned_abs());
+        self.outputs > 1 && inner != 0 && inner < self.stride.unsigned_abs()
+    }
+
+    /// Where the line of an output starts.
+    fn place(&self, output: usize) -> usize {
+        let mut at = self.offset;
+        let mut rest = output;
+        for (&n, &stride) in self.shape.iter().zip(&self.strides).rev() {
+            at = at.wrapping_add_signed((rest % n) as isize * stride);
+            rest /= n;
+        }
+        at
+    }
+}
+
+impl Device {
+    /// Combines the elements along an axis with `op`: one result for each index of the other axes, the last one of which
+    /// runs fastest.
+    ///
+    /// Strides may be any, zero and negative among them. An axis without elements gives the operator's
+    /// [empty](Op::empty) value.
+    ///
+    /// Float sums and products are the same on every run, every device and the CPU, wherever the devices keep subnormals: the
+    /// order depends on the axis' length alone. Chunks of 16 rows of 32 lanes are added down the rows; lanes, then chunks,
+    /// combine as a tree of neighbours.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::{Max, Sum}};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    /// let rows = x.nd(&[2, 3])?;
+    /// assert_eq!(device.reduce_axis(rows, 0, Sum)?.to_vec()?, [5.0, 7.0, 9.0]);
+    /// assert_eq!(device.reduce_axis(rows, 1, Max)?.to_vec()?, [3.0, 6.0]);
+    /// assert_eq!(device.reduce_axis(rows.slice(1, 1..)?.reverse(0)?, 1, Sum)?.to_vec()?, [11.0, 5.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_axis<'a, T: Element, O: Op<T>>(
+        &self,
+        input: impl Into<NdView<'a, T>>,
+        axis: usize,
+        op: O,
+    ) -> Result<Buffer<T>> {
+        let input = input.into();
+        let mut out = self.uninit(Lines::of(input.layout(), axis)?.outputs)?;
+        self.reduce_axis_into(input, axis, op, &mut out, &mut Scratch::new())?;
+        Ok(out)
+    }
+
+    /// [`Device::reduce_axis`] into a caller's slice, buffer or view of as many elements as there are results.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_axis`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has another
+    /// number of elements.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1i32; 24])?;
+    /// let cube = x.nd(&[2, 3, 4])?;
+    /// let mut sums = device.zeroed::<i32>(8)?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.reduce_axis_scratch(cube, 1)?)?;
+    /// device.reduce_axis_into(cube, 1, Sum, &mut sums, &mut scratch)?;
+    /// assert_eq!(sums.to_vec()?, [3; 8]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_axis_into<'a, 'b, T: Element, O: Op<T>>(
+        &self,
+        input: impl Into<NdView<'a, T>>,
+        axis: usize,
+        _: O,
+        output: impl Into<Output<'b, T>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (input, output) = (input.into(), output.into());
+        let (input, layout) = input.parts();
+        let lines = Lines::of(&layout, axis)?;
+        output.expect_len(lines.outputs, "reduce along an axis")?;
+        match self.backend() {
+            Backend::Cpu => cpu::reduce::<T, O>(input.host()?, &lines, output.host()?),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (form, empty) = (gpu::Form::of::<T, O>(), O::empty());
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                gpu::reduce(device, &form, bytemuck::bytes_of(&empty), &input, &lines, output, scratch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of scratch that a reduction along an axis uses.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_axis`].
+    pub fn reduce_axis_scratch<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<usize> {
+        let lines = Lines::of(input.into().layout(), axis)?;
+        match self.backend() {
+            Backend::Cpu => Ok(0),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::scratch_bytes(device, &lines, &gpu::Form::of::<T, crate::op::Sum>()),
+        }
+    }
+}

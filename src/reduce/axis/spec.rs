@@ -1,0 +1,254 @@
+//! What is checked and measured of reductions along an axis.
+
+use crate::{
+    Buffer, Device, Element, Layout, NdView, Result, Scratch,
+    bench::Bench,
+    check::{Case, Failure, Level, data::Data, guarded, same},
+    f16,
+    ladder::Climb,
+    op::{Max, Min, Op, Product, Sum, Xor},
+};
+#[cfg(feature = "opencl")]
+use crate::{Capabilities, ProgramSpec};
+
+/// How the elements lie, whose shape is given.
+#[derive(Clone, Copy, Debug)]
+enum Lie {
+    Contiguous,
+    /// Every axis backwards.
+    Backwards,
+    /// Every second one along the last axis of one that is twice as long.
+    Stepped,
+    /// The axes in the opposite order in memory.
+    Turned,
+    /// The first axis repeats one element.
+    Repeated,
+}
+
+impl Lie {
+    fn layout(self, shape: &[usize]) -> Result<Layout> {
+        let plain = Layout::contiguous(shape)?;
+        let axes = 0..shape.len();
+        match self {
+            Self::Contiguous => Ok(plain),
+            Self::Backwards => axes.into_iter().try_fold(plain, |layout, axis| layout.reverse(axis)),
+            Self::Stepped => {
+                let mut wide = shape.to_vec();
+                wide[shape.len() - 1] *= 2;
+                Layout::contiguous(&wide)?.step(shape.len() - 1, 2)
+            }
+            Self::Turned => {
+                let turned: Vec<usize> = shape.iter().rev().copied().collect();
+                Layout::contiguous(&turned)?.permute(&axes.rev().collect::<Vec<_>>())
+            }
+            Self::Repeated => {
+                let one = [&[1], &shape[1..]].concat();
+                Layout::contiguous(&one)?.broadcast(0, shape[0])
+            }
+        }
+    }
+}
+
+/// The tree over the elements of one line, written as its definition.
+fn obvious<T: Element, O: Op<T>>(line: &[T]) -> T {
+    let tree = |mut values: Vec<T::Acc>| {
+        while values.len() > 1 {
+            let join =
+                |pair: &[T::Acc]| pair.iter().copied().reduce(O::combine).expect("a pair, or the last one alone");
+            values = values.chunks(2).map(join).collect();
+        }
+        values[0]
+    };
+    let chunk = |chunk: &[T]| {
+        let lane = |j| chunk.iter().skip(j).step_by(32).fold(O::identity(), |acc, x| O::combine(acc, x.widen()));
+        tree((0..32).map(lane).collect())
+    };
+    if line.is_empty() { O::empty() } else { T::narrow(tree(line.chunks(512).map(chunk).collect())) }
+}
+
+fn check<T: Element, O: Op<T> + Default>(
+    device: &Device,
+    (shape, axis): (&[usize], usize),
+    lie: Lie,
+    data: Data,
+    at: usize,
+) -> Result<(), Failure> {
+    let layout = lie.layout(shape)?;
+    let reach = layout.span().map_or(0, |(_, high)| high + 1);
+    let all = data.generate::<T>(at + reach, reach as u64);
+    let buffer = device.upload(&all)?;
+    let mut shape_left = shape.to_vec();
+    let len = shape_left.remove(axis);
+    let outputs = shape_left.iter().product();
+    let got = guarded(device, outputs, at, |out| {
+        let view = buffer.view(at..)?.strided(layout)?;
+        Ok(device.reduce_axis_into(view, axis, O::default(), out, &mut Scratch::new())?)
+    })?;
+    let host = NdView::new(&all[at..], layout)?;
+    let want = if device.is_cpu() {
+        let mut axes: Vec<usize> = (0..shape.len()).filter(|&k| k != axis).collect();
+        axes.push(axis);
+        let lines = host.permute(&axes)?.to_vec()?;
+        (0..outputs).map(|o| obvious::<T, O>(&lines[o * len..(o + 1) * len])).collect()
+    } else {
+        Device::cpu().reduce_axis(host, axis, O::default())?.to_vec()?
+    };
+    same(&got, &want, "out")
+}
+
+fn form<T: Element, O: Op<T> + Default + 'static>(
+    level: Level,
+    shapes: &[(&'static [usize], usize)],
+    cases: &mut Vec<Case>,
+) {
+    let lies: &[Lie] = match level {
+        Level::Tiny => &[Lie::Contiguous],
+        Level::Quick => &[Lie::Contiguous, Lie::Backwards, Lie::Turned],
+        Level::Full => &[Lie::Contiguous, Lie::Backwards, Lie::Stepped, Lie::Turned, Lie::Repeated],
+    };
+    let data_sets = if level == Level::Full { &[Data::Random, Data::Special][..] } else { &[Data::Special] };
+    for &(shape, axis) in shapes {
+        for &lie in lies {
+            for (&data, at) in data_sets.iter().zip([0, 3]).chain(data_sets.iter().zip([3])) {
+                let name = format!("{} along an axis", O::KIND.name());
+                let text = format!("{shape:?} along {axis} at {at}, {lie:?}");
+                let n = shape.iter().product();
+                cases.push(Case::new(name, T::TYPE, text, data.name(), n, move |device| {
+                    check::<T, O>(device, (shape, axis), lie, data, at)
+                }));
+            }
+        }
+    }
+}
+
+pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
+    const TINY: &[(&[usize], usize)] = &[
+        (&[3, 700], 1),
+        (&[700, 3], 0),
+        (&[5, 20], 1),
+        (&[20, 300], 0),
+        (&[2, 33, 70], 1),
+        (&[1, 5000], 1),
+        (&[4, 0], 1),
+        (&[0, 4], 1),
+    ];
+    const QUICK: &[(&[usize], usize)] = &[
+        (&[1, 1], 0),
+        (&[100_001], 0),
+        (&[40_000, 2], 0),
+        (&[3, 511, 129], 1),
+        (&[130, 513], 1),
+        (&[2, 3, 4, 5, 6], 2),
+        (&[2, 3, 4, 5, 6], 0),
+    ];
+    const FULL: &[(&[usize], usize)] = &[
+        (&[1000, 1], 1),
+        (&[1000, 2], 1),
+        (&[1000, 16], 1),
+        (&[1000, 17], 1),
+        (&[200, 64], 1),
+        (&[65, 512], 1),
+        (&[7, 4096], 1),
+        (&[3, 70_000], 1),
+        (&[2, 1000], 0),
+        (&[16, 5000], 0),
+        (&[33, 1000], 0),
+        (&[512, 31], 0),
+        (&[1025, 16], 0),
+        (&[60_000, 5], 0),
+        (&[9000, 33], 0),
+        (&[4, 600, 16], 1),
+        (&[2, 2, 2, 2, 2, 2, 2, 40], 3),
+        (&[3, 1, 2, 1, 50, 4], 4),
+        (&[400_003], 0),
+    ];
+    form::<f32, Sum>(level, TINY, cases);
+    form::<u8, Max>(level, &TINY[..2], cases);
+    if level >= Level::Quick {
+        form::<f32, Sum>(level, QUICK, cases);
+        form::<i64, Sum>(level, &TINY[..2], cases);
+        form::<f16, Sum>(level, &TINY[..1], cases);
+    }
+    if level >= Level::Full {
+        form::<f32, Sum>(level, FULL, cases);
+        form::<f64, Sum>(level, FULL, cases);
+        form::<f16, Sum>(level, TINY, cases);
+        form::<i8, Sum>(level, FULL, cases);
+        form::<u16, Xor>(level, TINY, cases);
+        form::<f32, Min>(level, QUICK, cases);
+        form::<i32, Product>(level, QUICK, cases);
+        form::<i64, Sum>(level, QUICK, cases);
+    }
+}
+
+fn bench(name: &'static str, shape: fn(usize) -> [usize; 2], axis: usize) -> Bench {
+    struct Measured {
+        device: Device,
+        host: Vec<f32>,
+        shape: [usize; 2],
+        x: Buffer<f32>,
+        out: Buffer<f32>,
+        scratch: Scratch,
+    }
+    Bench::new(
+        format!("sum over {name}"),
+        f32::TYPE,
+        |n| 4 * n as u64,
+        move |device, n| {
+            let shape = shape(n);
+            let host = Data::Random.generate::<f32>(shape[0] * shape[1], n as u64);
+            let (x, out) = (device.upload(&host)?, device.zeroed(shape[1 - axis])?);
+            Ok(Climb::new(
+                Measured { device: device.clone(), host, shape, x, out, scratch: Scratch::new() },
+                |this| this.out.fill(f32::NAN),
+                move |this| {
+                    let view = this.x.nd(&this.shape)?;
+                    this.device.reduce_axis_into(view, axis, Sum, &mut this.out, &mut this.scratch)
+                },
+                move |this| {
+                    let view = NdView::new(&this.host, Layout::contiguous(&this.shape)?)?;
+                    same(&this.out.to_vec()?, &Device::cpu().reduce_axis(view, axis, Sum)?.to_vec()?, "out")
+                },
+            ))
+        },
+    )
+}
+
+pub(in crate::reduce) fn benches() -> Vec<Bench> {
+    fn square(n: usize) -> [usize; 2] {
+        let rows = 1 << (n.max(1).ilog2() / 2);
+        [rows, n / rows]
+    }
+    vec![
+        bench("rows, square", square, 1),
+        bench("columns, square", square, 0),
+        bench("rows of 16", |n| [n / 16, 16], 1),
+        bench("16 rows", |n| [16, n / 16], 1),
+        bench("16 columns", |n| [n / 16, 16], 0),
+        bench("columns of 16", |n| [16, n / 16], 0),
+    ]
+}
+
+#[cfg(feature = "opencl")]
+pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    use super::{Lines, gpu};
+    let shapes =
+        [([1 << 14, 1 << 14], 1), ([1 << 14, 1 << 14], 0), ([1 << 20, 16], 1), ([1 << 20, 16], 0), ([16, 1 << 20], 0)];
+    let forms = [
+        gpu::Form::of::<f32, Sum>(),
+        gpu::Form::of::<f64, Sum>(),
+        gpu::Form::of::<f16, Sum>(),
+        gpu::Form::of::<i8, Sum>(),
+        gpu::Form::of::<u8, Max>(),
+    ];
+    let mut programs = Vec::new();
+    for (shape, axis) in shapes {
+        let lines = Layout::contiguous(&shape).and_then(|layout| Lines::of(&layout, axis));
+        for wide in [false, true] {
+            let plans =
+                lines.iter().flat_map(|lines| forms.iter().map(move |form| gpu::plan(lines, form, true, caps, wide)));
+            programs.extend(plans.flatten().map(|plan| plan.program));
+        }
+    }
+    programs
+}

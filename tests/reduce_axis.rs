@@ -1,0 +1,80 @@
+//! Reductions along an axis: what the specs do not say.
+
+mod common;
+
+use oclprim::{
+    Device, ErrorKind, Layout, NdView, Scratch,
+    check::data::Data,
+    op::{Max, Min, Sum},
+};
+use proptest::prelude::*;
+
+#[test]
+fn limits() {
+    for (name, device) in common::with_sub_groups() {
+        let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+        let rows = x.nd(&[2, 3]).unwrap();
+        let error = device.reduce_axis(rows, 2, Sum).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.to_string().as_str()),
+            (ErrorKind::InvalidInput, "axis 2 of a shape of [2, 3]")
+        );
+        let mut out = device.zeroed::<f32>(3).unwrap();
+        let error = device.reduce_axis_into(rows, 1, Sum, &mut out, &mut Scratch::new()).unwrap_err();
+        assert_eq!(error.to_string(), "reduce along an axis needs an output of 2 elements, got 3", "{name}");
+
+        // One axis gives one result; an axis of nothing gives the empty value, and no outputs give none.
+        assert_eq!(device.reduce_axis(&x, 0, Sum).unwrap().to_vec().unwrap(), [21.0], "{name}");
+        let nothing = rows.slice(0, 1..1).unwrap();
+        assert_eq!(device.reduce_axis(nothing, 0, Min).unwrap().to_vec().unwrap(), [f32::INFINITY; 3], "{name}");
+        assert_eq!(device.reduce_axis(nothing, 1, Max).unwrap().len(), 0, "{name}");
+    }
+}
+
+#[test]
+fn lines_are_the_same_wherever_they_lie() {
+    let line: Vec<f32> = Data::Random.generate(5000, 3);
+    let want = Device::cpu().reduce_axis(&line, 0, Sum).unwrap().to_vec().unwrap()[0];
+    for (name, device) in common::with_sub_groups() {
+        for others in [1, 2, 7, 40, 300] {
+            let rows: Vec<f32> = (0..others).flat_map(|_| &line).copied().collect();
+            let columns: Vec<f32> = line.iter().flat_map(|&x| std::iter::repeat_n(x, others)).collect();
+            let (rows, columns) = (device.upload(&rows).unwrap(), device.upload(&columns).unwrap());
+            for round in 0..20 {
+                let a = device.reduce_axis(rows.nd(&[others, 5000]).unwrap(), 1, Sum).unwrap().to_vec().unwrap();
+                let b = device.reduce_axis(columns.nd(&[5000, others]).unwrap(), 0, Sum).unwrap().to_vec().unwrap();
+                let same = |x: &[f32]| x.len() == others && x.iter().all(|x| x.to_bits() == want.to_bits());
+                assert!(same(&a) && same(&b), "{name}: {others} lines, round {round}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_axis_of_any_view_is_that_of_the_cpu(
+        shape in proptest::collection::vec(1usize..40, 1..4), axis in 0usize..3, backwards in 0usize..8, step in 1usize..4,
+        turn: bool, offset in 0usize..4, seed: u64,
+    ) {
+        let axis = axis % shape.len();
+        let mut layout = Layout::contiguous(&shape).unwrap().step(axis, step).unwrap();
+        for k in (0..shape.len()).filter(|k| backwards >> k & 1 == 1) {
+            layout = layout.reverse(k).unwrap();
+        }
+        if turn {
+            layout = layout.permute(&(0..shape.len()).rev().collect::<Vec<_>>()).unwrap();
+        }
+        let all: Vec<f32> = Data::Random.generate(offset + shape.iter().product::<usize>(), seed);
+        let view = NdView::new(&all[offset..], layout).unwrap();
+        let want = Device::cpu().reduce_axis(view, axis, Sum).unwrap().to_vec().unwrap();
+        for (name, device) in common::with_sub_groups() {
+            let x = device.upload(&all).unwrap();
+            let view = x.view(offset..).unwrap().strided(layout).unwrap();
+            let got = device.reduce_axis(view, axis, Sum).unwrap().to_vec().unwrap();
+            let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            prop_assert_eq!(bits(&got), bits(&want), "{}", &name);
+        }
+    }
+}
