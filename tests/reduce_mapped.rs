@@ -73,7 +73,7 @@ fn fixed_sums_repeat() {
     let x: Vec<f32> = (0..70_001).map(|i| ((i * 37 % 1000) as f32 - 500.0) / 7.0).collect();
     let square = Map::new(|x: f32| x * x, "x * x");
     let want = Device::cpu().map_reduce(&x, &square, Sum).unwrap();
-    for (name, device) in common::with_sub_groups() {
+    for (name, device) in common::devices() {
         let buffer = device.upload(&x).unwrap();
         for round in 0..100 {
             let got = device.map_reduce(&buffer, &square, Sum).unwrap();

@@ -9,10 +9,15 @@ use oclprim::{
 };
 use proptest::prelude::*;
 
+/// Every device, in its own geometry and in that of a GPU: no kernel here uses sub-groups.
+fn devices() -> Vec<(String, Device)> {
+    common::tuned(&[("a GPU", common::gpu())])
+}
+
 #[test]
 fn limits() {
     let nothing: [f32; 0] = [];
-    for (name, device) in common::with_sub_groups() {
+    for (name, device) in devices() {
         let none: [u32; 0] = [];
         let error = device.reduce_segments(&[1.0f32], &none, Sum).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
@@ -27,7 +32,7 @@ fn limits() {
 
 #[test]
 fn the_first_wrong_offset_is_named() {
-    for (name, device) in common::with_sub_groups() {
+    for (name, device) in devices() {
         let mut offsets: Vec<u32> = (0..70_000).collect();
         device.check_segments(&offsets, 69_999).unwrap();
         let text = |offsets: &[u32], n| device.check_segments(offsets, n).unwrap_err().to_string();
@@ -44,7 +49,7 @@ fn the_first_wrong_offset_is_named() {
 fn a_segment_is_the_same_wherever_the_others_end() {
     let x: Vec<f32> = Data::Random.generate(60_000, 5);
     let want = Device::cpu().reduce_segments(&x, &[1000u32, 59_000], Sum).unwrap().to_vec().unwrap()[0];
-    for (name, device) in common::with_sub_groups() {
+    for (name, device) in devices() {
         let buffer = device.upload(&x).unwrap();
         let mut offsets = vec![0u32, 1000, 59_000, 59_000, 60_000];
         for round in 0..100u32 {
@@ -72,7 +77,7 @@ proptest! {
             let size: f64 = part.iter().map(|&x| f64::from(x.abs())).sum();
             prop_assert!((f64::from(*want) - exact).abs() <= size * 32.0 * f64::from(f32::EPSILON));
         }
-        for (name, device) in common::with_sub_groups() {
+        for (name, device) in devices() {
             let buffer = device.upload(&x).unwrap();
             let got = device.reduce_segments(buffer.view(offset..).unwrap(), &offsets, Sum).unwrap().to_vec().unwrap();
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
