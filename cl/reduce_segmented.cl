@@ -317,10 +317,12 @@ static inline A combine_run(__global const T* in, POS_T base, POS_T p, POS_T sto
     while (p < stop) {
         uint block = (uint)((p - base) / ITEM);
         const POS_T end = min(stop, (POS_T)(base + (POS_T)(block + 1) * ITEM));
-        x = OP_IDENTITY;
+        // Intel's CPU runtime adds up a plain loop's floats in another order.
+        volatile A serial = OP_IDENTITY;
         for (; p < end; p++) {
-            x = OP(x, TAKE(in[p]));
+            serial = OP(serial, TAKE(in[p]));
         }
+        x = serial;
         if (p == stop) {
             break;
         }
