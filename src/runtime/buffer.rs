@@ -470,7 +470,8 @@ impl<T: Pod> ViewMut<'_, T> {
                     cl.write(&mem, start, bytemuck::cast_slice(&block))?;
                     let (mut done, all) = (size_of_val(&block[..]), byte_len::<T>(len)?);
                     while done < all {
-                        let part = done.min(all - done).min(COPY_BYTES);
+                        // Whole values, so that each part goes on where the pattern stands.
+                        let part = done.min(all - done).min(COPY_BYTES - COPY_BYTES % size_of::<T>());
                         cl.copy((&mem, start), (&mem, start + done), part)?;
                         done += part;
                     }
