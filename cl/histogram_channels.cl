@@ -95,7 +95,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_channels
     barrier(CLK_LOCAL_MEM_FENCE);
 
 #define COUNT(p, c, k) ADD(SLOT_IN(SAMPLE(p, c, k), c), c)
-#define TAKE(i)                                                                                                        \
+#define COUNT_IN(i)                                                                                                    \
     {                                                                                                                  \
         __global const T* pixel = in + (i) * CHANNELS;                                                                 \
         EACH_CHANNEL(COUNT, pixel)                                                                                     \
@@ -104,7 +104,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_channels
     const uint run = pixels / get_num_groups(0) + 1, begin = min(pixels, (uint)get_group_id(0) * run);
     const uint end = begin + min(run, pixels - begin);
     for (uint i = begin; i < end; i++) {
-        TAKE(i)
+        COUNT_IN(i)
     }
 #else
     const uint step = get_num_groups(0) * WG;
@@ -138,7 +138,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_channels
         EACH_CHANNEL(COUNT, held[3])
     }
     for (; i < pixels; i += step) {
-        TAKE(i)
+        COUNT_IN(i)
     }
 #endif
 #endif

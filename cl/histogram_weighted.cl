@@ -332,7 +332,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
 #ifdef W_FLOAT
     const int power = -quantum(scratch[0], log_n), part = power / 2;
     const REAL down = POWER(part), up = POWER(power - part);
-#define TAKE(s, w)                                                                                                     \
+#define COUNT_IN(s, w)                                                                                                 \
     {                                                                                                                  \
         const uint slot = SLOT(s);                                                                                     \
         const REAL x = real_of(w);                                                                                     \
@@ -343,7 +343,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
         }                                                                                                              \
     }
 #else
-#define TAKE(s, w)                                                                                                     \
+#define COUNT_IN(s, w)                                                                                                 \
     {                                                                                                                  \
         add_value(PLACE(SLOT(s)), plane, (ulong)(w));                                                                  \
     }
@@ -353,19 +353,19 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
     const OFFSET_T run = n / get_num_groups(0) + 1, first = min(n, (OFFSET_T)get_group_id(0) * run);
     const OFFSET_T end = first + min(run, n - first);
     for (OFFSET_T i = first; i < end; i++) {
-        TAKE(in[i], weights[i])
+        COUNT_IN(in[i], weights[i])
     }
 #else
 #if UNIT == 1
-#define TAKE_UNIT TAKE
+#define TAKE_UNIT COUNT_IN
 #define SAMPLES T
 #define WEIGHTS W
 #elif UNIT == 2
-#define TAKE_UNIT(s, w) TAKE(s.s0, w.s0) TAKE(s.s1, w.s1)
+#define TAKE_UNIT(s, w) COUNT_IN(s.s0, w.s0) COUNT_IN(s.s1, w.s1)
 #define SAMPLES CAT(T, 2)
 #define WEIGHTS CAT(W, 2)
 #else
-#define TAKE_UNIT(s, w) TAKE(s.s0, w.s0) TAKE(s.s1, w.s1) TAKE(s.s2, w.s2) TAKE(s.s3, w.s3)
+#define TAKE_UNIT(s, w) COUNT_IN(s.s0, w.s0) COUNT_IN(s.s1, w.s1) COUNT_IN(s.s2, w.s2) COUNT_IN(s.s3, w.s3)
 #define SAMPLES CAT(T, 4)
 #define WEIGHTS CAT(W, 4)
 #endif
@@ -389,7 +389,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
         TAKE_UNIT(a, wa)
     }
     for (OFFSET_T i = units * UNIT + get_global_id(0); i < n; i += step) {
-        TAKE(in[i], weights[i])
+        COUNT_IN(in[i], weights[i])
     }
 #endif
 
