@@ -5,8 +5,10 @@ use std::fmt::Debug;
 use bytemuck::{Pod, Zeroable};
 
 use super::{LANES, rows};
+#[cfg(feature = "opencl")]
+use crate::{Capabilities, ProgramSpec};
 use crate::{
-    Capabilities, Complex, Device, ElementType, Float, ProgramSpec, Scratch,
+    Complex, Device, ElementType, Float, Scratch,
     bench::Bench,
     check::{Case, Failure, Level, data::Data, guarded, same, same_bytes},
     ladder::Climb,

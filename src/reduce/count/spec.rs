@@ -1,7 +1,9 @@
 //! What is checked and measured of counts.
 
+#[cfg(feature = "opencl")]
+use crate::{Capabilities, ProgramSpec};
 use crate::{
-    Capabilities, Device, Element, ElementType, ProgramSpec, Scratch,
+    Device, Element, ElementType, Scratch,
     bench::Bench,
     check::{
         Case, Failure, Level,

@@ -2,13 +2,15 @@
 
 use super::{Statistics, StatisticsRecord};
 use crate::{
-    Buffer, Capabilities, Device, Element, ElementType, Extreme, ProgramSpec, Scratch,
+    Buffer, Device, Element, ElementType, Extreme, Scratch,
     bench::Bench,
     check::{Case, Failure, Level, close, data::Data, guarded, same},
     ladder::Climb,
     reduce::{End, cpu::tile},
     with_element,
 };
+#[cfg(feature = "opencl")]
+use crate::{Capabilities, ProgramSpec};
 
 fn extreme<T: Element>(input: &[T], end: End) -> Extreme<T> {
     let index = (1..input.len()).fold(0, |best, i| if end.before(input[i], input[best]) { i } else { best });
