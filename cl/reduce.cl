@@ -29,7 +29,7 @@
 #define ELEMENT(x, y, i) MULTIPLY(to_acc((x)[i]), to_acc((y)[i]))
 #else
 #define FLIGHT TILE_ROWS
-#define ELEMENT(x, y, i) TAKE((x)[i])
+#define ELEMENT(x, y, i) TAKEN((x)[i])
 #endif
 
 // `y` is read with DOT alone.

@@ -76,7 +76,7 @@ static inline A fold(const A* carry, uint carries)
 }
 
 // Element i of the axis that starts at `in`.
-#define ALONG(in, i) TAKE((in)[(long)(i) * stride])
+#define ALONG(in, i) TAKEN((in)[(long)(i) * stride])
 
 // Adds the elements of ITEM_LANES lanes, the first of which is `first`, of the chunk that starts at `base`.
 static inline void take_chunk(
@@ -281,11 +281,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
             uint i = 0;
             for (; i + LANES <= count; i += LANES) {
                 for (uint k = 0; k < LANES; k++) {
-                    lane[k] = OP(lane[k], TAKE(in[at[0] + i + k]));
+                    lane[k] = OP(lane[k], TAKEN(in[at[0] + i + k]));
                 }
             }
             for (uint k = 0; i + k < count; k++) {
-                lane[k] = OP(lane[k], TAKE(in[at[0] + i + k]));
+                lane[k] = OP(lane[k], TAKEN(in[at[0] + i + k]));
             }
         } else {
             for (uint i = 0; i < count; i++) {
@@ -293,11 +293,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
                 __global const T* row = in + (long)i * stride;
                 if (neighbours) {
                     for (uint c = 0; c < COLS; c++) {
-                        to[c] = OP(to[c], TAKE(row[at[0] + c]));
+                        to[c] = OP(to[c], TAKEN(row[at[0] + c]));
                     }
                 } else {
                     for (uint c = 0; c < COLS; c++) {
-                        to[c] = OP(to[c], TAKE(row[at[c]]));
+                        to[c] = OP(to[c], TAKEN(row[at[c]]));
                     }
                 }
             }

@@ -320,7 +320,7 @@ static inline A combine_run(__global const T* in, POS_T base, POS_T p, POS_T sto
         // Intel's CPU runtime adds up a plain loop's floats in another order.
         volatile A serial = OP_IDENTITY;
         for (; p < end; p++) {
-            serial = OP(serial, TAKE(in[p]));
+            serial = OP(serial, TAKEN(in[p]));
         }
         x = serial;
         if (p == stop) {

@@ -97,9 +97,9 @@ static inline A to_acc(T x)
 
 // What is taken of an element: itself, or what the caller's function gives for it, which the host puts in front of all.
 #ifdef MAPPED
-#define TAKE(x) ((A)mapped(widen(x)))
+#define TAKEN(x) ((A)mapped(widen(x)))
 #else
-#define TAKE(x) to_acc(x)
+#define TAKEN(x) to_acc(x)
 #endif
 
 // An accumulator to the nearest OUT, ties to even.
@@ -127,27 +127,27 @@ static inline TV load_vec(__global const T* p)
 // What is taken of the components of v, in a[0..VEC].
 static inline void unpack(TV v, A* a)
 {
-    a[0] = TAKE(v.s0);
-    a[1] = TAKE(v.s1);
+    a[0] = TAKEN(v.s0);
+    a[1] = TAKEN(v.s1);
 #if VEC >= 4
-    a[2] = TAKE(v.s2);
-    a[3] = TAKE(v.s3);
+    a[2] = TAKEN(v.s2);
+    a[3] = TAKEN(v.s3);
 #endif
 #if VEC >= 8
-    a[4] = TAKE(v.s4);
-    a[5] = TAKE(v.s5);
-    a[6] = TAKE(v.s6);
-    a[7] = TAKE(v.s7);
+    a[4] = TAKEN(v.s4);
+    a[5] = TAKEN(v.s5);
+    a[6] = TAKEN(v.s6);
+    a[7] = TAKEN(v.s7);
 #endif
 #if VEC >= 16
-    a[8] = TAKE(v.s8);
-    a[9] = TAKE(v.s9);
-    a[10] = TAKE(v.sa);
-    a[11] = TAKE(v.sb);
-    a[12] = TAKE(v.sc);
-    a[13] = TAKE(v.sd);
-    a[14] = TAKE(v.se);
-    a[15] = TAKE(v.sf);
+    a[8] = TAKEN(v.s8);
+    a[9] = TAKEN(v.s9);
+    a[10] = TAKEN(v.sa);
+    a[11] = TAKEN(v.sb);
+    a[12] = TAKEN(v.sc);
+    a[13] = TAKEN(v.sd);
+    a[14] = TAKEN(v.se);
+    a[15] = TAKEN(v.sf);
 #endif
 }
 
