@@ -20,7 +20,12 @@ use oclprim::{
 
 /// Whether an interpreter runs the kernels, or there is little time.
 pub(crate) fn tiny() -> bool {
-    env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny")
+    env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny") || variant()
+}
+
+/// Whether a driver is tested that runs with other settings, too: how it runs work-groups, and does not know their types.
+pub(crate) fn variant() -> bool {
+    env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("variant")
 }
 
 /// Every device of this machine, the CPU backend first, with what to call it in a report.
