@@ -24,7 +24,7 @@
 //! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | how many elements are not zero, or equal a value |
 //! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user's, over structs too; sums and products of [complex numbers](op::complex_sum) |
 //! | [`transpose`](Device::transpose) | rows become columns: [`transpose`] |
-//! | [`histogram`](Device::histogram) | how many samples fall into each bin: [`histogram`] |
+//! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels) | how many samples fall into each bin, or their weight: [`histogram`] |
 //! | [`copy`](Device::copy) | elements from one place to another, at any offset |
 //!
 //! # N-dimensional arrays
@@ -41,8 +41,8 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers; transpose; copy | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`], the default; statistics; histogram of floats | yes | yes, where the device keeps subnormals |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; transpose; copy | yes | yes |
+//! | float sum and product, [`Determinism::Fixed`], the default; statistics; histogram of floats, float weights | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] | no promise | no |
 //!
 //! [`Capabilities::denormals`] tells whether a device keeps subnormals.
@@ -94,7 +94,7 @@ mod tuning;
 pub use element::{Element, ElementType, Float, Integer};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
-pub use histogram::{Accumulate, Bins, Counter, Histogram, Outside};
+pub use histogram::{Accumulate, Bins, Counter, Histogram, Outside, Weight, WeightedHistogram};
 pub use layout::{Layout, Rows};
 pub use nd::{NdView, NdViewMut};
 pub use num_complex::Complex;

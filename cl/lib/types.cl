@@ -3,6 +3,8 @@
 // T: an element as it lies in memory. f16 and bf16 are ushort there, told apart by T_F16 and T_BF16.
 // A: the accumulator in which T is computed with: float for f16 and bf16, else T.
 // OFFSET_T: uint below 2^31 elements, else ulong. ALIGNED: the host promises a 16-byte aligned first element.
+#ifndef OCLPRIM_TYPES_CL
+#define OCLPRIM_TYPES_CL
 
 #ifndef T
 #define T float
@@ -53,17 +55,28 @@
 #define VSTORE vstore2
 #endif
 
+// The bits of a 16-bit float to a float; exact.
+static inline float f16_to_float(const uint x)
+{
+    const uint sign = (x & 0x8000) << 16, exponent = x & 0x7c00, mantissa = x & 0x3ff;
+    const float subnormal = (float)mantissa * 0x1p-24f;
+    const uint normal = ((x & 0x7fff) << 13) + (112u << 23);
+    const uint special = ((x & 0x7fff) << 13) | 0x7f800000u;
+    return as_float(sign | (exponent == 0 ? as_uint(subnormal) : exponent == 0x7c00 ? special : normal));
+}
+
+static inline float bf16_to_float(const uint x)
+{
+    return as_float(x << 16);
+}
+
 // One element to its accumulator; exact.
 static inline A to_acc(T x)
 {
 #if defined(T_F16)
-    const uint sign = (uint)(x & 0x8000) << 16, exponent = x & 0x7c00, mantissa = x & 0x3ff;
-    const float subnormal = (float)mantissa * 0x1p-24f;
-    const uint normal = ((uint)(x & 0x7fff) << 13) + (112u << 23);
-    const uint special = ((uint)(x & 0x7fff) << 13) | 0x7f800000u;
-    return as_float(sign | (exponent == 0 ? as_uint(subnormal) : exponent == 0x7c00 ? special : normal));
+    return f16_to_float(x);
 #elif defined(T_BF16)
-    return as_float((uint)x << 16);
+    return bf16_to_float(x);
 #else
     return (A)x;
 #endif
@@ -117,3 +130,5 @@ static inline void unpack(TV v, A* a)
     a[15] = to_acc(v.sf);
 #endif
 }
+
+#endif
