@@ -64,7 +64,7 @@ impl Form {
 }
 
 /// Where work-groups count.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Tables {
     /// In local memory: `ranges` ranges of `range` slots, in `1 << replica_bits` replicas.
     Local { range: usize, ranges: usize, replica_bits: u32 },

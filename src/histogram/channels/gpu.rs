@@ -127,12 +127,11 @@ pub(super) fn channels(
     }
     let caps = device.capabilities()?;
     let most = round(device) / channels;
-    let kind = |map: &Map| Form::map_of(map);
     let (mut first, mut counts_at, mut outside_at) = (0, counts.offset(), outside.offset());
     // Channels of one kind share a pass; edges are arguments of one channel.
     while first < maps.len() {
-        let map = kind(maps[first].0);
-        let alike = maps[first..].iter().take_while(|(other, _)| kind(other) == map).count();
+        let map = Form::map_of(maps[first].0);
+        let alike = maps[first..].iter().take_while(|(other, _)| Form::map_of(other) == map).count();
         let active = if matches!(maps[first].0, Map::List { .. }) { 1 } else { alike };
         let these = &maps[first..first + active];
         let bins: Vec<usize> = these.iter().map(|&(_, bins)| bins).collect();

@@ -3,7 +3,7 @@
 use crate::{
     Buffer, Device, Element, ElementType, Scratch,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, guarded, same},
+    check::{Case, Failure, Level, data::Data, guarded, poison, same},
     histogram::{Accumulate, Bins, Counter, bins::OUTSIDE},
     ladder::Climb,
     with_element,
@@ -53,7 +53,7 @@ fn check<T: Element, C: Counter>(
         Ok(())
     })?;
     // The outputs held poison before; each channel for itself is a histogram of its own.
-    let before = if accumulate == Accumulate::Add { 0xA5A5_A5A5_A5A5_A5A5u64 } else { 0 };
+    let before = if accumulate == Accumulate::Add { poison::<u64>() } else { 0 };
     let (mut want, mut want_outside) = (Vec::new(), Vec::new());
     for (c, bins) in bins.iter().enumerate() {
         let samples: Vec<T> = all[offset..].iter().skip(c).step_by(channels).copied().collect();
@@ -142,7 +142,7 @@ fn bench<T: Element>(channels: usize) -> Bench {
             let want: Vec<u32> = want.iter().flat_map(|found| &found.counts).map(|&count| count as u32).collect();
             same(&this.counts.to_vec()?, &want, "counts")
         };
-        Ok(Climb::new(state, |this| this.counts.fill(u32::MAX), run, verify))
+        Ok(Climb::new(state, |this| this.counts.fill(poison()), run, verify))
     })
 }
 

@@ -7,7 +7,7 @@ use crate::{
     check::{
         Case, Failure, Level,
         data::{Data, Rng},
-        guarded, same,
+        guarded, poison, same,
     },
     histogram::{
         Accumulate, Bins,
@@ -155,7 +155,7 @@ fn check<T: Element, W: Weight>(
         [found.sums, vec![found.below, found.above, found.nan]].concat()
     };
     // The outputs held poison before.
-    let before = W::Sum::from_bits_lossy(0xA5A5_A5A5_A5A5_A5A5);
+    let before: W::Sum = poison();
     let add = |&sum: &W::Sum| if accumulate == Accumulate::Add { before.add(sum) } else { sum };
     let want: Vec<_> = want.iter().map(add).collect();
     same(&sums, &want[..bins], "sums")?;
@@ -245,7 +245,7 @@ fn bench<W: Weight>(bins: usize, constant: bool) -> Bench {
             let want = Device::cpu().histogram_weighted(Input::Host(&x), Input::Host(&w), &this.layout)?;
             same(&this.sums.to_vec()?, &want.sums, "sums")
         };
-        Ok(Climb::new(state, |this| this.sums.fill(W::Sum::ONE), run, verify))
+        Ok(Climb::new(state, |this| this.sums.fill(poison()), run, verify))
     })
 }
 
