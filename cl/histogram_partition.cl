@@ -41,7 +41,7 @@
 #endif
 
 // counts[0 .. RANGES] become the sums of those before them. All WG items call it, after a barrier; `sums` has WG words.
-static inline void scan_ranges(__local uint* counts, __local uint* sums)
+static inline __attribute__((always_inline)) void scan_ranges(__local uint* counts, __local uint* sums)
 {
     const uint item = get_local_id(0), per = (RANGES + WG - 1) / WG;
     const uint first = min((uint)RANGES, item * per), end = min((uint)RANGES, first + per);

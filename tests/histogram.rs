@@ -458,19 +458,13 @@ fn channels_are_histograms_of_their_own() {
             Bins::edges(&[0, 3, 3, 90, 255]).unwrap().closed(),
             Bins::even(0, 100, 100).unwrap().closed(),
         ];
-        for channels in 1..=4 {
+        for (channels, active) in [(4, 4), (3, 2)] {
             let pixels = &pixels[..n * channels];
-            for active in 1..=channels {
-                let found = device.histogram_channels(pixels, channels, &bins[..active]).unwrap();
-                assert_eq!(found.len(), active);
-                for (c, (found, bins)) in found.iter().zip(&bins).enumerate() {
-                    let samples: Vec<u8> = pixels.iter().skip(c).step_by(channels).copied().collect();
-                    assert_eq!(
-                        *found,
-                        Device::cpu().histogram(&samples, bins).unwrap(),
-                        "{device:?}: {c} of {channels}"
-                    );
-                }
+            let found = device.histogram_channels(pixels, channels, &bins[..active]).unwrap();
+            assert_eq!(found.len(), active);
+            for (c, (found, bins)) in found.iter().zip(&bins).enumerate() {
+                let samples: Vec<u8> = pixels.iter().skip(c).step_by(channels).copied().collect();
+                assert_eq!(*found, Device::cpu().histogram(&samples, bins).unwrap(), "{device:?}: {c} of {channels}");
             }
         }
     }
