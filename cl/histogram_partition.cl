@@ -219,45 +219,45 @@ __kernel __attribute__((reqd_work_group_size(COUNT_WG, 1, 1))) void partition_co
         range += reached ? half_left : 0;
         left = reached ? left - half_left : half_left - 1;
     }
-    for (uint at = first; at < end; range++) {
-        const uint stop = min(end, starts[range + 1]);
-        const uint len = min(1u << RANGE_BITS, slots - (range << RANGE_BITS));
-        if (at < stop) {
-            for (uint i = item; i < len; i += COUNT_WG) {
-                counts[i] = 0;
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-            for (uint w = at / 8 + item; w < (stop + 7) / 8; w += COUNT_WG) {
-                const uint low = w * 8;
-                if (low >= at && low + 8 <= stop) {
-                    const ushort8 v = words[w];
-                    if (all(v == (ushort8)(v.s0))) {
-                        atomic_add(counts + v.s0, 8u);
-                    } else {
-                        atomic_inc(counts + v.s0);
-                        atomic_inc(counts + v.s1);
-                        atomic_inc(counts + v.s2);
-                        atomic_inc(counts + v.s3);
-                        atomic_inc(counts + v.s4);
-                        atomic_inc(counts + v.s5);
-                        atomic_inc(counts + v.s6);
-                        atomic_inc(counts + v.s7);
-                    }
-                } else {
-                    for (uint i = max(low, at); i < min(low + 8, stop); i++) {
-                        atomic_inc(counts + numbers[i]);
-                    }
-                }
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-            for (uint i = item; i < len; i += COUNT_WG) {
-                const uint count = counts[i];
-                if (count != 0) {
-                    atomic_add(scratch + (range << RANGE_BITS) + i, count);
-                }
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-            at = stop;
+    for (uint at = first; at < end;) {
+        while (starts[range + 1] <= at) {
+            range++;
         }
+        const uint stop = min(end, starts[range + 1]), len = min(1u << RANGE_BITS, slots - (range << RANGE_BITS));
+        for (uint i = item; i < len; i += COUNT_WG) {
+            counts[i] = 0;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint w = at / 8 + item; w < (stop + 7) / 8; w += COUNT_WG) {
+            const uint low = w * 8;
+            if (low >= at && low + 8 <= stop) {
+                const ushort8 v = words[w];
+                if (all(v == (ushort8)(v.s0))) {
+                    atomic_add(counts + v.s0, 8u);
+                } else {
+                    atomic_inc(counts + v.s0);
+                    atomic_inc(counts + v.s1);
+                    atomic_inc(counts + v.s2);
+                    atomic_inc(counts + v.s3);
+                    atomic_inc(counts + v.s4);
+                    atomic_inc(counts + v.s5);
+                    atomic_inc(counts + v.s6);
+                    atomic_inc(counts + v.s7);
+                }
+            } else {
+                for (uint i = max(low, at); i < min(low + 8, stop); i++) {
+                    atomic_inc(counts + numbers[i]);
+                }
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint i = item; i < len; i += COUNT_WG) {
+            const uint count = counts[i];
+            if (count != 0) {
+                atomic_add(scratch + (range << RANGE_BITS) + i, count);
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        at = stop;
     }
 }
