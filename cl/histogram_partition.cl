@@ -1,7 +1,7 @@
 // Histograms of more bins than local memory holds: samples are shared out by ranges of slots first, as 16-bit numbers within
 // their range; then each range is counted in local memory (as radix sorts do; Adinets, Merrill 2022).
 //
-// A range has 2^RANGE_BITS slots; there are RANGES at most. Scratch holds a table of the slots; from word `head` on `totals`,
+// A range has 2^RANGE_BITS slots; there are RANGES at most, and no more than WG. Scratch holds a table of the slots; from word `head` on `totals`,
 // the samples of each range, `starts`, where each range's samples begin, and the end of the last, and `cursors`, where the
 // next sample of each goes; from word `numbers_at` on, a multiple of 4, `numbers`, the samples. The host zeroes table and
 // totals.
@@ -40,16 +40,11 @@
 #define REPLICAS 8
 #endif
 
-// counts[0 .. RANGES] become the sums of those before them. All WG items call it, after a barrier; `sums` has WG words.
+// counts[0 .. RANGES] become the sums of those before them. All items call it, after a barrier; `sums` has WG words.
 static inline __attribute__((always_inline)) void scan_ranges(__local uint* counts, __local uint* sums)
 {
-    const uint item = get_local_id(0), per = (RANGES + WG - 1) / WG;
-    const uint first = min((uint)RANGES, item * per), end = min((uint)RANGES, first + per);
-    uint sum = 0;
-    for (uint r = first; r < end; r++) {
-        sum += counts[r];
-    }
-    sums[item] = sum;
+    const uint item = get_local_id(0), count = item < RANGES ? counts[item] : 0;
+    sums[item] = count;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint d = 1; d < WG; d *= 2) {
         const uint more = item >= d ? sums[item - d] : 0;
@@ -57,11 +52,8 @@ static inline __attribute__((always_inline)) void scan_ranges(__local uint* coun
         sums[item] += more;
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    sum = sums[item] - sum;
-    for (uint r = first; r < end; r++) {
-        const uint count = counts[r];
-        counts[r] = sum;
-        sum += count;
+    if (item < RANGES) {
+        counts[item] = sums[item] - count;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -130,14 +122,14 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_offsets(
     __local uint counts[RANGES];
     __local uint sums[WG];
     const uint item = get_local_id(0);
-    for (uint r = item; r < RANGES; r += WG) {
-        counts[r] = TOTALS[r];
+    if (item < RANGES) {
+        counts[item] = TOTALS[item];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     scan_ranges(counts, sums);
-    for (uint r = item; r < RANGES; r += WG) {
-        STARTS[r] = counts[r];
-        CURSORS[r] = counts[r];
+    if (item < RANGES) {
+        STARTS[item] = counts[item];
+        CURSORS[item] = counts[item];
     }
     if (item == 0) {
         STARTS[RANGES] = n;
@@ -158,8 +150,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_scatter(
     const uint item = get_local_id(0), step = get_num_groups(0) * TILE;
     MAP_SETUP(item, WG)
     for (uint base = get_group_id(0) * TILE; base < n; base += min(step, n - base)) {
-        for (uint r = item; r < RANGES; r += WG) {
-            counts[r] = 0;
+        if (item < RANGES) {
+            counts[item] = 0;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         READ_TILE(base)
@@ -177,13 +169,13 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_scatter(
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint r = item; r < RANGES; r += WG) {
-            moves[r] = counts[r] == 0 ? 0 : atomic_add(CURSORS + r, counts[r]);
+        if (item < RANGES) {
+            moves[item] = counts[item] == 0 ? 0 : atomic_add(CURSORS + item, counts[item]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         scan_ranges(counts, sums);
-        for (uint r = item; r < RANGES; r += WG) {
-            moves[r] -= counts[r];
+        if (item < RANGES) {
+            moves[item] -= counts[item];
         }
 #pragma unroll
         for (uint k = 0; k < ITEMS; k++) {

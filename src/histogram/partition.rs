@@ -51,7 +51,7 @@ pub(super) fn plan(samples: usize, form: Form, caps: &Capabilities) -> Option<Pa
     let items = (1usize << (words / 4 / work_group).max(1).ilog2()).min(16);
     let replicas = (1usize << (words / 2 / ranges).max(1).ilog2()).min(8);
     let most = (ranges * replicas).max(2 * ranges + work_group + work_group * items);
-    if ranges > params.max_partitions || most > words {
+    if ranges > params.max_partitions.min(work_group) || most > words {
         return None;
     }
     let numbers_at = (slots + 3 * ranges + 1).next_multiple_of(4);
