@@ -25,7 +25,9 @@
 //! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user's, over structs too; sums and products of [complex numbers](op::complex_sum) |
 //! | [`transpose`](Device::transpose) | rows become columns: [`transpose`] |
 //! | [`histogram`](Device::histogram) | how many samples fall into each bin: [`histogram`] |
-//! | [`copy`](Device::copy) | elements from one place to another, at any offset |
+//! | [`copy`](Device::copy), [`copy_ranges`](Device::copy_ranges) | elements from one place to another, at any offset; many ranges at once |
+//! | [`gather`](Device::gather), [`scatter`](Device::scatter) | elements from or to the places that indices name |
+//! | [`reverse`](Device::reverse), [`iota`](Device::iota) | elements in the other order; the numbers from a start on |
 //!
 //! # N-dimensional arrays
 //!
@@ -41,7 +43,7 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers; transpose; copy | yes | yes |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers; transpose; copy; gather, scatter (of different indices); reverse; iota | yes | yes |
 //! | float sum and product, [`Determinism::Fixed`], the default; statistics; histogram of floats | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] | no promise | no |
 //!
@@ -76,6 +78,7 @@ pub mod histogram;
 #[cfg(feature = "opencl")]
 #[allow(unsafe_code, reason = "takes and gives OpenCL's own objects; every block names its promise")]
 pub mod interop;
+mod iota;
 pub mod ladder;
 mod layout;
 mod nd;
@@ -91,6 +94,7 @@ mod sys;
 pub mod transpose;
 mod tuning;
 
+pub use copy::gather::Index;
 pub use element::{Element, ElementType, Float, Integer};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};

@@ -164,4 +164,69 @@ proptest! {
             prop_assert!(buffer.to_vec().unwrap() == want, "{}: {} from {} to {}", name, len, from, to);
         }
     }
+
+    #[test]
+    fn gathers_and_scatters_undo_each_other(n in 1usize..9_000, offset in 0usize..6, seed: u64) {
+        for (name, device) in devices() {
+            let keys: Vec<u64> = random(n, seed);
+            let mut order: Vec<u32> = (0..n as u32).collect();
+            order.sort_by_key(|&i| keys[i as usize]);
+            let (x, by) = (random::<[u16; 3]>(n, seed), device.upload(&[vec![0; offset], order.clone()].concat()).unwrap());
+            let by = by.view(offset..).unwrap();
+            let picked = device.gather(&x, by).unwrap();
+            let want: Vec<_> = order.iter().map(|&i| x[i as usize]).collect();
+            prop_assert!(picked.to_vec().unwrap() == want, "{}: gather of {}", name, n);
+            prop_assert!(device.scatter(&picked, by, n).unwrap().to_vec().unwrap() == x, "{}: scatter of {}", name, n);
+        }
+    }
+
+    #[test]
+    fn reversals_are_those_of_slices(n in 0usize..9_000, from in 0usize..20, to in 0usize..20) {
+        for (name, device) in devices() {
+            let data: Vec<u16> = random(from + n, 1);
+            let x = device.upload(&data).unwrap();
+            let got = guarded(&device, n, to, |out| Ok(device.reverse_into(x.view(from..).unwrap(), out)?)).unwrap();
+            let want: Vec<u16> = data[from..].iter().rev().copied().collect();
+            prop_assert!(got == want, "{}: {} from {} to {}", name, n, from, to);
+        }
+    }
+}
+
+#[test]
+fn indices_out_of_range_are_counted_anew_by_each_call() {
+    for (name, device) in devices() {
+        let x = device.upload(&random::<u32>(1000, 1)).unwrap();
+        let by = device.upload(&(0..3000u32).collect::<Vec<_>>()).unwrap();
+        let (mut out, mut outside) = (device.filled(3000, 7u32).unwrap(), device.filled(3, u64::MAX).unwrap());
+        for _ in 0..2 {
+            device.gather_into(&x, &by, &mut out, outside.view_mut(1..2).unwrap()).unwrap();
+            assert_eq!(outside.to_vec().unwrap(), [u64::MAX, 2000, u64::MAX], "{name}");
+        }
+        assert_eq!(out.to_vec().unwrap()[..1000], x.to_vec().unwrap(), "{name}");
+        assert!(out.to_vec().unwrap()[1000..].iter().all(|&x| x == 7), "{name}");
+    }
+}
+
+/// A form that promises the same result runs often.
+#[test]
+fn forms_repeat_themselves() {
+    let rounds = if common::tiny() { 3 } else { 100 };
+    for (name, device) in devices() {
+        let x = device.upload(&random::<u64>(5000, 1)).unwrap();
+        let by = device.upload(&(0..5000u64).map(|i| i * 7919 % 5000).collect::<Vec<_>>()).unwrap();
+        let run = || {
+            let mut ranges = device.zeroed::<u64>(5000).unwrap();
+            device.copy_ranges(&x, &mut ranges, &[(0..2000, 2500), (1500..3500, 3)]).unwrap();
+            let forms = [
+                device.gather(&x, &by).unwrap(),
+                device.scatter(&x, &by, 5000).unwrap(),
+                device.reverse(&x).unwrap(),
+                device.iota(5000, 3u64).unwrap(),
+                ranges,
+            ];
+            forms.map(|form| form.to_vec().unwrap())
+        };
+        let first = run();
+        assert!((1..rounds).all(|_| run() == first), "{name}");
+    }
 }

@@ -120,6 +120,47 @@ fn copy_within(device: &Device) -> Result<(), Failure> {
     equal(device.reduce(&x, Sum)?, (N + 7 + 4 + 4 + 8) as u8, "sum")
 }
 
+fn copy_ranges(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 1u8, &[(3, 7), (N - 1, 9)])?;
+    let mut y = marked(device, (N, 2), 0u8, &[])?;
+    device.copy_ranges(&x, &mut y, &[(N - 9..N, 0), (0..N - 9, 9)])?;
+    equal(device.reduce(&y, Sum)?, (N + 6 + 8) as u8, "sum of the copies")?;
+    equal(y.view(..13)?.to_vec()?, vec![1, 1, 1, 1, 1, 1, 1, 1, 9, 1, 1, 1, 7], "the start")
+}
+
+fn gather_scatter(device: &Device) -> Result<(), Failure> {
+    let mut x = marked(device, (N, 1), 1u8, &[(3, 7), (N - 1, 9)])?;
+    let (far, mut outside) = ([N as u64 - 1, 3, N as u64, 0], [0]);
+    let mut got = [5; 4];
+    device.gather_into(&x, &far, &mut got, &mut outside)?;
+    equal((got, outside), ([9, 7, 5, 1], [1]), "gather")?;
+    device.scatter_into(&[2u8, 3, 4, 5], &far, &mut x, &mut outside)?;
+    equal((x.view(N - 2..)?.to_vec()?, outside), (vec![1, 2], [1]), "scatter")?;
+    equal(device.reduce(&x, Sum)?, (N - 3 + 2 + 3 + 5) as u8, "sum")
+}
+
+fn gather_many(device: &Device) -> Result<(), Failure> {
+    let by = marked(device, (N_WORDS, 2), 1u32, &[(N_WORDS - 1, 2)])?;
+    let y = device.gather(&[5u8, 6, 7], &by)?;
+    equal(device.reduce(&y, Sum)?, (6 * N_WORDS + 1) as u8, "sum")?;
+    equal(device.arg_max(&y)?.index, N_WORDS - 1, "the mark's place")
+}
+
+fn reverse_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 1u8, &[(3, 9)])?;
+    let mut y = device.reverse(&x)?;
+    equal((device.reduce(&y, Sum)?, device.arg_max(&y)?.index), ((N + 8) as u8, N - 4), "reverse")?;
+    device.reverse_in_place(&mut y)?;
+    equal((device.reduce(&y, Sum)?, device.arg_max(&y)?.index), ((N + 8) as u8, 3), "reverse in place")
+}
+
+fn iota_bytes(device: &Device) -> Result<(), Failure> {
+    let mut x = marked(device, (N, 1), 0u8, &[])?;
+    device.iota_into(3u8, &mut x)?;
+    equal(x.view(N - 4..)?.to_vec()?, vec![4, 5, 6, 7], "the end")?;
+    equal(device.count_of(&x, 200)?, N / 256, "elements of one value")
+}
+
 fn fill_words(device: &Device) -> Result<(), Failure> {
     // From an odd place to one beyond 2^32 bytes.
     let mut x = marked(device, (N_WORDS, 1), 1u32, &[])?;
@@ -191,6 +232,11 @@ impl Spec for Large {
             case("reduce", ElementType::F64, N_WORDS, reduce_floats),
             case("copy", ElementType::U8, N, copy_bytes),
             case("copy within", ElementType::U8, N, copy_within),
+            case("copy ranges", ElementType::U8, N, copy_ranges),
+            case("gather and scatter", ElementType::U8, N, gather_scatter),
+            case("gather", ElementType::U8, N_WORDS, gather_many),
+            case("reverse", ElementType::U8, N, reverse_bytes),
+            case("iota", ElementType::U8, N, iota_bytes),
             case("fill", ElementType::U32, N_WORDS, fill_words),
             case("histogram", ElementType::U8, N, histogram_bytes),
             case("histogram", ElementType::I32, N_WORDS, histogram_words),

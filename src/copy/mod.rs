@@ -13,9 +13,12 @@
 //! (e.g. glibc's `wordcopy.c`).
 
 mod cpu;
+pub(crate) mod gather;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub(crate) mod ladder;
+pub(crate) mod ranges;
+pub(crate) mod reverse;
 pub(crate) mod spec;
 
 use std::ops::RangeBounds;

@@ -14,6 +14,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/types.cl", include_str!("../../cl/lib/types.cl")),
     ("lib/op.cl", include_str!("../../cl/lib/op.cl")),
     ("lib/subgroup.cl", include_str!("../../cl/lib/subgroup.cl")),
+    ("lib/words.cl", include_str!("../../cl/lib/words.cl")),
     ("lib/workgroup.cl", include_str!("../../cl/lib/workgroup.cl")),
 ];
 

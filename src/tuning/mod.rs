@@ -10,7 +10,7 @@ mod reduce;
 mod transpose;
 
 #[cfg(feature = "opencl")]
-pub(crate) use copy::{Copy, copy};
+pub(crate) use copy::{Copy, copy, copy_ranges, gather, reverse};
 #[cfg(feature = "opencl")]
 pub(crate) use histogram::histogram;
 #[cfg(feature = "opencl")]
@@ -108,6 +108,7 @@ mod tests {
                 let mut groups = vec![reduce(&caps).work_group];
                 groups.extend([histogram(&caps).work_group, histogram(&caps).large_work_group]);
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| transpose(&caps, size).work_group));
+                groups.extend([1, 4, 16].map(|size| gather(&caps, size).work_group));
                 if let Copy::Words { work_group, .. } = copy(&caps) {
                     groups.push(work_group);
                 }

@@ -1,0 +1,100 @@
+// Many copies at once: bytes from ranges of one buffer to ranges of another.
+//
+// Range r is (from, to, bytes, first) of `ranges`, places counted from the buffers' offsets. It is cut into tiles, of which
+// `first` is the first one's number; `owner` has the range of each tile. A work-group moves a tile, whatever the range.
+//
+//     copy_tiles       a tile is WG * WORDS words of the destination, as in copy.cl: the first tile of a range moves its
+//                      edges as well
+//     copy_tiles_runs  one item a group, on TILE bytes: for CPU drivers (DEVICE_CPU)
+//
+// The host promises that no range is empty, and that no destination overlaps another or the source. Bytes: reads and writes
+// those of all ranges once.
+#include "lib/words.cl"
+
+#ifdef DEVICE_CPU
+
+#ifndef TILE
+#define TILE 65536
+#endif
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void copy_tiles_runs(
+    __global const uchar* restrict in_base, const ulong in_offset, __global uchar* restrict out_base,
+    const ulong out_offset, __global const ulong4* restrict ranges, __global const uint* restrict owner)
+{
+    const ulong tile = get_group_id(0);
+    const ulong4 range = ranges[owner[tile]];
+    const ulong first = (tile - range.w) * TILE, count = min((ulong)TILE, range.z - first);
+    __global const uchar* in = in_base + in_offset + range.x + first;
+    __global uchar* out = out_base + out_offset + range.y + first;
+    for (ulong i = 0; i < count; i++) {
+        out[i] = in[i];
+    }
+}
+
+#else
+
+#ifndef WG
+#define WG 256
+#endif
+// Words of one item, WG apart; all are read before the first is written.
+#ifndef WORDS
+#define WORDS 4
+#endif
+
+// Tile `tile` of the copy of `bytes` bytes from byte `from` to byte `to`. All items of a group call it with the same values.
+static inline void move_tile(
+    __global const uchar* restrict in_base, ulong from, __global uchar* restrict out_base, ulong to, ulong bytes,
+    ulong tile)
+{
+    // The whole words of the destination, made of whole words within the source, as the host counts them.
+    uint head = (uint)(16 - to % 16) % 16;
+    const uint shift = (uint)((from + head) % 16);
+    head += shift > head ? 16 : 0;
+    ulong words = bytes + shift > head ? (bytes + shift - head) / 16 : 0;
+    words -= shift > 0 && words > 0 ? 1 : 0;
+    const ulong first = tile * (WG * WORDS) + get_local_id(0);
+    __global const uint4* in = (__global const uint4*)(in_base + (from + head - shift));
+    __global uint4* out = (__global uint4*)(out_base + (to + head));
+    uint4 lo[WORDS], hi[WORDS];
+    if (shift == 0) {
+        for (uint k = 0; k < WORDS; k++) {
+            if (first + k * WG < words) {
+                lo[k] = in[first + k * WG];
+            }
+        }
+        for (uint k = 0; k < WORDS; k++) {
+            if (first + k * WG < words) {
+                out[first + k * WG] = lo[k];
+            }
+        }
+    } else {
+        for (uint k = 0; k < WORDS; k++) {
+            if (first + k * WG < words) {
+                lo[k] = in[first + k * WG];
+                hi[k] = in[first + k * WG + 1];
+            }
+        }
+        for (uint k = 0; k < WORDS; k++) {
+            if (first + k * WG < words) {
+                out[first + k * WG] = funnel(lo[k], hi[k], shift);
+            }
+        }
+    }
+    if (tile == 0) {
+        for (ulong i = get_local_id(0); i < bytes - 16 * words; i += WG) {
+            const ulong at = i < head ? i : i + 16 * words;
+            out_base[to + at] = in_base[from + at];
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_tiles(
+    __global const uchar* restrict in_base, const ulong in_offset, __global uchar* restrict out_base,
+    const ulong out_offset, __global const ulong4* restrict ranges, __global const uint* restrict owner)
+{
+    const ulong tile = get_group_id(0);
+    const ulong4 range = ranges[owner[tile]];
+    move_tile(in_base, in_offset + range.x, out_base, out_offset + range.y, range.z, tile - range.w);
+}
+
+#endif

@@ -1,0 +1,113 @@
+//! Reverse: the elements in the other order, into another place or in place.
+//!
+//! | property | |
+//! |---|---|
+//! | work | one read and one write of each element |
+//! | elements | any plain type of 1 to 16 bytes |
+//! | determinism | exact |
+//! | scratch | none |
+//! | limits | any n that fits the device |
+
+mod cpu;
+#[cfg(feature = "opencl")]
+mod gpu;
+pub(crate) mod spec;
+
+use bytemuck::Pod;
+
+use crate::{Buffer, Device, Error, Input, Output, Result, runtime::Backend};
+
+/// The largest element in bytes.
+const MAX_BYTES: usize = 16;
+
+fn check_size(size: usize) -> Result<()> {
+    if (1..=MAX_BYTES).contains(&size) {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!("reverse takes elements of 1 to {MAX_BYTES} bytes, not {size}")))
+}
+
+impl Device {
+    /// The elements of `input` in the other order. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have not 1 to 16 bytes;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device cannot hold the result.
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.reverse(&[1u8, 2, 3])?;
+    /// assert_eq!(x.to_vec()?, [3, 2, 1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reverse<'a, T: Pod>(&self, input: impl Into<Input<'a, T>>) -> Result<Buffer<T>> {
+        let input = input.into();
+        let mut output = self.uninit(input.len())?;
+        self.reverse_into(input, &mut output)?;
+        Ok(output)
+    }
+
+    /// [`Device::reverse`] into a caller's slice, buffer or view. Does not wait, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reverse`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ.
+    ///
+    /// ```
+    /// let mut out = [0; 3];
+    /// oclprim::Device::best()?.reverse_into(&[1.5f64, 2.5, 3.5], &mut out)?;
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reverse_into<'a, 'b, T: Pod>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        output: impl Into<Output<'b, T>>,
+    ) -> Result<()> {
+        let (input, output): (Input<'_, T>, Output<'_, T>) = (input.into(), output.into());
+        let size = size_of::<T>();
+        check_size(size)?;
+        output.expect_len(input.len(), "reverse")?;
+        match self.backend() {
+            Backend::Cpu => {
+                cpu::reverse(size, bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                gpu::reverse(device, size, &input, &output)?;
+                output.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the elements of a slice, buffer or view into the other order. Does not wait, unless it is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have not 1 to 16 bytes.
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// let mut x = device.upload(&[1u16, 2, 3, 4])?;
+    /// device.reverse_in_place(x.view_mut(1..)?)?;
+    /// assert_eq!(x.to_vec()?, [1, 4, 3, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reverse_in_place<'a, T: Pod>(&self, x: impl Into<Output<'a, T>>) -> Result<()> {
+        let (x, size): (Output<'_, T>, _) = (x.into(), size_of::<T>());
+        check_size(size)?;
+        match self.backend() {
+            Backend::Cpu => cpu::swap(size, bytemuck::cast_slice_mut(x.host()?)),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let x = x.cl(device, true)?;
+                gpu::swap(device, size, &x)?;
+                x.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+}
