@@ -5,6 +5,7 @@
 //
 //     copy_tiles       a tile is WG * WORDS words of the destination, as in copy.cl: the first tile of a range moves its
 //                      edges as well
+//     copy_rows        the same for rows of one length, whose places are those of an N-dimensional array
 //     copy_tiles_runs  one item a group, on TILE bytes: for CPU drivers (DEVICE_CPU)
 //
 // The host promises that no range is empty, and that no destination overlaps another or the source. Bytes: reads and writes
@@ -95,6 +96,33 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_tiles(
     const ulong tile = get_group_id(0);
     const ulong4 range = ranges[owner[tile]];
     move_tile(in_base, in_offset + range.x, out_base, out_offset + range.y, range.z, tile - range.w);
+}
+
+// Rows of `bytes` bytes, each of `tiles` tiles. Row i, counted along the output's axes, lies at the sum of k * from in the
+// input and of k * to in the output, k being its index along each of `dims` axes, the innermost first.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_rows(
+    __global const uchar* restrict in_base, ulong in_offset, __global uchar* restrict out_base, ulong out_offset,
+    const ulong bytes, const uint tiles, const uint dims, const ulong8 length, const ulong8 from, const ulong8 to)
+{
+    const ulong tile = get_group_id(0) % tiles;
+    ulong row = get_group_id(0) / tiles;
+#define STEP(d, s)                           \
+    if (dims >= d) {                         \
+        const ulong k = row % length.s;      \
+        in_offset += k * from.s;             \
+        out_offset += k * to.s;              \
+        row /= length.s;                     \
+    }
+    STEP(1, s0)
+    STEP(2, s1)
+    STEP(3, s2)
+    STEP(4, s3)
+    STEP(5, s4)
+    STEP(6, s5)
+    STEP(7, s6)
+    STEP(8, s7)
+#undef STEP
+    move_tile(in_base, in_offset, out_base, out_offset, bytes, tile);
 }
 
 #endif

@@ -17,6 +17,7 @@ pub(crate) mod gather;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub(crate) mod ladder;
+pub(crate) mod nd;
 pub(crate) mod ranges;
 pub(crate) mod reverse;
 pub(crate) mod spec;

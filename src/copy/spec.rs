@@ -196,6 +196,7 @@ impl Spec for Copy {
         }
         cases.push(Case::new("wrong lengths", ElementType::U32, "n = 3", "constant", 3, check_errors));
         cases.extend(super::gather::spec::cases(level));
+        cases.extend(super::nd::spec::cases(level));
         cases.extend(super::ranges::spec::cases(level));
         cases.extend(super::reverse::spec::cases(level));
         cases
@@ -208,6 +209,7 @@ impl Spec for Copy {
             bench::<u8>("from element 1", ElementType::U8, 1),
         ];
         benches.extend(super::gather::spec::benches());
+        benches.extend(super::nd::spec::benches());
         benches.extend(super::ranges::spec::benches());
         benches.extend(super::reverse::spec::benches());
         benches

@@ -12,7 +12,7 @@
 
 mod cpu;
 #[cfg(feature = "opencl")]
-mod gpu;
+pub(crate) mod gpu;
 pub(crate) mod spec;
 
 use std::ops::Range;
