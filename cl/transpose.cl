@@ -7,7 +7,12 @@
 //                       memory is a whole vector: the host promises that rows, cols and both offsets are multiples of BLOCK.
 //     transpose_tiles   work-groups on tiles of TILE elements, element by element: any shape and offset. The host picks
 //                       the tile's sides, so that a matrix with a short side fills its tiles too.
+//     transpose_narrow  work-groups on chunks of a matrix with NARROW columns, or as many rows, so that arrays of small
+//                       structs become one array a member, and back: both sides in whole 16-byte words of VEC elements.
 //     transpose_runs    one work-item a group, on a run of tiles: for CPU drivers (DEVICE_CPU), in place of the others.
+//
+// Rows are ld_in elements apart in the input and ld_out in the output. There are `count` matrices, at the places that
+// MATRICES describes: up to six axes, the innermost one first, with their strides, which wrap where they are negative.
 //
 // Neighbouring items read neighbouring elements of a row and write neighbouring elements of a row of the output. Tiles
 // go along the rows of the input. Groups take the tiles t, t + groups, ...; every item reaches every barrier.
@@ -32,6 +37,36 @@ typedef struct {
 } E;
 #endif
 
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+#define OFFSET8 CAT(OFFSET_T, 8)
+// The last arguments of every kernel: how many matrices, and where they lie. `first_in` is the first one's place.
+#define MATRICES \
+    const OFFSET_T count, const OFFSET_T first_in, const OFFSET8 lengths, const OFFSET8 steps_in, const OFFSET8 steps_out
+
+// The places of matrix b, from those of the first one.
+static inline void find_matrix(
+    OFFSET_T b, OFFSET8 lengths, OFFSET8 steps_in, OFFSET8 steps_out, OFFSET_T* in, OFFSET_T* out)
+{
+    OFFSET_T q, k;
+#define STEP(s)                       \
+    q = b < lengths.s ? 0 : b / lengths.s; \
+    k = b - q * lengths.s;            \
+    *in += k * steps_in.s;            \
+    *out += k * steps_out.s;          \
+    b = q;                            \
+    if (b == 0) {                     \
+        return;                       \
+    }
+    STEP(s0)
+    STEP(s1)
+    STEP(s2)
+    STEP(s3)
+    STEP(s4)
+    STEP(s5)
+#undef STEP
+}
+
 #ifdef DEVICE_CPU
 
 // A block's side is a cache line, about; a tile has several, so that neighbouring lines are used while their page is at
@@ -44,17 +79,17 @@ typedef struct {
 
 // BLOCK x BLOCK elements, by way of a buffer: the lines of a matrix whose row is a power of two long compete for the same
 // places of a cache, so each is used whole at once.
-static inline void turn_block(__global const E* in, OFFSET_T cols, __global E* out, OFFSET_T rows)
+static inline void turn_block(__global const E* in, OFFSET_T ld_in, __global E* out, OFFSET_T ld_out)
 {
     E block[BLOCK * BLOCK];
     for (uint r = 0; r < BLOCK; r++) {
         for (uint c = 0; c < BLOCK; c++) {
-            block[r * BLOCK + c] = in[r * cols + c];
+            block[r * BLOCK + c] = in[r * ld_in + c];
         }
     }
     for (uint c = 0; c < BLOCK; c++) {
         for (uint r = 0; r < BLOCK; r++) {
-            out[c * rows + r] = block[r * BLOCK + c];
+            out[c * ld_out + r] = block[r * BLOCK + c];
         }
     }
 }
@@ -62,24 +97,28 @@ static inline void turn_block(__global const E* in, OFFSET_T cols, __global E* o
 // Group g takes the tiles g * run, g * run + 1, ..., which go along the rows of the output.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void transpose_runs(
     __global const UNIT* restrict in_base, const ulong in_offset, __global UNIT* restrict out_base,
-    const ulong out_offset, const OFFSET_T rows, const OFFSET_T cols, const OFFSET_T run)
+    const ulong out_offset, const OFFSET_T rows, const OFFSET_T cols, const OFFSET_T ld_in, const OFFSET_T ld_out,
+    const OFFSET_T run, MATRICES)
 {
-    __global const E* in = (__global const E*)in_base + in_offset;
-    __global E* out = (__global E*)out_base + out_offset;
     const OFFSET_T down = rows / TILE + (rows % TILE != 0), tiles = down * (cols / TILE + (cols % TILE != 0));
-    const OFFSET_T first = get_group_id(0) * run, end = tiles - first > run ? first + run : tiles;
-    for (OFFSET_T tile = first; tile < end; tile++) {
+    const OFFSET_T first = get_group_id(0) * run, end = tiles * count - first > run ? first + run : tiles * count;
+    for (OFFSET_T t = first; t < end; t++) {
+        OFFSET_T from_first = first_in, to_first = 0;
+        const OFFSET_T matrix = t / tiles, tile = t - matrix * tiles;
+        find_matrix(matrix, lengths, steps_in, steps_out, &from_first, &to_first);
+        __global const E* in = (__global const E*)in_base + in_offset + from_first;
+        __global E* out = (__global E*)out_base + out_offset + to_first;
         const OFFSET_T col = tile / down, r0 = (tile - col * down) * TILE, c0 = col * TILE;
         for (OFFSET_T r = r0; r < r0 + TILE && r < rows; r += BLOCK) {
             for (OFFSET_T c = c0; c < c0 + TILE && c < cols; c += BLOCK) {
-                __global const E* from = in + r * cols + c;
-                __global E* to = out + c * rows + r;
+                __global const E* from = in + r * ld_in + c;
+                __global E* to = out + c * ld_out + r;
                 if (rows - r >= BLOCK && cols - c >= BLOCK) {
-                    turn_block(from, cols, to, rows);
+                    turn_block(from, ld_in, to, ld_out);
                 } else {
                     for (uint i = 0; i < BLOCK && i < cols - c; i++) {
                         for (uint k = 0; k < BLOCK && k < rows - r; k++) {
-                            to[i * rows + k] = from[k * cols + i];
+                            to[i * ld_out + k] = from[k * ld_in + i];
                         }
                     }
                 }
@@ -157,17 +196,22 @@ static inline void put_turned(__local V* to, const V* x)
 // items that write a column of vectors and those that read a row of them meet no bank twice.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
     __global const UNIT* restrict in_base, const ulong in_offset, __global UNIT* restrict out_base,
-    const ulong out_offset, const OFFSET_T rows, const OFFSET_T cols)
+    const ulong out_offset, const OFFSET_T rows, const OFFSET_T cols, const OFFSET_T ld_in, const OFFSET_T ld_out,
+    MATRICES)
 {
     __local V tile[SIDE * BLOCK * SIDE];
-    __global const V* in = (__global const V*)(in_base + in_offset);
-    __global V* out = (__global V*)(out_base + out_offset);
     const uint item = get_local_id(0);
     const OFFSET_T block_rows = rows / BLOCK, block_cols = cols / BLOCK;
     const OFFSET_T across = block_cols / SIDE + (block_cols % SIDE != 0);
     const OFFSET_T tiles = across * (block_rows / SIDE + (block_rows % SIDE != 0));
-    for (OFFSET_T t = get_group_id(0); t < tiles; t += get_num_groups(0)) {
-        const OFFSET_T row = t / across, r0 = row * SIDE, c0 = (t - row * across) * SIDE;
+    const OFFSET_T words_in = ld_in / BLOCK, words_out = ld_out / BLOCK;
+    for (OFFSET_T t = get_group_id(0); t < tiles * count; t += get_num_groups(0)) {
+        OFFSET_T from_first = first_in, to_first = 0;
+        const OFFSET_T matrix = t / tiles, of_matrix = t - matrix * tiles;
+        find_matrix(matrix, lengths, steps_in, steps_out, &from_first, &to_first);
+        __global const V* in = (__global const V*)(in_base + in_offset) + from_first / BLOCK;
+        __global V* out = (__global V*)(out_base + out_offset) + to_first / BLOCK;
+        const OFFSET_T row = of_matrix / across, r0 = row * SIDE, c0 = (of_matrix - row * across) * SIDE;
         V x[ITEM_BLOCKS * BLOCK];
         UNROLL
         for (uint j = 0; j < ITEM_BLOCKS; j++) {
@@ -176,7 +220,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
             if (r < block_rows && c < block_cols) {
                 UNROLL
                 for (uint k = 0; k < BLOCK; k++) {
-                    x[j * BLOCK + k] = in[(r * BLOCK + k) * block_cols + c];
+                    x[j * BLOCK + k] = in[(r * BLOCK + k) * words_in + c];
                 }
             }
         }
@@ -191,7 +235,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
         for (uint j = 0; j < ITEM_BLOCKS * BLOCK; j++) {
             const uint i = item + j * WG, line = i / SIDE, r = i % SIDE;
             if (c0 * BLOCK + line < cols && r0 + r < block_rows) {
-                out[(c0 * BLOCK + line) * block_rows + r0 + r] = tile[line * SIDE + (r ^ line / BLOCK)];
+                out[(c0 * BLOCK + line) * words_out + r0 + r] = tile[line * SIDE + (r ^ line / BLOCK)];
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -200,10 +244,15 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 
 #endif
 
-#ifndef TILE
-#define TILE 4096
+#ifndef LOG_PAD
 #define LOG_PAD 5
 #define PAD 1
+#endif
+
+#ifndef NARROW
+
+#ifndef TILE
+#define TILE 4096
 #endif
 // Elements that an item has in flight.
 #if TILE / WG < 16
@@ -216,17 +265,21 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 // row, or after each 1 << LOG_PAD elements (all banks) where rows are shorter: so columns meet no bank twice.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_tiles(
     __global const UNIT* restrict in_base, const ulong in_offset, __global UNIT* restrict out_base,
-    const ulong out_offset, const OFFSET_T rows, const OFFSET_T cols, const uint log_rows, const uint log_cols)
+    const ulong out_offset, const OFFSET_T rows, const OFFSET_T cols, const OFFSET_T ld_in, const OFFSET_T ld_out,
+    const uint log_rows, const uint log_cols, MATRICES)
 {
     __local E tile[TILE + (TILE >> LOG_PAD) * PAD];
-    __global const E* in = (__global const E*)in_base + in_offset;
-    __global E* out = (__global E*)out_base + out_offset;
     const uint item = get_local_id(0), log_pad = max(log_cols, (uint)LOG_PAD);
     const uint row_mask = (1u << log_rows) - 1, col_mask = (1u << log_cols) - 1;
     const OFFSET_T across = (cols >> log_cols) + ((cols & col_mask) != 0);
     const OFFSET_T tiles = across * ((rows >> log_rows) + ((rows & row_mask) != 0));
-    for (OFFSET_T t = get_group_id(0); t < tiles; t += get_num_groups(0)) {
-        const OFFSET_T row = t / across, r0 = row << log_rows, c0 = (t - row * across) << log_cols;
+    for (OFFSET_T t = get_group_id(0); t < tiles * count; t += get_num_groups(0)) {
+        OFFSET_T from_first = first_in, to_first = 0;
+        const OFFSET_T matrix = t / tiles, of_matrix = t - matrix * tiles;
+        find_matrix(matrix, lengths, steps_in, steps_out, &from_first, &to_first);
+        __global const E* in = (__global const E*)in_base + in_offset + from_first;
+        __global E* out = (__global E*)out_base + out_offset + to_first;
+        const OFFSET_T row = of_matrix / across, r0 = row << log_rows, c0 = (of_matrix - row * across) << log_cols;
         for (uint first = item; first < TILE; first += BATCH * WG) {
             E x[BATCH];
             UNROLL
@@ -234,7 +287,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_tiles(
                 const uint i = first + j * WG;
                 const OFFSET_T r = r0 + (i >> log_cols), c = c0 + (i & col_mask);
                 if (r < rows && c < cols) {
-                    x[j] = in[r * cols + c];
+                    x[j] = in[r * ld_in + c];
                 }
             }
             UNROLL
@@ -249,11 +302,85 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_tiles(
         for (uint i = item; i < TILE; i += WG) {
             const uint r = i & row_mask, c = i >> log_rows, from = (r << log_cols) + c;
             if (r0 + r < rows && c0 + c < cols) {
-                out[(c0 + c) * rows + r0 + r] = tile[from + (from >> log_pad) * PAD];
+                out[(c0 + c) * ld_out + r0 + r] = tile[from + (from >> log_pad) * PAD];
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
+
+#else
+
+// Elements of a 16-byte word.
+#define VEC (16 / UNIT_BYTES)
+typedef union {
+    uint4 word;
+    UNIT element[VEC];
+} Word;
+
+// Where local memory has element e of the chunk: a bank is skipped after each round of them.
+static inline uint padded(uint e)
+{
+    return e + (e >> LOG_PAD) * PAD;
+}
+
+// The matrix has NARROW columns if `tall`, else NARROW rows; `length` is its long side, `ld` the distance of the lines on
+// the side where they are long. On the other side elements lie without gaps. A chunk is a word an item of each long line.
+// The host promises that length, ld and all places are multiples of VEC.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_narrow(
+    __global const UNIT* restrict in_base, const ulong in_offset, __global UNIT* restrict out_base,
+    const ulong out_offset, const OFFSET_T length, const OFFSET_T ld, const uint tall, MATRICES)
+{
+    __local UNIT chunk[WG * VEC * NARROW + (WG * VEC * NARROW >> LOG_PAD) * PAD];
+    const uint item = get_local_id(0);
+    const OFFSET_T words = length / VEC, line = ld / VEC, chunks = words / WG + (words % WG != 0);
+    for (OFFSET_T t = get_group_id(0); t < chunks * count; t += get_num_groups(0)) {
+        OFFSET_T from_first = first_in, to_first = 0;
+        const OFFSET_T matrix = t / chunks, first = (t - matrix * chunks) * WG;
+        find_matrix(matrix, lengths, steps_in, steps_out, &from_first, &to_first);
+        __global const uint4* in = (__global const uint4*)(in_base + in_offset) + from_first / VEC;
+        __global uint4* out = (__global uint4*)(out_base + out_offset) + to_first / VEC;
+        // Of each long line, and of the other side in all.
+        const uint line_words = min(words - first, (OFFSET_T)WG), packed_words = line_words * NARROW;
+        Word x[NARROW];
+        UNROLL
+        for (uint j = 0; j < NARROW; j++) {
+            const uint i = item + j * WG;
+            if (tall) {
+                if (i < packed_words) {
+                    x[j].word = in[first * NARROW + i];
+                }
+            } else if (item < line_words) {
+                x[j].word = in[j * line + first + item];
+            }
+        }
+        UNROLL
+        for (uint j = 0; j < NARROW; j++) {
+            const uint i = item + j * WG;
+            if (tall ? i < packed_words : item < line_words) {
+                UNROLL
+                for (uint k = 0; k < VEC; k++) {
+                    chunk[padded(tall ? i * VEC + k : (item * VEC + k) * NARROW + j)] = x[j].element[k];
+                }
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        UNROLL
+        for (uint j = 0; j < NARROW; j++) {
+            const uint i = item + j * WG;
+            if (tall ? item < line_words : i < packed_words) {
+                Word y;
+                UNROLL
+                for (uint k = 0; k < VEC; k++) {
+                    y.element[k] = chunk[padded(tall ? (item * VEC + k) * NARROW + j : i * VEC + k)];
+                }
+                out[tall ? j * line + first + item : first * NARROW + i] = y.word;
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+#endif
 
 #endif

@@ -23,7 +23,8 @@
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several of its figures in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | how many elements are not zero, or equal a value |
 //! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user's, over structs too; sums and products of [complex numbers](op::complex_sum) |
-//! | [`transpose`](Device::transpose) | rows become columns: [`transpose`] |
+//! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`transpose`] |
+//! | [`permute`](Device::permute) | axes in another order: [`permute`] |
 //! | [`histogram`](Device::histogram) | how many samples fall into each bin: [`histogram`] |
 //! | [`copy`](Device::copy) | elements from one place to another, at any offset |
 //!
@@ -41,7 +42,7 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers; transpose; copy | yes | yes |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers; transpose, permute; copy | yes | yes |
 //! | float sum and product, [`Determinism::Fixed`], the default; statistics; histogram of floats | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] | no promise | no |
 //!
@@ -83,6 +84,7 @@ mod nd;
 mod ndarray;
 pub mod op;
 mod parallel;
+pub mod permute;
 pub mod reduce;
 #[allow(unsafe_code, reason = "the boundary to OpenCL; every block names its promise")]
 mod runtime;
@@ -106,4 +108,5 @@ pub use runtime::{
     Buffer, Capabilities, Device, DeviceClass, DeviceInfo, DeviceType, Input, MapMut, MapRef, Output, ProgramSpec,
     Scratch, SubGroup, SubGroupBackend, Timing, View, ViewMut,
 };
+pub use transpose::Matrices;
 pub use tuning::Tuning;

@@ -266,7 +266,6 @@ impl<'a, T: Pod> NdViewMut<'a, T> {
 
     /// The output without what lies before the lowest and behind the highest element, and the layout within that. Unless
     /// the layout [is dense](Layout::is_dense), what lies between is to be kept.
-    #[allow(dead_code, reason = "for the primitives that take layouts")]
     pub(crate) fn parts(self) -> (Output<'a, T>, Layout) {
         let (start, len, layout) = crop(&self.layout);
         (self.output.part(start, len), layout)

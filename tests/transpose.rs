@@ -7,7 +7,7 @@ use std::{fmt::Debug, time::Duration};
 use bytemuck::Pod;
 use common::{gpu, random, tiny, tuned};
 use oclprim::{
-    Device, ErrorKind, Tuning,
+    Device, ErrorKind, Matrices, Tuning,
     bench::{Effort, measure},
     check::{guarded, same_bytes},
     ladder::{self, Request, Rung},
@@ -245,6 +245,45 @@ proptest! {
         for (name, device) in odd_devices() {
             check::<u32>(&name, &device, (rows, cols), offsets);
             check::<[u32; 3]>(&name, &device, (rows, cols), offsets);
+        }
+    }
+}
+
+/// Leading dimensions that are too small, results that overlap and buffers that are too short are errors with numbers.
+#[test]
+fn batches_that_do_not_fit_are_refused() {
+    for (name, device) in devices() {
+        let x = device.upload(&[0u32; 12]).unwrap();
+        let refused = |matrices: Matrices, len: usize, text: &str| {
+            let mut out = device.zeroed::<u32>(len).unwrap();
+            let error = device.transpose_batch_into(&x, &matrices, &mut out).unwrap_err();
+            assert_eq!((error.kind(), error.to_string()), (ErrorKind::InvalidInput, text.to_string()), "{name}");
+        };
+        let of = Matrices::new;
+        refused(of(3, 4).leading(3, 3), 12, "the input's leading dimension is 3, rows have 4 elements");
+        refused(of(3, 4).leading(4, 2), 12, "the output's leading dimension is 2, rows have 3 elements");
+        refused(of(3, 4).leading(5, 3), 12, "a shape of [1, 4, 3] reaches element 13, the buffer has 12 elements");
+        refused(of(3, 4).leading(4, 4), 12, "a shape of [1, 4, 3] reaches element 14, the buffer has 12 elements");
+        let overlap = "an output of shape [2, 2, 3] overlaps itself with strides [5, 3, 1]";
+        refused(of(3, 2).count(2).strides(6, 5), 12, overlap);
+        assert!(device.transpose_batch(&x, &of(usize::MAX, 2)).is_err(), "{name}");
+        assert!(device.transpose_batch(&x, &of(2, 3).count(usize::MAX)).is_err(), "{name}");
+        assert!(device.transpose_batch(&x, &of(2, 3).leading(usize::MAX, 2)).is_err(), "{name}");
+        assert_eq!(device.transpose_batch(&x, &of(0, 4).count(3)).unwrap().len(), 0, "{name}");
+    }
+}
+
+/// Matrices of a few columns or rows, whose long sides are whole 16-byte words, and such as miss that by one.
+#[test]
+fn narrow_matrices_of_every_size() {
+    for (name, device) in devices() {
+        for at in [(0, 0), (16, 32), (1, 0)] {
+            check::<u8>(&name, &device, (4112, 3), at);
+            check::<u8>(&name, &device, (2, 4112), at);
+            check::<u16>(&name, &device, (5, 1064), at);
+            check::<u32>(&name, &device, (3, 1040), at);
+            check::<u32>(&name, &device, (1041, 3), at);
+            check::<u64>(&name, &device, (1000, 4), at);
         }
     }
 }

@@ -80,6 +80,13 @@ impl Data {
     }
 }
 
+/// `n` elements of random bits, where only their size counts.
+pub(crate) fn random_bits<T: bytemuck::Pod>(n: usize, seed: u64) -> Vec<T> {
+    let mut rng = Rng::new(seed);
+    let bytes: Vec<u8> = (0..(n * size_of::<T>()).div_ceil(8)).flat_map(|_| rng.next().to_le_bytes()).collect();
+    bytemuck::pod_collect_to_vec(&bytes[..n * size_of::<T>()])
+}
+
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 52) as f64 - 1.0
 }

@@ -169,6 +169,7 @@ pub fn registry() -> &'static [&'static dyn Spec] {
         &crate::copy::spec::Copy,
         &crate::histogram::spec::Histogram,
         &crate::transpose::spec::Transpose,
+        &crate::permute::spec::Permute,
         &large::Large,
     ]
 }

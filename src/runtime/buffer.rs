@@ -824,7 +824,6 @@ impl<'a, T: Pod> Output<'a, T> {
     }
 
     /// `len` elements from `start` on, which are there.
-    #[allow(dead_code, reason = "for the primitives that take layouts")]
     pub(crate) fn part(self, start: usize, len: usize) -> Self {
         match self {
             Self::Host(data) => Self::Host(&mut data[start..start + len]),

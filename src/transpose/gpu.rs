@@ -2,30 +2,78 @@
 
 use crate::{
     Result,
+    permute::{gpu::eight, job::Axis},
     runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     tuning,
 };
 
 const TEXT: &str = include_str!("../../cl/transpose.cl");
 
-/// A matrix and where it lies; everything that a plan depends on besides the device.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Matrices and where they lie; everything that a plan depends on besides the device. Distances are in elements.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Shape {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
     /// Bytes of an element.
     pub(crate) size: usize,
-    /// Byte offsets of the first elements.
+    /// The distances of the input's rows and of the output's.
+    pub(crate) ld_in: usize,
+    pub(crate) ld_out: usize,
+    /// Bytes before the matrices' places begin.
     pub(crate) input: usize,
     pub(crate) output: usize,
+    /// The first matrix's place in the input.
+    pub(crate) first_in: usize,
+    /// The axes along which there are several matrices, the innermost first.
+    pub(crate) batch: Vec<Axis>,
 }
 
-/// How a tile is cut, as the last arguments of the kernel.
+impl Shape {
+    /// The most axes of a batch.
+    pub(crate) const MAX_BATCH: usize = 6;
+
+    /// One matrix without gaps.
+    pub(crate) fn dense(rows: usize, cols: usize, size: usize) -> Self {
+        Self { rows, cols, size, ld_in: cols, ld_out: rows, input: 0, output: 0, first_in: 0, batch: Vec::new() }
+    }
+
+    fn count(&self) -> usize {
+        self.batch.iter().map(|axis| axis.n).product()
+    }
+
+    /// One more than the highest place on either side.
+    fn end(&self) -> usize {
+        let reaches = || self.batch.iter().map(Axis::reach);
+        let from = reaches().map(|(from, _)| from.max(0) as usize).sum::<usize>();
+        let to = reaches().map(|(_, to)| to.max(0) as usize).sum::<usize>();
+        let input = self.first_in + (self.rows - 1) * self.ld_in + self.cols + from;
+        input.max((self.cols - 1) * self.ld_out + self.rows + to)
+    }
+
+    /// Whether each matrix, and each line of one, begins at a multiple of so many bytes.
+    fn whole(&self, bytes: usize) -> bool {
+        let distances = [self.ld_in, self.ld_out, self.first_in].into_iter();
+        let batch = self.batch.iter().flat_map(|axis| [axis.from.unsigned_abs(), axis.to.unsigned_abs()]);
+        let all = distances.chain(batch).fold(0, |bits, distance| bits | (distance * self.size));
+        (all | self.input | self.output).is_multiple_of(bytes)
+    }
+}
+
+/// How a tile is cut, as the arguments of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kernel {
     Blocks,
-    Tiles { log_rows: u32, log_cols: u32 },
-    Runs { run: usize },
+    Tiles {
+        log_rows: u32,
+        log_cols: u32,
+    },
+    /// Whether the matrix has few columns; else it has few rows.
+    Narrow {
+        tall: bool,
+    },
+    Runs {
+        run: usize,
+    },
 }
 
 /// The launch that transposes at least two rows and two columns.
@@ -38,16 +86,25 @@ pub(crate) struct Plan {
     pub(crate) wide: bool,
 }
 
-pub(crate) fn plan(shape: Shape, caps: &Capabilities, wide: bool) -> Plan {
-    let Shape { rows, cols, size, .. } = shape;
+pub(crate) fn plan(shape: &Shape, caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
+    let &Shape { rows, cols, size, .. } = shape;
+    let count = shape.count();
+    let wide = wide(shape.end().max(rows * cols * count));
     let params = tuning::transpose(caps, size);
     let (unit, (log_pad, pad)) = (tuning::unit(size), tuning::padding(size));
-    let mut program = ProgramSpec::new("transpose.cl", TEXT, caps)
-        .define("UNIT", ["uchar", "ushort", "uint", "ulong", "uint4"][unit.ilog2() as usize])
+    let program = ProgramSpec::new("transpose.cl", TEXT, caps)
+        .define("UNIT", tuning::unit_type(unit))
         .define("UNIT_BYTES", unit)
         .define("UNITS", size / unit)
-        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
-        .define("WG", params.work_group);
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" });
+    if let Some((tall, short, work_group)) = narrow(shape, caps) {
+        let program = program.define("WG", work_group).define("NARROW", short);
+        let program = program.define("LOG_PAD", log_pad).define("PAD", pad);
+        let chunks = rows.max(cols).div_ceil(work_group * 16 / size) * count;
+        let groups = chunks.min(params.max_groups);
+        return Plan { program, kernel: Kernel::Narrow { tall }, groups, work_group, wide };
+    }
+    let mut program = program.define("WG", params.work_group);
     if params.block > 0 {
         program = program.define("BLOCK", params.block).define("SIDE", params.side);
     }
@@ -56,13 +113,13 @@ pub(crate) fn plan(shape: Shape, caps: &Capabilities, wide: bool) -> Plan {
     }
     let side = params.block * params.side;
     let (kernel, tiles) = if caps.class == DeviceClass::Cpu {
-        let tiles = rows.div_ceil(side) * cols.div_ceil(side);
+        let tiles = rows.div_ceil(side) * cols.div_ceil(side) * count;
         (Kernel::Runs { run: tiles.div_ceil(params.max_groups) }, tiles)
     } else if params.block > 0 && in_blocks(shape, params.block) && 2 * rows.min(cols) > side {
-        (Kernel::Blocks, rows.div_ceil(side) * cols.div_ceil(side))
+        (Kernel::Blocks, rows.div_ceil(side) * cols.div_ceil(side) * count)
     } else {
         let (log_rows, log_cols) = sides(rows, cols, params.tile.ilog2());
-        (Kernel::Tiles { log_rows, log_cols }, rows.div_ceil(1 << log_rows) * cols.div_ceil(1 << log_cols))
+        (Kernel::Tiles { log_rows, log_cols }, rows.div_ceil(1 << log_rows) * cols.div_ceil(1 << log_cols) * count)
     };
     let groups = match kernel {
         Kernel::Runs { run } => tiles.div_ceil(run),
@@ -72,10 +129,21 @@ pub(crate) fn plan(shape: Shape, caps: &Capabilities, wide: bool) -> Plan {
 }
 
 /// Whether every block lies at a multiple of its vectors on both sides.
-fn in_blocks(shape: Shape, block: usize) -> bool {
-    let whole = |bytes: usize| bytes.is_multiple_of(block * shape.size);
-    let Shape { rows, cols, size, input, output } = shape;
-    whole(rows * size) && whole(cols * size) && whole(input) && whole(output)
+fn in_blocks(shape: &Shape, block: usize) -> bool {
+    shape.whole(block * shape.size) && shape.rows.is_multiple_of(block) && shape.cols.is_multiple_of(block)
+}
+
+/// Of a matrix with one short side: whether that are its columns, how many, and the work-group for it.
+fn narrow(shape: &Shape, caps: &Capabilities) -> Option<(bool, usize, usize)> {
+    let tall = shape.cols <= shape.rows;
+    let (short, long) = if tall { (shape.cols, shape.rows) } else { (shape.rows, shape.cols) };
+    let packed = if tall { shape.ld_in } else { shape.ld_out } == short;
+    // Without gaps between short lines their own length need not be whole.
+    let lines =
+        Shape { ld_in: shape.ld_in * usize::from(!tall), ld_out: shape.ld_out * usize::from(tall), ..shape.clone() };
+    let whole = (long * shape.size).is_multiple_of(16) && lines.whole(16);
+    let fits = caps.class == DeviceClass::Gpu && packed && whole;
+    tuning::narrow(caps, shape.size, short, long).filter(|_| fits).map(|work_group| (tall, short, work_group))
 }
 
 /// The sides of a tile of `1 << log` elements: near a square, unless the matrix is narrower than that.
@@ -91,6 +159,7 @@ fn sides(rows: usize, cols: usize, log: u32) -> (u32, u32) {
     }
 }
 
+/// One matrix without gaps.
 pub(super) fn transpose(
     device: &ClDevice,
     input: &ClInput,
@@ -98,31 +167,49 @@ pub(super) fn transpose(
     size: usize,
     output: &ClInput,
 ) -> Result<()> {
+    let (from, to) = (input.byte_offset(), output.byte_offset());
     if rows <= 1 || cols <= 1 {
         // A vector lies in memory alike, whichever way it points. Not the driver's copy: beyond 4 GiB none of them is tested.
-        let (from, to) = ((input.mem(), input.byte_offset()), (output.mem(), output.byte_offset()));
-        return crate::copy::gpu::copy(device, from, to, rows * cols * size);
+        return crate::copy::gpu::copy(device, (input.mem(), from), (output.mem(), to), rows * cols * size);
     }
-    let shape = Shape { rows, cols, size, input: input.byte_offset(), output: output.byte_offset() };
+    launch(device, &Shape { input: from, output: to, ..Shape::dense(rows, cols, size) }, input, output)
+}
+
+/// Transposes matrices of at least two rows and two columns; `shape` has the places within both buffers.
+pub(crate) fn launch(device: &ClDevice, shape: &Shape, input: &ClInput, output: &ClInput) -> Result<()> {
     let caps = device.capabilities()?;
-    let plan = plan(shape, &caps, device.tuning().wide(rows * cols));
+    let plan = plan(shape, &caps, |n| device.tuning().wide(n));
+    let &Shape { rows, cols, size, ld_in, ld_out, .. } = shape;
+    let wide = plan.wide;
     let name = match plan.kernel {
         Kernel::Blocks => "transpose_blocks",
         Kernel::Tiles { .. } => "transpose_tiles",
+        Kernel::Narrow { .. } => "transpose_narrow",
         Kernel::Runs { .. } => "transpose_runs",
     };
     let launch = device
         .launch(&plan.program, name)?
         .mem(input.mem())
-        .scalar(input.offset() as u64)
+        .scalar((shape.input / size) as u64)
         .mem(output.mem())
-        .scalar(output.offset() as u64)
-        .offset(rows as u64, plan.wide)
-        .offset(cols as u64, plan.wide);
-    let launch = match plan.kernel {
-        Kernel::Blocks => launch,
-        Kernel::Tiles { log_rows, log_cols } => launch.scalar(log_rows).scalar(log_cols),
-        Kernel::Runs { run } => launch.offset(run as u64, plan.wide),
+        .scalar((shape.output / size) as u64);
+    let launch = if let Kernel::Narrow { tall } = plan.kernel {
+        let (length, ld) = if tall { (rows, ld_out) } else { (cols, ld_in) };
+        launch.offset(length as u64, wide).offset(ld as u64, wide).scalar(u32::from(tall))
+    } else {
+        let sides = launch.offset(rows as u64, wide).offset(cols as u64, wide);
+        sides.offset(ld_in as u64, wide).offset(ld_out as u64, wide)
     };
+    let launch = match plan.kernel {
+        Kernel::Blocks | Kernel::Narrow { .. } => launch,
+        Kernel::Tiles { log_rows, log_cols } => launch.scalar(log_rows).scalar(log_cols),
+        Kernel::Runs { run } => launch.offset(run as u64, wide),
+    };
+    let launch = launch.offset(shape.count() as u64, wide).offset(shape.first_in as u64, wide);
+    // Axes that are not there have one matrix.
+    let lengths = shape.batch.iter().map(|axis| axis.n as i64).chain(std::iter::repeat(1));
+    let launch = eight(launch, wide, lengths);
+    let launch = eight(launch, wide, shape.batch.iter().map(|axis| axis.from as i64));
+    let launch = eight(launch, wide, shape.batch.iter().map(|axis| axis.to as i64));
     launch.run([plan.groups, 1, 1], [plan.work_group, 1, 1])
 }

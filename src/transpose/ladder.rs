@@ -429,14 +429,14 @@ fn own_model(caps: &crate::Capabilities, (rows, cols): (usize, usize), size: usi
         // The driver's copy.
         return None;
     }
-    let plan = gpu::plan(Shape { rows, cols, size, input: 0, output: 0 }, caps, false);
+    let plan = gpu::plan(&Shape::dense(rows, cols, size), caps, |_| false);
     let params = crate::tuning::transpose(caps, size);
     let (rows, cols, size) = (rows as u64, cols as u64, size as u64);
     let mut counter = Counter::default();
     // The second tile both ways, or the first if it is the only one.
     let second = |extent: u64, side: u64| if extent > side { side } else { 0 };
     match plan.kernel {
-        gpu::Kernel::Runs { .. } => None,
+        gpu::Kernel::Runs { .. } | gpu::Kernel::Narrow { .. } => None,
         gpu::Kernel::Blocks => {
             let (block, side) = (params.block as u64, params.side as u64);
             let (r0, c0) = (second(rows / block, side), second(cols / block, side));

@@ -12,7 +12,7 @@
 //! The design is that of Ruetsch and Micikevicius (2009), tiles that cross local memory so that both sides are read and
 //! written along rows, with blocks of 4 x 4 elements turned in registers so that every access is of 8 or 16 bytes.
 
-mod cpu;
+mod batch;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub(crate) mod ladder;
@@ -20,17 +20,31 @@ pub(crate) mod spec;
 
 use bytemuck::Pod;
 
-use crate::{Buffer, Device, Error, Input, Output, Result, runtime::Backend};
+pub use batch::Matrices;
+
+use crate::{
+    Buffer, Device, Error, Input, Output, Result,
+    permute::{
+        self,
+        job::{Axis, Job},
+    },
+    runtime::Backend,
+};
 
 /// The largest element in bytes.
 const MAX_BYTES: usize = 16;
 
-/// Whether the lengths fit the shape and the type; the number of elements.
-fn validate<T: Pod>(input: &Input<'_, T>, rows: usize, cols: usize) -> Result<usize> {
-    let size = size_of::<T>();
+/// Whether elements of a size are transposed.
+fn check_size(size: usize) -> Result<()> {
     if size == 0 || size > MAX_BYTES {
         return Err(Error::unsupported(format!("transpose takes elements of 1 to {MAX_BYTES} bytes, not of {size}")));
     }
+    Ok(())
+}
+
+/// Whether the lengths fit the shape and the type; the number of elements.
+fn validate<T: Pod>(input: &Input<'_, T>, rows: usize, cols: usize) -> Result<usize> {
+    check_size(size_of::<T>())?;
     let len = rows
         .checked_mul(cols)
         .ok_or_else(|| Error::invalid(format!("transpose of {rows} x {cols} elements overflows the address space")))?;
@@ -98,7 +112,19 @@ impl Device {
         let len = validate(&input, rows, cols)?;
         output.expect_len(len, "transpose")?;
         match self.backend() {
-            Backend::Cpu => cpu::transpose(input.host()?, rows, cols, output.host()?),
+            Backend::Cpu => {
+                let axis = |n, from: usize, to: usize| Axis { n, from: from as isize, to: to as isize };
+                let axes = match (rows, cols) {
+                    (0 | 1, _) | (_, 0 | 1) => vec![axis(len, 1, 1)],
+                    _ => vec![axis(cols, 1, rows), axis(rows, cols, 1)],
+                };
+                let job = Job { size: size_of::<T>(), axes, from: 0, to: 0 };
+                permute::cpu::permute(
+                    &job,
+                    bytemuck::cast_slice(input.host()?),
+                    bytemuck::cast_slice_mut(output.host()?),
+                );
+            }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let input = input.cl(device)?;

@@ -5,6 +5,8 @@ mod copy;
 #[cfg(feature = "opencl")]
 mod histogram;
 #[cfg(feature = "opencl")]
+mod permute;
+#[cfg(feature = "opencl")]
 mod reduce;
 #[cfg(feature = "opencl")]
 mod transpose;
@@ -14,9 +16,11 @@ pub(crate) use copy::{Copy, copy};
 #[cfg(feature = "opencl")]
 pub(crate) use histogram::histogram;
 #[cfg(feature = "opencl")]
+pub(crate) use permute::permute;
+#[cfg(feature = "opencl")]
 pub(crate) use reduce::reduce;
 #[cfg(feature = "opencl")]
-pub(crate) use transpose::{padding, transpose, unit};
+pub(crate) use transpose::{narrow, padding, transpose, unit, unit_type};
 
 use crate::{
     Error, Result,

@@ -50,6 +50,30 @@ pub(crate) const fn unit(size: usize) -> usize {
     1 << size.trailing_zeros()
 }
 
+/// The OpenCL C type of a unit of 1, 2, 4, 8 or 16 bytes.
+pub(crate) const fn unit_type(bytes: usize) -> &'static str {
+    ["uchar", "ushort", "uint", "ulong", "uint4"][bytes.ilog2() as usize]
+}
+
+/// The work-group for matrices whose short side has `short` > 1 elements of `size` bytes, and whose long side `long`;
+/// `None` where the general tiles are used.
+///
+/// An item has a 16-byte word of each long line: with more lines the group is smaller, so that its local memory is 16 KiB
+/// at most, and that of four words an item.
+pub(crate) fn narrow(caps: &Capabilities, size: usize, short: usize, long: usize) -> Option<usize> {
+    const WORD: usize = 16;
+    let work_group = match short {
+        2..=4 => 256,
+        5..=8 => 128,
+        9..=16 => 64,
+        _ => return None,
+    };
+    let cells = work_group * WORD / size * short;
+    let few = long < work_group * WORD / size;
+    let fits = work_group <= caps.max_work_group && padded_bytes(cells, size) <= caps.local_bytes;
+    (matches!(size, 1 | 2 | 4 | 8) && !few && fits).then_some(work_group)
+}
+
 /// How local memory is padded: `(log_pad, pad)`, where `pad` elements, one bank, are skipped after each `1 << log_pad`,
 /// which fill all banks.
 pub(crate) fn padding(size: usize) -> (u32, usize) {

@@ -1,0 +1,164 @@
+//! Permutation on OpenCL devices: which kernel moves a job, and the launch of the one that takes any.
+
+use super::job::{Axis, Job};
+use crate::{
+    Error, Result,
+    runtime::{
+        Capabilities, ClInput, DeviceClass, ProgramSpec,
+        opencl::{ClDevice, Launch},
+    },
+    transpose::gpu::{self as matrices, Shape},
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../cl/permute.cl");
+/// The most axes that kernels take.
+const MAX_AXES: usize = 8;
+/// Matrices of fewer elements do not fill a group's tile.
+const TILE_CELLS: usize = 512;
+
+/// The launch of a job of at least one element that is no matrix.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) program: ProgramSpec,
+    pub(crate) job: Job,
+    pub(crate) groups: usize,
+    pub(crate) work_group: usize,
+    /// Contiguous units of one item; 0 where a group's items interleave.
+    pub(crate) run: usize,
+    pub(crate) wide: bool,
+}
+
+/// The plan of a job whose buffers' first elements are at the bytes `bases`.
+pub(crate) fn plan(job: Job, bases: [usize; 2], caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
+    let job = job.widened(bases);
+    let (from, to) = job.ends();
+    let wide = wide(from.max(to).max(job.len()));
+    let params = tuning::permute(caps, job.size);
+    let program = ProgramSpec::new("permute.cl", TEXT, caps)
+        .define("UNIT", tuning::unit_type(job.size))
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .define("WG", params.work_group)
+        .define("EACH", params.each);
+    let run = match caps.class {
+        DeviceClass::Cpu => job.len().div_ceil(params.max_groups).max(params.min_run),
+        DeviceClass::Gpu => 0,
+    };
+    let groups = job.len().div_ceil(if run > 0 { run } else { params.work_group * params.each });
+    Plan { program, job, groups, work_group: params.work_group, run, wide }
+}
+
+/// `i / n` is the high word of `i * magic`, shifted, for n > 1 and i below 2^31, or below 2^63 where `wide`.
+fn magic(n: usize, wide: bool) -> (u64, u32) {
+    let bits = (n - 1).ilog2() + 1;
+    let power = if wide { 63 } else { 31 } + bits;
+    (((1u128 << power) / n as u128 + 1) as u64, bits - 1)
+}
+
+/// Eight `OFFSET_T` as one argument; negative numbers wrap.
+pub(crate) fn eight(launch: Launch<'_>, wide: bool, numbers: impl Iterator<Item = i64>) -> Launch<'_> {
+    let mut all = [0i64; 8];
+    all.iter_mut().zip(numbers).for_each(|(to, number)| *to = number);
+    if wide { launch.scalar(all) } else { launch.scalar(all.map(|number| number as i32)) }
+}
+
+/// Moves the elements of `input` to `output` as `job` says, which the caller has checked against both lengths.
+pub(crate) fn permute(device: &ClDevice, job: Job, input: &ClInput, output: &ClInput) -> Result<()> {
+    let bytes = job.len() * job.size;
+    if bytes == 0 {
+        return Ok(());
+    }
+    let bases = [input.byte_offset(), output.byte_offset()];
+    if let [] | [Axis { from: 1, to: 1, .. }] = job.axes[..] {
+        let (from, to) = (bases[0] + job.from * job.size, bases[1] + job.to * job.size);
+        return crate::copy::gpu::copy(device, (input.mem(), from), (output.mem(), to), bytes);
+    }
+    let caps = device.capabilities()?;
+    if let Some(turn) = job.turn() {
+        let batch = job.batch(&turn);
+        let fits = batch.is_empty() || turn.rows.n * turn.cols.n >= TILE_CELLS;
+        if fits && batch.len() <= Shape::MAX_BATCH {
+            let shape = Shape {
+                rows: turn.rows.n,
+                cols: turn.cols.n,
+                size: job.size,
+                ld_in: turn.rows.from as usize,
+                ld_out: turn.cols.to as usize,
+                input: bases[0],
+                output: bases[1] + job.to * job.size,
+                first_in: job.from,
+                batch: batch.into_iter().rev().collect(),
+            };
+            return matrices::launch(device, &shape, input, output);
+        }
+    }
+    gather(device, plan(job, bases, &caps, |n| device.tuning().wide(n)), input, output)
+}
+
+/// Launches `permute_gather`, or `permute_runs` on CPU drivers.
+fn gather(device: &ClDevice, plan: Plan, input: &ClInput, output: &ClInput) -> Result<()> {
+    let Plan { program, job, groups, work_group, run, wide } = plan;
+    if job.axes.len() > MAX_AXES {
+        return Err(Error::unsupported(format!(
+            "a permutation of {} axes that do not fold, at most {MAX_AXES} are possible",
+            job.axes.len()
+        )));
+    }
+    let axes = || job.axes.iter().rev();
+    let magics = || axes().map(|axis| magic(axis.n, wide));
+    let mut shifts = [0u32; 8];
+    shifts.iter_mut().zip(magics()).for_each(|(to, (_, shift))| *to = shift);
+    let launch = device
+        .launch(&program, if run > 0 { "permute_runs" } else { "permute_gather" })?
+        .mem(input.mem())
+        .scalar((input.byte_offset() / job.size) as u64)
+        .mem(output.mem())
+        .scalar((output.byte_offset() / job.size + job.to) as u64)
+        .offset(job.len() as u64, wide);
+    let launch = if run > 0 { launch.offset(run as u64, wide) } else { launch };
+    let launch = launch.scalar(job.axes.len() as u32).offset(job.from as u64, wide);
+    let launch = eight(launch, wide, axes().map(|axis| axis.n as i64));
+    let launch = eight(launch, wide, magics().map(|(magic, _)| magic as i64)).scalar(shifts);
+    let launch = eight(launch, wide, axes().map(|axis| axis.from as i64));
+    let launch = eight(launch, wide, axes().map(|axis| axis.to as i64));
+    launch.run([groups, 1, 1], [work_group, 1, 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn magic_numbers_divide() {
+        for n in [2usize, 3, 4, 5, 7, 8, 9, 10, 255, 256, 257, 65_537, (1 << 30) - 1, 1 << 30, (1 << 31) - 1] {
+            for wide in [false, true] {
+                let (magic, shift) = magic(n, wide);
+                let high = |i: u64| if wide { ((i as u128 * magic as u128) >> 64) as u64 } else { (i * magic) >> 32 };
+                let last = if wide { (1 << 63) - 1 } else { (1 << 31) - 1u64 };
+                assert!(wide || magic < 1 << 32);
+                for i in [0, 1, n as u64 - 1, n as u64, n as u64 + 1, 2 * n as u64 - 1, last - 1, last, last / 2] {
+                    let i = i.min(last);
+                    assert_eq!(high(i) >> shift, i / n as u64, "{i} / {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn plans_cover_every_unit() {
+        for (name, caps) in Capabilities::samples() {
+            for n in [1, 255, 257, 1 << 20, (1 << 32) + 1] {
+                let axes = vec![Axis { n: 3, from: 1, to: 2 * n as isize }, Axis { n, from: 3, to: 2 }];
+                let plan = plan(Job { size: 4, axes, from: 0, to: 0 }, [0, 0], &caps, |n| n >= 1 << 31);
+                let each = if plan.run > 0 { plan.run } else { plan.work_group * caps_each(&plan) };
+                assert!(plan.groups * each >= plan.job.len(), "{name}: {n}");
+                assert_eq!(plan.wide, 6 * n >= 1 << 31, "{name}: {n}");
+            }
+        }
+    }
+
+    fn caps_each(plan: &Plan) -> usize {
+        let each = plan.program.options.iter().find_map(|option| option.strip_prefix("-DEACH="));
+        each.unwrap().parse().unwrap()
+    }
+}

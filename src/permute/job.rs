@@ -1,0 +1,161 @@
+//! What is to be moved, erased to sizes and strides.
+
+use crate::{Error, Layout, Result};
+
+/// An axis: its length, and how many elements its neighbours are apart in the input and in the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Axis {
+    pub(crate) n: usize,
+    pub(crate) from: isize,
+    pub(crate) to: isize,
+}
+
+impl Axis {
+    /// How far the last element is from the first in the input and in the output.
+    pub(crate) fn reach(&self) -> (isize, isize) {
+        ((self.n as isize - 1) * self.from, (self.n as isize - 1) * self.to)
+    }
+}
+
+/// Elements of at most 16 bytes, and the places that they move between.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Job {
+    /// Bytes of an element.
+    pub(crate) size: usize,
+    /// The fewest axes, in the order of the output: steps become smaller.
+    pub(crate) axes: Vec<Axis>,
+    /// The places of the first element.
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+}
+
+/// A matrix among the axes of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Turn {
+    /// Along the rows of the output, and along the rows of the input.
+    pub(crate) rows: Axis,
+    pub(crate) cols: Axis,
+    /// Where `cols` is among the axes.
+    pub(crate) at: usize,
+}
+
+impl Job {
+    /// The largest element that is moved whole; larger ones are an axis of parts.
+    pub(crate) const MAX_BYTES: usize = 16;
+
+    /// Moves elements of `size` > 0 bytes between layouts of one shape, of which `to` can be written.
+    pub(crate) fn new(size: usize, from: &Layout, to: &Layout) -> Result<Self> {
+        let mut order: Vec<usize> = (0..to.ndim()).collect();
+        order.sort_by_key(|&axis| std::cmp::Reverse(to.strides()[axis]));
+        if from.shape() != to.shape() {
+            return Err(Error::invalid(format!("shapes of {:?} and {:?} differ", from.shape(), to.shape())));
+        }
+        let (from, to) = from.permute(&order)?.fold_with(&to.permute(&order)?)?;
+        let strides = from.strides().iter().zip(to.strides());
+        let axes = from.shape().iter().zip(strides).map(|(&n, (&from, &to))| Axis { n, from, to }).collect();
+        let job = Self { size, axes, from: from.offset(), to: to.offset() };
+        let unit = (1 << size.trailing_zeros()).min(Self::MAX_BYTES);
+        Ok(if size > Self::MAX_BYTES { job.in_units(unit) } else { job })
+    }
+
+    /// The number of elements.
+    pub(crate) fn len(&self) -> usize {
+        self.axes.iter().map(|axis| axis.n).product()
+    }
+
+    /// The same bytes in units that divide everything, the innermost axis being one of units without gaps.
+    fn in_units(self, unit: usize) -> Self {
+        let Self { size, mut axes, from, to } = self;
+        let run = match axes.last() {
+            Some(&Axis { n, from: 1, to: 1 }) => {
+                axes.pop();
+                n * size
+            }
+            _ => size,
+        };
+        let scaled = |stride: isize| stride * size as isize / unit as isize;
+        for axis in &mut axes {
+            (axis.from, axis.to) = (scaled(axis.from), scaled(axis.to));
+        }
+        if run > unit {
+            axes.push(Axis { n: run / unit, from: 1, to: 1 });
+        }
+        Self { size: unit, axes, from: from * size / unit, to: to * size / unit }
+    }
+
+    /// The same bytes in the widest units of a power of two of bytes that divide every place, counted from memory whose
+    /// first elements are at the bytes `bases`.
+    pub(crate) fn widened(self, bases: [usize; 2]) -> Self {
+        let size = self.size;
+        let (run, outer) = match self.axes.split_last() {
+            Some((&Axis { n, from: 1, to: 1 }, outer)) => (n * size, outer),
+            _ => (size, &self.axes[..]),
+        };
+        let places = [run, self.from * size, self.to * size, bases[0], bases[1]].into_iter();
+        let steps = outer.iter().flat_map(|axis| [axis.from.unsigned_abs() * size, axis.to.unsigned_abs() * size]);
+        let bits = places.chain(steps).fold(Self::MAX_BYTES, |bits, bytes| bits | bytes);
+        self.in_units(1 << bits.trailing_zeros())
+    }
+
+    /// The matrix to transpose, where the elements that are neighbours in the input are others than in the output.
+    pub(crate) fn turn(&self) -> Option<Turn> {
+        let (&rows, outer) = self.axes.split_last()?;
+        let at = outer.iter().position(|axis| axis.from == 1)?;
+        (rows.to == 1 && rows.from > 1).then(|| Turn { rows, cols: outer[at], at })
+    }
+
+    /// The axes other than those of the matrix.
+    pub(crate) fn batch(&self, turn: &Turn) -> Vec<Axis> {
+        let mut axes = self.axes.clone();
+        axes.pop();
+        axes.remove(turn.at);
+        axes
+    }
+
+    /// One more than the highest place, in the input and in the output.
+    pub(crate) fn ends(&self) -> (usize, usize) {
+        let reaches = || self.axes.iter().map(Axis::reach);
+        let from = reaches().map(|(from, _)| from.max(0) as usize).sum::<usize>();
+        let to = reaches().map(|(_, to)| to.max(0) as usize).sum::<usize>();
+        (self.from + from + 1, self.to + to + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(size: usize, shape: &[usize], axes: &[usize]) -> Job {
+        let from = Layout::contiguous(shape).unwrap().permute(axes).unwrap();
+        Job::new(size, &from, &Layout::contiguous(from.shape()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn axes_fold_to_a_matrix() {
+        let turn = |shape: &[usize], axes: &[usize]| {
+            let job = job(4, shape, axes);
+            let turn = job.turn().unwrap();
+            (turn.rows.n, turn.cols.n, job.batch(&turn).iter().map(|axis| axis.n).collect::<Vec<_>>())
+        };
+        assert_eq!(turn(&[5, 6, 7], &[2, 0, 1]), (30, 7, vec![]));
+        assert_eq!(turn(&[5, 6, 7], &[1, 2, 0]), (5, 42, vec![]));
+        assert_eq!(turn(&[5, 6, 7], &[0, 2, 1]), (6, 7, vec![5]));
+        assert_eq!(turn(&[5, 6, 7], &[2, 1, 0]), (5, 7, vec![6]));
+        assert_eq!(job(4, &[5, 6, 7], &[1, 0, 2]).turn(), None);
+        assert_eq!(job(4, &[5, 6, 7], &[0, 1, 2]).axes, [Axis { n: 210, from: 1, to: 1 }]);
+        assert_eq!(job(4, &[1, 1], &[1, 0]).axes, []);
+    }
+
+    #[test]
+    fn units_are_as_wide_as_places_allow() {
+        let axes = |job: Job| (job.size, job.axes.iter().map(|axis| (axis.n, axis.from, axis.to)).collect::<Vec<_>>());
+        assert_eq!(
+            axes(job(4, &[5, 6, 8], &[1, 0, 2]).widened([0, 16])),
+            (16, vec![(6, 2, 10), (5, 12, 2), (2, 1, 1)])
+        );
+        assert_eq!(axes(job(4, &[5, 6, 8], &[1, 0, 2]).widened([8, 16])).0, 8);
+        assert_eq!(axes(job(1, &[5, 6, 7], &[1, 0, 2]).widened([0, 0])).0, 1);
+        assert_eq!(axes(job(12, &[5, 6], &[1, 0]).widened([0, 0])), (4, vec![(6, 3, 15), (5, 18, 3), (3, 1, 1)]));
+        assert_eq!(axes(job(40, &[5, 6], &[1, 0])), (8, vec![(6, 5, 25), (5, 30, 5), (5, 1, 1)]));
+    }
+}

@@ -1,0 +1,146 @@
+//! Matrices with gaps between their rows, and many of them.
+
+use bytemuck::Pod;
+
+use crate::{Buffer, Device, Error, Input, Layout, NdView, NdViewMut, Output, Result, permute};
+
+/// The matrices of a transposition: their shape, how many there are, and how far rows and matrices are apart, in elements.
+///
+/// Leading dimensions are those of row-major BLAS: the distance between the starts of neighbouring rows.
+///
+/// ```
+/// use oclprim::{Device, Matrices};
+///
+/// let device = Device::best()?;
+/// // Two matrices of 2 x 3 one after another.
+/// let x = device.upload(&[1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60])?;
+/// let turned = device.transpose_batch(&x, &Matrices::new(2, 3).count(2))?;
+/// assert_eq!(turned.to_vec()?, [1, 4, 2, 5, 3, 6, 10, 40, 20, 50, 30, 60]);
+///
+/// // The first two columns of the first one, into rows that are four apart.
+/// let mut out = device.zeroed::<i32>(6)?;
+/// device.transpose_batch_into(&x, &Matrices::new(2, 2).leading(3, 4), &mut out)?;
+/// assert_eq!(out.to_vec()?, [1, 4, 0, 0, 2, 5]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Matrices {
+    rows: usize,
+    cols: usize,
+    count: usize,
+    leading: Option<(usize, usize)>,
+    strides: Option<(usize, usize)>,
+}
+
+impl Matrices {
+    /// One matrix of `rows` x `cols` without gaps.
+    pub fn new(rows: usize, cols: usize) -> Self {
+        Self { rows, cols, count: 1, leading: None, strides: None }
+    }
+
+    /// How far rows are apart: those of the input, at least `cols`, and those of the output, at least `rows`.
+    pub fn leading(self, input: usize, output: usize) -> Self {
+        Self { leading: Some((input, output)), ..self }
+    }
+
+    /// How many matrices there are.
+    pub fn count(self, count: usize) -> Self {
+        Self { count, ..self }
+    }
+
+    /// How far the starts of neighbouring matrices are apart: those of the input, where 0 repeats one, and those of the
+    /// output, which must not overlap. Unless given, matrices follow one another, whole leading dimensions each.
+    pub fn strides(self, input: usize, output: usize) -> Self {
+        Self { strides: Some((input, output)), ..self }
+    }
+
+    /// Where element (matrix, column, row) lies in the input and in the output.
+    fn layouts(&self) -> Result<(Layout, Layout)> {
+        let Self { rows, cols, count, .. } = *self;
+        let (ld_in, ld_out) = self.leading.unwrap_or((cols, rows));
+        if ld_in < cols {
+            let message = format!("the input's leading dimension is {ld_in}, rows have {cols} elements");
+            return Err(Error::invalid(message));
+        }
+        if ld_out < rows {
+            let message = format!("the output's leading dimension is {ld_out}, rows have {rows} elements");
+            return Err(Error::invalid(message));
+        }
+        let overflow = || {
+            let distances = format!("leading dimensions of {ld_in} and {ld_out}");
+            Error::invalid(format!("{count} matrices of {rows} x {cols} with {distances} overflow the address space"))
+        };
+        let product = |a: usize, b: usize| a.checked_mul(b).ok_or_else(overflow);
+        let (step_in, step_out) = match self.strides {
+            Some(strides) => strides,
+            None => (product(rows, ld_in)?, product(cols, ld_out)?),
+        };
+        // A distance has no meaning along an axis of one element.
+        let stride = |n: usize, distance: usize| match n {
+            0 | 1 => Ok(0),
+            _ => isize::try_from(distance).map_err(|_| overflow()),
+        };
+        let shape = [count, cols, rows];
+        let from = Layout::strided(&shape, &[stride(count, step_in)?, 1, stride(rows, ld_in)?], 0)?;
+        let to = Layout::strided(&shape, &[stride(count, step_out)?, stride(cols, ld_out)?, 1], 0)?;
+        Ok((from, to))
+    }
+}
+
+impl Device {
+    /// Transposes matrices that may have gaps between their rows, or many of them: each becomes `cols` rows of `rows`
+    /// elements, as [`Matrices`] places them. What lies in gaps of the result is zero.
+    ///
+    /// `input` may have more elements than are read. Does not wait for the result.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a leading dimension is less than its rows' length,
+    /// if results would overlap, if `input` is too short, or if a product overflows;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) and
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) as [`Device::transpose`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Matrices};
+    ///
+    /// let device = Device::best()?;
+    /// let turned = device.transpose_batch(&[1u8, 2, 3, 4], &Matrices::new(2, 2))?;
+    /// assert_eq!(turned.to_vec()?, [1, 3, 2, 4]);
+    ///
+    /// let narrow = Matrices::new(2, 2).leading(1, 2);
+    /// let error = device.transpose_batch(&[1u8, 2, 3, 4], &narrow).unwrap_err();
+    /// assert_eq!(error.to_string(), "the input's leading dimension is 1, rows have 2 elements");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn transpose_batch<'a, T: Pod>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        matrices: &Matrices,
+    ) -> Result<Buffer<T>> {
+        let (_, to) = matrices.layouts()?;
+        let len = to.span().map_or(0, |(_, last)| last + 1);
+        let mut output = if to.is_dense() { self.uninit(len)? } else { self.zeroed(len)? };
+        self.transpose_batch_into(input, matrices, &mut output)?;
+        Ok(output)
+    }
+
+    /// [`Device::transpose_batch`] into a buffer, a view or a slice, which may have more elements than are written. Its
+    /// gaps are left as they are.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::transpose_batch`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` is
+    /// too short.
+    pub fn transpose_batch_into<'a, 'b, T: Pod>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        matrices: &Matrices,
+        output: impl Into<Output<'b, T>>,
+    ) -> Result<()> {
+        super::check_size(size_of::<T>())?;
+        let (from, to) = matrices.layouts()?;
+        permute::run(self, NdView::new(input, from)?, NdViewMut::new(output, to)?)
+    }
+}
