@@ -9,6 +9,7 @@ use crate::{
     bench::Bench,
     check::{Case, Failure, Level, Spec, data::random_bits, guarded, poison, same_bytes},
     ladder::Climb,
+    transpose::in_place,
 };
 
 /// The primitive's entry in the registry.
@@ -236,6 +237,7 @@ impl Spec for Transpose {
         cases::<u128>(ElementType::U64, level, &mut all);
         cases::<[u8; 3]>(ElementType::U8, level, &mut all);
         cases::<[u32; 3]>(ElementType::U32, level, &mut all);
+        all.extend(in_place::spec::cases(level));
         batch_cases::<u32>(ElementType::U32, level, &mut all);
         if level >= Level::Quick {
             batch_cases::<u8>(ElementType::U8, level, &mut all);
@@ -263,6 +265,8 @@ impl Spec for Transpose {
             bench::<f32>("n / 3 x 3", ElementType::F32, |n| (n / 3 / 16 * 16, 3)),
             bench::<f32>("3 x n / 3", ElementType::F32, |n| (3, n / 3 / 16 * 16)),
             bench_batch(),
+            in_place::spec::bench("square in place", |n| (near_square(n).0, near_square(n).0)),
+            in_place::spec::bench("three times as wide in place", three_times_as_wide),
         ]
     }
 
@@ -273,7 +277,12 @@ impl Spec for Transpose {
         // Every number of short lines with some size, and every size.
         let narrow = (2..=16).map(|cols| Shape::dense(1 << 20, cols, 1 << (cols % 4)));
         let each = |shape: Shape| [false, true].map(|wide| plan(&shape, caps, |_| wide).program);
-        shapes.chain(narrow).flat_map(each).chain(super::ladder::device::programs(caps)).collect()
+        shapes
+            .chain(narrow)
+            .flat_map(each)
+            .chain(in_place::gpu::programs(caps))
+            .chain(super::ladder::device::programs(caps))
+            .collect()
     }
 
     #[cfg(not(feature = "opencl"))]

@@ -20,7 +20,7 @@ pub(crate) use permute::permute;
 #[cfg(feature = "opencl")]
 pub(crate) use reduce::reduce;
 #[cfg(feature = "opencl")]
-pub(crate) use transpose::{narrow, padding, transpose, unit, unit_type};
+pub(crate) use transpose::{in_place, narrow, padding, transpose, unit, unit_type};
 
 use crate::{
     Error, Result,

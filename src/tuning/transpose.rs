@@ -45,6 +45,29 @@ pub(crate) fn transpose(caps: &Capabilities, size: usize) -> Transpose {
     }
 }
 
+/// Geometry of transpositions in place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct InPlace {
+    pub(crate) work_group: usize,
+    /// Elements of a tile's side.
+    pub(crate) side: usize,
+    pub(crate) max_groups: usize,
+}
+
+/// Parameters of transpositions in place of elements of `size` bytes by device class.
+pub(crate) fn in_place(caps: &Capabilities, size: usize) -> InPlace {
+    match caps.class {
+        DeviceClass::Cpu => InPlace { work_group: 1, side: 32, max_groups: 8 * caps.compute_units.max(1) as usize },
+        DeviceClass::Gpu => {
+            let mut side = if size <= 4 { 64 } else { 32 };
+            while side > 8 && side * (side + 1) * size > caps.local_bytes {
+                side /= 2;
+            }
+            InPlace { work_group: super::work_group(side * side, caps).min(256), side, max_groups: 1 << 22 }
+        }
+    }
+}
+
 /// The unit of an element of `size` bytes: the largest power of two of bytes that divides it.
 pub(crate) const fn unit(size: usize) -> usize {
     1 << size.trailing_zeros()
