@@ -74,10 +74,9 @@ static inline void take_tile(__global const T* x, __global const T* y, OFFSET_T 
 #else
         // Many lanes an item: plain loops over contiguous elements, for the compilers of CPU drivers to vectorise.
         for (uint r = 0; r < TILE_ROWS; r++) {
-            __global const T* p = x + first + r * LANES;
-            __global const T* q = y + first + r * LANES;
+            const OFFSET_T row = first + r * LANES;
             for (uint k = 0; k < ITEM_LANES; k++) {
-                lane[k] = OP(lane[k], ELEMENT(p, q, k));
+                lane[k] = OP(lane[k], ELEMENT(x, y, row + k));
             }
         }
 #endif

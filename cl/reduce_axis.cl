@@ -137,7 +137,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
     const OFFSET_T outputs, const ulong8 shape, const long8 strides, const uint dims, const OFFSET_T run,
     const OFFSET_T parts, __global void* restrict out_base, const ulong out_offset, const uint last)
 {
+#if SHARE > 1
     __local A tree[WG];
+#endif
     const uint item = get_local_id(0);
 #ifdef COLUMNS
 #define TREE(share, column) tree[(share) * COLS + (column)]

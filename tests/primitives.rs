@@ -6,19 +6,21 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use oclprim::{
     ElementType,
-    check::{Case, Level, Verdict, registry},
+    check::{Case, Level, Verdict, one_type_a_form, registry},
 };
 
-/// Every build costs a driver up to a second, and a sub-group back end knows only the size of what it exchanges: the one
-/// in local memory takes a type of each size, the others one or two.
-fn tried(case: &Case, device: &str) -> bool {
+/// What runs in the geometry of a GPU. Every build costs a driver up to a second, so that a form takes one type; a sub-group
+/// back end knows only the size of what it exchanges, and the one in local memory takes a type of each size.
+fn as_a_gpu(cases: Vec<Case>, device: &str) -> Vec<Case> {
     let sizes = [ElementType::U8, ElementType::F16, ElementType::F32, ElementType::I64];
-    let few = [ElementType::F32, ElementType::I64];
-    match device.contains("as a GPU") {
-        true if device.ends_with("local") && !common::variant() => sizes.contains(&case.element),
-        true => few.contains(&case.element),
-        false => !common::variant() || few.contains(&case.element),
-    }
+    let exchanged = |case: &Case| {
+        let form = ["sum", "sum fixed", "arg-max"].contains(&case.form.as_str());
+        form && device.ends_with("local") && !common::variant() && sizes.contains(&case.element)
+    };
+    let (mut kept, mut others): (Vec<_>, Vec<_>) = cases.into_iter().partition(exchanged);
+    one_type_a_form(&mut others);
+    kept.extend(others);
+    kept
 }
 
 /// Tests that share the cases, so that several processes run them. A form of a type stays whole: its cases share programs.
@@ -49,13 +51,11 @@ fn every_case_on_every_device(part: u64) {
     let only = std::env::var("OCLPRIM_TEST_ONLY").ok();
     let mut failures = Vec::new();
     for (name, device) in common::with_sub_groups() {
-        let level = if name.contains("as a GPU") { Level::Tiny } else { level };
+        let gpu = name.contains("as a GPU");
         let (mut passed, mut skipped) = (0, std::collections::BTreeMap::new());
         for spec in registry().iter().filter(|spec| only.as_deref().is_none_or(|only| only == spec.name())) {
-            for case in spec.cases(level).into_iter().filter(|case| tried(case, &name)) {
-                if part_of(spec.name(), &case) != part {
-                    continue;
-                }
+            let cases = if gpu { as_a_gpu(spec.cases(Level::Tiny), &name) } else { spec.cases(level) };
+            for case in cases.into_iter().filter(|case| part_of(spec.name(), case) == part) {
                 match case.run(&device).verdict {
                     Verdict::Pass => passed += 1,
                     Verdict::Skip(reason) => {

@@ -13,6 +13,7 @@ pub use laws::{laws, laws_by};
 
 use std::{
     any::Any,
+    collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind},
     time::Instant,
 };
@@ -113,6 +114,27 @@ impl Case {
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("no message")
+}
+
+/// Keeps one type of each form: f32 or i64 where it has them. For what costs a build and does not depend on the type.
+///
+/// ```
+/// use oclprim::check::{Level, one_type_a_form, registry};
+///
+/// let mut cases = registry()[0].cases(Level::Tiny);
+/// let all = cases.len();
+/// one_type_a_form(&mut cases);
+/// assert!(!cases.is_empty() && cases.len() < all);
+/// ```
+pub fn one_type_a_form(cases: &mut Vec<Case>) {
+    let order = || [ElementType::F32, ElementType::I64].into_iter().chain(ElementType::ALL);
+    let rank = |case: &Case| order().position(|element| element == case.element);
+    let mut best = HashMap::new();
+    for case in &*cases {
+        let form = best.entry(case.form.clone()).or_insert(usize::MAX);
+        *form = rank(case).map_or(*form, |rank| rank.min(*form));
+    }
+    cases.retain(|case| rank(case) == best.get(&case.form).copied());
 }
 
 /// The result of one check.

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     Element, ElementType, Output, Result, Scratch,
     runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup,
+        Capabilities, ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, Launch},
     },
     tuning,
@@ -74,19 +74,13 @@ fn round_up_words(words: usize, limit: usize) -> usize {
     words.next_multiple_of(step).min(limit)
 }
 
-/// No kernel here has sub-groups, so that one build serves every back end without hardware.
-pub(crate) fn one_build(caps: &Capabilities) -> Capabilities {
-    let hardware = caps.sub_group.backend.is_hardware();
-    Capabilities { sub_group: if hardware { caps.sub_group } else { SubGroup::NONE }, ..caps.clone() }
-}
-
 /// Local memory that is not for tables: the kernel's scratch, and what its compiler adds.
 const RESERVED_BYTES: usize = 64;
 
 pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabilities, round: usize) -> Result<Plan> {
     caps.supports(form.element)?;
     let params = tuning::histogram(caps);
-    let caps = &one_build(caps);
+    let caps = &caps.without_sub_groups();
     let slots = form.bins + OUTSIDE;
     let samples = n.min(round);
     let local_words = caps.local_bytes.saturating_sub(RESERVED_BYTES) / 4;

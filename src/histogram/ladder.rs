@@ -273,7 +273,6 @@ pub(super) mod kernels {
     use super::*;
     use crate::{
         ElementType, Input,
-        histogram::gpu::one_build,
         runtime::{Backend, Capabilities, DeviceClass, ProgramSpec, opencl::ClDevice},
     };
 
@@ -320,7 +319,7 @@ pub(super) mod kernels {
     }
 
     fn program(element: ElementType, block: usize, bins: usize, caps: &Capabilities) -> ProgramSpec {
-        let program = ProgramSpec::new("ladder/histogram.cl", TEXT, &one_build(caps))
+        let program = ProgramSpec::new("ladder/histogram.cl", TEXT, &caps.without_sub_groups())
             .with(element.options("T"))
             .with(element.options("A"))
             .define("WG", block)

@@ -179,6 +179,11 @@ impl Capabilities {
         options
     }
 
+    /// For kernels that have no sub-groups: one build serves every back end.
+    pub(crate) fn without_sub_groups(&self) -> Self {
+        Self { sub_group: SubGroup::NONE, ..self.clone() }
+    }
+
     /// Refuses an element type that the device cannot compute with.
     pub(crate) fn supports(&self, element: ElementType) -> Result<()> {
         if element.needs_fp64() && !self.fp64 {

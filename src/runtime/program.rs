@@ -74,6 +74,12 @@ impl ProgramSpec {
         self
     }
 
+    /// As it is written: Oclgrind 21.10 does not know some of what clang makes of this file.
+    #[must_use]
+    pub(crate) fn unoptimised_on_a_checker(self, caps: &Capabilities) -> Self {
+        if caps.checker { self.with(["-cl-opt-disable"]) } else { self }
+    }
+
     /// Puts text in front of the file.
     pub fn prelude(mut self, text: String) -> Self {
         self.prelude = text;

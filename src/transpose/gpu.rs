@@ -92,13 +92,13 @@ pub(crate) fn plan(shape: &Shape, caps: &Capabilities, wide: impl Fn(usize) -> b
     let wide = wide(shape.end().max(rows * cols * count));
     let params = tuning::transpose(caps, size);
     let (unit, (log_pad, pad)) = (tuning::unit(size), tuning::padding(size));
-    let program = ProgramSpec::new("transpose.cl", TEXT, caps)
+    let program = ProgramSpec::new("transpose.cl", TEXT, &caps.without_sub_groups())
         .define("UNIT", tuning::unit_type(unit))
         .define("UNIT_BYTES", unit)
         .define("UNITS", size / unit)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" });
     if let Some((tall, short, work_group)) = narrow(shape, caps) {
-        let program = program.define("WG", work_group).define("NARROW", short);
+        let program = program.define("WG", work_group).define("NARROW", short).unoptimised_on_a_checker(caps);
         let program = program.define("LOG_PAD", log_pad).define("PAD", pad);
         let chunks = rows.max(cols).div_ceil(work_group * 16 / size) * count;
         let groups = chunks.min(params.max_groups);

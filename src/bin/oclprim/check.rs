@@ -1,7 +1,7 @@
 //! `oclprim check`
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     io::{self, Write},
     panic,
     time::{Duration, Instant},
@@ -12,7 +12,7 @@ use comfy_table::{Cell, CellAlignment, Color};
 use indicatif::{ProgressBar, ProgressStyle};
 use oclprim::{
     Device, DeviceClass, DeviceType, ElementType, Tuning,
-    check::{Case, Level, Verdict, registry},
+    check::{Case, Level, Spec, Verdict, one_type_a_form, registry},
 };
 use serde::Serialize;
 
@@ -224,21 +224,14 @@ impl Check {
     /// The cases for a target, with their primitives.
     fn cases(&self, target: &Target) -> Vec<(&'static str, Case)> {
         let wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| only == name);
-        let specs = registry().iter().filter(|spec| wanted(spec.name()));
-        let cases = specs.flat_map(|spec| spec.cases(target.level).into_iter().map(|case| (spec.name(), case)));
-        let mut cases: Vec<_> = cases.collect();
-        if target.one_type_a_form {
-            // The first of them that a form has.
-            let order = || [ElementType::F32, ElementType::I64].into_iter().chain(ElementType::ALL);
-            let rank = |case: &Case| order().position(|element| element == case.element);
-            let mut best = HashMap::new();
-            for (primitive, case) in &cases {
-                let form = best.entry((*primitive, case.form.clone())).or_insert(usize::MAX);
-                *form = rank(case).map_or(*form, |rank| rank.min(*form));
+        let cases = |spec: &&'static dyn Spec| {
+            let mut cases = spec.cases(target.level);
+            if target.one_type_a_form {
+                one_type_a_form(&mut cases);
             }
-            cases.retain(|(primitive, case)| rank(case) == best.get(&(*primitive, case.form.clone())).copied());
-        }
-        cases
+            cases.into_iter().map(|case| (spec.name(), case))
+        };
+        registry().iter().filter(|spec| wanted(spec.name())).flat_map(cases).collect()
     }
 
     fn progress(&self, targets: &[Target]) -> ProgressBar {

@@ -4,7 +4,7 @@ use super::{CHUNK, LANES, Lines};
 use crate::{
     Element, ElementType, Result, Scratch,
     op::{Op, Source},
-    runtime::{Capabilities, ClInput, ClOutput, ProgramSpec, SubGroup, opencl::ClDevice},
+    runtime::{Capabilities, ClInput, ClOutput, ProgramSpec, opencl::ClDevice},
     tuning,
 };
 
@@ -45,7 +45,7 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     // Nothing here uses sub-groups, so that one build serves every back end.
-    let caps = &Capabilities { sub_group: SubGroup::NONE, ..caps.clone() };
+    let caps = &caps.without_sub_groups();
     let params = tuning::reduce(caps);
     let cpu = params.work_group == 1;
     let (len, outputs, vec) = (lines.len, lines.outputs, 16 / form.element.size());
@@ -73,6 +73,7 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
     let run = chunks.div_ceil(wanted).next_power_of_two().max(slots);
     let parts = chunks.div_ceil(run);
     let program = ProgramSpec::new("reduce_axis.cl", TEXT, caps)
+        .unoptimised_on_a_checker(caps)
         .with(form.element.options("T"))
         .with(form.acc.options("A"))
         .with(form.element.options("OUT"))

@@ -3,7 +3,6 @@
 use super::{LANES, rows};
 use crate::{
     ElementType, Result, Scratch,
-    histogram::gpu::one_build,
     runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
     tuning,
 };
@@ -34,7 +33,7 @@ fn program(form: &Form, caps: &Capabilities, work_group: usize, wide: bool) -> R
     if form.needs_fp64 {
         caps.supports(ElementType::F64)?;
     }
-    Ok(ProgramSpec::new("reduce_by.cl", TEXT, &one_build(caps))
+    Ok(ProgramSpec::new("reduce_by.cl", TEXT, &caps.without_sub_groups())
         .define("WG", work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .prelude(form.prelude.clone()))

@@ -4,7 +4,7 @@ use super::BLOCK_BYTES;
 use crate::{
     Element, ElementType, Result, Scratch,
     op::{Op, Source},
-    runtime::{Capabilities, ClInput, ClOutput, ProgramSpec, SubGroup, opencl::ClDevice},
+    runtime::{Capabilities, ClInput, ClOutput, ProgramSpec, opencl::ClDevice},
     tuning,
 };
 
@@ -55,7 +55,7 @@ pub(crate) struct Plan {
 
 fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> ProgramSpec {
     // Nothing here uses sub-groups, so that one build serves every back end.
-    let caps = &Capabilities { sub_group: SubGroup::NONE, ..caps.clone() };
+    let caps = &caps.without_sub_groups();
     let work_group = tuning::reduce(caps).work_group;
     let cpu = work_group == 1;
     let word = |wide| if wide { "ulong" } else { "uint" };

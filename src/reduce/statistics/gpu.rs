@@ -3,7 +3,6 @@
 use super::StatisticsRecord;
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
-    histogram::gpu::one_build,
     runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     tuning,
 };
@@ -52,7 +51,8 @@ pub(crate) fn plan(
     while merges[merges.len() - 1] > FAN {
         merges.push(merges[merges.len() - 1].div_ceil(FAN));
     }
-    let program = ProgramSpec::new("statistics.cl", TEXT, &one_build(caps))
+    let program = ProgramSpec::new("statistics.cl", TEXT, &caps.without_sub_groups())
+        .unoptimised_on_a_checker(caps)
         .with(element.options("T"))
         .with(acc.options("A"))
         .define("T_WORD", if element.is_signed() { "long" } else { "ulong" })
