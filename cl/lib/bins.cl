@@ -118,7 +118,8 @@ static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
 #endif
 #define MAP_ARGS , edges, guide, cells MAP_BOUND_ARGS
 
-static inline uint slot_of(
+// Inlined: PoCL 3.1 gives a function that is called other local memory than the kernel's.
+static inline __attribute__((always_inline)) uint slot_of(
     const T raw, const uint bins, EDGE_SPACE const EDGE* edges, EDGE_SPACE const uint* guide, const uint cells MAP_BOUNDS)
 {
 #ifdef T_FLOAT

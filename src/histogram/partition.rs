@@ -42,7 +42,9 @@ pub(super) fn plan(samples: usize, form: Form, caps: &Capabilities) -> Option<Pa
     let slots = form.bins + OUTSIDE;
     let words = caps.local_bytes.saturating_sub(RESERVED_BYTES) / 4;
     let (program, edge_bytes) = form.program(NAME, TEXT, caps);
-    if caps.class == DeviceClass::Cpu || words < 512 || edge_bytes > 0 || samples < slots / 4 {
+    // PoCL before it had sub-groups breaks barriers in loops whose length is read from memory.
+    let loops = caps.checker || caps.sub_groups.iter().any(|group| group.backend.is_hardware());
+    if !loops || caps.class == DeviceClass::Cpu || words < 512 || edge_bytes > 0 || samples < slots / 4 {
         return None;
     }
     let range_bits = words.ilog2().min(16);
