@@ -8,7 +8,8 @@
 //     count_global: tables[g mod count][slot] += 1 for each of its samples, with atomics
 //     merge:        counts[bin] (+)= sum over tables, outside[k] (+)= likewise
 //
-// Built in two ways: with MERGE for C, the type of the caller's counters; else for T, the type of samples, and MAP.
+// Built in three ways: with ZERO; with MERGE for C, the type of the caller's counters; else for T, the type of samples, and
+// MAP of lib/bins.cl.
 // Bytes: reads the samples once for each range of bins; writes and reads the tables.
 #include "lib/types.cl"
 
@@ -24,10 +25,11 @@
 
 // Group g sums the slots [g * per, (g + 1) * per), 2^column_bits at a time; its rows of that many items share the tables.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_merge(
-    __global const uint* restrict tables, const uint table_count, const uint bins, const uint column_bits,
-    const uint per, __global C* restrict counts_base, const ulong counts_offset, __global ulong* restrict outside_base,
-    const ulong outside_offset, const uint add)
+    __global const uint* restrict tables_base, const ulong tables_offset, const uint table_count, const uint bins,
+    const uint column_bits, const uint per, __global C* restrict counts_base, const ulong counts_offset,
+    __global ulong* restrict outside_base, const ulong outside_offset, const uint add)
 {
+    __global const uint* tables = tables_base + tables_offset;
     __global C* counts = counts_base + counts_offset;
     __global ulong* outside = outside_base + outside_offset;
     const uint cols = 1u << column_bits, rows = WG >> column_bits;
@@ -66,122 +68,22 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_merge(
     }
 }
 
-#else
+#elif defined(ZERO)
 
-// The slot of a sample.
-#define BELOW 0
-#define ABOVE 1
-#define NOT_A_NUMBER 2
-
-#define MAP_IDS 0      // integers: the sample is its bin
-#define MAP_INTEGERS 1 // integers: even bins
-#define MAP_FLOATS 2   // floats: even bins
-#ifndef MAP
-#define MAP MAP_FLOATS
-#endif
-
-#if MAP == MAP_IDS
-
-#define MAP_PARAMS
-#define MAP_ARGS
-static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
+// Group g zeroes words [g * per, (g + 1) * per) of the tables. Not a fill by the driver, which Oclgrind does not see as an
+// initialisation.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_zero(
+    __global uint* restrict tables, const uint words, const uint per)
 {
-    // Negative ids turn into numbers beyond every bin.
-#if T_BYTES == 8
-    const ulong id = (ulong)x;
-#else
-    const uint id = (uint)x;
-#endif
-    return id < bins ? (uint)id : bins + (x < 0 ? BELOW : ABOVE);
-}
-
-#elif MAP == MAP_INTEGERS
-
-#if T_BYTES == 8
-#define DISTANCE ulong
-#else
-#define DISTANCE uint
-#endif
-// reciprocal = floor((2^64 - 1) / (extent >> shift)), where shift leaves 40 bits of the extent.
-#define MAP_PARAMS \
-    , const ulong lower, const ulong extent, const ulong reciprocal, const uint shift, const uint closed
-#define MAP_ARGS , lower, extent, reciprocal, shift, closed
-
-// Whether bin * extent <= distance * bins, in 128 bits.
-static inline int reached(const ulong bin, const ulong extent, const ulong distance, const ulong bins)
-{
-    const ulong high = mul_hi(bin, extent), wanted = mul_hi(distance, bins);
-    return high < wanted || (high == wanted && bin * extent <= distance * bins);
-}
-
-// floor((x - lower) * bins / extent)
-static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
-{
-    const DISTANCE distance = (DISTANCE)x - (DISTANCE)lower, whole = (DISTANCE)extent;
-    if (x < (T)lower) {
-        return bins + BELOW;
+    const uint first = get_group_id(0) * per, end = first + min(per, words - first);
+    for (uint i = first + get_local_id(0); i < end; i += WG) {
+        tables[i] = 0;
     }
-    if (distance >= whole) {
-        return distance == whole && closed ? bins - 1 : bins + ABOVE;
-    }
-#if T_BYTES == 8
-    if (shift != 0) {
-        ulong bin = mul_hi((distance >> shift) * bins, reciprocal);
-        while (!reached(bin, extent, distance, bins)) {
-            bin--;
-        }
-        while (reached(bin + 1, extent, distance, bins)) {
-            bin++;
-        }
-        return (uint)bin;
-    }
-#endif
-    // The reciprocal is rounded down, so that the guess is right or one too low.
-    const ulong product = (ulong)distance * bins, bin = mul_hi(product, reciprocal);
-    return (uint)bin + (product - bin * extent >= extent);
 }
 
 #else
 
-#define MAP_PARAMS \
-    , const A lower, const A upper, const A width, const A scale, const A slack, const uint closed
-#define MAP_ARGS , lower, upper, width, scale, slack, closed
-
-static inline A edge(const uint k, const uint bins, const A lower, const A upper, const A width)
-{
-    return 2 * k < bins ? lower + (A)k * width : upper - (A)(bins - k) * width;
-}
-
-// The largest k with edge(k) <= x: a guess, corrected unless it is further than `slack` from a whole number.
-static inline uint slot_of(const T raw, const uint bins MAP_PARAMS)
-{
-    const A x = to_acc(raw);
-    if (x < lower) {
-        return bins + BELOW;
-    }
-    if (x >= upper) {
-        return x == upper && closed ? bins - 1 : bins + ABOVE;
-    }
-    if (!(x >= lower)) {
-        return bins + NOT_A_NUMBER;
-    }
-    const A guess = (x * (A)0.5f - lower * (A)0.5f) * scale;
-    uint k = min((uint)guess, bins - 1);
-    const A part = guess - (A)k;
-    if (!(part > slack && part < (A)1.0f - slack)) {
-        while (x < edge(k, bins, lower, upper, width)) {
-            k--;
-        }
-        while (k + 1 < bins && x >= edge(k + 1, bins, lower, upper, width)) {
-            k++;
-        }
-    }
-    return k;
-}
-
-#endif
-
-#define SLOT(x) slot_of(x, bins MAP_ARGS)
+#include "lib/bins.cl"
 
 // Calls TAKE for each sample of the launch once. `head` samples lie before the first 16-byte boundary. One item takes a
 // contiguous run; many take vectors, several of them in flight, and the few samples round them one by one.
@@ -243,17 +145,6 @@ static inline uint slot_of(const T raw, const uint bins MAP_PARAMS)
 
 #ifdef GLOBAL_TABLES
 
-// Group g zeroes words [g * per, (g + 1) * per) of the tables. Not a fill by the driver, which Oclgrind does not see as an
-// initialisation.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_zero(
-    __global uint* restrict tables, const uint words, const uint per)
-{
-    const uint first = get_group_id(0) * per, end = first + min(per, words - first);
-    for (uint i = first + get_local_id(0); i < end; i += WG) {
-        tables[i] = 0;
-    }
-}
-
 // tables[g mod table_count] += the samples of group g. With PRIVATE each group has one item and a table of its own. The
 // tables are zeroed before.
 #ifdef PRIVATE
@@ -270,6 +161,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_global(
     __local uint outside[3];
     __global const T* in = in_base + in_offset;
     volatile __global uint* table = tables + (ulong)(get_group_id(0) % table_count) * (bins + 3);
+    MAP_SETUP(get_local_id(0), WG)
     for (uint k = get_local_id(0); k < 3; k += WG) {
         outside[k] = 0;
     }
@@ -324,6 +216,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
     __global const T* in = in_base + in_offset;
     const uint slots = bins + 3, first = get_group_id(1) * range, len = min(range, slots - first);
     const uint replicas = 1u << replica_bits;
+    MAP_SETUP(get_local_id(0), WG)
     for (uint i = get_local_id(0); i < len << replica_bits; i += WG) {
         table[i] = 0;
     }

@@ -140,6 +140,19 @@ def histogram(folder):
             return numpy.array_equal(result.astype("i8"), expected)
 
         compare(folder, f"histogram {dtype}", "histogram", array, ["--bins", "200"], is_right)
+    weights = RANDOM.integers(-4000, 4000, 100_003) / 8.0
+    numpy.save(folder / "weights.npy", weights)
+    for dtype in ["u1", "i4", "i8", "f2", "f4", "f8"]:
+        array = random_array(dtype, 100_003)
+        edges = numpy.sort(random_array(dtype, 100))
+        numpy.save(folder / "edges.npy", edges)
+        by_edges = ["--edges", str(folder / "edges.npy")]
+        expected = numpy.histogram(array, edges)[0].astype("u8")
+        compare(folder, f"histogram by edges {dtype}", "histogram", array, by_edges, same(expected))
+        # The weights have few bits, so that their sums are exact in any order.
+        expected = numpy.histogram(array, edges, weights=weights)[0]
+        by_edges += ["--weights", str(folder / "weights.npy")]
+        compare(folder, f"histogram weighted {dtype}", "histogram", array, by_edges, same(expected))
 
 
 def near_edges(array, edges):

@@ -28,7 +28,7 @@
 //! | [`reduce_axis`](Device::reduce_axis) | one value from each line along an axis |
 //! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`transpose`] |
 //! | [`permute`](Device::permute) | axes in another order: [`permute`] |
-//! | [`histogram`](Device::histogram) | how many samples fall into each bin: [`histogram`] |
+//! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels) | how many samples fall into each bin, or their weight: [`histogram`] |
 //! | [`copy`](Device::copy) | elements from one place to another, at any offset |
 //!
 //! # N-dimensional arrays
@@ -45,8 +45,8 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers; transpose, permute; copy | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`], the default; statistics; histogram of floats | yes | yes, where the device keeps subnormals |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; transpose, permute; copy | yes | yes |
+//! | float sum and product, [`Determinism::Fixed`], the default; statistics; histogram of floats, float weights | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] | no promise | no |
 //!
 //! [`Capabilities::denormals`] tells whether a device keeps subnormals.
@@ -99,7 +99,7 @@ mod tuning;
 pub use element::{Element, ElementType, Float, Integer};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
-pub use histogram::{Accumulate, Bins, Counter, Histogram, Outside};
+pub use histogram::{Accumulate, Bins, Counter, Histogram, Outside, Weight, WeightedHistogram};
 pub use layout::{Layout, Rows};
 pub use nd::{NdView, NdViewMut};
 pub use num_complex::Complex;

@@ -321,6 +321,8 @@ fn histograms_of_files() {
     let folder = Folder::new();
     let ids = folder.save("ids.npy", &[6], &[0i32, 3, 3, 1, -1, 9]);
     let values = folder.save("values.npy", &[5], &[0.0f32, 0.25, 0.5, 0.75, 1.0]);
+    let edges = folder.save("edges.npy", &[4], &[0.0f32, 0.25, 0.25, 1.0]);
+    let weights = folder.save("weights.npy", &[5], &[0.5f64, 4.0, 5.0, 6.0, 7.0]);
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
     for device in devices() {
@@ -334,7 +336,13 @@ fn histograms_of_files() {
         assert_eq!(run(&["--range", "-1", "1", "--closed"]).trim(), "0 5");
         // As numpy.histogram does.
         assert_eq!(run(&[]).trim(), "2 3");
+        let by_edges = |words: &[&str]| {
+            succeeds(&[&["run", "histogram", &values, "--edges", &edges, "--verify"], words, &device[..]].concat())
+        };
+        assert_eq!(by_edges(&[]).trim(), "1 0 4");
+        assert_eq!(by_edges(&["--weights", &weights]).trim(), "0.5 0 22");
     }
+    assert!(refuses(&["run", "histogram", &ids, "--edges", &edges]).contains("elements are <f4"));
     assert!(refuses(&["run", "histogram", &ids, "--bins", "0"]).contains('0'));
     assert!(refuses(&["run", "histogram", &ids, "--range", "0", "1e99"]).contains("`1e99` is not a value of type i32"));
     let one = folder.save("one.npy", &[2], &[2.0f32, 2.0]);

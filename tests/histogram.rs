@@ -356,3 +356,127 @@ fn tested() -> &'static [Device] {
     static DEVICES: std::sync::OnceLock<Vec<Device>> = std::sync::OnceLock::new();
     DEVICES.get_or_init(|| common::devices().into_iter().map(|(_, device)| device).collect())
 }
+
+/// numpy.histogram(x, edges): the last bin is closed, others take their lower edge; equal edges make empty bins.
+#[test]
+fn edges_as_in_numpy() {
+    let x = [1.0f32, 2.0, 2.0, 3.0, 5.0, 5.0, 7.0, 0.5, 7.5, f32::NAN, -0.0, f32::INFINITY];
+    for (_, device) in devices() {
+        let closed = Bins::edges(&[1.0, 2.0, 2.0, 5.0, 7.0]).unwrap().closed();
+        let found = device.histogram(&x, &closed).unwrap();
+        assert_eq!(found.counts, [1, 0, 3, 3], "{device:?}");
+        assert_eq!((found.outside.below, found.outside.above, found.outside.nan), (2, 2, 1), "{device:?}");
+        let everything = Bins::edges(&[f32::NEG_INFINITY, 0.0, f32::INFINITY]).unwrap();
+        let found = device.histogram(&x, &everything).unwrap();
+        assert_eq!((found.counts, found.outside.above), (vec![0, 10], 1), "{device:?}");
+        let found = device.histogram(&[-128i8, -1, 0, 127], &Bins::edges(&[-128, 0, 127]).unwrap()).unwrap();
+        assert_eq!((found.counts, found.outside.above), (vec![2, 1], 1), "{device:?}");
+    }
+}
+
+#[test]
+fn edges_that_are_none() {
+    let text = |edges: &[f64]| Bins::edges(edges).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(text(&[0.0, 1.0, 0.5]), "edges must not fall: edge 1 is 1.0, edge 2 is 0.5");
+    assert_eq!(text(&[0.0, f64::NAN]), "edge 1 of 2 is NaN");
+    assert_eq!(Bins::<u8>::edges(&[3]).unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+/// Weights that are multiples of 1/8 have exact sums, whatever the order.
+#[test]
+fn weights_of_few_bits_are_added_up_exactly() {
+    let n = 30_011;
+    let x: Vec<i32> = (0..n).map(|i| (i * 7919) % 300 - 1).collect();
+    let weights: Vec<f32> = (0..n).map(|i| ((i * 31) % 4001 - 2000) as f32 / 8.0).collect();
+    let mut want = [0.0f64; 301];
+    for (&x, &w) in x.iter().zip(&weights) {
+        want[(x + 1) as usize] += f64::from(w);
+    }
+    for (_, device) in devices() {
+        let found = device.histogram_weighted(&x, &weights, &Bins::ids(299).unwrap()).unwrap();
+        assert_eq!(f64::from(found.below), want[0], "{device:?}");
+        assert!(found.sums.iter().map(|&sum| f64::from(sum)).eq(want[1..300].iter().copied()), "{device:?}");
+        let integers: Vec<i64> = weights.iter().map(|w| (w * 8.0) as i64 + i64::MAX / 2).collect();
+        let found = device.histogram_weighted(&x, &integers, &Bins::ids(299).unwrap()).unwrap();
+        let mut sums = [0i64; 301];
+        x.iter().zip(&integers).for_each(|(&x, &w)| sums[(x + 1) as usize] = sums[(x + 1) as usize].wrapping_add(w));
+        assert_eq!((found.below, found.sums), (sums[0], sums[1..300].to_vec()), "{device:?}");
+    }
+}
+
+/// The error of a float sum stays within what the documentation says.
+#[test]
+fn weighted_sums_are_as_exact_as_stated() {
+    let n = 50_000usize;
+    let x: Vec<u8> = (0..n).map(|i| (i * i % 13) as u8).collect();
+    let weights: Vec<f32> = (0..n).map(|i| ((i as f32) * 0.37).sin() * 10f32.powi(-((i % 7) as i32))).collect();
+    let mut want = [0.0f64; 13];
+    x.iter().zip(&weights).for_each(|(&x, &w)| want[x as usize] += f64::from(w));
+    // All are below 2, so that the unit is 2^(1 + 16 - 62).
+    let unit = 2f64.powi(-45);
+    for (_, device) in devices() {
+        let found = device.histogram_weighted(&x, &weights, &Bins::ids(13).unwrap()).unwrap();
+        for (sum, want) in found.sums.iter().zip(want) {
+            let bound = n as f64 / 2.0 * unit + want.abs() * 2f64.powi(-24) + 1e-10;
+            assert!((f64::from(*sum) - want).abs() <= bound, "{device:?}: {sum} instead of {want}");
+        }
+    }
+}
+
+#[test]
+fn weights_and_samples_are_as_many() {
+    for (_, device) in devices() {
+        let error = device.histogram_weighted(&[1u8, 2], &[1.0f32], &Bins::ids(3).unwrap()).unwrap_err();
+        assert_eq!(error.to_string(), "a weighted histogram of 2 samples needs as many weights, got 1");
+    }
+}
+
+/// Bins beyond local memory: samples are shared out by ranges of bins on GPUs, whatever their order.
+#[test]
+fn many_bins_whatever_the_samples() {
+    let (n, bins) = (6011, 9000);
+    let even = spread(n, bins);
+    let mut sorted = even.clone();
+    sorted.sort_unstable();
+    let few: Vec<i32> = even.iter().map(|id| if id % 3 == 0 { *id } else { 8191 }).collect();
+    let around: Vec<i32> = even.iter().map(|id| id * 3 - 9000).collect();
+    for (_, device) in devices() {
+        for samples in [&even, &sorted, &few, &around, &vec![4567; n]] {
+            ids(&device, samples, bins);
+        }
+    }
+}
+
+#[test]
+fn channels_are_histograms_of_their_own() {
+    let n = 4099;
+    let pixels: Vec<u8> = (0..4 * n).map(|i: usize| (i.wrapping_mul(2_654_435_761) >> 7) as u8).collect();
+    for (_, device) in devices() {
+        let bins = [
+            Bins::ids(200).unwrap(),
+            Bins::even(10, 250, 7).unwrap(),
+            Bins::edges(&[0, 3, 3, 90, 255]).unwrap().closed(),
+            Bins::even(0, 100, 100).unwrap().closed(),
+        ];
+        for (channels, active) in [(4, 4), (3, 2)] {
+            let pixels = &pixels[..n * channels];
+            let found = device.histogram_channels(pixels, channels, &bins[..active]).unwrap();
+            assert_eq!(found.len(), active);
+            for (c, (found, bins)) in found.iter().zip(&bins).enumerate() {
+                let samples: Vec<u8> = pixels.iter().skip(c).step_by(channels).copied().collect();
+                assert_eq!(*found, Device::cpu().histogram(&samples, bins).unwrap(), "{device:?}: {c} of {channels}");
+            }
+        }
+    }
+}
+
+#[test]
+fn channels_that_are_none() {
+    let (device, bins) = (Device::cpu(), vec![Bins::<u8>::ids(3).unwrap(); 5]);
+    let text = |n: usize, channels, count: usize| {
+        device.histogram_channels(&vec![0u8; n], channels, &bins[..count]).unwrap_err().to_string()
+    };
+    assert_eq!(text(5, 5, 1), "pixels have 1 to 4 channels, not 5");
+    assert_eq!(text(6, 3, 4), "bins for 4 of 3 channels: 1 to 3 are allowed");
+    assert_eq!(text(7, 3, 3), "7 samples are no whole number of pixels of 3 channels");
+}

@@ -3,8 +3,10 @@
 use std::{
     marker::PhantomData,
     ops::{Add, Div, Mul, Sub},
+    sync::Arc,
 };
 
+use super::edges::List;
 use crate::{Element, Error, Integer, Result, with_integer};
 
 /// The most bins that a histogram can have: bin numbers are exact in `f32`.
@@ -32,10 +34,11 @@ pub(crate) const OUTSIDE: usize = 3;
 ///   with each operation rounded correctly in the type, in `f32` for `f16` and `bf16`. So `edge(0)` is `lower` and
 ///   `edge(bins)` is `upper`, and the bin does not depend on the device. (A device that flushes subnormals takes them
 ///   for 0 here too.)
+/// - [`Bins::edges`]: the last `k` with `edges[k] <= x`.
 ///
 /// The range is `lower <= x < upper`, or `lower <= x <= upper` if [closed](Bins::closed). Samples outside are counted,
 /// by the side on which they are, and NaN for itself.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Bins<T: Element> {
     pub(super) count: u32,
     pub(super) map: Map,
@@ -43,15 +46,16 @@ pub struct Bins<T: Element> {
 }
 
 /// [`Bins`] with the type erased.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Map {
     Ids,
     Integers(Steps),
     F32(Edges<f32>),
     F64(Edges<f64>),
+    List { edges: Arc<List>, closed: bool },
 }
 
-fn check_count(bins: usize) -> Result<u32> {
+pub(super) fn check_count(bins: usize) -> Result<u32> {
     if bins == 0 || bins > MAX_BINS {
         return Err(Error::invalid(format!("a histogram has 1 to {MAX_BINS} bins, not {bins}")));
     }
@@ -115,6 +119,29 @@ impl<T: Element> Bins<T> {
         Ok(Self { count, map, element: PhantomData })
     }
 
+    /// Bins between neighbouring edges: bin `k` has the samples from `edges[k]` to below `edges[k + 1]`.
+    ///
+    /// Equal edges make empty bins, and edges can be infinite. There are `edges.len() - 1` bins. A clone shares what was
+    /// prepared, on the host and on the device.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are less than two edges or more than
+    /// 2^24 + 1, if one is NaN, or if one is below the one before it.
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device};
+    ///
+    /// let octaves = Bins::edges(&[20.0f32, 40.0, 80.0, 160.0])?;
+    /// let found = Device::best()?.histogram(&[25.0, 79.9, 80.0, 10.0], &octaves)?;
+    /// assert_eq!((found.counts, found.outside.below), (vec![1, 1, 1], 1));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn edges(edges: &[T]) -> Result<Self> {
+        let edges = Arc::new(List::new(edges)?);
+        Ok(Self { count: edges.bins(), map: Map::List { edges, closed: false }, element: PhantomData })
+    }
+
     /// The same bins, the last of which takes samples equal to the upper edge too, as numpy's does.
     ///
     /// No effect on [`Bins::ids`].
@@ -132,6 +159,7 @@ impl<T: Element> Bins<T> {
             Map::Integers(steps) => steps.closed = true,
             Map::F32(edges) => edges.closed = true,
             Map::F64(edges) => edges.closed = true,
+            Map::List { closed, .. } => *closed = true,
         }
         self
     }
@@ -148,6 +176,24 @@ impl<T: Element> Bins<T> {
 
     pub(crate) fn map(&self) -> &Map {
         &self.map
+    }
+
+    /// The slots of samples on the CPU.
+    pub(super) fn slots(&self, input: &[T], out: &mut [u32]) {
+        let (pairs, count) = (input.iter().zip(&mut *out), self.count);
+        match &self.map {
+            Map::Ids => pairs.for_each(|(&x, slot)| {
+                let id = to_i128(x);
+                *slot = match u32::try_from(id) {
+                    Ok(id) if id < count => id,
+                    _ => count + if id < 0 { BELOW } else { ABOVE },
+                };
+            }),
+            Map::Integers(steps) => pairs.for_each(|(&x, slot)| *slot = steps.slot(to_i128(x))),
+            Map::F32(edges) => pairs.for_each(|(&x, slot)| *slot = edges.slot(x.to_f64() as f32)),
+            Map::F64(edges) => pairs.for_each(|(&x, slot)| *slot = edges.slot(x.to_f64())),
+            Map::List { edges, closed } => edges.slots(*closed, input, out),
+        }
     }
 }
 
@@ -177,7 +223,7 @@ impl Steps {
         Self { lower, extent, reciprocal: u64::MAX / (extent >> shift), shift, closed: false, bins }
     }
 
-    /// The slot of a sample; the arithmetic of `cl/histogram.cl`.
+    /// The slot of a sample; the arithmetic of `cl/lib/bins.cl`.
     pub(crate) fn slot(&self, x: i128) -> u32 {
         let (bins, above) = (u64::from(self.bins), self.lower + i128::from(self.extent));
         if x < self.lower {
@@ -285,7 +331,7 @@ impl<F: Real> Edges<F> {
         }
     }
 
-    /// The slot of a sample; the arithmetic of `cl/histogram.cl`.
+    /// The slot of a sample; the arithmetic of `cl/lib/bins.cl`.
     pub(crate) fn slot(&self, x: F) -> u32 {
         if x < self.lower {
             return self.bins + BELOW;
@@ -345,7 +391,7 @@ mod tests {
 
     #[test]
     fn edges_are_the_definition() {
-        let Map::F32(edges) = *Bins::even(-0.3f32, 0.7, 7).unwrap().map() else { unreachable!() };
+        let Map::F32(edges) = Bins::even(-0.3f32, 0.7, 7).unwrap().map else { unreachable!() };
         assert_eq!((edges.edge(0), edges.edge(7)), (-0.3, 0.7));
         for k in 0..7 {
             assert_eq!(edges.slot(edges.edge(k)), k);

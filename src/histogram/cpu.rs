@@ -1,9 +1,8 @@
 //! Histograms on the CPU: a table for each part of the input, counted in parallel and added up.
 
-use super::{
-    Accumulate, Bins, Counter,
-    bins::{ABOVE, BELOW, Map, OUTSIDE, to_i128},
-};
+use std::ops::Range;
+
+use super::{Accumulate, Bins, Counter, bins::OUTSIDE};
 use crate::{Element, parallel};
 
 /// Below this many samples threads cost more than they bring.
@@ -14,6 +13,11 @@ const TABLE_BYTES: usize = 256 << 20;
 const SMALL: usize = 2048;
 /// Samples that 32-bit counters of a part cannot overflow.
 const ROUND: usize = 1 << 31;
+/// Samples whose slots are found at a time; they stay in the nearest cache.
+pub(super) const BLOCK: usize = 1024;
+
+/// Writes the slots of the samples from a place on.
+pub(super) type Slots<'a> = &'a (dyn Fn(usize, &mut [u32]) + Sync);
 
 pub(super) fn histogram<T: Element, C: Counter>(
     input: &[T],
@@ -22,64 +26,57 @@ pub(super) fn histogram<T: Element, C: Counter>(
     outside: &mut [u64],
     accumulate: Accumulate,
 ) {
+    let slots = |start: usize, out: &mut [u32]| bins.slots(&input[start..start + out.len()], out);
+    count(input.len(), &slots, counts, outside, accumulate);
+}
+
+/// Counts `n` samples, of which `slots` takes at most [`BLOCK`] at a time.
+pub(super) fn count<C: Counter>(n: usize, slots: Slots, counts: &mut [C], outside: &mut [u64], accumulate: Accumulate) {
     if accumulate == Accumulate::Overwrite {
         counts.fill(C::ZERO);
         outside.fill(0);
     }
-    for round in input.chunks(ROUND) {
-        for table in tables(round, bins) {
-            let (inner, outer) = table.split_at(bins.len());
+    for start in (0..n).step_by(ROUND) {
+        for table in tables(start..n.min(start + ROUND), counts.len(), slots) {
+            let (inner, outer) = table.split_at(counts.len());
             counts.iter_mut().zip(inner).for_each(|(count, &more)| *count = count.add(C::from(more)));
             outside.iter_mut().zip(outer).for_each(|(count, &more)| *count = count.wrapping_add(u64::from(more)));
         }
     }
 }
 
-/// The tables of all parts, each with the bins and then what lies outside.
-fn tables<T: Element>(input: &[T], bins: &Bins<T>) -> Vec<Vec<u32>> {
-    let count = bins.len() as u32;
-    match *bins.map() {
-        Map::Ids => parts(input, bins.len(), |x| {
-            let id = to_i128(x);
-            match u32::try_from(id) {
-                Ok(id) if id < count => id,
-                _ => count + if id < 0 { BELOW } else { ABOVE },
-            }
-        }),
-        Map::Integers(steps) => parts(input, bins.len(), |x| steps.slot(to_i128(x))),
-        Map::F32(edges) => parts(input, bins.len(), |x| edges.slot(x.widen().to_f64() as f32)),
-        Map::F64(edges) => parts(input, bins.len(), |x| edges.slot(x.to_f64())),
-    }
-}
-
-fn parts<T: Element>(input: &[T], bins: usize, slot: impl Fn(T) -> u32 + Sync) -> Vec<Vec<u32>> {
-    let slots = bins + OUTSIDE;
+/// The parts of `n` samples, so many each, that are worth tables of `words` words.
+pub(super) fn part_len(n: usize, slots: usize, words: usize) -> usize {
     // A part is worth its table only if it has at least as many samples.
-    let most = (TABLE_BYTES / (4 * slots)).max(1).min(input.len() / SERIAL.max(slots));
-    if most <= 1 {
-        return vec![part(input, slots, &slot)];
-    }
-    let len = input.len().div_ceil(most.min(4 * parallel::threads()));
-    let chunk = |i: usize| &input[i * len..input.len().min((i + 1) * len)];
-    parallel::map(input.len().div_ceil(len), &|i| part(chunk(i), slots, &slot))
+    let most = (TABLE_BYTES / (4 * words)).max(1).min(n / SERIAL.max(slots)).max(1);
+    n.div_ceil(most.min(4 * parallel::threads())).max(1)
 }
 
-fn part<T: Copy>(input: &[T], slots: usize, slot: &impl Fn(T) -> u32) -> Vec<u32> {
-    let mut table = vec![0u32; slots];
-    if slots > SMALL {
-        for &x in input {
-            table[slot(x) as usize] += 1;
+/// The tables of all parts, each with the bins and then what lies outside.
+fn tables(round: Range<usize>, bins: usize, slots: Slots) -> Vec<Vec<u32>> {
+    let words = bins + OUTSIDE;
+    let len = part_len(round.len(), words, words);
+    let part = |i: usize| round.start + i * len..round.end.min(round.start + (i + 1) * len);
+    parallel::map(round.len().div_ceil(len), &|i| table(part(i), words, slots))
+}
+
+fn table(part: Range<usize>, words: usize, slots: Slots) -> Vec<u32> {
+    let mut table = vec![0u32; words];
+    let mut odd = vec![0u32; if words > SMALL { 0 } else { words }];
+    let mut block = [0; BLOCK];
+    for start in part.clone().step_by(BLOCK) {
+        let block = &mut block[..BLOCK.min(part.end - start)];
+        slots(start, block);
+        if odd.is_empty() {
+            block.iter().for_each(|&slot| table[slot as usize] += 1);
+            continue;
         }
-        return table;
-    }
-    let mut odd = vec![0u32; slots];
-    let mut pairs = input.chunks_exact(2);
-    for pair in &mut pairs {
-        table[slot(pair[0]) as usize] += 1;
-        odd[slot(pair[1]) as usize] += 1;
-    }
-    for &x in pairs.remainder() {
-        table[slot(x) as usize] += 1;
+        let mut pairs = block.chunks_exact(2);
+        for pair in &mut pairs {
+            table[pair[0] as usize] += 1;
+            odd[pair[1] as usize] += 1;
+        }
+        pairs.remainder().iter().for_each(|&slot| table[slot as usize] += 1);
     }
     table.iter_mut().zip(odd).for_each(|(count, more)| *count += more);
     table

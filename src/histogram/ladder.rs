@@ -191,6 +191,12 @@ fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Model> {
             let word = |bin: u64, lane: u64| bin * replicas + lane % replicas;
             model.bank_conflicts = expected(request, |bin| bank_conflicts(|lane| Some(word(bin(lane), lane))));
         }
+        // The samples are read twice, and their numbers written and read; what the shared-out stores cost is left out.
+        Tables::Partition(_) => {
+            let numbers = n.div_ceil(16) as f64;
+            model.load_sectors = 2.0 * model.load_sectors + numbers + words(slots);
+            model.store_sectors += numbers;
+        }
         Tables::Global => {
             let touched = expected(request, |bin| sectors(4, |lane| Some(4 * bin(lane))));
             model.load_sectors += words(slots);

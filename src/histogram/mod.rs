@@ -3,7 +3,7 @@
 //! | property | |
 //! |---|---|
 //! | work | one read of the input and one count a sample; with `r` ranges of bins `r` reads, see below |
-//! | determinism | everywhere: counts are bit-equal on every run, every device and the CPU |
+//! | determinism | everywhere, of floats where the device keeps subnormals: counts and sums of weights are bit-equal on every run, every device and the CPU |
 //! | scratch | tables of 4-byte counters: [`Device::histogram_scratch`] |
 //! | limits | 1 to 2^24 bins, any n that fits the device |
 //!
@@ -11,16 +11,29 @@
 //!
 //! On an OpenCL device each work-group counts in a table of its own in local memory, with a replica for each lane where
 //! they fit (Gómez-Luna et al. 2013), and a second kernel adds the tables up. More bins than local memory holds are
-//! counted in a few ranges, each of which reads the input once; beyond that with atomics in global memory.
+//! counted in a few ranges, each of which reads the input once. Beyond that samples are shared out by ranges first, as
+//! numbers of 16 bits, in rounds that keep scratch below 256 MiB, or counted with atomics in global memory where they are
+//! few.
+//!
+//! The search among given edges starts from a table over the range, so that evenly spaced edges take about one comparison a
+//! sample. [Weights](Device::histogram_weighted) are added up as integers, those of floats in a common unit, and those of
+//! floats are read twice for it.
 
 mod bins;
+mod channels;
 mod cpu;
+mod edges;
+mod edges_spec;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub(crate) mod ladder;
+#[cfg(feature = "opencl")]
+mod partition;
 pub(crate) mod spec;
+mod weighted;
 
 pub use bins::Bins;
+pub use weighted::{Weight, WeightedHistogram};
 
 use crate::{Device, Element, Input, Integer, Output, Result, Scratch, runtime::Backend};
 

@@ -169,12 +169,12 @@ impl<T: Element> Shape<T> {
     }
 }
 
-fn from_i128<T: Element>(value: i128) -> T {
+pub(super) fn from_i128<T: Element>(value: i128) -> T {
     with_integer!(T::TYPE, U => bytemuck::cast::<U, T>(U::from_i128(value)), unreachable!("only integers have steps"))
 }
 
 /// The value `by` steps of the type away.
-fn neighbour<T: Element>(x: T, by: i32) -> T {
+pub(super) fn neighbour<T: Element>(x: T, by: i32) -> T {
     if !T::TYPE.is_float() {
         return from_i128(to_i128(x) + i128::from(by));
     }
@@ -241,21 +241,22 @@ fn obvious_edges<T: Element>(shape: Shape<T>, bins: usize) -> Vec<f64> {
     if T::TYPE.needs_fp64() { edges!(f64) } else { edges!(f32) }
 }
 
-fn check<T: Element, C: Counter>(
+/// Compares a histogram of what follows `offset` with the obvious one, whose slots `obvious` knows.
+pub(super) fn check<T: Element, C: Counter>(
     device: &Device,
     all: &[T],
     offset: usize,
-    (shape, bins): (Shape<T>, usize),
+    layout: &Bins<T>,
+    obvious: &dyn Fn(T) -> usize,
     accumulate: Accumulate,
 ) -> Result<(), Failure> {
-    let input = &all[offset..];
-    let layout = shape.bins(bins)?;
+    let (input, bins) = (&all[offset..], layout.len());
     let on_device = device.upload(all)?;
     let mut outside = Vec::new();
     let counts = guarded::<C>(device, bins, offset, |counts| {
         outside = guarded::<u64>(device, OUTSIDE, offset, |outside| {
             let view = on_device.view(offset..)?;
-            Ok(device.histogram_into(view, &layout, counts, outside, accumulate, &mut Scratch::new())?)
+            Ok(device.histogram_into(view, layout, counts, outside, accumulate, &mut Scratch::new())?)
         })?;
         Ok(())
     })?;
@@ -263,12 +264,9 @@ fn check<T: Element, C: Counter>(
     let before = if accumulate == Accumulate::Add { 0xA5A5_A5A5_A5A5_A5A5u64 } else { 0 };
     let mut slots = vec![0u64; bins + OUTSIDE];
     if device.is_cpu() {
-        let edges = obvious_edges(shape, bins);
-        for &x in input {
-            slots[obvious_slot(x, shape, bins, &edges)] += 1;
-        }
+        input.iter().for_each(|&x| slots[obvious(x)] += 1);
     } else {
-        let found = Device::cpu().histogram(input, &layout)?;
+        let found = Device::cpu().histogram(input, layout)?;
         slots[..bins].copy_from_slice(&found.counts);
         slots[bins..].copy_from_slice(&[found.outside.below, found.outside.above, found.outside.nan]);
     }
@@ -330,10 +328,12 @@ fn shape_cases<T: Element>(level: Level, shape: Shape<T>, cases: &mut Vec<Case>)
         let text = Text(shape, bins, n, offset, counter).to_string();
         cases.push(Case::new(shape.form(), T::TYPE, text, samples.name(), n, move |device| {
             let all = shape.samples(samples, bins, n + offset);
+            let (layout, edges) = (shape.bins(bins)?, obvious_edges(shape, bins));
+            let obvious = |x| obvious_slot(x, shape, bins, &edges);
             if wide {
-                check::<T, u64>(device, &all, offset, (shape, bins), accumulate)
+                check::<T, u64>(device, &all, offset, &layout, &obvious, accumulate)
             } else {
-                check::<T, u32>(device, &all, offset, (shape, bins), accumulate)
+                check::<T, u32>(device, &all, offset, &layout, &obvious, accumulate)
             }
         }));
     };
@@ -389,12 +389,21 @@ struct Measured<T: Element> {
 
 fn bench<T: Element>(shape: Shape<T>, bins: usize, samples: Samples) -> Bench {
     let form = format!("{}, {bins} bins, {}", shape.form(), samples.name());
+    bench_of(form, bins, move |n| shape.samples(samples, bins, n), move || shape.bins(bins))
+}
+
+pub(super) fn bench_of<T: Element>(
+    form: String,
+    bins: usize,
+    samples: impl Fn(usize) -> Vec<T> + 'static,
+    layout: impl Fn() -> crate::Result<Bins<T>> + 'static,
+) -> Bench {
     let bytes = move |n: usize| (n * size_of::<T>() + bins * size_of::<u32>()) as u64;
     Bench::new(form, T::TYPE, bytes, move |device, n| {
         let state = Measured {
             device: device.clone(),
-            x: device.upload(&shape.samples(samples, bins, n))?,
-            layout: shape.bins(bins)?,
+            x: device.upload(&samples(n))?,
+            layout: layout()?,
             counts: device.zeroed(bins)?,
             outside: device.zeroed(OUTSIDE)?,
             scratch: Scratch::new(),
@@ -429,6 +438,9 @@ impl Spec for Histogram {
                 }
             });
         }
+        super::edges_spec::cases(level, &mut cases);
+        super::weighted::spec::cases(level, &mut cases);
+        super::channels::spec::cases(level, &mut cases);
         cases
     }
 
@@ -437,8 +449,15 @@ impl Spec for Histogram {
         for samples in [Samples::Uniform, Samples::Zipf, Samples::One] {
             benches.push(bench::<i32>(Shape::Ids, 256, samples));
         }
-        benches.extend([1024, 4096, 65_536, 5 << 20].map(|bins| bench::<i32>(Shape::Ids, bins, Samples::Uniform)));
+        benches
+            .extend([1024, 4096, 16_384, 65_536, 5 << 20].map(|bins| bench::<i32>(Shape::Ids, bins, Samples::Uniform)));
+        for samples in [Samples::Zipf, Samples::One] {
+            benches.extend([65_536, 5 << 20].map(|bins| bench::<i32>(Shape::Ids, bins, samples)));
+        }
         benches.push(bench::<f32>(Shape::Even(-1.0, 1.0), 256, Samples::Uniform));
+        super::edges_spec::benches(&mut benches);
+        super::weighted::spec::benches(&mut benches);
+        super::channels::spec::benches(&mut benches);
         benches
     }
 
@@ -447,17 +466,19 @@ impl Spec for Histogram {
         use super::gpu;
         let mut programs = super::ladder::kernels::programs(caps);
         for element in ElementType::ALL {
-            let maps: &[u32] = if element.is_float() { &[2] } else { &[0, 1] };
+            let maps: &[u32] = if element.is_float() { &[2, 3] } else { &[0, 1, 3] };
             for &map in maps {
                 for bins in [256, 1000, 40_000, 70_000, 5 << 20] {
                     for counter in [ElementType::U32, ElementType::U64] {
                         let form = gpu::Form { element, bins, map };
                         let plan = gpu::plan(1 << 28, form, counter, caps, 1 << 31);
-                        programs.extend(plan.into_iter().flat_map(|plan| [plan.count, plan.merge]));
+                        programs.extend(plan.into_iter().flat_map(|plan| [plan.count, plan.merge.program]));
                     }
                 }
             }
         }
+        super::weighted::spec::programs(caps, &mut programs);
+        super::channels::spec::programs(caps, &mut programs);
         programs
     }
 

@@ -17,10 +17,17 @@ pub(crate) struct Histogram {
     pub(crate) replica_bytes: usize,
     /// Ranges of bins, each a read of the input, that are better than atomics in global memory.
     pub(crate) max_ranges: usize,
+    /// Ranges that are better read one by one than shared out first, and the most that samples are shared out to; 0: never.
+    pub(crate) few_ranges: usize,
+    pub(crate) max_partitions: usize,
     /// Bytes of all groups' tables.
     pub(crate) table_bytes: usize,
     /// Bytes of tables in global memory with atomics, of which several lessen collisions.
     pub(crate) global_bytes: usize,
+    /// Bytes of local memory that given edges and their table may take; beyond them they are read from global memory.
+    pub(crate) edge_bytes: usize,
+    /// Bytes of local memory that the replicas of a table of weights may fill.
+    pub(crate) weighted_bytes: usize,
 }
 
 /// Parameters of histograms by device class.
@@ -37,8 +44,12 @@ pub(crate) fn histogram(caps: &Capabilities) -> Histogram {
             max_replicas: 1,
             replica_bytes: 0,
             max_ranges: 1,
+            few_ranges: 1,
+            max_partitions: 0,
             table_bytes: 256 << 20,
             global_bytes: 256 << 20,
+            edge_bytes: 0,
+            weighted_bytes: 0,
         },
         // On an H200, 256 bins of 2^28 i32: 4 to 32 replicas and 256 to 1,024 items a group all reach 4,370 to 4,490 GB/s.
         DeviceClass::Gpu => Histogram {
@@ -49,8 +60,12 @@ pub(crate) fn histogram(caps: &Capabilities) -> Histogram {
             max_replicas: 32,
             replica_bytes: caps.local_bytes / 2,
             max_ranges: 8,
+            few_ranges: 4,
+            max_partitions: 512,
             table_bytes: 64 << 20,
             global_bytes: 4 << 20,
+            edge_bytes: caps.local_bytes / 4,
+            weighted_bytes: caps.local_bytes / 4,
         },
     }
 }

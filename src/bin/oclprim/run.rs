@@ -1,11 +1,14 @@
 //! `oclprim run`
 
-use std::{io::Write, path::PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use bytemuck::Pod;
 use clap::{Args, Subcommand, ValueEnum};
 use oclprim::{
-    Bins, Determinism, Device, Element, ElementType, Histogram, Integer,
+    Bins, Determinism, Device, Element, ElementType, Histogram, Integer, WeightedHistogram,
     check::{Failure, close, same, same_bytes, sum_bound},
     op, with_element, with_integer,
 };
@@ -17,6 +20,7 @@ Examples:
   oclprim run reduce samples.npy --op arg-max --device gpu --verify
   oclprim run transpose matrix.npy -o transposed.npy
   oclprim run histogram heights.npy --bins 20 --range 1.5 2.0 -o counts.npy
+  oclprim run histogram energies.npy --edges edges.npy --weights charges.npy
   oclprim run copy samples.npy -o copy.npy
 
 Files are in C order and in this machine's byte order, as numpy.save writes them.";
@@ -250,8 +254,9 @@ impl Transpose {
 /// Count the samples in each bin.
 ///
 /// Integers are bin numbers from 0 on, unless there is a --range. Floats are counted in bins of equal width; without a
-/// --range these go from the smallest to the largest sample, which is in the last bin, as in numpy.histogram. With -o,
-/// the counts are written as uint64. Samples outside the bins are reported on standard error.
+/// --range these go from the smallest to the largest sample, which is in the last bin, as in numpy.histogram. With
+/// --edges the last bin has its upper edge, too. With -o, the counts are written as uint64, sums of weights as float64.
+/// Samples outside the bins are reported on standard error.
 #[derive(Args)]
 struct HistogramOf {
     #[command(flatten)]
@@ -265,6 +270,19 @@ struct HistogramOf {
     /// Count a sample that equals HI in the last bin.
     #[arg(long, requires = "range")]
     closed: bool,
+    /// The edges of the bins, one more than there are bins: an array of the samples' type.
+    #[arg(long, value_name = "EDGES.npy", conflicts_with_all = ["range", "bins"])]
+    edges: Option<PathBuf>,
+    /// Add up a weight for each sample, as doubles.
+    #[arg(long, value_name = "WEIGHTS.npy")]
+    weights: Option<PathBuf>,
+}
+
+/// What was counted, and the parts of it that lie below, above and nowhere.
+struct Found {
+    array: Array,
+    text: String,
+    outside: [String; 3],
 }
 
 impl HistogramOf {
@@ -273,20 +291,20 @@ impl HistogramOf {
         let element = self.common.element(&array, "histogram")?;
         let device = self.common.device.open()?;
         let found = with_element!(element, T => self.count::<T>(&array.elements(), &device)?);
-        let outside = found.outside;
-        for (count, place) in
-            [(outside.below, "below the first bin"), (outside.above, "above the last"), (outside.nan, "NaN")]
-        {
-            if count > 0 {
+        let unit = if self.weights.is_some() { "of weight" } else { "samples" };
+        for (amount, place) in found.outside.iter().zip(["below the first bin", "above the last", "NaN"]) {
+            if amount != "0" {
                 // With no standard error left there is nobody to tell.
-                let _ = writeln!(std::io::stderr(), "{count} samples {place}");
+                let _ = writeln!(std::io::stderr(), "{amount} {unit} {place}");
             }
         }
-        let counts = Array::of("<u8", &[found.counts.len()], &found.counts);
-        self.common.finish(&counts, counts_in_words(&found.counts), out)
+        self.common.finish(&found.array, found.text, out)
     }
 
-    fn count<T: Element>(&self, input: &[T], device: &Device) -> Result<Histogram, Stop> {
+    fn count<T: Element>(&self, input: &[T], device: &Device) -> Result<Found, Stop> {
+        if let Some(path) = &self.edges {
+            return self.counted(input, &Bins::edges(&self.elements::<T>(path)?)?.closed(), device);
+        }
         let bins = match &self.range {
             Some(range) => self.even(parse::<T>(&range[0])?, parse::<T>(&range[1])?)?,
             None if T::TYPE.is_float() => self.fitted(input, device)?,
@@ -318,15 +336,58 @@ impl HistogramOf {
         }
     }
 
-    fn counted<T: Element>(&self, input: &[T], bins: &Bins<T>, device: &Device) -> Result<Histogram, Stop> {
+    /// The elements of a file of the samples' type.
+    fn elements<T: Element>(&self, path: &Path) -> Result<Vec<T>, Stop> {
+        let array = Array::read(path)?;
+        if array.element() != Some(T::TYPE) {
+            let (path, ty) = (path.display(), array.type_name());
+            return Err(Stop::usage(format!("{path}: elements are {ty}, those of the samples {}", T::TYPE)));
+        }
+        Ok(array.elements())
+    }
+
+    fn counted<T: Element>(&self, input: &[T], bins: &Bins<T>, device: &Device) -> Result<Found, Stop> {
+        if let Some(path) = &self.weights {
+            let array = Array::read(path)?;
+            let element = self.common.element(&array, "histogram")?;
+            let weights: Vec<f64> =
+                with_element!(element, W => array.elements::<W>().into_iter().map(Element::to_f64).collect());
+            return self.weighed(input, &weights, bins, device);
+        }
         let found = device.histogram(input, bins)?;
+        let outside = |found: &Histogram| [found.outside.below, found.outside.above, found.outside.nan];
         if self.common.verify {
             let want = Device::cpu().histogram(input, bins)?;
-            let outside = |found: &Histogram| [found.outside.below, found.outside.above, found.outside.nan];
             matches(same(&found.counts, &want.counts, "bin "))?;
             matches(same(&outside(&found), &outside(&want), "outside "))?;
         }
-        Ok(found)
+        Ok(Found {
+            array: Array::of("<u8", &[found.counts.len()], &found.counts),
+            text: counts_in_words(&found.counts),
+            outside: outside(&found).map(|count| count.to_string()),
+        })
+    }
+
+    fn weighed<T: Element>(
+        &self,
+        input: &[T],
+        weights: &[f64],
+        bins: &Bins<T>,
+        device: &Device,
+    ) -> Result<Found, Stop> {
+        let found = device.histogram_weighted(input, weights, bins)?;
+        let outside = |found: &WeightedHistogram<f64>| [found.below, found.above, found.nan];
+        if self.common.verify {
+            let want = Device::cpu().histogram_weighted(input, weights, bins)?;
+            matches(same(&found.sums, &want.sums, "bin "))?;
+            matches(same(&outside(&found), &outside(&want), "outside "))?;
+        }
+        let words: Vec<_> = found.sums.iter().map(f64::to_string).collect();
+        Ok(Found {
+            array: Array::of("<f8", &[found.sums.len()], &found.sums),
+            text: words.join(" "),
+            outside: outside(&found).map(|sum| sum.to_string()),
+        })
     }
 }
 

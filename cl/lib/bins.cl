@@ -1,0 +1,208 @@
+// The slot of a sample: its bin, or one of three slots after the bins.
+//
+// SLOT(x) is the slot of x. A kernel has MAP_PARAMS at the end of its parameters, `const uint bins` among them, and
+// MAP_SETUP(item, items) at its start, which all items of the work-group call; no SLOT before the barrier after it.
+#ifndef OCLPRIM_BINS_CL
+#define OCLPRIM_BINS_CL
+
+#include "lib/types.cl"
+
+#define BELOW 0
+#define ABOVE 1
+#define NOT_A_NUMBER 2
+
+#define MAP_IDS 0      // integers: the sample is its bin
+#define MAP_INTEGERS 1 // integers: even bins
+#define MAP_FLOATS 2   // floats: even bins
+#define MAP_EDGES 3    // bins between given edges
+#ifndef MAP
+#define MAP MAP_FLOATS
+#endif
+
+// The distance of two integers.
+#if T_BYTES == 8
+#define DISTANCE ulong
+#else
+#define DISTANCE uint
+#endif
+
+#if MAP == MAP_IDS
+
+#define MAP_PARAMS
+#define MAP_ARGS
+static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
+{
+    // Negative ids turn into numbers beyond every bin.
+#if T_BYTES == 8
+    const ulong id = (ulong)x;
+#else
+    const uint id = (uint)x;
+#endif
+    return id < bins ? (uint)id : bins + (x < 0 ? BELOW : ABOVE);
+}
+
+#elif MAP == MAP_INTEGERS
+
+// reciprocal = floor((2^64 - 1) / (extent >> shift)), where shift leaves 40 bits of the extent.
+#define MAP_PARAMS \
+    , const ulong lower, const ulong extent, const ulong reciprocal, const uint shift, const uint closed
+#define MAP_ARGS , lower, extent, reciprocal, shift, closed
+
+// Whether bin * extent <= distance * bins, in 128 bits.
+static inline int reached(const ulong bin, const ulong extent, const ulong distance, const ulong bins)
+{
+    const ulong high = mul_hi(bin, extent), wanted = mul_hi(distance, bins);
+    return high < wanted || (high == wanted && bin * extent <= distance * bins);
+}
+
+// floor((x - lower) * bins / extent)
+static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
+{
+    const DISTANCE distance = (DISTANCE)x - (DISTANCE)lower, whole = (DISTANCE)extent;
+    if (x < (T)lower) {
+        return bins + BELOW;
+    }
+    if (distance >= whole) {
+        return distance == whole && closed ? bins - 1 : bins + ABOVE;
+    }
+#if T_BYTES == 8
+    if (shift != 0) {
+        ulong bin = mul_hi((distance >> shift) * bins, reciprocal);
+        while (!reached(bin, extent, distance, bins)) {
+            bin--;
+        }
+        while (reached(bin + 1, extent, distance, bins)) {
+            bin++;
+        }
+        return (uint)bin;
+    }
+#endif
+    // The reciprocal is rounded down, so that the guess is right or one too low.
+    const ulong product = (ulong)distance * bins, bin = mul_hi(product, reciprocal);
+    return (uint)bin + (product - bin * extent >= extent);
+}
+
+#elif MAP == MAP_EDGES
+
+// edges[0 .. bins + 1] rise or stay; those of integers are distances from the first. guide[cell] has, for the edges but the
+// first and the last, how many lie in earlier cells, and from bit 24 on how many in this one, or MANY if there are more; one
+// entry follows the cells. Cells rise with x. With EDGE_ROOM, a power of two of at least four times the bins and of at least
+// the cells, both are copied to local memory.
+#ifdef T_FLOAT
+#define EDGE A
+#define MAP_BOUNDS , const A lower, const A upper, const A anchor, const A scale, const uint closed
+#define MAP_BOUND_ARGS , lower, upper, anchor, scale, closed
+#else
+#define EDGE DISTANCE
+#define MAP_BOUNDS , const ulong lower, const ulong extent, const uint shift, const uint closed
+#define MAP_BOUND_ARGS , lower, extent, shift, closed
+#endif
+#define MAP_PARAMS \
+    , __global const EDGE* restrict edge_table, __global const uint* restrict guide_table, const uint cells MAP_BOUNDS
+#define MANY 255
+
+#ifdef EDGE_ROOM
+#define EDGE_SPACE __local
+#define MAP_SETUP(item, items)                                                                                         \
+    __local EDGE edges[EDGE_ROOM / 4 + 1];                                                                             \
+    __local uint guide[EDGE_ROOM + 1];                                                                                 \
+    for (uint k = item; k <= bins; k += items) {                                                                       \
+        edges[k] = edge_table[k];                                                                                      \
+    }                                                                                                                  \
+    for (uint k = item; k <= cells; k += items) {                                                                      \
+        guide[k] = guide_table[k];                                                                                     \
+    }
+#else
+#define EDGE_SPACE __global
+#define MAP_SETUP(item, items) EDGE_SPACE const EDGE *edges = edge_table; EDGE_SPACE const uint *guide = guide_table;
+#endif
+#define MAP_ARGS , edges, guide, cells MAP_BOUND_ARGS
+
+// Inlined: PoCL 3.1 gives a function that is called other local memory than the kernel's.
+static inline __attribute__((always_inline)) uint slot_of(
+    const T raw, const uint bins, EDGE_SPACE const EDGE* edges, EDGE_SPACE const uint* guide, const uint cells MAP_BOUNDS)
+{
+#ifdef T_FLOAT
+    const A x = to_acc(raw);
+    if (x < lower) {
+        return bins + BELOW;
+    }
+    if (x >= upper) {
+        return x == upper && closed ? bins - 1 : bins + ABOVE;
+    }
+    if (!(x >= lower)) {
+        return bins + NOT_A_NUMBER;
+    }
+    const A guess = (x * (A)0.5f - anchor * (A)0.5f) * scale;
+    const uint cell = (uint)fmin(fmax(guess, (A)0.0f), (A)(cells - 1));
+#else
+    const DISTANCE x = (DISTANCE)raw - (DISTANCE)lower, whole = (DISTANCE)extent;
+    if (raw < (T)lower) {
+        return bins + BELOW;
+    }
+    if (x >= whole) {
+        return x == whole && closed ? bins - 1 : bins + ABOVE;
+    }
+    const uint cell = (uint)(x >> shift);
+#endif
+    const uint entry = guide[cell];
+    uint bin = entry & 0xffffff, left = entry >> 24;
+    if (left == MANY) {
+        left = (guide[cell + 1] & 0xffffff) - bin;
+    }
+    // The bin is one of bin .. bin + left.
+    while (left > 0) {
+        const uint step = (left + 1) / 2;
+        const int reached = x >= edges[bin + step];
+        bin += reached ? step : 0;
+        left = reached ? left - step : step - 1;
+    }
+    return bin;
+}
+
+#else
+
+#define MAP_PARAMS \
+    , const A lower, const A upper, const A width, const A scale, const A slack, const uint closed
+#define MAP_ARGS , lower, upper, width, scale, slack, closed
+
+static inline A edge(const uint k, const uint bins, const A lower, const A upper, const A width)
+{
+    return 2 * k < bins ? lower + (A)k * width : upper - (A)(bins - k) * width;
+}
+
+// The largest k with edge(k) <= x: a guess, corrected unless it is further than `slack` from a whole number.
+static inline uint slot_of(const T raw, const uint bins MAP_PARAMS)
+{
+    const A x = to_acc(raw);
+    if (x < lower) {
+        return bins + BELOW;
+    }
+    if (x >= upper) {
+        return x == upper && closed ? bins - 1 : bins + ABOVE;
+    }
+    if (!(x >= lower)) {
+        return bins + NOT_A_NUMBER;
+    }
+    const A guess = (x * (A)0.5f - lower * (A)0.5f) * scale;
+    uint k = min((uint)guess, bins - 1);
+    const A part = guess - (A)k;
+    if (!(part > slack && part < (A)1.0f - slack)) {
+        while (x < edge(k, bins, lower, upper, width)) {
+            k--;
+        }
+        while (k + 1 < bins && x >= edge(k + 1, bins, lower, upper, width)) {
+            k++;
+        }
+    }
+    return k;
+}
+
+#endif
+
+#ifndef MAP_SETUP
+#define MAP_SETUP(item, items)
+#endif
+#define SLOT(x) slot_of(x, bins MAP_ARGS)
+
+#endif

@@ -1,0 +1,134 @@
+//! Histograms of the channels of interleaved pixels.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+pub(super) mod spec;
+
+use super::{Accumulate, Bins, Counter, Histogram, Outside, bins::OUTSIDE};
+use crate::{Device, Element, Error, Input, Output, Result, Scratch, runtime::Backend};
+
+/// The most channels of a pixel.
+const MAX_CHANNELS: usize = 4;
+
+/// Checks that there are whole pixels, and bins for one channel at least; the number of pixels.
+fn pixels<T: Element>(n: usize, channels: usize, bins: &[Bins<T>]) -> Result<usize> {
+    if channels == 0 || channels > MAX_CHANNELS {
+        return Err(Error::invalid(format!("pixels have 1 to {MAX_CHANNELS} channels, not {channels}")));
+    }
+    if bins.is_empty() || bins.len() > channels {
+        return Err(Error::invalid(format!(
+            "bins for {} of {channels} channels: 1 to {channels} are allowed",
+            bins.len()
+        )));
+    }
+    if !n.is_multiple_of(channels) {
+        return Err(Error::invalid(format!("{n} samples are no whole number of pixels of {channels} channels")));
+    }
+    Ok(n / channels)
+}
+
+/// The bins of all channels together.
+fn total<T: Element>(bins: &[Bins<T>]) -> usize {
+    bins.iter().map(Bins::len).sum()
+}
+
+impl Device {
+    /// A histogram of each channel of interleaved pixels, from one pass over them: sample `c` of pixel `i` is
+    /// `input[i * channels + c]`, and falls into `bins[c]`. With less bins than channels, the last channels are not counted.
+    ///
+    /// Channels with [given edges](Bins::edges) take a pass each.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not 1 to 4 channels, if `bins` has none or
+    /// more than there are channels, or if the last pixel is not whole; else as [`Device::histogram`].
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device};
+    ///
+    /// let rgba = [255u8, 0, 10, 255, 200, 1, 20, 255];
+    /// let found = Device::best()?.histogram_channels(&rgba, 4, &vec![Bins::ids(256)?; 3])?;
+    /// assert_eq!((found[0].counts[200], found[1].counts[0], found[2].counts[20]), (1, 1, 1));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn histogram_channels<'a, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        channels: usize,
+        bins: &[Bins<T>],
+    ) -> Result<Vec<Histogram>> {
+        let mut counts = vec![0u64; total(bins)];
+        let mut outside = vec![0; OUTSIDE * bins.len()];
+        let (replace, mut scratch) = (Accumulate::Overwrite, Scratch::new());
+        self.histogram_channels_into(input, channels, bins, &mut counts, &mut outside, replace, &mut scratch)?;
+        let mut rest = &counts[..];
+        let found = bins.iter().zip(outside.chunks(OUTSIDE)).map(|(bins, outside)| {
+            let (counts, others) = rest.split_at(bins.len());
+            rest = others;
+            Histogram {
+                counts: counts.to_vec(),
+                outside: Outside { below: outside[0], above: outside[1], nan: outside[2] },
+            }
+        });
+        Ok(found.collect())
+    }
+
+    /// [`Device::histogram_channels`] into counters that can stay on the device.
+    ///
+    /// `counts` has those of the first channel, then those of the next; `outside` for each channel the counts below, above
+    /// and of NaN. Does not wait for the result, unless an output is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::histogram_channels`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has
+    /// another length.
+    ///
+    /// ```
+    /// use oclprim::{Accumulate, Bins, Device, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let bins = [Bins::even(0.0f32, 1.0, 2)?, Bins::even(-1.0, 1.0, 4)?];
+    /// let mut counts = device.zeroed::<u32>(2 + 4)?;
+    /// let mut outside = device.zeroed(2 * 3)?;
+    /// let points = [0.25, -0.75, 0.75, 2.0];
+    /// device.histogram_channels_into(
+    ///     &points, 2, &bins, &mut counts, &mut outside, Accumulate::Overwrite, &mut Scratch::new(),
+    /// )?;
+    /// assert_eq!(counts.to_vec()?, [1, 1, 1, 0, 0, 0]);
+    /// assert_eq!(outside.to_vec()?, [0, 0, 0, 0, 1, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    #[allow(clippy::too_many_arguments, reason = "as `histogram_into`, and the channels")]
+    pub fn histogram_channels_into<'a, 'b, 'c, T: Element, C: Counter>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        channels: usize,
+        bins: &[Bins<T>],
+        counts: impl Into<Output<'b, C>>,
+        outside: impl Into<Output<'c, u64>>,
+        accumulate: Accumulate,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (input, counts, outside) = (input.into(), counts.into(), outside.into());
+        let pixels = pixels(input.len(), channels, bins)?;
+        counts.expect_len(total(bins), "histogram of counts")?;
+        outside.expect_len(OUTSIDE * bins.len(), "histogram of what is outside")?;
+        match self.backend() {
+            Backend::Cpu => {
+                cpu::channels(input.host()?, pixels, channels, bins, counts.host()?, outside.host()?, accumulate);
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let keep = accumulate == Accumulate::Add;
+                let maps: Vec<_> = bins.iter().map(|bins| (bins.map(), bins.len())).collect();
+                let input = input.cl(device)?;
+                let (counts, outside) = (counts.cl(device, keep)?, outside.cl(device, keep)?);
+                gpu::channels(device, (T::TYPE, C::TYPE), channels, &maps, &input, [&counts, &outside], keep, scratch)?;
+                counts.finish(device)?;
+                outside.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+}

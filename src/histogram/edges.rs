@@ -1,0 +1,228 @@
+//! Bins between given edges, and the table that shortens the search among them.
+
+use std::fmt;
+
+use super::bins::{ABOVE, BELOW, NAN, Real, check_count, to_i128};
+use crate::{Element, ElementType, Error, Result};
+
+/// Cells of the table for each bin, at least, and in all, at most.
+const CELLS_PER_BIN: usize = 4;
+const MAX_CELLS: usize = 1 << 20;
+/// An entry of the table: how many edges lie in earlier cells, and from this bit on how many in its own, or `MANY`.
+const COUNT_BIT: u32 = 24;
+const MANY: u32 = 255;
+
+/// At least the cells that `bins` bins have; a power of two.
+pub(crate) fn cell_room(bins: usize) -> usize {
+    (CELLS_PER_BIN * bins).next_power_of_two().min(MAX_CELLS)
+}
+
+/// Edges in rising order.
+pub(crate) struct List {
+    bins: u32,
+    pub(crate) values: Values,
+    /// An entry for each cell, and one after them.
+    pub(crate) guide: Vec<u32>,
+    #[cfg(feature = "opencl")]
+    pub(crate) on_device: super::gpu::OnDevice,
+}
+
+/// The edges in the type in which they are compared with samples, and what gives a sample its cell.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Values {
+    /// Distances from the lowest edge.
+    Integers {
+        lower: i128,
+        edges: Vec<u64>,
+        shift: u32,
+        narrow: bool,
+    },
+    F32(Scaled<f32>),
+    F64(Scaled<f64>),
+}
+
+/// Edges of floats; cells divide the range from the first finite one to the last.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Scaled<F> {
+    pub(crate) edges: Vec<F>,
+    pub(crate) anchor: F,
+    /// Cells by half a unit of distance.
+    pub(crate) scale: F,
+}
+
+impl<F: Real> Scaled<F> {
+    /// And how many cells there are.
+    fn new(edges: Vec<F>) -> (Self, usize) {
+        let finite = |x: &&F| x.wide().is_finite();
+        let ends = edges.iter().find(finite).zip(edges.iter().rev().find(finite));
+        let (anchor, extent) = ends.map_or((F::ZERO, F::ZERO), |(&a, &b)| (a, b * F::HALF - a * F::HALF));
+        let cells = cell_room(edges.len() - 1);
+        let scale = F::of(cells as u32) / extent;
+        // Cells must not depend on whether a device keeps subnormals.
+        if extent.wide() > 1e-30 && scale.wide().is_finite() {
+            (Self { edges, anchor, scale }, cells)
+        } else {
+            (Self { edges, anchor: F::ZERO, scale: F::ZERO }, 1)
+        }
+    }
+
+    fn cell(&self, x: F, cells: usize) -> usize {
+        let guess = (x * F::HALF - self.anchor * F::HALF) * self.scale;
+        (guess.whole() as usize).min(cells - 1)
+    }
+
+    fn slot(&self, guide: &[u32], closed: bool, x: F) -> u32 {
+        let bins = self.edges.len() - 1;
+        let (lower, upper) = (self.edges[0], self.edges[bins]);
+        if x < lower {
+            bins as u32 + BELOW
+        } else if x >= upper {
+            if x == upper && closed { bins as u32 - 1 } else { bins as u32 + ABOVE }
+        } else if x.nan() {
+            bins as u32 + NAN
+        } else {
+            search(&self.edges, guide, self.cell(x, guide.len() - 1), x)
+        }
+    }
+}
+
+/// The table for edges in these cells, the first and the last edge left out.
+fn guide(bins: usize, cells: usize, cell: impl Fn(usize) -> usize) -> Vec<u32> {
+    let mut counts = vec![0u32; cells];
+    (1..bins).for_each(|k| counts[cell(k)] += 1);
+    let mut before = 0;
+    let mut entries: Vec<u32> = Vec::with_capacity(cells + 1);
+    for count in counts {
+        entries.push(before | Ord::min(count, MANY) << COUNT_BIT);
+        before += count;
+    }
+    entries.push(before);
+    entries
+}
+
+/// The bin of a sample in this cell, which is neither below nor above; the arithmetic of `cl/lib/bins.cl`.
+fn search<E: Copy + PartialOrd>(edges: &[E], guide: &[u32], cell: usize, x: E) -> u32 {
+    const BEFORE: u32 = (1 << COUNT_BIT) - 1;
+    let entry = guide[cell];
+    let (mut bin, mut left) = (entry & BEFORE, entry >> COUNT_BIT);
+    if left == MANY {
+        left = (guide[cell + 1] & BEFORE) - bin;
+    }
+    while left > 0 {
+        let step = left.div_ceil(2);
+        let reached = x >= edges[(bin + step) as usize];
+        bin += if reached { step } else { 0 };
+        left = if reached { left - step } else { step - 1 };
+    }
+    bin
+}
+
+impl List {
+    pub(crate) fn new<T: Element>(edges: &[T]) -> Result<Self> {
+        if edges.len() < 2 {
+            return Err(Error::invalid(format!("n bins have n + 1 edges, of which {} are too few", edges.len())));
+        }
+        let bins = check_count(edges.len() - 1)?;
+        if let Some(k) = edges.iter().position(|edge| edge.is_nan()) {
+            return Err(Error::invalid(format!("edge {k} of {} is NaN", edges.len())));
+        }
+        if let Some(k) = edges.windows(2).position(|pair| pair[0] > pair[1]) {
+            let (a, b) = (edges[k], edges[k + 1]);
+            return Err(Error::invalid(format!("edges must not fall: edge {k} is {a:?}, edge {} is {b:?}", k + 1)));
+        }
+        let last = bins as usize;
+        let (values, guide) = if !T::TYPE.is_float() {
+            let lower = to_i128(edges[0]);
+            let edges: Vec<u64> = edges.iter().map(|&edge| (to_i128(edge) - lower) as u64).collect();
+            let most = edges[last].saturating_sub(1);
+            let room = cell_room(last) as u64;
+            let shift = (0..64).find(|&shift| most >> shift < room).unwrap_or(63);
+            let guide = guide(last, (most >> shift) as usize + 1, |k| (Ord::min(edges[k], most) >> shift) as usize);
+            (Values::Integers { lower, edges, shift, narrow: size_of::<T>() <= 4 }, guide)
+        } else if T::Acc::TYPE == ElementType::F64 {
+            let (scaled, cells) = Scaled::new(edges.iter().map(|edge| edge.to_f64()).collect());
+            let guide = guide(last, cells, |k| scaled.cell(scaled.edges[k], cells));
+            (Values::F64(scaled), guide)
+        } else {
+            let (scaled, cells) = Scaled::new(edges.iter().map(|edge| edge.to_f64() as f32).collect());
+            let guide = guide(last, cells, |k| scaled.cell(scaled.edges[k], cells));
+            (Values::F32(scaled), guide)
+        };
+        Ok(Self {
+            bins,
+            values,
+            guide,
+            #[cfg(feature = "opencl")]
+            on_device: Default::default(),
+        })
+    }
+
+    /// The number of bins.
+    pub(crate) fn bins(&self) -> u32 {
+        self.bins
+    }
+
+    /// The slots of samples.
+    pub(crate) fn slots<T: Element>(&self, closed: bool, input: &[T], out: &mut [u32]) {
+        let pairs = input.iter().zip(out);
+        match &self.values {
+            Values::Integers { lower, edges, shift, .. } => {
+                let (lower, extent, bins) = (*lower, edges[self.bins as usize], self.bins);
+                for (&x, slot) in pairs {
+                    let x = to_i128(x);
+                    let distance = x.wrapping_sub(lower) as u64;
+                    *slot = if x < lower {
+                        bins + BELOW
+                    } else if distance >= extent {
+                        if distance == extent && closed { bins - 1 } else { bins + ABOVE }
+                    } else {
+                        search(edges, &self.guide, (distance >> shift) as usize, distance)
+                    };
+                }
+            }
+            Values::F32(scaled) => {
+                pairs.for_each(|(&x, slot)| *slot = scaled.slot(&self.guide, closed, x.to_f64() as f32));
+            }
+            Values::F64(scaled) => pairs.for_each(|(&x, slot)| *slot = scaled.slot(&self.guide, closed, x.to_f64())),
+        }
+    }
+}
+
+impl PartialEq for List {
+    fn eq(&self, other: &Self) -> bool {
+        self.values == other.values
+    }
+}
+
+impl fmt::Debug for List {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.values.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_errors() {
+        let text = |edges: &[f32]| List::new(edges).unwrap_err().to_string();
+        assert_eq!(text(&[]), "n bins have n + 1 edges, of which 0 are too few");
+        assert_eq!(text(&[1.0]), "n bins have n + 1 edges, of which 1 are too few");
+        assert_eq!(text(&[1.0, f32::NAN, 2.0]), "edge 1 of 3 is NaN");
+        assert_eq!(text(&[1.0, 3.0, 2.5, 4.0]), "edges must not fall: edge 1 is 3.0, edge 2 is 2.5");
+        assert!(List::new(&vec![0u8; (1 << 24) + 2]).unwrap_err().to_string().contains("16777217"));
+    }
+
+    #[test]
+    fn cells_have_their_edges() {
+        let edges: Vec<f32> = (0..1001).map(|k| (k * k) as f32).collect();
+        let list = List::new(&edges).unwrap();
+        assert_eq!(list.guide.len(), cell_room(1000) + 1);
+        let Values::F32(scaled) = &list.values else { unreachable!() };
+        for (k, &edge) in edges.iter().enumerate().take(1000) {
+            assert_eq!(scaled.slot(&list.guide, false, edge), k as u32);
+            assert_eq!(scaled.slot(&list.guide, false, edges[k + 1].next_down()), k as u32);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Histograms of many bins on GPUs: samples are shared out by ranges of slots, then each range is counted in local memory.
+
+use super::{
+    bins::{Map, OUTSIDE},
+    gpu::{Form, RESERVED_BYTES, map_arguments, zero},
+};
+use crate::{
+    Result,
+    runtime::{
+        Capabilities, ClInput, DeviceClass, ProgramSpec,
+        opencl::{ClDevice, ClMem},
+    },
+    tuning,
+};
+
+const NAME: &str = "histogram_partition.cl";
+const TEXT: &str = include_str!("../../cl/histogram_partition.cl");
+/// Bytes of scratch, of which each sample of a round takes two; and the part of the device's memory that it may be.
+const SCRATCH_BYTES: usize = 256 << 20;
+const MEMORY_PART: u64 = 16;
+/// Samples that are worth a group of the count.
+const MIN_SHARE: usize = 1 << 14;
+
+/// The launches of one round.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Partition {
+    pub(crate) program: ProgramSpec,
+    pub(crate) work_group: usize,
+    pub(crate) groups: usize,
+    pub(crate) count_work_group: usize,
+    pub(crate) count_groups: usize,
+    pub(crate) ranges: usize,
+    /// The words of scratch at which the numbers of samples begin.
+    pub(crate) numbers_at: usize,
+    pub(crate) round: usize,
+    pub(crate) scratch_bytes: usize,
+}
+
+/// `None` where the device does not suit, or the samples are too few.
+pub(super) fn plan(samples: usize, form: Form, caps: &Capabilities) -> Option<Partition> {
+    let params = tuning::histogram(caps);
+    let slots = form.bins + OUTSIDE;
+    let words = caps.local_bytes.saturating_sub(RESERVED_BYTES) / 4;
+    let (program, edge_bytes) = form.program(NAME, TEXT, caps);
+    // PoCL before it had sub-groups breaks barriers in loops whose length is read from memory.
+    let loops = caps.checker || caps.sub_groups.iter().any(|group| group.backend.is_hardware());
+    if !loops || caps.class == DeviceClass::Cpu || words < 512 || edge_bytes > 0 || samples < slots / 4 {
+        return None;
+    }
+    let range_bits = words.ilog2().min(16);
+    let ranges = slots.div_ceil(1 << range_bits).next_power_of_two();
+    let work_group = params.work_group.min(1 << (words / 16).ilog2());
+    let items = (1usize << (words / 4 / work_group).max(1).ilog2()).min(16);
+    let replicas = (1usize << (words / 2 / ranges).max(1).ilog2()).min(8);
+    let most = (ranges * replicas).max(2 * ranges + work_group + work_group * items);
+    if ranges > params.max_partitions.min(work_group) || most > words {
+        return None;
+    }
+    let numbers_at = (slots + 3 * ranges + 1).next_multiple_of(4);
+    let memory =
+        usize::try_from((caps.global_bytes / MEMORY_PART).min(caps.max_allocation_bytes)).unwrap_or(usize::MAX);
+    let room = SCRATCH_BYTES.min(memory).checked_sub(4 * numbers_at + 16).filter(|&bytes| bytes > 1 << 16)? / 2;
+    let round = samples.div_ceil(samples.div_ceil(room));
+    let units = caps.compute_units.max(1) as usize;
+    // As many groups as tables fit the local memory of the units.
+    let count_groups = units * (words >> range_bits).clamp(1, 4);
+    let program = program
+        .define("WG", work_group)
+        .define("COUNT_WG", params.large_work_group)
+        .define("RANGES", ranges)
+        .define("RANGE_BITS", range_bits)
+        .define("ITEMS", items)
+        .define("REPLICAS", replicas);
+    Some(Partition {
+        program,
+        work_group,
+        groups: round.div_ceil(work_group * items).min(params.max_groups),
+        count_work_group: params.large_work_group,
+        count_groups: round.div_ceil(MIN_SHARE).min(count_groups),
+        ranges,
+        numbers_at,
+        round,
+        scratch_bytes: 4 * numbers_at + (2 * round).next_multiple_of(16),
+    })
+}
+
+impl Partition {
+    /// Counts `n` samples from an element on into the table at the start of `scratch`.
+    pub(super) fn run(
+        &self,
+        device: &ClDevice,
+        caps: &Capabilities,
+        (input, offset, n): (&ClInput, usize, usize),
+        map: &Map,
+        bins: usize,
+        scratch: &ClMem,
+    ) -> Result<()> {
+        let (slots, local) = (bins + OUTSIDE, [self.work_group, 1, 1]);
+        zero(device, scratch, slots + self.ranges, caps)?;
+        let samples = |kernel| -> Result<_> {
+            let launch = device.launch(&self.program, kernel)?.mem(input.mem()).scalar(offset as u64);
+            Ok(launch.scalar(n as u32).scalar(bins as u32).mem(scratch).scalar(slots as u32))
+        };
+        map_arguments(device, samples("partition_totals")?, map)?.run([self.groups, 1, 1], local)?;
+        let launch = device.launch(&self.program, "partition_offsets")?.mem(scratch).scalar(slots as u32);
+        launch.scalar(n as u32).run([1, 1, 1], local)?;
+        let launch = samples("partition_scatter")?.scalar(self.numbers_at as u32);
+        map_arguments(device, launch, map)?.run([self.groups, 1, 1], local)?;
+        let per = n.div_ceil(self.count_groups).next_multiple_of(8);
+        let launch = device.launch(&self.program, "partition_count")?.mem(scratch).scalar(slots as u32);
+        let launch = launch.scalar(self.numbers_at as u32).scalar(n as u32).scalar(per as u32).scalar(slots as u32);
+        launch.run([n.div_ceil(per), 1, 1], [self.count_work_group, 1, 1])
+    }
+}

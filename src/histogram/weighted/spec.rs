@@ -1,0 +1,278 @@
+//! What is checked and measured of weighted histograms.
+
+use super::{Unit, Weight, log_n};
+use crate::{
+    Buffer, Device, Element, ElementType, Input, Scratch,
+    bench::Bench,
+    check::{
+        Case, Failure, Level,
+        data::{Data, Rng},
+        guarded, poison, same,
+    },
+    histogram::{
+        Accumulate, Bins,
+        bins::{OUTSIDE, to_i128},
+    },
+    ladder::Climb,
+    with_element,
+};
+
+/// How weights are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Weights {
+    Data(Data),
+    /// Floats so small that most of them, and of their sums, are subnormal.
+    Tiny,
+}
+
+impl Weights {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Data(data) => data.name(),
+            Self::Tiny => "tiny",
+        }
+    }
+
+    fn generate<W: Element>(self, n: usize) -> Vec<W> {
+        match self {
+            Self::Data(data) => data.generate(n, 3),
+            Self::Tiny => {
+                let least =
+                    if W::TYPE.needs_fp64() { f64::from_bits(1 << 20) } else { f64::from(f32::from_bits(1 << 12)) };
+                Data::Random.generate::<f64>(n, 5).into_iter().map(|x| W::from_f64(x * least)).collect()
+            }
+        }
+    }
+}
+
+/// What the samples are and the bins they fall into.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Even,
+    Edges,
+}
+
+impl Shape {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Even => "even",
+            Self::Edges => "edges",
+        }
+    }
+
+    /// Bins of a part of the range from which [`samples`] are.
+    fn bins<T: Element>(self, bins: usize) -> crate::Result<Bins<T>> {
+        let (lower, upper) = range(bins);
+        match self {
+            Self::Even => Bins::even(T::from_f64(lower), T::from_f64(upper), bins),
+            Self::Edges => {
+                let at = |k: usize| T::from_f64(lower + (upper - lower) * k as f64 / bins as f64);
+                Bins::edges(&(0..=bins).map(at).collect::<Vec<T>>())
+            }
+        }
+    }
+}
+
+/// Within every type; so narrow integers have fewer values than bins.
+fn range(bins: usize) -> (f64, f64) {
+    (10.0, 10.0 + (bins as f64).max(90.0))
+}
+
+/// Most of them in the bins, some on each side.
+fn samples<T: Element>(bins: usize, n: usize) -> Vec<T> {
+    let ((lower, upper), mut rng) = (range(bins), Rng::new(n as u64));
+    let part = |rng: &mut Rng| rng.below(1 << 20) as f64 / (1 << 20) as f64;
+    let sample = |rng: &mut Rng| match rng.below(20) {
+        0 => T::from_f64(part(rng) * lower),
+        1 => T::HIGHEST,
+        2 => T::from_f64(f64::NAN),
+        3..=8 => T::from_f64(lower + 1.0),
+        _ => T::from_f64(lower + part(rng) * (upper - lower)),
+    };
+    (0..n).map(|_| sample(&mut rng)).collect()
+}
+
+/// The sums by their definition; the slots are taken from histograms of one sample each, which are checked for themselves.
+fn obvious<W: Weight>(weights: &[W], slots: &[u32], words: usize) -> Vec<W::Sum> {
+    if !W::TYPE.is_float() {
+        let mut sums = vec![0i128; words];
+        weights.iter().zip(slots).for_each(|(&w, &slot)| sums[slot as usize] += to_i128(w));
+        return sums.into_iter().map(|sum| W::Sum::from_bits_lossy(sum as u64)).collect();
+    }
+    let Unit { limit, least, bias } = Unit::of(W::TYPE);
+    let power = |k: i32| (f64::from(k)).exp2();
+    let most = weights.iter().map(|w| w.to_f64().abs()).filter(|w| w.is_finite()).fold(0.0, f64::max);
+    let e = (-bias..=bias + 2).find(|&e| most < power(e)).expect("finite weights have an exponent");
+    let unit = Ord::max(e + log_n(weights.len()) as i32 - limit, least);
+    let mut sums = vec![(0i128, 0.0f64); words];
+    for (w, &slot) in weights.iter().zip(slots) {
+        let (w, sum) = (w.to_f64(), &mut sums[slot as usize]);
+        if w.is_finite() {
+            sum.0 += (w * power(-unit / 2) * power(-unit - -unit / 2)).round_ties_even() as i128;
+        } else {
+            sum.1 += w;
+        }
+    }
+    let finish = |(sum, special): (i128, f64)| {
+        if special != 0.0 {
+            return W::Sum::from_f64(special);
+        }
+        let wide = if W::TYPE.needs_fp64() { sum as f64 } else { f64::from(sum as f32) };
+        W::Sum::from_f64(wide * power(unit / 2) * power(unit - unit / 2))
+    };
+    sums.into_iter().map(finish).collect()
+}
+
+fn check<T: Element, W: Weight>(
+    device: &Device,
+    n: usize,
+    (offset, weights_offset): (usize, usize),
+    layout: &Bins<T>,
+    data: Weights,
+    accumulate: Accumulate,
+) -> Result<(), Failure> {
+    let bins = layout.len();
+    if data == Weights::Tiny && device.capabilities()?.is_some_and(|caps| !caps.denormals) {
+        return Err(crate::Error::unsupported("the device flushes subnormals").into());
+    }
+    let (input, weights) = (samples::<T>(bins, n + offset), data.generate::<W>(n + weights_offset));
+    let (input_there, weights_there) = (device.upload(&input)?, device.upload(&weights)?);
+    let (input, weights) = (&input[offset..], &weights[weights_offset..]);
+    let mut outside = Vec::new();
+    let sums = guarded::<W::Sum>(device, bins, offset, |sums| {
+        outside = guarded::<W::Sum>(device, OUTSIDE, offset, |outside| {
+            let (x, w) = (input_there.view(offset..)?, weights_there.view(weights_offset..)?);
+            Ok(device.histogram_weighted_into(x, w, layout, sums, outside, accumulate, &mut Scratch::new())?)
+        })?;
+        Ok(())
+    })?;
+    let want = if device.is_cpu() {
+        let mut slots = vec![0; n];
+        layout.slots(input, &mut slots);
+        obvious(weights, &slots, bins + OUTSIDE)
+    } else {
+        let found = Device::cpu().histogram_weighted(input, weights, layout)?;
+        [found.sums, vec![found.below, found.above, found.nan]].concat()
+    };
+    // The outputs held poison before.
+    let before: W::Sum = poison();
+    let add = |&sum: &W::Sum| if accumulate == Accumulate::Add { before.add(sum) } else { sum };
+    let want: Vec<_> = want.iter().map(add).collect();
+    same(&sums, &want[..bins], "sums")?;
+    same(&outside, &want[bins..], "outside")
+}
+
+/// The cases of one pair of types.
+fn pair<T: Element, W: Weight>(level: Level, shape: Shape, bin_counts: &'static [usize], cases: &mut Vec<Case>) {
+    let sizes: &[usize] = match level {
+        Level::Tiny => &[300],
+        Level::Quick => &[0, 1, 5003],
+        Level::Full => &[0, 1, 2, 255, 1025, 20_011, 262_147],
+    };
+    let float = W::TYPE.is_float();
+    let sets = [Weights::Data(Data::Random), Weights::Data(Data::Special), Weights::Data(Data::Bits), Weights::Tiny];
+    for &bins in bin_counts {
+        for &n in sizes {
+            for (i, &data) in sets[..if float { 4 } else { 1 }].iter().enumerate() {
+                // One size for all sets.
+                if (n < 300 || level < Level::Quick) && i > 1 {
+                    continue;
+                }
+                let offsets = (i % 3, i % 2);
+                let accumulate = if (n + i) % 2 == 0 { Accumulate::Add } else { Accumulate::Overwrite };
+                let form = format!("{} weighted {}", shape.name(), W::TYPE);
+                let text = format!("n = {n} at {} and {}, {bins} bins", offsets.0, offsets.1);
+                cases.push(Case::new(form, T::TYPE, text, data.name(), n, move |device| {
+                    check::<T, W>(device, n, offsets, &shape.bins::<T>(bins)?, data, accumulate)
+                }));
+            }
+        }
+    }
+}
+
+pub(crate) fn cases(level: Level, cases: &mut Vec<Case>) {
+    pair::<i32, i32>(level, Shape::Even, &[7], cases);
+    pair::<f32, f32>(level, Shape::Edges, &[257], cases);
+    pair::<f32, f64>(level, Shape::Even, &[30], cases);
+    if level >= Level::Quick {
+        pair::<u8, u8>(level, Shape::Even, &[90], cases);
+        pair::<i32, f32>(level, Shape::Even, &[70_000], cases);
+        pair::<f64, crate::f16>(level, Shape::Even, &[16], cases);
+    }
+    if level == Level::Full {
+        const BINS: &[usize] = &[1, 7, 257, 5000, 70_000];
+        for element in ElementType::ALL {
+            with_element!(element, X => {
+                pair::<X, f32>(level, Shape::Even, &[80], cases);
+                pair::<i32, X>(level, Shape::Even, BINS, cases);
+            });
+        }
+    }
+}
+
+/// What a benchmark runs on.
+struct Measured<W: Weight> {
+    device: Device,
+    x: Buffer<f32>,
+    w: Buffer<W>,
+    layout: Bins<f32>,
+    sums: Buffer<W::Sum>,
+    outside: Buffer<W::Sum>,
+    scratch: Scratch,
+}
+
+fn bench<W: Weight>(bins: usize, constant: bool) -> Bench {
+    let samples = if constant { "one bin" } else { "uniform" };
+    let form = format!("weighted {}, {bins} bins, {samples}", W::TYPE);
+    let bytes = move |n: usize| (n * (4 + size_of::<W>()) + bins * size_of::<W::Sum>()) as u64;
+    Bench::new(form, ElementType::F32, bytes, move |device, n| {
+        let x = if constant { vec![0.5; n] } else { Data::Random.generate::<f32>(n, 1) };
+        let state = Measured::<W> {
+            device: device.clone(),
+            x: device.upload(&x)?,
+            w: device.upload(&Data::Random.generate::<W>(n, 2))?,
+            layout: Bins::even(-1.0, 1.0, bins)?,
+            sums: device.zeroed(bins)?,
+            outside: device.zeroed(OUTSIDE)?,
+            scratch: Scratch::new(),
+        };
+        let run = |this: &mut Measured<W>| {
+            let Measured { device, x, w, layout, sums, outside, scratch } = this;
+            device.histogram_weighted_into(&*x, &*w, layout, sums, outside, Accumulate::Overwrite, scratch)
+        };
+        let verify = |this: &mut Measured<W>| {
+            let (x, w) = (this.x.to_vec()?, this.w.to_vec()?);
+            let want = Device::cpu().histogram_weighted(Input::Host(&x), Input::Host(&w), &this.layout)?;
+            same(&this.sums.to_vec()?, &want.sums, "sums")
+        };
+        Ok(Climb::new(state, |this| this.sums.fill(poison()), run, verify))
+    })
+}
+
+pub(crate) fn benches(benches: &mut Vec<Bench>) {
+    benches.extend([bench::<f32>(256, false), bench::<f32>(256, true), bench::<f32>(4096, false)]);
+    benches.extend([bench::<i32>(256, false), bench::<f64>(256, false)]);
+}
+
+#[cfg(feature = "opencl")]
+pub(crate) fn programs(caps: &crate::Capabilities, programs: &mut Vec<crate::ProgramSpec>) {
+    use super::gpu::{Form, plan};
+    use crate::histogram::gpu::Form as Samples;
+    let sum = |weight: ElementType| match weight {
+        ElementType::F64 => ElementType::F64,
+        _ if weight.is_float() => ElementType::F32,
+        _ if weight.is_signed() => ElementType::I64,
+        _ => ElementType::U64,
+    };
+    let f32s = ElementType::ALL.map(|element| (element, ElementType::F32));
+    for (element, weight) in ElementType::ALL.map(|weight| (ElementType::I32, weight)).into_iter().chain(f32s) {
+        for (bins, map) in [(256, 3), (5000, if element.is_float() { 2 } else { 1 }), (1 << 20, 3)] {
+            let form = Form { samples: Samples { element, bins, map }, weight, sum: sum(weight) };
+            for aligned in [false, true] {
+                programs.extend(
+                    plan(1 << 28, form, aligned, caps, false).into_iter().flat_map(|plan| [plan.count, plan.weights]),
+                );
+            }
+        }
+    }
+}
