@@ -30,6 +30,7 @@
 //! | [`permute`](Device::permute) | axes in another order: [`permute`] |
 //! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels) | how many samples fall into each bin, or their weight: [`histogram`] |
 //! | [`copy`](Device::copy) | elements from one place to another, at any offset |
+//! | [`iota`](Device::iota) | the numbers from a start on: [`iota`] |
 //!
 //! # N-dimensional arrays
 //!
@@ -45,7 +46,7 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; transpose, permute; copy | yes | yes |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; transpose, permute; copy; iota | yes | yes |
 //! | float sum and product, [`Determinism::Fixed`], the default; statistics; histogram of floats, float weights | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] | no promise | no |
 //!
@@ -80,6 +81,7 @@ pub mod histogram;
 #[cfg(feature = "opencl")]
 #[allow(unsafe_code, reason = "takes and gives OpenCL's own objects; every block names its promise")]
 pub mod interop;
+pub mod iota;
 pub mod ladder;
 mod layout;
 mod nd;

@@ -189,6 +189,7 @@ pub fn registry() -> &'static [&'static dyn Spec] {
     &[
         &crate::reduce::spec::Reduce,
         &crate::copy::spec::Copy,
+        &crate::iota::spec::Iota,
         &crate::histogram::spec::Histogram,
         &crate::transpose::spec::Transpose,
         &crate::permute::spec::Permute,
