@@ -3,7 +3,7 @@
 use std::{
     fmt,
     marker::PhantomData,
-    ops::{Bound, Deref, DerefMut, Range, RangeBounds},
+    ops::{Bound, Deref, DerefMut, RangeBounds},
     ptr::NonNull,
 };
 
@@ -567,7 +567,7 @@ struct Mapping {
 
 #[cfg(feature = "opencl")]
 impl Mapping {
-    fn new(device: &ClDevice, mem: &ClMem, range: Range<usize>, align: usize, write: bool) -> Result<Self> {
+    fn new(device: &ClDevice, mem: &ClMem, range: std::ops::Range<usize>, align: usize, write: bool) -> Result<Self> {
         let address = device.map(mem, range.start, range.len(), write)?;
         let mapping = Self { device: device.clone(), mem: mem.clone(), address };
         if address.addr().is_multiple_of(align) {
