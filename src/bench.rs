@@ -50,6 +50,14 @@ impl Sample {
 }
 
 /// The times of repeated runs, by two clocks.
+///
+/// ```
+/// use oclprim::{Device, bench::{Effort, measure}};
+///
+/// let times = measure(&Device::cpu(), Effort { runs: 5, ..Effort::default() }, || Ok(()), || Ok(()))?;
+/// assert_eq!((times.wall.runs, times.device.runs), (5, 5));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Times {
@@ -60,6 +68,11 @@ pub struct Times {
 }
 
 /// How often to run, and on what caches.
+///
+/// ```
+/// let thorough = oclprim::bench::Effort { runs: 100, seconds: 10.0, cold: true, ..Default::default() };
+/// assert_eq!(thorough.warm_up, 3);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Runs before timing, for compilers, caches and clocks.
@@ -79,6 +92,12 @@ impl Default for Effort {
 }
 
 /// Bytes of the last-level cache of a device, as far as is known; 0 else.
+///
+/// ```
+/// let device = oclprim::Device::best()?;
+/// println!("{}: {} KiB of cache", device.info(), oclprim::bench::cache_bytes(&device) >> 10);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub fn cache_bytes(device: &Device) -> u64 {
     let (reported, compute_capability) =
         device.capabilities().ok().flatten().map_or((0, 0), |caps| (caps.cache_bytes, caps.compute_capability));
@@ -185,9 +204,31 @@ pub fn measure(
 }
 
 /// Puts a benchmark's data on a device, for a number of elements.
+///
+/// ```
+/// use oclprim::{bench::Prepare, ladder::Climb};
+///
+/// let nothing: Box<Prepare> = Box::new(|_, n| Ok(Climb::new(n, |_| Ok(()), |_| Ok(()), |_| Ok(()))));
+/// assert!(nothing(&oclprim::Device::cpu(), 1 << 16).is_ok());
+/// ```
 pub type Prepare = dyn Fn(&Device, usize) -> Result<Climb>;
 
 /// One form of a primitive, to be measured at several sizes.
+///
+/// ```
+/// use oclprim::{Device, ElementType, bench::{Bench, Effort, measure}, ladder::Climb, op::Sum};
+///
+/// let bench = Bench::new("sum", ElementType::U32, |n| 4 * n as u64, |device, n| {
+///     let data = (device.clone(), device.filled(n, 1u32)?);
+///     Ok(Climb::new(data, |_| Ok(()), |(device, x)| device.reduce(&*x, Sum).map(drop), |_| Ok(())))
+/// });
+/// let device = Device::best()?.profiled()?;
+/// let climb = (bench.prepare)(&device, 10_000)?;
+/// let effort = Effort { warm_up: 1, runs: 3, ..Effort::default() };
+/// let times = measure(&device, effort, climb.reset, climb.run)?;
+/// println!("{}: {:.2} GB/s", bench.form, times.device.bandwidth((bench.bytes)(10_000)));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub struct Bench {
     /// What is run, such as `sum fixed`.
     pub form: String,
@@ -221,6 +262,15 @@ impl Bench {
 /// # Errors
 ///
 /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold two such halves.
+///
+/// ```
+/// use oclprim::{Device, bench::{Effort, copy_roof}};
+///
+/// let device = Device::best()?.profiled()?;
+/// let effort = Effort { warm_up: 1, runs: 3, ..Effort::default() };
+/// println!("{:.1} GB/s", copy_roof(&device, 1 << 20, effort)?.device.bandwidth(1 << 20));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub fn copy_roof(device: &Device, bytes: u64, effort: Effort) -> Result<Times> {
     let half = (bytes / 2).max(1) as usize;
     let from = device.filled(half, 1u8)?;

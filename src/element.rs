@@ -18,8 +18,10 @@ mod sealed {
 /// use oclprim::{Element, ElementType};
 ///
 /// let ty: ElementType = "bf16".parse()?;
-/// assert_eq!((ty, ty.size(), ty.is_float()), (ElementType::Bf16, 2, true));
+/// assert_eq!((ty, ty.name(), ty.size()), (ElementType::Bf16, "bf16", 2));
+/// assert!(ty.is_float() && ty.is_signed() && !ty.needs_fp64());
 /// assert_eq!(f32::TYPE.to_string(), "f32");
+/// assert_eq!(ElementType::ALL.iter().filter(|ty| ty.is_float()).count(), 4);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -174,6 +176,7 @@ impl FromStr for ElementType {
 /// let device = Device::best()?;
 /// assert_eq!(mean(&device, &[1u8, 2, 3])?, 2.0);
 /// assert_eq!(mean(&device, &[0.5f32, 1.0])?, 0.75);
+/// assert_eq!((Element::add(250u8, 10), Element::max(f32::NAN, 1.0).is_nan()), (4, true));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub trait Element: Pod + PartialEq + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + sealed::Sealed {
@@ -221,6 +224,17 @@ pub trait Element: Pod + PartialEq + PartialOrd + fmt::Debug + fmt::Display + Se
 }
 
 /// An [`Element`] with bitwise operations.
+///
+/// ```
+/// use oclprim::Integer;
+///
+/// fn parity<T: Integer>(x: &[T]) -> i128 {
+///     x.iter().fold(T::ZERO, |all, &x| all.xor(x)).to_i128()
+/// }
+///
+/// assert_eq!((parity(&[5u8, 3]), parity(&[-1i64, 0])), (6, -1));
+/// assert_eq!((u8::from_i128(257), i8::ALL_ONES), (1, -1));
+/// ```
 pub trait Integer: Element + Ord {
     /// Bitwise and.
     fn and(self, other: Self) -> Self;
@@ -237,6 +251,18 @@ pub trait Integer: Element + Ord {
 }
 
 /// A floating-point [`Element`].
+///
+/// ```
+/// use oclprim::{Device, Float, op::Sum};
+///
+/// fn mean_square<T: Float>(device: &Device, x: &[T]) -> oclprim::Result<f64> {
+///     let squares: Vec<T> = x.iter().map(|x| x.mul(*x)).collect();
+///     Ok(device.reduce(&squares, Sum)?.to_f64() / x.len() as f64)
+/// }
+///
+/// assert_eq!(mean_square(&Device::best()?, &[1.0f32, 3.0])?, 5.0);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub trait Float: Element {}
 
 macro_rules! integers {

@@ -3,9 +3,28 @@
 use std::{error, fmt};
 
 /// A result with the crate's [`Error`].
+///
+/// ```
+/// fn total(x: &[u32]) -> oclprim::Result<u32> {
+///     oclprim::Device::best()?.reduce(x, oclprim::op::Sum)
+/// }
+/// assert_eq!(total(&[1, 2])?, 3);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, in the coarse classes on which a program can act.
+///
+/// ```
+/// use oclprim::{Device, ErrorKind};
+///
+/// let device = Device::open("no such device").or_else(|error| match error.kind() {
+///     ErrorKind::NoDevice => Ok(Device::cpu()),
+///     _ => Err(error),
+/// })?;
+/// assert!(device.is_cpu());
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -35,7 +54,7 @@ pub enum ErrorKind {
 /// let error = Device::cpu().arg_min::<f32>(&[]).unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::Empty);
 /// assert_eq!(error.to_string(), "arg-min of 0 elements has no answer");
-/// assert_eq!(error.status(), None);
+/// assert_eq!((error.status(), error.build_log()), (None, None)); // no driver took part
 /// ```
 pub struct Error(Box<Inner>);
 
@@ -87,6 +106,17 @@ impl Error {
     }
 
     /// The compiler's output, where a kernel failed to build.
+    ///
+    /// ```
+    /// use oclprim::{Device, ErrorKind, op::Operator};
+    ///
+    /// let wrong = Operator::new("wrong", 0u32, |a, b| a | b, "a or b");
+    /// if let Err(error) = Device::best()?.reduce_by(&[1, 2], &wrong) {
+    ///     assert_eq!(error.kind(), ErrorKind::Build);
+    ///     println!("{error}: {:?}\n{}", error.status(), error.build_log().unwrap_or_default());
+    /// }
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn build_log(&self) -> Option<&str> {
         self.0.log.as_deref()
     }

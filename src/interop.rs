@@ -53,6 +53,18 @@ use crate::{
 ///
 /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the device is not one of the context's, or the queue
 /// belongs to another context or device.
+///
+/// ```
+/// use oclprim::{Device, interop::{self, ocl}, op::Sum};
+///
+/// if let Ok(any) = Device::open("opencl") {
+///     let (id, context) = (interop::ocl_device(&any)?, interop::context(&any)?); // a program has its own
+///     let queue = ocl::Queue::new(&context, id, None)?;
+///     let device = interop::device(id, &context, &queue)?;
+///     assert_eq!(device.reduce(&[1u8, 2, 3], Sum)?, 6);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -> Result<Device> {
     // SAFETY: the borrowed handles are valid objects, of which these become references of their own.
     let (context, queue) = unsafe {
@@ -70,6 +82,18 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the buffer belongs to another context, or kernels may
 /// not both read and write it. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if it does not start 16-byte
 /// aligned, or if `device` is the CPU backend.
+///
+/// ```
+/// use oclprim::{Device, interop::{self, ocl}};
+///
+/// if let Ok(device) = Device::open("opencl") {
+///     let context = interop::context(&device)?;
+///     let theirs = ocl::Buffer::builder().context(&context).len(3).copy_host_slice(&[1.0f32, 2.0, 3.0]).build()?;
+///     let ours = interop::buffer(&device, &theirs)?;
+///     assert_eq!(ours.view(1..)?.to_vec()?, [2.0, 3.0]);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn buffer<T: Pod + OclPrm>(device: &Device, buffer: &ocl::Buffer<T>) -> Result<Buffer<T>> {
     // SAFETY: a Rust value reaches the memory only through copies: mapping is refused.
     unsafe { buffer_from_mem(device, buffer.as_core(), buffer.len()) }
@@ -85,6 +109,19 @@ pub fn buffer<T: Pod + OclPrm>(device: &Device, buffer: &ocl::Buffer<T>) -> Resu
 /// # Errors
 ///
 /// As [`buffer`], and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the memory is smaller.
+///
+/// ```
+/// use oclprim::{Buffer, Device, interop::{self, ocl}};
+///
+/// if let Ok(device) = Device::open("opencl") {
+///     let context = interop::context(&device)?;
+///     let theirs = ocl::Buffer::builder().context(&context).len(4).copy_host_slice(&[1u32, 2, 3, 4]).build()?;
+///     // SAFETY: nobody maps it.
+///     let pairs: Buffer<[u32; 2]> = unsafe { interop::buffer_from_mem(&device, theirs.as_core(), 2)? };
+///     assert_eq!(pairs.to_vec()?, [[1, 2], [3, 4]]);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len: usize) -> Result<Buffer<T>> {
     let bytes = len.checked_mul(size_of::<T>());
     let bytes = bytes.ok_or_else(|| Error::invalid(format!("{len} elements of {} bytes overflow", size_of::<T>())))?;
@@ -105,6 +142,18 @@ pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len
 ///
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a buffer of the CPU backend.
 ///
+/// ```
+/// use oclprim::{Device, interop::{self, ocl}};
+///
+/// if let Ok(device) = Device::open("opencl") {
+///     let x = device.upload(&[1u32, 2])?;
+///     // SAFETY: `x` is not mapped.
+///     let mem = unsafe { interop::mem(&x)? };
+///     println!("{} bytes", ocl::core::get_mem_object_info(&mem, ocl::enums::MemInfo::Size)?);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// ```compile_fail,E0133
 /// let x = oclprim::Device::cpu().upload(&[1u32, 2])?;
 /// let mem = oclprim::interop::mem(&x)?;
@@ -121,6 +170,16 @@ pub unsafe fn mem<T: Pod>(buffer: &Buffer<T>) -> Result<ocl::core::Mem> {
 /// # Errors
 ///
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for the CPU backend.
+///
+/// ```
+/// use oclprim::{Device, interop};
+///
+/// if let Ok(device) = Device::open("opencl") {
+///     println!("{}: {}", device.info(), interop::ocl_device(&device)?.vendor()?);
+/// }
+/// assert!(interop::ocl_device(&Device::cpu()).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn ocl_device(device: &Device) -> Result<ocl::Device> {
     Ok(opencl(device)?.id().into())
 }
@@ -130,6 +189,15 @@ pub fn ocl_device(device: &Device) -> Result<ocl::Device> {
 /// # Errors
 ///
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for the CPU backend.
+///
+/// ```
+/// use oclprim::{Device, interop};
+///
+/// if let Ok(device) = Device::open("opencl") {
+///     assert!(interop::context(&device)?.devices().contains(&interop::ocl_device(&device)?));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn context(device: &Device) -> Result<ocl::Context> {
     let context = opencl(device)?.context();
     // SAFETY: the device's context is valid, and the result becomes a reference of its own.
@@ -141,6 +209,16 @@ pub fn context(device: &Device) -> Result<ocl::Context> {
 /// # Errors
 ///
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for the CPU backend.
+///
+/// ```
+/// use oclprim::{Device, interop::{self, ocl}};
+///
+/// if let Ok(device) = Device::open("opencl") {
+///     device.filled(1000, 1u8)?;
+///     ocl::core::finish(&interop::queue(&device)?)?; // as `device.finish()`
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn queue(device: &Device) -> Result<ocl::core::CommandQueue> {
     let queue = opencl(device)?.queue();
     // SAFETY: the device's queue is valid, and the result becomes a reference of its own.
@@ -158,6 +236,15 @@ pub fn queue(device: &Device) -> Result<ocl::core::CommandQueue> {
 ///
 /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an event is empty or belongs to another context;
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for the CPU backend.
+///
+/// ```
+/// use oclprim::{Device, interop};
+///
+/// if let (Ok(first), Ok(second)) = (Device::open("opencl"), Device::open("opencl")) {
+///     interop::wait_for(&second, &[interop::marker(&first)?])?; // what `second` is given now follows what `first` has
+/// }
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub fn wait_for(device: &Device, events: &[ocl::Event]) -> Result<()> {
     let device = opencl(device)?;
     if let Some(i) = events.iter().position(ocl::Event::is_empty) {
@@ -177,6 +264,18 @@ pub fn wait_for(device: &Device, events: &[ocl::Event]) -> Result<()> {
 ///
 /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver refuses;
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for the CPU backend.
+///
+/// ```
+/// use oclprim::{Device, interop};
+///
+/// if let Ok(device) = Device::open("opencl") {
+///     let ones = device.filled(1000, 1u8)?;
+///     let filled = interop::marker(&device)?;
+///     filled.wait_for()?;
+///     assert!(filled.is_complete()?);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn marker(device: &Device) -> Result<ocl::Event> {
     let event = opencl(device)?.marker()?;
     // SAFETY: the event is valid, and the result becomes a reference of its own.

@@ -26,10 +26,12 @@ const MAX: usize = Layout::MAX_DIMS;
 ///
 /// let rows = Layout::contiguous(&[2, 3])?;
 /// assert_eq!((rows.shape(), rows.strides(), rows.len()), (&[2, 3][..], &[3, 1][..], 6));
+/// assert_eq!((rows.ndim(), rows.offset(), rows.is_empty()), (2, 0, false));
 ///
 /// let turned = rows.permute(&[1, 0])?;
 /// assert_eq!((turned.shape(), turned.strides()), (&[3, 2][..], &[1, 3][..]));
 /// assert_eq!(turned.offset_of(&[2, 1])?, 5);
+/// assert!(rows.is_contiguous() && !turned.is_contiguous());
 ///
 /// let every_other = rows.step(1, 2)?.reverse(0)?;
 /// assert_eq!((every_other.shape(), every_other.strides(), every_other.offset()), (&[2, 2][..], &[-3, 2][..], 3));
@@ -69,6 +71,11 @@ impl Layout {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the number of elements overflows, or there are more
     /// than [`MAX_DIMS`](Self::MAX_DIMS) axes.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Layout::contiguous(&[2, 3, 4])?.strides(), [12, 4, 1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn contiguous(shape: &[usize]) -> Result<Self> {
         let mut layout = Self::sized(shape, 0)?;
         if !layout.is_empty() {
@@ -182,6 +189,12 @@ impl Layout {
     }
 
     /// Whether the elements lie one after another in their logical order, wherever the first one is.
+    ///
+    /// ```
+    /// let rows = oclprim::Layout::contiguous(&[4, 5])?;
+    /// assert!(rows.slice(0, 1..3)?.is_contiguous() && !rows.slice(1, 1..3)?.is_contiguous());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn is_contiguous(&self) -> bool {
         let mut next = 1;
         self.is_empty()
@@ -205,6 +218,12 @@ impl Layout {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `axes` does not name each axis once.
+    ///
+    /// ```
+    /// let planes = oclprim::Layout::contiguous(&[4, 5, 3])?.permute(&[2, 0, 1])?;
+    /// assert_eq!((planes.shape(), planes.strides()), (&[3, 4, 5][..], &[1, 15, 3][..]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
         let once = |axis| axes.iter().filter(|&&other| other == axis).count() == 1;
         if axes.len() != self.ndim || !(0..self.ndim).all(once) {
@@ -265,6 +284,12 @@ impl Layout {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or `k` is 0.
+    ///
+    /// ```
+    /// let third = oclprim::Layout::contiguous(&[10])?.step(0, 3)?;
+    /// assert_eq!((third.shape(), third.strides()), (&[4][..], &[3][..]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn step(&self, axis: usize, k: usize) -> Result<Self> {
         self.axis(axis)?;
         if k == 0 {
@@ -284,6 +309,12 @@ impl Layout {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis.
+    ///
+    /// ```
+    /// let back = oclprim::Layout::contiguous(&[10])?.reverse(0)?;
+    /// assert_eq!((back.offset(), back.strides()), (9, &[-1][..]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn reverse(&self, axis: usize) -> Result<Self> {
         self.axis(axis)?;
         let mut layout = *self;
@@ -300,6 +331,12 @@ impl Layout {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, if it has neither 1 nor `n`
     /// elements, or if the number of elements overflows.
+    ///
+    /// ```
+    /// let row = oclprim::Layout::contiguous(&[1, 3])?.broadcast(0, 4)?;
+    /// assert_eq!((row.shape(), row.strides()), (&[4, 3][..], &[0, 1][..]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn broadcast(&self, axis: usize, n: usize) -> Result<Self> {
         self.axis(axis)?;
         if self.shape[axis] == n {
@@ -348,6 +385,11 @@ impl Layout {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `axis` is beyond the last one's end, or there are
     /// [`MAX_DIMS`](Self::MAX_DIMS) axes already.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Layout::contiguous(&[2, 3])?.insert_axis(1)?.shape(), [2, 1, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn insert_axis(&self, axis: usize) -> Result<Self> {
         if axis > self.ndim || self.ndim == MAX {
             return Err(Error::invalid(format!(
@@ -369,6 +411,11 @@ impl Layout {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or it has another number of
     /// elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Layout::contiguous(&[2, 1, 3])?.remove_axis(1)?.shape(), [2, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn remove_axis(&self, axis: usize) -> Result<Self> {
         self.axis(axis)?;
         if self.shape[axis] != 1 {
@@ -383,6 +430,12 @@ impl Layout {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or it has not that many
     /// elements.
+    ///
+    /// ```
+    /// let column = oclprim::Layout::contiguous(&[2, 3])?.index(1, 2)?;
+    /// assert_eq!((column.shape(), column.strides(), column.offset()), (&[2][..], &[3][..], 2));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn index(&self, axis: usize, i: usize) -> Result<Self> {
         self.axis(axis)?;
         if i >= self.shape[axis] {
@@ -398,6 +451,12 @@ impl Layout {
     }
 
     /// The lowest and the highest position of an element, or `None` where there is no element.
+    ///
+    /// ```
+    /// let rows = oclprim::Layout::contiguous(&[4, 5])?;
+    /// assert_eq!((rows.slice(0, 1..3)?.span(), rows.slice(1, 2..2)?.span()), (Some((5, 14)), None));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn span(&self) -> Option<(usize, usize)> {
         if self.is_empty() {
             return None;
@@ -417,6 +476,12 @@ impl Layout {
     }
 
     /// Whether no position between the lowest and the highest is left out, and none is there twice.
+    ///
+    /// ```
+    /// let rows = oclprim::Layout::contiguous(&[4, 5])?;
+    /// assert!(rows.permute(&[1, 0])?.is_dense() && !rows.slice(1, 1..3)?.is_dense());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn is_dense(&self) -> bool {
         self.is_injective() && self.span().is_none_or(|(low, high)| high - low + 1 == self.len())
     }
@@ -447,6 +512,14 @@ impl Layout {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with the axis, or the strides, that forbid it.
+    ///
+    /// ```
+    /// let row = oclprim::Layout::contiguous(&[1, 3])?;
+    /// assert!(row.check_writable().is_ok());
+    /// let error = row.broadcast(0, 4)?.check_writable().unwrap_err();
+    /// assert_eq!(error.to_string(), "axis 0 of 4 elements has a stride of 0, which is for reading only");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn check_writable(&self) -> Result<()> {
         for (axis, (&n, &stride)) in self.shape().iter().zip(self.strides()).enumerate() {
             if n > 1 && stride <= 0 && !self.is_empty() {
@@ -470,6 +543,14 @@ impl Layout {
     /// below it reach. Whatever is cut, stepped, reversed or permuted from elements without gaps nests.
     ///
     /// Strides that interleave without meeting, such as 2 and 3 for a shape of `[3, 2]`, count as overlapping.
+    ///
+    /// ```
+    /// use oclprim::Layout;
+    ///
+    /// assert!(Layout::contiguous(&[2, 3])?.reverse(0)?.is_injective());
+    /// assert!(!Layout::strided(&[2, 3], &[1, 1], 0)?.is_injective());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn is_injective(&self) -> bool {
         if self.is_empty() {
             return true;
@@ -492,6 +573,13 @@ impl Layout {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such element.
+    ///
+    /// ```
+    /// let columns = oclprim::Layout::contiguous(&[4, 5])?.slice(1, 2..)?;
+    /// assert_eq!(columns.offset_of(&[3, 1])?, 18);
+    /// assert!(columns.offset_of(&[3, 3]).is_err());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn offset_of(&self, index: &[usize]) -> Result<usize> {
         if index.len() != self.ndim || index.iter().zip(self.shape()).any(|(&i, &n)| i >= n) {
             return Err(Error::invalid(format!("index {index:?} of a shape of {:?}", self.shape())));
@@ -621,6 +709,13 @@ pub(crate) struct ClLayout {
 /// The positions at which the rows of a [`Layout`] begin, in logical order.
 ///
 /// A row is a run along the innermost axis that is left when axes are [folded](Layout::fold). `skip` and `nth` jump.
+///
+/// ```
+/// let mut rows = oclprim::Layout::contiguous(&[5, 4])?.slice(1, 1..3)?.reverse(1)?.rows();
+/// assert_eq!((rows.len(), rows.row_len(), rows.row_stride()), (5, 2, -1));
+/// assert_eq!((rows.next(), rows.nth(2), rows.len()), (Some(2), Some(14), 1));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Rows {
     outer: Layout,

@@ -21,15 +21,15 @@
 //! |---|---|
 //! | [`reduce`](Device::reduce), [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max) | one value from many: [`reduce`] |
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several of its figures in one pass: [`reduce::statistics`] |
-//! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | how many elements are not zero, or equal a value |
-//! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user's, over structs too; sums and products of [complex numbers](op::complex_sum) |
-//! | [`reduce_as`](Device::reduce_as), [`map_reduce`](Device::map_reduce), [`dot`](Device::dot) | the same in a wider type, of a function of each element, of products |
-//! | [`reduce_segments`](Device::reduce_segments) | one value from each segment |
-//! | [`reduce_axis`](Device::reduce_axis) | one value from each line along an axis |
+//! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | how many elements are not zero, or equal a value: [`reduce::count`] |
+//! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user's, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
+//! | [`reduce_as`](Device::reduce_as), [`map_reduce`](Device::map_reduce), [`dot`](Device::dot) | the same in a wider type, of a function of each element, of products: [`reduce::mapped`] |
+//! | [`reduce_segments`](Device::reduce_segments) | one value from each segment: [`reduce::segmented`] |
+//! | [`reduce_axis`](Device::reduce_axis) | one value from each line along an axis: [`reduce::axis`] |
 //! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`transpose`] |
 //! | [`permute`](Device::permute) | axes in another order: [`permute`] |
 //! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels) | how many samples fall into each bin, or their weight: [`histogram`] |
-//! | [`copy`](Device::copy) | elements from one place to another, at any offset |
+//! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | elements from one place to another, at any offset: [`copy`] |
 //! | [`iota`](Device::iota) | the numbers from a start on: [`iota`] |
 //!
 //! # N-dimensional arrays
@@ -47,7 +47,7 @@
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
 //! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; transpose, permute; copy; iota | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`], the default; statistics; histogram of floats, float weights | yes | yes, where the device keeps subnormals |
+//! | float sum and product, [`Determinism::Fixed`], the default; statistics; [`reduce_by`](Device::reduce_by); histogram of floats, float weights | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] | no promise | no |
 //!
 //! [`Capabilities::denormals`] tells whether a device keeps subnormals.
@@ -74,7 +74,7 @@ struct Readme;
 
 pub mod bench;
 pub mod check;
-mod copy;
+pub mod copy;
 mod element;
 mod error;
 pub mod histogram;

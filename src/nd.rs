@@ -22,6 +22,12 @@ use crate::{Buffer, Error, ErrorKind, Input, Layout, Output, Result, View, ViewM
 /// assert_eq!(rows.slice(1, 1..)?.reverse(0)?.to_vec()?, [5, 6, 2, 3]);
 /// assert_eq!(rows.index(0, 1)?.insert_axis(0)?.broadcast_to(&[2, 3])?.to_vec()?, [4, 5, 6, 4, 5, 6]);
 ///
+/// let ends = rows.step(1, 2)?.slice(0, ..1)?;
+/// assert_eq!((ends.shape(), ends.ndim(), ends.len(), ends.is_empty()), (&[1, 2][..], 2, 2, false));
+/// assert_eq!(ends.broadcast(0, 2)?.to_vec()?, [1, 3, 1, 3]);
+/// assert_eq!(ends.remove_axis(0)?.layout().strides(), [2]);
+/// assert_eq!(ends.input().len(), 6);
+///
 /// let on_host = NdView::new(&[1u8, 2, 3, 4], Layout::strided(&[2], &[2], 1)?)?;
 /// assert_eq!(on_host.to_vec()?, [2, 4]);
 /// # Ok::<(), oclprim::Error>(())
@@ -40,9 +46,16 @@ pub struct NdView<'a, T: Pod> {
 /// ```
 /// use oclprim::{Device, Layout, NdViewMut};
 ///
-/// let mut x = Device::best()?.zeroed::<u32>(12)?;
+/// let device = Device::best()?;
+/// let mut x = device.zeroed::<u32>(12)?;
 /// let block = x.nd_mut(&[3, 4])?.slice(1, 1..3)?;
 /// assert_eq!((block.shape(), block.layout().strides()), (&[3, 2][..], &[4, 1][..]));
+/// assert_eq!((block.ndim(), block.len(), block.is_empty()), (2, 6, false));
+///
+/// let corners = x.nd_mut(&[3, 4])?.step(0, 2)?.step(1, 3)?.permute(&[1, 0])?;
+/// let column = corners.index(0, 1)?.insert_axis(1)?.remove_axis(1)?;
+/// device.permute_into(&[7, 8], &[0], column)?;
+/// assert_eq!(x.to_vec()?, [0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 8]);
 ///
 /// let error = NdViewMut::new(&mut [0u8; 4], Layout::contiguous(&[4])?.reverse(0)?).unwrap_err();
 /// assert_eq!(error.to_string(), "axis 0 of 4 elements has a stride of -1, which is for reading only");
@@ -167,6 +180,14 @@ impl<'a, T: Pod> NdView<'a, T> {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if one is not within `input`.
+    ///
+    /// ```
+    /// use oclprim::{Layout, NdView};
+    ///
+    /// let x = NdView::new(&[1u8, 2, 3, 4], Layout::contiguous(&[2, 2])?.permute(&[1, 0])?)?;
+    /// assert_eq!(x.to_vec()?, [1, 3, 2, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn new(input: impl Into<Input<'a, T>>, layout: Layout) -> Result<Self> {
         let input = input.into();
         layout.check(input.len())?;
@@ -220,6 +241,12 @@ impl<'a, T: Pod> NdView<'a, T> {
     ///
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a command failed;
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the host cannot hold them.
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4])?;
+    /// assert_eq!(x.nd(&[2, 2])?.reverse(1)?.to_vec()?, [2, 1, 4, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let (input, layout) = self.parts();
         let fetched;
@@ -257,6 +284,16 @@ impl<'a, T: Pod> NdViewMut<'a, T> {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if one is not within `output`, or as
     /// [`Layout::check_writable`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Layout, NdViewMut};
+    ///
+    /// let mut out = [0u8; 5];
+    /// let odd = NdViewMut::new(&mut out, Layout::strided(&[2], &[2], 1)?)?;
+    /// Device::best()?.permute_into(&[1, 2], &[0], odd)?;
+    /// assert_eq!(out, [0, 1, 0, 2, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn new(output: impl Into<Output<'a, T>>, layout: Layout) -> Result<Self> {
         let output = output.into();
         layout.check_writable()?;
@@ -279,6 +316,12 @@ impl<'a, T: Pod> Input<'a, T> {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the shape has another number of elements, or as
     /// [`Layout::contiguous`].
+    ///
+    /// ```
+    /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]);
+    /// assert_eq!(x.nd(&[2, 3])?.index(1, 2)?.to_vec()?, [3, 6]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn nd(self, shape: &[usize]) -> Result<NdView<'a, T>> {
         Ok(NdView { layout: shaped(shape, self.len())?, input: self })
     }
@@ -288,6 +331,12 @@ impl<'a, T: Pod> Input<'a, T> {
     /// # Errors
     ///
     /// As [`NdView::new`].
+    ///
+    /// ```
+    /// let every_other = oclprim::Layout::strided(&[2], &[2], 0)?;
+    /// assert_eq!(oclprim::Input::from(&[1u8, 2, 3, 4]).strided(every_other)?.to_vec()?, [1, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn strided(self, layout: Layout) -> Result<NdView<'a, T>> {
         NdView::new(self, layout)
     }
@@ -299,6 +348,14 @@ impl<'a, T: Pod> Output<'a, T> {
     /// # Errors
     ///
     /// As [`Input::nd`].
+    ///
+    /// ```
+    /// let mut out = [0u8; 4];
+    /// let columns = oclprim::Output::from(&mut out).nd(&[2, 2])?.permute(&[1, 0])?;
+    /// oclprim::Device::best()?.permute_into(oclprim::Input::from(&[1, 2, 3, 4]).nd(&[2, 2])?, &[0, 1], columns)?;
+    /// assert_eq!(out, [1, 3, 2, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn nd(self, shape: &[usize]) -> Result<NdViewMut<'a, T>> {
         Ok(NdViewMut { layout: shaped(shape, self.len())?, output: self })
     }
@@ -308,6 +365,14 @@ impl<'a, T: Pod> Output<'a, T> {
     /// # Errors
     ///
     /// As [`NdViewMut::new`].
+    ///
+    /// ```
+    /// let mut out = [0u8; 4];
+    /// let every_other = oclprim::Output::from(&mut out).strided(oclprim::Layout::strided(&[2], &[2], 0)?)?;
+    /// oclprim::Device::best()?.permute_into(&[1, 2], &[0], every_other)?;
+    /// assert_eq!(out, [1, 0, 2, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn strided(self, layout: Layout) -> Result<NdViewMut<'a, T>> {
         NdViewMut::new(self, layout)
     }
@@ -336,6 +401,13 @@ impl<T: Pod> Buffer<T> {
     /// # Errors
     ///
     /// As [`NdView::new`].
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4])?;
+    /// let windows = x.strided(oclprim::Layout::strided(&[3, 2], &[1, 1], 0)?)?;
+    /// assert_eq!(windows.to_vec()?, [1, 2, 2, 3, 3, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn strided(&self, layout: Layout) -> Result<NdView<'_, T>> {
         NdView::new(self, layout)
     }
@@ -345,6 +417,14 @@ impl<T: Pod> Buffer<T> {
     /// # Errors
     ///
     /// As [`Input::nd`].
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// let mut x = device.zeroed::<u8>(4)?;
+    /// device.permute_into(&[1, 2], &[0], x.nd_mut(&[2, 2])?.index(1, 0)?)?;
+    /// assert_eq!(x.to_vec()?, [1, 0, 2, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn nd_mut(&mut self, shape: &[usize]) -> Result<NdViewMut<'_, T>> {
         Output::from(self).nd(shape)
     }
@@ -354,6 +434,14 @@ impl<T: Pod> Buffer<T> {
     /// # Errors
     ///
     /// As [`NdViewMut::new`].
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// let mut x = device.zeroed::<u8>(4)?;
+    /// device.permute_into(&[1, 2], &[0], x.strided_mut(oclprim::Layout::strided(&[2], &[3], 0)?)?)?;
+    /// assert_eq!(x.to_vec()?, [1, 0, 0, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn strided_mut(&mut self, layout: Layout) -> Result<NdViewMut<'_, T>> {
         NdViewMut::new(self, layout)
     }
@@ -365,6 +453,12 @@ impl<'a, T: Pod> View<'a, T> {
     /// # Errors
     ///
     /// As [`Input::nd`].
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[0u8, 1, 2, 3, 4])?;
+    /// assert_eq!(x.view(1..)?.nd(&[2, 2])?.index(1, 0)?.to_vec()?, [1, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn nd(self, shape: &[usize]) -> Result<NdView<'a, T>> {
         Input::from(self).nd(shape)
     }
@@ -374,6 +468,12 @@ impl<'a, T: Pod> View<'a, T> {
     /// # Errors
     ///
     /// As [`NdView::new`].
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[0u8, 1, 2, 3, 4])?;
+    /// assert_eq!(x.view(1..)?.strided(oclprim::Layout::strided(&[2], &[3], 0)?)?.to_vec()?, [1, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn strided(self, layout: Layout) -> Result<NdView<'a, T>> {
         NdView::new(self, layout)
     }
@@ -385,6 +485,14 @@ impl<'a, T: Pod> ViewMut<'a, T> {
     /// # Errors
     ///
     /// As [`Input::nd`].
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// let mut x = device.zeroed::<u8>(5)?;
+    /// device.permute_into(&[1, 2], &[0], x.view_mut(1..)?.nd(&[2, 2])?.index(1, 0)?)?;
+    /// assert_eq!(x.to_vec()?, [0, 1, 0, 2, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn nd(self, shape: &[usize]) -> Result<NdViewMut<'a, T>> {
         Output::from(self).nd(shape)
     }
@@ -394,6 +502,14 @@ impl<'a, T: Pod> ViewMut<'a, T> {
     /// # Errors
     ///
     /// As [`NdViewMut::new`].
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// let mut x = device.zeroed::<u8>(5)?;
+    /// device.permute_into(&[1, 2], &[0], x.view_mut(1..)?.strided(oclprim::Layout::strided(&[2], &[3], 0)?)?)?;
+    /// assert_eq!(x.to_vec()?, [0, 1, 0, 0, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn strided(self, layout: Layout) -> Result<NdViewMut<'a, T>> {
         NdViewMut::new(self, layout)
     }

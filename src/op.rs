@@ -25,6 +25,7 @@ mod sealed {
 ///
 /// assert_eq!(<Sum as Op<f32>>::KIND, OpKind::Sum);
 /// assert!(OpKind::ALL.iter().filter(|kind| kind.is_bitwise()).count() == 3);
+/// assert_eq!((OpKind::Max.name(), OpKind::Max.rounds(), OpKind::Product.rounds()), ("max", false, true));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -71,6 +72,12 @@ impl OpKind {
 /// How an operator is spelled in OpenCL C.
 ///
 /// Opaque: a macro of `cl/lib/op.cl`. An [`Operator`] of the user's brings its own text.
+///
+/// ```
+/// use oclprim::op::{Max, Op};
+///
+/// assert_eq!(<Max as Op<f32>>::source(), <Max as Op<u8>>::source());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pub(crate) String);
 
@@ -165,29 +172,85 @@ macro_rules! op {
 
 op!(
     /// Addition. Integers wrap. The empty sum is 0.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// assert_eq!((device.reduce(&[250u8, 10], Sum)?, device.reduce::<f32, _>(&[], Sum)?), (4, 0.0));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     Sum, Element, T::Acc::ADD_IDENTITY, T::Acc::add, T::ZERO
 );
 op!(
     /// Multiplication. Integers wrap. The empty product is 1.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Product};
+    ///
+    /// let device = Device::best()?;
+    /// assert_eq!((device.reduce(&[2i32, -3], Product)?, device.reduce::<u8, _>(&[], Product)?), (-6, 1));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     Product, Element, T::Acc::ONE, T::Acc::mul
 );
 op!(
     /// The smallest value; NaN if there is one; -0 is below +0. Of nothing: the type's highest value (+infinity).
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Min};
+    ///
+    /// let device = Device::best()?;
+    /// assert_eq!((device.reduce(&[2i32, -3], Min)?, device.reduce::<u8, _>(&[], Min)?), (-3, 255));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     Min, Element, T::Acc::HIGHEST, T::Acc::min
 );
 op!(
     /// The largest value; NaN if there is one; -0 is below +0. Of nothing: the type's lowest value (-infinity).
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Max};
+    ///
+    /// let device = Device::best()?;
+    /// assert!(device.reduce(&[0.5f32, 2.0], Max)? == 2.0 && device.reduce(&[f32::NAN, 2.0], Max)?.is_nan());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     Max, Element, T::Acc::LOWEST, T::Acc::max
 );
 op!(
     /// Bitwise and; integers only. Of nothing: all bits set.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::And};
+    ///
+    /// let device = Device::best()?;
+    /// assert_eq!((device.reduce(&[6u8, 3], And)?, device.reduce::<u8, _>(&[], And)?), (2, 255));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     And, Integer, T::Acc::ALL_ONES, T::Acc::and
 );
 op!(
     /// Bitwise or; integers only. Of nothing: 0.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Or};
+    ///
+    /// let device = Device::best()?;
+    /// assert_eq!(device.reduce(&[6u8, 3], Or)?, 7);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     Or, Integer, T::Acc::ZERO, T::Acc::or
 );
 op!(
     /// Bitwise exclusive or; integers only. Of nothing: 0.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Xor};
+    ///
+    /// let device = Device::best()?;
+    /// assert_eq!(device.reduce(&[6u8, 3], Xor)?, 5);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     Xor, Integer, T::Acc::ZERO, T::Acc::xor
 );

@@ -220,6 +220,7 @@ fn objects_that_do_not_fit_are_refused() {
         let mut ours = interop::buffer(&open, &mine).unwrap();
         assert_eq!(ours.map().unwrap_err().kind(), ErrorKind::Unsupported);
         assert_eq!(ours.map_mut().unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(ours.view(1..).unwrap().map().unwrap_err().kind(), ErrorKind::Unsupported);
         assert_eq!(open.reduce(&ours, Sum).unwrap(), 6);
 
         // The other context's buffers through the crate's own checks.

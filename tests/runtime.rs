@@ -103,6 +103,44 @@ fn mappings_read_and_write_the_buffer() {
 }
 
 #[test]
+fn mappings_of_views_reach_their_range_alone() {
+    fn check<T: Pod + Debug + PartialEq>(device: &Device, name: &str) {
+        let n = 1009;
+        let (mut want, patch): (Vec<T>, Vec<T>) = (random(n, 1), random(n, 2));
+        let mut buffer = device.upload(&want).expect(name);
+        for (start, end) in [(0, n), (1, n), (3, 4), (7, 7), (13, 700), (n - 1, n), (n, n)] {
+            let what = format!("{name}: {start}..{end} of {} bytes each", size_of::<T>());
+            let view = buffer.view(start..end).expect(name);
+            {
+                let (part, whole) = (view.map().expect(&what), buffer.map().expect(&what));
+                assert_eq!(part[..], want[start..end], "{what}");
+                assert_eq!(whole[..], want[..], "{what}");
+            }
+            let mut view = buffer.view_mut(start..end).expect(name);
+            // Enqueued before the mapping, which sees it.
+            view.fill(patch[0]).expect(&what);
+            {
+                let mut map = view.map_mut().expect(&what);
+                assert!(map.len() == end - start && map.iter().all(|x| *x == patch[0]), "{what}");
+                map.copy_from_slice(&patch[start..end]);
+            }
+            assert_eq!(view.as_view().map().expect(&what)[..], patch[start..end], "{what}");
+            want[start..end].copy_from_slice(&patch[start..end]);
+            let mut copy = device.zeroed::<T>(n).expect(name);
+            device.copy(&buffer, &mut copy).expect(&what);
+            assert_eq!(copy.to_vec().expect(&what), want, "{what}");
+        }
+    }
+    for (name, device) in devices() {
+        check::<u8>(&device, &name);
+        check::<[u8; 3]>(&device, &name);
+        check::<u32>(&device, &name);
+        check::<Triple>(&device, &name);
+        check::<u128>(&device, &name);
+    }
+}
+
+#[test]
 fn nothing_is_a_fine_amount() {
     for (name, device) in devices() {
         let mut empty: Buffer<f64> = device.upload(&[]).expect(&name);
@@ -361,7 +399,7 @@ fn scratch_serves_one_device_after_another() {
 enum Step {
     Write(usize, usize, u8),
     Fill(usize, usize, u8),
-    Map(usize, u8),
+    Map(usize, usize, u8),
     Move(usize, usize, usize),
     Copy(usize, usize, usize),
 }
@@ -371,7 +409,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         (at.clone(), at.clone(), any::<u8>()).prop_map(|(a, b, x)| Step::Write(a, b, x)),
         (at.clone(), at.clone(), any::<u8>()).prop_map(|(a, b, x)| Step::Fill(a, b, x)),
-        (at.clone(), any::<u8>()).prop_map(|(a, x)| Step::Map(a, x)),
+        (at.clone(), at.clone(), any::<u8>()).prop_map(|(a, b, x)| Step::Map(a, b, x)),
         (at.clone(), at.clone(), at.clone()).prop_map(|(a, b, c)| Step::Move(a, b, c)),
         (at.clone(), at.clone(), at).prop_map(|(a, b, c)| Step::Copy(a, b, c)),
     ];
@@ -395,11 +433,10 @@ fn live<T: Pod + Debug + PartialEq>(device: &Device, n: usize, steps: &[Step], o
                 buffer.view_mut(range(a, b))?.fill(of(x))?;
                 want[range(a, b)].fill(of(x));
             }
-            Step::Map(a, x) if n > 0 => {
-                buffer.map_mut()?[a % n] = of(x);
-                want[a % n] = of(x);
+            Step::Map(a, b, x) => {
+                buffer.view_mut(range(a, b))?.map_mut()?.fill(of(x));
+                want[range(a, b)].fill(of(x));
             }
-            Step::Map(..) => {}
             Step::Move(a, b, to) => {
                 let range = range(a, b);
                 let to = to % (n - range.len() + 1);

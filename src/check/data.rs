@@ -11,7 +11,7 @@ const CHUNK: usize = 1 << 16;
 /// use oclprim::check::data::Data;
 ///
 /// let ramp: Vec<f32> = Data::Ramp.generate(4, 0);
-/// assert_eq!(ramp, [0.0, 1.0, 2.0, 3.0]);
+/// assert_eq!((Data::Ramp.name(), &ramp[..]), ("ramp", &[0.0, 1.0, 2.0, 3.0][..]));
 /// assert_eq!(Data::Random.generate::<u64>(100, 1), Data::Random.generate::<u64>(100, 1));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

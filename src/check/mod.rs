@@ -23,6 +23,13 @@ use serde::Serialize;
 use crate::{Capabilities, Device, ElementType, Error, ErrorKind, ProgramSpec, Result, bench::Bench};
 
 /// How much to check.
+///
+/// ```
+/// use oclprim::check::{Level, registry};
+///
+/// let copy = registry().iter().find(|spec| spec.name() == "copy").unwrap();
+/// assert!(Level::Tiny < Level::Full && copy.cases(Level::Tiny).len() < copy.cases(Level::Quick).len());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Level {
@@ -62,6 +69,18 @@ pub struct Case {
 }
 
 /// Why a check did not pass.
+///
+/// ```
+/// use oclprim::{Device, check::Failure};
+///
+/// fn first_is_largest(device: &Device, x: &[u8]) -> Result<(), Failure> {
+///     let at = device.arg_max(x)?.index; // an error of the crate becomes a failure
+///     if at == 0 { Ok(()) } else { Err(Failure::Mismatch(format!("the largest is x[{at}]"))) }
+/// }
+///
+/// assert!(matches!(first_is_largest(&Device::cpu(), &[1, 2]), Err(Failure::Mismatch(_))));
+/// assert!(matches!(first_is_largest(&Device::cpu(), &[]), Err(Failure::Error(_))));
+/// ```
 #[derive(Debug)]
 pub enum Failure {
     /// The device's answer differs from the reference; the text says where and how.
@@ -138,6 +157,15 @@ pub fn one_type_a_form(cases: &mut Vec<Case>) {
 }
 
 /// The result of one check.
+///
+/// ```
+/// use oclprim::{Device, ElementType, check::{Case, Failure, Verdict}};
+///
+/// let wrong = |_: &Device| Err(Failure::Mismatch("2 instead of 1".into()));
+/// let outcome = Case::new("sum", ElementType::U8, "n = 1", "by hand", 1, wrong).run(&Device::cpu());
+/// assert_eq!(outcome.verdict, Verdict::Fail("2 instead of 1".into()));
+/// println!("after {} s", outcome.seconds);
+/// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// Whether it passed.
@@ -147,6 +175,15 @@ pub struct Outcome {
 }
 
 /// Whether a check passed.
+///
+/// ```
+/// use oclprim::{Device, ElementType, check::{Case, Verdict}};
+///
+/// let wide = |device: &Device| Ok(device.transpose(&[[0u64; 3]], 1, 1).map(drop)?);
+/// let case = Case::new("transpose", ElementType::U64, "1 x 1", "zeros", 1, wide);
+/// let Verdict::Skip(reason) = case.run(&Device::cpu()).verdict else { panic!() };
+/// assert_eq!(reason, "transpose takes elements of 1 to 16 bytes, not of 24");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -159,6 +196,16 @@ pub enum Verdict {
 }
 
 /// What a primitive says of itself: the one place that tests, benches and the program read.
+///
+/// ```
+/// use oclprim::{Capabilities, check::{Level, registry}};
+///
+/// let (_, gpu) = &Capabilities::samples()[0];
+/// for spec in registry() {
+///     let (cases, programs) = (spec.cases(Level::Tiny).len(), spec.programs(gpu).len());
+///     println!("{}: {cases} cases, {programs} programs, {} benchmarks", spec.name(), spec.benches().len());
+/// }
+/// ```
 pub trait Spec: Sync {
     /// The primitive's name, such as `reduce`.
     fn name(&self) -> &'static str;

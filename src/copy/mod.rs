@@ -1,4 +1,5 @@
-//! Copy: elements from one place to another, at any offset.
+//! Copy: elements from one place to another, at any offset ([`Device::copy`]), also within one buffer
+//! ([`Buffer::copy_within`]).
 //!
 //! | property | |
 //! |---|---|

@@ -38,6 +38,15 @@ pub(crate) const OUTSIDE: usize = 3;
 ///
 /// The range is `lower <= x < upper`, or `lower <= x <= upper` if [closed](Bins::closed). Samples outside are counted,
 /// by the side on which they are, and NaN for itself.
+///
+/// ```
+/// use oclprim::Bins;
+///
+/// let (ids, tenths) = (Bins::<u8>::ids(256)?, Bins::even(0.0f64, 1.0, 10)?);
+/// assert_eq!((ids.len(), tenths.len(), tenths.is_empty()), (256, 10, false));
+/// assert!(Bins::even(1.0f32, 1.0, 10).is_err());
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bins<T: Element> {
     pub(super) count: u32,

@@ -40,11 +40,37 @@ use crate::{Device, Element, Input, Integer, Output, Result, Scratch, runtime::B
 /// The counters of [`Device::histogram_into`]: `u32` or `u64`. Both wrap.
 ///
 /// A `u32` count is right below 2^32 samples a bin, and modulo 2^32 beyond.
+///
+/// ```
+/// use oclprim::{Accumulate, Bins, Counter, Device, Scratch};
+///
+/// fn counts<C: Counter>(x: &[u8]) -> oclprim::Result<Vec<C>> {
+///     let mut counts = vec![C::ZERO; 256];
+///     let (bins, mut scratch) = (Bins::ids(256)?, Scratch::new());
+///     Device::best()?.histogram_into(x, &bins, &mut counts, &mut [0; 3], Accumulate::Overwrite, &mut scratch)?;
+///     Ok(counts)
+/// }
+///
+/// assert_eq!((counts::<u32>(&[7, 7])?[7], counts::<u64>(&[7, 7])?[7]), (2, 2));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub trait Counter: Integer + From<u32> {}
 impl Counter for u32 {}
 impl Counter for u64 {}
 
 /// What becomes of the counts that are there already.
+///
+/// ```
+/// use oclprim::{Accumulate, Bins, Device, Scratch};
+///
+/// let (device, bins, mut outside) = (Device::best()?, Bins::ids(2)?, [0; 3]);
+/// let mut counts = [10u32, 10];
+/// for (accumulate, want) in [(Accumulate::Add, [11, 12]), (Accumulate::Overwrite, [1, 2])] {
+///     device.histogram_into(&[0u8, 1, 1], &bins, &mut counts, &mut outside, accumulate, &mut Scratch::new())?;
+///     assert_eq!(counts, want);
+/// }
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Accumulate {
     /// They are replaced.
@@ -55,6 +81,15 @@ pub enum Accumulate {
 }
 
 /// How many samples lie outside the bins.
+///
+/// ```
+/// use oclprim::{Bins, Device};
+///
+/// let bins = Bins::even(0.0f32, 1.0, 4)?;
+/// let outside = Device::best()?.histogram(&[-1.0, 0.5, 2.0, 3.0, f32::NAN], &bins)?.outside;
+/// assert_eq!((outside.below, outside.above, outside.nan), (1, 2, 1));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outside {
@@ -67,6 +102,14 @@ pub struct Outside {
 }
 
 /// The counts of a histogram.
+///
+/// ```
+/// use oclprim::{Bins, Device};
+///
+/// let found = Device::best()?.histogram(&[1u8, 1, 200], &Bins::even(0, 100, 2)?)?;
+/// assert_eq!((&found.counts[..], found.outside.above), (&[2, 0][..], 1));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Histogram {
@@ -154,6 +197,15 @@ impl Device {
     /// # Errors
     ///
     /// As [`Device::histogram`].
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device, Scratch};
+    ///
+    /// let (device, bins) = (Device::best()?, Bins::<u8>::ids(256)?);
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.histogram_scratch(1 << 16, &bins)?)?;
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn histogram_scratch<T: Element>(&self, n: usize, bins: &Bins<T>) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),

@@ -15,6 +15,14 @@ use crate::{Device, ElementType, Result, bench::Effort, check::Failure};
 pub use model::Model;
 
 /// What to climb a ladder with.
+///
+/// ```
+/// use oclprim::{ElementType, ladder::Request};
+///
+/// let mut request = Request::default();
+/// (request.n, request.element) = (1 << 20, ElementType::F32);
+/// assert_eq!((request.block, request.bins), (None, 256));
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {
@@ -61,6 +69,11 @@ impl Request {
 }
 
 /// How samples fall into bins.
+///
+/// ```
+/// let names = oclprim::ladder::Distribution::ALL.map(|distribution| distribution.name());
+/// assert_eq!(names, ["uniform", "zipf", "constant"]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Distribution {
@@ -87,9 +100,31 @@ impl Distribution {
 }
 
 /// Puts a rung's data on a device.
+///
+/// ```
+/// use oclprim::{Device, ladder::{Climb, Prepare}};
+///
+/// let nothing: Box<Prepare> = Box::new(|_| Ok(Climb::new((), |_| Ok(()), |_| Ok(()), |_| Ok(()))));
+/// assert!(nothing(&Device::cpu()).is_ok());
+/// ```
 pub type Prepare = dyn Fn(&Device) -> Result<Climb>;
 
 /// One step of a ladder.
+///
+/// ```
+/// use oclprim::{Device, ladder::{Request, registry}};
+///
+/// let (device, mut request) = (Device::best()?, Request::default());
+/// request.n = 1000;
+/// let ladder = registry().iter().find(|ladder| ladder.name() == "reduce").unwrap();
+/// for rung in ladder.rungs(&request, &device)?.iter().filter(|rung| rung.unavailable.is_none()).take(2) {
+///     let mut climb = (rung.prepare)(&device)?;
+///     (climb.reset)()?;
+///     (climb.run)()?;
+///     assert!((climb.verify)().is_ok(), "{}: {}", rung.name, rung.step);
+/// }
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub struct Rung {
     /// The kernel's name in `cl/ladder/`, or what stands for it.
     pub name: &'static str,
@@ -106,6 +141,17 @@ pub struct Rung {
 }
 
 /// A rung with its data on the device.
+///
+/// ```
+/// use oclprim::{check::same, ladder::Climb};
+///
+/// let reset = |x: &mut u8| Ok(*x = 0);
+/// let mut climb = Climb::new(0, reset, |x| Ok(*x += 1), |x| same(&[*x], &[1], "x"));
+/// (climb.reset)()?;
+/// (climb.run)()?;
+/// assert!((climb.verify)().is_ok());
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub struct Climb {
     /// Restores what a run overwrites; not timed.
     pub reset: Box<dyn FnMut() -> Result<()>>,
@@ -163,6 +209,15 @@ impl<T> Clone for Shared<T> {
 }
 
 /// The ladder of a primitive.
+///
+/// ```
+/// use oclprim::{Device, ladder::{Request, registry}};
+///
+/// for ladder in registry() {
+///     println!("{}: {} steps", ladder.name(), ladder.rungs(&Request::default(), &Device::cpu())?.len());
+/// }
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub trait Ladder: Sync {
     /// The primitive's name, such as `reduce`.
     fn name(&self) -> &'static str;

@@ -12,6 +12,15 @@ const SECTOR: u64 = 32;
 const BANKS: u64 = 32;
 
 /// The cost of one run of a rung.
+///
+/// ```
+/// use oclprim::ladder::model::{Model, sectors};
+///
+/// let rows = sectors(4, |lane| Some(4 * lane));
+/// let columns = sectors(4, |lane| Some(4096 * lane));
+/// let turned = Model { load_sectors: rows, store_sectors: columns, ..Model::default() };
+/// assert_eq!(turned.store_sectors / turned.load_sectors, 8.0);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Model {
     /// Sectors read from global memory.

@@ -9,6 +9,16 @@ use super::Operator;
 use crate::{ElementType, Float};
 
 /// An operator over complex numbers; they have no order, so that there is no smallest.
+///
+/// ```
+/// use oclprim::{Complex, Device, op::{ComplexOperator, complex_product, complex_sum}};
+///
+/// let operators: [ComplexOperator<f32>; 2] = [complex_sum(), complex_product()];
+/// for operator in &operators {
+///     println!("{}: {}", operator.name(), Device::best()?.reduce_by(&[Complex::new(0.0, 1.0); 3], operator)?);
+/// }
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub type ComplexOperator<T> = Operator<Complex<T>, fn(Complex<T>, Complex<T>) -> Complex<T>>;
 
 /// The sum of complex numbers of `f32` or `f64`. The empty sum is 0.

@@ -18,6 +18,7 @@ use crate::{Element, Error, Result};
 ///
 /// let larger = Operator::new("absolute maximum", 0.0f32, |a, b| a.abs().max(b.abs()), "fmax(fabs(a), fabs(b))");
 /// assert_eq!(Device::best()?.reduce_by(&[1.0, -3.0, 2.5], &larger)?, 3.0);
+/// assert_eq!(larger.name(), "absolute maximum");
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///

@@ -8,21 +8,21 @@
 //! | scratch | at most n / 4,096 accumulators |
 //! | limits | any n that fits the device |
 //!
-//! [`Device::reduce_as`], [`Device::map_reduce`] and [`Device::dot`] reduce what is made of the elements as they are read;
-//! [`Device::reduce_segments`] gives a value for each segment, by a tree of its own that its documentation defines,
-//! and so does [`Device::reduce_axis`] for each line along an axis.
-//!
 //! The design is that of CUB's two-level reduction (Harris 2007, Merrill 2015), with a tile whose inner order is fixed.
+//!
+//! Other forms have such a table each: [`mapped`] reduces what is made of the elements as they are read, [`segmented`] gives
+//! a value for each segment, [`axis`] one for each line along an axis; [`by`] takes a user's operator, [`count`] and
+//! [`statistics`] ask several things of the elements at once.
 
-mod axis;
-pub(crate) mod by;
-pub(crate) mod count;
+pub mod axis;
+pub mod by;
+pub mod count;
 mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub(crate) mod ladder;
-mod mapped;
-mod segmented;
+pub mod mapped;
+pub mod segmented;
 pub(crate) mod spec;
 pub mod statistics;
 
@@ -34,6 +34,17 @@ use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, o
 /// How far the result of a float sum or product is promised to repeat.
 ///
 /// Integers, min and max repeat everywhere, whatever is chosen.
+///
+/// ```
+/// use oclprim::{Determinism, Device, op::Sum};
+///
+/// let x: Vec<f32> = (1..1000).map(|i| 1.0 / i as f32).collect();
+/// let (here, there) = (Device::cpu(), Device::best()?);
+/// assert_eq!(here.reduce_with(&x, Sum, Determinism::Fixed)?, there.reduce(&x, Sum)?);
+/// let fast = there.reduce_with(&x, Sum, Determinism::Fast)?;
+/// println!("{} differs by {:e}", Determinism::Fast.name(), fast - here.reduce(&x, Sum)?);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -58,6 +69,12 @@ impl Determinism {
 }
 
 /// An element and where it was found.
+///
+/// ```
+/// let oclprim::Extreme { index, value, .. } = oclprim::Device::best()?.arg_max(&[2.5f32, 7.0, 7.0])?;
+/// assert_eq!((index, value), (1, 7.0));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Extreme<T> {

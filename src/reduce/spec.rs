@@ -75,6 +75,16 @@ fn grid<T: Element>(
 /// # Errors
 ///
 /// As [`Device::reduce`].
+///
+/// ```
+/// use oclprim::{Determinism, Device, check::{data::Data, sum_bound}, op::Sum};
+///
+/// let device = Device::best()?;
+/// let x = Data::Random.generate::<f32>(10_000, 1);
+/// let (fast, fixed) = (device.reduce_with(&x, Sum, Determinism::Fast)?, device.reduce(&x, Sum)?);
+/// assert!(f64::from((fast - fixed).abs()) <= sum_bound(&device, &x)?);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub fn sum_bound<T: Element>(device: &Device, input: &[T]) -> crate::Result<f64> {
     // A plan is of one element at least.
     let (depth, _) = ladder::passes::<T>(device, input.len().max(1), Determinism::Fast)?;

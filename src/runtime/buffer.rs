@@ -31,7 +31,8 @@ enum Storage<T> {
 /// let device = Device::best()?;
 /// let mut x = device.upload(&[1i32, 2, 3, 4])?;
 /// x.view_mut(1..3)?.fill(0)?;
-/// assert_eq!((x.len(), x.to_vec()?), (4, vec![1, 0, 0, 4]));
+/// assert_eq!((x.len(), x.is_empty(), x.to_vec()?), (4, false, vec![1, 0, 0, 4]));
+/// assert_eq!(x.device().info(), device.info());
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub struct Buffer<T: Pod> {
@@ -231,6 +232,12 @@ impl<T: Pod> Buffer<T> {
     /// # Errors
     ///
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a command failed.
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[1u8, 2])?;
+    /// assert_eq!(x.to_vec()?, [1, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn to_vec(&self) -> Result<Vec<T>> {
         View::from(self).to_vec()
     }
@@ -240,6 +247,13 @@ impl<T: Pod> Buffer<T> {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `data` has another length than the buffer.
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.zeroed::<f32>(2)?;
+    /// x.write(&[0.5, 1.5])?;
+    /// assert_eq!(x.write(&[0.5]).unwrap_err().to_string(), "writing 1 elements into a view of 2");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn write(&mut self, data: &[T]) -> Result<()> {
         ViewMut::from(self).write(data)
     }
@@ -249,6 +263,13 @@ impl<T: Pod> Buffer<T> {
     /// # Errors
     ///
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver refuses.
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.zeroed::<[u8; 3]>(2)?;
+    /// x.fill([255, 128, 0])?;
+    /// assert_eq!(x.to_vec()?, [[255, 128, 0]; 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn fill(&mut self, value: T) -> Result<()> {
         ViewMut::from(self).fill(value)
     }
@@ -259,8 +280,14 @@ impl<T: Pod> Buffer<T> {
     ///
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer;
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the memory is a user's own, from `interop`.
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.filled(100, 2u32)?;
+    /// assert!(x.map()?.iter().all(|&x| x == 2));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn map(&self) -> Result<MapRef<'_, T>> {
-        MapRef::new(self)
+        MapRef::new(self.into())
     }
 
     /// The elements in the host's address space, for reading and writing; waits for all earlier commands.
@@ -269,8 +296,15 @@ impl<T: Pod> Buffer<T> {
     ///
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer;
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the memory is a user's own, from `interop`.
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.zeroed::<u32>(3)?;
+    /// x.map_mut()?[1] = 7;
+    /// assert_eq!(x.to_vec()?, [0, 7, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn map_mut(&mut self) -> Result<MapMut<'_, T>> {
-        MapMut::new(self)
+        MapMut::new(self.into())
     }
 
     #[cfg(feature = "opencl")]
@@ -301,7 +335,8 @@ impl<T: Pod> fmt::Debug for Buffer<T> {
 /// ```
 /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4, 5])?;
 /// let tail = x.view(3..)?;
-/// assert_eq!((tail.offset(), tail.len()), (3, 2));
+/// assert_eq!((tail.offset(), tail.len(), tail.is_empty()), (3, 2, false));
+/// assert_eq!((tail.buffer().len(), tail.to_vec()?), (5, vec![4, 5]));
 /// let mut out = [0; 2];
 /// tail.read(&mut out)?;
 /// assert_eq!(out, [4, 5]);
@@ -364,6 +399,21 @@ impl<'a, T: Pod> View<'a, T> {
         }
         Ok(())
     }
+
+    /// The elements of the range in the host's address space, for reading; waits for all earlier commands.
+    ///
+    /// # Errors
+    ///
+    /// As [`Buffer::map`].
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[1u16, 2, 3, 4])?;
+    /// assert_eq!(x.view(1..3)?.map()?[..], [2, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn map(&self) -> Result<MapRef<'a, T>> {
+        MapRef::new(*self)
+    }
 }
 
 impl<'a, T: Pod> From<&'a Buffer<T>> for View<'a, T> {
@@ -379,7 +429,9 @@ impl<'a, T: Pod> From<&'a Buffer<T>> for View<'a, T> {
 /// let mut middle = x.view_mut(1..4)?;
 /// middle.fill(9)?;
 /// assert_eq!(middle.as_view().to_vec()?, [9, 9, 9]);
-/// assert_eq!(x.to_vec()?, [1, 9, 9, 9, 5]);
+/// middle.write(&[7, 8, 9])?;
+/// assert_eq!((middle.len(), middle.is_empty()), (3, false));
+/// assert_eq!(x.to_vec()?, [1, 7, 8, 9, 5]);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
@@ -480,6 +532,22 @@ impl<T: Pod> ViewMut<'_, T> {
         }
         Ok(())
     }
+
+    /// The elements of the range in the host's address space, for reading and writing; waits for all earlier commands.
+    ///
+    /// # Errors
+    ///
+    /// As [`Buffer::map_mut`].
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.upload(&[1u16, 2, 3, 4])?;
+    /// x.view_mut(1..)?.map_mut()?.reverse();
+    /// assert_eq!(x.to_vec()?, [1, 4, 3, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn map_mut(&mut self) -> Result<MapMut<'_, T>> {
+        MapMut::new(ViewMut { buffer: self.buffer, offset: self.offset, len: self.len })
+    }
 }
 
 impl<'a, T: Pod> From<&'a mut Buffer<T>> for ViewMut<'a, T> {
@@ -489,7 +557,7 @@ impl<'a, T: Pod> From<&'a mut Buffer<T>> for ViewMut<'a, T> {
     }
 }
 
-/// An OpenCL mapping of a whole buffer of at least one byte.
+/// An OpenCL mapping of at least one byte of a buffer.
 #[cfg(feature = "opencl")]
 struct Mapping {
     device: ClDevice,
@@ -499,8 +567,8 @@ struct Mapping {
 
 #[cfg(feature = "opencl")]
 impl Mapping {
-    fn new(device: &ClDevice, mem: &ClMem, bytes: usize, align: usize, write: bool) -> Result<Self> {
-        let address = device.map(mem, 0, bytes, write)?;
+    fn new(device: &ClDevice, mem: &ClMem, range: std::ops::Range<usize>, align: usize, write: bool) -> Result<Self> {
+        let address = device.map(mem, range.start, range.len(), write)?;
         let mapping = Self { device: device.clone(), mem: mem.clone(), address };
         if address.addr().is_multiple_of(align) {
             Ok(mapping)
@@ -525,7 +593,7 @@ fn shared() -> Error {
     )
 }
 
-/// The address and length of a buffer's elements, for as long as the mapping lives.
+/// The address and length of a view's elements, for as long as the mapping lives.
 struct Mapped<T> {
     address: NonNull<T>,
     len: usize,
@@ -534,9 +602,9 @@ struct Mapped<T> {
 }
 
 impl<T: Pod> Mapped<T> {
-    fn host(data: NonNull<T>, len: usize) -> Self {
+    fn host(address: NonNull<T>, len: usize) -> Self {
         Self {
-            address: data,
+            address,
             len,
             #[cfg(feature = "opencl")]
             _mapping: None,
@@ -544,19 +612,19 @@ impl<T: Pod> Mapped<T> {
     }
 
     #[cfg(feature = "opencl")]
-    fn cl(device: &ClDevice, mem: &ClMem, len: usize, write: bool) -> Result<Self> {
-        let bytes = byte_len::<T>(len)?;
+    fn cl(device: &ClDevice, mem: &ClMem, offset: usize, len: usize, write: bool) -> Result<Self> {
+        let (start, bytes) = (byte_len::<T>(offset)?, byte_len::<T>(len)?);
         if bytes == 0 {
             return Ok(Self::host(NonNull::dangling(), len));
         }
-        let mapping = Mapping::new(device, mem, bytes, align_of::<T>(), write)?;
+        let mapping = Mapping::new(device, mem, start..start + bytes, align_of::<T>(), write)?;
         let address = NonNull::new(mapping.address.cast())
             .ok_or_else(|| Error::new(ErrorKind::Driver, format!("the driver maps {bytes} bytes at address 0")))?;
         Ok(Self { address, len, _mapping: Some(mapping) })
     }
 }
 
-/// A [`Buffer`]'s elements in the host's address space, until dropped.
+/// The elements of a [`Buffer`] or a [`View`] in the host's address space, until dropped.
 ///
 /// ```
 /// use oclprim::Device;
@@ -571,13 +639,13 @@ pub struct MapRef<'a, T: Pod> {
 }
 
 impl<'a, T: Pod> MapRef<'a, T> {
-    fn new(buffer: &'a Buffer<T>) -> Result<Self> {
+    fn new(View { buffer, offset, len }: View<'a, T>) -> Result<Self> {
         let mapped = match &buffer.storage {
-            Storage::Host(data) => Mapped::host(NonNull::from(&data[..]).cast(), data.len()),
+            Storage::Host(data) => Mapped::host(NonNull::from(&data[offset..offset + len]).cast(), len),
             #[cfg(feature = "opencl")]
             Storage::Cl(_) if buffer.shared => return Err(shared()),
             #[cfg(feature = "opencl")]
-            Storage::Cl(mem) => Mapped::cl(buffer.cl(), mem, buffer.len, false)?,
+            Storage::Cl(mem) => Mapped::cl(buffer.cl(), mem, offset, len, false)?,
         };
         Ok(Self { mapped, _buffer: PhantomData })
     }
@@ -599,7 +667,7 @@ impl<T: Pod> fmt::Debug for MapRef<'_, T> {
     }
 }
 
-/// A [`Buffer`]'s elements in the host's address space, for writing too, until dropped.
+/// The elements of a [`Buffer`] or a [`ViewMut`] in the host's address space, for writing too, until dropped.
 ///
 /// ```
 /// use oclprim::Device;
@@ -627,15 +695,15 @@ pub struct MapMut<'a, T: Pod> {
 }
 
 impl<'a, T: Pod> MapMut<'a, T> {
-    fn new(buffer: &'a mut Buffer<T>) -> Result<Self> {
+    fn new(ViewMut { buffer, offset, len }: ViewMut<'a, T>) -> Result<Self> {
         let mapped = match &mut buffer.storage {
-            Storage::Host(data) => Mapped::host(NonNull::from(&mut data[..]).cast(), data.len()),
+            Storage::Host(data) => Mapped::host(NonNull::from(&mut data[offset..offset + len]).cast(), len),
             #[cfg(feature = "opencl")]
             Storage::Cl(_) if buffer.shared => return Err(shared()),
             #[cfg(feature = "opencl")]
             Storage::Cl(mem) => {
                 let mem = mem.clone();
-                Mapped::cl(buffer.cl(), &mem, buffer.len, true)?
+                Mapped::cl(buffer.cl(), &mem, offset, len, true)?
             }
         };
         Ok(Self { mapped, _buffer: PhantomData })
@@ -681,6 +749,7 @@ impl<T: Pod> fmt::Debug for MapMut<'_, T> {
 /// let x = device.upload(&[1, 5, 3])?;
 /// assert_eq!(largest(&device, &x)?, 5);
 /// assert_eq!(largest(&device, x.view(2..)?)?, 3);
+/// assert!(Input::from(&x).len() == 3 && !Input::from(&x).is_empty());
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -782,7 +851,7 @@ impl<'a, T: Pod> From<View<'a, T>> for Input<'a, T> {
 /// On an OpenCL device a host slice makes the call wait for the result; a buffer must be the device's own.
 ///
 /// ```
-/// use oclprim::Device;
+/// use oclprim::{Device, Output};
 ///
 /// let device = Device::best()?;
 /// let mut on_host = [0u8; 3];
@@ -790,6 +859,9 @@ impl<'a, T: Pod> From<View<'a, T>> for Input<'a, T> {
 /// let mut on_device = device.zeroed::<u8>(5)?;
 /// device.copy(&on_host, on_device.view_mut(1..4)?)?;
 /// assert_eq!(on_device.to_vec()?, [0, 1, 2, 3, 0]);
+///
+/// let output = Output::from(&mut on_device);
+/// assert!(output.len() == 5 && !output.is_empty());
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Debug)]

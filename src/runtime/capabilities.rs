@@ -5,6 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::{ElementType, Error, Result};
 
 /// The shape of a device, which decides the geometry of kernels.
+///
+/// ```
+/// for (name, caps) in oclprim::Capabilities::samples() {
+///     println!("{name} has the geometry of a {}", caps.class.name());
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -26,6 +32,14 @@ impl DeviceClass {
 }
 
 /// How work-items of a sub-group exchange values; the back ends of `cl/lib/subgroup.cl`.
+///
+/// ```
+/// use oclprim::SubGroupBackend;
+///
+/// let hardware = SubGroupBackend::ALL.iter().filter(|backend| backend.is_hardware());
+/// assert_eq!(hardware.map(|backend| backend.name()).collect::<Vec<_>>(), ["ptx", "khr", "intel", "amd"]);
+/// assert_eq!(SubGroupBackend::None.code(), 0);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -79,6 +93,16 @@ impl SubGroupBackend {
 }
 
 /// A sub-group back end that passed the self-test: its lanes are in the order of local ids, and its shuffles right.
+///
+/// ```
+/// use oclprim::{Device, SubGroup};
+///
+/// for group in Device::best()?.capabilities()?.iter().flat_map(|caps| &caps.sub_groups) {
+///     println!("{}: {} lanes", group.backend.name(), group.width);
+/// }
+/// assert_eq!(SubGroup::NONE.width, 1);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubGroup {

@@ -10,6 +10,13 @@ use super::{Capabilities, Tuning};
 use crate::{Error, ErrorKind, Result};
 
 /// What kind of hardware a device is.
+///
+/// ```
+/// use oclprim::{Device, DeviceType};
+///
+/// assert_eq!(Device::cpu().info().ty, DeviceType::Cpu);
+/// assert_eq!(DeviceType::Gpu.name(), "gpu");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

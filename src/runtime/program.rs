@@ -28,6 +28,21 @@ const LIBRARY: &[(&str, &str)] = &[
 ///     println!("{}: {}, {} bytes of source", program.name, program.option_line(), program.source().len());
 /// }
 /// ```
+///
+/// How one is put together:
+///
+/// ```
+/// use oclprim::{Capabilities, ProgramSpec};
+///
+/// let (_, caps) = &Capabilities::samples()[0];
+/// let program = ProgramSpec::new("idle.cl", "__kernel void idle(void) {}\n", caps)
+///     .define("T", "float")
+///     .flag("ALIGNED", true)
+///     .with(["-DWG=64"])
+///     .prelude("#define N 4\n".into());
+/// assert!(program.option_line().ends_with("-DT=float -DALIGNED -DWG=64"));
+/// assert_eq!(program.source(), "#define N 4\n#line 1 \"idle.cl\"\n__kernel void idle(void) {}\n");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramSpec {
     /// The kernel file's name, such as `reduce.cl`.

@@ -21,6 +21,10 @@ use crate::{Buffer, Device, Error, Input, Layout, NdView, NdViewMut, Output, Res
 /// let mut out = device.zeroed::<i32>(6)?;
 /// device.transpose_batch_into(&x, &Matrices::new(2, 2).leading(3, 4), &mut out)?;
 /// assert_eq!(out.to_vec()?, [1, 4, 0, 0, 2, 5]);
+///
+/// // The same, twice.
+/// let twice = device.transpose_batch(&x, &Matrices::new(2, 2).leading(3, 2).count(2).strides(0, 4))?;
+/// assert_eq!(twice.to_vec()?, [1, 4, 2, 5, 1, 4, 2, 5]);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +137,15 @@ impl Device {
     ///
     /// As [`Device::transpose_batch`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` is
     /// too short.
+    ///
+    /// ```
+    /// use oclprim::{Device, Matrices};
+    ///
+    /// let mut out = [9u8; 5];
+    /// Device::best()?.transpose_batch_into(&[1u8, 2, 3, 4], &Matrices::new(2, 2).leading(2, 3), &mut out)?;
+    /// assert_eq!(out, [1, 3, 9, 2, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn transpose_batch_into<'a, 'b, T: Pod>(
         &self,
         input: impl Into<Input<'a, T>>,

@@ -43,7 +43,7 @@ pub(crate) fn work_group(most: usize, caps: &Capabilities) -> usize {
 /// use oclprim::{Device, DeviceClass, SubGroupBackend, Tuning, op::Sum};
 ///
 /// let as_gpu = Tuning::default().class(DeviceClass::Gpu).sub_groups(SubGroupBackend::Local).wide_offsets();
-/// let device = Device::best()?.with_tuning(as_gpu)?;
+/// let device = Device::best()?.with_tuning(as_gpu.local_bytes(16 << 10))?;
 /// assert_eq!(device.reduce(&[1u8, 2, 3], Sum)?, 6);
 /// # Ok::<(), oclprim::Error>(())
 /// ```

@@ -1,4 +1,16 @@
-//! Reduction along one axis of an N-dimensional view.
+//! Reduction along one axis of an N-dimensional view: [`Device::reduce_axis`].
+//!
+//! | property | |
+//! |---|---|
+//! | work | an operation less than the axis has elements for each result, one read of the elements |
+//! | operator | as [`reduce`](crate::reduce) |
+//! | determinism | everywhere, floats too: the order depends on the axis' length alone |
+//! | scratch | none where results are many; else an accumulator for each part of an axis: [`Device::reduce_axis_scratch`] |
+//! | limits | 8 axes ([`Layout::MAX_DIMS`]) of any lengths and strides |
+//!
+//! The order is pairwise summation (Higham 1993) over chunks of 16 rows of 32 lanes. Neighbouring work-items take
+//! neighbouring results or neighbouring elements of the axis, whichever lie closer together. Where results are too few to fill
+//! the device, the axis is cut into parts, which a second launch combines.
 
 mod cpu;
 #[cfg(feature = "opencl")]
@@ -151,6 +163,15 @@ impl Device {
     /// # Errors
     ///
     /// As [`Device::reduce_axis`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1.0f32; 24])?;
+    /// Scratch::new().reserve(&device, device.reduce_axis_scratch(x.nd(&[2, 12])?, 1)?)?;
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn reduce_axis_scratch<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<usize> {
         let lines = Lines::of(input.into().layout(), axis)?;
         match self.backend() {

@@ -1,8 +1,17 @@
-//! Reduction by an operator of the user's own.
+//! Reduction by an operator of the user's own: [`Device::reduce_by`].
 //!
-//! The order is fixed, as for [`Fixed`](crate::Determinism::Fixed) sums: tiles of 256 lanes, lanes down their rows, then in
-//! pairs of neighbours. An operator that rounds gives the same on every run, every device and the CPU where its Rust
-//! function and its expression do so for two elements. It has to be commutative: neighbours in memory are in different lanes.
+//! | property | |
+//! |---|---|
+//! | work | n operations and 255 for each tile, one read of the input |
+//! | operator | associative and commutative, with an identity: [`Operator`]; [`check::laws`](crate::check::laws) tries one |
+//! | determinism | everywhere, as far as the operator rounds the same in Rust and in OpenCL C |
+//! | scratch | an element for each tile of at most 64 KiB: [`Device::reduce_by_scratch`] |
+//! | limits | elements of 1 to 64 bytes ([`Operator::MAX_BYTES`]), any n that fits the device |
+//!
+//! The design is that of [`reduce`](crate::reduce), with the lanes' tree in local memory for elements of any size. The order
+//! is fixed, as for [`Fixed`](crate::Determinism::Fixed) sums: tiles of 256 lanes, lanes down their rows, then in pairs of
+//! neighbours. An operator that rounds gives the same on every run, every device and the CPU where its Rust function and its
+//! expression do so for two elements. It has to be commutative: neighbours in memory are in different lanes.
 
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;

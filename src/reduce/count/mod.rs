@@ -1,6 +1,16 @@
-//! Counting: how many elements are not zero, or equal a value; whether any is not zero, or all are.
+//! Counting: how many elements are not zero ([`Device::count`]), or equal a value ([`Device::count_of`]); whether any is not
+//! zero, or all are ([`Device::any`], [`Device::all`]). -0 is zero and equals +0; NaN is not zero and equals nothing.
 //!
-//! -0 is zero and equals +0; NaN is not zero and equals nothing.
+//! | property | |
+//! |---|---|
+//! | work | one read of the input and one comparison an element, for `any` and `all` too |
+//! | determinism | everywhere: integers |
+//! | scratch | 8 bytes for each work-group: [`Device::count_scratch`] |
+//! | limits | any n that fits the device |
+//!
+//! Elements are compared as bits, four words of 4 bytes at once; those of 1 and 2 bytes by a carry into their high bits,
+//! which are then counted (Warren, Hacker's Delight). Work-groups' counts are added by a second launch, as in
+//! [`reduce`](crate::reduce).
 
 mod cpu;
 #[cfg(feature = "opencl")]

@@ -1,4 +1,16 @@
-//! Reductions of what is made of the elements: a wider type, a function of each, products of pairs.
+//! Reductions of what is made of the elements: a wider type ([`Device::reduce_as`]), a function of each
+//! ([`Device::map_reduce`]), products of pairs ([`Device::dot`]).
+//!
+//! | property | |
+//! |---|---|
+//! | work | n conversions, functions or products and n - 1 operations; one read of each input |
+//! | operator | as [`reduce`](crate::reduce), in the type of the result |
+//! | determinism | as [`reduce`](crate::reduce); a function of floats is to round the same in Rust and in OpenCL C: [`Map`] |
+//! | scratch | at most n / 4,096 accumulators: [`Device::reduce_as_scratch`] |
+//! | limits | any n that fits the device |
+//!
+//! Tree and kernels are those of [`reduce`](crate::reduce); what is loaded is converted, mapped or multiplied in registers,
+//! as by Thrust's `transform_reduce`.
 
 pub(super) mod spec;
 
@@ -50,6 +62,18 @@ impl Device {
     ///
     /// As [`Device::reduce_as`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
     /// element.
+    ///
+    /// ```
+    /// use oclprim::{Determinism, Device, Scratch, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let mut total = device.zeroed::<u64>(1)?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.reduce_as_scratch::<u8, u64>(1000))?;
+    /// device.reduce_as_into(&[200u8; 1000], Sum, Determinism::Fixed, &mut total, &mut scratch)?;
+    /// assert_eq!(total.to_vec()?, [200_000]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn reduce_as_into<'a, 'b, T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
         input: impl Into<Input<'a, T>>,
@@ -113,6 +137,17 @@ impl Device {
     ///
     /// As [`Device::map_reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
     /// element.
+    ///
+    /// ```
+    /// use oclprim::{Determinism::Fixed, Device, Scratch, op::{Map, Max}};
+    ///
+    /// let device = Device::best()?;
+    /// let mut size = device.zeroed::<f32>(1)?;
+    /// let abs = Map::new(f32::abs, "fabs(x)");
+    /// device.map_reduce_into(&[1.0f32, -2.0], &abs, Max, Fixed, &mut size, &mut Scratch::new())?;
+    /// assert_eq!(size.to_vec()?, [2.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn map_reduce_into<'a, 'b, T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
         &self,
         input: impl Into<Input<'a, T>>,
@@ -178,6 +213,16 @@ impl Device {
     /// # Errors
     ///
     /// As [`Device::dot`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one element.
+    ///
+    /// ```
+    /// use oclprim::{Determinism, Device, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let mut product = device.zeroed::<i64>(1)?;
+    /// device.dot_into(&[1, 2, 3], &[4, 5, 6], Determinism::Fixed, &mut product, &mut Scratch::new())?;
+    /// assert_eq!(product.to_vec()?, [32]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn dot_into<'a, 'b, 'c, T: Element, U: Element + From<T>>(
         &self,
         x: impl Into<Input<'a, T>>,

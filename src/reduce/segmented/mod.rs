@@ -1,4 +1,16 @@
-//! Segmented reduction: one value from each segment of the input.
+//! Segmented reduction: one value from each segment of the input, [`Device::reduce_segments`].
+//!
+//! | property | |
+//! |---|---|
+//! | work | about n operations, one read of the input, about two of the offsets |
+//! | operator | as [`reduce`](crate::reduce) |
+//! | determinism | everywhere, floats too: the order depends on where a segment starts and ends alone |
+//! | scratch | some 40 bytes for each 16 KiB of the input: [`Device::reduce_segments_scratch`] |
+//! | limits | any n and any number of segments that fit the device |
+//!
+//! The input, not the segments, is shared out evenly, as in merge-based sparse products (Merrill and Garland 2016): a
+//! work-group reduces its tile with a flag at each start (Blelloch 1990), and a tree over the tiles completes the segments
+//! that cross their edges. Its leaves are the same everywhere, which makes the order so.
 
 mod cpu;
 #[cfg(feature = "opencl")]
@@ -13,6 +25,17 @@ use crate::{
 const BLOCK_BYTES: usize = 64;
 
 /// Where segments start and end: `u32` or `u64`.
+///
+/// ```
+/// use oclprim::{Device, Offset, op::Max};
+///
+/// fn largest<C: Offset>(x: &[u8], offsets: &[C]) -> oclprim::Result<Vec<u8>> {
+///     Device::best()?.reduce_segments(x, offsets, Max)?.to_vec()
+/// }
+///
+/// assert_eq!(largest(&[1, 9, 3], &[0u32, 2, 3])?, largest(&[1, 9, 3], &[0u64, 2, 3])?);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub trait Offset: Integer {}
 impl Offset for u32 {}
 impl Offset for u64 {}
@@ -216,6 +239,12 @@ impl Device {
     /// # Errors
     ///
     /// As [`Device::capabilities`].
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// oclprim::Scratch::new().reserve(&device, device.reduce_segments_scratch::<f32>(100_000)?)?;
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn reduce_segments_scratch<T: Element>(&self, n: usize) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
