@@ -119,7 +119,9 @@ fn b45_lengths_beyond_24_bits() {
         }
         check::<u8>(&device.0, &device.1, (1 << 24) + 1, 0, 0);
         check::<u8>(&device.0, &device.1, (1 << 24) + 3, 1, 0);
-        climb(&device, ElementType::U8, (1 << 24) + 3, |rung| rung.starts_with("copy_vector"));
+        let all = !common::tiny();
+        let fits = |rung: &str| rung == "copy_vector2" || (all && rung.starts_with("copy_vector"));
+        climb(&device, ElementType::U8, (1 << 24) + 3, fits);
     }
 }
 

@@ -131,8 +131,8 @@ fn b31_more_bins_than_work_items() {
         }
     }
     for device in common::devices() {
-        for bins in [1025, 5000] {
-            climb(&device, &request(30_011, bins), by_groups);
+        for bins in if common::tiny() { &[1025][..] } else { &[1025, 5000] } {
+            climb(&device, &request(30_011, *bins), by_groups);
         }
     }
 }
