@@ -117,7 +117,7 @@ fn b4_every_kind_of_sub_groups_gives_the_same_answer() {
 }
 
 /// B5, B6: blocks below 64 were summed wrongly, blocks above the fixed size of a local array overflowed it, and a block
-/// that is no power of two lost elements.
+/// that is no power of two lost elements. (Where an array ends is seen by Oclgrind; on CPU drivers the answer may be right.)
 #[test]
 fn b5_every_block_is_right_or_refused() {
     for device in common::devices() {
@@ -125,7 +125,12 @@ fn b5_every_block_is_right_or_refused() {
         let most = device.capabilities().unwrap().map_or(8192, |caps| caps.max_work_group.min(1024));
         let blocks = if common::tiny() { &[4, most][..] } else { &[4, 32, most] };
         for &block in blocks.iter().filter(|&&block| block <= most) {
-            for n in [1, block - 1, block + 1, 9 * block + 7] {
+            let sizes = if common::tiny() {
+                &[block - 1, 2 * block + 1][..]
+            } else {
+                &[1, block - 1, block + 1, 9 * block + 7]
+            };
+            for &n in sizes {
                 let names = &["unroll_warps", "template", "complete", "gmem", "smem", "shuffle"];
                 climb(&(name.clone(), device.clone()), n, Some(block), names);
             }
