@@ -130,7 +130,10 @@ fn rungs<T: Integer>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
             prepare: Box::new(move |device| kernels::climb::<T>(device, step, &shared, &request)),
         });
     }
+    #[cfg(feature = "opencl")]
     let own = own_model::<T>(request, device)?;
+    #[cfg(not(feature = "opencl"))]
+    let own = None;
     let request = request.clone();
     rungs.push(Rung {
         name: "histogram",
@@ -208,11 +211,6 @@ fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Option<Mo
         }
     }
     Ok(Some(model))
-}
-
-#[cfg(not(feature = "opencl"))]
-fn own_model<T: Integer>(_: &Request, _: &Device) -> Result<Option<Model>> {
-    Ok(None)
 }
 
 /// The crate's own histogram as a rung.
