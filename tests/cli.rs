@@ -10,13 +10,25 @@ use std::{
 use npyz::{AutoSerialize, Serialize, WriterBuilder};
 use serde_json::Value;
 
-/// Runs the program, through the runner that a selection of drivers may need.
+/// The program's command line, through the runner that a selection of drivers may need.
+fn words<'a>(runner: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+    runner.split_whitespace().chain([env!("CARGO_BIN_EXE_oclprim")]).chain(arguments.iter().copied()).collect()
+}
+
+fn runner() -> String {
+    env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default()
+}
+
+fn program(arguments: &[&str]) -> Command {
+    let runner = runner();
+    let words = words(&runner, arguments);
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).env_remove("OCLPRIM_DEVICE");
+    command
+}
+
 fn oclprim(arguments: &[&str]) -> Output {
-    let runner = env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default();
-    let mut words = runner.split_whitespace().chain([env!("CARGO_BIN_EXE_oclprim")]);
-    let mut command = Command::new(words.next().expect("the program at least"));
-    command.args(words).args(arguments).env_remove("OCLPRIM_DEVICE");
-    command.output().expect("the program starts")
+    program(arguments).output().expect("the program starts")
 }
 
 fn stdout(output: &Output) -> String {
@@ -84,13 +96,35 @@ fn load<T: npyz::Deserialize>(path: &Path) -> (Vec<u64>, Vec<T>) {
 
 #[test]
 fn every_subcommand_has_help_with_an_example() {
+    let folder = Folder::new();
+    folder.save("samples.npy", &[5], &[1.0f32, 5.0, 2.0, 0.5, 4.0]);
+    folder.save("matrix.npy", &[2, 3], &[1i32, 2, 3, 4, 5, 6]);
+    folder.save("labels.npy", &[4], &[9i64, 0, 3, 3]);
+    folder.save("heights.npy", &[4], &[1.5f64, 1.62, 1.8, 2.0]);
+    folder.save("levels.npy", &[4], &[-32768i16, -1, 0, 32767]);
     for words in [&[][..], &["devices"], &["check"], &["bench"], &["ladder"], &["run"], &["completions"]] {
         let text = succeeds(&[words, &["--help"]].concat());
         assert!(text.contains("Usage: oclprim") && text.contains("oclprim "), "{words:?}: {text}");
         assert!(text.contains("Example"), "{words:?}: {text}");
     }
     for primitive in ["reduce", "transpose", "histogram", "copy"] {
-        assert!(succeeds(&["run", primitive, "--help"]).contains("--verify"));
+        let text = succeeds(&["run", primitive, "--help"]);
+        assert!(text.contains("--verify"), "{text}");
+        let (_, examples) = text.split_once("Examples:\n").expect("examples");
+        let lines: Vec<_> = examples.lines().collect();
+        assert!(lines.len() > 1, "{text}");
+        for line in lines {
+            let words = line.strip_prefix("  oclprim ").unwrap_or_else(|| panic!("{primitive}: {line}"));
+            let mut words: Vec<_> = words.split(' ').collect();
+            assert_eq!(words[..2], ["run", primitive]);
+            // Which devices there are is not the example's fault.
+            if let Some(at) = words.iter().position(|word| *word == "--device") {
+                words[at + 1] = "cpu";
+            }
+            let output = program(&words).current_dir(folder.0.path()).output().expect("the program starts");
+            assert!(output.status.success(), "{line}: {}", stderr(&output));
+            assert_eq!(stderr(&output), "", "{line}");
+        }
     }
     assert!(succeeds(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
 }
@@ -212,6 +246,30 @@ fn ladders_are_climbed() {
         }
         let table = succeeds(&[&common[..], size, &["--markdown"]].concat());
         assert!(table.contains("| rung") && table.contains("warning: the working set"), "{table}");
+    }
+}
+
+/// On a terminal, which `script` gives it. Only what is wrong is red, so that a kernel is broken, which debug builds allow.
+#[test]
+#[cfg(all(debug_assertions, target_os = "linux"))]
+fn tables_have_no_colours_if_told_so() {
+    let Some([_, device]) = devices().get(1).copied() else { return };
+    let folder = Folder::new();
+    fs::create_dir_all(folder.path("cl/ladder")).expect("a folder");
+    let sound = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/cl/ladder/copy.cl")).expect("the kernels");
+    let broken = sound.replacen("out[i] = in[i];", "out[i] = in[0];", 1);
+    assert_ne!(broken, sound);
+    fs::write(folder.path("cl/ladder/copy.cl"), broken).expect("a file");
+    let runner = runner();
+    let line = words(&runner, &["ladder", "copy", "--n", "2000", "--device", device, "--runs", "1"]).join(" ");
+    for no_color in [None, Some("1")] {
+        let mut command = Command::new("script");
+        command.args(["-qec", &line, "/dev/null"]).env_remove("OCLPRIM_DEVICE").env_remove("NO_COLOR");
+        command.env("OCLPRIM_KERNELS", folder.path("cl")).envs(no_color.map(|value| ("NO_COLOR", value)));
+        let Ok(output) = command.output() else { return };
+        let text = stdout(&output);
+        assert!(text.contains("WRONG") && output.status.code() == Some(1), "{text}");
+        assert_eq!(text.contains('\x1b'), no_color.is_none(), "NO_COLOR {no_color:?}: {text}");
     }
 }
 

@@ -6,7 +6,7 @@ use common::{gpu, tuned};
 use oclprim::{
     Accumulate, Bins, Device, Element, ErrorKind, Histogram, Integer, Scratch, SubGroupBackend, Tuning,
     check::guarded,
-    ladder::{self, Request, Rung},
+    ladder::{self, Distribution, Request, Rung},
 };
 use proptest::prelude::*;
 
@@ -31,6 +31,20 @@ fn request(n: usize, bins: usize) -> Request {
 fn rungs(device: &Device, request: &Request) -> Vec<Rung> {
     let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "histogram").unwrap();
     ladder.rungs(request, device).unwrap_or_else(|error| panic!("{device:?}: {error}"))
+}
+
+/// Climbs the ladder's rungs whose names fit, where a table of the bins fits local memory.
+fn climb(device: &(String, Device), request: &Request, fits: impl Fn(&str) -> bool) {
+    let local = device.1.capabilities().unwrap().map_or(usize::MAX, |caps| caps.local_bytes);
+    if 4 * (request.bins + 1) > local {
+        return common::skip(&format!("{}: the ladder with {} bins", device.0, request.bins), "local memory");
+    }
+    common::climb("histogram", device, request, fits);
+}
+
+/// Whether the rung counts in tables of groups.
+fn by_groups(rung: &str) -> bool {
+    rung.starts_with("v2") || rung.starts_with("v3")
 }
 
 /// The rung, where the device can run it.
@@ -116,6 +130,11 @@ fn b31_more_bins_than_work_items() {
             ids(&device, &spread(30_011, bins), bins);
         }
     }
+    for device in common::devices() {
+        for bins in if common::tiny() { &[1025][..] } else { &[1025, 5000] } {
+            climb(&device, &request(30_011, *bins), by_groups);
+        }
+    }
 }
 
 /// B32: the merging kernel was right for 256 bins alone.
@@ -124,6 +143,12 @@ fn b32_other_than_256_bins() {
     for (_, device) in devices() {
         for bins in [1, 2, 7, 255, 256, 257, 300, 1000] {
             ids(&device, &spread(20_000, bins), bins);
+        }
+    }
+    // Several groups, so that there are tables to merge.
+    for device in common::devices() {
+        for bins in if common::tiny() { &[7, 257][..] } else { &[1, 7, 255, 256, 257, 300, 1000] } {
+            climb(&device, &request(20_000, *bins), by_groups);
         }
     }
 }
@@ -151,10 +176,15 @@ fn b33_samples_outside_are_counted_and_not_written() {
         ids(&device, &samples, 10);
         ids(&device, &vec![-1; 5000], 100_000);
     }
+    for device in common::devices() {
+        let mut request = request(9000, 10);
+        request.distribution = Distribution::Outside;
+        climb(&device, &request, |_| true);
+    }
 }
 
 /// B34: 32-bit indices overflowed at 2^31 samples. Here a launch has at most that many, and longer inputs take several;
-/// `devices` has one with rounds of 4,096.
+/// `devices` has one with rounds of 4,096. The ladder refuses what 32 bits do not hold.
 #[test]
 fn b34_more_samples_than_a_launch_counts() {
     for (_, device) in devices() {
@@ -164,6 +194,12 @@ fn b34_more_samples_than_a_launch_counts() {
         let view = input.view(3..).unwrap();
         let found = device.histogram(view, &Bins::ids(777).unwrap()).unwrap();
         assert_eq!(found, Device::cpu().histogram(&samples[3..], &Bins::ids(777).unwrap()).unwrap());
+    }
+    for (name, device) in common::devices() {
+        assert!(!rungs(&device, &request(u32::MAX as usize, 256)).is_empty(), "{name}");
+        let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "histogram").unwrap();
+        let error = ladder.rungs(&request(u32::MAX as usize + 1, 256), &device).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
     }
 }
 
@@ -198,6 +234,13 @@ fn b37_skewed_samples() {
             ids(&device, &vec![bins as i32 / 2; 20_003], bins);
             let skewed: Vec<i32> = (1..20_003u64).map(|i| (bins as u64 / i) as i32).collect();
             ids(&device, &skewed, bins);
+        }
+    }
+    for device in common::devices() {
+        for distribution in [Distribution::Constant, Distribution::Zipf] {
+            let mut request = request(20_003, 256);
+            request.distribution = distribution;
+            climb(&device, &request, |_| true);
         }
     }
 }

@@ -11,7 +11,10 @@ use std::{
 
 use bytemuck::{Pod, Zeroable};
 use common::{devices, random};
-use oclprim::{Buffer, Device, ErrorKind, Result, Scratch, SubGroupBackend, Tuning, View, check::data::Rng, op::Sum};
+use oclprim::{
+    Bins, Buffer, Device, DeviceType, ErrorKind, Histogram, Result, Scratch, SubGroupBackend, Tuning, View,
+    check::data::Rng, op::Sum,
+};
 use proptest::prelude::*;
 
 /// Twelve bytes: a size for which OpenCL has no fill.
@@ -256,6 +259,26 @@ fn nothing_leaks() {
     common::answer("no leak");
 }
 
+/// The best device is a GPU that works; else the CPU backend, and not a driver for the CPU, which `pocl` and `intel` are.
+#[test]
+fn the_best_device_is_a_gpu_or_the_cpu_backend() {
+    const NAME: &str = "the_best_device_is_a_gpu_or_the_cpu_backend";
+    if common::part().is_some() {
+        let device = Device::best().expect("the CPU is always there");
+        return common::answer(format!("{} {}", device.is_cpu(), device.info()));
+    }
+    let works = |index| Device::at(index).is_ok_and(|device| device.capabilities().is_ok());
+    let infos = Device::list();
+    let is_gpu = |(index, info): &(usize, &oclprim::DeviceInfo)| info.ty == DeviceType::Gpu && works(*index);
+    let gpus: Vec<_> = infos.iter().enumerate().filter(is_gpu).map(|(_, info)| info.to_string()).collect();
+    let (best, _) = common::run(common::child(NAME, "best").env_remove("OCLPRIM_DEVICE"));
+    match best.split_once(' ') {
+        Some(("true", _)) => assert!(gpus.is_empty(), "the CPU instead of {gpus:?}"),
+        Some((_, name)) => assert!(gpus.iter().any(|gpu| gpu == name), "{name} instead of {gpus:?}, of {infos:?}"),
+        None => panic!("{best}"),
+    }
+}
+
 #[test]
 fn buffers_stay_with_their_device() {
     let devices = devices();
@@ -306,11 +329,16 @@ fn threads_share_a_device() {
         let data: Vec<f32> = Rng::new(7).into_floats(70_001);
         let want = Device::cpu().reduce(&data, Sum).expect(&name).to_bits();
         let shared = device.upload(&data).expect(&name);
+        let work = Work::new(&device, 9);
         std::thread::scope(|scope| {
             for thread in 0..8 {
-                let (device, data, shared, name) = (device.clone(), &data, &shared, &name);
+                let (device, data, shared, name, work) = (device.clone(), &data, &shared, &name, &work);
                 scope.spawn(move || {
                     for round in 0..50 {
+                        if (thread + round) % 2 == 0 {
+                            work.check(&device, &format!("{name}: thread {thread}, round {round}"));
+                            continue;
+                        }
                         let got = match (thread + round) % 3 {
                             0 => device.reduce(data, Sum),
                             1 => device.reduce(shared, Sum),
@@ -335,6 +363,42 @@ impl IntoFloats for Rng {
     }
 }
 
+/// A histogram, whose work-groups and items meet in counters, and a transposition, whose items wait for one another.
+struct Work {
+    ids: Buffer<i32>,
+    bins: Bins<i32>,
+    histogram: Histogram,
+    matrix: Buffer<u32>,
+    turned: Vec<u32>,
+}
+
+impl Work {
+    const SHAPE: (usize, usize) = (129, 255);
+
+    fn new(device: &Device, seed: u64) -> Self {
+        let (rows, cols) = Self::SHAPE;
+        let mut rng = Rng::new(seed);
+        // Half of the samples in one bin, some outside.
+        let ids: Vec<i32> = (0..20_011).map(|i| if i % 2 == 0 { 77 } else { rng.below(310) as i32 - 5 }).collect();
+        let (bins, matrix) = (Bins::ids(300).expect("few"), random(rows * cols, seed));
+        let host = Device::cpu();
+        Self {
+            histogram: host.histogram(&ids, &bins).expect("the CPU counts"),
+            ids: device.upload(&ids).expect("memory"),
+            bins,
+            turned: host.transpose(&matrix, rows, cols).and_then(|turned| turned.to_vec()).expect("the CPU turns"),
+            matrix: device.upload(&matrix).expect("memory"),
+        }
+    }
+
+    fn check(&self, device: &Device, what: &str) {
+        assert_eq!(device.histogram(&self.ids, &self.bins).expect(what), self.histogram, "{what}");
+        let (rows, cols) = Self::SHAPE;
+        let turned = device.transpose(&self.matrix, rows, cols).expect(what);
+        assert_eq!(turned.to_vec().expect(what), self.turned, "{what}");
+    }
+}
+
 #[test]
 fn runs_repeat_bit_for_bit() {
     for (name, device) in devices() {
@@ -342,8 +406,10 @@ fn runs_repeat_bit_for_bit() {
         let data: Vec<f32> = Rng::new(8).into_floats(40_009);
         let want = Device::cpu().reduce(&data, Sum).expect(&name).to_bits();
         let buffer = device.upload(&data).expect(&name);
+        let work = Work::new(&device, 10);
         for round in 0..rounds {
             assert_eq!(device.reduce(&buffer, Sum).expect(&name).to_bits(), want, "{name}: round {round}");
+            work.check(&device, &format!("{name}: round {round}"));
         }
     }
 }

@@ -68,7 +68,7 @@ fn check<T: Pod + PartialEq + Debug>(name: &str, device: &Device, shape: (usize,
 }
 
 /// B20: a warm-up with swapped arguments overwrote the input, and NaN passed the comparison. The input is compared too
-/// (in `check`), and all comparisons are of bits.
+/// (in `check`, and by the ladder), and all comparisons are of bits. The kernels that were never checked are.
 #[test]
 fn b20_inputs_are_left_alone_and_nan_does_not_pass() {
     for (name, device) in devices() {
@@ -81,6 +81,7 @@ fn b20_inputs_are_left_alone_and_nan_does_not_pass() {
         x[5] = 0.0;
         assert!(same_bytes(&turned, &obvious(&x, 70, 33), "out").is_err(), "{name}: a NaN passed");
     }
+    climb(70, 130, |name| name.contains("copy") || name.starts_with("naive"));
 }
 
 /// B21: the diagonal order left out blocks of grids that are not square, and took others twice.
@@ -116,8 +117,8 @@ fn b24_tile_kernels_take_any_shape() {
 }
 
 /// B25: items next to each other lay four to a row, because dimension 0 was taken for the fast one: twice the sectors. No
-/// answer shows it, so this holds the model of the kernels to it, whose moves are compared with what a kernel has to move
-/// by a test beside it; `oclprim ladder` shows the time on a device.
+/// answer shows it, so this holds the model of the kernels to it, and a test beside it the kernels to the model, by which
+/// item moves what (`kernels_move_as_their_models_do`); `oclprim ladder` shows the time on a device.
 #[test]
 fn b25_coalesced_kernels_are_coalesced() {
     let ideal = (1024 * 1024 * 4 / 32) as f64;

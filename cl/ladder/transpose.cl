@@ -28,6 +28,17 @@
 #define GROUP_Y ((OFFSET_T)(get_group_id(1) + get_group_id(2) * get_num_groups(1)))
 #define LOCAL_X ((uint)get_local_id(0))
 #define LOCAL_Y ((uint)get_local_id(1))
+// A tracing build, of 32-bit elements, moves numbers of items: that of the one that loads an element in the lower half,
+// that of the one that stores it in the upper half.
+#ifdef TRACE
+#define GROUP ((get_group_id(2) * get_num_groups(1) + get_group_id(1)) * get_num_groups(0) + get_group_id(0))
+#define ITEM ((uint)((GROUP * get_local_size(1) + get_local_id(1)) * get_local_size(0) + get_local_id(0)))
+#define LOAD(i) ITEM
+#define STORE(i, x) out[i] = (x) | ITEM << 16
+#else
+#define LOAD(i) in[i]
+#define STORE(i, x) out[i] = (x)
+#endif
 
 // ---- chapter 4: 16 items across, no local memory
 
@@ -39,7 +50,7 @@ RUNG void copy_row(ARGS)
 {
     const OFFSET_T c = GROUP_X * DIM_X + LOCAL_X, r = GROUP_Y * DIM_Y + LOCAL_Y;
     if (r < rows && c < cols) {
-        out[r * cols + c] = in[r * cols + c];
+        STORE(r * cols + c, LOAD(r * cols + c));
     }
 }
 
@@ -47,7 +58,7 @@ RUNG void copy_col(ARGS)
 {
     const OFFSET_T r = GROUP_X * DIM_X + LOCAL_X, c = GROUP_Y * DIM_Y + LOCAL_Y;
     if (r < rows && c < cols) {
-        out[r * cols + c] = in[r * cols + c];
+        STORE(r * cols + c, LOAD(r * cols + c));
     }
 }
 
@@ -55,7 +66,7 @@ RUNG void naive_row(ARGS)
 {
     const OFFSET_T c = GROUP_X * DIM_X + LOCAL_X, r = GROUP_Y * DIM_Y + LOCAL_Y;
     if (r < rows && c < cols) {
-        out[c * rows + r] = in[r * cols + c];
+        STORE(c * rows + r, LOAD(r * cols + c));
     }
 }
 
@@ -63,7 +74,7 @@ RUNG void naive_col(ARGS)
 {
     const OFFSET_T r = GROUP_X * DIM_X + LOCAL_X, c = GROUP_Y * DIM_Y + LOCAL_Y;
     if (r < rows && c < cols) {
-        out[c * rows + r] = in[r * cols + c];
+        STORE(c * rows + r, LOAD(r * cols + c));
     }
 }
 
@@ -73,7 +84,7 @@ RUNG void unroll4_row(ARGS)
     for (uint k = 0; k < 4; k++) {
         const OFFSET_T c = c0 + k * DIM_X;
         if (r < rows && c < cols) {
-            out[c * rows + r] = in[r * cols + c];
+            STORE(c * rows + r, LOAD(r * cols + c));
         }
     }
 }
@@ -84,7 +95,7 @@ RUNG void unroll4_col(ARGS)
     for (uint k = 0; k < 4; k++) {
         const OFFSET_T r = r0 + k * DIM_X;
         if (r < rows && c < cols) {
-            out[c * rows + r] = in[r * cols + c];
+            STORE(c * rows + r, LOAD(r * cols + c));
         }
     }
 }
@@ -100,7 +111,7 @@ RUNG void diagonal_row(ARGS)
     DIAGONAL(rows)
     const OFFSET_T c = x * DIM_X + LOCAL_X, r = y * DIM_Y + LOCAL_Y;
     if (GROUP_Y < down && r < rows && c < cols) {
-        out[c * rows + r] = in[r * cols + c];
+        STORE(c * rows + r, LOAD(r * cols + c));
     }
 }
 
@@ -109,7 +120,7 @@ RUNG void diagonal_col(ARGS)
     DIAGONAL(cols)
     const OFFSET_T r = x * DIM_X + LOCAL_X, c = y * DIM_Y + LOCAL_Y;
     if (GROUP_Y < down && r < rows && c < cols) {
-        out[c * rows + r] = in[r * cols + c];
+        STORE(c * rows + r, LOAD(r * cols + c));
     }
 }
 
@@ -125,7 +136,7 @@ RUNG void copy_gmem(ARGS)
 {
     const OFFSET_T c = GROUP_X * DIM_X + LOCAL_X, r = GROUP_Y * DIM_Y + LOCAL_Y;
     if (r < rows && c < cols) {
-        out[r * cols + c] = in[r * cols + c];
+        STORE(r * cols + c, LOAD(r * cols + c));
     }
 }
 
@@ -133,7 +144,7 @@ RUNG void naive_gmem(ARGS)
 {
     const OFFSET_T c = GROUP_X * DIM_X + LOCAL_X, r = GROUP_Y * DIM_Y + LOCAL_Y;
     if (r < rows && c < cols) {
-        out[c * rows + r] = in[r * cols + c];
+        STORE(c * rows + r, LOAD(r * cols + c));
     }
 }
 
@@ -144,12 +155,12 @@ RUNG void naive_gmem(ARGS)
     const uint item = LOCAL_Y * DIM_X + LOCAL_X, across = item / DIM_Y, down = item - across * DIM_Y;                  \
     for (uint k = 0; k < TILES; k++) {                                                                                 \
         const OFFSET_T r = r0 + LOCAL_Y, c = c0 + k * DIM_X + LOCAL_X;                                                 \
-        if (r < rows && c < cols) tile[LOCAL_Y * (pitch) + k * DIM_X + LOCAL_X] = in[r * cols + c];                    \
+        if (r < rows && c < cols) tile[LOCAL_Y * (pitch) + k * DIM_X + LOCAL_X] = LOAD(r * cols + c);                  \
     }                                                                                                                  \
     barrier(CLK_LOCAL_MEM_FENCE);                                                                                      \
     for (uint k = 0; k < TILES; k++) {                                                                                 \
         const OFFSET_T r = r0 + down, c = c0 + k * DIM_X + across;                                                     \
-        if (r < rows && c < cols) out[c * rows + r] = tile[down * (pitch) + k * DIM_X + across];                       \
+        if (r < rows && c < cols) STORE(c * rows + r, tile[down * (pitch) + k * DIM_X + across]);                      \
     }
 
 RUNG void smem(ARGS)
@@ -190,7 +201,7 @@ __kernel __attribute__((reqd_work_group_size(BLOCK_TILE, 1, 1))) void sycl_naive
     for (uint k = 0; k < 4; k++) {
         const OFFSET_T r = 4 * strip + k;
         if (r < rows) {
-            out[c * rows + r] = in[r * cols + c];
+            STORE(c * rows + r, LOAD(r * cols + c));
         }
     }
 }
@@ -199,7 +210,7 @@ __kernel __attribute__((reqd_work_group_size(BLOCK_TILE, 1, 1))) void sycl_naive
 #define LOAD_TILE(pitch)                                                                                               \
     for (uint j = LOCAL_Y; j < TILE_DIM; j += BLOCK_ROWS) {                                                            \
         if (r0 + j < rows && c0 + LOCAL_X < cols) {                                                                    \
-            tile[j * (pitch) + LOCAL_X] = in[(r0 + j) * cols + c0 + LOCAL_X];                                          \
+            tile[j * (pitch) + LOCAL_X] = LOAD((r0 + j) * cols + c0 + LOCAL_X);                                        \
         }                                                                                                              \
     }                                                                                                                  \
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -207,7 +218,7 @@ __kernel __attribute__((reqd_work_group_size(BLOCK_TILE, 1, 1))) void sycl_naive
 #define STORE_TURNED(pitch)                                                                                            \
     for (uint j = LOCAL_Y; j < TILE_DIM; j += BLOCK_ROWS) {                                                            \
         if (c0 + j < cols && r0 + LOCAL_X < rows) {                                                                    \
-            out[(c0 + j) * rows + r0 + LOCAL_X] = tile[LOCAL_X * (pitch) + j];                                         \
+            STORE((c0 + j) * rows + r0 + LOCAL_X, tile[LOCAL_X * (pitch) + j]);                                        \
         }                                                                                                              \
     }
 
@@ -218,7 +229,7 @@ RUNG void sycl_local_naive(ARGS)
     LOAD_TILE(TILE_DIM)
     for (uint j = LOCAL_Y; j < TILE_DIM; j += BLOCK_ROWS) {
         if (r0 + j < rows && c0 + LOCAL_X < cols) {
-            out[(c0 + LOCAL_X) * rows + r0 + j] = tile[j * TILE_DIM + LOCAL_X];
+            STORE((c0 + LOCAL_X) * rows + r0 + j, tile[j * TILE_DIM + LOCAL_X]);
         }
     }
 }
@@ -245,7 +256,7 @@ RUNG void tile_copy(ARGS)
     for (uint j = LOCAL_Y; j < TILE_DIM; j += BLOCK_ROWS) {
         const OFFSET_T i = (r0 + j) * cols + c0 + LOCAL_X;
         if (r0 + j < rows && c0 + LOCAL_X < cols) {
-            out[i] = in[i];
+            STORE(i, LOAD(i));
         }
     }
 }
@@ -257,7 +268,7 @@ RUNG void tile_copy_shared(ARGS)
     LOAD_TILE(TILE_DIM)
     for (uint j = LOCAL_Y; j < TILE_DIM; j += BLOCK_ROWS) {
         if (r0 + j < rows && c0 + LOCAL_X < cols) {
-            out[(r0 + j) * cols + c0 + LOCAL_X] = tile[j * TILE_DIM + LOCAL_X];
+            STORE((r0 + j) * cols + c0 + LOCAL_X, tile[j * TILE_DIM + LOCAL_X]);
         }
     }
 }
@@ -267,7 +278,7 @@ RUNG void tile_naive(ARGS)
     TILE_ORIGIN
     for (uint j = LOCAL_Y; j < TILE_DIM; j += BLOCK_ROWS) {
         if (r0 + j < rows && c0 + LOCAL_X < cols) {
-            out[(c0 + LOCAL_X) * rows + r0 + j] = in[(r0 + j) * cols + c0 + LOCAL_X];
+            STORE((c0 + LOCAL_X) * rows + r0 + j, LOAD((r0 + j) * cols + c0 + LOCAL_X));
         }
     }
 }

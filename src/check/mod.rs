@@ -293,6 +293,10 @@ pub fn same_bytes<T: bytemuck::Pod + std::fmt::Debug>(got: &[T], want: &[T], wha
     if got.len() != want.len() {
         return Err(Failure::Mismatch(format!("{what}: {} elements instead of {}", got.len(), want.len())));
     }
+    // At once, where nothing differs.
+    if bytemuck::cast_slice::<T, u8>(got) == bytemuck::cast_slice::<T, u8>(want) {
+        return Ok(());
+    }
     let differs = |(a, b): &(&T, &T)| bytemuck::bytes_of(*a) != bytemuck::bytes_of(*b);
     match got.iter().zip(want).position(|pair| differs(&pair)) {
         None => Ok(()),

@@ -61,9 +61,13 @@ fn model(bytes: u64, vector: u64) -> Model {
     Model { load_sectors: all, store_sectors: all, bank_conflicts: 0.0 }
 }
 
+/// Elements behind the output that have to stay poisoned: as many as the widest vector has.
+const GUARD: usize = 16;
+
 /// A rung's data.
 struct State<T: Element> {
     x: Buffer<T>,
+    /// With a guard behind it.
     out: Buffer<T>,
 }
 
@@ -73,9 +77,13 @@ fn climb<T: Element>(
     n: usize,
     run: impl FnMut(&mut State<T>) -> Result<()> + 'static,
 ) -> Result<Climb> {
-    let state = State { x: device.upload(shared.get()?)?, out: device.uninit(n)? };
+    let state = State { x: device.upload(shared.get()?)?, out: device.uninit(n + GUARD)? };
     let shared = shared.clone();
-    let verify = move |state: &mut State<T>| same_bytes(&state.out.to_vec()?, shared.get()?, "out");
+    let verify = move |state: &mut State<T>| {
+        let out = state.out.to_vec()?;
+        same_bytes(&out[..n], shared.get()?, "out")?;
+        same_bytes(&out[n..], &[poison(); GUARD], "behind the output: guard")
+    };
     Ok(Climb::new(state, |state| state.out.fill(poison()), run, verify))
 }
 
@@ -135,7 +143,7 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
         unavailable: None,
         prepare: Box::new(move |device| {
             let own = device.clone();
-            climb(device, &shared, n, move |state| own.copy(&state.x, &mut state.out))
+            climb(device, &shared, n, move |state| own.copy(&state.x, state.out.view_mut(..n)?))
         }),
     });
     Ok(rungs)

@@ -47,36 +47,45 @@ const STEPS: [(Step, &str, &str); 5] = [
 struct Samples<T> {
     host: Vec<T>,
     counts: Vec<u32>,
+    outside: [u64; OUTSIDE],
 }
 
-/// The bin of one sample after another.
+/// The bin of one sample after another; `bins` for one that has none.
 fn draw(distribution: Distribution, bins: usize, seed: u64) -> impl FnMut() -> usize {
     let (zipf, mut rng) = (Zipf::new(bins), Rng::new(seed));
     move || match distribution {
         Distribution::Uniform => rng.below(bins as u64) as usize,
         Distribution::Zipf => zipf.sample(&mut rng),
         Distribution::Constant => bins / 2,
+        Distribution::Outside if rng.below(2) == 0 => bins,
+        Distribution::Outside => rng.below(bins as u64) as usize,
     }
 }
 
 fn samples<T: Integer>(request: &Request) -> Result<Samples<T>> {
+    let bins = request.bins as i128;
+    let strangers = [-1, bins, T::LOWEST.to_i128(), T::HIGHEST.to_i128()];
     let mut host = vec![T::ZERO; request.n];
     parallel::chunks_mut(&mut host, 1 << 16, &|i, chunk| {
         let mut bin = draw(request.distribution, request.bins, i as u64);
-        chunk.iter_mut().for_each(|x| *x = T::from_i128(bin() as i128));
+        for (k, x) in chunk.iter_mut().enumerate() {
+            let bin = bin() as i128;
+            // Of a type as narrow as the bins are many it may be a bin's number after all, as the CPU finds.
+            *x = T::from_i128(if bin < bins { bin } else { strangers[k % strangers.len()] });
+        }
     });
     let mut counts = vec![0; request.bins];
     let scratch = &mut Scratch::new();
-    let outside = &mut [0; OUTSIDE];
+    let mut outside = [0; OUTSIDE];
     Device::cpu().histogram_into(
         &host,
         &Bins::ids(request.bins)?,
         &mut counts,
-        outside,
+        &mut outside,
         Accumulate::Overwrite,
         scratch,
     )?;
-    Ok(Samples { host, counts })
+    Ok(Samples { host, counts, outside })
 }
 
 impl Ladder for HistogramLadder {
@@ -121,13 +130,16 @@ fn rungs<T: Integer>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
             prepare: Box::new(move |device| kernels::climb::<T>(device, step, &shared, &request)),
         });
     }
+    #[cfg(feature = "opencl")]
     let own = own_model::<T>(request, device)?;
+    #[cfg(not(feature = "opencl"))]
+    let own = None;
     let request = request.clone();
     rungs.push(Rung {
         name: "histogram",
         step: "the crate's own: 16-byte loads, several in flight; tables by lane, or ranges of bins that fit",
         bytes,
-        model: Some(own),
+        model: own,
         unavailable: None,
         prepare: Box::new(move |device| own_climb::<T>(device, &shared, &request)),
     });
@@ -175,15 +187,16 @@ fn model<T>(step: Step, request: &Request, groups: usize) -> Model {
 }
 
 #[cfg(feature = "opencl")]
-fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Model> {
+fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Option<Model>> {
     use super::gpu::{Form, Tables, plan};
     use crate::{ElementType, runtime::Backend};
-    let Backend::OpenCl(cl) = device.backend() else { return Ok(cpu_model::<T>(request)) };
+    let Backend::OpenCl(cl) = device.backend() else { return Ok(None) };
     let (n, bins) = (request.n, request.bins);
     let plan = plan(n, Form::of(&Bins::<T>::ids(bins)?), ElementType::U32, &*cl.capabilities()?, usize::MAX)?;
     let slots = plan.table_count * (bins + OUTSIDE);
-    let mut model = cpu_model::<T>(request);
-    model.store_sectors += words(slots);
+    // Samples in, tables and counters out.
+    let load_sectors = (n * size_of::<T>()).div_ceil(32) as f64;
+    let mut model = Model { load_sectors, store_sectors: words(bins) + words(slots), bank_conflicts: 0.0 };
     match plan.tables {
         Tables::Local { ranges, replica_bits, .. } => {
             model.load_sectors = model.load_sectors * ranges as f64 + words(slots);
@@ -203,18 +216,7 @@ fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Model> {
             model.store_sectors += touched * n.div_ceil(LANES as usize) as f64;
         }
     }
-    Ok(model)
-}
-
-#[cfg(not(feature = "opencl"))]
-fn own_model<T: Integer>(request: &Request, _: &Device) -> Result<Model> {
-    Ok(cpu_model::<T>(request))
-}
-
-/// Samples in, counters out.
-fn cpu_model<T>(request: &Request) -> Model {
-    let load_sectors = (request.n * size_of::<T>()).div_ceil(32) as f64;
-    Model { load_sectors, store_sectors: words(request.bins), bank_conflicts: 0.0 }
+    Ok(Some(model))
 }
 
 /// The crate's own histogram as a rung.
@@ -247,7 +249,7 @@ fn own_climb<T: Integer>(device: &Device, shared: &Shared<Samples<T>>, request: 
         },
         move |state| {
             same(&state.counts.to_vec()?, &shared.get()?.counts, "counts")?;
-            same(&state.outside.to_vec()?, &[0; OUTSIDE], "outside")
+            same(&state.outside.to_vec()?, &shared.get()?.outside, "outside")
         },
     ))
 }
@@ -348,7 +350,7 @@ pub(super) mod kernels {
         n: usize,
         bins: usize,
         x: Buffer<T>,
-        /// With one more for samples outside, of which there are none.
+        /// With one more for samples outside.
         counts: Buffer<u32>,
         tables: Buffer<u32>,
     }
@@ -382,8 +384,9 @@ pub(super) mod kernels {
             state.counts.fill(poison())
         };
         let verify = move |state: &mut State<T>| {
-            let mut want = shared.get()?.counts.clone();
-            want.push(0);
+            let Samples { counts, outside, .. } = shared.get()?;
+            let mut want = counts.clone();
+            want.push(outside.iter().sum::<u64>() as u32);
             same(&state.counts.to_vec()?, &want, "counts")
         };
         Ok(Climb::new(state, reset, State::run, verify))
@@ -446,7 +449,13 @@ mod tests {
     fn requests_that_do_not_fit_are_refused() {
         let rungs = |request: Request| HistogramLadder.rungs(&request, &Device::cpu()).map(|rungs| rungs.len());
         assert_eq!(rungs(Request::default()).unwrap(), 6);
-        assert!(rungs(Request { n: 0, ..Request::default() }).is_err());
+        // Sizes are 32-bit numbers for the kernels.
+        let (most, more) = (u32::MAX as usize, u32::MAX as usize + 1);
+        assert!(rungs(Request { n: most, ..Request::default() }).is_ok());
+        for n in [0, more, more + 1000] {
+            let error = rungs(Request { n, ..Request::default() }).unwrap_err().to_string();
+            assert_eq!(error, format!("the histogram ladder takes 1 to {most} samples, not {n}"));
+        }
         assert!(rungs(Request { bins: 257, element: crate::ElementType::U8, ..Request::default() }).is_err());
         assert!(rungs(Request { element: crate::ElementType::F32, ..Request::default() }).is_err());
     }

@@ -83,11 +83,13 @@ pub enum Distribution {
     Zipf,
     /// One bin for all.
     Constant,
+    /// Half of the samples are no bin's number: -1, the first beyond the bins, the lowest and the highest of the type.
+    Outside,
 }
 
 impl Distribution {
     /// Every distribution.
-    pub const ALL: [Self; 3] = [Self::Uniform, Self::Zipf, Self::Constant];
+    pub const ALL: [Self; 4] = [Self::Uniform, Self::Zipf, Self::Constant, Self::Outside];
 
     /// The distribution's name, such as `zipf`.
     pub const fn name(self) -> &'static str {
@@ -95,6 +97,7 @@ impl Distribution {
             Self::Uniform => "uniform",
             Self::Zipf => "zipf",
             Self::Constant => "constant",
+            Self::Outside => "outside",
         }
     }
 }
@@ -132,7 +135,8 @@ pub struct Rung {
     pub step: &'static str,
     /// Bytes that the step has to read and write at least.
     pub bytes: u64,
-    /// Global transactions and bank conflicts, by the access pattern; `None` where the code is not the crate's.
+    /// Global transactions and bank conflicts, by the access pattern; `None` where the code is not the crate's, or no
+    /// device's memory is accessed.
     pub model: Option<Model>,
     /// Why the rung cannot run on the device, if so.
     pub unavailable: Option<String>,

@@ -169,14 +169,16 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     } else {
         &[(Determinism::Fast, "reduce", "the crate's own: tiles of 64 KiB, 16-byte loads, groups walk over many")]
     };
+    let unavailable = lacks_fp64(T::TYPE, device)?;
+    let runs_kernels = !device.is_cpu() && unavailable.is_none();
     for &(determinism, name, step) in own {
         let shared = shared.clone();
         rungs.push(Rung {
             name,
             step,
             bytes: bytes::<T>(n),
-            model: Some(passes::<T>(device, n, determinism)?.1),
-            unavailable: lacks_fp64(T::TYPE, device)?,
+            model: if runs_kernels { Some(passes::<T>(device, n, determinism)?.1) } else { None },
+            unavailable: unavailable.clone(),
             prepare: Box::new(move |device| own_climb(device, &shared, n, determinism)),
         });
     }
@@ -199,10 +201,15 @@ pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determi
     let (tile, lanes) = (cpu::tile::<T>(), cpu::lanes::<T>());
     // Elements, partial sums of them, and the tiles that one group adds up.
     let mut passes = Vec::new();
+    let mut model = Model::default();
     #[cfg(feature = "opencl")]
     if let (crate::runtime::Backend::OpenCl(cl), None) = (device.backend(), lacks_fp64(T::TYPE, device)?) {
         let form = super::gpu::Form::of::<T, Sum>(determinism);
-        let plan = super::gpu::plan(n, &form, true, &*cl.capabilities()?, &|n| cl.tuning().wide(n))?;
+        let caps = cl.capabilities()?;
+        let plan = super::gpu::plan(n, &form, true, &caps, &|n| cl.tuning().wide(n))?;
+        // The tree is the same in every group of every pass.
+        let width = if caps.sub_group.backend.is_hardware() { caps.sub_group.width } else { 1 };
+        model.bank_conflicts = tree_conflicts(plan.passes[0].work_group as u64, width.into(), form.acc.size() as u64);
         passes.extend(plan.passes.iter().map(|pass| (pass.n, pass.outputs)));
     }
     if passes.is_empty() {
@@ -213,13 +220,35 @@ pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determi
         }
     }
     let mut depth = 0.0;
-    let mut model = Model::default();
     for (n, outputs) in passes {
         depth += (16 * n.div_ceil(tile).div_ceil(outputs) + lanes.ilog2() as usize) as f64;
         model.load_sectors += (n * size).div_ceil(32) as f64;
         model.store_sectors += outputs as f64;
     }
     Ok((depth, model))
+}
+
+/// The bank conflicts of `wg_reduce` in `cl/lib/workgroup.cl`: a value of each `width` items goes to local memory, where
+/// neighbours meet first.
+#[cfg(feature = "opencl")]
+fn tree_conflicts(work_group: u64, width: u64, size: u64) -> f64 {
+    let count = work_group / width;
+    if work_group == 1 {
+        return 0.0;
+    }
+    let mut counter = Counter::new(size, work_group);
+    counter.local(|i| (i % width == 0).then_some(i / width));
+    let mut distance = 1;
+    while distance < count {
+        let d = distance;
+        let own = |i: u64| Some(2 * d * i).filter(|&i| i + d < count);
+        counter.local(own);
+        counter.local(|i| own(i).map(|i| i + d));
+        counter.local(own);
+        distance *= 2;
+    }
+    counter.local(|i| (i == 0).then_some(0));
+    counter.conflicts / counter.local_requests
 }
 
 /// The crate's own sum as a rung.
@@ -251,7 +280,7 @@ fn own_climb<T: Element>(
     ))
 }
 
-/// What the kernels of `cl/ladder/reduce.cl` cost, by their access pattern.
+/// What kernels cost, by their access pattern.
 struct Counter {
     size: u64,
     block: u64,
@@ -261,6 +290,10 @@ struct Counter {
 }
 
 impl Counter {
+    fn new(size: u64, block: u64) -> Self {
+        Self { size, block, model: Model::default(), local_requests: 0.0, conflicts: 0.0 }
+    }
+
     /// The requests of all warps of a group: item i accesses element `at(i)`.
     fn warps(&self, at: impl Fn(u64) -> Option<u64>, mut count: impl FnMut(&dyn Fn(u64) -> Option<u64>)) {
         for warp in 0..self.block.div_ceil(LANES) {
@@ -367,14 +400,7 @@ impl Kernel {
 
     /// Every full group costs the same; the last one may be short.
     fn model(&self, n: usize, block: usize, size: usize, second: Model) -> Model {
-        let new = || Counter {
-            size: size as u64,
-            block: block as u64,
-            model: Model::default(),
-            local_requests: 0.0,
-            conflicts: 0.0,
-        };
-        let (mut full, mut short) = (new(), new());
+        let [mut full, mut short] = [0; 2].map(|_| Counter::new(size as u64, block as u64));
         let tile = self.unroll * block;
         if n >= tile {
             full.group(self, tile as u64);
@@ -384,6 +410,7 @@ impl Kernel {
         }
         let times = (n / tile) as f64;
         let requests = full.local_requests * times + short.local_requests;
+        // Of this kernel alone.
         let conflicts = full.conflicts * times + short.conflicts;
         Model {
             load_sectors: full.model.load_sectors * times + short.model.load_sectors + second.load_sectors,
@@ -529,6 +556,7 @@ pub(super) mod device {
         n: usize,
         block: usize,
         wide: bool,
+        /// With poison behind the n elements, for a group's turn to run into.
         x: Buffer<T>,
         /// What kernels that reduce in place destroy.
         copy: Option<Buffer<T>>,
@@ -550,6 +578,10 @@ pub(super) mod device {
         let caps = cl.capabilities()?;
         check_block(block, most(&caps, size_of::<T>()))?;
         let (wide, groups) = (Tuning::wide(cl.tuning(), n), kernel.groups(n, block));
+        let all = n + kernel.unroll * block;
+        let mut x = device.uninit(all)?;
+        x.view_mut(..n)?.write(&shared.get()?.host)?;
+        x.view_mut(n..)?.fill(poison())?;
         let state = State::<T> {
             device: device.clone(),
             cl: cl.clone(),
@@ -558,8 +590,8 @@ pub(super) mod device {
             n,
             block,
             wide,
-            x: device.upload(&shared.get()?.host)?,
-            copy: if kernel.memory == Memory::InPlace { Some(device.uninit(n)?) } else { None },
+            x,
+            copy: if kernel.memory == Memory::InPlace { Some(device.uninit(all)?) } else { None },
             partials: device.uninit(groups)?,
             out: device.uninit(1)?,
             scratch: Scratch::new(),
@@ -574,7 +606,7 @@ pub(super) mod device {
         fn reset(&mut self) -> Result<()> {
             if let Some(copy) = &self.copy {
                 let (from, to) = (crate::Input::from(&self.x).cl(&self.cl)?, crate::Input::from(copy).cl(&self.cl)?);
-                self.cl.copy((from.mem(), 0), (to.mem(), 0), size_of::<T>() * self.n)?;
+                self.cl.copy((from.mem(), 0), (to.mem(), 0), size_of::<T>() * self.x.len())?;
             }
             self.partials.fill(poison())?;
             self.out.fill(poison())
@@ -596,5 +628,21 @@ pub(super) mod device {
             launch.run([self.kernel.groups(self.n, self.block), 1, 1], [self.block, 1, 1])?;
             self.device.reduce_into(&self.partials, Sum, Determinism::Fast, &mut self.out, &mut self.scratch)
         }
+    }
+}
+
+#[cfg(all(test, feature = "opencl"))]
+mod tests {
+    use super::tree_conflicts;
+
+    #[test]
+    fn trees_of_neighbours_meet_in_banks() {
+        assert_eq!(tree_conflicts(1, 1, 4), 0.0);
+        // A value of each of 8 sub-groups: a bank for each.
+        assert_eq!(tree_conflicts(256, 32, 4), 0.0);
+        // 64 values: two requests put them there, one takes the last; of the 6 steps between, of three requests each,
+        // all but the last have two words in a bank.
+        let requests = 2.0 + 3.0 * 6.0 + 1.0;
+        assert_eq!(tree_conflicts(64, 1, 4), 3.0 * 5.0 / requests);
     }
 }

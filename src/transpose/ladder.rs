@@ -316,13 +316,16 @@ struct State<T: Element> {
     input: Shared<Input<T>>,
     transposes: bool,
     x: Buffer<T>,
+    /// Whether the input was found as it was, after a run.
+    intact: bool,
     out: Buffer<T>,
 }
 
 impl<T: Element> State<T> {
     fn new(device: &Device, shared: &Shared<Input<T>>, shape: (usize, usize), transposes: bool) -> Result<Self> {
         let x = device.upload(&shared.get()?.matrix)?;
-        Ok(Self { shape, input: shared.clone(), transposes, x, out: device.uninit(shape.0 * shape.1)? })
+        let out = device.uninit(shape.0 * shape.1)?;
+        Ok(Self { shape, input: shared.clone(), transposes, x, intact: false, out })
     }
 
     /// Poison, so that what a run leaves out does not pass on what an earlier one wrote.
@@ -331,8 +334,14 @@ impl<T: Element> State<T> {
     }
 
     fn verify(&mut self) -> Result<(), Failure> {
-        let want = self.input.get()?.want(self.shape, self.transposes)?;
-        same(&self.out.to_vec()?, want, "out")
+        let input = self.input.get()?;
+        same(&self.out.to_vec()?, input.want(self.shape, self.transposes)?, "out")?;
+        // Once will do, where matrices have gigabytes.
+        if !self.intact {
+            same(&self.x.to_vec()?, &input.matrix, "in")?;
+            self.intact = true;
+        }
+        Ok(())
     }
 
     fn climb(self, run: impl FnMut(&mut Self) -> Result<()> + 'static) -> Climb {
@@ -513,7 +522,7 @@ pub(super) mod device {
     //! The kernels' rungs on OpenCL devices.
 
     use super::*;
-    use crate::runtime::{Backend, Capabilities, ProgramSpec};
+    use crate::runtime::{Backend, Capabilities, ProgramSpec, opencl::ClDevice};
 
     const TEXT: &str = include_str!("../../cl/ladder/transpose.cl");
 
@@ -547,23 +556,83 @@ pub(super) mod device {
         };
         let (cl, wide) = (cl.clone(), cl.tuning().wide(shape.0 * shape.1));
         let program = program(size_of::<T>(), blocks, wide, &*cl.capabilities()?);
-        let (across, down) = kernel.groups(&geometry);
-        let (across, down) = (across as usize, down as usize);
-        let groups = [across, down.min(MAX_GROUPS_Y), down.div_ceil(MAX_GROUPS_Y)];
-        let local = [geometry.x as usize, geometry.y as usize, 1];
         let state = State::new(device, shared, shape, kernel.transposes)?;
-        Ok(state.climb(move |state| {
-            let x = crate::Input::from(&state.x).cl(&cl)?;
-            let out = crate::Output::from(&mut state.out).cl(&cl, false)?;
-            let launch = cl
-                .launch(&program, kernel.name)?
-                .mem(x.mem())
-                .mem(out.mem())
-                .offset(shape.0 as u64, wide)
-                .offset(shape.1 as u64, wide);
-            let bytes = kernel.local(&geometry) as usize * size_of::<T>();
-            if kernel.argument { launch.local(bytes) } else { launch }.run(groups, local)
-        }))
+        Ok(state.climb(move |state| launch(&cl, &program, wide, kernel, &geometry, &state.x, &mut state.out)))
+    }
+
+    fn launch<T: Element>(
+        cl: &ClDevice,
+        program: &ProgramSpec,
+        wide: bool,
+        kernel: &Kernel,
+        geometry: &Geometry,
+        x: &Buffer<T>,
+        out: &mut Buffer<T>,
+    ) -> Result<()> {
+        let (x, out) = (crate::Input::from(x).cl(cl)?, crate::Output::from(out).cl(cl, false)?);
+        let (across, down) = kernel.groups(geometry);
+        let (across, down) = (across as usize, down as usize);
+        let launch = cl
+            .launch(program, kernel.name)?
+            .mem(x.mem())
+            .mem(out.mem())
+            .offset(geometry.rows, wide)
+            .offset(geometry.cols, wide);
+        let bytes = kernel.local(geometry) as usize * size_of::<T>();
+        let launch = if kernel.argument { launch.local(bytes) } else { launch };
+        let groups = [across, down.min(MAX_GROUPS_Y), down.div_ceil(MAX_GROUPS_Y)];
+        launch.run(groups, [geometry.x as usize, geometry.y as usize, 1])
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        /// B25: the models are right about the kernels: the same items load and store the same elements. So neighbouring
+        /// items have neighbouring elements where `models_count_what_the_steps_change` says so.
+        #[test]
+        fn kernels_move_as_their_models_do() {
+            let shape = (70, 130);
+            // A driver compiles each kernel for itself.
+            let tiny = std::env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny");
+            for index in 1..Device::list().len() {
+                let device = Device::at(index).unwrap();
+                let Backend::OpenCl(cl) = device.backend() else { continue };
+                let (caps, name) = (cl.capabilities().unwrap(), device.info());
+                let most = 1 << caps.max_work_group.ilog2();
+                if most < *BLOCKS.start() {
+                    println!("skipped {name}: work-groups of {most}");
+                    continue;
+                }
+                let blocks = KERNEL_BLOCKS.map(|block| block.min(most));
+                let program = program(4, blocks, false, &caps).flag("TRACE", true);
+                let x = device.zeroed::<u32>(shape.0 * shape.1).unwrap();
+                let tiles = |kernel: &&Kernel| !tiny || matches!(kernel.way, Way::Tile { .. });
+                for kernel in KERNELS.iter().filter(tiles) {
+                    let g = kernel.geometry(shape, kernel.block.min(most));
+                    let mut out = device.filled(x.len(), poison::<u32>()).unwrap();
+                    launch(cl, &program, false, kernel, &g, &x, &mut out).unwrap();
+                    let got = out.to_vec().unwrap();
+                    let (across, down) = kernel.groups(&g);
+                    let (mut loads, mut stores) = (vec![None; x.len()], vec![None; x.len()]);
+                    for item in 0..across * down * g.x * g.y {
+                        let (group, local) = (item / (g.x * g.y), item % (g.x * g.y));
+                        for k in 0..kernel.unroll(&g) {
+                            let group = (group % across, group / across);
+                            let step = kernel.moves(&g, group, (local % g.x, local / g.x), k);
+                            step.load.into_iter().for_each(|at| loads[at as usize] = Some(item as u32));
+                            step.store.into_iter().for_each(|at| stores[at as usize] = Some(item as u32));
+                        }
+                    }
+                    for (i, &items) in got.iter().enumerate() {
+                        let from = if kernel.transposes { i % shape.0 * shape.1 + i / shape.0 } else { i };
+                        let (load, store) = (items & 0xFFFF, items >> 16);
+                        let want = (loads[from], stores[i]);
+                        assert_eq!((Some(load), Some(store)), want, "{name}: {} at {i}", kernel.name);
+                    }
+                }
+            }
+        }
     }
 }
 

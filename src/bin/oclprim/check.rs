@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Args, builder::PossibleValuesParser};
-use comfy_table::{Cell, CellAlignment, Color};
+use comfy_table::{Cell, CellAlignment};
 use indicatif::{ProgressBar, ProgressStyle};
 use oclprim::{
     Device, DeviceClass, DeviceType, ElementType, Tuning,
@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::{
     devices::no_driver,
-    output::{BOLD, RED, Stop, Style, digits, json, paint, table},
+    output::{BOLD, RED, Stop, Style, alarm, digits, json, paint, table},
 };
 
 const EXAMPLES: &str = "\
@@ -110,7 +110,7 @@ impl Counts {
         let parts = [(self.passed, ""), (self.failed, " FAIL"), (self.skipped, " skip")];
         let parts: Vec<_> = parts.iter().filter(|part| part.0 > 0).map(|(n, what)| format!("{n}{what}")).collect();
         let cell = Cell::new(parts.join(", ")).set_alignment(CellAlignment::Right);
-        if self.failed > 0 { cell.fg(Color::Red) } else { cell }
+        if self.failed > 0 { alarm(cell) } else { cell }
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args, builder::PossibleValuesParser};
-use comfy_table::{Cell, Color};
+use comfy_table::Cell;
 use oclprim::{
     Device, DeviceInfo, ElementType,
     bench::{Effort, Sample, cache_bytes, copy_roof, measure},
@@ -19,7 +19,7 @@ use crate::{
     bench::failure_text,
     chart,
     options::{DeviceChoice, has_room, positive},
-    output::{RED, Stop, Style, bytes, count, digits, json, paint, percent, table, time},
+    output::{RED, Stop, Style, alarm, bytes, count, digits, json, paint, percent, table, time},
 };
 
 const EXAMPLES: &str = "\
@@ -289,8 +289,8 @@ impl Step {
             model(&|model| digits(model.bank_conflicts)),
             last,
         ];
-        let colour = |cell: Cell| if self.wrong.is_some() { cell.fg(Color::Red) } else { cell };
-        cells.into_iter().map(|text| colour(Cell::new(text))).collect()
+        let cells = cells.into_iter().map(Cell::new);
+        if self.wrong.is_some() { cells.map(alarm).collect() } else { cells.collect() }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use comfy_table::{
-    CellAlignment, ContentArrangement, Table,
+    Cell, CellAlignment, Color, ContentArrangement, Table,
     presets::{ASCII_MARKDOWN, NOTHING},
 };
 
@@ -81,13 +81,18 @@ pub(crate) fn json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result
 pub(crate) const RED: u8 = 31;
 pub(crate) const BOLD: u8 = 1;
 
-/// Coloured on a terminal, unless `NO_COLOR` is set.
+/// Whether there are colours: on a terminal, unless `NO_COLOR` is set.
+fn has_colours(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
 pub(crate) fn paint(text: impl Display, style: u8, stream: &impl IsTerminal) -> String {
-    if stream.is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
-        format!("\x1b[{style}m{text}\x1b[0m")
-    } else {
-        text.to_string()
-    }
+    if has_colours(stream) { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_string() }
+}
+
+/// A cell, in red, of a table for standard output.
+pub(crate) fn alarm(cell: Cell) -> Cell {
+    if has_colours(&io::stdout()) { cell.fg(Color::Red) } else { cell }
 }
 
 /// How a table is written.

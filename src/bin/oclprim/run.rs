@@ -110,11 +110,18 @@ enum Order {
     Fixed,
 }
 
+const REDUCE_EXAMPLES: &str = "\
+Examples:
+  oclprim run reduce samples.npy
+  oclprim run reduce samples.npy --op arg-max --device gpu --verify
+  oclprim run reduce samples.npy --determinism fast -o sum.npy";
+
 /// Combine all elements of an array into one.
 ///
 /// Sums and products have the type of the array; integers wrap. With -o, arg-min and arg-max write the index as an
 /// int64, the others a 0-dimensional array.
 #[derive(Args)]
+#[command(after_help = REDUCE_EXAMPLES)]
 struct Reduce {
     #[command(flatten)]
     common: Common,
@@ -212,8 +219,14 @@ macro_rules! with_size {
     };
 }
 
+const TRANSPOSE_EXAMPLES: &str = "\
+Examples:
+  oclprim run transpose matrix.npy -o transposed.npy
+  oclprim run transpose matrix.npy --device opencl --verify";
+
 /// Turn the rows of a matrix into its columns; elements of 1 to 16 bytes.
 #[derive(Args)]
+#[command(after_help = TRANSPOSE_EXAMPLES)]
 struct Transpose {
     #[command(flatten)]
     common: Common,
@@ -251,6 +264,12 @@ impl Transpose {
     }
 }
 
+const HISTOGRAM_EXAMPLES: &str = "\
+Examples:
+  oclprim run histogram labels.npy --bins 10
+  oclprim run histogram heights.npy --bins 20 --range 1.5 2.0 --closed -o counts.npy
+  oclprim run histogram levels.npy --bins 2^8 --range -32768 32767 --closed --verify";
+
 /// Count the samples in each bin.
 ///
 /// Integers are bin numbers from 0 on, unless there is a --range. Floats are counted in bins of equal width; without a
@@ -258,6 +277,7 @@ impl Transpose {
 /// --edges the last bin has its upper edge, too. With -o, the counts are written as uint64, sums of weights as float64.
 /// Samples outside the bins are reported on standard error.
 #[derive(Args)]
+#[command(after_help = HISTOGRAM_EXAMPLES)]
 struct HistogramOf {
     #[command(flatten)]
     common: Common,
@@ -416,8 +436,14 @@ fn counts_in_words(counts: &[u64]) -> String {
     )
 }
 
+const COPY_EXAMPLES: &str = "\
+Examples:
+  oclprim run copy samples.npy -o copy.npy
+  oclprim run copy samples.npy --device 1 --verify";
+
 /// Copy an array to the device, there, and back; elements of any size.
 #[derive(Args)]
+#[command(after_help = COPY_EXAMPLES)]
 struct Copy {
     #[command(flatten)]
     common: Common,
