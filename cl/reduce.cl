@@ -140,11 +140,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
 
 // Arg-reduction: the element that comes before all others, and the lowest index that has it. NaN comes before
 // everything. Its order is total over (element, index), so no tree has to be fixed.
-#ifdef A_FLOAT
-#define KEY_T A_BITS
-#else
-#define KEY_T A
-#endif
 #ifdef ARG_MAX
 #define COMES_BEFORE(a, b) ((a) > (b))
 #define KEY_OF_NAN A_BITS_HIGHEST
@@ -153,14 +148,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
 #define KEY_OF_NAN A_BITS_LOWEST
 #endif
 
-// What is compared of an element. Of a float its bits, for op.cl's reason: the negative ones turned round, so that -0 and
-// +0 are both 0.
+// What is compared of an element.
 static inline KEY_T arg_key(T element)
 {
     const A x = to_acc(element);
 #ifdef A_FLOAT
-    const A_BITS bits = AS_BITS(x);
-    return x != x ? KEY_OF_NAN : bits < 0 ? A_BITS_LOWEST - bits : bits;
+    return x != x ? KEY_OF_NAN : key_of(x);
 #else
     return x;
 #endif

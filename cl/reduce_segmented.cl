@@ -420,7 +420,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_nodes(
 
 #endif
 
-// The least i with offsets[i] > offsets[i + 1] or offsets[i] > n, of `count` offsets; `bad` is above all before.
+// The least i with offsets[i] > offsets[i + 1] or offsets[i] > n, of `count` < 2^32 offsets; `bad` is above all before.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_check(
     __global const S* restrict offsets_base, const ulong offsets_offset, const OFFSET_T count, const POS_T n,
     volatile __global uint* bad)
@@ -434,7 +434,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_check(
 #endif
     for (OFFSET_T i = first; i < end; i += step) {
         if (offsets[i] > n || (i + 1 < count && offsets[i] > offsets[i + 1])) {
-            atomic_min(bad, (uint)min((ulong)i, 0xfffffffeul));
+            atomic_min(bad, (uint)i);
             break;
         }
     }

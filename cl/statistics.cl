@@ -36,14 +36,9 @@
 #define ITEM_RECORDS (FAN / WG)
 
 #ifdef A_FLOAT
-#define W A
-#if A_BYTES == 8
-#define LOWEST (-(double)INFINITY)
-#define HIGHEST ((double)INFINITY)
-#else
-#define LOWEST (-INFINITY)
-#define HIGHEST INFINITY
-#endif
+#define W A_BITS
+#define IS_NAN(x) ((x) != (x))
+#define IS_FINITE(x) ((x) - (x) == 0)
 #else
 // What holds every value of the type in 8 bytes: no record has padding.
 #define W T_WORD
@@ -54,14 +49,13 @@
 #define A_LOWEST 0
 #define A_HIGHEST 0
 #endif
-#define LOWEST ((A)A_LOWEST)
-#define HIGHEST ((A)A_HIGHEST)
+#define IS_NAN(x) 0
 #endif
 
 typedef struct {
     ulong n, nan;                  // elements, and those that are NaN
     ulong low_at, high_at, nan_at; // tiles
-    W low, high;                   // NaN aside
+    W low, high;                   // keys, NaN aside
 #ifdef MOMENTS
 #ifdef A_FLOAT
     A mean, rest, m2, unused; // the mean in two parts, the sum of squared distances to it
@@ -93,7 +87,7 @@ static inline A ratio(ulong part, ulong all)
 // elements that there were.
 static inline void merge_moments(A* mean, A* rest, A* m2, A mean_b, A rest_b, A m2_b, A weight, A paired)
 {
-    const A a = *mean, b = mean_b, ends = a + b;
+    const A a = *mean, b = mean_b;
     // b - a, its rounding error added.
     const A d = b - a, v = d - b;
     const A e = (b - (d - v)) - (a + v);
@@ -105,11 +99,28 @@ static inline void merge_moments(A* mean, A* rest, A* m2, A mean_b, A rest_b, A 
     const A tail = *rest + error;
     const A m = s + tail, w = m - s;
     const A r = (s - (m - w)) + (tail - w);
-    // Infinities and NaN add up as they do in a sum.
-    const int finite = ends - ends == 0;
-    *mean = finite ? m : ends;
-    *rest = finite ? r : 0;
-    *m2 = finite ? (*m2 + m2_b) + delta * (delta * paired) : ends - ends;
+    if (IS_FINITE(m)) {
+        *mean = m;
+        *rest = r;
+        *m2 = (*m2 + m2_b) + delta * (delta * paired);
+    } else {
+        // The distance is beyond the range; or infinities and NaN, which add up as they do in a sum.
+        const A ends = a + b;
+        const int finite = IS_FINITE(a) && IS_FINITE(b);
+        *mean = finite ? a + (b * weight - a * weight) : ends;
+        *rest = 0;
+        *m2 = finite ? A_INFINITY : ends - ends;
+    }
+}
+
+// The mean of a lane whose sum is beyond the range: finite where its elements are.
+static inline A far_mean(__global const T* p, uint elements, uint lane, A part)
+{
+    A mean = 0;
+    for (uint i = lane; i < elements; i += LANES) {
+        mean += to_acc(p[i]) * part;
+    }
+    return mean;
 }
 #endif
 
@@ -247,20 +258,34 @@ static inline void sums_add(Sums* s, A x)
 }
 #endif
 
-// The least and the largest of two, where NaN does not count.
-#ifdef A_FLOAT
-#define IS_NAN(x) ((x) != (x))
+// The least or the largest so far and an element, where NaN does not count; and the key of what comes out. FLUSHED: the device
+// takes subnormals for zeros, so that keys are compared, which cost more.
+#if defined(A_FLOAT) && !defined(FLUSHED)
+#define EXTREME_T A
+#define LOWEST (-A_INFINITY)
+#define HIGHEST A_INFINITY
 #ifdef DEVICE_CPU
-#define LESSER(a, b) ((b) < (a) ? (b) : (a))
-#define LARGER(a, b) ((b) > (a) ? (b) : (a))
+#define LESSER(a, x) ((x) < (a) ? (x) : (a))
+#define LARGER(a, x) ((x) > (a) ? (x) : (a))
 #else
-#define LESSER(a, b) fmin(a, b)
-#define LARGER(a, b) fmax(a, b)
+#define LESSER(a, x) fmin(a, x)
+#define LARGER(a, x) fmax(a, x)
 #endif
+#define EXTREME_KEY(a) key_of(a)
+#elif defined(A_FLOAT)
+#define EXTREME_T KEY_T
+#define LOWEST key_of(-A_INFINITY)
+#define HIGHEST key_of(A_INFINITY)
+#define LESSER(a, x) (IS_NAN(x) ? (a) : min(a, key_of(x)))
+#define LARGER(a, x) (IS_NAN(x) ? (a) : max(a, key_of(x)))
+#define EXTREME_KEY(a) (a)
 #else
-#define IS_NAN(x) 0
-#define LESSER(a, b) min((A)(a), (A)(b))
-#define LARGER(a, b) max((A)(a), (A)(b))
+#define EXTREME_T A
+#define LOWEST ((A)A_LOWEST)
+#define HIGHEST ((A)A_HIGHEST)
+#define LESSER(a, x) min((A)(a), (A)(x))
+#define LARGER(a, x) max((A)(a), (A)(x))
+#define EXTREME_KEY(a) (a)
 #endif
 
 // Elements of the tile's first `elements` that are in the `width` lanes from `lane` on.
@@ -275,7 +300,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
 {
     const uint lane = get_local_id(0) * ITEM_LANES;
     const int full = elements == TILE;
-    A low = HIGHEST, high = LOWEST;
+    EXTREME_T low = HIGHEST, high = LOWEST;
     int odd = 0;
     Record r;
     r.n = in_lanes(elements, lane, ITEM_LANES);
@@ -284,6 +309,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
 #ifdef MOMENTS
 #ifdef A_FLOAT
     A mean[ITEM_LANES], rest[ITEM_LANES], m2[ITEM_LANES];
+    int far = 0;
     UNROLL
     for (uint k = 0; k < ITEM_LANES; k++) {
         mean[k] = rest[k] = m2[k] = 0;
@@ -329,6 +355,15 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
         UNROLL
         for (uint k = 0; k < ITEM_LANES; k++) {
             mean[k] *= (A)(1.0f / TILE_ROWS);
+            far |= !IS_FINITE(mean[k]);
+        }
+        if (far) {
+            UNROLL
+            for (uint k = 0; k < ITEM_LANES; k++) {
+                if (!IS_FINITE(mean[k])) {
+                    mean[k] = far_mean(p, elements, lane + k, (A)(1.0f / TILE_ROWS));
+                }
+            }
         }
         UNROLL
         for (uint i = 0; i < TILE_ROWS; i++) {
@@ -372,6 +407,15 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
         for (uint k = 0; k < ITEM_LANES; k++) {
             const uint count = full ? TILE_ROWS : in_lanes(elements, lane + k, 1);
             mean[k] *= full ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
+            far |= !IS_FINITE(mean[k]);
+        }
+        if (far) {
+            UNROLL
+            for (uint k = 0; k < ITEM_LANES; k++) {
+                if (!IS_FINITE(mean[k])) {
+                    mean[k] = far_mean(p, elements, lane + k, ratio(1, in_lanes(elements, lane + k, 1)));
+                }
+            }
         }
         for (uint i = 0; i < rows; i++) {
             const uint first = lane + i * LANES;
@@ -384,8 +428,8 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
         }
 #endif
     }
-    r.low = low;
-    r.high = high;
+    r.low = EXTREME_KEY(low);
+    r.high = EXTREME_KEY(high);
     if (odd) {
         for (uint i = lane; i < elements; i += LANES) {
             for (uint k = 0; k < ITEM_LANES && i + k < elements; k++) {
@@ -399,10 +443,11 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
     for (uint k = 0; k < ITEM_LANES; k++) {
         const uint count = full ? TILE_ROWS : in_lanes(elements, lane + k, 1);
         const A part = full ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
-        const A off = rest[k] * part;
-        const int finite = mean[k] - mean[k] == 0;
-        m2[k] = finite ? m2[k] - rest[k] * off : mean[k] - mean[k];
-        rest[k] = finite ? off : 0;
+        // Elements, or their squares, can be too far from the mean for the range.
+        const A off = rest[k] * part, spread = m2[k] - rest[k] * off;
+        const int finite = IS_FINITE(mean[k]);
+        m2[k] = !finite ? mean[k] - mean[k] : IS_FINITE(spread) ? spread : A_INFINITY;
+        rest[k] = finite && IS_FINITE(off) ? off : 0;
     }
     UNROLL
     for (uint width = 1; width < ITEM_LANES; width *= 2) {
@@ -468,16 +513,16 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_tiles(
     }
 }
 
-// The first place in a tile of a value, or of a NaN; valid in every item. All WG items call it, in uniform flow.
+// The first place in a tile of a key, or of a NaN; valid in every item. All WG items call it, in uniform flow.
 static inline ulong find(
-    __global const T* in, ulong tile, ulong n, int nan, A value, __local uint* places)
+    __global const T* in, ulong tile, ulong n, int nan, KEY_T key, __local uint* places)
 {
     const ulong first = tile * TILE;
     const uint elements = n - first >= TILE ? TILE : n - first, item = get_local_id(0);
     uint place = TILE;
     for (uint i = item; i < elements; i += WG) {
         const A x = to_acc(in[first + i]);
-        const int hit = nan ? IS_NAN(x) : x == value;
+        const int hit = nan ? IS_NAN(x) : key_of(x) == key;
         place = hit ? min(place, i) : place;
     }
     places[item] = place;
@@ -490,7 +535,7 @@ static inline ulong find(
     }
     place = places[0];
     barrier(CLK_LOCAL_MEM_FENCE);
-    return first + place;
+    return first + min(place, elements - 1);
 }
 
 // The bits of an element or an accumulator, in a word.
@@ -553,8 +598,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_records
     }
     __global const T* in = in_base + in_offset;
     const int nan = r.nan != 0;
-    const ulong low_at = find(in, nan ? r.nan_at : r.low_at, n, nan, (A)r.low, places);
-    const ulong high_at = nan ? low_at : find(in, r.high_at, n, 0, (A)r.high, places);
+    const ulong low_at = find(in, nan ? r.nan_at : r.low_at, n, nan, (KEY_T)r.low, places);
+    const ulong high_at = nan ? low_at : find(in, r.high_at, n, 0, (KEY_T)r.high, places);
     if (get_local_id(0) != 0) {
         return;
     }

@@ -4,15 +4,10 @@ mod common;
 
 use bytemuck::{Pod, Zeroable};
 use oclprim::{
-    Device, ErrorKind,
+    Complex, Device, ErrorKind, Scratch,
     check::{Failure, data::Data, laws},
-    op::Operator,
+    op::{Operator, complex_product, complex_sum},
 };
-
-/// The OpenCL devices of this machine.
-fn opencl() -> Vec<(String, Device)> {
-    common::devices().into_iter().filter(|(_, device)| !device.is_cpu()).collect()
-}
 
 fn complaint<T: Pod + std::fmt::Debug, F: Fn(T, T) -> T>(device: &Device, op: &Operator<T, F>, values: &[T]) -> String {
     match laws(device, op, values) {
@@ -26,7 +21,7 @@ fn text_that_does_not_compile_gives_the_log_with_the_users_line() {
     let wrong = Operator::new("halves", 0u32, |a, b| a + b, "a + b / no_such_name").with_functions("\n\n");
     let broken = Operator::new("broken", 0u32, |a, b| a + b, "f(a, b)")
         .with_functions("uint f(uint a, uint b)\n{\n    return a +;\n}");
-    for (name, device) in opencl() {
+    for (name, device) in common::opencl_devices_or_skip("text_that_does_not_compile") {
         let error = device.reduce_by(&[1, 2], &wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
         let log = error.build_log().unwrap();
@@ -44,7 +39,7 @@ fn text_that_does_not_compile_gives_the_log_with_the_users_line() {
 fn a_struct_of_another_size_does_not_build() {
     let op =
         Operator::of_struct("short", "Short", "typedef struct { float x; } Short;", [0f32; 2], |a: [f32; 2], _| a, "a");
-    for (name, device) in opencl() {
+    for (name, device) in common::opencl_devices_or_skip("a_struct_of_another_size_does_not_build") {
         let error = device.reduce_by(&[[1f32; 2]], &op).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
         let log = error.build_log().unwrap();
@@ -88,7 +83,7 @@ fn an_operator_that_is_not_associative_or_not_commutative_is_found() {
 fn rust_and_opencl_c_that_differ_are_found() {
     let op = Operator::new("least", u32::MAX, |a: u32, b: u32| a.min(b), "max(a, b)");
     let values = Data::Random.generate(40, 3);
-    for (name, device) in opencl() {
+    for (name, device) in common::opencl_devices_or_skip("rust_and_opencl_c_that_differ_are_found") {
         let text = complaint(&device, &op, &values);
         assert!(text.starts_with("operator least: for ") && text.contains("OpenCL C gives"), "{name}: {text}");
     }
@@ -115,5 +110,91 @@ fn a_lawful_operator_over_a_struct_passes() {
     let shifts: Vec<_> = Data::Random.generate(40, 3).into_iter().map(|shift| Affine { factor: 1, shift }).collect();
     for (name, device) in common::devices() {
         assert!(laws(&device, &op, &shifts).is_ok(), "{name}");
+    }
+}
+
+/// Names of the crate's own macros, and a text that ends in a comment.
+#[test]
+fn any_members_names_and_comments_build() {
+    #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+    #[repr(C)]
+    struct Gas {
+        temperature: f32,
+        pressure: f32,
+    }
+    let op = Operator::of_struct(
+        "mixture",
+        "Gas",
+        "typedef struct { float T, T_BYTES; } Gas;\nstatic inline float OPERATOR(Gas a) { return a.T; }",
+        Gas { temperature: 0.0, pressure: 0.0 },
+        |a, b| Gas { temperature: a.temperature.max(b.temperature), pressure: a.pressure + b.pressure },
+        "(Gas){ fmax(OPERATOR(a), b.T), a.T_BYTES + b.T_BYTES } // the hotter one",
+    );
+    let gas = |temperature, pressure| Gas { temperature, pressure };
+    for (name, device) in common::devices() {
+        assert_eq!(device.reduce_by(&[gas(1.0, 2.0), gas(3.0, 4.0)], &op).unwrap(), gas(3.0, 6.0), "{name}");
+    }
+}
+
+#[test]
+fn one_is_neutral_for_complex_numbers_with_infinities() {
+    let infinite = Complex::new(f32::INFINITY, 0.0);
+    let bits = |x: Complex<f32>| (x.re.to_bits(), x.im.to_bits());
+    for (name, device) in common::devices() {
+        for x in [infinite, Complex::new(-0.0, f32::NEG_INFINITY), Complex::new(1.0, -0.0)] {
+            let got = device.reduce_by(&[x], &complex_product()).unwrap();
+            assert_eq!(bits(got), bits(x), "{name}: {x}");
+        }
+        assert_eq!(bits(device.reduce_by(&[], &complex_sum()).unwrap()), bits(Complex::new(-0.0, -0.0)), "{name}");
+    }
+    let values = [infinite, Complex::new(1.0, 0.0), Complex::new(1.0, -0.0), Complex::new(-0.0, 0.0)];
+    for (name, device) in common::devices() {
+        for x in values {
+            assert!(laws(&device, &complex_product(), &[x, values[1]]).is_ok(), "{name}: {x}");
+        }
+    }
+}
+
+/// The identity is written without waiting, whatever its size.
+#[test]
+fn nothing_gives_the_identity() {
+    fn check<const N: usize>() {
+        let identity: [u8; N] = std::array::from_fn(|i| i as u8 + 1);
+        let text = format!("typedef struct {{ uchar x[{N}]; }} Bytes;");
+        let op = Operator::of_struct("first", "Bytes", &text, identity, |a: [u8; N], _| a, "a");
+        for (name, device) in common::devices() {
+            let device = device.profiled().unwrap();
+            let nothing = device.upload::<[u8; N]>(&[]).unwrap();
+            let mut out = device.upload(&[[99; N]; 3]).unwrap();
+            device.take_timings().unwrap();
+            device.reduce_by_into(&nothing, &op, out.view_mut(1..2).unwrap(), &mut Scratch::new()).unwrap();
+            let commands: Vec<_> = device.take_timings().unwrap().iter().map(|timing| timing.name).collect();
+            // Writes are not among them; a checker gets no fills.
+            let fills = !device.is_cpu() && common::runs_kernels_at_once(&device);
+            assert!(!fills || !commands.is_empty(), "{name}: {N} bytes");
+            assert_eq!(out.to_vec().unwrap(), [[99; N], identity, [99; N]], "{name}");
+        }
+    }
+    check::<1>();
+    check::<3>();
+    check::<12>();
+    check::<64>();
+}
+
+#[test]
+fn large_elements_fit_little_local_memory() {
+    let sum = |a: [f32; 16], b: [f32; 16]| std::array::from_fn(|i| a[i] + b[i]);
+    let op = Operator::of_struct(
+        "sums",
+        "Sums",
+        "typedef struct { float16 x; } Sums;",
+        [0.0; 16],
+        sum,
+        "(Sums){ a.x + b.x }",
+    );
+    let x: Vec<[f32; 16]> = (0..3000).map(|i| std::array::from_fn(|k| 1.0 / (i + k + 1) as f32)).collect();
+    let want = Device::cpu().reduce_by(&x, &op).unwrap();
+    for (name, device) in common::tuned(&[("a small GPU", common::gpu().local_bytes(8192))]) {
+        assert_eq!(device.reduce_by(&x, &op).unwrap(), want, "{name}");
     }
 }

@@ -14,6 +14,13 @@ fn devices() -> Vec<(String, Device)> {
     common::tuned(&[("a GPU", common::gpu())])
 }
 
+/// These, and where numbers have 64 bits.
+fn wide_devices() -> Vec<(String, Device)> {
+    let mut all = devices();
+    all.extend(common::wide());
+    all
+}
+
 #[test]
 fn limits() {
     for (name, device) in devices() {
@@ -33,6 +40,19 @@ fn limits() {
         let nothing = rows.slice(0, 1..1).unwrap();
         assert_eq!(device.reduce_axis(nothing, 0, Min).unwrap().to_vec().unwrap(), [f32::INFINITY; 3], "{name}");
         assert_eq!(device.reduce_axis(nothing, 1, Max).unwrap().len(), 0, "{name}");
+
+        // An empty axis stands beside others whose product overflows, to 0 or to something else.
+        let none = device.upload::<f32>(&[]).unwrap();
+        for long in [[0, 1 << 40, 1 << 40], [0, 1 << 32, (1 << 32) + 1]] {
+            let long = none.nd(&long).unwrap();
+            let error = device.reduce_axis(long, 0, Sum).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+            assert!(error.to_string().ends_with("overflow the address space"), "{name}: {error}");
+            assert!(device.reduce_axis_scratch(long, 0).is_err(), "{name}");
+            let mut out = device.zeroed::<f32>(0).unwrap();
+            assert!(device.reduce_axis_into(long, 0, Sum, &mut out, &mut Scratch::new()).is_err(), "{name}");
+            assert_eq!(device.reduce_axis(long, 1, Sum).unwrap().len(), 0, "{name}");
+        }
     }
 }
 
@@ -74,7 +94,7 @@ proptest! {
         let all: Vec<f32> = Data::Random.generate(offset + shape.iter().product::<usize>(), seed);
         let view = NdView::new(&all[offset..], layout).unwrap();
         let want = Device::cpu().reduce_axis(view, axis, Sum).unwrap().to_vec().unwrap();
-        for (name, device) in devices() {
+        for (name, device) in wide_devices() {
             let x = device.upload(&all).unwrap();
             let view = x.view(offset..).unwrap().strided(layout).unwrap();
             let got = device.reduce_axis(view, axis, Sum).unwrap().to_vec().unwrap();

@@ -14,6 +14,13 @@ fn devices() -> Vec<(String, Device)> {
     common::tuned(&[("a GPU", common::gpu())])
 }
 
+/// These, one with little local memory, and where numbers have 64 bits.
+fn more_devices() -> Vec<(String, Device)> {
+    let mut all = common::tuned(&[("a GPU", common::gpu()), ("a small GPU", common::gpu().local_bytes(8192))]);
+    all.extend(common::wide());
+    all
+}
+
 #[test]
 fn limits() {
     let nothing: [f32; 0] = [];
@@ -77,7 +84,7 @@ proptest! {
             let size: f64 = part.iter().map(|&x| f64::from(x.abs())).sum();
             prop_assert!((f64::from(*want) - exact).abs() <= size * 32.0 * f64::from(f32::EPSILON));
         }
-        for (name, device) in devices() {
+        for (name, device) in more_devices() {
             let buffer = device.upload(&x).unwrap();
             let got = device.reduce_segments(buffer.view(offset..).unwrap(), &offsets, Sum).unwrap().to_vec().unwrap();
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();

@@ -1,30 +1,13 @@
 // The operator of a reduction: OP(a, b) and its neutral element OP_IDENTITY, on the accumulator A.
 //
-// Floats: min and max give NaN if either side is NaN, and order -0 below +0. They compare bits: as integers, floats are in
-// order, where both are negative in reverse. A device may take subnormals for zeros when it compares floats.
+// Floats: min and max give NaN if either side is NaN, and order -0 below +0. They compare bits, for the reason that types.cl
+// gives: as integers, floats are in order, where both are negative in reverse.
 
 #if !defined(OP_SUM) && !defined(OP_PRODUCT) && !defined(OP_MIN) && !defined(OP_MAX) && !defined(OP_AND) && \
     !defined(OP_OR) && !defined(OP_XOR)
 #define OP_SUM
 #endif
 
-#ifdef A_FLOAT
-#if A_BYTES == 8
-#define A_BITS long
-#define A_BITS_LOWEST LONG_MIN
-#define A_BITS_HIGHEST LONG_MAX
-#define AS_BITS(x) as_long(x)
-#define FROM_BITS(x) as_double(x)
-#define A_INFINITY ((double)INFINITY)
-#else
-#define A_BITS int
-#define A_BITS_LOWEST INT_MIN
-#define A_BITS_HIGHEST INT_MAX
-#define AS_BITS(x) as_int(x)
-#define FROM_BITS(x) as_float(x)
-#define A_INFINITY INFINITY
-#endif
-#endif
 // The host passes the extremes of integer accumulators, and their unsigned type: signed overflow is undefined, unsigned
 // wraps.
 #ifndef A_UNSIGNED

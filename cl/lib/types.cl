@@ -95,6 +95,38 @@ static inline A to_acc(T x)
     return (A)widen(x);
 }
 
+#ifdef A_FLOAT
+#if A_BYTES == 8
+#define A_BITS long
+#define A_BITS_LOWEST LONG_MIN
+#define A_BITS_HIGHEST LONG_MAX
+#define AS_BITS(x) as_long(x)
+#define FROM_BITS(x) as_double(x)
+#define A_INFINITY ((double)INFINITY)
+#else
+#define A_BITS int
+#define A_BITS_LOWEST INT_MIN
+#define A_BITS_HIGHEST INT_MAX
+#define AS_BITS(x) as_int(x)
+#define FROM_BITS(x) as_float(x)
+#define A_INFINITY INFINITY
+#endif
+#endif
+
+// What orders accumulators, NaN aside. Of a float its bits, the negative ones turned round, so that -0 and +0 are both 0: a
+// device may take subnormals for zeros when it compares floats.
+#ifdef A_FLOAT
+#define KEY_T A_BITS
+static inline KEY_T key_of(A x)
+{
+    const A_BITS bits = AS_BITS(x);
+    return bits < 0 ? A_BITS_LOWEST - bits : bits;
+}
+#else
+#define KEY_T A
+#define key_of(x) (x)
+#endif
+
 // What is taken of an element: itself, or what the caller's function gives for it, which the host puts in front of all.
 #ifdef MAPPED
 #define TAKEN(x) ((A)mapped(widen(x)))

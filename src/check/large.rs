@@ -102,6 +102,29 @@ fn reduce_floats(device: &Device) -> Result<(), Failure> {
     Ok(())
 }
 
+fn reduce_products(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 1u8, &[(N - 1, 9)])?;
+    equal(device.dot::<u8, u64>(&x, &x)?, N as u64 - 1 + 81, "dot")
+}
+
+fn reduce_rows(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (2 * N, 1), 1u8, &[(0, 5), (2 * N - 1, 9)])?;
+    let rows = x.nd(&[2, N])?;
+    let sums = device.reduce_axis(rows, 1, Sum)?.to_vec()?;
+    equal(sums, vec![(N + 4) as u8, (N + 8) as u8], "sums of rows")?;
+    let columns = device.reduce_axis(rows, 0, Max)?;
+    let found = [columns.view(..2)?.to_vec()?, columns.view(N - 2..)?.to_vec()?];
+    equal(found, [vec![5, 1], vec![1, 9]], "the first and last columns")
+}
+
+fn reduce_segments(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 1u8, &[(2, 5), (N - 1, 9)])?;
+    let offsets = device.upload(&[0, 2, N as u64 - 2, N as u64])?;
+    equal(device.reduce_segments(&x, &offsets, Sum)?.to_vec()?, vec![2, N as u8, 10], "sums of segments")?;
+    let error = device.check_segments(&[0, N as u64, N as u64 - 1], N).err().map(|error| error.to_string());
+    equal(error, Some(format!("offset 1 is {N}, beyond the next one, {}", N - 1)), "the check of offsets")
+}
+
 fn copy_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 2), 1u8, &[(3, 7), (N - 1, 9)])?;
     let mut y = marked(device, (N, 2), 0u8, &[])?;
@@ -189,6 +212,9 @@ impl Spec for Large {
             case("reduce", ElementType::U8, N, reduce_bytes),
             case("reduce", ElementType::I32, N_WORDS, reduce_words),
             case("reduce", ElementType::F64, N_WORDS, reduce_floats),
+            case("dot", ElementType::U8, N, reduce_products),
+            case("reduce along an axis", ElementType::U8, 2 * N, reduce_rows),
+            case("reduce of segments", ElementType::U8, N, reduce_segments),
             case("copy", ElementType::U8, N, copy_bytes),
             case("copy within", ElementType::U8, N, copy_within),
             case("fill", ElementType::U32, N_WORDS, fill_words),

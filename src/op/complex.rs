@@ -21,7 +21,8 @@ use crate::{ElementType, Float};
 /// ```
 pub type ComplexOperator<T> = Operator<Complex<T>, fn(Complex<T>, Complex<T>) -> Complex<T>>;
 
-/// The sum of complex numbers of `f32` or `f64`. The empty sum is 0.
+/// The sum of complex numbers of `f32` or `f64`. The empty sum is 0, of which both parts are -0, as that alone changes no
+/// other number.
 ///
 /// ```
 /// use oclprim::{Complex, Device, op::complex_sum};
@@ -39,6 +40,9 @@ where
 
 /// The product of complex numbers of `f32` or `f64`. The empty product is 1.
 ///
+/// A factor of 1 + 0i leaves the other as it is, so that a single number is its own product; the formula alone, which
+/// other factors go by, would make ∞ + NaN i of 1 times ∞ + 0i.
+///
 /// ```
 /// use oclprim::{Complex, Device, op::complex_product};
 ///
@@ -50,8 +54,25 @@ pub fn complex_product<T: Float<Acc = T>>() -> ComplexOperator<T>
 where
     Complex<T>: Pod + Mul<Output = Complex<T>>,
 {
-    let text = |pair: &str| format!("({pair})(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)");
-    over("complex product", Complex::new(T::ONE, T::ZERO), |a, b| a * b, text)
+    fn product<T: Float>(a: Complex<T>, b: Complex<T>) -> Complex<T>
+    where
+        Complex<T>: Mul<Output = Complex<T>>,
+    {
+        // 1 + 0i alone: 1 - 0i changes signs of zeros.
+        let is_one = |x: Complex<T>| x.re.same(T::ONE) && x.im.same(T::ZERO);
+        match (is_one(a), is_one(b)) {
+            (true, _) => b,
+            (_, true) => a,
+            _ => a * b,
+        }
+    }
+    let text = |pair: &str| {
+        let (bits, one) = if pair == "double2" { ("as_long", "1.0") } else { ("as_int", "1.0f") };
+        let is_one = |x: &str| format!("{bits}({x}.x) == {bits}({one}) && {bits}({x}.y) == 0");
+        let product = format!("({pair})(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)");
+        format!("{} ? b : {} ? a : {product}", is_one("a"), is_one("b"))
+    };
+    over("complex product", Complex::new(T::ONE, T::ZERO), product, text)
 }
 
 fn over<T: Float<Acc = T>>(

@@ -108,7 +108,8 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         &self.name
     }
 
-    /// What goes in front of `cl/reduce_by.cl`; lines are numbered as in the user's texts, under the operator's name.
+    /// What goes in front of `cl/reduce_by.cl`; lines are numbered as in the user's texts, under the operator's name. The
+    /// macros come last: members of the user's may have their names.
     pub(crate) fn prelude(&self) -> String {
         let Self { name, type_name, types, functions, expression, .. } = self;
         let size = size_of::<T>();
@@ -121,12 +122,12 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
              #line 1 \"size of {type_name} of operator {name}\"\n\
              typedef char size_is_not_that_of_the_rust_type[sizeof({type_name}) == {size} ? 1 : -1];\n\
              #line 1 \"functions of operator {name}\"\n{functions}\n\
-             #define OPERATOR\n#define T {type_name}\n#define T_BYTES {size}\n\
-             static inline T op_combine(const T a, const T b)\n{{\nreturn\n\
-             #line 1 \"operator {name}\"\n{expression};\n}}\n\
-             static inline T op_identity(void)\n{{\n\
-             const union {{ uchar bytes[{size}]; T value; }} identity = {{ {{ {bytes} }} }};\n\
-             return identity.value;\n}}\n"
+             static inline {type_name} op_combine(const {type_name} a, const {type_name} b)\n{{\nreturn\n\
+             #line 1 \"operator {name}\"\n{expression}\n;\n}}\n\
+             static inline {type_name} op_identity(void)\n{{\n\
+             const union {{ uchar bytes[{size}]; {type_name} value; }} identity = {{ {{ {bytes} }} }};\n\
+             return identity.value;\n}}\n\
+             #define OPERATOR\n#define T {type_name}\n#define T_BYTES {size}\n"
         )
     }
 

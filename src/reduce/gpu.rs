@@ -288,6 +288,8 @@ mod tests {
                 let mut caps = cl.capabilities().unwrap().as_ref().clone();
                 caps.class = class;
                 caps.c_standard += " -cl-denorms-are-zero";
+                caps.denormals = false;
+                let mistaken = crate::Capabilities { denormals: true, ..caps.clone() };
                 let device = Device::from_cl(cl.with_capabilities(caps));
                 let (least, most) = (device.reduce(&x, Min).unwrap(), device.reduce(&x, Max).unwrap());
                 assert_eq!((least.to_bits(), most.to_bits()), (1, 5000), "{info}");
@@ -295,6 +297,14 @@ mod tests {
                 assert_eq!(((-least).to_bits(), (-most).to_bits()), (5000, 1), "{info}");
                 assert_eq!(device.arg_min(&x).unwrap().index, 4999, "{info}");
                 assert_eq!(device.arg_max(&minus).unwrap().index, 4999, "{info}");
+                let (ends, found) = (device.min_max(&x).unwrap(), device.statistics(&minus).unwrap());
+                assert_eq!((ends.min.index, ends.max.index), (4999, 0), "{info}");
+                assert_eq!((ends.min.value.to_bits(), ends.max.value.to_bits()), (1, 5000), "{info}");
+                assert_eq!((found.min.index, found.max.index), (0, 4999), "{info}");
+                // Where the self-test was mistaken, places are wrong, but there.
+                let device = Device::from_cl(cl.with_capabilities(mistaken));
+                let ends = device.min_max(&x).unwrap();
+                assert!(ends.min.index < x.len() && ends.max.index < x.len(), "{info}: {ends:?}");
             }
         }
     }

@@ -64,6 +64,13 @@ pub(crate) fn gpu() -> Tuning {
     Tuning::default().class(DeviceClass::Gpu)
 }
 
+/// The OpenCL devices with 64-bit numbers at every size, in their own geometry and in that of a GPU.
+pub(crate) fn wide() -> Vec<(String, Device)> {
+    let mut all = tuned(&[("wide", Tuning::default().wide_offsets()), ("a wide GPU", gpu().wide_offsets())]);
+    all.retain(|(name, _)| name.ends_with("wide") || name.ends_with("a wide GPU"));
+    all
+}
+
 /// Every device, in its own geometry and in that of a GPU with each kind of sub-groups that it has. Of a driver with other
 /// settings, only in that of a GPU with the first kind: work-groups of many items are what it runs in another way.
 pub(crate) fn with_sub_groups() -> Vec<(String, Device)> {

@@ -36,6 +36,11 @@ pub(crate) struct Lines {
     pub(crate) offset: usize,
 }
 
+/// How many results there are. Beside an empty axis the product of the others may overflow; a second one leaves none.
+fn outputs(kept: &[usize]) -> Option<usize> {
+    if kept.contains(&0) { Some(0) } else { kept.iter().try_fold(1usize, |product, &n| product.checked_mul(n)) }
+}
+
 impl Lines {
     pub(crate) fn of(layout: &Layout, axis: usize) -> Result<Self> {
         if axis >= layout.ndim() {
@@ -43,7 +48,12 @@ impl Lines {
         }
         let (len, stride) = (layout.shape()[axis], layout.strides()[axis]);
         let kept: Vec<usize> = (0..layout.ndim()).filter(|&k| k != axis).map(|k| layout.shape()[k]).collect();
-        let outputs = kept.iter().product();
+        let outputs = outputs(&kept).ok_or_else(|| {
+            Error::invalid(format!(
+                "the results along axis {axis} of a shape of {:?} overflow the address space",
+                layout.shape()
+            ))
+        })?;
         if layout.is_empty() {
             return Ok(Self { len, stride: 1, outputs, shape: vec![outputs], strides: vec![0], offset: 0 });
         }
@@ -86,8 +96,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or the number of results
+    /// overflows, as it can along an empty axis; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it.
     ///
     /// ```
     /// use oclprim::{Device, op::{Max, Sum}};

@@ -28,6 +28,11 @@ pub(crate) struct Pass {
     pub(crate) wide: bool,
 }
 
+/// The work-group, of which each item has an element in local memory. The result is the same with any.
+fn work_group(form: &Form, caps: &Capabilities) -> usize {
+    tuning::work_group_of(tuning::reduce(caps).work_group, form.size, caps)
+}
+
 /// The program of an operator, which `pairs` of a law check shares.
 fn program(form: &Form, caps: &Capabilities, work_group: usize, wide: bool) -> Result<ProgramSpec> {
     if form.needs_fp64 {
@@ -41,13 +46,13 @@ fn program(form: &Form, caps: &Capabilities, work_group: usize, wide: bool) -> R
 
 /// The passes over n > 0 elements.
 pub(crate) fn plan(n: usize, form: &Form, caps: &Capabilities, wide: &dyn Fn(usize) -> bool) -> Result<Vec<Pass>> {
-    let params = tuning::reduce(caps);
+    let (max_groups, work_group) = (tuning::reduce(caps).max_groups, work_group(form, caps));
     let (mut passes, mut n) = (Vec::new(), n);
     loop {
         let tiles = n.div_ceil(rows(form.size) * LANES);
-        let program = program(form, caps, params.work_group, wide(n))?;
-        let groups = tiles.min(params.max_groups);
-        passes.push(Pass { program, n, tiles, groups, work_group: params.work_group, wide: wide(n) });
+        let program = program(form, caps, work_group, wide(n))?;
+        let groups = tiles.min(max_groups);
+        passes.push(Pass { program, n, tiles, groups, work_group, wide: wide(n) });
         if tiles == 1 {
             return Ok(passes);
         }
@@ -74,7 +79,12 @@ pub(super) fn reduce(
     scratch: &mut Scratch,
 ) -> Result<()> {
     if input.len() == 0 {
-        return device.write(out.mem(), out.byte_offset(), identity);
+        // Fills, unlike writes, do not wait; their patterns have 1, 2, 4, 8 or 16 bytes.
+        let size = tuning::unit(identity.len()).min(16);
+        return identity
+            .chunks(size)
+            .enumerate()
+            .try_for_each(|(i, part)| device.fill(out.mem(), out.byte_offset() + i * size, size, part));
     }
     let caps = device.capabilities()?;
     let plan = plan(input.len(), form, &caps, &|n| device.tuning().wide(n))?;
@@ -100,7 +110,7 @@ pub(super) fn reduce(
 pub(crate) fn pairs(device: &ClDevice, form: &Form, a: &[u8], b: &[u8], out: &mut [u8]) -> Result<()> {
     let n = out.len() / form.size;
     let caps = device.capabilities()?;
-    let work_group = tuning::reduce(&caps).work_group;
+    let work_group = work_group(form, &caps);
     let program = program(form, &caps, work_group, device.tuning().wide(n))?;
     let [left, right, result] = [device.pooled(a.len())?, device.pooled(b.len())?, device.pooled(out.len())?];
     device.write(left.mem(), 0, a)?;

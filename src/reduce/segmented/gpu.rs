@@ -13,6 +13,8 @@ const TEXT: &str = include_str!("../../../cl/reduce_segmented.cl");
 const CPU_BLOCKS: usize = 1024;
 /// Bytes of scratch for a node, whatever its types.
 const NODE_BYTES: usize = 32;
+/// Bytes of local memory of an item at most: its block, two accumulators, a rank and a flag.
+const ITEM_BYTES: usize = BLOCK_BYTES + 8 + 8 + 8 + 4;
 
 /// What a segmented reduction is of: everything but its size.
 #[derive(Clone, Debug)]
@@ -53,10 +55,15 @@ pub(crate) struct Plan {
     pub(crate) wide_positions: bool,
 }
 
+/// Items, and blocks, of a tile; the tree is the same with any.
+fn work_group(caps: &Capabilities) -> usize {
+    tuning::work_group_of(tuning::reduce(caps).work_group, ITEM_BYTES, caps)
+}
+
 fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> ProgramSpec {
     // Nothing here uses sub-groups, so that one build serves every back end.
     let caps = &caps.without_sub_groups();
-    let work_group = tuning::reduce(caps).work_group;
+    let work_group = work_group(caps);
     let cpu = work_group == 1;
     let word = |wide| if wide { "ulong" } else { "uint" };
     let wide_offsets = form.offset == ElementType::U64;
@@ -84,14 +91,14 @@ pub(crate) fn plan(
 ) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
-    let params = tuning::reduce(caps);
-    let cpu = params.work_group == 1;
-    let blocks = if cpu { CPU_BLOCKS } else { params.work_group };
+    let (max_groups, work_group) = (tuning::reduce(caps).max_groups, work_group(caps));
+    let cpu = work_group == 1;
+    let blocks = if cpu { CPU_BLOCKS } else { work_group };
     let tiles = n.div_ceil(blocks * BLOCK_BYTES / form.element.size());
     let (mut levels, mut nodes, mut last) = (Vec::new(), 0, tiles);
     while last > 1 {
         nodes += last;
-        let groups = if cpu { 1 } else { last.div_ceil(params.work_group) };
+        let groups = if cpu { 1 } else { last.div_ceil(work_group) };
         levels.push(Level { nodes: last, groups });
         last = groups;
     }
@@ -99,8 +106,8 @@ pub(crate) fn plan(
     let work = segments.max(tiles + 1);
     Ok(Plan {
         program: program(form, aligned, caps, wide),
-        work_group: params.work_group,
-        prepare_groups: work.div_ceil(if cpu { 1024 } else { params.work_group }).min(8 * params.max_groups),
+        work_group,
+        prepare_groups: work.div_ceil(if cpu { 1024 } else { work_group }).min(8 * max_groups),
         tiles,
         levels,
         nodes,
@@ -200,25 +207,37 @@ fn run(
 
 /// The first offset that is beyond the next one or beyond `n`, if any; waits.
 pub(super) fn check(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize) -> Result<Option<usize>> {
+    // A 32-bit number names one of so many.
+    check_by(device, offsets, form, n, 1 << 31)
+}
+
+/// The same by launches over `part` offsets each, and the one behind them.
+fn check_by(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize, part: usize) -> Result<Option<usize>> {
     const NONE: u32 = u32::MAX;
     let caps = device.capabilities()?;
-    let (count, params) = (offsets.len(), tuning::reduce(&caps));
-    let wide = device.tuning().wide(count) || device.tuning().wide(n);
+    let (max_groups, work_group) = (tuning::reduce(&caps).max_groups, work_group(&caps));
+    let wide = device.tuning().wide(offsets.len()) || device.tuning().wide(n);
     let program = program(form, true, &caps, wide);
     let bad = device.pooled(size_of::<u32>())?;
     device.fill(bad.mem(), 0, size_of::<u32>(), &NONE.to_ne_bytes())?;
-    let unit = if params.work_group == 1 { 1024 } else { params.work_group };
-    device
-        .launch(&program, "segments_check")?
-        .mem(offsets.mem())
-        .scalar(offsets.offset() as u64)
-        .offset(count as u64, wide)
-        .offset(n as u64, wide || form.offset == ElementType::U64)
-        .mem(bad.mem())
-        .run([count.div_ceil(unit).min(8 * params.max_groups), 1, 1], [params.work_group, 1, 1])?;
-    let mut found = NONE;
-    device.read(bad.mem(), 0, bytemuck::bytes_of_mut(&mut found))?;
-    Ok((found != NONE).then_some(found as usize))
+    let unit = if work_group == 1 { 1024 } else { work_group };
+    for start in (0..offsets.len()).step_by(part) {
+        let count = (offsets.len() - start).min(part + 1);
+        device
+            .launch(&program, "segments_check")?
+            .mem(offsets.mem())
+            .scalar((offsets.offset() + start) as u64)
+            .offset(count as u64, wide)
+            .offset(n as u64, wide || form.offset == ElementType::U64)
+            .mem(bad.mem())
+            .run([count.div_ceil(unit).min(8 * max_groups), 1, 1], [work_group, 1, 1])?;
+        let mut found = NONE;
+        device.read(bad.mem(), 0, bytemuck::bytes_of_mut(&mut found))?;
+        if found != NONE {
+            return Ok(Some(start + found as usize));
+        }
+    }
+    Ok(None)
 }
 
 /// The offsets from `at` on, of which there are `out.len()`.
@@ -237,6 +256,7 @@ pub(super) fn read(device: &ClDevice, offsets: &ClInput, at: usize, wide: bool, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Device, Input, runtime::Backend};
 
     #[test]
     fn levels_end_in_one_node() {
@@ -247,6 +267,34 @@ mod tests {
                 assert_eq!(plan.levels.iter().map(|level| level.nodes).sum::<usize>(), plan.nodes, "{name}: {n}");
                 assert_eq!(plan.levels.last().map_or(plan.tiles, |level| level.groups), 1, "{name}: {n}");
                 assert!(plan.work_group.is_power_of_two(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn items_fit_the_local_memory() {
+        for (name, caps) in Capabilities::samples() {
+            let whole = tuning::reduce(&caps).work_group;
+            assert_eq!(work_group(&caps), whole, "{name}");
+            for local_bytes in [8 << 10, 16 << 10] {
+                let items = work_group(&Capabilities { local_bytes, ..caps.clone() });
+                assert!(items * ITEM_BYTES <= local_bytes && items >= whole.min(64), "{name}: {items}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_wrong_offset_is_found_in_any_part() {
+        for (index, info) in Device::list().iter().enumerate() {
+            let device = Device::at(index).unwrap();
+            let Backend::OpenCl(cl) = device.backend() else { continue };
+            let mut offsets: Vec<u32> = (0..1000).collect();
+            let form = Form::of::<f32, crate::op::Sum>(ElementType::U32);
+            let find = |offsets: &[u32], n| check_by(cl, &Input::from(offsets).cl(cl).unwrap(), &form, n, 100).unwrap();
+            assert_eq!((find(&offsets, 999), find(&offsets, 998)), (None, Some(999)), "{info}");
+            for wrong in [950, 700, 600, 599, 99, 0] {
+                offsets[wrong] = 5000;
+                assert_eq!(find(&offsets, 3000), Some(wrong), "{info}");
             }
         }
     }

@@ -81,11 +81,7 @@ struct Spread<A> {
 impl<A: Real> Spread<A> {
     /// `weight` is the part that `b` has of all, `paired` that times the elements in `self`.
     fn join(&mut self, b: &Self, weight: A, paired: A) {
-        let (a, ends) = (self.mean, self.mean + b.mean);
-        if !ends.is_finite() {
-            *self = Self { mean: ends, rest: A::ZERO, m2: A::from_f64(f64::NAN) };
-            return;
-        }
+        let a = self.mean;
         let d = b.mean - a;
         let v = d - b.mean;
         let e = (b.mean - (d - v)) - (a + v);
@@ -98,7 +94,15 @@ impl<A: Real> Spread<A> {
         let mean = s + tail;
         let w = mean - s;
         let rest = (s - (mean - w)) + (tail - w);
-        *self = Self { mean, rest, m2: (self.m2 + b.m2) + delta * (delta * paired) };
+        *self = if mean.is_finite() {
+            Self { mean, rest, m2: (self.m2 + b.m2) + delta * (delta * paired) }
+        } else if a.is_finite() && b.mean.is_finite() {
+            // The distance is beyond the range.
+            Self { mean: a + (b.mean * weight - a * weight), rest: A::ZERO, m2: A::from_f64(f64::INFINITY) }
+        } else {
+            // Infinities and NaN add up as they do in a sum.
+            Self { mean: a + b.mean, rest: A::ZERO, m2: A::from_f64(f64::NAN) }
+        };
     }
 }
 
@@ -159,6 +163,11 @@ fn spread<T: Element<Acc = A>, A: Real>(elements: &[T]) -> Spread<A> {
     let part = |k| if k < more { first } else { last };
     for (k, lane) in lane.iter_mut().enumerate() {
         lane.mean = lane.mean * part(k);
+        if !lane.mean.is_finite() {
+            // Where the sum is beyond the range, the mean is not.
+            let terms = elements.iter().skip(k).step_by(all).map(|x| x.widen() * part(k));
+            lane.mean = terms.fold(A::ZERO, |mean, x| mean + x);
+        }
     }
     for row in elements.chunks(all) {
         for (lane, &x) in lane.iter_mut().zip(row) {
@@ -170,8 +179,10 @@ fn spread<T: Element<Acc = A>, A: Real>(elements: &[T]) -> Spread<A> {
     for (k, lane) in lane.iter_mut().enumerate() {
         let off = lane.rest * part(k);
         let m2 = lane.m2 - lane.rest * off;
+        // Elements, or their squares, can be too far from the mean for the range.
+        let m2 = if m2.is_finite() { m2 } else { A::from_f64(f64::INFINITY) };
         *lane = if lane.mean.is_finite() {
-            Spread { mean: lane.mean, rest: off, m2 }
+            Spread { mean: lane.mean, rest: if off.is_finite() { off } else { A::ZERO }, m2 }
         } else {
             Spread { mean: lane.mean, rest: A::ZERO, m2: A::from_f64(f64::NAN) }
         };

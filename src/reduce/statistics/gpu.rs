@@ -23,6 +23,11 @@ fn record_bytes(element: ElementType, moments: bool) -> usize {
     }
 }
 
+/// The work-group, of which each item has a record and a place in local memory. The answers are the same with any.
+fn work_group(element: ElementType, moments: bool, caps: &Capabilities) -> usize {
+    tuning::work_group_of(tuning::reduce(caps).work_group, record_bytes(element, moments) + 4, caps)
+}
+
 /// The launches over n > 0 elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
@@ -45,7 +50,7 @@ pub(crate) fn plan(
     wide: bool,
 ) -> Result<Plan> {
     caps.supports(element)?;
-    let params = tuning::reduce(caps);
+    let (max_groups, work_group) = (tuning::reduce(caps).max_groups, work_group(element, moments, caps));
     let tiles = n.div_ceil(TILE_BYTES / element.size());
     let mut merges = vec![tiles];
     while merges[merges.len() - 1] > FAN {
@@ -56,15 +61,16 @@ pub(crate) fn plan(
         .with(element.options("T"))
         .with(acc.options("A"))
         .define("T_WORD", if element.is_signed() { "long" } else { "ulong" })
-        .define("WG", params.work_group)
+        .define("WG", work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
+        .flag("FLUSHED", element.is_float() && !caps.denormals)
         .flag("MOMENTS", moments);
     let records: usize = merges.iter().sum();
     Ok(Plan {
         program,
-        groups: tiles.min(params.max_groups),
-        work_group: params.work_group,
+        groups: tiles.min(max_groups),
+        work_group,
         merges,
         wide,
         scratch_bytes: records * record_bytes(element, moments),
@@ -164,6 +170,24 @@ pub(super) fn min_max<T: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_fit_the_local_memory() {
+        for (name, caps) in Capabilities::samples() {
+            for local_bytes in [8 << 10, 16 << 10, caps.local_bytes] {
+                let caps = Capabilities { local_bytes, ..caps.clone() };
+                for element in ElementType::ALL.into_iter().filter(|element| caps.fp64 || !element.needs_fp64()) {
+                    for moments in [false, true] {
+                        let plan = plan(1 << 20, element, element, moments, true, &caps, false).unwrap();
+                        let bytes = plan.work_group * (record_bytes(element, moments) + 4);
+                        assert!(bytes <= local_bytes, "{name}: {bytes} of {local_bytes} for {element}");
+                        let whole = plan.work_group == tuning::reduce(&caps).work_group;
+                        assert!(whole || local_bytes < 32 << 10, "{name}: {element}");
+                    }
+                }
+            }
+        }
+    }
 
     #[test]
     fn merges_end_in_one_record_within_the_scratch() {

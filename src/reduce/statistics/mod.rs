@@ -15,11 +15,12 @@
 //! | | error at most |
 //! |---|---|
 //! | mean, of floats | (40 + 8 log2 n) (u d + u² \|mean\|) |
-//! | variance, of floats | (80 + 16 log2 n) u variance, and the square of the mean's error |
+//! | variance, of floats | (80 + 16 log2 n) u (variance + (10 u mean)²), and the square of the mean's error |
 //! | integers | the sum is exact; the others are rounded a few times in `f64` |
 //!
-//! Squares have to fit the accumulator: a variance beyond its range is infinite, below it 0; so is the mean of 16 elements
-//! whose sum is beyond it. An infinite element makes the mean infinite or NaN, and the variance NaN; a NaN makes both NaN.
+//! Squares have to fit the accumulator: a variance beyond its range is infinite, below it 0. Where elements are beyond 2^80
+//! (`f64`: 2^550), squares of rounding errors can be beyond it, too, and the variance infinite. The mean of finite elements is
+//! finite. An infinite one makes the mean infinite or NaN, and the variance NaN; a NaN makes both NaN.
 
 mod cpu;
 #[cfg(feature = "opencl")]
@@ -109,7 +110,7 @@ impl<T> Statistics<T> {
 pub struct StatisticsRecord<T>([u64; WORDS], PhantomData<T>);
 
 impl<T: Element> StatisticsRecord<T> {
-    /// What the record says.
+    /// What the record says. One that was never written, all zeros, is of no elements: its mean and variance are NaN.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, StatisticsRecord};
@@ -141,6 +142,8 @@ impl<T: Element> StatisticsRecord<T> {
             let squares = [words[8], words[9], words[10]];
             (sum as f64, Some(sum), sum as f64 / n, integer_variance(count, sum, squares))
         };
+        // A record that was not written is of nothing, which has no mean.
+        let mean = if count > 0 { mean } else { f64::NAN };
         let (min, max) = (extreme(low, words[4]), extreme(high, words[5]));
         Statistics { count: count as usize, nan: nan as usize, min, max, sum, integer_sum, mean, variance }
     }
@@ -152,8 +155,11 @@ impl<T: Element> std::fmt::Debug for StatisticsRecord<T> {
     }
 }
 
-/// The variance of `n` > 0 integers from their sum and their sum of squares, in three words from the lowest on.
+/// The variance of `n` integers from their sum and their sum of squares, in three words from the lowest on.
 fn integer_variance(n: u64, sum: i128, squares: [u64; 3]) -> f64 {
+    if n == 0 {
+        return f64::NAN;
+    }
     // About the nearest integer m to the mean, sum = m n + r: the squares of the distances add up to
     // squares - m (sum + r), exactly, and the mean's own distance takes r²/n off, at most half of that.
     let count = i128::from(n);
@@ -382,5 +388,59 @@ mod tests {
         x[77] = 0;
         let p = 2f64.powi(-20);
         approx::assert_relative_eq!(of(&x), p * (1.0 - p), max_relative = 1e-15);
+    }
+
+    #[test]
+    fn a_record_that_was_not_written_is_of_nothing() {
+        fn check<T: Element>() {
+            let found = StatisticsRecord::<T>::zeroed().get();
+            assert_eq!((found.count, found.sum), (0, 0.0), "{}", T::TYPE);
+            assert!(found.mean.is_nan() && found.variance.is_nan(), "{}: {found:?}", T::TYPE);
+        }
+        check::<i32>();
+        check::<u8>();
+        check::<i64>();
+        check::<f32>();
+        check::<f64>();
+    }
+
+    /// Means, sums and variances of finite elements at the ends of the range, which are NaN nowhere.
+    #[test]
+    fn elements_at_the_ends_of_the_range() {
+        fn check<T: Element>(most: f64) {
+            let m = 0.9 * most;
+            let cpu = Device::cpu();
+            let of = |x: &[f64]| cpu.statistics(&x.iter().map(|&x| T::from_f64(x)).collect::<Vec<T>>()).unwrap();
+            // Means of what the type makes of the elements.
+            let right = |x: &[f64]| {
+                let (found, n) = (of(x), x.len() as f64);
+                let want: f64 = x.iter().map(|&x| T::from_f64(x).to_f64() / n).sum();
+                assert!((found.mean - want).abs() <= 1e-6 * m, "{}: {found:?}, not {want}", T::TYPE);
+                assert!(!found.variance.is_nan() && !found.sum.is_nan(), "{}: {found:?}", T::TYPE);
+                found.variance
+            };
+            for x in [[-m, m], [m, -m]] {
+                let found = of(&x);
+                assert_eq!((found.sum, found.mean, found.variance), (0.0, 0.0, f64::INFINITY), "{}", T::TYPE);
+            }
+            assert_eq!(right(&[m, m]), 0.0, "{}", T::TYPE);
+            assert_eq!([right(&[-m / 3.0, m]), right(&[m, m, -m])], [f64::INFINITY; 2], "{}", T::TYPE);
+            // Lanes with sums that are beyond the range, with elements that are that far from the mean, with both.
+            let lanes = 4096 / size_of::<T>();
+            let rows = |rows: &[f64]| rows.iter().flat_map(|&x| vec![x; lanes]).collect::<Vec<f64>>();
+            for lane in [&[m, m, -m][..], &[m, -m, -m], &[m, m, -m, -m]] {
+                assert_eq!(right(&rows(lane)), f64::INFINITY, "{}", T::TYPE);
+            }
+            // Squares of rounding errors.
+            right(&rows(&[m; 16]));
+            right(&rows(&[most / 77.0; 16]));
+            // Infinities as in a sum.
+            assert_eq!(of(&[m, m, f64::INFINITY]).mean, f64::INFINITY);
+            assert!(of(&[f64::NEG_INFINITY, m, f64::INFINITY]).mean.is_nan());
+            assert!(of(&[m, f64::NAN]).mean.is_nan() && of(&[f64::INFINITY; 2]).variance.is_nan());
+        }
+        check::<f32>(f32::MAX.into());
+        check::<f64>(f64::MAX);
+        check::<crate::bf16>(f32::MAX.into());
     }
 }

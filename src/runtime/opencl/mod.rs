@@ -367,9 +367,10 @@ impl ClDevice {
         Ok(shared.capabilities.get_or_init(|| caps))
     }
 
-    /// Local memory that a launch may use: what the probe found, or what it is about to try.
+    /// Local memory that a launch may use: what the tuning leaves of what the probe found, or what it is about to try.
     fn local_limit(&self) -> usize {
-        self.shared.capabilities.get().map_or(self.shared.local_tried, |caps| caps.local_bytes)
+        let found = || self.shared.capabilities.get().map_or(self.shared.local_tried, |caps| caps.local_bytes);
+        self.tuned.capabilities.get().map_or_else(found, |caps| caps.local_bytes)
     }
 
     /// Whether the self-test found a checker. Oclgrind believes of a place in its memory that its size is that of the
