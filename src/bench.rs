@@ -5,8 +5,8 @@ use std::{fs, time::Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Buffer, Determinism, Device, DeviceType, ElementType, Result, Scratch, ladder::Climb, op::Max, parallel,
-    runtime::Backend,
+    Buffer, Determinism, Device, DeviceInfo, DeviceType, ElementType, Result, Scratch, ladder::Climb, op::Max,
+    parallel, runtime::Backend,
 };
 
 /// The times of repeated runs of one thing, in seconds.
@@ -111,6 +111,7 @@ pub fn cache_bytes(device: &Device) -> u64 {
         89 => 72,
         80 => 40,
         70.. => 6,
+        60.. => 4,
         _ => 0,
     };
     reported.max(shared << 20)
@@ -135,12 +136,19 @@ struct Scrub {
 }
 
 impl Scrub {
-    /// What is read at least, and at most.
-    const BYTES: (u64, u64) = (1 << 20, 1 << 30);
-
     fn new(device: &Device) -> Result<Self> {
-        let bytes = (2 * cache_bytes(device)).clamp(Self::BYTES.0, Self::BYTES.1);
-        Ok(Self { other: device.zeroed(bytes as usize / 4)?, out: device.zeroed(1)?, scratch: Scratch::new() })
+        let bytes = Self::bytes(cache_bytes(device), &device.info());
+        // Ones: memory of zeros that was never written can be one page over and over.
+        Ok(Self { other: device.filled(bytes as usize / 4, 1)?, out: device.zeroed(1)?, scratch: Scratch::new() })
+    }
+
+    /// What is read for a last-level cache of `cache` bytes: 0 where that is unknown.
+    fn bytes(cache: u64, info: &DeviceInfo) -> u64 {
+        // GPUs' drivers may know of smaller caches than the last.
+        let known = info.ty == DeviceType::Cpu && cache > 0;
+        let least = if known { 1 << 20 } else { 512 << 20 };
+        let most = [info.global_bytes / 4, info.max_allocation_bytes].into_iter().filter(|&bytes| bytes > 0);
+        (2 * cache).max(least).min(most.fold(1 << 30, u64::min))
     }
 
     fn run(&mut self, device: &Device) -> Result<()> {
@@ -305,5 +313,18 @@ mod tests {
         assert_eq!(Sample::of(Vec::new()), Sample { median: 0.0, spread: 0.0, min: 0.0, runs: 0 });
         let effort = Effort { warm_up: 0, runs: 0, ..Effort::default() };
         assert_eq!(measure(&Device::cpu(), effort, || Ok(()), || Ok(())).unwrap().wall.runs, 1);
+    }
+
+    #[test]
+    fn caches_are_filled_with_what_was_written() {
+        let cpu = Device::cpu().info();
+        let gpu = DeviceInfo { ty: DeviceType::Gpu, global_bytes: 16 << 30, ..cpu.clone() };
+        assert_eq!(Scrub::bytes(32 << 20, &cpu), 64 << 20);
+        assert_eq!(Scrub::bytes(0, &cpu), 512 << 20);
+        assert_eq!(Scrub::bytes(16 << 10, &gpu), 512 << 20);
+        assert_eq!(Scrub::bytes(1 << 40, &gpu), 1 << 30);
+        assert_eq!(Scrub::bytes(0, &DeviceInfo { global_bytes: 1 << 30, ..gpu }), 256 << 20);
+        let scrub = Scrub::new(&Device::cpu()).unwrap();
+        assert!(scrub.other.map().unwrap().iter().all(|&x| x != 0));
     }
 }

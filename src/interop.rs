@@ -77,6 +77,9 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 ///
 /// The crate and the user can both use it. It cannot be [mapped](Buffer::map).
 ///
+/// Two results over one memory are not two buffers: calls that copy, transpose and permute refuse them as input and output
+/// where they overlap; no other call may be given both.
+///
 /// # Errors
 ///
 /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the buffer belongs to another context, or kernels may

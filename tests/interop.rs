@@ -7,7 +7,7 @@ use ocl::{CommandQueueProperties, core::Event as CoreEvent, flags::MemFlags};
 use std::sync::{Mutex, MutexGuard};
 
 use oclprim::{
-    Device, ErrorKind,
+    Device, ErrorKind, Matrices,
     interop::{self, ocl},
     op::{Max, Sum},
 };
@@ -226,6 +226,43 @@ fn objects_that_do_not_fit_are_refused() {
         // The other context's buffers through the crate's own checks.
         let foreign = two.open().upload(&[1i32, 2, 3]).unwrap();
         refused(open.reduce(&foreign, Sum).unwrap_err(), "cannot be used on");
+    }
+}
+
+/// Rust's borrows do not know that two buffers have one memory.
+#[test]
+fn outputs_over_their_inputs_are_refused() {
+    let _alone = alone();
+    for user in users() {
+        let device = user.open();
+        let data: Vec<u32> = (0..6000).collect();
+        let theirs = user.upload(&data);
+        let (a, mut b) = (interop::buffer(&device, &theirs).unwrap(), interop::buffer(&device, &theirs).unwrap());
+        let refused = |result: oclprim::Result<()>, text: &str| {
+            let error = result.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+            assert_eq!(error.to_string(), format!("input and output overlap: {text} of one memory object"));
+        };
+        refused(device.transpose_into(&a, 60, 100, &mut b), "bytes 0..24000 and 0..24000");
+        refused(device.copy(a.view(..10).unwrap(), b.view_mut(9..19).unwrap()), "bytes 0..40 and 36..76");
+        let matrices = Matrices::new(10, 10);
+        let (from, to) = (a.view(50..150).unwrap(), b.view_mut(..100).unwrap());
+        refused(device.transpose_batch_into(from, &matrices, to), "bytes 200..600 and 0..400");
+        let view = a.nd(&[60, 100]).unwrap();
+        let turned = b.nd_mut(&[100, 60]).unwrap();
+        refused(device.permute_into(view, &[1, 0], turned), "bytes 0..24000 and 0..24000");
+        // A part of a buffer is another object over the same memory.
+        let part = theirs.create_sub_buffer(None, 1024, 100).unwrap();
+        let mut c = interop::buffer(&device, &part).unwrap();
+        refused(device.transpose_into(a.view(1000..1100).unwrap(), 10, 10, &mut c), "bytes 4000..4400 and 4096..4496");
+        assert_eq!(a.to_vec().unwrap(), data);
+
+        device.copy(a.view(..3000).unwrap(), b.view_mut(3000..).unwrap()).unwrap();
+        device.copy(a.view(924..1024).unwrap(), &mut c).unwrap();
+        device.copy(a.view(3..3).unwrap(), b.view_mut(3..3).unwrap()).unwrap();
+        let got = a.to_vec().unwrap();
+        assert!(got[..1024] == data[..1024] && got[1024..1124] == data[924..1024], "{device:?}");
+        assert_eq!(got[3000..], data[..3000]);
     }
 }
 

@@ -286,4 +286,34 @@ mod fake {
         }
         assert_eq!(with_fake(NAME, "finish-2-fails"), "Some(-1024)");
     }
+
+    /// The buffer's own queue, on which it is read, knows nothing of it.
+    #[test]
+    fn a_call_that_writes_another_queue_s_buffer_tells_of_its_failure() {
+        const NAME: &str = "fake::a_call_that_writes_another_queue_s_buffer_tells_of_its_failure";
+        if common::part().is_some() {
+            let [owner, user] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
+            let mut y = owner.upload(&[2u8]).expect("it has memory");
+            // Waits for the owner's queue, writes, and waits for its own, which fails.
+            let told = user.copy(&[1u8], &mut y).expect_err("what went wrong").status();
+            user.finish().expect("told once");
+            return common::answer(format!("{told:?}"));
+        }
+        assert_eq!(with_fake(NAME, "finish-2-fails"), "Some(-1024)");
+    }
+
+    #[test]
+    fn a_failure_is_told_to_who_maps() {
+        const NAME: &str = "fake::a_failure_is_told_to_who_maps";
+        if common::part().is_some() {
+            let [owner, user] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
+            let x = owner.upload(&[1u8]).expect("it has memory");
+            let mut y = user.upload(&[2u8]).expect("it has memory");
+            assert!(user.copy(&x, &mut y).is_err());
+            let told = y.map().expect_err("what went wrong").status();
+            assert_eq!(y.map().expect("told once").len(), 1);
+            return common::answer(format!("{told:?}"));
+        }
+        assert_eq!(with_fake(NAME, "finish-2-fails"), "Some(-1024)");
+    }
 }

@@ -2,13 +2,18 @@
 
 mod common;
 
-use common::{gpu, tiny, tuned};
-use oclprim::{Device, ErrorKind, Layout, NdView};
+use common::{gpu, random, tiny, tuned};
+use std::{
+    alloc::{GlobalAlloc, Layout as Memory, System},
+    cell::Cell,
+};
+
+use oclprim::{Device, ErrorKind, Layout, NdView, NdViewMut};
 use proptest::prelude::*;
 
 /// Every device, in its own geometry and in that of a GPU.
 fn devices() -> Vec<(String, Device)> {
-    tuned(&[("a wide GPU", gpu().wide_offsets())])
+    tuned(&[("a GPU", gpu()), ("a wide GPU", gpu().wide_offsets())])
 }
 
 #[test]
@@ -29,13 +34,83 @@ fn what_does_not_fit_is_refused() {
     }
 }
 
+/// Units of elements that are no power of two of bytes are one axis more.
+#[test]
+fn as_many_axes_as_there_can_be_of_any_element() {
+    fn check<T: bytemuck::Pod + PartialEq>(name: &str, device: &Device) {
+        let (shape, axes) = ([2, 3, 2, 3, 2, 3, 2, 3], [7, 5, 3, 1, 0, 2, 4, 6]);
+        let x: Vec<T> = random(1296, 5);
+        let layout = Layout::contiguous(&shape).unwrap().reverse(2).unwrap();
+        let view = NdView::new(&x, layout).unwrap();
+        let want = view.permute(&axes).unwrap().to_vec().unwrap();
+        let got = device.permute(view, &axes).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(got.to_vec().unwrap() == want, "{name}: {} bytes", size_of::<T>());
+    }
+    for (name, device) in devices() {
+        check::<u32>(&name, &device);
+        check::<[u32; 3]>(&name, &device);
+        check::<[u64; 5]>(&name, &device);
+        check::<[u8; 7]>(&name, &device);
+    }
+}
+
+/// Counts what a thread allocates.
+struct Counting;
+
+thread_local! {
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: the system's allocator does the work.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Memory) -> *mut u8 {
+        ALLOCATED.set(ALLOCATED.get() + layout.size());
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, address: *mut u8, layout: Memory) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(address, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// What the CPU backend allocates to share the work out does not grow with it.
+#[test]
+fn permuting_on_the_cpu_takes_little_memory() {
+    let few = if tiny() { 10 } else { 1 };
+    let cases: [(&[usize], &[usize]); 3] = [
+        (&[256, 32, 500 / few], &[2, 1, 0]),
+        (&[256, 500 / few, 32], &[2, 1, 0]),
+        (&[200_000 / few, 2, 2], &[0, 2, 1]),
+    ];
+    for (shape, axes) in cases {
+        let x: Vec<u8> = random(shape.iter().product(), 3);
+        let view = NdView::new(&x, Layout::contiguous(shape).unwrap()).unwrap();
+        let turned: Vec<_> = axes.iter().map(|&axis| shape[axis]).collect();
+        let mut out = vec![0; x.len()];
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let taken = pool.install(|| {
+            let before = ALLOCATED.get();
+            let output = NdViewMut::new(&mut out, Layout::contiguous(&turned).unwrap()).unwrap();
+            Device::cpu().permute_into(view, axes, output).unwrap();
+            ALLOCATED.get() - before
+        });
+        assert!(few > 1 || taken < 700_000, "{shape:?} by {axes:?}: {taken} bytes for {}", x.len());
+        assert!(out == view.permute(axes).unwrap().to_vec().unwrap(), "{shape:?} by {axes:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if tiny() { 4 } else { 24 }))]
 
     /// As the view's own walk over its elements.
     #[test]
     fn any_shape_in_any_order(
-        shape in prop::collection::vec(1usize..9, 1..6),
+        shape in prop_oneof![prop::collection::vec(1usize..9, 1..6), prop::collection::vec(1usize..40, 2..4)],
         order in any::<prop::sample::Index>(),
         reversed in any::<u8>(),
     ) {

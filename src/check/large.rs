@@ -7,8 +7,8 @@ use std::fs;
 
 use super::{Case, Failure, Level, Spec};
 use crate::{
-    Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, ProgramSpec, Result,
-    Scratch,
+    Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, Matrices, ProgramSpec,
+    Result, Scratch,
     op::{Max, Operator, Sum},
 };
 
@@ -21,6 +21,11 @@ const N: usize = (1 << 32) + 5;
 const N_WORDS: usize = (1 << 31) + 5;
 /// Rows and columns whose product is beyond 2^32.
 const SHAPE: (usize, usize) = (65_539, 65_537);
+
+/// The side of square matrices, and how many have more than 2^32 elements.
+const BATCH: (usize, usize) = (46_349, 2);
+/// An array of more than 2^32 elements whose rows stay rows.
+const PLANES: [usize; 3] = [3, 65_539, 21_851];
 
 /// Bytes that the device has: where they are the host's, what that can still give.
 fn memory(device: &Device) -> u64 {
@@ -179,6 +184,25 @@ fn transpose_bytes(device: &Device) -> Result<(), Failure> {
     equal(device.reduce(&y, Sum)?, 9, "sum")
 }
 
+fn transpose_batch_bytes(device: &Device) -> Result<(), Failure> {
+    let (side, count) = BATCH;
+    let (r, c) = (side - 2, side - 1);
+    let last = (count - 1) * side * side;
+    let x = marked(device, (count * side * side, 2), 0u8, &[(last + r * side + c, 9)])?;
+    let y = device.transpose_batch(&x, &Matrices::new(side, side).count(count))?;
+    equal(device.arg_max(&y)?.index, last + c * side + r, "the mark's place")?;
+    equal(device.reduce(&y, Sum)?, 9, "sum")
+}
+
+fn permute_bytes(device: &Device) -> Result<(), Failure> {
+    let [planes, rows, cols] = PLANES;
+    let (p, r, c) = (planes - 1, rows - 2, cols - 3);
+    let x = marked(device, (planes * rows * cols, 2), 0u8, &[((p * rows + r) * cols + c, 9)])?;
+    let y = device.permute(x.nd(&PLANES)?, &[1, 0, 2])?;
+    equal(device.arg_max(&y)?.index, (r * planes + p) * cols + c, "the mark's place")?;
+    equal(device.reduce(&y, Sum)?, 9, "sum")
+}
+
 fn transpose_row(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 2), 1u8, &[(N - 1, 9)])?;
     let y = device.transpose(&x, 1, N)?;
@@ -221,6 +245,8 @@ impl Spec for Large {
             case("histogram", ElementType::U8, N, histogram_bytes),
             case("histogram", ElementType::I32, N_WORDS, histogram_words),
             case("transpose", ElementType::U8, SHAPE.0 * SHAPE.1, transpose_bytes),
+            case("transpose batch", ElementType::U8, BATCH.1 * BATCH.0 * BATCH.0, transpose_batch_bytes),
+            case("permute", ElementType::U8, PLANES.iter().product(), permute_bytes),
             case("transpose 1 x n", ElementType::U8, N, transpose_row),
             case("fill of 3 bytes", ElementType::U8, N, fill_triples),
         ]

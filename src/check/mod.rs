@@ -328,6 +328,16 @@ pub fn close<T: crate::Element>(got: T, want: f64, bound: f64, what: &str) -> Re
     }
 }
 
+/// The result of a check of what every device can do: that one cannot is a failure, not a skip.
+pub(crate) fn everywhere(result: Result<(), Failure>) -> Result<(), Failure> {
+    match result {
+        Err(Failure::Error(error)) if error.kind() == ErrorKind::Unsupported => {
+            Err(Failure::Mismatch(format!("error: {error}")))
+        }
+        result => result,
+    }
+}
+
 /// What outputs hold before they are written: no NaN, no small number and no all-ones of any type.
 ///
 /// ```

@@ -33,8 +33,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ, or if a buffer is not the
-    /// device's own.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ, if a buffer is not the device's
+    /// own, or if both are over one memory of a user's and overlap.
     ///
     /// ```
     /// use oclprim::Device;
@@ -78,6 +78,7 @@ impl Device {
                 let from = input.cl(device)?;
                 let bytes = from.len() * size_of::<T>();
                 let to = output.cl(device, false)?;
+                to.apart(&from)?;
                 gpu::copy(device, (from.mem(), from.byte_offset()), (to.mem(), to.byte_offset()), bytes)?;
                 to.finish(device)?;
             }

@@ -5,7 +5,7 @@ use bytemuck::Pod;
 use crate::{
     Capabilities, Device, ElementType, ErrorKind, ProgramSpec,
     bench::Bench,
-    check::{Case, Failure, Level, Spec, data::Rng, guarded, poison, same_bytes},
+    check::{Case, Failure, Level, Spec, data::Rng, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
 };
 
@@ -64,7 +64,7 @@ fn cases_of<T: Plain>(level: Level, name: &str, element: ElementType, cases: &mu
         for &(from, to) in offsets {
             let shape = format!("n = {n} from {from} to {to}");
             cases.push(Case::new(format!("copy {name}"), element, shape, "random", n, move |device| {
-                check::<T>(device, n, from, to)
+                everywhere(check::<T>(device, n, from, to))
             }));
         }
         if n <= 1 << 16 {

@@ -7,11 +7,11 @@ use crate::parallel;
 
 /// Below this many bytes threads cost more than they bring.
 const SERIAL_BYTES: usize = 128 << 10;
-/// Elements of a row that one task takes at most, where rows are cut.
-const TASK_ROW: usize = 1 << 12;
+/// Rows of at most so many elements are not cut.
+const WHOLE_ROW: usize = 1 << 12;
 /// Elements that one task takes at least, where there are as many.
 const TASK_CELLS: usize = 1 << 14;
-/// Rows that are cut have so many elements at least: each piece costs a slice.
+/// Elements of a part of a row at least: each costs a slice.
 const CUT_ROW: usize = 256;
 
 /// Moves elements as `job` says, which the caller has checked against both lengths.
@@ -127,34 +127,33 @@ fn gather_part<const N: usize>(job: &Job, input: &[[u8; N]], range: Range<usize>
 }
 
 /// Rows of an output matrix, or a part of each.
-enum Rows<'a, const N: usize> {
+enum Rows<'a, 'b, const N: usize> {
     /// So many rows of so many elements, and how far they are apart.
-    Whole {
-        cells: &'a mut [[u8; N]],
-        count: usize,
-        len: usize,
-        ld: usize,
-    },
-    Parts(Vec<&'a mut [[u8; N]]>),
+    Whole { cells: &'a mut [[u8; N]], count: usize, len: usize, ld: usize },
+    /// So many elements from `at` on in each.
+    Parts { parts: &'a mut [&'b mut [[u8; N]]], at: usize, len: usize },
 }
 
-impl<const N: usize> Rows<'_, N> {
+impl<const N: usize> Rows<'_, '_, N> {
     fn count(&self) -> usize {
         match self {
             Self::Whole { count, .. } => *count,
-            Self::Parts(parts) => parts.len(),
+            Self::Parts { parts, .. } => parts.len(),
         }
     }
 
     fn row(&mut self, i: usize) -> &mut [[u8; N]] {
         match self {
             Self::Whole { cells, len, ld, .. } => &mut cells[i * *ld..i * *ld + *len],
-            Self::Parts(parts) => parts[i],
+            Self::Parts { parts, at, len } => &mut parts[i][*at..*at + *len],
         }
     }
 }
 
-/// Matrices in blocks. A task is a band of columns of the input, which are rows of the output.
+/// Matrices in blocks. A task is some bands of columns of the input, which are rows of the output; where there are few
+/// bands, a part of each of one band's rows.
+///
+/// What tasks and parts of rows take beside the data depends on the threads, not on how much is moved.
 fn blocks<const N: usize>(job: &Job, turn: &Turn, input: &[[u8; N]], output: &mut [[u8; N]]) {
     let (outer, inner) = (&job.axes[..turn.at], &job.axes[turn.at + 1..job.axes.len() - 1]);
     let (outer_count, inner_count) = (count(outer), count(inner));
@@ -164,54 +163,84 @@ fn blocks<const N: usize>(job: &Job, turn: &Turn, input: &[[u8; N]], output: &mu
     // Four blocks, more where columns are short.
     let band = (4 * side).max((TASK_CELLS / row_cells).next_multiple_of(side));
     let bands = cols.n.div_ceil(band);
+    let all = outer_count * bands;
     let (ld, bytes) = (rows.from as usize, job.len() * N);
     let place_of = |o: usize, c: usize, k: usize| {
         let ((x, y), (u, v)) = (place(outer, o), place(inner, k));
         ((job.from as isize + x + u) as usize + c, y + v + c * cols.to as usize)
     };
-    if row_cells <= TASK_ROW || (rows.n < CUT_ROW && bands * outer_count >= 4 * parallel::threads()) {
-        let starts: Vec<_> = (0..outer_count).flat_map(|o| (0..bands).map(move |b| (o, b * band))).collect();
-        let parts = cut(output, starts.iter().map(|&(o, c)| place_of(o, c, 0).1));
+    // The first column of band i of all, and where that is along the outer axes.
+    let first = |i: usize| (i / bands, i % bands * band);
+    let wanted = 8 * parallel::threads();
+    if row_cells <= WHOLE_ROW || 2 * all >= wanted {
+        let chunk = all.div_ceil(wanted).max(TASK_CELLS / (row_cells * band.min(cols.n)));
+        let start = |i| {
+            let (o, c) = first(i);
+            (i, place_of(o, c, 0).1)
+        };
+        let starts: Vec<_> = (0..all).step_by(chunk).map(start).collect();
+        let parts = cut(output, starts.iter().map(|&(_, at)| at));
         let tasks = starts.into_iter().zip(parts).collect();
-        run(bytes, tasks, &|((o, c), part): ((usize, usize), &mut [[u8; N]])| {
-            let base = place_of(o, c, 0).1;
-            for k in 0..inner_count {
-                let (from, to) = place_of(o, c, k);
-                let cells = &mut part[to - base..];
-                let count = band.min(cols.n - c);
-                turn_blocks(&input[from..], ld, side, Rows::Whole { cells, count, len: rows.n, ld: cols.to as usize });
+        run(bytes, tasks, &|((i, at), part): ((usize, usize), &mut [[u8; N]])| {
+            let mut buffer = vec![[0; N]; side * side];
+            for (o, c) in (i..all.min(i + chunk)).map(first) {
+                for k in 0..inner_count {
+                    let (from, to) = place_of(o, c, k);
+                    let cells = &mut part[to - at..];
+                    let count = band.min(cols.n - c);
+                    let out = Rows::Whole { cells, count, len: rows.n, ld: cols.to as usize };
+                    turn_blocks(&input[from..], ld, &mut buffer, side, out);
+                }
             }
         });
-    } else if rows.n >= CUT_ROW {
-        let segments = rows.n.div_ceil(TASK_ROW);
-        let lines = (0..outer_count)
-            .flat_map(|o| (0..cols.n).flat_map(move |c| (0..inner_count).map(move |k| (o, c, k))))
-            .collect::<Vec<_>>();
-        let parts = cut(output, lines.iter().map(|&(o, c, k)| place_of(o, c, k).1));
-        let mut tasks: Vec<(usize, Vec<&mut [[u8; N]]>)> = Vec::new();
-        tasks.resize_with(outer_count * bands * inner_count * segments, Default::default);
-        for (&(o, c, k), part) in lines.iter().zip(parts) {
-            let first = ((o * bands + c / band) * inner_count + k) * segments;
-            for (s, piece) in part[..rows.n].chunks_mut(TASK_ROW).enumerate() {
-                let (from, pieces) = &mut tasks[first + s];
-                if c % band == 0 {
-                    *from = place_of(o, c, k).0 + s * TASK_ROW * ld;
-                }
-                pieces.push(piece);
-            }
-        }
-        run(bytes, tasks, &|(from, pieces)| turn_blocks(&input[from..], ld, side, Rows::Parts(pieces)));
-    } else {
-        gather(job, input, output);
+        return;
     }
+    // Each column's lines are shared out, or the pieces of each line where there are few.
+    let wanted = wanted.div_ceil(all);
+    let lines = inner_count.div_ceil(wanted);
+    let chunks = inner_count.div_ceil(lines);
+    let pieces = if lines > 1 { 1 } else { wanted.div_ceil(chunks) };
+    let len = rows.n.div_ceil(pieces).next_multiple_of(side).clamp(CUT_ROW.min(rows.n), rows.n);
+    let pieces = rows.n.div_ceil(len);
+    let columns = || (0..outer_count).flat_map(move |o| (0..cols.n).map(move |c| (o, c)));
+    let starts = || columns().flat_map(move |(o, c)| (0..chunks).map(move |q| (o, c, q)));
+    let parts = cut(output, starts().map(|(o, c, q)| place_of(o, c, q * lines).1));
+    let mut tasks: Vec<Vec<&mut [[u8; N]]>> = Vec::new();
+    tasks.resize_with(all * chunks * pieces, Vec::new);
+    for ((o, c, q), part) in starts().zip(parts) {
+        let task = ((o * bands + c / band) * chunks + q) * pieces;
+        if lines > 1 {
+            tasks[task].push(part);
+        } else {
+            part[..rows.n].chunks_mut(len).zip(&mut tasks[task..]).for_each(|(piece, task)| task.push(piece));
+        }
+    }
+    let tasks = tasks.into_iter().enumerate().collect();
+    run(bytes, tasks, &|(task, mut parts): (usize, Vec<&mut [[u8; N]]>)| {
+        let (i, q, piece) = (task / pieces / chunks, task / pieces % chunks, task % pieces);
+        let (o, c) = first(i);
+        let begin = place_of(o, c, q * lines).1;
+        let height = parts[0].len().min(rows.n);
+        let mut buffer = vec![[0; N]; side * side];
+        for k in q * lines..inner_count.min((q + 1) * lines) {
+            let (from, to) = place_of(o, c, k);
+            let out = Rows::Parts { parts: &mut parts, at: to - begin, len: height };
+            turn_blocks(&input[from + piece * len * ld..], ld, &mut buffer, side, out);
+        }
+    });
 }
 
 /// Column i of the input, whose rows are `ld` elements apart, to row i of `out`, block by block.
 ///
-/// A block goes by way of a buffer: the lines of a matrix whose row is a power of two long compete for the same places of
-/// a cache, so each is used whole at once.
-fn turn_blocks<const N: usize>(input: &[[u8; N]], ld: usize, side: usize, mut out: Rows<'_, N>) {
-    let mut buffer = vec![[0; N]; side * side];
+/// A block of `side` x `side` goes by way of `buffer`: the lines of a matrix whose row is a power of two long compete for
+/// the same places of a cache, so each is used whole at once.
+fn turn_blocks<const N: usize>(
+    input: &[[u8; N]],
+    ld: usize,
+    buffer: &mut [[u8; N]],
+    side: usize,
+    mut out: Rows<'_, '_, N>,
+) {
     let (width, height) = (out.count(), out.row(0).len());
     for r in (0..height).step_by(side) {
         let block_height = side.min(height - r);
@@ -226,6 +255,49 @@ fn turn_blocks<const N: usize>(input: &[[u8; N]], ld: usize, side: usize, mut ou
                 for (k, to) in to.iter_mut().enumerate() {
                     *to = buffer[k * side + i];
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Layout;
+
+    /// Few bands and many, of one long row or of many short ones, for few threads and many.
+    #[test]
+    fn matrices_are_turned_however_they_are_shared_out() {
+        let shapes: [(&[usize], &[usize]); 7] = [
+            (&[300, 40, 70], &[2, 1, 0]),
+            (&[30, 400, 3], &[2, 1, 0]),
+            (&[30_000, 5], &[1, 0]),
+            (&[5, 30_000], &[1, 0]),
+            (&[3000, 3, 2, 4], &[3, 1, 2, 0]),
+            (&[2, 5000, 3], &[0, 2, 1]),
+            (&[9000, 3, 5], &[0, 2, 1]),
+        ];
+        for (shape, axes) in shapes {
+            let input: Vec<[u8; 2]> = (0..shape.iter().product()).map(|i: usize| (i as u16).to_ne_bytes()).collect();
+            let from = Layout::contiguous(shape).unwrap().permute(axes).unwrap();
+            // With gaps after each row and beside each matrix.
+            let grown: Vec<_> = from.shape().iter().map(|n| n + 1).collect();
+            let cropped = |layout: Layout, axis| layout.slice(axis, ..from.shape()[axis]);
+            let to = (0..axes.len()).try_fold(Layout::contiguous(&grown).unwrap(), cropped).unwrap();
+            let job = Job::new(2, &from, &to).unwrap();
+            assert!(job.turn().is_some(), "{shape:?}");
+            let mut want = vec![[0xA5; 2]; grown.iter().product()];
+            for i in 0..job.len() {
+                let (from, to) = place(&job.axes, i);
+                want[job.to + to] = input[(job.from as isize + from) as usize];
+            }
+            for threads in [1, 2, 3, 16, 100] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let mut got = vec![[0xA5; 2]; want.len()];
+                pool.install(|| {
+                    permute(&job, bytemuck::cast_slice(&input), bytemuck::cast_slice_mut(&mut got));
+                });
+                assert!(got == want, "{shape:?} by {axes:?}, {threads} threads");
             }
         }
     }

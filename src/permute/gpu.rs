@@ -2,7 +2,7 @@
 
 use super::job::{Axis, Job};
 use crate::{
-    Error, Result,
+    Result,
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, Launch},
@@ -92,18 +92,16 @@ pub(crate) fn permute(device: &ClDevice, job: Job, input: &ClInput, output: &ClI
             return matrices::launch(device, &shape, input, output);
         }
     }
-    gather(device, plan(job, bases, &caps, |n| device.tuning().wide(n)), input, output)
+    // Elements of several units add an axis, so that there can be one too many.
+    for part in job.widened(bases).split(MAX_AXES) {
+        gather(device, plan(part, bases, &caps, |n| device.tuning().wide(n)), input, output)?;
+    }
+    Ok(())
 }
 
-/// Launches `permute_gather`, or `permute_runs` on CPU drivers.
+/// Launches `permute_gather`, or `permute_runs` on CPU drivers, for a job of at most [`MAX_AXES`].
 fn gather(device: &ClDevice, plan: Plan, input: &ClInput, output: &ClInput) -> Result<()> {
     let Plan { program, job, groups, work_group, run, wide } = plan;
-    if job.axes.len() > MAX_AXES {
-        return Err(Error::unsupported(format!(
-            "a permutation of {} axes that do not fold, at most {MAX_AXES} are possible",
-            job.axes.len()
-        )));
-    }
     let axes = || job.axes.iter().rev();
     let magics = || axes().map(|axis| magic(axis.n, wide));
     let mut shifts = [0u32; 8];

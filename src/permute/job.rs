@@ -97,6 +97,20 @@ impl Job {
         self.in_units(1 << bits.trailing_zeros())
     }
 
+    /// Jobs of at most `most` axes that move the same together. Of the axes but the innermost the shortest goes first, so
+    /// that there are few.
+    pub(crate) fn split(self, most: usize) -> Vec<Self> {
+        let outer = self.axes.len().saturating_sub(1);
+        let Some(at) = (0..outer).min_by_key(|&at| self.axes[at].n).filter(|_| self.axes.len() > most) else {
+            return vec![self];
+        };
+        let Self { size, mut axes, from, to } = self;
+        let axis = axes.remove(at);
+        let place = |first: usize, stride: isize, k: usize| (first as isize + k as isize * stride) as usize;
+        let part = |k| Self { size, axes: axes.clone(), from: place(from, axis.from, k), to: place(to, axis.to, k) };
+        (0..axis.n).flat_map(|k| part(k).split(most)).collect()
+    }
+
     /// The matrix to transpose, where the elements that are neighbours in the input are others than in the output.
     pub(crate) fn turn(&self) -> Option<Turn> {
         let (&rows, outer) = self.axes.split_last()?;
@@ -157,5 +171,30 @@ mod tests {
         assert_eq!(axes(job(1, &[5, 6, 7], &[1, 0, 2]).widened([0, 0])).0, 1);
         assert_eq!(axes(job(12, &[5, 6], &[1, 0]).widened([0, 0])), (4, vec![(6, 3, 15), (5, 18, 3), (3, 1, 1)]));
         assert_eq!(axes(job(40, &[5, 6], &[1, 0])), (8, vec![(6, 5, 25), (5, 30, 5), (5, 1, 1)]));
+    }
+
+    #[test]
+    fn parts_of_a_job_move_the_same() {
+        fn moves(job: &Job) -> Vec<(isize, isize)> {
+            job.axes.iter().fold(vec![(job.from as isize, job.to as isize)], |places, axis| {
+                let along = |(from, to)| (0..axis.n as isize).map(move |k| (from + k * axis.from, to + k * axis.to));
+                places.into_iter().flat_map(along).collect()
+            })
+        }
+        let shape = [3, 2, 3, 2, 3, 2, 3, 2];
+        let order = [7, 5, 3, 1, 0, 2, 4, 6];
+        let from = Layout::contiguous(&shape).unwrap().reverse(1).unwrap().permute(&order).unwrap();
+        let whole = Job::new(12, &from, &Layout::contiguous(from.shape()).unwrap()).unwrap().widened([0, 0]);
+        assert_eq!(whole.axes.len(), 9);
+        let mut want = moves(&whole);
+        want.sort_unstable();
+        for (most, count) in [(9, 1), (8, 2), (7, 4), (5, 16), (1, 1296)] {
+            let parts = whole.clone().split(most);
+            assert!(parts.iter().all(|part| part.axes.len() <= most && part.axes.last() == whole.axes.last()));
+            let mut got: Vec<_> = parts.iter().flat_map(moves).collect();
+            got.sort_unstable();
+            assert_eq!((parts.len(), got == want), (count, true), "{most} axes");
+        }
+        assert_eq!(job(4, &[1, 1], &[1, 0]).split(8).len(), 1);
     }
 }

@@ -41,6 +41,7 @@ pub(crate) fn run<T: Pod>(device: &Device, input: NdView<'_, T>, output: NdViewM
         Backend::OpenCl(device) => {
             let input = input.cl(device)?;
             let output = output.cl(device, !to.is_dense())?;
+            output.apart(&input)?;
             gpu::permute(device, job, &input, &output)?;
             output.finish(device)?;
         }

@@ -7,7 +7,7 @@ use bytemuck::Pod;
 use crate::{
     Capabilities, Device, ElementType, Layout, NdView, NdViewMut, ProgramSpec, Result,
     bench::Bench,
-    check::{Case, Failure, Level, Spec, data::random_bits, guarded, poison, same_bytes},
+    check::{Case, Failure, Level, Spec, data::random_bits, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
 };
 
@@ -25,11 +25,13 @@ enum Lies {
     Stepped,
     /// All axes backwards.
     Reversed,
+    /// The first axis alone backwards.
+    Flipped,
     /// The first axis repeats one element.
     Repeated,
 }
 
-use Lies::{Cut, Dense, Repeated, Reversed, Stepped};
+use Lies::{Cut, Dense, Flipped, Repeated, Reversed, Stepped};
 
 impl Lies {
     fn layout(self, shape: &[usize]) -> Result<Layout> {
@@ -40,6 +42,7 @@ impl Lies {
             Cut => axes.clone().try_fold(grown(&|n| n + 3)?, |layout, axis| layout.slice(axis, 1..1 + shape[axis])),
             Stepped => axes.clone().try_fold(grown(&|n| 2 * n)?, |layout, axis| layout.step(axis, 2)),
             Reversed => axes.clone().try_fold(grown(&|n| n)?, |layout, axis| layout.reverse(axis)),
+            Flipped => Layout::contiguous(shape)?.reverse(0),
             Repeated => {
                 let mut one = shape.to_vec();
                 one[0] = 1;
@@ -105,7 +108,7 @@ impl Shot {
         let text = format!("{shape:?} by {axes:?}, {:?} at {} to {:?} at {}", lies.0, at.0, lies.1, at.1);
         let n = shape.iter().product();
         let form = format!("{}-byte elements", size_of::<T>());
-        Case::new(form, element, text, "bits", n, move |device| self.check::<T>(device))
+        Case::new(form, element, text, "bits", n, move |device| everywhere(self.check::<T>(device)))
     }
 }
 
@@ -133,7 +136,7 @@ const MORE_ORDERS: [(&[usize], &[usize]); 7] = [
 const LARGE_ORDERS: [(&[usize], &[usize]); 1] = [(&[300, 17, 70], &[2, 1, 0])];
 
 /// Ways to lie that go to different kernels.
-const LIES: [(Lies, Lies); 7] = [
+const LIES: [(Lies, Lies); 8] = [
     (Dense, Dense),
     (Cut, Dense),
     (Dense, Cut),
@@ -141,6 +144,7 @@ const LIES: [(Lies, Lies); 7] = [
     (Stepped, Cut),
     (Repeated, Dense),
     (Reversed, Cut),
+    (Flipped, Dense),
 ];
 
 fn shots(level: Level) -> Vec<Shot> {

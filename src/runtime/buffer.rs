@@ -10,7 +10,7 @@ use std::{
 use bytemuck::Pod;
 
 #[cfg(feature = "opencl")]
-use super::opencl::{ClDevice, ClMem, Pooled};
+use super::opencl::{ClDevice, ClMem, Pooled, root};
 use super::{Backend, Device};
 use crate::{Error, ErrorKind, Result};
 
@@ -39,9 +39,9 @@ pub struct Buffer<T: Pod> {
     device: Device,
     storage: Storage<T>,
     len: usize,
-    /// The memory has another owner, who may write it while it is mapped here.
+    /// Where the memory is that has another owner, who may write it while it is mapped here: as [`root`] has it.
     #[cfg(feature = "opencl")]
-    shared: bool,
+    shared: Option<(usize, usize)>,
 }
 
 /// Commands of a driver that copies one part of a buffer to another stay below what it could count in 32 bits.
@@ -160,7 +160,7 @@ impl Device {
     /// A buffer over memory of the device's context that has another owner, and at least `len` elements.
     #[cfg(feature = "opencl")]
     pub(crate) fn adopt_buffer<T: Pod>(&self, mem: ClMem, len: usize) -> Buffer<T> {
-        Buffer { shared: true, ..Buffer::new(self, Storage::Cl(mem), len) }
+        Buffer { shared: Some(root(&mem)), ..Buffer::new(self, Storage::Cl(mem), len) }
     }
 }
 
@@ -171,7 +171,7 @@ impl<T: Pod> Buffer<T> {
             storage,
             len,
             #[cfg(feature = "opencl")]
-            shared: false,
+            shared: None,
         }
     }
 
@@ -321,6 +321,12 @@ impl<T: Pod> Buffer<T> {
             Storage::Cl(mem) => Some(mem),
             Storage::Host(_) => None,
         }
+    }
+
+    /// The memory object, and where it is.
+    #[cfg(feature = "opencl")]
+    fn place(&self) -> Option<(&ClMem, (usize, usize))> {
+        self.mem().map(|mem| (mem, self.shared.unwrap_or((mem.as_ptr().addr(), 0))))
     }
 }
 
@@ -643,7 +649,7 @@ impl<'a, T: Pod> MapRef<'a, T> {
         let mapped = match &buffer.storage {
             Storage::Host(data) => Mapped::host(NonNull::from(&data[offset..offset + len]).cast(), len),
             #[cfg(feature = "opencl")]
-            Storage::Cl(_) if buffer.shared => return Err(shared()),
+            Storage::Cl(_) if buffer.shared.is_some() => return Err(shared()),
             #[cfg(feature = "opencl")]
             Storage::Cl(mem) => Mapped::cl(buffer.cl(), mem, offset, len, false)?,
         };
@@ -699,7 +705,7 @@ impl<'a, T: Pod> MapMut<'a, T> {
         let mapped = match &mut buffer.storage {
             Storage::Host(data) => Mapped::host(NonNull::from(&mut data[offset..offset + len]).cast(), len),
             #[cfg(feature = "opencl")]
-            Storage::Cl(_) if buffer.shared => return Err(shared()),
+            Storage::Cl(_) if buffer.shared.is_some() => return Err(shared()),
             #[cfg(feature = "opencl")]
             Storage::Cl(mem) => {
                 let mem = mem.clone();
@@ -805,7 +811,7 @@ impl<'a, T: Pod> Input<'a, T> {
                 Ok(input)
             }
             Self::Device(View { buffer, offset, len }) => {
-                ClInput::within(device, &buffer.device, buffer.mem(), offset, len, size_of::<T>())
+                ClInput::within(device, &buffer.device, buffer.place(), offset, len, size_of::<T>())
             }
         }
     }
@@ -930,7 +936,7 @@ impl<'a, T: Pod> Output<'a, T> {
                 Ok(ClOutput { place, host: Some(host) })
             }
             Self::Device(ViewMut { buffer, offset, len }) => {
-                let place = ClInput::within(device, &buffer.device, buffer.mem(), offset, len, size_of::<T>())?;
+                let place = ClInput::within(device, &buffer.device, buffer.place(), offset, len, size_of::<T>())?;
                 Ok(ClOutput { place, host: None })
             }
         }
@@ -1012,6 +1018,8 @@ pub(crate) struct ClInput {
     held: Held,
     #[allow(dead_code, reason = "kept for its drop")]
     visit: Option<Visit>,
+    /// As [`root`] has it.
+    root: (usize, usize),
     offset: usize,
     len: usize,
     size: usize,
@@ -1022,22 +1030,23 @@ impl ClInput {
     /// `bytes` bytes of the device's pool, for elements of `size` bytes.
     fn pooled(device: &ClDevice, bytes: usize, size: usize) -> Result<Self> {
         let held = Held::Pooled(device.pooled(bytes)?);
-        Ok(Self { held, visit: None, offset: 0, len: bytes / size.max(1), size })
+        let root = (held.mem().as_ptr().addr(), 0);
+        Ok(Self { held, visit: None, root, offset: 0, len: bytes / size.max(1), size })
     }
 
-    /// `len` elements of a buffer that `owner` holds as `mem`.
+    /// `len` elements of a buffer that `owner` holds as `place`.
     fn within(
         device: &ClDevice,
         owner: &Device,
-        mem: Option<&ClMem>,
+        place: Option<(&ClMem, (usize, usize))>,
         offset: usize,
         len: usize,
         size: usize,
     ) -> Result<Self> {
-        match (owner.backend(), mem) {
-            (Backend::OpenCl(owner), Some(mem)) if device.same_context(owner) => {
+        match (owner.backend(), place) {
+            (Backend::OpenCl(owner), Some((mem, root))) if device.same_context(owner) => {
                 let visit = Visit::start(device, owner)?;
-                Ok(Self { held: Held::Buffer(mem.clone()), visit, offset, len, size })
+                Ok(Self { held: Held::Buffer(mem.clone()), visit, root, offset, len, size })
             }
             _ => Err(foreign(owner, &device.info().to_string())),
         }
@@ -1061,6 +1070,12 @@ impl ClInput {
         self.offset * self.size
     }
 
+    /// The bytes of the memory object that has them.
+    fn bytes(&self) -> std::ops::Range<usize> {
+        let first = self.root.1 + self.byte_offset();
+        first..first + self.len * self.size
+    }
+
     /// Whether the first element is aligned for 16-byte accesses.
     pub(crate) fn aligned(&self) -> bool {
         self.byte_offset().is_multiple_of(16)
@@ -1077,10 +1092,22 @@ pub(crate) struct ClOutput<'a> {
 
 #[cfg(feature = "opencl")]
 impl ClOutput<'_> {
-    /// Copies what was written to the host slice, where the output is one, and waits for that.
+    /// Refuses an output over an input's memory, as two of a user's buffers can be: kernels read while they write.
+    pub(crate) fn apart(&self, input: &ClInput) -> Result<()> {
+        let (from, to) = (input.bytes(), self.bytes());
+        if input.root.0 == self.root.0 && from.start.max(to.start) < from.end.min(to.end) {
+            let text = format!("input and output overlap: bytes {from:?} and {to:?} of one memory object");
+            return Err(Error::invalid(text));
+        }
+        Ok(())
+    }
+
+    /// Copies what was written to the host slice, where the output is one, and waits for that. It waits, too, where the
+    /// memory is another queue's, which would not tell its readers of a failure here.
     pub(crate) fn finish(self, device: &ClDevice) -> Result<()> {
         match self.host {
             Some(host) => device.read(self.place.mem(), 0, host),
+            None if self.place.visit.is_some() => device.finish(),
             None => Ok(()),
         }
     }

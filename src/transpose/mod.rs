@@ -129,6 +129,7 @@ impl Device {
             Backend::OpenCl(device) => {
                 let input = input.cl(device)?;
                 let output = output.cl(device, false)?;
+                output.apart(&input)?;
                 gpu::transpose(device, &input, (rows, cols), size_of::<T>(), &output)?;
                 output.finish(device)?;
             }

@@ -7,7 +7,7 @@ use bytemuck::Pod;
 use crate::{
     Capabilities, Device, ElementType, Matrices, ProgramSpec,
     bench::Bench,
-    check::{Case, Failure, Level, Spec, data::random_bits, guarded, poison, same_bytes},
+    check::{Case, Failure, Level, Spec, data::random_bits, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
 };
 
@@ -68,7 +68,7 @@ fn cases<T: Pod + PartialEq + Debug>(element: ElementType, level: Level, cases: 
             let form = format!("{}-byte elements", size_of::<T>());
             let shape = format!("{rows} x {cols} at {from} to {to}");
             cases.push(Case::new(form, element, shape, "bits", rows * cols, move |device| {
-                check::<T>(device, (rows, cols), (from, to))
+                everywhere(check::<T>(device, (rows, cols), (from, to)))
             }));
         }
     }
@@ -163,7 +163,7 @@ fn batch_cases<T: Pod + PartialEq + Debug>(element: ElementType, level: Level, c
             let steps = strides.map_or(String::new(), |(from, to)| format!(" every {from} to {to}"));
             let text = format!("{count} of {rows} x {cols} by {leading:?}{steps} at {} to {}", at.0, at.1);
             let form = format!("batch, {}-byte elements", size_of::<T>());
-            let run = move |device: &Device| batch.check::<T>(device, at);
+            let run = move |device: &Device| everywhere(batch.check::<T>(device, at));
             cases.push(Case::new(form, element, text, "bits", count * rows * cols, run));
         }
     }

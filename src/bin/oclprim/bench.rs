@@ -33,7 +33,8 @@ GB/s counts the bytes that the primitive has to read and write at least, in 10^9
 many bytes, by the driver's own copy, in the same run. OpenCL devices are timed by their own clock, from the start of
 the first kernel to the end of the last; `wall` is the host's time from the call to the end of the wait. Before each run
 the caches are filled with other data, unless --hot. Every result is compared with the CPU's; the exit code is 1 if one
-was wrong. With --compare a time is `faster` or `slower` where it differs by more than both spreads and 2 %.";
+was wrong. With --compare, of the same device and as cold, a time is `faster` or `slower` where it differs by more than
+both spreads and 2 %.";
 
 /// Measure primitives against the device's copy bandwidth.
 #[derive(Args)]
@@ -51,7 +52,7 @@ pub(crate) struct Bench {
     /// Element types, such as f32; several with commas between.
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     element: Vec<ElementType>,
-    /// Timed runs of each, at least.
+    /// Timed runs of each, at most; after 2 s no more than three.
     #[arg(long, default_value_t = Effort::default().runs)]
     runs: usize,
     /// Forms whose name contains this text alone, such as `fixed`.
@@ -102,7 +103,15 @@ struct Report {
 /// A report of an earlier run: what a comparison reads of it.
 #[derive(Deserialize)]
 struct Earlier {
+    device: EarlierDevice,
+    cold: bool,
     lines: Vec<EarlierLine>,
+}
+
+#[derive(Deserialize)]
+struct EarlierDevice {
+    platform: String,
+    name: String,
 }
 
 #[derive(Deserialize)]
@@ -138,11 +147,20 @@ impl Against {
 }
 
 impl Earlier {
-    fn read(path: &Path) -> Result<Self, Stop> {
+    fn read(path: &Path, info: &DeviceInfo, cold: bool) -> Result<Self, Stop> {
+        let refused = |text: String| Stop::usage(format!("{}: {text}", path.display()));
         let text = fs::read_to_string(path).map_err(of_file(path))?;
-        serde_json::from_str(&text).map_err(|error| {
-            Stop::usage(format!("{}: not a report of `oclprim bench --json`: {error}", path.display()))
-        })
+        let earlier: Self = serde_json::from_str(&text)
+            .map_err(|error| refused(format!("not a report of `oclprim bench --json`: {error}")))?;
+        let EarlierDevice { platform, name } = &earlier.device;
+        if (platform, name) != (&info.platform, &info.name) {
+            return Err(refused(format!("measured on {platform} / {name}, this is {info}")));
+        }
+        if earlier.cold != cold {
+            let how = |cold| if cold { "without --hot" } else { "with --hot" };
+            return Err(refused(format!("measured {}, this is {}", how(earlier.cold), how(cold))));
+        }
+        Ok(earlier)
     }
 
     fn sample(&self, line: &Line) -> Option<&Sample> {
@@ -159,7 +177,7 @@ impl Bench {
         let device = self.device.open()?.profiled()?;
         let info = device.info();
         let effort = Effort { runs: self.runs.max(1), cold: !self.hot, ..Effort::default() };
-        let earlier = self.compare.as_deref().map(Earlier::read).transpose()?;
+        let earlier = self.compare.as_deref().map(|path| Earlier::read(path, &info, effort.cold)).transpose()?;
         let mut roofs = HashMap::new();
         let mut lines = Vec::new();
         for spec in registry().iter().filter(|spec| wanted(&self.primitives, &spec.name().to_owned())) {
@@ -172,7 +190,7 @@ impl Bench {
                 for &n in if self.n.is_empty() { &usual } else { &self.n } {
                     let bytes = (bench.bytes)(n);
                     let mut line = Line::new(spec.name(), &bench, n, bytes);
-                    match has_room(bytes).map(|()| measured(&device, &bench, n, effort)) {
+                    match has_room(&info, bytes).map(|()| measured(&device, &bench, n, effort)) {
                         Ok(Ok((times, verdict))) => line.fill(times, verdict),
                         Ok(Err(error)) => line.error = Some(error.to_string()),
                         Err(text) => line.error = Some(text),

@@ -63,7 +63,7 @@ pub(crate) struct Ladder {
     /// The element type, such as i32.
     #[arg(long = "type", value_name = "TYPE")]
     element: Option<ElementType>,
-    /// Timed runs of each rung, at least.
+    /// Timed runs of each rung, at most; after 2 s no more than three.
     #[arg(long, default_value_t = Effort::default().runs)]
     runs: usize,
     /// Print JSON.
@@ -116,7 +116,7 @@ impl Ladder {
         let ladder = registry().iter().find(|ladder| ladder.name() == self.ladder).expect("clap checked the name");
         let rungs = ladder.rungs(&request, &device)?;
         let working_set = rungs.iter().map(|rung| rung.bytes).max().unwrap_or(0);
-        has_room(working_set).map_err(Stop::usage)?;
+        has_room(&device.info(), working_set).map_err(Stop::usage)?;
         let roof = copy_roof(&device, working_set, request.effort)?.device.bandwidth(working_set);
         let cache = cache_bytes(&device);
         let warning = (working_set < 4 * cache).then(|| {

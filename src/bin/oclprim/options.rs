@@ -1,7 +1,7 @@
 //! Arguments that several subcommands share.
 
 use clap::Args;
-use oclprim::Device;
+use oclprim::{Device, DeviceInfo, DeviceType};
 
 use crate::output;
 
@@ -36,16 +36,20 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
     value.ok_or_else(|| "expected a number such as 1000000, 2^24 or 64Mi".into())
 }
 
-/// Whether the host has room for `bytes` bytes of data and what they are compared with: where it has not, allocating
-/// ends the program. What a device has no room for is an error of its own.
-pub(crate) fn has_room(bytes: u64) -> Result<(), String> {
-    match oclprim::check::host_memory() {
-        Some(there) if bytes.saturating_mul(2) > there => {
-            let (needed, there) = (output::bytes(bytes.saturating_mul(2)), output::bytes(there));
-            Err(format!("about {needed} of the host's memory are needed, {there} are free"))
-        }
-        _ => Ok(()),
+/// Whether the host has room for `bytes` bytes of inputs and outputs and what they are compared with: where it has not,
+/// allocating ends the program. What a device has no room for is an error of its own.
+pub(crate) fn has_room(info: &DeviceInfo, bytes: u64) -> Result<(), String> {
+    oclprim::check::host_memory().map_or(Ok(()), |there| fits(bytes, info.ty, there))
+}
+
+fn fits(bytes: u64, ty: DeviceType, there: u64) -> Result<(), String> {
+    // Copies of input and output, and the reference with a copy of its own; on the CPU also what is measured.
+    let needed = bytes.saturating_mul(if ty == DeviceType::Cpu { 3 } else { 2 });
+    if needed > there {
+        let (needed, there) = (output::bytes(needed), output::bytes(there));
+        return Err(format!("about {needed} of the host's memory are needed, {there} are free"));
     }
+    Ok(())
 }
 
 /// A [`size`] that a loop can have: at least 1, and so small that its bytes can be counted.
@@ -59,7 +63,16 @@ pub(crate) fn positive(text: &str) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{positive, size};
+    use oclprim::DeviceType;
+
+    use super::{fits, positive, size};
+
+    #[test]
+    fn room_for_what_is_compared() {
+        assert!(fits(100, DeviceType::Gpu, 200).is_ok() && fits(101, DeviceType::Gpu, 200).is_err());
+        assert!(fits(100, DeviceType::Cpu, 300).is_ok() && fits(101, DeviceType::Cpu, 300).is_err());
+        assert!(fits(u64::MAX, DeviceType::Cpu, 1 << 60).is_err());
+    }
 
     #[test]
     fn sizes() {

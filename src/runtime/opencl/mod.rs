@@ -565,7 +565,11 @@ impl ClDevice {
     }
 
     pub(crate) fn map(&self, mem: &Mem, offset: usize, bytes: usize, write: bool) -> Result<*mut u8> {
-        cl::map(self.queue(), mem, offset, bytes, write).map(|address| address.cast())
+        let address = cl::map(self.queue(), mem, offset, bytes, write)?.cast();
+        self.overdue().map(|()| address).inspect_err(|_| {
+            // There is one failure to tell of already.
+            let _ = self.unmap(mem, address);
+        })
     }
 
     pub(crate) fn unmap(&self, mem: &Mem, address: *mut u8) -> Result<()> {
@@ -599,6 +603,18 @@ impl ClDevice {
         let event = cl::barrier(self.queue(), &[])?;
         self.flush()?;
         Ok(event)
+    }
+}
+
+/// Where memory really is: the handle of the memory object that has it, and the first byte there. A part of a buffer is
+/// an object of its own.
+pub(crate) fn root(mem: &Mem) -> (usize, usize) {
+    const PARENT: u32 = 0x1107;
+    const ORIGIN: u32 = 0x1108;
+    let number = |name| cl::mem_number(mem, name).unwrap_or(0) as usize;
+    match number(PARENT) {
+        0 => (mem.as_ptr().addr(), 0),
+        parent => (parent, number(ORIGIN)),
     }
 }
 
