@@ -295,11 +295,12 @@ static inline uint in_lanes(uint elements, uint lane, uint width)
     return rows * width + (more > lane ? min(more - lane, width) : 0);
 }
 
+#define FULL (elements == TILE)
+
 // What the item has of a tile of `elements` > 0 from `p` on.
 static inline Record take(__global const T* p, uint elements, ulong tile)
 {
     const uint lane = get_local_id(0) * ITEM_LANES;
-    const int full = elements == TILE;
     EXTREME_T low = HIGHEST, high = LOWEST;
     int odd = 0;
     Record r;
@@ -320,7 +321,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
 #endif
 
 #if WG >= 32
-    if (full) {
+    if (FULL) {
         // All rows of an item are in flight at once.
         TV row[TILE_ROWS * ITEM_VECS];
         UNROLL
@@ -405,8 +406,8 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
 #if defined(MOMENTS) && defined(A_FLOAT)
         UNROLL
         for (uint k = 0; k < ITEM_LANES; k++) {
-            const uint count = full ? TILE_ROWS : in_lanes(elements, lane + k, 1);
-            mean[k] *= full ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
+            const uint count = FULL ? TILE_ROWS : in_lanes(elements, lane + k, 1);
+            mean[k] *= FULL ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
             far |= !IS_FINITE(mean[k]);
         }
         if (far) {
@@ -441,8 +442,8 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
 #ifdef A_FLOAT
     UNROLL
     for (uint k = 0; k < ITEM_LANES; k++) {
-        const uint count = full ? TILE_ROWS : in_lanes(elements, lane + k, 1);
-        const A part = full ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
+        const uint count = FULL ? TILE_ROWS : in_lanes(elements, lane + k, 1);
+        const A part = FULL ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
         // Elements, or their squares, can be too far from the mean for the range.
         const A off = rest[k] * part, spread = m2[k] - rest[k] * off;
         const int finite = IS_FINITE(mean[k]);
@@ -458,7 +459,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
             mean[k] = mean[a];
             rest[k] = rest[a];
             m2[k] = m2[a];
-            if (!full) {
+            if (!FULL) {
                 const uint n = in_lanes(elements, lane + a * width, width);
                 const uint m = in_lanes(elements, lane + b * width, width);
                 if (m == 0) {

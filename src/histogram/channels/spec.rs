@@ -27,7 +27,7 @@ fn layout<T: Element>(kinds: Kinds, active: usize, bins: usize) -> crate::Result
                 let edge = |k: usize| T::from_f64(low + (high - low) * (k as f64 / bins as f64).powi(2));
                 Bins::edges(&(0..=bins).map(edge).collect::<Vec<T>>())
             }
-            _ => Ok(if c % 2 == 0 { even } else { even.closed() }),
+            _ => Ok(if c.is_multiple_of(2) { even } else { even.closed() }),
         }
     };
     (0..active).map(channel).collect()

@@ -63,7 +63,7 @@ pub(crate) fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wid
     let worthwhile = (n * (samples.element.size() + weight.size())).div_ceil(params.min_bytes).max(1);
     let most = params.max_groups.min(worthwhile);
     let room = |bytes: usize| (bytes / (4 * words)).max(1);
-    let count = with_weights(count).flag("ALIGNED", aligned);
+    let count = with_weights(count).flag("ALIGNED", aligned).unoptimised_on_a_checker(caps);
     let (count, groups, table_count, replica_bits, work_group) = if words <= local_words {
         let budget = (params.weighted_bytes / 4).min(local_words);
         let replica_bits = (budget / words).clamp(1, params.max_replicas).ilog2();
