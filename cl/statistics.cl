@@ -243,8 +243,8 @@ static inline void sums_add(Sums* s, A x)
     s->squares += (uint)square;
     s->high += square >> 32;
 #else
-    // Not a choice by the sign: the compiler makes that an intrinsic, which Oclgrind 21.10 does not know.
-    const ulong low = (ulong)x, size = abs(x);
+    // Not abs, which PoCL 5 gets wrong for the lowest number.
+    const ulong low = (ulong)x, size = x < 0 ? 0 - low : low;
     s->sum0 += low;
     s->sum1 += (x < 0 ? ~0ul : 0ul) + (s->sum0 < low);
     const ulong square0 = size * size, square1 = mul_hi(size, size);

@@ -76,7 +76,7 @@ fn lines_are_the_same_wherever_they_lie() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if common::tiny() { 8 } else { 24 }, ..ProptestConfig::default() })]
 
     #[test]
     fn any_axis_of_any_view_is_that_of_the_cpu(

@@ -135,17 +135,26 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("no message")
 }
 
-/// Keeps one type of each form: f32 or i64 where it has them. For what costs a build and does not depend on the type.
+/// Keeps what is worth its builds in another geometry of a device: of each form one type, f32 or i64 where it has them.
+/// With a back end of sub-groups that is not the first, only what lanes exchange: a sum and an arg-max of each size.
 ///
 /// ```
-/// use oclprim::check::{Level, one_type_a_form, registry};
+/// use oclprim::check::{Level, few_builds, registry};
 ///
-/// let mut cases = registry()[0].cases(Level::Tiny);
-/// let all = cases.len();
-/// one_type_a_form(&mut cases);
-/// assert!(!cases.is_empty() && cases.len() < all);
+/// let cases = |first| {
+///     let mut cases = registry()[0].cases(Level::Tiny);
+///     few_builds(&mut cases, first);
+///     cases.len()
+/// };
+/// assert!(0 < cases(false) && cases(false) < cases(true));
 /// ```
-pub fn one_type_a_form(cases: &mut Vec<Case>) {
+pub fn few_builds(cases: &mut Vec<Case>, first_back_end: bool) {
+    let sizes = [ElementType::U8, ElementType::F16, ElementType::F32, ElementType::I64];
+    let exchanged =
+        |case: &Case| ["sum", "sum fixed", "arg-max"].contains(&&*case.form) && sizes.contains(&case.element);
+    if !first_back_end {
+        return cases.retain(exchanged);
+    }
     let order = || [ElementType::F32, ElementType::I64].into_iter().chain(ElementType::ALL);
     let rank = |case: &Case| order().position(|element| element == case.element);
     let mut best = HashMap::new();

@@ -246,7 +246,7 @@ impl Capabilities {
             notes: Vec::new(),
         };
         let with = |backend, width| SubGroup { backend, width, ..SubGroup::NONE };
-        vec![
+        let mut samples = vec![
             ("small", base.clone()),
             (
                 "cpu",
@@ -312,6 +312,8 @@ impl Capabilities {
                     ..base
                 },
             ),
-        ]
+        ];
+        samples.iter_mut().for_each(|(_, caps)| caps.sub_groups = vec![caps.sub_group]);
+        samples
     }
 }

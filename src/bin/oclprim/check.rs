@@ -12,7 +12,7 @@ use comfy_table::{Cell, CellAlignment};
 use indicatif::{ProgressBar, ProgressStyle};
 use oclprim::{
     Device, DeviceClass, DeviceType, ElementType, Tuning,
-    check::{Case, Level, Spec, Verdict, one_type_a_form, registry},
+    check::{Case, Level, Spec, Verdict, few_builds, registry},
 };
 use serde::Serialize;
 
@@ -28,8 +28,8 @@ Examples:
   oclprim check --only reduce --json   for a program to read
 
 The CPU backend is checked against plain loops, OpenCL devices against the CPU backend. An OpenCL device that is a CPU
-also runs the tiny checks in the geometry of a GPU, once for each way in which its sub-groups can exchange values, each
-form with one type; with --full, the quick checks with every type.
+also runs the tiny checks in the geometry of a GPU, each form with one type, and sums for each way in which its sub-groups
+can exchange values; with --full, the quick checks with every type, for each of these ways.
 The exit code is 1 if an answer was wrong.";
 
 /// Cross-check every primitive, type and size on every device.
@@ -72,8 +72,8 @@ struct Target {
     level: Level,
     /// The device's own geometry, which is reported in full.
     own: bool,
-    /// Builds cost most of the time, up to 10 s each, and a sub-group back end does not know the type that it exchanges.
-    one_type_a_form: bool,
+    /// Builds cost most of the time, up to 10 s each: whether there are few, and whether this is the first back end.
+    few_builds: Option<bool>,
 }
 
 /// How long `--quick` starts checks in another geometry, so that it ends in a minute also where every build is new.
@@ -205,18 +205,19 @@ impl Check {
 
     fn add_targets(&self, label: String, device: Device, targets: &mut Vec<Target>) -> Result<(), Stop> {
         let level = self.level();
-        targets.push(Target { label: label.clone(), device: device.clone(), level, own: true, one_type_a_form: false });
+        targets.push(Target { label: label.clone(), device: device.clone(), level, own: true, few_builds: None });
         let Some(caps) = device.capabilities()? else { return Ok(()) };
         if device.info().ty != DeviceType::Cpu {
             return Ok(());
         }
         let full = level == Level::Full;
         let level = if full { Level::Quick } else { Level::Tiny };
-        for group in &caps.sub_groups {
+        for (index, group) in caps.sub_groups.iter().enumerate() {
             let tuning = Tuning::default().class(DeviceClass::Gpu).sub_groups(group.backend);
             let label = format!("{label}, as a GPU with sub-groups `{}`", group.backend.name());
             let device = device.with_tuning(tuning)?;
-            targets.push(Target { label, device, level, own: false, one_type_a_form: !full });
+            let few_builds = (!full).then_some(index == 0);
+            targets.push(Target { label, device, level, own: false, few_builds });
         }
         Ok(())
     }
@@ -226,8 +227,8 @@ impl Check {
         let wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| only == name);
         let cases = |spec: &&'static dyn Spec| {
             let mut cases = spec.cases(target.level);
-            if target.one_type_a_form {
-                one_type_a_form(&mut cases);
+            if let Some(first) = target.few_builds {
+                few_builds(&mut cases, first);
             }
             cases.into_iter().map(|case| (spec.name(), case))
         };
