@@ -38,7 +38,8 @@
 #ifdef A_FLOAT
 #define W A_BITS
 #define IS_NAN(x) ((x) != (x))
-#define IS_FINITE(x) ((x) - (x) == 0)
+// Not by x - x, on which the compiler of PoCL 6 gives up.
+#define IS_FINITE(x) (fabs(x) < A_INFINITY)
 #else
 // What holds every value of the type in 8 bytes: no record has padding.
 #define W T_WORD

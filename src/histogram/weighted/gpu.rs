@@ -84,7 +84,8 @@ pub(crate) fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wid
     let merge_column_bits = merge_work_group.ilog2() - merge_row_bits;
     let merge_slots = slots.div_ceil(8 * params.max_groups).max(if merge_work_group == 1 { 1024 } else { 1 });
     let merge_slots = merge_slots.next_multiple_of(1 << merge_column_bits);
-    let weights = with_weights(ProgramSpec::new(NAME, TEXT, caps)).flag("WEIGHTS_ONLY", true);
+    let weights = ProgramSpec::new(NAME, TEXT, caps).unoptimised_on_a_checker(caps);
+    let weights = with_weights(weights).flag("WEIGHTS_ONLY", true);
     let table_word = HEAD + if weight.is_float() { slots } else { 0 };
     Ok(Plan {
         count,
