@@ -145,8 +145,8 @@ def histogram(folder):
     for dtype in ["u1", "i4", "i8", "f2", "f4", "f8"]:
         array = random_array(dtype, 100_003)
         edges = numpy.sort(random_array(dtype, 100))
-        numpy.save(folder / "edges.npy", edges)
-        by_edges = ["--edges", str(folder / "edges.npy")]
+        numpy.save(folder / f"edges-{dtype}.npy", edges)
+        by_edges = ["--edges", str(folder / f"edges-{dtype}.npy")]
         expected = numpy.histogram(array, edges)[0].astype("u8")
         compare(folder, f"histogram by edges {dtype}", "histogram", array, by_edges, same(expected))
         # The weights have few bits, so that their sums are exact in any order.

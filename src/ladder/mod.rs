@@ -72,7 +72,7 @@ impl Request {
 ///
 /// ```
 /// let names = oclprim::ladder::Distribution::ALL.map(|distribution| distribution.name());
-/// assert_eq!(names, ["uniform", "zipf", "constant"]);
+/// assert_eq!(names, ["uniform", "zipf", "constant", "outside"]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
