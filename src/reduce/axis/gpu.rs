@@ -44,7 +44,6 @@ pub(crate) struct Plan {
 pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
-    // Nothing here uses sub-groups, so that one build serves every back end.
     let caps = &caps.without_sub_groups();
     let params = tuning::reduce(caps);
     let cpu = params.work_group == 1;
