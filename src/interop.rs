@@ -77,8 +77,8 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 ///
 /// The crate and the user can both use it. It cannot be [mapped](Buffer::map).
 ///
-/// Two results over one memory are not two buffers: calls that copy, transpose and permute refuse them as input and output
-/// where they overlap; no other call may be given both.
+/// Two results over one memory are not two buffers: calls refuse them as input and output, or as two outputs, where they
+/// overlap. One element of an input may take the reduction of all of it.
 ///
 /// # Errors
 ///

@@ -90,26 +90,56 @@ macro_rules! layout_methods {
     ($view:ident) => {
         impl<T: Pod> $view<'_, T> {
             /// Where the elements lie.
+            ///
+            /// ```
+            /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
+            /// assert_eq!(x.layout().strides(), [3, 1]);
+            /// # Ok::<(), oclprim::Error>(())
+            /// ```
             pub fn layout(&self) -> &Layout {
                 &self.layout
             }
 
             /// The length of each axis.
+            ///
+            /// ```
+            /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
+            /// assert_eq!(x.shape(), [2, 3]);
+            /// # Ok::<(), oclprim::Error>(())
+            /// ```
             pub fn shape(&self) -> &[usize] {
                 self.layout.shape()
             }
 
             /// The number of axes.
+            ///
+            /// ```
+            /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
+            /// assert_eq!(x.ndim(), 2);
+            /// # Ok::<(), oclprim::Error>(())
+            /// ```
             pub fn ndim(&self) -> usize {
                 self.layout.ndim()
             }
 
             /// The number of elements.
+            ///
+            /// ```
+            /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
+            /// assert_eq!(x.len(), 6);
+            /// # Ok::<(), oclprim::Error>(())
+            /// ```
             pub fn len(&self) -> usize {
                 self.layout.len()
             }
 
             /// Whether there are no elements.
+            ///
+            /// ```
+            /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
+            /// assert!(x.slice(1, 3..)?.is_empty());
+            /// # Ok::<(), oclprim::Error>(())
+            /// ```
             pub fn is_empty(&self) -> bool {
                 self.layout.is_empty()
             }
@@ -119,6 +149,12 @@ macro_rules! layout_methods {
             /// # Errors
             ///
             /// As [`Layout::permute`].
+            ///
+            /// ```
+            /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
+            /// assert_eq!(x.permute(&[1, 0])?.to_vec()?, [1, 4, 2, 5, 3, 6]);
+            /// # Ok::<(), oclprim::Error>(())
+            /// ```
             pub fn permute(self, axes: &[usize]) -> Result<Self> {
                 Ok(Self { layout: self.layout.permute(axes)?, ..self })
             }
@@ -128,6 +164,12 @@ macro_rules! layout_methods {
             /// # Errors
             ///
             /// As [`Layout::slice`].
+            ///
+            /// ```
+            /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
+            /// assert_eq!(x.slice(1, ..2)?.to_vec()?, [1, 2, 4, 5]);
+            /// # Ok::<(), oclprim::Error>(())
+            /// ```
             pub fn slice(self, axis: usize, range: impl RangeBounds<usize>) -> Result<Self> {
                 Ok(Self { layout: self.layout.slice(axis, range)?, ..self })
             }
@@ -137,6 +179,12 @@ macro_rules! layout_methods {
             /// # Errors
             ///
             /// As [`Layout::step`].
+            ///
+            /// ```
+            /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
+            /// assert_eq!(x.step(1, 2)?.to_vec()?, [1, 3, 4, 6]);
+            /// # Ok::<(), oclprim::Error>(())
+            /// ```
             pub fn step(self, axis: usize, k: usize) -> Result<Self> {
                 Ok(Self { layout: self.layout.step(axis, k)?, ..self })
             }
@@ -146,6 +194,12 @@ macro_rules! layout_methods {
             /// # Errors
             ///
             /// As [`Layout::index`].
+            ///
+            /// ```
+            /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
+            /// assert_eq!(x.index(0, 1)?.to_vec()?, [4, 5, 6]);
+            /// # Ok::<(), oclprim::Error>(())
+            /// ```
             pub fn index(self, axis: usize, i: usize) -> Result<Self> {
                 Ok(Self { layout: self.layout.index(axis, i)?, ..self })
             }
@@ -155,6 +209,12 @@ macro_rules! layout_methods {
             /// # Errors
             ///
             /// As [`Layout::insert_axis`].
+            ///
+            /// ```
+            /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
+            /// assert_eq!(x.insert_axis(0)?.shape(), [1, 2, 3]);
+            /// # Ok::<(), oclprim::Error>(())
+            /// ```
             pub fn insert_axis(self, axis: usize) -> Result<Self> {
                 Ok(Self { layout: self.layout.insert_axis(axis)?, ..self })
             }
@@ -164,6 +224,12 @@ macro_rules! layout_methods {
             /// # Errors
             ///
             /// As [`Layout::remove_axis`].
+            ///
+            /// ```
+            /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
+            /// assert_eq!(x.insert_axis(2)?.remove_axis(2)?.shape(), [2, 3]);
+            /// # Ok::<(), oclprim::Error>(())
+            /// ```
             pub fn remove_axis(self, axis: usize) -> Result<Self> {
                 Ok(Self { layout: self.layout.remove_axis(axis)?, ..self })
             }

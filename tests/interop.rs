@@ -7,7 +7,7 @@ use ocl::{CommandQueueProperties, core::Event as CoreEvent, flags::MemFlags};
 use std::sync::{Mutex, MutexGuard};
 
 use oclprim::{
-    Device, ErrorKind, Matrices,
+    Accumulate, Bins, Determinism, Device, ErrorKind, Matrices, Scratch,
     interop::{self, ocl},
     op::{Max, Sum},
 };
@@ -241,21 +241,38 @@ fn outputs_over_their_inputs_are_refused() {
         let refused = |result: oclprim::Result<()>, text: &str| {
             let error = result.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
-            assert_eq!(error.to_string(), format!("input and output overlap: {text} of one memory object"));
+            assert_eq!(error.to_string(), format!("an output overlaps another argument: {text} of one memory object"));
         };
         refused(device.transpose_into(&a, 60, 100, &mut b), "bytes 0..24000 and 0..24000");
-        refused(device.copy(a.view(..10).unwrap(), b.view_mut(9..19).unwrap()), "bytes 0..40 and 36..76");
+        refused(device.copy(a.view(..10).unwrap(), b.view_mut(9..19).unwrap()), "bytes 36..76 and 0..40");
         let matrices = Matrices::new(10, 10);
         let (from, to) = (a.view(50..150).unwrap(), b.view_mut(..100).unwrap());
-        refused(device.transpose_batch_into(from, &matrices, to), "bytes 200..600 and 0..400");
+        refused(device.transpose_batch_into(from, &matrices, to), "bytes 0..400 and 200..600");
         let view = a.nd(&[60, 100]).unwrap();
         let turned = b.nd_mut(&[100, 60]).unwrap();
         refused(device.permute_into(view, &[1, 0], turned), "bytes 0..24000 and 0..24000");
         // A part of a buffer is another object over the same memory.
         let part = theirs.create_sub_buffer(None, 1024, 100).unwrap();
         let mut c = interop::buffer(&device, &part).unwrap();
-        refused(device.transpose_into(a.view(1000..1100).unwrap(), 10, 10, &mut c), "bytes 4000..4400 and 4096..4496");
+        refused(device.transpose_into(a.view(1000..1100).unwrap(), 10, 10, &mut c), "bytes 4096..4496 and 4000..4400");
+        let scratch = &mut Scratch::new();
+        let sums = device.reduce_axis_into(view, 0, Sum, b.view_mut(5900..).unwrap(), scratch);
+        refused(sums, "bytes 23600..24000 and 0..24000");
+        let (offsets, out) = (a.view(..3).unwrap(), b.view_mut(1..3).unwrap());
+        refused(device.reduce_segments_into(&[1u32; 4], offsets, Sum, out, scratch), "bytes 4..12 and 0..12");
+        let out = b.view_mut(7..8).unwrap();
+        refused(device.reduce_segments_into(&a, &[0u32, 2], Sum, out, scratch), "bytes 28..32 and 0..24000");
+        let (bins, mut outside) = (Bins::ids(10), [0u64; 3]);
+        let counts = b.view_mut(5..15).unwrap();
+        let counted =
+            device.histogram_into(a.view(..6).unwrap(), &bins, counts, &mut outside, Accumulate::Overwrite, scratch);
+        refused(counted, "bytes 20..60 and 0..24");
         assert_eq!(a.to_vec().unwrap(), data);
+
+        // A sum may take the place of an element.
+        device.reduce_into(&a, Sum, Determinism::Fixed, b.view_mut(5999..).unwrap(), scratch).unwrap();
+        assert_eq!(a.view(5999..).unwrap().to_vec().unwrap(), [(0..6000).sum::<u32>()]);
+        device.copy(&data[5999..], b.view_mut(5999..).unwrap()).unwrap();
 
         device.copy(a.view(..3000).unwrap(), b.view_mut(3000..).unwrap()).unwrap();
         device.copy(a.view(924..1024).unwrap(), &mut c).unwrap();

@@ -144,6 +144,6 @@ pub(super) fn benches(benches: &mut Vec<Bench>) {
     {
         let form = format!("edges, {bins} bins, {}", pattern.name());
         let samples = |n| Data::Random.generate::<f32>(n, n as u64);
-        benches.push(bench_of(form, bins, samples, move || Bins::edges(&pattern.edges::<f32>(bins))));
+        benches.push(bench_of(form, bins, 0, samples, move || Bins::edges(&pattern.edges::<f32>(bins))));
     }
 }

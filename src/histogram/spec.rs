@@ -387,14 +387,16 @@ struct Measured<T: Element> {
     scratch: Scratch,
 }
 
-fn bench<T: Element>(shape: Shape<T>, bins: usize, samples: Samples) -> Bench {
-    let form = format!("{}, {bins} bins, {}", shape.form(), samples.name());
-    bench_of(form, bins, move |n| shape.samples(samples, bins, n), move || shape.bins(bins))
+fn bench<T: Element>(shape: Shape<T>, bins: usize, samples: Samples, offset: usize) -> Bench {
+    let place = if offset > 0 { format!(", offset {offset}") } else { String::new() };
+    let form = format!("{}, {bins} bins, {}{place}", shape.form(), samples.name());
+    bench_of(form, bins, offset, move |n| shape.samples(samples, bins, n), move || shape.bins(bins))
 }
 
 pub(super) fn bench_of<T: Element>(
     form: String,
     bins: usize,
+    offset: usize,
     samples: impl Fn(usize) -> Vec<T> + 'static,
     layout: impl Fn() -> crate::Result<Bins<T>> + 'static,
 ) -> Bench {
@@ -402,18 +404,18 @@ pub(super) fn bench_of<T: Element>(
     Bench::new(form, T::TYPE, bytes, move |device, n| {
         let state = Measured {
             device: device.clone(),
-            x: device.upload(&samples(n))?,
+            x: device.upload(&samples(n + offset))?,
             layout: layout()?,
             counts: device.zeroed(bins)?,
             outside: device.zeroed(OUTSIDE)?,
             scratch: Scratch::new(),
         };
-        let run = |this: &mut Measured<T>| {
+        let run = move |this: &mut Measured<T>| {
             let Measured { device, x, layout, counts, outside, scratch } = this;
-            device.histogram_into(&*x, layout, counts, outside, Accumulate::Overwrite, scratch)
+            device.histogram_into(x.view(offset..)?, layout, counts, outside, Accumulate::Overwrite, scratch)
         };
-        let verify = |this: &mut Measured<T>| {
-            let want = Device::cpu().histogram(&this.x.to_vec()?, &this.layout)?;
+        let verify = move |this: &mut Measured<T>| {
+            let want = Device::cpu().histogram(&this.x.to_vec()?[offset..], &this.layout)?;
             let want: Vec<u32> = want.counts.iter().map(|&count| count as u32).collect();
             same(&this.counts.to_vec()?, &want, "counts")
         };
@@ -445,16 +447,17 @@ impl Spec for Histogram {
     }
 
     fn benches(&self) -> Vec<Bench> {
-        let mut benches = vec![bench::<u8>(Shape::Ids, 256, Samples::Uniform)];
+        let mut benches =
+            vec![bench::<u8>(Shape::Ids, 256, Samples::Uniform, 0), bench::<u8>(Shape::Ids, 256, Samples::Uniform, 1)];
         for samples in [Samples::Uniform, Samples::Zipf, Samples::One] {
-            benches.push(bench::<i32>(Shape::Ids, 256, samples));
+            benches.push(bench::<i32>(Shape::Ids, 256, samples, 0));
         }
-        benches
-            .extend([1024, 4096, 16_384, 65_536, 5 << 20].map(|bins| bench::<i32>(Shape::Ids, bins, Samples::Uniform)));
+        let many = [1024, 4096, 16_384, 65_536, 5 << 20];
+        benches.extend(many.map(|bins| bench::<i32>(Shape::Ids, bins, Samples::Uniform, 0)));
         for samples in [Samples::Zipf, Samples::One] {
-            benches.extend([65_536, 5 << 20].map(|bins| bench::<i32>(Shape::Ids, bins, samples)));
+            benches.extend([65_536, 5 << 20].map(|bins| bench::<i32>(Shape::Ids, bins, samples, 0)));
         }
-        benches.push(bench::<f32>(Shape::Even(-1.0, 1.0), 256, Samples::Uniform));
+        benches.push(bench::<f32>(Shape::Even(-1.0, 1.0), 256, Samples::Uniform, 0));
         super::edges_spec::benches(&mut benches);
         super::weighted::spec::benches(&mut benches);
         super::channels::spec::benches(&mut benches);

@@ -340,21 +340,23 @@ fn bytes_read<T>(n: usize) -> u64 {
     (n * size_of::<T>()) as u64
 }
 
-fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism) -> Bench {
+fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism, offset: usize) -> Bench {
     let ordered = O::KIND.rounds() && T::TYPE.is_float();
     let suffix = if ordered { format!(" {}", determinism.name()) } else { String::new() };
-    let form = format!("{}{suffix}", O::KIND.name());
+    let place = if offset > 0 { format!(", offset {offset}") } else { String::new() };
+    let form = format!("{}{suffix}{place}", O::KIND.name());
     Bench::new(form, T::TYPE, bytes_read::<T>, move |device, n| {
-        let state = Measured::<T>::new(device, n)?;
+        let state = Measured::<T>::new(device, n + offset)?;
         let run = move |this: &mut Measured<T>| {
             let Measured { device, x, out, scratch, .. } = this;
-            device.reduce_into(&*x, O::default(), determinism, out, scratch)
+            device.reduce_into(x.view(offset..)?, O::default(), determinism, out, scratch)
         };
         let verify = move |this: &mut Measured<T>| {
-            let (got, want) = (this.out.to_vec()?[0], Device::cpu().reduce(&this.host, O::default())?);
+            let host = &this.host[offset..];
+            let (got, want) = (this.out.to_vec()?[0], Device::cpu().reduce(host, O::default())?);
             match determinism {
                 Determinism::Fast if ordered => {
-                    close(got, want.to_f64(), sum_bound(&this.device, &this.host)?, O::KIND.name())
+                    close(got, want.to_f64(), sum_bound(&this.device, host)?, O::KIND.name())
                 }
                 _ => same(&[got], &[want], O::KIND.name()),
             }
@@ -420,13 +422,14 @@ impl Spec for Reduce {
 
     fn benches(&self) -> Vec<Bench> {
         let mut benches = vec![
-            op_bench::<i32, Sum>(Determinism::Fixed),
-            op_bench::<i64, Sum>(Determinism::Fixed),
-            op_bench::<f32, Sum>(Determinism::Fixed),
-            op_bench::<f32, Sum>(Determinism::Fast),
-            op_bench::<f64, Sum>(Determinism::Fixed),
-            op_bench::<f16, Sum>(Determinism::Fixed),
-            op_bench::<f32, Min>(Determinism::Fixed),
+            op_bench::<i32, Sum>(Determinism::Fixed, 0),
+            op_bench::<i32, Sum>(Determinism::Fixed, 1),
+            op_bench::<i64, Sum>(Determinism::Fixed, 0),
+            op_bench::<f32, Sum>(Determinism::Fixed, 0),
+            op_bench::<f32, Sum>(Determinism::Fast, 0),
+            op_bench::<f64, Sum>(Determinism::Fixed, 0),
+            op_bench::<f16, Sum>(Determinism::Fixed, 0),
+            op_bench::<f32, Min>(Determinism::Fixed, 0),
             arg_bench::<i32>(End::Min),
             arg_bench::<f32>(End::Min),
         ];
@@ -446,16 +449,16 @@ impl Spec for Reduce {
         for element in ElementType::ALL {
             with_element!(element, T => {
                 let mut forms = vec![
-                    gpu::Form::of::<T, Sum>(Determinism::Fixed),
+                    gpu::Form::of::<T, Sum>(Determinism::Fixed, 0),
                     gpu::Form::of::<T, Sum>(Determinism::Fast),
-                    gpu::Form::of::<T, Product>(Determinism::Fixed),
-                    gpu::Form::of::<T, Min>(Determinism::Fixed),
-                    gpu::Form::of::<T, Max>(Determinism::Fixed),
+                    gpu::Form::of::<T, Product>(Determinism::Fixed, 0),
+                    gpu::Form::of::<T, Min>(Determinism::Fixed, 0),
+                    gpu::Form::of::<T, Max>(Determinism::Fixed, 0),
                 ];
                 with_integer!(element, T => forms.extend([
-                    gpu::Form::of::<T, And>(Determinism::Fixed),
-                    gpu::Form::of::<T, Or>(Determinism::Fixed),
-                    gpu::Form::of::<T, Xor>(Determinism::Fixed),
+                    gpu::Form::of::<T, And>(Determinism::Fixed, 0),
+                    gpu::Form::of::<T, Or>(Determinism::Fixed, 0),
+                    gpu::Form::of::<T, Xor>(Determinism::Fixed, 0),
                 ]), ());
                 for aligned in [false, true] {
                     for wide in [false, true] {

@@ -1092,11 +1092,12 @@ pub(crate) struct ClOutput<'a> {
 
 #[cfg(feature = "opencl")]
 impl ClOutput<'_> {
-    /// Refuses an output over an input's memory, as two of a user's buffers can be: kernels read while they write.
-    pub(crate) fn apart(&self, input: &ClInput) -> Result<()> {
-        let (from, to) = (input.bytes(), self.bytes());
-        if input.root.0 == self.root.0 && from.start.max(to.start) < from.end.min(to.end) {
-            let text = format!("input and output overlap: bytes {from:?} and {to:?} of one memory object");
+    /// Refuses an output over the memory of another argument, as two of a user's buffers can be: kernels read while they
+    /// write.
+    pub(crate) fn apart(&self, other: &ClInput) -> Result<()> {
+        let (from, to) = (other.bytes(), self.bytes());
+        if other.root.0 == self.root.0 && from.start.max(to.start) < from.end.min(to.end) {
+            let text = format!("an output overlaps another argument: bytes {to:?} and {from:?} of one memory object");
             return Err(Error::invalid(text));
         }
         Ok(())

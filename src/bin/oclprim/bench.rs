@@ -5,10 +5,12 @@ use std::{
     fs::{self, File},
     io::Write,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use clap::Args;
 use comfy_table::Cell;
+use indicatif::{ProgressBar, ProgressStyle};
 use oclprim::{
     Device, DeviceInfo, DeviceType, ElementType,
     bench::{Effort, Sample, Times, copy_roof, measure},
@@ -64,7 +66,7 @@ pub(crate) struct Bench {
     /// Set the times against those of a file that --json wrote.
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
-    /// Write the figures to this file as JSON; `-` is standard output.
+    /// Write the figures to this file as JSON, as they come; `-` is standard output, at the end.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Print the table in Markdown.
@@ -179,7 +181,9 @@ impl Bench {
         let effort = Effort { runs: self.runs.max(1), cold: !self.hot, ..Effort::default() };
         let earlier = self.compare.as_deref().map(|path| Earlier::read(path, &info, effort.cold)).transpose()?;
         let mut roofs = HashMap::new();
-        let mut lines = Vec::new();
+        let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("OCLPRIM_COMMIT"));
+        let mut report = Report { version, commit, device: info.clone(), cold: effort.cold, lines: Vec::new() };
+        let bar = progress();
         for spec in registry().iter().filter(|spec| wanted(&self.primitives, &spec.name().to_owned())) {
             for bench in spec.benches().into_iter().filter(|bench| wanted(&self.element, &bench.element)) {
                 if self.form.as_ref().is_some_and(|part| !bench.form.contains(part.as_str())) {
@@ -189,6 +193,7 @@ impl Bench {
                 let usual: Vec<_> = bench.sizes.iter().copied().filter(|&n| n <= most).collect();
                 for &n in if self.n.is_empty() { &usual } else { &self.n } {
                     let bytes = (bench.bytes)(n);
+                    bar.set_message(format!("{} {} {} {}", spec.name(), bench.form, bench.element, count(n)));
                     let mut line = Line::new(spec.name(), &bench, n, bytes);
                     match has_room(&info, bytes).map(|()| measured(&device, &bench, n, effort)) {
                         Ok(Ok((times, verdict))) => line.fill(times, verdict),
@@ -201,26 +206,39 @@ impl Bench {
                     }
                     let before = earlier.as_ref().and_then(|earlier| earlier.sample(&line));
                     line.against = before.zip(line.sample.as_ref()).map(|(before, now)| Against::new(before, now));
-                    lines.push(line);
+                    report.lines.push(line);
+                    // So that a run that is cut short has told what it measured.
+                    self.save(&report)?;
                 }
             }
         }
-        if lines.is_empty() {
+        bar.finish_and_clear();
+        if report.lines.is_empty() {
             return Err(Stop::usage("nothing to measure: no such primitive and type has a benchmark"));
         }
-        let wrong = lines.iter().filter(|line| line.wrong).count();
-        let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("OCLPRIM_COMMIT"));
-        let report = Report { version, commit, device: info, cold: effort.cold, lines };
+        let wrong = report.lines.iter().filter(|line| line.wrong).count();
         match &self.json {
             Some(path) if path.as_os_str() == "-" => json(out, &report)?,
-            Some(path) => {
-                json(&mut File::create(path).map_err(of_file(path))?, &report)?;
-                report.print(self.markdown, out)?;
-            }
-            None => report.print(self.markdown, out)?,
+            _ => report.print(self.markdown, out)?,
         }
         if wrong > 0 { Err(Stop::mismatch(format!("{wrong} results are wrong"))) } else { Ok(()) }
     }
+
+    /// Writes what there is to the file of `--json`.
+    fn save(&self, report: &Report) -> Result<(), Stop> {
+        match &self.json {
+            Some(path) if path.as_os_str() != "-" => json(&mut File::create(path).map_err(of_file(path))?, report),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// On standard error, and only on a terminal.
+fn progress() -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}").expect("a constant template");
+    let bar = ProgressBar::new_spinner().with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
 }
 
 fn wanted<T: PartialEq>(list: &[T], item: &T) -> bool {

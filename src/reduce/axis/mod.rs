@@ -162,6 +162,7 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (form, empty) = (gpu::Form::of::<T, O>(), O::empty());
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                output.apart(&input)?;
                 gpu::reduce(device, &form, bytemuck::bytes_of(&empty), &input, &lines, output, scratch)?;
             }
         }

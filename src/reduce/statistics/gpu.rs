@@ -162,6 +162,7 @@ pub(super) fn min_max<T: Element>(
     scratch: &mut Scratch,
 ) -> Result<()> {
     let (input, values, places) = (input.cl(device)?, values.cl(device, false)?, places.cl(device, false)?);
+    values.apart(&places)?;
     run::<T>(device, false, &input, &values, Some(&places), scratch)?;
     values.finish(device)?;
     places.finish(device)
