@@ -449,16 +449,16 @@ impl Spec for Reduce {
         for element in ElementType::ALL {
             with_element!(element, T => {
                 let mut forms = vec![
-                    gpu::Form::of::<T, Sum>(Determinism::Fixed, 0),
+                    gpu::Form::of::<T, Sum>(Determinism::Fixed),
                     gpu::Form::of::<T, Sum>(Determinism::Fast),
-                    gpu::Form::of::<T, Product>(Determinism::Fixed, 0),
-                    gpu::Form::of::<T, Min>(Determinism::Fixed, 0),
-                    gpu::Form::of::<T, Max>(Determinism::Fixed, 0),
+                    gpu::Form::of::<T, Product>(Determinism::Fixed),
+                    gpu::Form::of::<T, Min>(Determinism::Fixed),
+                    gpu::Form::of::<T, Max>(Determinism::Fixed),
                 ];
                 with_integer!(element, T => forms.extend([
-                    gpu::Form::of::<T, And>(Determinism::Fixed, 0),
-                    gpu::Form::of::<T, Or>(Determinism::Fixed, 0),
-                    gpu::Form::of::<T, Xor>(Determinism::Fixed, 0),
+                    gpu::Form::of::<T, And>(Determinism::Fixed),
+                    gpu::Form::of::<T, Or>(Determinism::Fixed),
+                    gpu::Form::of::<T, Xor>(Determinism::Fixed),
                 ]), ());
                 for aligned in [false, true] {
                     for wide in [false, true] {
