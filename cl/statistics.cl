@@ -1,20 +1,23 @@
-// Statistics in one pass over memory: a record for each tile, then records merged in pairs of neighbours, until one is
-// left.
+// Statistics in one pass over memory, and extremes with their places.
 //
 // A tile is TILE_ROWS rows of 256 x VEC lanes, as in reduce.cl; lane j has the elements j, j + LANES, ... of its tile.
 // Sub-groups, grid and work-group size do not enter the result.
 //
-//   extremes  the tiles give values alone. The last launch knows the first tile that has the least one, and looks there
-//             for its first place; likewise the largest, and the first NaN
+//   extremes  each work-group has the values of its tiles, and the first tile of each; the last launch looks there for the
+//             first place. Likewise for the first NaN
+//   integers  each work-group has the exact sum of its tiles in 128 bits, and the exact sum of squares in 192
 //   floats    a lane's mean, corrected by the sum of what its elements are off it, and the sum of their squares; lanes,
-//             then tiles, merge by Chan, Golub and LeVeque 1979, with the mean in two floats
-//   integers  the exact sum in 128 bits, the exact sum of squares in 192
+//             then tiles, join by Chan, Golub and LeVeque 1979, with the mean in two floats, as a tree of neighbours
 //
-// Without MOMENTS there are the extremes alone. Bytes: reads n elements once, one tile twice more, writes n / TILE records.
+// Without MOMENTS there are the extremes alone: the least where ENDS has bit 0, the largest where it has bit 1. Bytes: reads
+// n elements once and up to three tiles again, writes a record a group, and n / TILE moments of floats.
 #include "lib/types.cl"
 
 #ifndef WG
 #define WG 256
+#endif
+#ifndef ENDS
+#define ENDS 3
 #endif
 #ifndef TILE_ROWS
 #define TILE_ROWS 16
@@ -31,9 +34,20 @@
 #define UNROLL
 #define FOR_LANES(k, count) for (uint k = 0; k < (count); k++)
 #endif
-// Records that one group merges.
+#if defined(MOMENTS) && defined(A_FLOAT)
+#define FLOAT_MOMENTS
+#elif defined(MOMENTS)
+#define INTEGER_MOMENTS
+#endif
+// Tiles whose lanes join at once: with one, most items would wait for the few that do.
+#if defined(FLOAT_MOMENTS) && WG >= 32
+#define BATCH (16 / A_BYTES)
+#else
+#define BATCH 1
+#endif
+// Moments that one group joins.
 #define FAN 1024
-#define ITEM_RECORDS (FAN / WG)
+#define ITEM_MOMENTS (FAN / WG)
 
 #ifdef A_FLOAT
 #define W A_BITS
@@ -54,19 +68,19 @@
 #endif
 
 typedef struct {
-    ulong n, nan;                  // elements, and those that are NaN
+    ulong nan;                     // elements that are NaN
     ulong low_at, high_at, nan_at; // tiles
     W low, high;                   // keys, NaN aside
-#ifdef MOMENTS
-#ifdef A_FLOAT
-    A mean, rest, m2, unused; // the mean in two parts, the sum of squared distances to it
-#else
+#ifdef INTEGER_MOMENTS
     ulong sum0, sum1, squares0, squares1, squares2;
-#endif
 #endif
 } Record;
 
-#if defined(MOMENTS) && defined(A_FLOAT)
+#ifdef FLOAT_MOMENTS
+typedef struct {
+    A mean, rest, m2, unused; // the mean in two parts, the sum of squared distances to it
+} Moments;
+
 // part / all to some 23 bits or more. Devices divide floats as they like, integers and doubles exactly.
 static inline A ratio(ulong part, ulong all)
 {
@@ -86,31 +100,31 @@ static inline A ratio(ulong part, ulong all)
 
 // Adds to a mean and its sum of squares those of other elements: `weight` is their part of all, `paired` that times the
 // elements that there were.
-static inline void merge_moments(A* mean, A* rest, A* m2, A mean_b, A rest_b, A m2_b, A weight, A paired)
+static inline void add_moments(Moments* x, const Moments* y, A weight, A paired)
 {
-    const A a = *mean, b = mean_b;
+    const A a = x->mean, b = y->mean;
     // b - a, its rounding error added.
     const A d = b - a, v = d - b;
     const A e = (b - (d - v)) - (a + v);
-    const A delta = d + (e + (rest_b - *rest));
+    const A delta = d + (e + (y->rest - x->rest));
     const A step = delta * weight;
     // a + step, and its rounding error.
     const A s = a + step, u = s - a;
     const A error = (a - (s - u)) + (step - u);
-    const A tail = *rest + error;
+    const A tail = x->rest + error;
     const A m = s + tail, w = m - s;
     const A r = (s - (m - w)) + (tail - w);
     if (IS_FINITE(m)) {
-        *mean = m;
-        *rest = r;
-        *m2 = (*m2 + m2_b) + delta * (delta * paired);
+        x->mean = m;
+        x->rest = r;
+        x->m2 = (x->m2 + y->m2) + delta * (delta * paired);
     } else {
         // The distance is beyond the range; or infinities and NaN, which add up as they do in a sum.
         const A ends = a + b;
         const int finite = IS_FINITE(a) && IS_FINITE(b);
-        *mean = finite ? a + (b * weight - a * weight) : ends;
-        *rest = 0;
-        *m2 = finite ? A_INFINITY : ends - ends;
+        x->mean = finite ? a + (b * weight - a * weight) : ends;
+        x->rest = 0;
+        x->m2 = finite ? A_INFINITY : ends - ends;
     }
 }
 
@@ -125,30 +139,22 @@ static inline A far_mean(__global const T* p, uint elements, uint lane, A part)
 }
 #endif
 
-// a, then b, which has the later elements; b may be of none.
+// Both; they may have any tiles.
 static inline void merge(Record* a, const Record* b)
 {
-    if (b->n == 0) {
-        return;
-    }
-    if (b->nan != 0 && a->nan == 0) {
+    if (b->nan != 0 && (a->nan == 0 || b->nan_at < a->nan_at)) {
         a->nan_at = b->nan_at;
     }
     a->nan += b->nan;
-    if (b->low < a->low) {
+    if (b->low < a->low || (b->low == a->low && b->low_at < a->low_at)) {
         a->low = b->low;
         a->low_at = b->low_at;
     }
-    if (b->high > a->high) {
+    if (b->high > a->high || (b->high == a->high && b->high_at < a->high_at)) {
         a->high = b->high;
         a->high_at = b->high_at;
     }
-#ifdef MOMENTS
-#ifdef A_FLOAT
-    // The first of two is of a power of two of tiles, or of part of one: exact as a float.
-    const A weight = a->n == b->n ? (A)0.5f : ratio(b->n, a->n + b->n);
-    merge_moments(&a->mean, &a->rest, &a->m2, b->mean, b->rest, b->m2, weight, (A)a->n * weight);
-#else
+#ifdef INTEGER_MOMENTS
     a->sum0 += b->sum0;
     a->sum1 += b->sum1 + (a->sum0 < b->sum0);
     a->squares0 += b->squares0;
@@ -158,8 +164,6 @@ static inline void merge(Record* a, const Record* b)
     a->squares1 += carry;
     a->squares2 += b->squares2 + carried + (a->squares1 < carry);
 #endif
-#endif
-    a->n += b->n;
 }
 
 #define RECORD_WORDS (sizeof(Record) / 4)
@@ -214,7 +218,7 @@ static inline Record merge_group(Record r, __local uint* tree)
     return r;
 }
 
-#if defined(MOMENTS) && !defined(A_FLOAT)
+#ifdef INTEGER_MOMENTS
 // Sums of what an item has of a tile, in as few bits as hold them.
 typedef struct {
 #if T_BYTES <= 4
@@ -289,6 +293,20 @@ static inline void sums_add(Sums* s, A x)
 #define EXTREME_KEY(a) (a)
 #endif
 
+// No elements; in a tile, where they come after all others that are alike.
+static inline Record none(ulong tile)
+{
+    Record r;
+    r.nan = 0;
+    r.low_at = r.high_at = r.nan_at = tile;
+    r.low = EXTREME_KEY(HIGHEST);
+    r.high = EXTREME_KEY(LOWEST);
+#ifdef INTEGER_MOMENTS
+    r.sum0 = r.sum1 = r.squares0 = r.squares1 = r.squares2 = 0;
+#endif
+    return r;
+}
+
 // Elements of the tile's first `elements` that are in the `width` lanes from `lane` on.
 static inline uint in_lanes(uint elements, uint lane, uint width)
 {
@@ -298,40 +316,102 @@ static inline uint in_lanes(uint elements, uint lane, uint width)
 
 #define FULL (elements == TILE)
 
+#ifdef FLOAT_MOMENTS
+// Adds the moments of `width` lanes to those of as many before them, from `lane` on, in a tile's first `elements`.
+static inline void join_lanes(Moments* a, const Moments* b, uint elements, uint lane, uint width)
+{
+    A weight = 0.5f, paired = (A)(TILE_ROWS / 2) * width;
+    if (!FULL) {
+        const uint n = in_lanes(elements, lane, width), m = in_lanes(elements, lane + width, width);
+        if (m == 0) {
+            return;
+        }
+        weight = n == m ? (A)0.5f : ratio(m, n + m);
+        paired = (A)n * weight;
+    }
+    add_moments(a, b, weight, paired);
+}
+
+// Adds the moments of up to `width` elements, from `first` of n on, to those of `width` before them: a power of two of tiles,
+// which is exact as a float.
+static inline void join_tiles(Moments* a, const Moments* b, ulong first, ulong width, ulong n)
+{
+    if (first < n) {
+        const ulong m = min(width, n - first);
+        const A weight = m == width ? (A)0.5f : ratio(m, width + m);
+        add_moments(a, b, weight, (A)width * weight);
+    }
+}
+
+// Moments in local memory, of SLOTS.
+#define SLOTS (BATCH * WG)
+static inline void put(__local A* tree, uint slot, const Moments* m)
+{
+    tree[slot] = m->mean;
+    tree[SLOTS + slot] = m->rest;
+    tree[2 * SLOTS + slot] = m->m2;
+}
+
+static inline Moments get(__local const A* tree, uint slot)
+{
+    Moments m;
+    m.mean = tree[slot];
+    m.rest = tree[SLOTS + slot];
+    m.m2 = tree[2 * SLOTS + slot];
+    m.unused = 0;
+    return m;
+}
+#else
+typedef int Moments;
+#endif
+
+// All rows of an item, in flight at once.
+static inline void load_rows(__global const T* p, TV* row)
+{
+    UNROLL
+    for (uint i = 0; i < TILE_ROWS; i++) {
+        UNROLL
+        for (uint v = 0; v < ITEM_VECS; v++) {
+            row[i * ITEM_VECS + v] = load_vec(p + i * LANES + v * VEC);
+        }
+    }
+}
+
+#define EXTREMES(x) \
+    do { \
+        if (ENDS & 1) { \
+            low = LESSER(low, x); \
+        } \
+        if (ENDS & 2) { \
+            high = LARGER(high, x); \
+        } \
+        odd |= IS_NAN(x); \
+    } while (0)
+
 // What the item has of a tile of `elements` > 0 from `p` on.
-static inline Record take(__global const T* p, uint elements, ulong tile)
+// `moments` is written with FLOAT_MOMENTS.
+static inline Record take(__global const T* p, uint elements, ulong tile, Moments* moments)
 {
     const uint lane = get_local_id(0) * ITEM_LANES;
     EXTREME_T low = HIGHEST, high = LOWEST;
     int odd = 0;
-    Record r;
-    r.n = in_lanes(elements, lane, ITEM_LANES);
-    r.low_at = r.high_at = r.nan_at = tile;
-    r.nan = 0;
-#ifdef MOMENTS
-#ifdef A_FLOAT
+    Record r = none(tile);
+#ifdef FLOAT_MOMENTS
     A mean[ITEM_LANES], rest[ITEM_LANES], m2[ITEM_LANES];
     int far = 0;
     UNROLL
     for (uint k = 0; k < ITEM_LANES; k++) {
         mean[k] = rest[k] = m2[k] = 0;
     }
-#else
+#elif defined(INTEGER_MOMENTS)
     Sums sums = {0};
-#endif
 #endif
 
 #if WG >= 32
     if (FULL) {
         // All rows of an item are in flight at once.
         TV row[TILE_ROWS * ITEM_VECS];
-        UNROLL
-        for (uint i = 0; i < TILE_ROWS; i++) {
-            UNROLL
-            for (uint v = 0; v < ITEM_VECS; v++) {
-                row[i * ITEM_VECS + v] = load_vec(p + lane + i * LANES + v * VEC);
-            }
-        }
+        load_rows(p + lane, row);
         UNROLL
         for (uint i = 0; i < TILE_ROWS; i++) {
             UNROLL
@@ -340,20 +420,16 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
                 unpack(row[i * ITEM_VECS + v], x);
                 UNROLL
                 for (uint k = 0; k < VEC; k++) {
-                    low = LESSER(low, x[k]);
-                    high = LARGER(high, x[k]);
-                    odd |= IS_NAN(x[k]);
-#ifdef MOMENTS
-#ifdef A_FLOAT
+                    EXTREMES(x[k]);
+#ifdef FLOAT_MOMENTS
                     mean[v * VEC + k] += x[k];
-#else
+#elif defined(INTEGER_MOMENTS)
                     sums_add(&sums, x[k]);
-#endif
 #endif
                 }
             }
         }
-#if defined(MOMENTS) && defined(A_FLOAT)
+#ifdef FLOAT_MOMENTS
         UNROLL
         for (uint k = 0; k < ITEM_LANES; k++) {
             mean[k] *= (A)(1.0f / TILE_ROWS);
@@ -392,19 +468,15 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
             const uint count = first < elements ? min((uint)ITEM_LANES, elements - first) : 0;
             FOR_LANES(k, count) {
                 const A x = to_acc(p[first + k]);
-                low = LESSER(low, x);
-                high = LARGER(high, x);
-                odd |= IS_NAN(x);
-#ifdef MOMENTS
-#ifdef A_FLOAT
+                EXTREMES(x);
+#ifdef FLOAT_MOMENTS
                 mean[k] += x;
-#else
+#elif defined(INTEGER_MOMENTS)
                 sums_add(&sums, x);
-#endif
 #endif
             }
         }
-#if defined(MOMENTS) && defined(A_FLOAT)
+#ifdef FLOAT_MOMENTS
         UNROLL
         for (uint k = 0; k < ITEM_LANES; k++) {
             const uint count = FULL ? TILE_ROWS : in_lanes(elements, lane + k, 1);
@@ -439,8 +511,8 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
             }
         }
     }
-#ifdef MOMENTS
-#ifdef A_FLOAT
+#ifdef FLOAT_MOMENTS
+    Moments of[ITEM_LANES];
     UNROLL
     for (uint k = 0; k < ITEM_LANES; k++) {
         const uint count = FULL ? TILE_ROWS : in_lanes(elements, lane + k, 1);
@@ -448,35 +520,20 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
         // Elements, or their squares, can be too far from the mean for the range.
         const A off = rest[k] * part, spread = m2[k] - rest[k] * off;
         const int finite = IS_FINITE(mean[k]);
-        m2[k] = !finite ? mean[k] - mean[k] : IS_FINITE(spread) ? spread : A_INFINITY;
-        rest[k] = finite && IS_FINITE(off) ? off : 0;
+        of[k].mean = mean[k];
+        of[k].rest = finite && IS_FINITE(off) ? off : 0;
+        of[k].m2 = !finite ? mean[k] - mean[k] : IS_FINITE(spread) ? spread : A_INFINITY;
     }
     UNROLL
     for (uint width = 1; width < ITEM_LANES; width *= 2) {
         UNROLL
         for (uint k = 0; k < ITEM_LANES / (2 * width); k++) {
-            const uint a = 2 * k, b = 2 * k + 1;
-            A weight = 0.5f, paired = (A)(TILE_ROWS / 2) * width;
-            mean[k] = mean[a];
-            rest[k] = rest[a];
-            m2[k] = m2[a];
-            if (!FULL) {
-                const uint n = in_lanes(elements, lane + a * width, width);
-                const uint m = in_lanes(elements, lane + b * width, width);
-                if (m == 0) {
-                    continue;
-                }
-                weight = n == m ? (A)0.5f : ratio(m, n + m);
-                paired = (A)n * weight;
-            }
-            merge_moments(&mean[k], &rest[k], &m2[k], mean[b], rest[b], m2[b], weight, paired);
+            of[k] = of[2 * k];
+            join_lanes(&of[k], &of[2 * k + 1], elements, lane + 2 * k * width, width);
         }
     }
-    r.mean = mean[0];
-    r.rest = rest[0];
-    r.m2 = m2[0];
-    r.unused = 0;
-#elif T_BYTES <= 4
+    *moments = of[0];
+#elif defined(INTEGER_MOMENTS) && T_BYTES <= 4
     r.sum0 = (ulong)(long)sums.sum;
     r.sum1 = sums.sum < 0 ? ~0ul : 0ul;
 #if T_BYTES == 4
@@ -484,60 +541,202 @@ static inline Record take(__global const T* p, uint elements, ulong tile)
     r.squares1 = (sums.high >> 32) + (r.squares0 < sums.squares);
 #else
     r.squares0 = sums.squares;
-    r.squares1 = 0;
 #endif
-    r.squares2 = 0;
-#else
+#elif defined(INTEGER_MOMENTS)
     r.sum0 = sums.sum0;
     r.sum1 = sums.sum1;
     r.squares0 = sums.squares0;
     r.squares1 = sums.squares1;
     r.squares2 = sums.squares2;
 #endif
-#endif
     return r;
 }
 
-// Group g writes the records of the tiles g, g + groups, ...
+static inline uint elements_of(OFFSET_T tile, OFFSET_T n)
+{
+    return n - tile * TILE >= TILE ? TILE : n - tile * TILE;
+}
+
+// Group g takes the tiles g, g + groups, ...; their records merged become record g, and each tile has its moments.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_tiles(
-    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* restrict records)
+    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* restrict records,
+    __global void* restrict moments, const ulong moments_offset)
 {
     __local uint tree[RECORD_WORDS * WG];
-    const OFFSET_T tiles = n / TILE + (n % TILE != 0);
-    for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
-        const OFFSET_T first = tile * TILE;
-        const uint elements = n - first >= TILE ? TILE : n - first;
-        const Record r = merge_group(take(in_base + in_offset + first, elements, tile), tree);
-        if (get_local_id(0) == 0) {
-            ((__global Record*)records)[tile] = r;
+#if defined(FLOAT_MOMENTS) && WG > 1
+    __local A lanes[3 * SLOTS];
+#endif
+    __global const T* in = in_base + in_offset;
+    const OFFSET_T tiles = n / TILE + (n % TILE != 0), groups = get_num_groups(0);
+    const uint item = get_local_id(0);
+    Record all = none(get_group_id(0));
+    for (OFFSET_T base = get_group_id(0); base < tiles; base += BATCH * groups) {
+        for (uint t = 0; t < BATCH; t++) {
+            const OFFSET_T tile = base + t * groups;
+            if (tile < tiles) {
+                Moments m;
+                const Record r = take(in + tile * TILE, elements_of(tile, n), tile, &m);
+                merge(&all, &r);
+#ifdef FLOAT_MOMENTS
+#if WG > 1
+                put(lanes, t * WG + item, &m);
+#else
+                ((__global Moments*)moments)[moments_offset + tile] = m;
+#endif
+#endif
+            }
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+#if defined(FLOAT_MOMENTS) && WG > 1
+        uint width = ITEM_LANES;
+        UNROLL
+        for (uint left = WG; left > 1;) {
+            // Four neighbours become one, `next` of them a tile.
+            const uint fan = left >= 4 ? 4 : 2, next = left / fan;
+            const uint t = item / next, i = item % next;
+            const OFFSET_T tile = base + t * groups;
+            const int mine = t < BATCH && tile < tiles;
+            Moments m;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (mine) {
+                const uint elements = elements_of(tile, n), from = t * WG + i * fan, lane = i * fan * width;
+                const Moments b = get(lanes, from + 1);
+                m = get(lanes, from);
+                join_lanes(&m, &b, elements, lane, width);
+                if (fan == 4) {
+                    Moments c = get(lanes, from + 2);
+                    const Moments d = get(lanes, from + 3);
+                    join_lanes(&c, &d, elements, lane + 2 * width, width);
+                    join_lanes(&m, &c, elements, lane, 2 * width);
+                }
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (mine && next > 1) {
+                put(lanes, t * WG + i, &m);
+            } else if (mine) {
+                ((__global Moments*)moments)[moments_offset + tile] = m;
+            }
+            left = next;
+            width *= fan;
+        }
+#endif
+    }
+    all = merge_group(all, tree);
+    if (item == 0) {
+        ((__global Record*)records)[get_group_id(0)] = all;
     }
 }
 
+#ifdef FLOAT_MOMENTS
+// The moments of the FAN records of `span` elements each, from `start` on, of `count`; valid in item 0. All WG items call
+// it, in uniform flow.
+static inline Moments join_group(
+    __global const Moments* from, uint start, uint count, ulong span, ulong n, __local A* tree)
+{
+    const uint item = get_local_id(0), first = start + item * ITEM_MOMENTS;
+    const uint taken = first < count ? min((uint)ITEM_MOMENTS, count - first) : 0;
+    // Neighbours first: as many are kept as the number of those taken has bits set.
+    Moments kept[12];
+    uint depth = 0;
+    for (uint i = 0; i < taken; i++) {
+        kept[depth++] = from[first + i];
+        uint width = 1;
+        for (uint bits = i; (bits & 1) != 0; bits >>= 1) {
+            depth--;
+            join_tiles(&kept[depth - 1], &kept[depth], (first + i + 1 - width) * span, width * span, n);
+            width *= 2;
+        }
+    }
+    for (uint rest = taken; depth > 1; depth--) {
+        const uint width = rest & -rest;
+        rest -= width;
+        join_tiles(&kept[depth - 2], &kept[depth - 1], (first + rest) * span, (rest & -rest) * span, n);
+    }
+    Moments m = kept[0];
+#if WG > 1
+    if (taken == 0) {
+        m = from[0];
+    }
+    put(tree, item, &m);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    ulong width = ITEM_MOMENTS * span;
+    for (uint left = WG / 2; left > 0; left /= 2) {
+        if (item < left) {
+            const Moments b = get(tree, 2 * item + 1);
+            m = get(tree, 2 * item);
+            join_tiles(&m, &b, start * span + (2 * item + 1) * width, width, n);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < left) {
+            put(tree, item, &m);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        width *= 2;
+    }
+#endif
+    return m;
+}
+
+// Group g joins the FAN moments from g x FAN on, of `count` from `from` on, into number g from `to` on.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_moments(
+    __global void* moments, const ulong from, const uint count, const ulong span, const ulong n, const ulong to)
+{
+    __local A tree[3 * SLOTS];
+    __global Moments* all = (__global Moments*)moments;
+    const Moments m = join_group(all + from, get_group_id(0) * FAN, count, span, n, tree);
+    if (get_local_id(0) == 0) {
+        all[to + get_group_id(0)] = m;
+    }
+}
+#endif
+
 // The first place in a tile of a key, or of a NaN; valid in every item. All WG items call it, in uniform flow.
-static inline ulong find(
-    __global const T* in, ulong tile, ulong n, int nan, KEY_T key, __local uint* places)
+static inline ulong find(__global const T* in, ulong tile, ulong n, int nan, KEY_T key, __local uint* place)
 {
     const ulong first = tile * TILE;
     const uint elements = n - first >= TILE ? TILE : n - first, item = get_local_id(0);
-    uint place = TILE;
-    for (uint i = item; i < elements; i += WG) {
-        const A x = to_acc(in[first + i]);
-        const int hit = nan ? IS_NAN(x) : key_of(x) == key;
-        place = hit ? min(place, i) : place;
+    uint found = elements - 1;
+    if (item == 0) {
+        *place = found;
     }
-    places[item] = place;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint d = WG / 2; d > 0; d /= 2) {
-        if (item < d) {
-            places[item] = min(places[item], places[item + d]);
+#define FIND(x, at) \
+    do { \
+        const A e = x; \
+        if (nan ? IS_NAN(e) : key_of(e) == key) { \
+            found = min(found, (uint)(at)); \
+        } \
+    } while (0)
+#if WG >= 32
+    if (FULL) {
+        const uint lane = item * ITEM_LANES;
+        TV row[TILE_ROWS * ITEM_VECS];
+        load_rows(in + first + lane, row);
+        UNROLL
+        for (uint i = 0; i < TILE_ROWS; i++) {
+            UNROLL
+            for (uint v = 0; v < ITEM_VECS; v++) {
+                A x[VEC];
+                unpack(row[i * ITEM_VECS + v], x);
+                UNROLL
+                for (uint k = 0; k < VEC; k++) {
+                    FIND(x[k], i * LANES + lane + v * VEC + k);
+                }
+            }
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+    } else
+#endif
+    {
+        for (uint i = item; i < elements; i += WG) {
+            FIND(to_acc(in[first + i]), i);
+        }
     }
-    place = places[0];
+    if (found < elements - 1) {
+        atomic_min(place, found);
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
-    return first + min(place, elements - 1);
+    found = *place;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return first + found;
 }
 
 // The bits of an element or an accumulator, in a word.
@@ -560,63 +759,56 @@ static inline ulong element_bits(T x)
 #endif
 #endif
 
-// Group g merges the FAN records from g x FAN on into record g of `merged`. With `last` there is one group, which finds
-// the extremes' places and writes the answer: with MOMENTS to 12 words of `out`, else two values to `out`, and their
-// places to `places_out`.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_records(
+// One group: merges the records of all groups, joins the last `count` moments, of `span` elements each, finds the extremes'
+// places and writes the answer: with MOMENTS to 12 words of `out`, else the values to `out` and their places to `places_out`.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_last(
     __global const T* restrict in_base, const ulong in_offset, const ulong n, __global const void* restrict records,
-    const uint records_offset, const uint count, __global void* restrict merged, const uint merged_offset,
-    const uint last, __global void* restrict out, const ulong out_offset, __global ulong* restrict places_out,
+    const uint groups, __global const void* restrict moments, const ulong moments_offset, const uint count,
+    const ulong span, __global void* restrict out, const ulong out_offset, __global ulong* restrict places_out,
     const ulong places_offset)
 {
     __local uint tree[RECORD_WORDS * WG];
-    __local uint places[WG];
-    __global const Record* from = (__global const Record*)records + records_offset;
-    const uint first = get_group_id(0) * FAN + get_local_id(0) * ITEM_RECORDS;
-
-    // Neighbours first: as many records are kept as the number of those taken has bits set.
-    Record kept[12];
-    uint depth = 0;
-    for (uint i = 0; i < ITEM_RECORDS && first + i < count; i++) {
-        kept[depth++] = from[first + i];
-        for (uint bits = i; (bits & 1) != 0; bits >>= 1) {
-            depth--;
-            merge(&kept[depth - 1], &kept[depth]);
-        }
+    __local uint place;
+    const uint item = get_local_id(0);
+    // After all tiles that there are.
+    Record r = none(n);
+    for (uint i = item; i < groups; i += WG) {
+        const Record other = ((__global const Record*)records)[i];
+        merge(&r, &other);
     }
-    for (; depth > 1; depth--) {
-        merge(&kept[depth - 2], &kept[depth - 1]);
-    }
-    if (depth == 0) {
-        kept[0] = from[0];
-        kept[0].n = 0;
-    }
-    const Record r = merge_group(kept[0], tree);
-    if (!last) {
-        if (get_local_id(0) == 0) {
-            ((__global Record*)merged)[merged_offset + get_group_id(0)] = r;
-        }
-        return;
-    }
+    r = merge_group(r, tree);
+#ifdef FLOAT_MOMENTS
+    __local A joined[3 * SLOTS];
+    const Moments m = join_group((__global const Moments*)moments + moments_offset, 0, count, span, n, joined);
+#endif
     __global const T* in = in_base + in_offset;
     const int nan = r.nan != 0;
-    const ulong low_at = find(in, nan ? r.nan_at : r.low_at, n, nan, (KEY_T)r.low, places);
-    const ulong high_at = nan ? low_at : find(in, r.high_at, n, 0, (KEY_T)r.high, places);
-    if (get_local_id(0) != 0) {
+    ulong low_at = 0, high_at = 0;
+    if (nan) {
+        low_at = high_at = find(in, r.nan_at, n, 1, 0, &place);
+    } else {
+#if ENDS & 1
+        low_at = find(in, r.low_at, n, 0, (KEY_T)r.low, &place);
+#endif
+#if ENDS & 2
+        high_at = find(in, r.high_at, n, 0, (KEY_T)r.high, &place);
+#endif
+    }
+    if (item != 0) {
         return;
     }
 #ifdef MOMENTS
     __global ulong* words = (__global ulong*)out + out_offset;
-    words[0] = r.n;
+    words[0] = n;
     words[1] = r.nan;
     words[2] = low_at;
     words[3] = high_at;
     words[4] = element_bits(in[low_at]);
     words[5] = element_bits(in[high_at]);
 #ifdef A_FLOAT
-    words[6] = WORD_OF(r.mean);
-    words[7] = WORD_OF(r.rest);
-    words[8] = WORD_OF(r.m2);
+    words[6] = WORD_OF(m.mean);
+    words[7] = WORD_OF(m.rest);
+    words[8] = WORD_OF(m.m2);
     words[9] = words[10] = 0;
 #else
     words[6] = r.sum0;
@@ -628,9 +820,14 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_records
     words[11] = 0;
 #else
     __global T* values = (__global T*)out + out_offset;
+    __global ulong* places = places_out + places_offset;
+#if ENDS & 1
     values[0] = in[low_at];
-    values[1] = in[high_at];
-    places_out[places_offset] = low_at;
-    places_out[places_offset + 1] = high_at;
+    places[0] = low_at;
+#endif
+#if ENDS & 2
+    values[ENDS == 3] = in[high_at];
+    places[ENDS == 3] = high_at;
+#endif
 #endif
 }

@@ -1,6 +1,6 @@
 //! Reduction on OpenCL devices: the plan, then its launches.
 
-use super::{Determinism, End, Extreme};
+use super::Determinism;
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
     op::{Op, Source},
@@ -199,73 +199,6 @@ fn run(
         end += (pass.outputs * size).next_multiple_of(16);
     }
     Ok(())
-}
-
-/// The launches of an arg-reduction of n > 0 elements.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ArgPlan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) groups: usize,
-    pub(crate) work_group: usize,
-    /// Contiguous elements of one group.
-    pub(crate) run: usize,
-    pub(crate) wide: bool,
-}
-
-pub(crate) fn arg_plan(
-    n: usize,
-    element: ElementType,
-    acc: ElementType,
-    end: End,
-    aligned: bool,
-    caps: &Capabilities,
-    wide: bool,
-) -> Result<ArgPlan> {
-    caps.supports(element)?;
-    let params = tuning::reduce(caps);
-    let step = params.work_group * 16 / element.size();
-    let unit = if caps.class == DeviceClass::Cpu { step } else { 16 * step };
-    let groups = n.div_ceil(unit).min(params.max_groups);
-    let run = n.div_ceil(groups).next_multiple_of(step);
-    let program = ProgramSpec::new("reduce.cl", TEXT, caps)
-        .with(element.options("T"))
-        .with(acc.options("A"))
-        .define("WG", params.work_group)
-        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
-        .flag("ALIGNED", aligned)
-        .flag("ARG_MAX", end == End::Max);
-    Ok(ArgPlan { program, groups: n.div_ceil(run), work_group: params.work_group, run, wide })
-}
-
-/// `input` is not empty.
-pub(super) fn arg_reduce<T: Element>(device: &ClDevice, input: Input<'_, T>, end: End) -> Result<Extreme<T>> {
-    let input = input.cl(device)?;
-    let (n, caps) = (input.len(), device.capabilities()?);
-    let plan = arg_plan(n, T::TYPE, T::Acc::TYPE, end, input.aligned(), &caps, device.tuning().wide(n))?;
-    let values = device.pooled(plan.groups * size_of::<T>())?;
-    let indices = device.pooled(plan.groups * size_of::<u64>())?;
-    let local = [plan.work_group, 1, 1];
-    device
-        .launch(&plan.program, "arg_runs")?
-        .mem(input.mem())
-        .scalar(input.offset() as u64)
-        .offset(n as u64, plan.wide)
-        .offset(plan.run as u64, plan.wide)
-        .mem(values.mem())
-        .mem(indices.mem())
-        .run([plan.groups, 1, 1], local)?;
-    if plan.groups > 1 {
-        device
-            .launch(&plan.program, "arg_last")?
-            .mem(values.mem())
-            .mem(indices.mem())
-            .scalar(plan.groups as u32)
-            .run([1, 1, 1], local)?;
-    }
-    let (mut value, mut index) = (T::ZERO, 0u64);
-    device.read(values.mem(), 0, bytemuck::bytes_of_mut(&mut value))?;
-    device.read(indices.mem(), 0, bytemuck::bytes_of_mut(&mut index))?;
-    Ok(Extreme { index: index as usize, value })
 }
 
 #[cfg(test)]

@@ -259,7 +259,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => Ok(cpu::arg_reduce(input.host()?, end)),
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => gpu::arg_reduce(device, input, end),
+            Backend::OpenCl(device) => statistics::gpu::arg_reduce(device, input, end),
         }
     }
 }

@@ -467,11 +467,6 @@ impl Spec for Reduce {
                             let plan = gpu::plan(n, form, aligned, caps, &|n| n >= 1 << 31);
                             programs.extend(plan.into_iter().flat_map(|plan| plan.passes).map(|pass| pass.program));
                         }
-                        for end in [End::Min, End::Max] {
-                            let plan =
-                                gpu::arg_plan(n, element, <T as Element>::Acc::TYPE, end, aligned, caps, wide);
-                            programs.extend(plan.map(|plan| plan.program));
-                        }
                     }
                 }
             });

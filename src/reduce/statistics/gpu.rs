@@ -3,29 +3,52 @@
 use super::StatisticsRecord;
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
-    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    reduce::{End, Extreme},
+    runtime::{
+        Capabilities, ClInput, DeviceClass, ProgramSpec,
+        opencl::{ClDevice, ClMem},
+    },
     tuning,
 };
 
 const TEXT: &str = include_str!("../../../cl/statistics.cl");
-/// Bytes of a tile, and records that a group merges; as in `cl/statistics.cl`.
+/// Bytes of a tile, and moments that a group joins; as in `cl/statistics.cl`.
 const TILE_BYTES: usize = 16 * 4096;
 const FAN: usize = 1024;
 
-/// The bytes of a record of `cl/statistics.cl`.
+/// The bytes of a `Record` and of `Moments` of `cl/statistics.cl`.
 fn record_bytes(element: ElementType, moments: bool) -> usize {
-    let acc = if element == ElementType::F64 { 8 } else { 4 };
-    40 + match (element.is_float(), moments) {
-        (true, true) => 6 * acc,
-        (true, false) => 2 * acc,
-        (false, true) => 56,
-        (false, false) => 16,
-    }
+    let keys = if element.is_float() { 2 * acc_bytes(element) } else { 16 };
+    32 + keys + if moments && !element.is_float() { 40 } else { 0 }
 }
 
-/// The work-group, of which each item has a record and a place in local memory. The answers are the same with any.
+fn moments_bytes(element: ElementType) -> usize {
+    4 * acc_bytes(element)
+}
+
+fn acc_bytes(element: ElementType) -> usize {
+    if element == ElementType::F64 { 8 } else { 4 }
+}
+
+/// The bytes of local memory that an item takes: a record, and the moments of its lanes of several tiles.
+fn local_bytes(element: ElementType, moments: bool) -> usize {
+    record_bytes(element, moments) + if moments && element.is_float() { 48 } else { 0 }
+}
+
+/// The work-group. The answers are the same with any.
 fn work_group(element: ElementType, moments: bool, caps: &Capabilities) -> usize {
-    tuning::work_group_of(tuning::reduce(caps).work_group, record_bytes(element, moments) + 4, caps)
+    tuning::work_group_of(tuning::reduce(caps).work_group, local_bytes(element, moments), caps)
+}
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Find {
+    /// The first place of one extreme.
+    One(End),
+    /// Those of both.
+    Both,
+    /// Those of both, and the moments.
+    Moments,
 }
 
 /// The launches over n > 0 elements.
@@ -34,8 +57,11 @@ pub(crate) struct Plan {
     pub(crate) program: ProgramSpec,
     pub(crate) groups: usize,
     pub(crate) work_group: usize,
-    /// How many records each merging launch starts from.
-    pub(crate) merges: Vec<usize>,
+    pub(crate) tile: usize,
+    /// How many moments each launch that joins them starts from; of floats alone.
+    pub(crate) joins: Vec<usize>,
+    /// The first moments in scratch, in moments; the groups' records are before.
+    pub(crate) moments_at: usize,
     pub(crate) wide: bool,
     pub(crate) scratch_bytes: usize,
 }
@@ -44,18 +70,19 @@ pub(crate) fn plan(
     n: usize,
     element: ElementType,
     acc: ElementType,
-    moments: bool,
+    find: Find,
     aligned: bool,
     caps: &Capabilities,
     wide: bool,
 ) -> Result<Plan> {
     caps.supports(element)?;
+    let moments = find == Find::Moments;
     let (max_groups, work_group) = (tuning::reduce(caps).max_groups, work_group(element, moments, caps));
-    let tiles = n.div_ceil(TILE_BYTES / element.size());
-    let mut merges = vec![tiles];
-    while merges[merges.len() - 1] > FAN {
-        merges.push(merges[merges.len() - 1].div_ceil(FAN));
-    }
+    let tile = TILE_BYTES / element.size();
+    let tiles = n.div_ceil(tile);
+    let groups = tiles.min(max_groups);
+    let joins = if moments && element.is_float() { joins(tiles) } else { Vec::new() };
+    let moments_at = (groups * record_bytes(element, moments)).div_ceil(moments_bytes(element));
     let program = ProgramSpec::new("statistics.cl", TEXT, &caps.without_sub_groups())
         .unoptimised_on_a_checker(caps)
         .with(element.options("T"))
@@ -63,84 +90,119 @@ pub(crate) fn plan(
         .define("T_WORD", if element.is_signed() { "long" } else { "ulong" })
         .define("WG", work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .define(
+            "ENDS",
+            match find {
+                Find::One(End::Min) => 1,
+                Find::One(End::Max) => 2,
+                Find::Both | Find::Moments => 3,
+            },
+        )
         .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
         .flag("FLUSHED", element.is_float() && !caps.denormals)
         .flag("MOMENTS", moments);
-    let records: usize = merges.iter().sum();
-    Ok(Plan {
-        program,
-        groups: tiles.min(max_groups),
-        work_group,
-        merges,
-        wide,
-        scratch_bytes: records * record_bytes(element, moments),
-    })
+    let scratch_bytes = (moments_at + joins.iter().sum::<usize>()) * moments_bytes(element);
+    Ok(Plan { program, groups, work_group, tile, joins, moments_at, wide, scratch_bytes })
 }
 
-/// The most scratch that statistics of `n` elements take.
-pub(super) fn scratch_bytes(n: usize, element: ElementType) -> usize {
-    let mut records = n.div_ceil(TILE_BYTES / element.size());
-    let mut all = records;
-    while records > FAN {
-        records = records.div_ceil(FAN);
-        all += records;
+/// From how many moments each launch starts, until one group can join what is left.
+fn joins(tiles: usize) -> Vec<usize> {
+    let mut joins = vec![tiles];
+    while joins[joins.len() - 1] > FAN {
+        joins.push(joins[joins.len() - 1].div_ceil(FAN));
     }
-    all * record_bytes(element, true)
+    joins
+}
+
+/// The most scratch that statistics or extremes of `n` elements take.
+pub(super) fn scratch_bytes(device: &ClDevice, n: usize, element: ElementType) -> Result<usize> {
+    let (caps, mut most) = (device.capabilities()?, 0);
+    if n > 0 {
+        for find in [Find::Both, Find::Moments] {
+            most = most.max(plan(n, element, element, find, true, &caps, device.tuning().wide(n))?.scratch_bytes);
+        }
+    }
+    Ok(most)
 }
 
 /// `input` is not empty. With moments `out` takes the words, else it takes the values, and `places` where they are.
 fn run<T: Element>(
     device: &ClDevice,
-    moments: bool,
+    find: Find,
     input: &ClInput,
-    out: &ClInput,
-    places: Option<&ClInput>,
+    (out, out_offset): (&ClMem, usize),
+    (places, places_offset): (&ClMem, usize),
     scratch: &mut Scratch,
 ) -> Result<()> {
     let (n, caps) = (input.len(), device.capabilities()?);
-    let plan = plan(n, T::TYPE, T::Acc::TYPE, moments, input.aligned(), &caps, device.tuning().wide(n))?;
-    let out_offset = if moments { out.byte_offset() / 8 } else { out.offset() };
-    launch(device, &plan, input, (out, out_offset), places.unwrap_or(out), scratch)
+    let plan = plan(n, T::TYPE, T::Acc::TYPE, find, input.aligned(), &caps, device.tuning().wide(n))?;
+    launch(device, &plan, input, (out, out_offset), (places, places_offset), scratch)
 }
 
 fn launch(
     device: &ClDevice,
     plan: &Plan,
     input: &ClInput,
-    (out, out_offset): (&ClInput, usize),
-    places: &ClInput,
+    (out, out_offset): (&ClMem, usize),
+    (places, places_offset): (&ClMem, usize),
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let records = scratch.cl(device, plan.scratch_bytes)?;
+    let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let local = [plan.work_group, 1, 1];
     device
         .launch(&plan.program, "statistics_tiles")?
         .mem(input.mem())
         .scalar(input.offset() as u64)
         .offset(input.len() as u64, plan.wide)
-        .mem(records)
+        .mem(scratch)
+        .mem(scratch)
+        .scalar(plan.moments_at as u64)
         .run([plan.groups, 1, 1], local)?;
-    let mut from = 0;
-    for (i, &count) in plan.merges.iter().enumerate() {
+    let (mut from, mut span) = (plan.moments_at, plan.tile);
+    for pair in plan.joins.windows(2) {
         device
-            .launch(&plan.program, "statistics_records")?
-            .mem(input.mem())
-            .scalar(input.offset() as u64)
+            .launch(&plan.program, "statistics_moments")?
+            .mem(scratch)
+            .scalar(from as u64)
+            .scalar(pair[0] as u32)
+            .scalar(span as u64)
             .scalar(input.len() as u64)
-            .mem(records)
-            .scalar(from as u32)
-            .scalar(count as u32)
-            .mem(records)
-            .scalar((from + count) as u32)
-            .scalar(u32::from(i + 1 == plan.merges.len()))
-            .mem(out.mem())
-            .scalar(out_offset as u64)
-            .mem(places.mem())
-            .scalar(places.offset() as u64)
-            .run([count.div_ceil(FAN), 1, 1], local)?;
-        from += count;
+            .scalar((from + pair[0]) as u64)
+            .run([pair[1], 1, 1], local)?;
+        from += pair[0];
+        span *= FAN;
     }
-    Ok(())
+    device
+        .launch(&plan.program, "statistics_last")?
+        .mem(input.mem())
+        .scalar(input.offset() as u64)
+        .scalar(input.len() as u64)
+        .mem(scratch)
+        .scalar(plan.groups as u32)
+        .mem(scratch)
+        .scalar(from as u64)
+        .scalar(plan.joins.last().copied().unwrap_or(0) as u32)
+        .scalar(span as u64)
+        .mem(out)
+        .scalar(out_offset as u64)
+        .mem(places)
+        .scalar(places_offset as u64)
+        .run([1, 1, 1], local)
+}
+
+/// `input` is not empty.
+pub(in crate::reduce) fn arg_reduce<T: Element>(
+    device: &ClDevice,
+    input: Input<'_, T>,
+    end: End,
+) -> Result<Extreme<T>> {
+    let (values, indices) = (device.pooled(size_of::<T>())?, device.pooled(size_of::<u64>())?);
+    let (input, scratch) = (input.cl(device)?, &mut Scratch::new());
+    run::<T>(device, Find::One(end), &input, (values.mem(), 0), (indices.mem(), 0), scratch)?;
+    let (mut value, mut index) = (T::ZERO, 0u64);
+    device.read(values.mem(), 0, bytemuck::bytes_of_mut(&mut value))?;
+    device.read(indices.mem(), 0, bytemuck::bytes_of_mut(&mut index))?;
+    Ok(Extreme { index: index as usize, value })
 }
 
 pub(super) fn statistics<T: Element>(
@@ -150,7 +212,8 @@ pub(super) fn statistics<T: Element>(
     scratch: &mut Scratch,
 ) -> Result<()> {
     let (input, out) = (input.cl(device)?, output.cl(device, false)?);
-    run::<T>(device, true, &input, &out, None, scratch)?;
+    let place = (out.mem(), out.byte_offset() / 8);
+    run::<T>(device, Find::Moments, &input, place, place, scratch)?;
     out.finish(device)
 }
 
@@ -163,7 +226,8 @@ pub(super) fn min_max<T: Element>(
 ) -> Result<()> {
     let (input, values, places) = (input.cl(device)?, values.cl(device, false)?, places.cl(device, false)?);
     values.apart(&places)?;
-    run::<T>(device, false, &input, &values, Some(&places), scratch)?;
+    let (to, found) = ((values.mem(), values.offset()), (places.mem(), places.offset()));
+    run::<T>(device, Find::Both, &input, to, found, scratch)?;
     values.finish(device)?;
     places.finish(device)
 }
@@ -172,15 +236,19 @@ pub(super) fn min_max<T: Element>(
 mod tests {
     use super::*;
 
+    fn elements(caps: &Capabilities) -> Vec<ElementType> {
+        ElementType::ALL.into_iter().filter(|element| caps.fp64 || !element.needs_fp64()).collect()
+    }
+
     #[test]
     fn records_fit_the_local_memory() {
         for (name, caps) in Capabilities::samples() {
             for local_bytes in [8 << 10, 16 << 10, caps.local_bytes] {
                 let caps = Capabilities { local_bytes, ..caps.clone() };
-                for element in ElementType::ALL.into_iter().filter(|element| caps.fp64 || !element.needs_fp64()) {
-                    for moments in [false, true] {
-                        let plan = plan(1 << 20, element, element, moments, true, &caps, false).unwrap();
-                        let bytes = plan.work_group * (record_bytes(element, moments) + 4);
+                for element in elements(&caps) {
+                    for find in [Find::One(End::Max), Find::Both, Find::Moments] {
+                        let plan = plan(1 << 20, element, element, find, true, &caps, false).unwrap();
+                        let bytes = plan.work_group * super::local_bytes(element, find == Find::Moments);
                         assert!(bytes <= local_bytes, "{name}: {bytes} of {local_bytes} for {element}");
                         let whole = plan.work_group == tuning::reduce(&caps).work_group;
                         assert!(whole || local_bytes < 32 << 10, "{name}: {element}");
@@ -191,13 +259,15 @@ mod tests {
     }
 
     #[test]
-    fn merges_end_in_one_record_within_the_scratch() {
+    fn joins_end_in_one_group_behind_the_records() {
         for (name, caps) in Capabilities::samples() {
             for n in [1, 16_384, 16_385, 1 << 24, (1 << 34) + 1] {
-                for element in ElementType::ALL.into_iter().filter(|element| caps.fp64 || !element.needs_fp64()) {
-                    let plan = plan(n, element, element, true, true, &caps, n >= 1 << 31).unwrap();
-                    assert!(plan.merges.last().is_some_and(|&count| count <= FAN), "{name}: {n} of {element}");
-                    assert!(plan.scratch_bytes <= scratch_bytes(n, element), "{name}: {n} of {element}");
+                for element in elements(&caps) {
+                    let plan = plan(n, element, element, Find::Moments, true, &caps, n >= 1 << 31).unwrap();
+                    assert_eq!(element.is_float(), !plan.joins.is_empty(), "{name}: {n} of {element}");
+                    assert!(plan.joins.last().is_none_or(|&count| count <= FAN), "{name}: {n} of {element}");
+                    let records = plan.groups * record_bytes(element, true);
+                    assert!(records <= plan.moments_at * moments_bytes(element), "{name}: {n} of {element}");
                 }
             }
         }

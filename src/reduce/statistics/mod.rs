@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | one read of the input, and one more of the tiles that have the extremes |
 //! | determinism | everywhere, where the device keeps subnormals |
-//! | scratch | about 96 bytes at most for each 64 KiB of the input: [`Device::statistics_scratch`] |
+//! | scratch | up to 88 bytes for each work-group, and of floats up to 33 for each 64 KiB of the input: [`Device::statistics_scratch`] |
 //! | limits | any n from 1 on that fits the device |
 //!
 //! Sums and means of floats are of one tree, as
@@ -304,7 +304,7 @@ impl Device {
     /// let x = device.upload(&[1.0f64, 2.0, 6.0])?;
     /// let mut record = device.zeroed::<StatisticsRecord<f64>>(1)?;
     /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.statistics_scratch::<f64>(x.len()))?;
+    /// scratch.reserve(&device, device.statistics_scratch::<f64>(x.len())?)?;
     /// device.statistics_into(&x, &mut record, &mut scratch)?;
     /// assert_eq!(record.to_vec()?[0].get().sample_variance(), 7.0);
     /// # Ok::<(), oclprim::Error>(())
@@ -331,14 +331,19 @@ impl Device {
     /// The bytes of scratch that [`Device::statistics_into`] and [`Device::min_max_into`] of `n` elements of type `T` use at
     /// most.
     ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce`].
+    ///
     /// ```
-    /// assert_eq!(oclprim::Device::cpu().statistics_scratch::<f32>(1 << 20), 0);
+    /// assert_eq!(oclprim::Device::cpu().statistics_scratch::<f32>(1 << 20)?, 0);
+    /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn statistics_scratch<T: Element>(&self, n: usize) -> usize {
+    pub fn statistics_scratch<T: Element>(&self, n: usize) -> Result<usize> {
         match self.backend() {
-            Backend::Cpu => 0,
+            Backend::Cpu => Ok(0),
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(_) => gpu::scratch_bytes(n, T::TYPE),
+            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, T::TYPE),
         }
     }
 

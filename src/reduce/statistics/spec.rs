@@ -283,12 +283,14 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
 
 #[cfg(feature = "opencl")]
 pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    use super::gpu::Find;
+    use crate::reduce::End;
     let mut programs = Vec::new();
     for element in ElementType::ALL {
         let acc = with_element!(element, T => <T as Element>::Acc::TYPE);
-        for moments in [false, true] {
+        for find in [Find::One(End::Min), Find::One(End::Max), Find::Both, Find::Moments] {
             for (aligned, wide) in [(false, false), (true, false), (true, true)] {
-                let plan = super::gpu::plan(1 << 20, element, acc, moments, aligned, caps, wide);
+                let plan = super::gpu::plan(1 << 20, element, acc, find, aligned, caps, wide);
                 programs.extend(plan.map(|plan| plan.program));
             }
         }
