@@ -133,6 +133,13 @@ impl FailedCase {
     }
 }
 
+/// One form of a primitive, with what was found for each type.
+#[derive(Serialize)]
+struct Form {
+    name: String,
+    types: BTreeMap<ElementType, Counts>,
+}
+
 /// What was found on one target.
 #[derive(Serialize)]
 struct Report {
@@ -143,8 +150,7 @@ struct Report {
     seconds: f64,
     skips: BTreeMap<String, usize>,
     failures: Vec<FailedCase>,
-    #[serde(skip)]
-    rows: Vec<(String, BTreeMap<ElementType, Counts>)>,
+    forms: Vec<Form>,
     #[serde(skip)]
     slowest: BTreeMap<String, f64>,
     #[serde(skip)]
@@ -319,7 +325,7 @@ impl Report {
             seconds: 0.0,
             skips: BTreeMap::new(),
             failures: Vec::new(),
-            rows: Vec::new(),
+            forms: Vec::new(),
             slowest: BTreeMap::new(),
             own,
         }
@@ -334,13 +340,13 @@ impl Report {
     }
 
     fn add(&mut self, primitive: &'static str, case: Case, verdict: Verdict, seconds: f64) {
-        let row = format!("{primitive} {}", case.form);
-        *self.slowest.entry(format!("{row} {}", case.element)).or_default() += seconds;
-        let index = self.rows.iter().position(|(name, _)| *name == row).unwrap_or_else(|| {
-            self.rows.push((row, BTreeMap::new()));
-            self.rows.len() - 1
+        let name = format!("{primitive} {}", case.form);
+        *self.slowest.entry(format!("{name} {}", case.element)).or_default() += seconds;
+        let index = self.forms.iter().position(|form| form.name == name).unwrap_or_else(|| {
+            self.forms.push(Form { name, types: BTreeMap::new() });
+            self.forms.len() - 1
         });
-        self.rows[index].1.entry(case.element).or_default().add(&verdict);
+        self.forms[index].types.entry(case.element).or_default().add(&verdict);
         self.counts.add(&verdict);
         match verdict {
             Verdict::Pass => {}
@@ -362,8 +368,8 @@ fn print(report: &Report, times: bool, out: &mut dyn Write) -> Result<(), Stop> 
         let types: Vec<_> = ElementType::ALL.into_iter().map(ElementType::name).collect();
         let header: Vec<_> = [""].into_iter().chain(types).collect();
         let mut table = table(Style::Plain, &header, 1..header.len());
-        for (name, cells) in &report.rows {
-            let cell = |element| cells.get(&element).map_or(Cell::new(""), Counts::cell);
+        for Form { name, types } in &report.forms {
+            let cell = |element| types.get(&element).map_or(Cell::new(""), Counts::cell);
             table.add_row([Cell::new(name)].into_iter().chain(ElementType::ALL.into_iter().map(cell)));
         }
         writeln!(out, "{}", table.trim_fmt())?;
