@@ -52,6 +52,9 @@ pub(crate) struct Check {
     /// Check this primitive alone. May be given several times.
     #[arg(long, value_name = "PRIMITIVE", value_parser = primitives())]
     only: Vec<String>,
+    /// Leave this primitive out. May be given several times.
+    #[arg(long, value_name = "PRIMITIVE", value_parser = primitives())]
+    except: Vec<String>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -230,7 +233,8 @@ impl Check {
 
     /// The cases for a target, with their primitives.
     fn cases(&self, target: &Target) -> Vec<(&'static str, Case)> {
-        let wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| only == name);
+        let named = |list: &[String], name: &str| list.iter().any(|one| one == name);
+        let wanted = |name| (self.only.is_empty() || named(&self.only, name)) && !named(&self.except, name);
         let cases = |spec: &&'static dyn Spec| {
             let mut cases = spec.cases(target.level);
             if let Some(first) = target.few_builds {
