@@ -1,10 +1,10 @@
 // Histograms of more bins than local memory holds: samples are shared out by ranges of slots first, as 16-bit numbers within
 // their range; then each range is counted in local memory (as radix sorts do; Adinets, Merrill 2022).
 //
-// A range has 2^RANGE_BITS slots; there are RANGES at most, and no more than WG. Scratch holds a table of the slots; from word `head` on `totals`,
-// the samples of each range, `starts`, where each range's samples begin, and the end of the last, and `cursors`, where the
-// next sample of each goes; from word `numbers_at` on, a multiple of 4, `numbers`, the samples. The host zeroes table and
-// totals.
+// A range has 2^RANGE_BITS slots. RANGES, at most WG, is what arrays have room for. Scratch holds a table of the slots; from
+// word `head` on `totals`, the samples of each range, `starts`, where each range's samples begin, and the end of the last,
+// and `cursors`, where the next sample of each goes; from word `numbers_at` on, a multiple of 4, `numbers`, the samples. The
+// host zeroes table and totals.
 //
 //     totals:  totals[r] += the samples in range r
 //     offsets: starts, cursors = sums of totals before each

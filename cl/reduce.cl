@@ -3,7 +3,8 @@
 // A tile is TILE_ROWS rows of 256 x VEC lanes. Lane j takes the elements j, j + LANES, ... of its tile in order; the
 // lanes then combine as a tree of neighbours. So the result is a function of n and the type alone: the number of
 // work-items that share the lanes (WG), the sub-group width and the grid do not enter. Missing elements of the last tile
-// are the operator's identity. With DOT an element is the product of x[i] and y[i]. With FAST one work-group walks over many tiles before the tree, which reorders floats.
+// are the operator's identity. With DOT an element is the product of x[i] and y[i]. With FAST one work-group walks over many
+// tiles before the tree, which reorders floats.
 //
 //     partial[t] = tree(lane[0..LANES]),  lane[j] = x[j] op x[j + LANES] op ... within tile t
 //

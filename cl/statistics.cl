@@ -128,10 +128,12 @@ static inline void add_moments(Moments* x, const Moments* y, A weight, A paired)
     }
 }
 
-// The mean of a lane whose sum is beyond the range: finite where its elements are.
+// The mean of a lane whose sum is beyond the range: finite where its elements are, as a little less is taken than the part
+// that each has. What its elements are off it makes up for that.
 static inline A far_mean(__global const T* p, uint elements, uint lane, A part)
 {
     A mean = 0;
+    part *= (A)1 - (A)(A_BYTES == 8 ? 0x1p-48f : 0x1p-19f);
     for (uint i = lane; i < elements; i += LANES) {
         mean += to_acc(p[i]) * part;
     }

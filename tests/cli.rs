@@ -1,6 +1,8 @@
 //! The program, run as a user runs it.
 #![cfg(feature = "cli")]
 
+mod common;
+
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -260,7 +262,9 @@ fn ladders_are_climbed() {
 #[test]
 #[cfg(all(debug_assertions, target_os = "linux"))]
 fn tables_have_no_colours_if_told_so() {
-    let Some([_, device]) = devices().get(1).copied() else { return };
+    let Some([_, device]) = devices().get(1).copied() else {
+        return common::skip("tables_have_no_colours_if_told_so", "no OpenCL device");
+    };
     let folder = Folder::new();
     fs::create_dir_all(folder.path("cl/ladder")).expect("a folder");
     let sound = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/cl/ladder/copy.cl")).expect("the kernels");
@@ -268,12 +272,15 @@ fn tables_have_no_colours_if_told_so() {
     assert_ne!(broken, sound);
     fs::write(folder.path("cl/ladder/copy.cl"), broken).expect("a file");
     let runner = runner();
-    let line = words(&runner, &["ladder", "copy", "--n", "2000", "--device", device, "--runs", "1"]).join(" ");
+    let line = words(&runner, &["ladder", "copy", "--n", "2000", "--device", device, "--runs", "1"]);
+    let line: String = line.iter().map(|word| format!("'{word}' ")).collect();
     for no_color in [None, Some("1")] {
         let mut command = Command::new("script");
         command.args(["-qec", &line, "/dev/null"]).env_remove("OCLPRIM_DEVICE").env_remove("NO_COLOR");
         command.env("OCLPRIM_KERNELS", folder.path("cl")).envs(no_color.map(|value| ("NO_COLOR", value)));
-        let Ok(output) = command.output() else { return };
+        let Ok(output) = command.output() else {
+            return common::skip("tables_have_no_colours_if_told_so", "no `script` for a terminal");
+        };
         let text = stdout(&output);
         assert!(text.contains("WRONG") && output.status.code() == Some(1), "{text}");
         assert_eq!(text.contains('\x1b'), no_color.is_none(), "NO_COLOR {no_color:?}: {text}");

@@ -113,9 +113,11 @@ fn statistics_at_the_ends_of_the_range() {
             [whole.clone(), vec![f64::INFINITY]].concat(),
             whole,
         ];
-        for x in inputs {
+        for x in inputs.into_iter().chain((1..=16).map(|n| rows(&vec![most; n]))) {
+            let finite = x.iter().all(|x| x.is_finite());
             let x: Vec<T> = x.into_iter().map(T::from_f64).collect();
             let want = Device::cpu().statistics(&x).unwrap();
+            assert_eq!(want.mean.is_finite(), finite, "{} elements up to {most}", x.len());
             same(&device.statistics(&device.upload(&x).unwrap()).unwrap(), &want, &format!("{name}: {}", x.len()));
         }
     }

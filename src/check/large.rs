@@ -203,6 +203,38 @@ fn permute_bytes(device: &Device) -> Result<(), Failure> {
     equal(device.reduce(&y, Sum)?, 9, "sum")
 }
 
+fn iota_bytes(device: &Device) -> Result<(), Failure> {
+    let mut x = marked(device, (N, 1), 9u8, &[])?;
+    device.iota_into(250u8, &mut x)?;
+    for (at, want) in [(0, [250u8, 251, 252, 253]), (1 << 31, [250, 251, 252, 253]), (N - 4, [251, 252, 253, 254])] {
+        equal(x.view(at..at + 4)?.to_vec()?, want.to_vec(), &format!("elements from {at} on"))?;
+    }
+    Ok(())
+}
+
+fn map_reduce_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 3u8, &[(N - 1, 5)])?;
+    let square = Map::new(|x: u8| u64::from(x) * u64::from(x), "(ulong)x * x");
+    equal(device.map_reduce(&x, &square, Sum)?, 9 * (N as u64 - 1) + 25, "the sum of squares")
+}
+
+fn histogram_weights(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 7u8, &[(0, 3), (N - 1, 200)])?;
+    let w = marked(device, (N, 2), 2u8, &[(0, 5), (N - 1, 9)])?;
+    let found = device.histogram_weighted(&x, &w, &Bins::ids(100)?)?;
+    equal((found.sums[7], found.sums[3]), (2 * (N as u64 - 2), 5), "sums of 7 and 3")?;
+    equal(found.outside.above, 9, "the sum above")
+}
+
+fn histogram_channels(device: &Device) -> Result<(), Failure> {
+    // Two channels of one sample more than 2^31 each.
+    let x = marked(device, (N + 1, 1), 7u8, &[(0, 3), (N, 200)])?;
+    let found = device.histogram_channels(&x, 2, &[Bins::ids(100)?, Bins::ids(100)?])?;
+    let pixels = (N as u64).div_ceil(2);
+    equal((found[0].counts[7], found[0].counts[3]), (pixels - 1, 1), "counts of the first channel")?;
+    equal((found[1].counts[7], found[1].outside.above), (pixels - 1, 1), "counts of the second")
+}
+
 fn transpose_row(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 2), 1u8, &[(N - 1, 9)])?;
     let y = device.transpose(&x, 1, N)?;
@@ -248,6 +280,10 @@ impl Spec for Large {
             case("transpose batch", ElementType::U8, BATCH.1 * BATCH.0 * BATCH.0, transpose_batch_bytes),
             case("permute", ElementType::U8, PLANES.iter().product(), permute_bytes),
             case("transpose 1 x n", ElementType::U8, N, transpose_row),
+            case("iota", ElementType::U8, N, iota_bytes),
+            case("map and reduce", ElementType::U8, N, map_reduce_bytes),
+            case("weighted histogram", ElementType::U8, N, histogram_weights),
+            case("histogram of channels", ElementType::U8, N + 1, histogram_channels),
             case("fill of 3 bytes", ElementType::U8, N, fill_triples),
         ]
     }

@@ -204,12 +204,15 @@ impl Merge {
     }
 }
 
+pub(super) fn zero_program(caps: &Capabilities) -> ProgramSpec {
+    ProgramSpec::new("histogram.cl", TEXT, &caps.without_sub_groups())
+        .flag("ZERO", true)
+        .define("WG", tuning::histogram(caps).work_group)
+}
+
 /// Zeroes words of tables.
 pub(super) fn zero(device: &ClDevice, tables: &ClMem, words: usize, caps: &Capabilities) -> Result<()> {
-    let params = tuning::histogram(caps);
-    let program = ProgramSpec::new("histogram.cl", TEXT, &caps.without_sub_groups())
-        .flag("ZERO", true)
-        .define("WG", params.work_group);
+    let (params, program) = (tuning::histogram(caps), zero_program(caps));
     let per = words.div_ceil(8 * params.max_groups).max(1024);
     let launch = device.launch(&program, "histogram_zero")?.mem(tables).scalar(words as u32).scalar(per as u32);
     launch.run([words.div_ceil(per), 1, 1], [params.work_group, 1, 1])

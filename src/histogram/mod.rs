@@ -13,7 +13,7 @@
 //! they fit (Gómez-Luna et al. 2013), and a second kernel adds the tables up. More bins than local memory holds are
 //! counted in a few ranges, each of which reads the input once. Beyond that samples are shared out by ranges first, as
 //! numbers of 16 bits, in rounds that keep scratch below 256 MiB, or counted with atomics in global memory where they are
-//! few.
+//! few, or the driver has no sub-groups: PoCL, before it had them, gets loops of that kind wrong.
 //!
 //! The search among given edges starts from a table over the range, so that evenly spaced edges take about one comparison a
 //! sample. [Weights](Device::histogram_weighted) are added up as integers, those of floats in a common unit, and those of

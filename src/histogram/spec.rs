@@ -468,6 +468,7 @@ impl Spec for Histogram {
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         use super::gpu;
         let mut programs = super::ladder::kernels::programs(caps);
+        programs.push(gpu::zero_program(caps));
         for element in ElementType::ALL {
             let maps: &[u32] = if element.is_float() { &[2, 3] } else { &[0, 1, 3] };
             for &map in maps {

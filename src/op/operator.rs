@@ -73,7 +73,8 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     }
 
     /// An operator over a type of the user's: `type_name` in OpenCL C, where `types` defines it. A kernel does not build
-    /// where its size differs from that of `T`.
+    /// where its size differs from that of `T`, nor where a name is one of the build's macros: `WG`, `OFFSET_T`, and those
+    /// that start with `HAS_`, `SG_`, `PTX_`, `DEVICE_` or `INLINE_`.
     pub fn of_struct(name: &str, type_name: &str, types: &str, identity: T, combine: F, expression: &str) -> Self {
         // The name stands between quotes in the text.
         let name = name.replace(['"', '\\', '\n', '\r'], " ");

@@ -854,7 +854,8 @@ impl<'a, T: Pod> From<View<'a, T>> for Input<'a, T> {
 
 /// What a primitive writes: a host slice, a buffer or a view.
 ///
-/// On an OpenCL device a host slice makes the call wait for the result; a buffer must be the device's own.
+/// On an OpenCL device a host slice makes the call wait for the result, and so does a buffer that belongs to another queue of
+/// the same context; buffers of other devices are refused.
 ///
 /// ```
 /// use oclprim::{Device, Output};

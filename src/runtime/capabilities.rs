@@ -247,7 +247,7 @@ impl Capabilities {
         };
         let with = |backend, width| SubGroup { backend, width, ..SubGroup::NONE };
         let mut samples = vec![
-            ("small", base.clone()),
+            ("small", Self { denormals: false, ..base.clone() }),
             (
                 "cpu",
                 Self {

@@ -52,6 +52,9 @@ pub(crate) struct Check {
     /// Check this primitive alone. May be given several times.
     #[arg(long, value_name = "PRIMITIVE", value_parser = primitives())]
     only: Vec<String>,
+    /// Leave this primitive out. May be given several times.
+    #[arg(long, value_name = "PRIMITIVE", value_parser = primitives())]
+    except: Vec<String>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -133,6 +136,13 @@ impl FailedCase {
     }
 }
 
+/// One form of a primitive, with what was found for each type.
+#[derive(Serialize)]
+struct Form {
+    name: String,
+    types: BTreeMap<ElementType, Counts>,
+}
+
 /// What was found on one target.
 #[derive(Serialize)]
 struct Report {
@@ -143,8 +153,7 @@ struct Report {
     seconds: f64,
     skips: BTreeMap<String, usize>,
     failures: Vec<FailedCase>,
-    #[serde(skip)]
-    rows: Vec<(String, BTreeMap<ElementType, Counts>)>,
+    forms: Vec<Form>,
     #[serde(skip)]
     slowest: BTreeMap<String, f64>,
     #[serde(skip)]
@@ -224,7 +233,8 @@ impl Check {
 
     /// The cases for a target, with their primitives.
     fn cases(&self, target: &Target) -> Vec<(&'static str, Case)> {
-        let wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| only == name);
+        let named = |list: &[String], name: &str| list.iter().any(|one| one == name);
+        let wanted = |name| (self.only.is_empty() || named(&self.only, name)) && !named(&self.except, name);
         let cases = |spec: &&'static dyn Spec| {
             let mut cases = spec.cases(target.level);
             if let Some(first) = target.few_builds {
@@ -319,7 +329,7 @@ impl Report {
             seconds: 0.0,
             skips: BTreeMap::new(),
             failures: Vec::new(),
-            rows: Vec::new(),
+            forms: Vec::new(),
             slowest: BTreeMap::new(),
             own,
         }
@@ -334,13 +344,13 @@ impl Report {
     }
 
     fn add(&mut self, primitive: &'static str, case: Case, verdict: Verdict, seconds: f64) {
-        let row = format!("{primitive} {}", case.form);
-        *self.slowest.entry(format!("{row} {}", case.element)).or_default() += seconds;
-        let index = self.rows.iter().position(|(name, _)| *name == row).unwrap_or_else(|| {
-            self.rows.push((row, BTreeMap::new()));
-            self.rows.len() - 1
+        let name = format!("{primitive} {}", case.form);
+        *self.slowest.entry(format!("{name} {}", case.element)).or_default() += seconds;
+        let index = self.forms.iter().position(|form| form.name == name).unwrap_or_else(|| {
+            self.forms.push(Form { name, types: BTreeMap::new() });
+            self.forms.len() - 1
         });
-        self.rows[index].1.entry(case.element).or_default().add(&verdict);
+        self.forms[index].types.entry(case.element).or_default().add(&verdict);
         self.counts.add(&verdict);
         match verdict {
             Verdict::Pass => {}
@@ -362,8 +372,8 @@ fn print(report: &Report, times: bool, out: &mut dyn Write) -> Result<(), Stop> 
         let types: Vec<_> = ElementType::ALL.into_iter().map(ElementType::name).collect();
         let header: Vec<_> = [""].into_iter().chain(types).collect();
         let mut table = table(Style::Plain, &header, 1..header.len());
-        for (name, cells) in &report.rows {
-            let cell = |element| cells.get(&element).map_or(Cell::new(""), Counts::cell);
+        for Form { name, types } in &report.forms {
+            let cell = |element| types.get(&element).map_or(Cell::new(""), Counts::cell);
             table.add_row([Cell::new(name)].into_iter().chain(ElementType::ALL.into_iter().map(cell)));
         }
         writeln!(out, "{}", table.trim_fmt())?;

@@ -268,10 +268,9 @@ pub(crate) fn programs(caps: &crate::Capabilities, programs: &mut Vec<crate::Pro
     for (element, weight) in ElementType::ALL.map(|weight| (ElementType::I32, weight)).into_iter().chain(f32s) {
         for (bins, map) in [(256, 3), (5000, if element.is_float() { 2 } else { 1 }), (1 << 20, 3)] {
             let form = Form { samples: Samples { element, bins, map }, weight, sum: sum(weight) };
-            for aligned in [false, true] {
-                programs.extend(
-                    plan(1 << 28, form, aligned, caps, false).into_iter().flat_map(|plan| [plan.count, plan.weights]),
-                );
+            for (aligned, wide) in [(false, false), (true, false), (true, true)] {
+                let plan = plan(1 << 28, form, aligned, caps, wide);
+                programs.extend(plan.into_iter().flat_map(|plan| [plan.count, plan.weights]));
             }
         }
     }

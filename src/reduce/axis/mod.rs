@@ -97,7 +97,8 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or the number of results
-    /// overflows, as it can along an empty axis; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it.
+    /// overflows, as it can along an empty axis; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device
+    /// lacks fp64 and `T` needs it.
     ///
     /// ```
     /// use oclprim::{Device, op::{Max, Sum}};

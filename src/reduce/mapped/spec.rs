@@ -198,6 +198,8 @@ pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
         Form::into::<u16, u16, Sum>(FIXED, Take::Products),
         Form::into::<f64, f64, Sum>(FIXED, Take::Products),
     ];
-    let plans = forms.iter().filter_map(|form| gpu::plan(1 << 20, form, true, caps, &|_| false).ok());
+    let builds = [(false, false), (true, false), (true, true)];
+    let plan = |form, (aligned, wide): (bool, bool)| gpu::plan(1 << 20, form, aligned, caps, &|_| wide).ok();
+    let plans = forms.iter().flat_map(|form| builds.map(|build| plan(form, build))).flatten();
     plans.flat_map(|plan| plan.passes).map(|pass| pass.program).collect()
 }

@@ -229,7 +229,7 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
 pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     use super::gpu::{Form, plan};
     let mut programs = Vec::new();
-    for wide in [false, true] {
+    for (aligned, wide) in [(false, false), (true, false), (true, true)] {
         let forms = [
             Form::of::<f32, Sum>(u32::TYPE),
             Form::of::<f32, Sum>(u64::TYPE),
@@ -240,7 +240,7 @@ pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
             Form::of::<i16, Product>(u32::TYPE),
             Form::of::<f32, Min>(u32::TYPE),
         ];
-        let plans = forms.iter().filter_map(|form| plan(1 << 20, 100, form, true, caps, &|_| wide).ok());
+        let plans = forms.iter().filter_map(|form| plan(1 << 20, 100, form, aligned, caps, &|_| wide).ok());
         programs.extend(plans.map(|plan| plan.program));
     }
     programs

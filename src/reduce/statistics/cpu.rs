@@ -15,11 +15,15 @@ pub(super) trait Real:
 {
     /// `part / all`, for 0 < part <= all; as in `cl/statistics.cl`.
     fn ratio(part: u64, all: u64) -> Self;
+    /// A little less than 1: more than the roundings of a lane's sum take it up.
+    const BELOW_ONE: Self;
     fn is_finite(self) -> bool;
     fn word(self) -> u64;
 }
 
 impl Real for f32 {
+    const BELOW_ONE: Self = 1.0 - 1.0 / (1u32 << 19) as f32;
+
     fn ratio(part: u64, all: u64) -> Self {
         let mut shift = part.leading_zeros();
         let mut q = (part << shift) / all;
@@ -41,6 +45,8 @@ impl Real for f32 {
 }
 
 impl Real for f64 {
+    const BELOW_ONE: Self = 1.0 - 1.0 / (1u64 << 48) as f64;
+
     fn ratio(part: u64, all: u64) -> Self {
         part as f64 / all as f64
     }
@@ -165,7 +171,8 @@ fn spread<T: Element<Acc = A>, A: Real>(elements: &[T]) -> Spread<A> {
         lane.mean = lane.mean * part(k);
         if !lane.mean.is_finite() {
             // Where the sum is beyond the range, the mean is not.
-            let terms = elements.iter().skip(k).step_by(all).map(|x| x.widen() * part(k));
+            let part = part(k) * A::BELOW_ONE;
+            let terms = elements.iter().skip(k).step_by(all).map(|x| x.widen() * part);
             lane.mean = terms.fold(A::ZERO, |mean, x| mean + x);
         }
     }

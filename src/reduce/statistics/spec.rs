@@ -289,7 +289,7 @@ pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     for element in ElementType::ALL {
         let acc = with_element!(element, T => <T as Element>::Acc::TYPE);
         for find in [Find::One(End::Min), Find::One(End::Max), Find::Both, Find::Moments] {
-            for (aligned, wide) in [(false, false), (true, false), (true, true)] {
+            for (aligned, wide) in [(false, false), (false, true), (true, false), (true, true)] {
                 let plan = super::gpu::plan(1 << 20, element, acc, find, aligned, caps, wide);
                 programs.extend(plan.map(|plan| plan.program));
             }
