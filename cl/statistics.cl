@@ -26,6 +26,8 @@
 #define TILE (TILE_ROWS * LANES)
 #define ITEM_LANES (LANES / WG)
 #define ITEM_VECS (ITEM_LANES / VEC)
+// PoCL 3.1 gives a function that it calls other local memory than the kernel's.
+#define INLINED static inline __attribute__((always_inline))
 // Few lanes an item stay in registers where their loops are unrolled; many are loops for CPU drivers' compilers.
 #if WG >= 32
 #define UNROLL _Pragma("unroll")
@@ -174,7 +176,7 @@ typedef union {
     uint words[RECORD_WORDS];
 } Words;
 
-static inline Record from_local(__local const uint* tree, uint i)
+INLINED Record from_local(__local const uint* tree, uint i)
 {
     Words x;
     UNROLL
@@ -184,7 +186,7 @@ static inline Record from_local(__local const uint* tree, uint i)
     return x.record;
 }
 
-static inline void to_local(__local uint* tree, uint i, Record r)
+INLINED void to_local(__local uint* tree, uint i, Record r)
 {
     Words x;
     x.record = r;
@@ -197,7 +199,7 @@ static inline void to_local(__local uint* tree, uint i, Record r)
 // The records of the items merged, valid in all of them. All WG items call it, in uniform flow; `tree` may be reused after
 // the caller's next barrier. Each word of all records lies together, and what is left moves to the front: neighbouring
 // items use neighbouring banks.
-static inline Record merge_group(Record r, __local uint* tree)
+INLINED Record merge_group(Record r, __local uint* tree)
 {
 #if WG > 1
     const uint item = get_local_id(0);
@@ -347,14 +349,14 @@ static inline void join_tiles(Moments* a, const Moments* b, ulong first, ulong w
 
 // Moments in local memory, of SLOTS.
 #define SLOTS (BATCH * WG)
-static inline void put(__local A* tree, uint slot, const Moments* m)
+INLINED void put(__local A* tree, uint slot, const Moments* m)
 {
     tree[slot] = m->mean;
     tree[SLOTS + slot] = m->rest;
     tree[2 * SLOTS + slot] = m->m2;
 }
 
-static inline Moments get(__local const A* tree, uint slot)
+INLINED Moments get(__local const A* tree, uint slot)
 {
     Moments m;
     m.mean = tree[slot];
@@ -631,7 +633,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_tiles(
 #ifdef FLOAT_MOMENTS
 // The moments of the FAN records of `span` elements each, from `start` on, of `count`; valid in item 0. All WG items call
 // it, in uniform flow.
-static inline Moments join_group(
+INLINED Moments join_group(
     __global const Moments* from, uint start, uint count, ulong span, ulong n, __local A* tree)
 {
     const uint item = get_local_id(0), first = start + item * ITEM_MOMENTS;
@@ -692,7 +694,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_moments
 #endif
 
 // The first place in a tile of a key, or of a NaN; valid in every item. All WG items call it, in uniform flow.
-static inline ulong find(__global const T* in, ulong tile, ulong n, int nan, KEY_T key, __local uint* place)
+INLINED ulong find(__global const T* in, ulong tile, ulong n, int nan, KEY_T key, __local uint* place)
 {
     const ulong first = tile * TILE;
     const uint elements = n - first >= TILE ? TILE : n - first, item = get_local_id(0);

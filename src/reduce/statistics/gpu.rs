@@ -116,13 +116,9 @@ fn joins(tiles: usize) -> Vec<usize> {
 
 /// The most scratch that statistics or extremes of `n` elements take.
 pub(super) fn scratch_bytes(device: &ClDevice, n: usize, element: ElementType) -> Result<usize> {
-    let (caps, mut most) = (device.capabilities()?, 0);
-    if n > 0 {
-        for find in [Find::Both, Find::Moments] {
-            most = most.max(plan(n, element, element, find, true, &caps, device.tuning().wide(n))?.scratch_bytes);
-        }
-    }
-    Ok(most)
+    let (caps, wide) = (device.capabilities()?, device.tuning().wide(n));
+    let bytes = |find| plan(n.max(1), element, element, find, true, &caps, wide).map(|plan| plan.scratch_bytes);
+    Ok(std::cmp::max(bytes(Find::Both)?, bytes(Find::Moments)?))
 }
 
 /// `input` is not empty. With moments `out` takes the words, else it takes the values, and `places` where they are.
