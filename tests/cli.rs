@@ -234,13 +234,15 @@ fn bench_compares_with_an_earlier_run() {
 #[test]
 fn ladders_are_climbed() {
     let folder = Folder::new();
-    let device = devices().last().expect("the CPU at least")[1];
+    let last = devices().last().expect("the CPU at least")[1];
     for (ladder, size) in [
         ("reduce", &["--n", "2000"][..]),
         ("histogram", &["--n", "2000", "--distribution", "zipf"]),
         ("transpose", &["--rows", "70", "--cols", "40"]),
         ("copy", &["--n", "2000"]),
     ] {
+        // The ladders' own tests climb all of them there.
+        let device = if ladder == "copy" || !common::tiny() { last } else { "cpu" };
         let svg = folder.path("ladder.svg");
         let svg_name = svg.to_str().expect("UTF-8");
         let common = ["ladder", ladder, "--device", device, "--runs", "1"];
