@@ -262,7 +262,7 @@ fn outputs_over_their_inputs_are_refused() {
         refused(device.reduce_segments_into(&[1u32; 4], offsets, Sum, out, scratch), "bytes 4..12 and 0..12");
         let out = b.view_mut(7..8).unwrap();
         refused(device.reduce_segments_into(&a, &[0u32, 2], Sum, out, scratch), "bytes 28..32 and 0..24000");
-        let (bins, mut outside) = (Bins::ids(10), [0u64; 3]);
+        let (bins, mut outside) = (Bins::ids(10).unwrap(), [0u64; 3]);
         let counts = b.view_mut(5..15).unwrap();
         let counted =
             device.histogram_into(a.view(..6).unwrap(), &bins, counts, &mut outside, Accumulate::Overwrite, scratch);
