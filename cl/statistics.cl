@@ -26,6 +26,14 @@
 #define TILE (TILE_ROWS * LANES)
 #define ITEM_LANES (LANES / WG)
 #define ITEM_VECS (ITEM_LANES / VEC)
+// Rows whose loads are in flight at once. Moments of floats need all of a tile's twice; else more work-groups do as well.
+#ifndef FLIGHT
+#if defined(MOMENTS) && defined(A_FLOAT)
+#define FLIGHT TILE_ROWS
+#else
+#define FLIGHT (TILE_ROWS / 2)
+#endif
+#endif
 // PoCL 3.1 gives a function that it calls other local memory than the kernel's.
 #define INLINED static inline __attribute__((always_inline))
 // Few lanes an item stay in registers where their loops are unrolled; many are loops for CPU drivers' compilers.
@@ -265,6 +273,22 @@ static inline void sums_add(Sums* s, A x)
     s->squares2 += carried + (s->squares1 < carry);
 #endif
 }
+
+static inline void sums_add_two(Sums* s, A x, A y)
+{
+#if T_BYTES == 4
+    // Squares of two signed words fit one of twice as many bits: half as many additions.
+    if ((T)-1 < (T)0) {
+        const ulong squares = (ulong)(long)x * (ulong)(long)x + (ulong)(long)y * (ulong)(long)y;
+        s->sum += (long)x + (long)y;
+        s->squares += (uint)squares;
+        s->high += squares >> 32;
+        return;
+    }
+#endif
+    sums_add(s, x);
+    sums_add(s, y);
+}
 #endif
 
 // The least or the largest so far and an element, where NaN does not count; and the key of what comes out. FLUSHED: the device
@@ -369,11 +393,10 @@ INLINED Moments get(__local const A* tree, uint slot)
 typedef int Moments;
 #endif
 
-// All rows of an item, in flight at once.
 static inline void load_rows(__global const T* p, TV* row)
 {
     UNROLL
-    for (uint i = 0; i < TILE_ROWS; i++) {
+    for (uint i = 0; i < FLIGHT; i++) {
         UNROLL
         for (uint v = 0; v < ITEM_VECS; v++) {
             row[i * ITEM_VECS + v] = load_vec(p + i * LANES + v * VEC);
@@ -413,24 +436,26 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
 
 #if WG >= 32
     if (FULL) {
-        // All rows of an item are in flight at once.
-        TV row[TILE_ROWS * ITEM_VECS];
-        load_rows(p + lane, row);
-        UNROLL
-        for (uint i = 0; i < TILE_ROWS; i++) {
+        TV row[FLIGHT * ITEM_VECS];
+        for (uint start = 0; start < TILE_ROWS; start += FLIGHT) {
+            load_rows(p + lane + start * LANES, row);
             UNROLL
-            for (uint v = 0; v < ITEM_VECS; v++) {
+            for (uint i = 0; i < FLIGHT * ITEM_VECS; i++) {
                 A x[VEC];
-                unpack(row[i * ITEM_VECS + v], x);
+                unpack(row[i], x);
                 UNROLL
                 for (uint k = 0; k < VEC; k++) {
                     EXTREMES(x[k]);
 #ifdef FLOAT_MOMENTS
-                    mean[v * VEC + k] += x[k];
-#elif defined(INTEGER_MOMENTS)
-                    sums_add(&sums, x[k]);
+                    mean[i % ITEM_VECS * VEC + k] += x[k];
 #endif
                 }
+#ifdef INTEGER_MOMENTS
+                UNROLL
+                for (uint k = 0; k < VEC; k += 2) {
+                    sums_add_two(&sums, x[k], x[k + 1]);
+                }
+#endif
             }
         }
 #ifdef FLOAT_MOMENTS
@@ -448,17 +473,15 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
             }
         }
         UNROLL
-        for (uint i = 0; i < TILE_ROWS; i++) {
+        for (uint i = 0; i < TILE_ROWS * ITEM_VECS; i++) {
+            A x[VEC];
+            unpack(row[i], x);
             UNROLL
-            for (uint v = 0; v < ITEM_VECS; v++) {
-                A x[VEC];
-                unpack(row[i * ITEM_VECS + v], x);
-                UNROLL
-                for (uint k = 0; k < VEC; k++) {
-                    const A d = x[k] - mean[v * VEC + k];
-                    rest[v * VEC + k] += d;
-                    m2[v * VEC + k] += d * d;
-                }
+            for (uint k = 0; k < VEC; k++) {
+                const uint at = i % ITEM_VECS * VEC + k;
+                const A d = x[k] - mean[at];
+                rest[at] += d;
+                m2[at] += d * d;
             }
         }
 #endif
@@ -713,17 +736,16 @@ INLINED ulong find(__global const T* in, ulong tile, ulong n, int nan, KEY_T key
 #if WG >= 32
     if (FULL) {
         const uint lane = item * ITEM_LANES;
-        TV row[TILE_ROWS * ITEM_VECS];
-        load_rows(in + first + lane, row);
-        UNROLL
-        for (uint i = 0; i < TILE_ROWS; i++) {
+        TV row[FLIGHT * ITEM_VECS];
+        for (uint start = 0; start < TILE_ROWS; start += FLIGHT) {
+            load_rows(in + first + lane + start * LANES, row);
             UNROLL
-            for (uint v = 0; v < ITEM_VECS; v++) {
+            for (uint i = 0; i < FLIGHT * ITEM_VECS; i++) {
                 A x[VEC];
-                unpack(row[i * ITEM_VECS + v], x);
+                unpack(row[i], x);
                 UNROLL
                 for (uint k = 0; k < VEC; k++) {
-                    FIND(x[k], i * LANES + lane + v * VEC + k);
+                    FIND(x[k], (start + i / ITEM_VECS) * LANES + lane + i % ITEM_VECS * VEC + k);
                 }
             }
         }
