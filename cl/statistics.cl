@@ -34,7 +34,8 @@
 #define FLIGHT (TILE_ROWS / 2)
 #endif
 #endif
-// PoCL 3.1 gives a function that it calls other local memory than the kernel's.
+// PoCL 3.1 gives a function that it calls other local memory than the kernel's. None returns a struct, which Oclgrind does
+// not take inlined.
 #define INLINED static inline __attribute__((always_inline))
 // Few lanes an item stay in registers where their loops are unrolled; many are loops for CPU drivers' compilers.
 #if WG >= 32
@@ -184,20 +185,20 @@ typedef union {
     uint words[RECORD_WORDS];
 } Words;
 
-INLINED Record from_local(__local const uint* tree, uint i)
+INLINED void from_local(__local const uint* tree, uint i, Record* r)
 {
     Words x;
     UNROLL
     for (uint w = 0; w < RECORD_WORDS; w++) {
         x.words[w] = tree[w * WG + i];
     }
-    return x.record;
+    *r = x.record;
 }
 
-INLINED void to_local(__local uint* tree, uint i, Record r)
+INLINED void to_local(__local uint* tree, uint i, const Record* r)
 {
     Words x;
-    x.record = r;
+    x.record = *r;
     UNROLL
     for (uint w = 0; w < RECORD_WORDS; w++) {
         tree[w * WG + i] = x.words[w];
@@ -207,7 +208,7 @@ INLINED void to_local(__local uint* tree, uint i, Record r)
 // The records of the items merged, valid in all of them. All WG items call it, in uniform flow; `tree` may be reused after
 // the caller's next barrier. Each word of all records lies together, and what is left moves to the front: neighbouring
 // items use neighbouring banks.
-INLINED Record merge_group(Record r, __local uint* tree)
+INLINED void merge_group(Record* r, __local uint* tree)
 {
 #if WG > 1
     const uint item = get_local_id(0);
@@ -215,9 +216,10 @@ INLINED Record merge_group(Record r, __local uint* tree)
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint left = WG / 2; left > 0; left /= 2) {
         if (item < left) {
-            const Record b = from_local(tree, 2 * item + 1);
-            r = from_local(tree, 2 * item);
-            merge(&r, &b);
+            Record b;
+            from_local(tree, 2 * item, r);
+            from_local(tree, 2 * item + 1, &b);
+            merge(r, &b);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         if (item < left) {
@@ -225,9 +227,8 @@ INLINED Record merge_group(Record r, __local uint* tree)
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    r = from_local(tree, 0);
+    from_local(tree, 0, r);
 #endif
-    return r;
 }
 
 #ifdef INTEGER_MOMENTS
@@ -380,14 +381,12 @@ INLINED void put(__local A* tree, uint slot, const Moments* m)
     tree[2 * SLOTS + slot] = m->m2;
 }
 
-INLINED Moments get(__local const A* tree, uint slot)
+INLINED void get(__local const A* tree, uint slot, Moments* m)
 {
-    Moments m;
-    m.mean = tree[slot];
-    m.rest = tree[SLOTS + slot];
-    m.m2 = tree[2 * SLOTS + slot];
-    m.unused = 0;
-    return m;
+    m->mean = tree[slot];
+    m->rest = tree[SLOTS + slot];
+    m->m2 = tree[2 * SLOTS + slot];
+    m->unused = 0;
 }
 #else
 typedef int Moments;
@@ -626,14 +625,16 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_tiles(
             barrier(CLK_LOCAL_MEM_FENCE);
             if (mine) {
                 const uint elements = elements_of(tile, n), from = t * WG + i * fan, lane = i * fan * width;
-                const Moments b = get(lanes, from + 1);
-                m = get(lanes, from);
+                Moments b;
+                get(lanes, from, &m);
+                get(lanes, from + 1, &b);
                 join_lanes(&m, &b, elements, lane, width);
                 if (fan == 4) {
-                    Moments c = get(lanes, from + 2);
-                    const Moments d = get(lanes, from + 3);
-                    join_lanes(&c, &d, elements, lane + 2 * width, width);
-                    join_lanes(&m, &c, elements, lane, 2 * width);
+                    Moments c;
+                    get(lanes, from + 2, &b);
+                    get(lanes, from + 3, &c);
+                    join_lanes(&b, &c, elements, lane + 2 * width, width);
+                    join_lanes(&m, &b, elements, lane, 2 * width);
                 }
             }
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -647,7 +648,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_tiles(
         }
 #endif
     }
-    all = merge_group(all, tree);
+    merge_group(&all, tree);
     if (item == 0) {
         ((__global Record*)records)[get_group_id(0)] = all;
     }
@@ -656,8 +657,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_tiles(
 #ifdef FLOAT_MOMENTS
 // The moments of the FAN records of `span` elements each, from `start` on, of `count`; valid in item 0. All WG items call
 // it, in uniform flow.
-INLINED Moments join_group(
-    __global const Moments* from, uint start, uint count, ulong span, ulong n, __local A* tree)
+INLINED void join_group(
+    __global const Moments* from, uint start, uint count, ulong span, ulong n, __local A* tree, Moments* m)
 {
     const uint item = get_local_id(0), first = start + item * ITEM_MOMENTS;
     const uint taken = first < count ? min((uint)ITEM_MOMENTS, count - first) : 0;
@@ -678,29 +679,26 @@ INLINED Moments join_group(
         rest -= width;
         join_tiles(&kept[depth - 2], &kept[depth - 1], (first + rest) * span, (rest & -rest) * span, n);
     }
-    Moments m = kept[0];
+    *m = taken > 0 ? kept[0] : from[0];
 #if WG > 1
-    if (taken == 0) {
-        m = from[0];
-    }
-    put(tree, item, &m);
+    put(tree, item, m);
     barrier(CLK_LOCAL_MEM_FENCE);
     ulong width = ITEM_MOMENTS * span;
     for (uint left = WG / 2; left > 0; left /= 2) {
         if (item < left) {
-            const Moments b = get(tree, 2 * item + 1);
-            m = get(tree, 2 * item);
-            join_tiles(&m, &b, start * span + (2 * item + 1) * width, width, n);
+            Moments b;
+            get(tree, 2 * item, m);
+            get(tree, 2 * item + 1, &b);
+            join_tiles(m, &b, start * span + (2 * item + 1) * width, width, n);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         if (item < left) {
-            put(tree, item, &m);
+            put(tree, item, m);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         width *= 2;
     }
 #endif
-    return m;
 }
 
 // Group g joins the FAN moments from g x FAN on, of `count` from `from` on, into number g from `to` on.
@@ -709,7 +707,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_moments
 {
     __local A tree[3 * SLOTS];
     __global Moments* all = (__global Moments*)moments;
-    const Moments m = join_group(all + from, get_group_id(0) * FAN, count, span, n, tree);
+    Moments m;
+    join_group(all + from, get_group_id(0) * FAN, count, span, n, tree, &m);
     if (get_local_id(0) == 0) {
         all[to + get_group_id(0)] = m;
     }
@@ -802,10 +801,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_last(
         const Record other = ((__global const Record*)records)[i];
         merge(&r, &other);
     }
-    r = merge_group(r, tree);
+    merge_group(&r, tree);
 #ifdef FLOAT_MOMENTS
     __local A joined[3 * SLOTS];
-    const Moments m = join_group((__global const Moments*)moments + moments_offset, 0, count, span, n, joined);
+    Moments m;
+    join_group((__global const Moments*)moments + moments_offset, 0, count, span, n, joined, &m);
 #endif
     __global const T* in = in_base + in_offset;
     const int nan = r.nan != 0;
