@@ -14,7 +14,7 @@ fn part_of(spec: &str, case: &Case) -> u64 {
         % PARTS
 }
 
-/// What drivers run with other settings: each kernel, by whatever form.
+/// What stands for all in short runs: each kernel, by whatever form.
 const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "sum fixed",
     "arg-max",
@@ -53,7 +53,7 @@ parts!(part_0 0 part_1 1 part_2 2 part_3 3 part_4 4 part_5 5 part_6 6 part_7 7);
 
 fn every_case_on_every_device(part: u64) {
     let level = match std::env::var("OCLPRIM_TEST_LEVEL").as_deref() {
-        Ok("tiny" | "variant") => Level::Tiny,
+        Ok("tiny" | "kernels" | "variant") => Level::Tiny,
         Ok("full") => Level::Full,
         _ => Level::Quick,
     };
@@ -68,7 +68,7 @@ fn every_case_on_every_device(part: u64) {
             if gpu {
                 few_builds(&mut cases, first);
             }
-            if common::variant() {
+            if common::a_form_of_each_kernel() {
                 cases.retain(|case| A_FORM_OF_EACH_KERNEL.contains(&&*case.form));
             }
             for case in cases.into_iter().filter(|case| part_of(spec.name(), case) == part) {
@@ -90,7 +90,7 @@ fn every_case_on_every_device(part: u64) {
             }
         }
         println!("{name}: {passed} passed, skipped: {skipped:?}");
-        let some = passed > 0 || !first || common::variant() || only.is_some();
+        let some = passed > 0 || !first || common::a_form_of_each_kernel() || only.is_some();
         assert!(some, "{name}: nothing of part {part} ran");
     }
     let count = failures.len();

@@ -20,7 +20,12 @@ use oclprim::{
 
 /// Whether an interpreter runs the kernels, or there is little time.
 pub(crate) fn tiny() -> bool {
-    env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny") || variant()
+    env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny") || a_form_of_each_kernel()
+}
+
+/// Whether one form stands for all that run the same kernel.
+pub(crate) fn a_form_of_each_kernel() -> bool {
+    env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("kernels") || variant()
 }
 
 /// Whether a driver is tested that runs with other settings, too: how it runs work-groups, and does not know their types.
