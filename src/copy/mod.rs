@@ -78,7 +78,7 @@ impl Device {
                 let from = input.cl(device)?;
                 let bytes = from.len() * size_of::<T>();
                 let to = output.cl(device, false)?;
-                to.apart(&from)?;
+                crate::runtime::apart(&[&from], &[&to])?;
                 gpu::copy(device, (from.mem(), from.byte_offset()), (to.mem(), to.byte_offset()), bytes)?;
                 to.finish(device)?;
             }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Element, ElementType, Output, Result, Scratch,
     runtime::{
-        Capabilities, ClInput, ClOutput, DeviceClass, ProgramSpec,
+        Capabilities, ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning,
@@ -305,15 +305,6 @@ pub(super) fn map_arguments<'d>(device: &ClDevice, launch: Launch<'d>, map: &Map
     })
 }
 
-/// Refuses counts over the samples or over what is outside, as a user's buffers can be.
-pub(super) fn outputs_apart(inputs: &[&ClInput], counts: &ClOutput<'_>, outside: &ClOutput<'_>) -> Result<()> {
-    for input in inputs {
-        counts.apart(input)?;
-        outside.apart(input)?;
-    }
-    counts.apart(outside)
-}
-
 pub(super) fn histogram<T: Element, C: Counter>(
     device: &ClDevice,
     input: ClInput,
@@ -327,7 +318,7 @@ pub(super) fn histogram<T: Element, C: Counter>(
     let plan = plan(input.len(), Form::of(bins), C::TYPE, &caps, round(device))?;
     let keep = accumulate == Accumulate::Add;
     let (counts, outside) = (counts.cl(device, keep)?, outside.cl(device, keep)?);
-    outputs_apart(&[&input], &counts, &outside)?;
+    crate::runtime::apart(&[&input], &[&counts, &outside])?;
     run(device, &plan, &caps, &input, bins.map(), &counts, &outside, keep, scratch)?;
     counts.finish(device)?;
     outside.finish(device)

@@ -41,7 +41,7 @@ pub(crate) fn run<T: Pod>(device: &Device, input: NdView<'_, T>, output: NdViewM
         Backend::OpenCl(device) => {
             let input = input.cl(device)?;
             let output = output.cl(device, !to.is_dense())?;
-            output.apart(&input)?;
+            crate::runtime::apart(&[&input], &[&output])?;
             gpu::permute(device, job, &input, &output)?;
             output.finish(device)?;
         }

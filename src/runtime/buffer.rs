@@ -1091,19 +1091,25 @@ pub(crate) struct ClOutput<'a> {
     host: Option<&'a mut [u8]>,
 }
 
+/// Refuses outputs over the memory of inputs or of one another, as a user's buffers can be: kernels read while they write.
+#[cfg(feature = "opencl")]
+pub(crate) fn apart(inputs: &[&ClInput], outputs: &[&ClOutput<'_>]) -> Result<()> {
+    for (i, output) in outputs.iter().enumerate() {
+        let later = outputs[i + 1..].iter().map(|output| &***output);
+        for other in inputs.iter().copied().chain(later) {
+            let (from, to) = (other.bytes(), output.bytes());
+            if other.root.0 == output.root.0 && from.start.max(to.start) < from.end.min(to.end) {
+                let text =
+                    format!("an output overlaps another argument: bytes {to:?} and {from:?} of one memory object");
+                return Err(Error::invalid(text));
+            }
+        }
+    }
+    Ok(())
+}
+
 #[cfg(feature = "opencl")]
 impl ClOutput<'_> {
-    /// Refuses an output over the memory of another argument, as two of a user's buffers can be: kernels read while they
-    /// write.
-    pub(crate) fn apart(&self, other: &ClInput) -> Result<()> {
-        let (from, to) = (other.bytes(), self.bytes());
-        if other.root.0 == self.root.0 && from.start.max(to.start) < from.end.min(to.end) {
-            let text = format!("an output overlaps another argument: bytes {to:?} and {from:?} of one memory object");
-            return Err(Error::invalid(text));
-        }
-        Ok(())
-    }
-
     /// Copies what was written to the host slice, where the output is one, and waits for that. It waits, too, where the
     /// memory is another queue's, which would not tell its readers of a failure here.
     pub(crate) fn finish(self, device: &ClDevice) -> Result<()> {

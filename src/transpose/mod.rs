@@ -131,7 +131,7 @@ impl Device {
             Backend::OpenCl(device) => {
                 let input = input.cl(device)?;
                 let output = output.cl(device, false)?;
-                output.apart(&input)?;
+                crate::runtime::apart(&[&input], &[&output])?;
                 gpu::transpose(device, &input, (rows, cols), size_of::<T>(), &output)?;
                 output.finish(device)?;
             }

@@ -124,7 +124,7 @@ impl Device {
                 let maps: Vec<_> = bins.iter().map(|bins| (bins.map(), bins.len())).collect();
                 let input = input.cl(device)?;
                 let (counts, outside) = (counts.cl(device, keep)?, outside.cl(device, keep)?);
-                super::gpu::outputs_apart(&[&input], &counts, &outside)?;
+                crate::runtime::apart(&[&input], &[&counts, &outside])?;
                 gpu::channels(device, (T::TYPE, C::TYPE), channels, &maps, &input, [&counts, &outside], keep, scratch)?;
                 counts.finish(device)?;
                 outside.finish(device)?;

@@ -175,7 +175,7 @@ impl Device {
                 let form = gpu::Form { samples: super::gpu::Form::of(bins), weight: W::TYPE, sum: W::Sum::TYPE };
                 let (input, weights) = (input.cl(device)?, weights.cl(device)?);
                 let (sums, outside) = (sums.cl(device, keep)?, outside.cl(device, keep)?);
-                super::gpu::outputs_apart(&[&input, &weights], &sums, &outside)?;
+                crate::runtime::apart(&[&input, &weights], &[&sums, &outside])?;
                 gpu::weighted(device, form, bins.map(), [&input, &weights], [&sums, &outside], keep, scratch)?;
                 sums.finish(device)?;
                 outside.finish(device)?;

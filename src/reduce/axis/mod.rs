@@ -165,7 +165,7 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (form, empty) = (gpu::Form::of::<T, O>(), O::empty());
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-                output.apart(&input)?;
+                crate::runtime::apart(&[&input], &[&output])?;
                 gpu::reduce(device, &form, bytemuck::bytes_of(&empty), &input, &lines, output, scratch)?;
             }
         }

@@ -183,8 +183,7 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (form, empty) = (gpu::Form::of::<T, O>(C::TYPE), O::empty());
                 let (input, offsets, output) = (input.cl(device)?, offsets.cl(device)?, output.cl(device, false)?);
-                output.apart(&input)?;
-                output.apart(&offsets)?;
+                crate::runtime::apart(&[&input, &offsets], &[&output])?;
                 gpu::reduce(device, &form, bytemuck::bytes_of(&empty), &input, &offsets, output, scratch)?;
             }
         }

@@ -221,7 +221,7 @@ pub(super) fn min_max<T: Element>(
     scratch: &mut Scratch,
 ) -> Result<()> {
     let (input, values, places) = (input.cl(device)?, values.cl(device, false)?, places.cl(device, false)?);
-    values.apart(&places)?;
+    crate::runtime::apart(&[&input], &[&values, &places])?;
     let (to, found) = ((values.mem(), values.offset()), (places.mem(), places.offset()));
     run::<T>(device, Find::Both, &input, to, found, scratch)?;
     values.finish(device)?;

@@ -101,7 +101,7 @@ impl Device {
             Backend::OpenCl(device) => {
                 let input = input.cl(device)?;
                 let output = output.cl(device, false)?;
-                output.apart(&input)?;
+                crate::runtime::apart(&[&input], &[&output])?;
                 let form = gpu::Form { from: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, prelude: map.prelude() };
                 let factor = map.factor();
                 gpu::transpose(device, &form, bytemuck::bytes_of(&factor), &input, (rows, cols), &output)?;

@@ -124,6 +124,7 @@ pub(super) fn find(
     places: ClOutput<'_>,
     scratch: &mut Scratch,
 ) -> Result<()> {
+    crate::runtime::apart(&[input], &[&values, &places])?;
     if lines.outputs > 0 {
         run(device, form, input, lines, &values, &places, scratch)?;
     }
