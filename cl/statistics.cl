@@ -548,6 +548,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
         const int finite = IS_FINITE(mean[k]);
         of[k].mean = mean[k];
         of[k].rest = finite && IS_FINITE(off) ? off : 0;
+        of[k].unused = 0;
         of[k].m2 = !finite ? mean[k] - mean[k] : IS_FINITE(spread) ? spread : A_INFINITY;
     }
     UNROLL
