@@ -19,15 +19,15 @@
 // x, of the type X that T is computed in, as an A.
 static inline A converted(X x)
 {
-#if defined(T_FLOAT) && !defined(A_FLOAT)
-    // What does not fit has no defined result in C. As floats the bounds are exact, or one more than the highest value.
-    if (x != x) {
-        return 0;
-    }
-    if (x >= (X)A_HIGHEST) {
-        return (A)A_HIGHEST;
-    }
-    return x <= (X)(A)A_LOWEST ? (A)A_LOWEST : (A)x;
+    // What does not fit has no defined result in C.
+#if defined(T_FLOAT) && !defined(A_FLOAT) && A_BYTES < 4
+    // By way of int: Rusticl 25 crashes where vectors of bytes are chosen from.
+    return (A)(int)(x != x ? (X)0 : fmin(fmax(x, (X)(A)A_LOWEST), (X)A_HIGHEST));
+#elif defined(T_FLOAT) && !defined(A_FLOAT)
+    // As floats the bounds are exact, or one more than the highest value.
+    const bool high = x >= (X)A_HIGHEST, low = x <= (X)(A)A_LOWEST;
+    const A inside = (A)(high || low || x != x ? (X)0 : x);
+    return high ? (A)A_HIGHEST : low ? (A)A_LOWEST : inside;
 #else
     return (A)x;
 #endif
@@ -58,16 +58,26 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void map_runs(
         const OFFSET_T col = t / down, r0 = (t - col * down) * TILE, c0 = col * TILE;
         for (OFFSET_T r = r0; r < r0 + TILE && r < rows; r += BLOCK) {
             for (OFFSET_T c = c0; c < c0 + TILE && c < cols; c += BLOCK) {
-                const uint height = min(rows - r, (OFFSET_T)BLOCK), width = min(cols - c, (OFFSET_T)BLOCK);
-                A block[BLOCK * BLOCK];
-                for (uint k = 0; k < height; k++) {
-                    for (uint i = 0; i < width; i++) {
-                        block[k * BLOCK + i] = RESULT(in[(r + k) * cols + c + i]);
+                __global const T* from = in + r * cols + c;
+                __global OUT* to = out + c * rows + r;
+                if (rows - r >= BLOCK && cols - c >= BLOCK) {
+                    // By way of a buffer, as in turn_block of transpose.cl.
+                    A block[BLOCK * BLOCK];
+                    for (uint k = 0; k < BLOCK; k++) {
+                        for (uint i = 0; i < BLOCK; i++) {
+                            block[k * BLOCK + i] = RESULT(from[k * cols + i]);
+                        }
                     }
-                }
-                for (uint i = 0; i < width; i++) {
-                    for (uint k = 0; k < height; k++) {
-                        store_acc(out + (c + i) * rows + r + k, block[k * BLOCK + i]);
+                    for (uint i = 0; i < BLOCK; i++) {
+                        for (uint k = 0; k < BLOCK; k++) {
+                            store_acc(to + i * rows + k, block[k * BLOCK + i]);
+                        }
+                    }
+                } else {
+                    for (uint i = 0; i < BLOCK && i < cols - c; i++) {
+                        for (uint k = 0; k < BLOCK && k < rows - r; k++) {
+                            store_acc(to + i * rows + k, RESULT(from[k * cols + i]));
+                        }
                     }
                 }
             }

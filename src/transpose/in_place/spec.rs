@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A strip of few columns or rows, so that small matrices have several, of which the last is narrower.
-const FEW_BYTES: usize = 1 << 10;
+const FEW_BYTES: usize = 256;
 
 /// Squares at the edges of blocks and tiles, and what fits into scratch.
 fn squares(level: Level) -> Vec<(usize, usize)> {
