@@ -10,7 +10,7 @@
 //
 // The host promises that every word read lies within the source, so that nothing beside it is touched, and that source
 // and destination do not overlap. Bytes: reads `bytes` once (the words' overlap comes from cache), writes `bytes`.
-// A device is little-endian.
+#include "lib/words.cl"
 
 #ifndef OFFSET_T
 #define OFFSET_T uint
@@ -73,21 +73,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_words(
         }
     }
     copy_edges(in_base + in_offset, out_base + out_offset, bytes, head, (ulong)words * 16);
-}
-
-// Bytes shift .. shift + 16 of the 32 bytes (lo, hi), for shift < 16. The choices are uniform, and `upsample` with a
-// shift is one funnel-shift instruction where there is one.
-static inline uint4 funnel(uint4 lo, uint4 hi, uint shift)
-{
-    // First by eight bytes, ...
-    const bool far = shift & 8;
-    const uint a = far ? lo.z : lo.x, b = far ? lo.w : lo.y, c = far ? hi.x : lo.z;
-    const uint d = far ? hi.y : lo.w, e = far ? hi.z : hi.x, f = far ? hi.w : hi.y;
-    // ... then by four, ...
-    const bool odd = shift & 4;
-    const uint p = odd ? b : a, q = odd ? c : b, r = odd ? d : c, s = odd ? e : d, t = odd ? f : e;
-    // ... then by bytes.
-    return convert_uint4(upsample((uint4)(q, r, s, t), (uint4)(p, q, r, s)) >> (ulong)(shift % 4 * 8));
 }
 
 // The source lies otherwise than the destination: (in_offset + head) % 16 is not 0.

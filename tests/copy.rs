@@ -175,4 +175,57 @@ proptest! {
             prop_assert!(buffer.to_vec().unwrap() == want, "{}: {} from {} to {}", name, len, from, to);
         }
     }
+
+    #[test]
+    fn gathers_and_scatters_undo_each_other(n in 1usize..9_000, offset in 0usize..6, seed: u64) {
+        for (name, device) in devices() {
+            let keys: Vec<u64> = random(n, seed);
+            let mut order: Vec<u32> = (0..n as u32).collect();
+            order.sort_by_key(|&i| keys[i as usize]);
+            let (x, by) = (random::<u32>(n, seed), device.upload(&[vec![0; offset], order.clone()].concat()).unwrap());
+            let by = by.view(offset..).unwrap();
+            let picked = device.gather(&x, by).unwrap();
+            let want: Vec<_> = order.iter().map(|&i| x[i as usize]).collect();
+            prop_assert!(picked.to_vec().unwrap() == want, "{}: gather of {}", name, n);
+            prop_assert!(device.scatter(&picked, by, n).unwrap().to_vec().unwrap() == x, "{}: scatter of {}", name, n);
+        }
+    }
+
+    #[test]
+    fn reversals_are_those_of_slices(n in 0usize..9_000, from in 0usize..20, to in 0usize..20) {
+        for (name, device) in devices() {
+            let data: Vec<u8> = random(from + n, 1);
+            let x = device.upload(&data).unwrap();
+            let got = guarded(&device, n, to, |out| Ok(device.reverse_into(x.view(from..).unwrap(), out)?)).unwrap();
+            let want: Vec<u8> = data[from..].iter().rev().copied().collect();
+            prop_assert!(got == want, "{}: {} from {} to {}", name, n, from, to);
+        }
+    }
+}
+
+/// A form that promises the same result runs often.
+#[test]
+fn forms_repeat_themselves() {
+    let rounds = if common::tiny() { 3 } else { 100 };
+    for (name, device) in devices() {
+        let x = device.upload(&random::<u32>(5000, 1)).unwrap();
+        let by = device.upload(&(0..5000).map(|i| i * 7919 % 5000).collect::<Vec<u32>>()).unwrap();
+        let run = || {
+            let mut ranges = device.zeroed::<u32>(5000).unwrap();
+            device.copy_ranges(&x, &mut ranges, &[(0..2000, 2500), (1500..3500, 3)]).unwrap();
+            let mut blocks = device.zeroed::<u32>(5000).unwrap();
+            let from = x.nd(&[50, 100]).unwrap().slice(1, 1..80).unwrap();
+            device.copy_nd(from, blocks.nd_mut(&[50, 100]).unwrap().slice(1, 20..99).unwrap()).unwrap();
+            let forms = [
+                device.gather(&x, &by).unwrap(),
+                device.scatter(&x, &by, 5000).unwrap(),
+                device.reverse(&x).unwrap(),
+                blocks,
+                ranges,
+            ];
+            forms.map(|form| form.to_vec().unwrap())
+        };
+        let first = run();
+        assert!((1..rounds).all(|_| run() == first), "{name}");
+    }
 }

@@ -251,6 +251,14 @@ fn outputs_over_their_inputs_are_refused() {
         let view = a.nd(&[60, 100]).unwrap();
         let turned = b.nd_mut(&[100, 60]).unwrap();
         refused(device.permute_into(view, &[1, 0], turned), "bytes 0..24000 and 0..24000");
+        refused(device.copy_nd(&a, b.nd_mut(&[6000]).unwrap()), "bytes 0..24000 and 0..24000");
+        refused(device.copy_ranges(&a, &mut b, &[(0..5, 10)]), "bytes 0..24000 and 0..24000");
+        let five = a.view(..5).unwrap();
+        refused(device.reverse_into(five, b.view_mut(4..9).unwrap()), "bytes 16..36 and 0..20");
+        let (table, by) = ([7u32; 5], [1u32; 5]);
+        refused(device.gather_into(five, &by, b.view_mut(..5).unwrap(), &mut [0]), "bytes 0..20 and 0..20");
+        refused(device.gather_into(&table, five, b.view_mut(2..7).unwrap(), &mut [0]), "bytes 8..28 and 0..20");
+        refused(device.scatter_into(five, &by, b.view_mut(3..9).unwrap(), &mut [0]), "bytes 12..36 and 0..20");
         // A part of a buffer is another object over the same memory.
         let part = theirs.create_sub_buffer(None, 1024, 100).unwrap();
         let mut c = interop::buffer(&device, &part).unwrap();

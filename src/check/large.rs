@@ -167,6 +167,43 @@ fn copy_within(device: &Device) -> Result<(), Failure> {
     equal(device.reduce(&x, Sum)?, (N + 7 + 4 + 4 + 8) as u8, "sum")
 }
 
+fn copy_ranges(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 1u8, &[(3, 7), (N - 1, 9)])?;
+    let mut y = marked(device, (N, 2), 0u8, &[])?;
+    device.copy_ranges(&x, &mut y, &[(N - 9..N, 0), (0..N - 9, 9)])?;
+    equal(device.reduce(&y, Sum)?, (N + 6 + 8) as u8, "sum of the copies")?;
+    equal(y.view(..13)?.to_vec()?, vec![1, 1, 1, 1, 1, 1, 1, 1, 9, 1, 1, 1, 7], "the start")
+}
+
+fn gather_scatter(device: &Device) -> Result<(), Failure> {
+    let mut x = marked(device, (N, 1), 1u8, &[(3, 7), (N - 1, 9)])?;
+    let far = device.upload(&[N as u64 - 1, 3, N as u64, 0])?;
+    let (mut got, mut outside) = (device.filled(4, 5u8)?, device.zeroed::<u64>(1)?);
+    device.gather_into(&x, &far, &mut got, &mut outside)?;
+    equal((got.to_vec()?, outside.to_vec()?), (vec![9, 7, 5, 1], vec![2]), "gather")?;
+    device.scatter_into(&[2u8, 3, 4, 5], &far, &mut x, &mut outside)?;
+    equal((x.view(N - 2..)?.to_vec()?, outside.to_vec()?), (vec![1, 2], vec![2]), "scatter")?;
+    equal(device.reduce(&x, Sum)?, (N - 3 + 2 + 3 + 5) as u8, "sum")
+}
+
+/// By more indices than one launch takes, the first wrong one of which is in the second.
+fn gather_many(device: &Device) -> Result<(), Failure> {
+    let by = marked(device, (N_WORDS, 2), 1u32, &[(N_WORDS - 1, 2), (N_WORDS - 3, 3)])?;
+    let (mut y, mut outside) = (device.zeroed::<u8>(N_WORDS)?, device.zeroed::<u64>(1)?);
+    device.gather_into(&[5u8, 6, 7], &by, &mut y, &mut outside)?;
+    equal(outside.to_vec()?, vec![N_WORDS as u64 - 3], "outside")?;
+    equal(device.reduce(&y, Sum)?, (6 * (N_WORDS - 2) + 7) as u8, "sum")?;
+    equal(device.arg_max(&y)?.index, N_WORDS - 1, "the mark's place")
+}
+
+fn reverse_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 1u8, &[(3, 9)])?;
+    let mut y = device.reverse(&x)?;
+    equal((device.reduce(&y, Sum)?, device.arg_max(&y)?.index), ((N + 8) as u8, N - 4), "reverse")?;
+    device.reverse_in_place(&mut y)?;
+    equal((device.reduce(&y, Sum)?, device.arg_max(&y)?.index), ((N + 8) as u8, 3), "reverse in place")
+}
+
 fn fill_words(device: &Device) -> Result<(), Failure> {
     // From an odd place to one beyond 2^32 bytes.
     let mut x = marked(device, (N_WORDS, 1), 1u32, &[])?;
@@ -302,6 +339,10 @@ impl Spec for Large {
             case("reduce of segments", ElementType::U8, N, reduce_segments),
             case("copy", ElementType::U8, N, copy_bytes),
             case("copy within", ElementType::U8, N, copy_within),
+            case("copy ranges", ElementType::U8, N, copy_ranges),
+            case("gather and scatter", ElementType::U8, N, gather_scatter),
+            case("gather", ElementType::U8, N_WORDS, gather_many),
+            case("reverse", ElementType::U8, N, reverse_bytes),
             case("fill", ElementType::U32, N_WORDS, fill_words),
             case("histogram", ElementType::U8, N, histogram_bytes),
             case("histogram", ElementType::I32, N_WORDS, histogram_words),

@@ -47,7 +47,7 @@ pub(crate) struct Body {
 impl Body {
     /// The words of a copy of `bytes` bytes from byte `from` of a buffer to byte `to` of another: whole in the
     /// destination, and made of whole words within the source.
-    fn of(bytes: usize, from: usize, to: usize) -> Self {
+    pub(super) fn of(bytes: usize, from: usize, to: usize) -> Self {
         let mut head = to.wrapping_neg() % WORD;
         let shift = (from + head) % WORD;
         if shift > head {

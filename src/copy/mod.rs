@@ -1,5 +1,6 @@
 //! Copy: elements from one place to another, at any offset ([`Device::copy`]), also within one buffer
-//! ([`Buffer::copy_within`]).
+//! ([`Buffer::copy_within`]). Between N-dimensional views: [`nd`]; many ranges at once: [`ranges`]; to or from the places
+//! that indices name: [`gather`]; in the other order: [`reverse`].
 //!
 //! | property | |
 //! |---|---|
@@ -14,9 +15,13 @@
 //! (e.g. glibc's `wordcopy.c`).
 
 mod cpu;
+pub mod gather;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub(crate) mod ladder;
+pub mod nd;
+pub mod ranges;
+pub mod reverse;
 pub(crate) mod spec;
 
 use std::ops::RangeBounds;

@@ -13,10 +13,10 @@ use crate::{
 pub(crate) struct Copy;
 
 /// Any plain type that checks can handle.
-trait Plain: Pod + PartialEq + std::fmt::Debug + Send + Sync {}
+pub(super) trait Plain: Pod + PartialEq + std::fmt::Debug + Send + Sync {}
 impl<T: Pod + PartialEq + std::fmt::Debug + Send + Sync> Plain for T {}
 
-fn random<T: Plain>(n: usize, seed: u64) -> Vec<T> {
+pub(super) fn random<T: Plain>(n: usize, seed: u64) -> Vec<T> {
     let mut rng = Rng::new(seed);
     let mut data: Vec<T> = bytemuck::zeroed_vec(n);
     bytemuck::cast_slice_mut(&mut data).iter_mut().for_each(|byte: &mut u8| *byte = rng.next() as u8);
@@ -195,21 +195,35 @@ impl Spec for Copy {
             }
         }
         cases.push(Case::new("wrong lengths", ElementType::U32, "n = 3", "constant", 3, check_errors));
+        cases.extend(super::gather::spec::cases(level));
+        cases.extend(super::nd::spec::cases(level));
+        cases.extend(super::ranges::spec::cases(level));
+        cases.extend(super::reverse::spec::cases(level));
         cases
     }
 
     fn benches(&self) -> Vec<Bench> {
-        vec![
+        let mut benches = vec![
             bench::<u32>("aligned", ElementType::U32, 0),
             bench::<u32>("from element 1", ElementType::U32, 1),
             bench::<u8>("from element 1", ElementType::U8, 1),
-        ]
+        ];
+        benches.extend(super::gather::spec::benches());
+        benches.extend(super::nd::spec::benches());
+        benches.extend(super::ranges::spec::benches());
+        benches.extend(super::reverse::spec::benches());
+        benches
     }
 
     #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         let own = [1 << 20, 1 << 40].map(|bytes| super::gpu::plan(bytes, 0, 0, caps, |n| n >= 1 << 31).program);
-        own.into_iter().chain(super::ladder::device::programs(caps)).collect()
+        let forms = [
+            super::gather::spec::programs(caps),
+            super::ranges::spec::programs(caps),
+            super::reverse::spec::programs(caps),
+        ];
+        own.into_iter().chain(forms.concat()).chain(super::ladder::device::programs(caps)).collect()
     }
 
     #[cfg(not(feature = "opencl"))]

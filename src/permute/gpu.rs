@@ -3,6 +3,7 @@
 use super::job::{Axis, Job};
 use crate::{
     Result,
+    copy::nd::gpu::{self as nd, Rows},
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, Launch},
@@ -91,6 +92,10 @@ pub(crate) fn permute(device: &ClDevice, job: Job, input: &ClInput, output: &ClI
             };
             return matrices::launch(device, &shape, input.mem(), output.mem());
         }
+    }
+    if let Some(rows) = Rows::of(&job, bases, &caps) {
+        let (from, to) = (bases[0] + job.from * job.size, bases[1] + job.to * job.size);
+        return nd::copy(device, &rows, (input, from), (output, to));
     }
     // Elements of several units add an axis, so that there can be one too many.
     for part in job.widened(bases).split(MAX_AXES) {

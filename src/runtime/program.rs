@@ -18,6 +18,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/lines.cl", include_str!("../../cl/lib/lines.cl")),
     ("lib/bins.cl", include_str!("../../cl/lib/bins.cl")),
     ("lib/turn.cl", include_str!("../../cl/lib/turn.cl")),
+    ("lib/words.cl", include_str!("../../cl/lib/words.cl")),
 ];
 
 /// A program as the driver gets it.

@@ -22,3 +22,52 @@ pub(crate) fn copy(caps: &Capabilities) -> Copy {
         DeviceClass::Gpu => Copy::Words { work_group: super::work_group(128, caps), words: 1 },
     }
 }
+
+/// Geometry of gathers and scatters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Gather {
+    pub(crate) work_group: usize,
+    /// On GPUs, how many times four neighbours an item takes, or units of elements of more than 4 bytes.
+    pub(crate) each: usize,
+    /// On CPU drivers: groups, of one item each, at most, and elements of each at least.
+    pub(crate) max_groups: usize,
+    pub(crate) min_run: usize,
+}
+
+/// Parameters of gathers and scatters of elements of `size` bytes by device class.
+pub(crate) fn gather(caps: &Capabilities, size: usize) -> Gather {
+    let max_groups = 8 * caps.compute_units.max(1) as usize;
+    let (work_group, each) = match caps.class {
+        DeviceClass::Cpu => (1, 1),
+        // Eight elements of up to 4 bytes are on their way at once, four of more.
+        DeviceClass::Gpu => (super::work_group(256, caps), if matches!(size, 1 | 2 | 4) { 2 } else { 4 }),
+    };
+    Gather { work_group, each, max_groups, min_run: 2048 }
+}
+
+/// Parameters of many copies at once, and of rows, by device class: `min_run` bytes are a tile of CPU drivers.
+pub(crate) fn copy_ranges(caps: &Capabilities) -> Copy {
+    match caps.class {
+        DeviceClass::Cpu => Copy::Runs { max_groups: usize::MAX, min_run: 64 << 10 },
+        DeviceClass::Gpu => Copy::Words { work_group: super::work_group(256, caps), words: 4 },
+    }
+}
+
+/// Geometry of reversals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Reverse {
+    pub(crate) work_group: usize,
+    /// On CPU drivers: groups, of one item each, at most, and elements of each at least.
+    pub(crate) max_groups: usize,
+    pub(crate) min_run: usize,
+}
+
+/// Parameters of reversals by device class.
+pub(crate) fn reverse(caps: &Capabilities) -> Reverse {
+    let max_groups = 4 * caps.compute_units.max(1) as usize;
+    let work_group = match caps.class {
+        DeviceClass::Cpu => 1,
+        DeviceClass::Gpu => super::work_group(256, caps),
+    };
+    Reverse { work_group, max_groups, min_run: 4096 }
+}

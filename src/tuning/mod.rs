@@ -12,7 +12,7 @@ mod reduce;
 mod transpose;
 
 #[cfg(feature = "opencl")]
-pub(crate) use copy::{Copy, copy};
+pub(crate) use copy::{Copy, Gather, copy, copy_ranges, gather, reverse};
 #[cfg(feature = "opencl")]
 pub(crate) use histogram::histogram;
 #[cfg(feature = "opencl")]
@@ -120,8 +120,11 @@ mod tests {
                 groups.extend([histogram(&caps).work_group, histogram(&caps).large_work_group]);
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| transpose(&caps, size).work_group));
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| in_place(&caps, size).work_group));
-                if let Copy::Words { work_group, .. } = copy(&caps) {
-                    groups.push(work_group);
+                groups.extend([gather(&caps, 4).work_group, self::reverse(&caps).work_group]);
+                for copy in [copy(&caps), copy_ranges(&caps)] {
+                    if let Copy::Words { work_group, .. } = copy {
+                        groups.push(work_group);
+                    }
                 }
                 for group in groups {
                     assert!(group.is_power_of_two() && group <= most, "{name}: {group} of {max_work_group}");

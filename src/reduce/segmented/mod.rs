@@ -24,7 +24,7 @@ use crate::{
 /// Bytes of a leaf of the tree.
 const BLOCK_BYTES: usize = 64;
 
-/// Where segments start and end: `u32` or `u64`.
+/// Where segments start and end, or which elements are meant: `u32` or `u64`.
 ///
 /// ```
 /// use oclprim::{Device, Offset, op::Max};
@@ -42,27 +42,27 @@ impl Offset for u64 {}
 
 /// Offsets of either type, on the host.
 #[derive(Clone, Copy)]
-enum Offsets<'a> {
+pub(crate) enum Offsets<'a> {
     U32(&'a [u32]),
     U64(&'a [u64]),
 }
 
 impl<'a> Offsets<'a> {
-    fn of<C: Offset>(offsets: &'a [C]) -> Self {
+    pub(crate) fn of<C: Offset>(offsets: &'a [C]) -> Self {
         match C::TYPE {
             ElementType::U64 => Self::U64(bytemuck::cast_slice(offsets)),
             _ => Self::U32(bytemuck::cast_slice(offsets)),
         }
     }
 
-    fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         match self {
             Self::U32(offsets) => offsets.len(),
             Self::U64(offsets) => offsets.len(),
         }
     }
 
-    fn get(self, i: usize) -> usize {
+    pub(crate) fn get(self, i: usize) -> usize {
         match self {
             Self::U32(offsets) => offsets[i] as usize,
             Self::U64(offsets) => usize::try_from(offsets[i]).unwrap_or(usize::MAX),

@@ -1,0 +1,143 @@
+// Many copies at once: bytes from places of one buffer to places of another.
+//
+// Range r is (from, to, bytes, first) of `ranges`, places counted from the buffers' offsets. It is cut into tiles, of which
+// `first` is the first one's number; behind the `count` ranges the same memory has the range of each tile. A work-group
+// moves a tile, whatever the range.
+//
+//     copy_tiles       a tile is WG * WORDS words of the destination, as in copy.cl: the first tile of a range moves its
+//                      edges as well
+//     copy_rows        the same for rows of one length, whose places are those of an N-dimensional array; rows that are
+//                      short share a group
+//     copy_tiles_runs  one item a group, on TILE bytes: for CPU drivers (DEVICE_CPU)
+//
+// The host promises that no range is empty, and that no destination overlaps another or the source. Bytes: reads and writes
+// those of all ranges once.
+#include "lib/words.cl"
+
+#ifdef DEVICE_CPU
+
+#ifndef TILE
+#define TILE 65536
+#endif
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void copy_tiles_runs(
+    __global const uchar* restrict in_base, const ulong in_offset, __global uchar* restrict out_base,
+    const ulong out_offset, __global const ulong4* restrict ranges, const uint count)
+{
+    const ulong tile = get_group_id(0);
+    const ulong4 range = ranges[((__global const uint*)(ranges + count))[tile]];
+    const ulong first = (tile - range.w) * TILE, len = min((ulong)TILE, range.z - first);
+    __global const uchar* in = in_base + (in_offset + range.x + first);
+    __global uchar* out = out_base + (out_offset + range.y + first);
+    for (ulong i = 0; i < len; i++) {
+        out[i] = in[i];
+    }
+}
+
+#else
+
+#ifndef WG
+#define WG 256
+#endif
+// Words of one item; all are read before the first is written.
+#ifndef WORDS
+#define WORDS 4
+#endif
+
+// Tile `tile` of the copy of `bytes` bytes from byte `from` to byte `to`, by `lanes` items with WORDS words each, `lanes`
+// apart. Each of them calls it with its own number, `lane`.
+static inline void move_tile(
+    __global const uchar* restrict in_base, ulong from, __global uchar* restrict out_base, ulong to, ulong bytes,
+    ulong tile, uint lane, uint lanes)
+{
+    // The whole words of the destination, made of whole words within the source, as the host counts them.
+    uint head = (uint)(16 - to % 16) % 16;
+    const uint shift = (uint)((from + head) % 16);
+    head += shift > head ? 16 : 0;
+    ulong words = bytes + shift > head ? (bytes + shift - head) / 16 : 0;
+    words -= shift > 0 && words > 0 ? 1 : 0;
+    const ulong first = tile * (lanes * WORDS) + lane;
+    __global const uint4* in = (__global const uint4*)(in_base + (from + head - shift));
+    __global uint4* out = (__global uint4*)(out_base + (to + head));
+    uint4 lo[WORDS], hi[WORDS];
+    if (shift == 0) {
+        _Pragma("unroll")
+        for (uint k = 0; k < WORDS; k++) {
+            if (first + k * lanes < words) {
+                lo[k] = in[first + k * lanes];
+            }
+        }
+        _Pragma("unroll")
+        for (uint k = 0; k < WORDS; k++) {
+            if (first + k * lanes < words) {
+                out[first + k * lanes] = lo[k];
+            }
+        }
+    } else {
+        _Pragma("unroll")
+        for (uint k = 0; k < WORDS; k++) {
+            if (first + k * lanes < words) {
+                lo[k] = in[first + k * lanes];
+                hi[k] = in[first + k * lanes + 1];
+            }
+        }
+        _Pragma("unroll")
+        for (uint k = 0; k < WORDS; k++) {
+            if (first + k * lanes < words) {
+                out[first + k * lanes] = funnel(lo[k], hi[k], shift);
+            }
+        }
+    }
+    if (tile == 0) {
+        for (ulong i = lane; i < bytes - 16 * words; i += lanes) {
+            const ulong at = i < head ? i : i + 16 * words;
+            out_base[to + at] = in_base[from + at];
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_tiles(
+    __global const uchar* restrict in_base, const ulong in_offset, __global uchar* restrict out_base,
+    const ulong out_offset, __global const ulong4* restrict ranges, const uint count)
+{
+    const ulong tile = get_group_id(0);
+    const ulong4 range = ranges[((__global const uint*)(ranges + count))[tile]];
+    const ulong from = in_offset + range.x, to = out_offset + range.y;
+    move_tile(in_base, from, out_base, to, range.z, tile - range.w, get_local_id(0), WG);
+}
+
+// `rows` rows of `bytes` bytes, each of `tiles` tiles of 1 << log_lanes items. Row i, counted along the output's axes, lies
+// at the sum of k * from in the input and of k * to in the output, k being its index along each of `dims` axes, the
+// innermost first. There are fewer than 2^31 tiles; strides wrap where they are negative.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_rows(
+    __global const uchar* restrict in_base, const ulong in_offset, __global uchar* restrict out_base,
+    const ulong out_offset, const ulong bytes, const uint rows, const uint tiles, const uint log_lanes, const uint dims,
+    const uint8 length, const ulong8 from, const ulong8 to)
+{
+    const uint lanes = 1u << log_lanes, lane = get_local_id(0) % lanes;
+    const uint slot = get_group_id(0) * (WG >> log_lanes) + (get_local_id(0) >> log_lanes);
+    uint row = slot / tiles;
+    if (row >= rows) {
+        return;
+    }
+    ulong in_at = in_offset, out_at = out_offset;
+#define STEP(d, s)                          \
+    if (dims >= d) {                        \
+        const ulong k = row % length.s;     \
+        in_at += k * from.s;                \
+        out_at += k * to.s;                 \
+        row /= length.s;                    \
+    }
+    STEP(1, s0)
+    STEP(2, s1)
+    STEP(3, s2)
+    STEP(4, s3)
+    STEP(5, s4)
+    STEP(6, s5)
+    STEP(7, s6)
+    STEP(8, s7)
+#undef STEP
+    move_tile(in_base, in_at, out_base, out_at, bytes, slot % tiles, lane, lanes);
+}
+
+#endif

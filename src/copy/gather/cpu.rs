@@ -1,0 +1,74 @@
+//! Gather and scatter on the CPU.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::{parallel, reduce::segmented::Offsets};
+
+/// Indices of a task.
+const CHUNK: usize = 1 << 14;
+
+/// Calls a loop for elements of `$size` bytes: sizes that are often met have one of their own, in which they are constant.
+macro_rules! by_size {
+    ($size:expr, $loop:ident $arguments:tt) => {
+        match $size {
+            1 => $loop::<1>$arguments,
+            2 => $loop::<2>$arguments,
+            4 => $loop::<4>$arguments,
+            8 => $loop::<8>$arguments,
+            12 => $loop::<12>$arguments,
+            16 => $loop::<16>$arguments,
+            _ => $loop::<0>$arguments,
+        }
+    };
+}
+
+/// Elements of `size` bytes from `table` to `line`. Returns where the first index is that is not below the table's length.
+pub(super) fn gather(size: usize, table: &[u8], index: Offsets<'_>, line: &mut [u8]) -> Option<usize> {
+    by_size!(size, gather_elements(size, table, index, line))
+}
+
+/// Elements of `size` bytes from `line` to `table`; of equal indices the last one's stays. Returns as [`gather`].
+pub(super) fn scatter(size: usize, table: &mut [u8], index: Offsets<'_>, line: &[u8]) -> Option<usize> {
+    by_size!(size, scatter_elements(size, table, index, line))
+}
+
+/// The bytes of element `i`, where there is one.
+fn range(i: usize, size: usize, len: usize) -> Option<std::ops::Range<usize>> {
+    (i < len).then(|| i * size..(i + 1) * size)
+}
+
+/// `N` is the size, or 0.
+fn gather_elements<const N: usize>(size: usize, table: &[u8], index: Offsets<'_>, line: &mut [u8]) -> Option<usize> {
+    let size = if N > 0 { N } else { size };
+    let (len, outside) = (table.len() / size, AtomicUsize::new(usize::MAX));
+    parallel::chunks_mut(line, CHUNK * size, &|chunk, line| {
+        let mut first = usize::MAX;
+        for (i, to) in (chunk * CHUNK..).zip(line.chunks_exact_mut(size)) {
+            match range(index.get(i), size, len) {
+                Some(from) => to.copy_from_slice(&table[from]),
+                None => first = first.min(i),
+            }
+        }
+        outside.fetch_min(first, Relaxed);
+    });
+    Some(outside.into_inner()).filter(|&first| first < usize::MAX)
+}
+
+/// Each task owns a part of the table, and looks at all indices: reading them in order costs little beside the writes.
+fn scatter_elements<const N: usize>(size: usize, table: &mut [u8], index: Offsets<'_>, line: &[u8]) -> Option<usize> {
+    let size = if N > 0 { N } else { size };
+    let len = table.len() / size;
+    let tasks = if index.len() <= CHUNK { 1 } else { parallel::threads() };
+    let part_len = len.div_ceil(tasks).max(1);
+    parallel::chunks_mut(table, part_len * size, &|part, table| {
+        let (begin, len) = (part * part_len, table.len() / size);
+        for (i, from) in line.chunks_exact(size).enumerate() {
+            if let Some(to) = range(index.get(i).wrapping_sub(begin), size, len) {
+                table[to].copy_from_slice(from);
+            }
+        }
+    });
+    let chunks = index.len().div_ceil(CHUNK);
+    let first = |chunk: usize| (chunk * CHUNK..index.len().min((chunk + 1) * CHUNK)).find(|&i| index.get(i) >= len);
+    parallel::map(chunks, &first).into_iter().flatten().next()
+}

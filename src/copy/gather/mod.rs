@@ -1,0 +1,283 @@
+//! Gather and scatter: elements from or to the places that indices name, [`Device::gather`] and [`Device::scatter`].
+//!
+//! | property | |
+//! |---|---|
+//! | work | one read of each index, one read and one write of each element |
+//! | elements | any plain type; only its size counts. Indices are `u32` or `u64` |
+//! | indices out of range | read and write nothing; the first one is an error, or told |
+//! | determinism | exact; which one of equal indices a scatter takes is the device's choice, on the CPU the last |
+//! | scratch | none |
+//! | limits | any n that fits the device |
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+pub(crate) mod spec;
+
+use bytemuck::Pod;
+
+use crate::{Buffer, Device, Error, Input, Offset, Output, Result, reduce::segmented::Offsets, runtime::Backend};
+
+/// What is written where every index is in range.
+const NONE: u64 = u64::MAX;
+
+/// Which of table and line is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Gather,
+    Scatter,
+}
+
+impl Way {
+    /// Refuses elements and lengths that do not fit.
+    fn check(self, size: usize, indices: usize, line: usize, outside: usize) -> Result<()> {
+        if size == 0 {
+            return Err(Error::unsupported("elements of 0 bytes have no places"));
+        }
+        if outside != 1 {
+            return Err(Error::invalid(format!("the first index out of range needs 1 element, got {outside}")));
+        }
+        if indices == line {
+            return Ok(());
+        }
+        Err(Error::invalid(match self {
+            Self::Gather => format!("gathering by {indices} indices into {line} elements"),
+            Self::Scatter => format!("scattering {line} elements by {indices} indices"),
+        }))
+    }
+}
+
+/// As `outside` has it.
+fn place(found: Option<usize>) -> u64 {
+    found.map_or(NONE, |found| found as u64)
+}
+
+/// The error of the calls that wait: `found` is where the first index out of range is.
+fn inside<I: Offset>(found: u64, indices: Input<'_, I>, len: usize) -> Result<()> {
+    if found == NONE {
+        return Ok(());
+    }
+    let mut index = [I::ZERO];
+    match indices.part(found as usize, 1) {
+        Input::Host(one) => index.copy_from_slice(one),
+        Input::Device(one) => one.read(&mut index)?,
+    }
+    Err(Error::invalid(format!("index {found} is {}, beyond the {len} elements", index[0].to_i128())))
+}
+
+impl Device {
+    /// The elements that indices name: `output[i] = input[indices[i]]`. Waits, to see whether all indices are in range;
+    /// [`Device::gather_into`] need not.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with the first index that is out of range;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have no bytes;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device cannot hold the result.
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[10.5f32, 11.5, 12.5])?;
+    /// assert_eq!(device.gather(&x, &[2u32, 0, 2])?.to_vec()?, [12.5, 10.5, 12.5]);
+    /// let error = device.gather(&x, &[1u32, 3]).unwrap_err();
+    /// assert_eq!(error.to_string(), "index 1 is 3, beyond the 3 elements");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn gather<'a, 'b, T: Pod, I: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        indices: impl Into<Input<'b, I>>,
+    ) -> Result<Buffer<T>> {
+        let (input, indices) = (input.into(), indices.into());
+        let mut output = self.uninit(indices.len())?;
+        self.gather_into(input, indices, &mut output, &mut [0u64])?;
+        Ok(output)
+    }
+
+    /// [`Device::gather`] into a caller's slice, buffer or view, which has one element for each index.
+    ///
+    /// An index out of range leaves its element of `output` as it is. The one element of `outside` becomes the position
+    /// of the first such index, [`u64::MAX`] if there is none. Where it is a host slice the call waits, and such an index
+    /// is an error; else the caller decides when to look.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a length does not fit, two of the arguments overlap,
+    /// or `outside` is a host slice and an index out of range;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have no bytes.
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// let (mut out, mut outside) = (device.filled(3, 9u8)?, device.zeroed::<u64>(1)?);
+    /// device.gather_into(&[5u8, 6], &[1u64, 2, 0], &mut out, &mut outside)?; // does not wait
+    /// assert_eq!((out.to_vec()?, outside.to_vec()?), (vec![6, 9, 5], vec![1]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn gather_into<'a, 'b, 'c, 'd, T: Pod, I: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        indices: impl Into<Input<'b, I>>,
+        output: impl Into<Output<'c, T>>,
+        outside: impl Into<Output<'d, u64>>,
+    ) -> Result<()> {
+        self.gather_or_tell(input.into(), indices.into(), output.into(), outside.into())
+    }
+
+    /// [`Device::gather_into`], built once for each pair of types.
+    fn gather_or_tell<T: Pod, I: Offset>(
+        &self,
+        table: Input<'_, T>,
+        index: Input<'_, I>,
+        line: Output<'_, T>,
+        outside: Output<'_, u64>,
+    ) -> Result<()> {
+        match outside {
+            Output::Host([found]) => {
+                self.gather_one(table, index, line, Output::Host(std::slice::from_mut(found)))?;
+                inside(*found, index, table.len())
+            }
+            outside => self.gather_one(table, index, line, outside),
+        }
+    }
+
+    /// Gathers, and sets `outside`.
+    fn gather_one<T: Pod, I: Offset>(
+        &self,
+        table: Input<'_, T>,
+        index: Input<'_, I>,
+        line: Output<'_, T>,
+        outside: Output<'_, u64>,
+    ) -> Result<()> {
+        let size = size_of::<T>();
+        Way::Gather.check(size, index.len(), line.len(), outside.len())?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (table, line) = (bytemuck::cast_slice(table.host()?), bytemuck::cast_slice_mut(line.host()?));
+                outside.host()?[0] = place(cpu::gather(size, table, Offsets::of(index.host()?), line));
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let form = gpu::Form { way: Way::Gather, size, index_size: size_of::<I>() };
+                let (table, index) = (table.cl(device)?, index.cl(device)?);
+                let (line, outside) = (line.cl(device, true)?, outside.cl(device, false)?);
+                crate::runtime::apart(&[&table, &index], &[&line, &outside])?;
+                gpu::run(device, form, &table, &index, &line, &outside)?;
+                line.finish(device)?;
+                outside.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `len` elements, those of `input` at the places that indices name: `output[indices[i]] = input[i]`. Elements that no
+    /// index names are zero bits. Waits, to see whether all indices are in range; [`Device::scatter_into`] need not.
+    ///
+    /// Where indices are equal, the element of one of them is written: on the CPU of the last, on a device of any, which
+    /// may be another one at each call. Of elements that have not 1, 2, 4, 8 or 16 bytes a device may mix the parts of
+    /// several.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::gather`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there is not one index
+    /// for each element.
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// assert_eq!(device.scatter(&[5i16, 6, 7], &[3u32, 0, 2], 4)?.to_vec()?, [6, 0, 7, 5]);
+    /// let error = device.scatter(&[5i16, 6, 7], &[3u32, 4, 5], 4).unwrap_err();
+    /// assert_eq!(error.to_string(), "index 1 is 4, beyond the 4 elements");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scatter<'a, 'b, T: Pod, I: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        indices: impl Into<Input<'b, I>>,
+        len: usize,
+    ) -> Result<Buffer<T>> {
+        let mut output = self.zeroed(len)?;
+        self.scatter_into(input, indices, &mut output, &mut [0u64])?;
+        Ok(output)
+    }
+
+    /// [`Device::scatter`] into a caller's slice, buffer or view. Elements that no index names are left as they are.
+    ///
+    /// An index out of range writes nothing. The one element of `outside` becomes the position of the first such index,
+    /// [`u64::MAX`] if there is none. Where it is a host slice the call waits, and such an index is an error; else the
+    /// caller decides when to look.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::gather_into`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// let mut out = [9u8; 4];
+    /// device.scatter_into(&[5, 6], &[3u64, 1], &mut out, &mut [0])?;
+    /// assert_eq!(out, [9, 6, 9, 5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scatter_into<'a, 'b, 'c, 'd, T: Pod, I: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        indices: impl Into<Input<'b, I>>,
+        output: impl Into<Output<'c, T>>,
+        outside: impl Into<Output<'d, u64>>,
+    ) -> Result<()> {
+        self.scatter_or_tell(input.into(), indices.into(), output.into(), outside.into())
+    }
+
+    /// [`Device::scatter_into`], built once for each pair of types.
+    fn scatter_or_tell<T: Pod, I: Offset>(
+        &self,
+        line: Input<'_, T>,
+        index: Input<'_, I>,
+        table: Output<'_, T>,
+        outside: Output<'_, u64>,
+    ) -> Result<()> {
+        let len = table.len();
+        match outside {
+            Output::Host([found]) => {
+                self.scatter_one(line, index, table, Output::Host(std::slice::from_mut(found)))?;
+                inside(*found, index, len)
+            }
+            outside => self.scatter_one(line, index, table, outside),
+        }
+    }
+
+    /// Scatters, and sets `outside`.
+    fn scatter_one<T: Pod, I: Offset>(
+        &self,
+        line: Input<'_, T>,
+        index: Input<'_, I>,
+        table: Output<'_, T>,
+        outside: Output<'_, u64>,
+    ) -> Result<()> {
+        let size = size_of::<T>();
+        Way::Scatter.check(size, index.len(), line.len(), outside.len())?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (line, table) = (bytemuck::cast_slice(line.host()?), bytemuck::cast_slice_mut(table.host()?));
+                outside.host()?[0] = place(cpu::scatter(size, table, Offsets::of(index.host()?), line));
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let form = gpu::Form { way: Way::Scatter, size, index_size: size_of::<I>() };
+                let (line, index) = (line.cl(device)?, index.cl(device)?);
+                let (table, outside) = (table.cl(device, true)?, outside.cl(device, false)?);
+                crate::runtime::apart(&[&line, &index], &[&table, &outside])?;
+                gpu::run(device, form, &table, &index, &line, &outside)?;
+                table.finish(device)?;
+                outside.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,39 @@
+//! Many copies at once on the CPU.
+
+use super::Piece;
+use crate::parallel;
+
+/// Up to this many bytes threads cost more than they bring; and the bytes of a task at least.
+const TASK: usize = 128 << 10;
+
+/// A task's parts: where each comes from, and where it goes.
+type Parts<'a> = Vec<(usize, &'a mut [u8])>;
+
+/// The pieces are in the order of their destinations, which do not overlap.
+pub(super) fn copy(from: &[u8], mut to: &mut [u8], pieces: &[Piece]) {
+    let mut tasks: Vec<Parts<'_>> = Vec::new();
+    let (mut parts, mut bytes, mut done) = (Parts::new(), 0, 0);
+    for piece in pieces {
+        let (_, rest) = std::mem::take(&mut to).split_at_mut(piece.to - done);
+        let (mut part, rest) = rest.split_at_mut(piece.bytes);
+        (to, done) = (rest, piece.to + piece.bytes);
+        let mut at = piece.from;
+        while !part.is_empty() {
+            let (now, later) = part.split_at_mut(part.len().min(TASK - bytes));
+            bytes += now.len();
+            at += now.len();
+            parts.push((at - now.len(), now));
+            part = later;
+            if bytes == TASK {
+                tasks.push(std::mem::take(&mut parts));
+                bytes = 0;
+            }
+        }
+    }
+    tasks.push(parts);
+    parallel::consume(tasks, &|parts: Parts<'_>| {
+        for (at, to) in parts {
+            to.copy_from_slice(&from[at..at + to.len()]);
+        }
+    });
+}
