@@ -168,11 +168,11 @@ fn moves() {
     repeat(&[
         ("transpose", |device, x| contents(&device.transpose(x.floats.view(..401 * 701)?, 401, 701)?)),
         ("permute", |device, x| {
-            let all = SHAPE.iter().product();
+            let all = SHAPE.iter().product::<usize>();
             contents(&device.permute(x.floats.view(..all)?.nd(&SHAPE)?, &[2, 0, 1])?)
         }),
         ("permute of every other row", |device, x| {
-            let all = SHAPE.iter().product();
+            let all = SHAPE.iter().product::<usize>();
             let rows = x.floats.view(..all)?.nd(&SHAPE)?.step(1, 2)?;
             contents(&device.permute(rows, &[1, 2, 0])?)
         }),
