@@ -11,6 +11,7 @@
 // Bytes: reads each element once, writes a result an output.
 #include "lib/types.cl"
 #include "lib/op.cl"
+#include "lib/lines.cl"
 
 #ifndef WG
 #define WG 256
@@ -33,28 +34,6 @@
 #define SHARE (LT * SLOTS)
 // Parts of the tree that await their right neighbours: one for each bit of the next chunk's number that is set.
 #define DEPTH 34
-
-// The position of output o, counted from that of output 0. The dimensions are those of the outputs, the last one first.
-static inline long place(OFFSET_T o, const ulong8 shape, const long8 strides, const uint dims)
-{
-    long at = 0;
-    OFFSET_T quotient;
-#define DIMENSION(D, K)                                                                                                \
-    if (dims == D) {                                                                                                   \
-        return at + (long)o * strides.s##K;                                                                            \
-    }                                                                                                                  \
-    quotient = o / (OFFSET_T)shape.s##K;                                                                               \
-    at += (long)(o - quotient * (OFFSET_T)shape.s##K) * strides.s##K;                                                  \
-    o = quotient;
-    DIMENSION(1, 0)
-    DIMENSION(2, 1)
-    DIMENSION(3, 2)
-    DIMENSION(4, 3)
-    DIMENSION(5, 4)
-    DIMENSION(6, 5)
-    DIMENSION(7, 6)
-    return at + (long)o * strides.s7;
-}
 
 #if WG > 1
 

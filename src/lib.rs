@@ -26,6 +26,7 @@
 //! | [`reduce_as`](Device::reduce_as), [`map_reduce`](Device::map_reduce), [`dot`](Device::dot) | the same in a wider type, of a function of each element, of products: [`reduce::mapped`] |
 //! | [`reduce_segments`](Device::reduce_segments) | one value from each segment: [`reduce::segmented`] |
 //! | [`reduce_axis`](Device::reduce_axis) | one value from each line along an axis: [`reduce::axis`] |
+//! | [`arg_min_axis`](Device::arg_min_axis), [`arg_max_axis`](Device::arg_max_axis), [`min_max_axis`](Device::min_max_axis) | the extremes of each line along an axis, and where they are: [`reduce::axis::extremes`] |
 //! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`transpose`] |
 //! | [`permute`](Device::permute) | axes in another order: [`permute`] |
 //! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels) | how many samples fall into each bin, or their weight: [`histogram`] |
@@ -107,6 +108,7 @@ pub use nd::{NdView, NdViewMut};
 pub use num_complex::Complex;
 pub use reduce::{
     Determinism, Extreme, Offset,
+    axis::extremes::AxisExtremes,
     statistics::{MinMax, Statistics, StatisticsRecord},
 };
 pub use runtime::{

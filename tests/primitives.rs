@@ -24,6 +24,7 @@ const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "by vector sum",
     "sum of segments",
     "sum along an axis",
+    "min-max along an axis",
     "ids",
     "edges",
     "edges weighted f32",

@@ -57,6 +57,42 @@ fn limits() {
 }
 
 #[test]
+fn extremes_of_lines() {
+    for (name, device) in devices() {
+        let x = device.upload(&[3.0f32, f32::NAN, -0.0, 0.0, 7.0, 7.0]).unwrap();
+        let rows = x.nd(&[3, 2]).unwrap();
+        let ends = device.min_max_axis(rows, 0).unwrap();
+        assert_eq!(ends.indices.to_vec().unwrap(), [1, 0, 2, 0], "{name}");
+        let values = ends.values.to_vec().unwrap();
+        assert!(values[0].to_bits() == (-0.0f32).to_bits() && values[2] == 7.0, "{name}: {values:?}");
+        assert!(values[1].is_nan() && values[3].is_nan(), "{name}: {values:?}");
+        assert_eq!(device.arg_min_axis(rows, 1).unwrap().indices.to_vec().unwrap(), [1, 0, 0], "{name}");
+
+        let error = device.arg_max_axis(rows, 2).unwrap_err();
+        assert_eq!(error.to_string(), "axis 2 of a shape of [3, 2]", "{name}");
+        let (mut values, mut places) = ([0.0; 3], [0; 2]);
+        let error = device.arg_min_axis_into(rows, 1, &mut values, &mut places, &mut Scratch::new()).unwrap_err();
+        assert_eq!(error.to_string(), "arg-min along an axis needs an output of 3 elements, got 2", "{name}");
+        let error = device.min_max_axis(rows.slice(0, 1..1).unwrap(), 0).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.to_string().as_str()),
+            (ErrorKind::Empty, "min-max along an axis of 0 elements has no answer"),
+            "{name}"
+        );
+
+        // The type's own extremes, of which the first is meant: nothing comes before them that they could be told by.
+        for fill in [0u8, 255] {
+            let x = device.upload(&[fill; 30_000]).unwrap();
+            for (shape, axis) in [([3, 10_000], 1), ([10_000, 3], 0)] {
+                let ends = device.min_max_axis(x.nd(&shape).unwrap(), axis).unwrap();
+                assert_eq!(ends.indices.to_vec().unwrap(), [0; 6], "{name}: {fill} along {axis}");
+                assert_eq!(ends.values.to_vec().unwrap(), [fill; 6], "{name}: {fill} along {axis}");
+            }
+        }
+    }
+}
+
+#[test]
 fn lines_are_the_same_wherever_they_lie() {
     let line: Vec<f32> = Data::Random.generate(5000, 3);
     let want = Device::cpu().reduce_axis(&line, 0, Sum).unwrap().to_vec().unwrap()[0];
@@ -94,12 +130,15 @@ proptest! {
         let all: Vec<f32> = Data::Random.generate(offset + shape.iter().product::<usize>(), seed);
         let view = NdView::new(&all[offset..], layout).unwrap();
         let want = Device::cpu().reduce_axis(view, axis, Sum).unwrap().to_vec().unwrap();
+        let places = Device::cpu().min_max_axis(view, axis).unwrap().indices.to_vec().unwrap();
         for (name, device) in wide_devices() {
             let x = device.upload(&all).unwrap();
             let view = x.view(offset..).unwrap().strided(layout).unwrap();
             let got = device.reduce_axis(view, axis, Sum).unwrap().to_vec().unwrap();
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             prop_assert_eq!(bits(&got), bits(&want), "{}", &name);
+            let found = device.min_max_axis(view, axis).unwrap();
+            prop_assert_eq!(&found.indices.to_vec().unwrap(), &places, "{}", &name);
         }
     }
 }

@@ -119,7 +119,24 @@ fn reduce_rows(device: &Device) -> Result<(), Failure> {
     equal(sums, vec![(N + 4) as u8, (N + 8) as u8], "sums of rows")?;
     let columns = device.reduce_axis(rows, 0, Max)?;
     let found = [columns.view(..2)?.to_vec()?, columns.view(N - 2..)?.to_vec()?];
-    equal(found, [vec![5, 1], vec![1, 9]], "the first and last columns")
+    equal(found, [vec![5, 1], vec![1, 9]], "the first and last columns")?;
+    let ends = device.min_max_axis(rows, 1)?;
+    equal(ends.indices.to_vec()?, vec![1, 0, 0, N as u64 - 1], "indices of extremes of rows")?;
+    equal(ends.values.to_vec()?, vec![1, 1, 5, 9], "extremes of rows")
+}
+
+fn reduce_columns(device: &Device) -> Result<(), Failure> {
+    // The indices of as many results are eight times as many bytes as there are elements of one row.
+    let x = marked(device, (2 * N, 6), 1u8, &[(0, 5), (2 * N - 1, 9)])?;
+    let most = device.info().max_allocation_bytes;
+    if most != 0 && most < 8 * N as u64 {
+        return Err(Error::unsupported(format!("needs {} bytes at once; the device has {most}", 8 * N)).into());
+    }
+    let found = device.arg_max_axis(x.nd(&[2, N])?, 0)?;
+    let ends = [found.indices.view(..2)?.to_vec()?, found.indices.view(N - 2..)?.to_vec()?];
+    equal(ends, [vec![0, 0], vec![0, 1]], "indices of the first and last columns")?;
+    let ends = [found.values.view(..2)?.to_vec()?, found.values.view(N - 2..)?.to_vec()?];
+    equal(ends, [vec![5, 1], vec![1, 9]], "the first and last columns")
 }
 
 fn reduce_segments(device: &Device) -> Result<(), Failure> {
@@ -238,6 +255,7 @@ impl Spec for Large {
             case("reduce", ElementType::F64, N_WORDS, reduce_floats),
             case("dot", ElementType::U8, N, reduce_products),
             case("reduce along an axis", ElementType::U8, 2 * N, reduce_rows),
+            case("arg-max of columns", ElementType::U8, 2 * N, reduce_columns),
             case("reduce of segments", ElementType::U8, N, reduce_segments),
             case("copy", ElementType::U8, N, copy_bytes),
             case("copy within", ElementType::U8, N, copy_within),

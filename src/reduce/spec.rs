@@ -415,6 +415,7 @@ impl Spec for Reduce {
         mapped::spec::cases(level, &mut cases);
         segmented::spec::cases(level, &mut cases);
         axis::spec::cases(level, &mut cases);
+        axis::extremes::spec::cases(level, &mut cases);
         cases
     }
 
@@ -436,6 +437,7 @@ impl Spec for Reduce {
         benches.extend(mapped::spec::benches());
         benches.extend(segmented::spec::benches());
         benches.extend(axis::spec::benches());
+        benches.extend(axis::extremes::spec::benches());
         benches
     }
 
@@ -480,6 +482,7 @@ impl Spec for Reduce {
         programs.extend(mapped::spec::programs(caps));
         programs.extend(segmented::spec::programs(caps));
         programs.extend(axis::spec::programs(caps));
+        programs.extend(axis::extremes::spec::programs(caps));
         programs
     }
 

@@ -100,6 +100,16 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
     })
 }
 
+/// The dimensions of the outputs, the last one first, and how many there are.
+pub(super) fn dimensions(lines: &Lines) -> ([u64; 8], [i64; 8], u32) {
+    let (mut shape, mut strides) = ([1; 8], [0; 8]);
+    let dims = lines.shape.len();
+    for (axis, (&n, &stride)) in lines.shape.iter().zip(&lines.strides).enumerate() {
+        (shape[dims - 1 - axis], strides[dims - 1 - axis]) = (n as u64, stride as i64);
+    }
+    (shape, strides, dims as u32)
+}
+
 /// Whether 32-bit numbers do not count the outputs, the axis or the work-groups.
 fn wide(device: &ClDevice, lines: &Lines) -> bool {
     device.tuning().wide(lines.outputs.max(lines.len))
@@ -147,12 +157,7 @@ fn run(
     let plan = plan(lines, form, aligned, &*device.capabilities()?, wide(device, lines))?;
     let partials = scratch.cl(device, plan.scratch_bytes)?;
     let last = plan.parts == 1;
-    // The dimensions of the outputs, the last one first.
-    let (mut shape, mut strides) = ([1u64; 8], [0i64; 8]);
-    let dims = lines.shape.len();
-    for (axis, (&n, &stride)) in lines.shape.iter().zip(&lines.strides).enumerate() {
-        (shape[dims - 1 - axis], strides[dims - 1 - axis]) = (n as u64, stride as i64);
-    }
+    let (shape, strides, dims) = dimensions(lines);
     let local = [plan.work_group, 1, 1];
     device
         .launch(&plan.program, "axis_chunks")?
@@ -163,7 +168,7 @@ fn run(
         .offset(lines.outputs as u64, plan.wide)
         .scalar(shape)
         .scalar(strides)
-        .scalar(dims as u32)
+        .scalar(dims)
         .offset(plan.run as u64, plan.wide)
         .offset(plan.parts as u64, plan.wide)
         .mem(if last { out.mem() } else { partials })

@@ -1,4 +1,5 @@
-//! Reduction along one axis of an N-dimensional view: [`Device::reduce_axis`].
+//! Reduction along one axis of an N-dimensional view: [`Device::reduce_axis`]; the extremes of lines and where they are:
+//! [`extremes`].
 //!
 //! | property | |
 //! |---|---|
@@ -13,6 +14,7 @@
 //! the device, the axis is cut into parts, which a second launch combines.
 
 mod cpu;
+pub mod extremes;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub(super) mod spec;

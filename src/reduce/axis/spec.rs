@@ -13,7 +13,7 @@ use crate::{Capabilities, ProgramSpec};
 
 /// How the elements lie, whose shape is given.
 #[derive(Clone, Copy, Debug)]
-enum Lie {
+pub(super) enum Lie {
     Contiguous,
     /// Every axis backwards.
     Backwards,
@@ -26,7 +26,7 @@ enum Lie {
 }
 
 impl Lie {
-    fn layout(self, shape: &[usize]) -> Result<Layout> {
+    pub(super) fn layout(self, shape: &[usize]) -> Result<Layout> {
         let plain = Layout::contiguous(shape)?;
         let axes = 0..shape.len();
         match self {

@@ -1,0 +1,228 @@
+//! The extremes of lines on OpenCL devices: the plan, then its launches.
+
+use super::{Ends, Lines};
+use crate::{
+    Element, ElementType, Result, Scratch,
+    reduce::axis::gpu::dimensions,
+    runtime::{Capabilities, ClInput, ClOutput, ProgramSpec, opencl::ClDevice},
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../../../cl/reduce_axis_extremes.cl");
+/// `COLS` of the kernels: outputs of an item on CPU drivers at most.
+const CPU_COLUMNS: usize = 64;
+/// Elements of an item there at least, where it has several lines.
+const CPU_ELEMENTS: usize = 4096;
+
+/// What is looked for: everything but the shape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    pub(crate) element: ElementType,
+    pub(crate) acc: ElementType,
+    pub(crate) ends: Ends,
+}
+
+impl Form {
+    pub(crate) fn of<T: Element>(ends: Ends) -> Self {
+        Self { element: T::TYPE, acc: T::Acc::TYPE, ends }
+    }
+}
+
+/// The launches over an axis of one element at least, and one output at least.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) program: ProgramSpec,
+    pub(crate) work_group: usize,
+    pub(crate) across: bool,
+    /// Outputs of a group.
+    pub(crate) columns: usize,
+    /// Elements of a part; parts of each output.
+    pub(crate) run: usize,
+    pub(crate) parts: usize,
+    pub(crate) groups: usize,
+    /// Outputs of a group that compares parts.
+    pub(crate) merged_columns: usize,
+    pub(crate) scratch_bytes: usize,
+    pub(crate) wide: bool,
+}
+
+pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+    caps.supports(form.element)?;
+    caps.supports(form.acc)?;
+    let caps = &caps.without_sub_groups();
+    let params = tuning::reduce(caps);
+    let ends = form.ends.list().len();
+    let work_group = tuning::work_group_of(params.work_group, ends * (form.acc.size() + 8), caps);
+    let (len, outputs, vec) = (lines.len, lines.outputs, 16 / form.element.size());
+    let across = lines.across();
+    // Of an item: the outputs on CPU drivers, the share of a line elsewhere; and the elements of a line that make a whole
+    // round of a group's loads.
+    let (columns, round) = if work_group == 1 {
+        let few = (CPU_ELEMENTS / len).clamp(1, CPU_COLUMNS).min(outputs.div_ceil(params.max_groups));
+        (if across { CPU_COLUMNS } else { few }, 4096)
+    } else {
+        let in_flight = if lines.stride == 1 { 2 * vec } else { 8 };
+        let useful = len.div_ceil(in_flight).next_power_of_two().min(work_group);
+        let neighbours = if across { outputs.next_power_of_two().min(32).min(work_group) } else { 1 };
+        let share = useful.min(work_group / neighbours);
+        (work_group / share, share * if lines.stride == 1 { 4 * vec } else { 8 })
+    };
+    let blocks = outputs.div_ceil(columns);
+    // Enough parts to occupy the device, each of some work.
+    let wanted = (2 * params.max_groups / blocks).clamp(1, len.div_ceil(2 * round));
+    let run = len.div_ceil(wanted).next_multiple_of(round);
+    let parts = len.div_ceil(run);
+    let program = ProgramSpec::new("reduce_axis_extremes.cl", TEXT, caps)
+        .unoptimised_on_a_checker(caps)
+        .with(form.element.options("T"))
+        .with(form.acc.options("A"))
+        .define("WG", work_group)
+        .define("ENDS", ends)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .flag("ARG_MAX", form.ends == Ends::Max)
+        .flag(
+            "ALIGNED",
+            aligned
+                && lines.stride == 1
+                && work_group > 1
+                && lines.strides.iter().all(|stride| stride.unsigned_abs().is_multiple_of(vec)),
+        );
+    Ok(Plan {
+        program,
+        work_group,
+        across,
+        columns,
+        run,
+        parts,
+        groups: blocks * parts,
+        merged_columns: work_group / parts.next_power_of_two().min(work_group),
+        scratch_bytes: if parts > 1 { ends * outputs * parts * size_of::<u64>() } else { 0 },
+        wide,
+    })
+}
+
+/// Whether 32-bit numbers do not count the outputs or the axis.
+fn wide(device: &ClDevice, lines: &Lines) -> bool {
+    device.tuning().wide(lines.outputs.max(lines.len))
+}
+
+/// The scratch for an axis on this device.
+pub(super) fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
+    if lines.len == 0 || lines.outputs == 0 {
+        return Ok(0);
+    }
+    Ok(plan(lines, form, true, &*device.capabilities()?, wide(device, lines))?.scratch_bytes)
+}
+
+/// There are elements in each line, if there are lines.
+pub(super) fn find(
+    device: &ClDevice,
+    form: &Form,
+    input: &ClInput,
+    lines: &Lines,
+    values: ClOutput<'_>,
+    places: ClOutput<'_>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    if lines.outputs > 0 {
+        run(device, form, input, lines, &values, &places, scratch)?;
+    }
+    values.finish(device)?;
+    places.finish(device)
+}
+
+fn run(
+    device: &ClDevice,
+    form: &Form,
+    input: &ClInput,
+    lines: &Lines,
+    values: &ClInput,
+    places: &ClInput,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let first = input.offset() + lines.offset;
+    let aligned = (first * form.element.size()).is_multiple_of(16);
+    let plan = plan(lines, form, aligned, &*device.capabilities()?, wide(device, lines))?;
+    let found = scratch.cl(device, plan.scratch_bytes)?;
+    let last = plan.parts == 1;
+    let (shape, strides, dims) = dimensions(lines);
+    let local = [plan.work_group, 1, 1];
+    device
+        .launch(&plan.program, "axis_extremes")?
+        .mem(input.mem())
+        .scalar(first as u64)
+        .offset(lines.len as u64, plan.wide)
+        .scalar(lines.stride as i64)
+        .offset(lines.outputs as u64, plan.wide)
+        .scalar(shape)
+        .scalar(strides)
+        .scalar(dims)
+        .offset(plan.run as u64, plan.wide)
+        .offset(plan.parts as u64, plan.wide)
+        .scalar(plan.columns as u32)
+        .scalar(u32::from(plan.across))
+        .mem(values.mem())
+        .scalar(values.offset() as u64)
+        .mem(if last { places.mem() } else { found })
+        .scalar(if last { places.offset() as u64 } else { 0 })
+        .run([plan.groups, 1, 1], local)?;
+    if last {
+        return Ok(());
+    }
+    device
+        .launch(&plan.program, "axis_extremes_parts")?
+        .mem(input.mem())
+        .scalar(first as u64)
+        .scalar(lines.stride as i64)
+        .offset(lines.outputs as u64, plan.wide)
+        .scalar(shape)
+        .scalar(strides)
+        .scalar(dims)
+        .mem(found)
+        .offset(plan.parts as u64, plan.wide)
+        .scalar(plan.merged_columns as u32)
+        .mem(values.mem())
+        .scalar(values.offset() as u64)
+        .mem(places.mem())
+        .scalar(places.offset() as u64)
+        .run([lines.outputs.div_ceil(plan.merged_columns), 1, 1], local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Layout;
+
+    #[test]
+    fn groups_hold_every_part_of_every_output() {
+        for (name, caps) in Capabilities::samples() {
+            for local_bytes in [2 << 10, caps.local_bytes] {
+                let caps = Capabilities { local_bytes, ..caps.clone() };
+                for shape in
+                    [[1, 1], [16, 1 << 24], [1 << 24, 16], [1 << 14, 1 << 14], [3, 1 << 33], [1 << 33, 1], [7, 513]]
+                {
+                    for axis in 0..2 {
+                        let lines = Lines::of(&Layout::contiguous(&shape).unwrap(), axis).unwrap();
+                        for form in [Form::of::<f32>(Ends::Min), Form::of::<u8>(Ends::Max), Form::of::<i64>(Ends::Both)]
+                        {
+                            let plan = plan(&lines, &form, true, &caps, false).unwrap();
+                            let what = format!("{name}: {shape:?} along {axis}: {plan:?}");
+                            assert!(plan.parts * plan.run >= lines.len, "{what}");
+                            assert!((plan.parts - 1) * plan.run < lines.len, "{what}");
+                            assert!(plan.run.is_multiple_of(16 / form.element.size()), "{what}");
+                            assert!(plan.groups / plan.parts * plan.columns >= lines.outputs, "{what}");
+                            assert!(plan.work_group.is_power_of_two(), "{what}");
+                            if plan.work_group == 1 {
+                                assert!(plan.columns <= CPU_COLUMNS && plan.merged_columns == 1, "{what}");
+                            } else {
+                                for columns in [plan.columns, plan.merged_columns] {
+                                    assert!(columns.is_power_of_two() && columns <= plan.work_group, "{what}");
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
