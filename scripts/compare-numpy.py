@@ -128,7 +128,7 @@ def reduce(folder):
 def along_an_axis(folder):
     shape = (23, 41, 57)
     axes = range(-1, 2)
-    for dtype in ["i4", "u1", "i8", "f2", "f4", "f8"]:
+    for dtype in ["i4", "u1", "f2", "f4", "f8"]:
         array = random_array(dtype, shape)
         for axis in axes:
             if dtype in FLOATS:
@@ -137,11 +137,10 @@ def along_an_axis(folder):
                 expected = same(numpy.sum(array, axis=axis, dtype=dtype))
             options = ["--axis", str(axis)]
             compare(folder, f"reduce sum {dtype} along {axis}", "reduce", array, options, expected)
-    for dtype in ["i2", "f4"]:
+    for dtype, op, function in [("i2", "min", numpy.min), ("f4", "max", numpy.max)]:
         array = random_array(dtype, shape)
-        for op, function in [("min", numpy.min), ("max", numpy.max)]:
-            expected = same(function(array, axis=1))
-            compare(folder, f"reduce {op} {dtype} along 1", "reduce", array, ["--op", op, "--axis", "1"], expected)
+        expected = same(function(array, axis=1))
+        compare(folder, f"reduce {op} {dtype} along 1", "reduce", array, ["--op", op, "--axis", "1"], expected)
     for dtype, op, function in [("f4", "arg-min", numpy.argmin), ("u1", "arg-max", numpy.argmax)]:
         array = random_array(dtype, shape)
         if dtype in FLOATS:
@@ -175,7 +174,7 @@ def near_sums(array, axis):
 
 
 def statistics(folder):
-    for dtype in ["i2", "u8", "f4", "f8"]:
+    for dtype in ["u8", "f4", "f8"]:
         array = random_array(dtype, 100_003)
         wide = array.astype("f8")
         rounding = 1e-5 if dtype == "f4" else 1e-12

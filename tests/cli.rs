@@ -385,7 +385,7 @@ fn reductions_along_an_axis() {
                 };
                 (0..4).filter_map(at).map(|at| cube[at]).sum::<i32>()
             };
-            let want = (0..others[0]).flat_map(|i| (0..others[1]).map(move |j| sum(i, j))).collect();
+            let want: Vec<_> = (0..others[0]).flat_map(|i| (0..others[1]).map(move |j| sum(i, j))).collect();
             assert_eq!(load::<i32>(&output), (others.map(|n| n as u64).to_vec(), want), "axis {axis}");
         }
         let along =
@@ -415,9 +415,9 @@ fn reductions_along_an_axis() {
     let text = refuses(&["run", "reduce", &nothing, "--axis", "0", "--op", "arg-min"]);
     assert!(text.ends_with("arg-min along an axis of 0 elements has no answer\n"), "{text}");
 
-    for (axis, shown) in [("3", "3"), ("-4", "-4"), ("9223372036854775807", "9223372036854775807")] {
+    for axis in ["3", "-4", "9223372036854775807", "-9223372036854775808"] {
         let text = refuses(&["run", "reduce", &input, "--axis", axis]);
-        assert!(text.ends_with(&format!("cube.npy: there is no axis {shown} in a shape of [2, 3, 4]\n")), "{text}");
+        assert!(text.ends_with(&format!("cube.npy: there is no axis {axis} in a shape of [2, 3, 4]\n")), "{text}");
     }
     let one = folder.save("one.npy", &[], &[1.0f32]);
     assert!(refuses(&["run", "reduce", &one, "--axis", "0"]).contains("no axis 0 in a shape of []"));
@@ -438,7 +438,7 @@ fn axes_in_another_order() {
         };
         for axes in ["2,0,1", "-1,-3,1"] {
             permuted(&input, axes);
-            let want = (0..4).flat_map(|k| (0..6).map(move |ij| ij * 4 + k)).collect();
+            let want: Vec<u16> = (0..4).flat_map(|k| (0..6).map(move |ij| ij * 4 + k)).collect();
             assert_eq!(load::<u16>(&output), (vec![4, 2, 3], want), "{axes}");
         }
         permuted(&flags, "1,0");
