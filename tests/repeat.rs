@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use oclprim::{
     Accumulate, Bins, Buffer, Device, Result, Scratch, StatisticsRecord,
     check::data::Data,
-    op::{Map, Operator, Sum},
+    op::{Map, Operator, Scale, Sum},
 };
 
 const RUNS: usize = 100;
@@ -52,7 +52,9 @@ fn repeat(forms: &[Form]) {
     let cpu = Device::cpu();
     let inputs = Inputs::new(&cpu).unwrap();
     let wanted: Vec<_> = forms.iter().map(|(_, form)| form(&cpu, &inputs).unwrap()).collect();
-    for (name, device) in common::devices() {
+    // Where there is time, also with work-groups of many items.
+    let gpus = if common::tiny() { Vec::new() } else { common::tuned(&[("a GPU", common::gpu())]) };
+    for (name, device) in if gpus.is_empty() { common::devices() } else { gpus } {
         // An interpreter has time for few.
         let runs = if common::runs_kernels_at_once(&device) { RUNS } else { 2 };
         let inputs = Inputs::new(&device).unwrap();
@@ -182,5 +184,32 @@ fn moves() {
             contents(&copy)
         }),
         ("iota", |device, _| contents(&device.iota(N, 7u32)?)),
+    ]);
+}
+
+#[test]
+fn moves_of_more_kinds() {
+    repeat(&[
+        ("transpose in place", |device, x| {
+            let mut data = device.upload(&x.floats.view(..401 * 701)?.to_vec()?)?;
+            device.transpose_in_place(&mut data, 401, 701, &mut Scratch::new())?;
+            contents(&data)
+        }),
+        ("transpose with a cast", |device, x| {
+            contents(&device.transpose_map::<f32, i8>(x.floats.view(..401 * 701)?, 401, 701, &Scale(100))?)
+        }),
+        ("gather", |device, x| contents(&device.gather(&x.floats, &x.numbers)?)),
+        ("reverse", |device, x| contents(&device.reverse(&x.floats)?)),
+        ("copy of ranges", |device, x| {
+            let mut copy = device.zeroed::<f32>(N)?;
+            device.copy_ranges(&x.floats, &mut copy, &[(7..100_000, 3), (200_001..300_000, 123_456)])?;
+            contents(&copy)
+        }),
+        ("copy of every other plane", |device, x| {
+            let all = SHAPE.iter().product::<usize>();
+            let mut copy = device.zeroed::<f32>(31 * 67 * 73)?;
+            device.copy_nd(x.floats.view(..all)?.nd(&SHAPE)?.step(0, 2)?, copy.nd_mut(&[31, 67, 73])?)?;
+            contents(&copy)
+        }),
     ]);
 }
