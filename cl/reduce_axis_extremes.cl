@@ -155,7 +155,7 @@ static inline void walk(
 
 // The first of the bests of an output's items, which are `distance` apart, valid in the one whose `own` is 0. All WG items
 // call it, in uniform flow; `share`, the same for all, is a power of two.
-static inline void best_of_share(
+INLINED void best_of_share(
     Best* best, const uint own, const uint share, const uint distance, __local KEY_T* keys, __local OFFSET_T* found)
 {
     const uint item = get_local_id(0);

@@ -9,6 +9,8 @@
 //   floats    a lane's mean, corrected by the sum of what its elements are off it, and the sum of their squares; lanes,
 //             then tiles, join by Chan, Golub and LeVeque 1979, with the mean in two floats, as a tree of neighbours
 //
+// No function that is inlined returns a struct, which Oclgrind does not take.
+//
 // Without MOMENTS there are the extremes alone: the least where ENDS has bit 0, the largest where it has bit 1. Bytes: reads
 // n elements once and up to three tiles again, writes a record a group, and n / TILE moments of floats.
 #include "lib/types.cl"
@@ -34,9 +36,6 @@
 #define FLIGHT (TILE_ROWS / 2)
 #endif
 #endif
-// PoCL 3.1 gives a function that it calls other local memory than the kernel's. None returns a struct, which Oclgrind does
-// not take inlined.
-#define INLINED static inline __attribute__((always_inline))
 // Few lanes an item stay in registers where their loops are unrolled; many are loops for CPU drivers' compilers.
 #if WG >= 32
 #define UNROLL _Pragma("unroll")

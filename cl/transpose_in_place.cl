@@ -28,6 +28,8 @@
 #ifndef WG
 #define WG 256
 #endif
+// PoCL 3.1 gets barriers wrong in functions that it calls.
+#define INLINED static inline __attribute__((always_inline))
 // Side of a tile that is moved element by element, a power of two; its elements are a multiple of WG.
 #ifndef TILE_SIDE
 #define TILE_SIDE 32
@@ -160,7 +162,7 @@ static inline void load_blocks(__global const V* data, OFFSET_T words, OFFSET_T 
 }
 
 // x, loaded from (c0, r0), turned to (r0, c0). All items call it.
-static inline void store_turned(__global V* data, OFFSET_T words, OFFSET_T r0, OFFSET_T c0, const V* x, __local V* tile)
+INLINED void store_turned(__global V* data, OFFSET_T words, OFFSET_T r0, OFFSET_T c0, const V* x, __local V* tile)
 {
     const uint item = get_local_id(0);
     UNROLL
@@ -218,7 +220,7 @@ static inline void load_tile(__global const E* data, OFFSET_T n, OFFSET_T r0, OF
 }
 
 // x, loaded from (c0, r0), turned to (r0, c0). All items call it.
-static inline void store_tile(__global E* data, OFFSET_T n, OFFSET_T r0, OFFSET_T c0, const E* x, __local E* tile)
+INLINED void store_tile(__global E* data, OFFSET_T n, OFFSET_T r0, OFFSET_T c0, const E* x, __local E* tile)
 {
     const uint item = get_local_id(0);
     UNROLL

@@ -32,6 +32,9 @@
 // Sums must not depend on whether a compiler fuses a multiply into them.
 #pragma OPENCL FP_CONTRACT OFF
 
+// For functions with barriers or local memory: PoCL 3.1 gets both wrong in functions that it calls.
+#define INLINED static inline __attribute__((always_inline))
+
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
