@@ -125,10 +125,86 @@ def reduce(folder):
             compare(folder, f"{op} {dtype}", "reduce", array, ["--op", op], expected)
 
 
+def along_an_axis(folder):
+    shape = (23, 41, 57)
+    axes = range(-1, 2)
+    for dtype in ["i4", "u1", "f2", "f4", "f8"]:
+        array = random_array(dtype, shape)
+        for axis in axes:
+            if dtype in FLOATS:
+                expected = near_sums(array, axis)
+            else:
+                expected = same(numpy.sum(array, axis=axis, dtype=dtype))
+            options = ["--axis", str(axis)]
+            compare(folder, f"reduce sum {dtype} along {axis}", "reduce", array, options, expected)
+    for dtype, op, function in [("i2", "min", numpy.min), ("f4", "max", numpy.max)]:
+        array = random_array(dtype, shape)
+        expected = same(function(array, axis=1))
+        compare(folder, f"reduce {op} {dtype} along 1", "reduce", array, ["--op", op, "--axis", "1"], expected)
+    for dtype, op, function in [("f4", "arg-min", numpy.argmin), ("u1", "arg-max", numpy.argmax)]:
+        array = random_array(dtype, shape)
+        if dtype in FLOATS:
+            array[3, 5, ::7] = numpy.nan
+        for axis in axes:
+            # Of equal ones the first; the first NaN.
+            expected = same(function(array, axis=axis))
+            compare(folder, f"{op} {dtype} along {axis}", "reduce", array, ["--op", op, "--axis", str(axis)], expected)
+    bits = random_array("u2", (129, 511))
+    for op, function in [("and", numpy.bitwise_and), ("or", numpy.bitwise_or), ("xor", numpy.bitwise_xor)]:
+        # Of many, only the xor is neither 0 nor all ones.
+        few = bits if op == "xor" else bits[:, :3]
+        expected = same(function.reduce(few, axis=1))
+        compare(folder, f"reduce {op} u2 along 1", "reduce", few, ["--op", op, "--axis", "1"], expected)
+    odd = bits | numpy.array(1, "u2")
+    expected = same(numpy.prod(odd, axis=0, dtype="u2"))
+    compare(folder, "reduce product u2 along 0", "reduce", odd, ["--op", "product", "--axis", "0"], expected)
+
+
+def near_sums(array, axis):
+    """The bound of near_sum for each line along an axis."""
+    lines = numpy.moveaxis(array, axis, -1)
+    lines = lines.reshape(-1, lines.shape[-1])
+    each = [near_sum(line) for line in lines]
+    shape = tuple(numpy.delete(array.shape, axis))
+    return lambda result: (
+        result.dtype == array.dtype
+        and result.shape == shape
+        and all(is_near(value) for is_near, value in zip(each, result.ravel()))
+    )
+
+
+def statistics(folder):
+    for dtype in ["u8", "f4", "f8"]:
+        array = random_array(dtype, 100_003)
+        wide = array.astype("f8")
+        rounding = 1e-5 if dtype == "f4" else 1e-12
+
+        def is_right(result, wide=wide, rounding=rounding):
+            count, nan, low, high, total, mean, variance = result
+            if (count, nan, low, high) != (wide.size, 0, wide.min(), wide.max()):
+                return False
+            exact, off = math.fsum(wide), rounding * math.fsum(numpy.abs(wide))
+            sums = abs(total - exact) <= off and abs(mean - exact / wide.size) <= off / wide.size
+            return sums and abs(variance - wide.var()) <= rounding * wide.var()
+
+        compare(folder, f"statistics {dtype}", "statistics", array, [], is_right)
+
+
 def transpose(folder):
     for dtype in INTEGERS + FLOATS + ["c8", "c16"]:
         array = random_array("f8", (317, 1009)).astype(dtype) if dtype[0] == "c" else random_array(dtype, (317, 1009))
         compare(folder, f"transpose {dtype}", "transpose", array, [], same(numpy.ascontiguousarray(array.T)))
+
+
+def permute(folder):
+    for dtype, shape in [("f4", (29, 31, 37)), ("u1", (29, 31, 37)), ("i2", (16, 3, 8, 33)), ("c16", (7, 64, 11))]:
+        array = random_array("f8", shape).astype(dtype) if dtype[0] == "c" else random_array(dtype, shape)
+        orders = list(itertools.permutations(range(len(shape))))
+        # Of one type all; a negative number counts from the last axis.
+        for order in orders if dtype == "f4" else orders[1 :: len(orders) // 3]:
+            axes = [str(axis - len(shape) if order[0] > 0 else axis) for axis in order]
+            expected = same(numpy.ascontiguousarray(array.transpose(order)))
+            compare(folder, f"permute {dtype} {axes}", "permute", array, ["--axes", ",".join(axes)], expected)
 
 
 def histogram(folder):
@@ -153,6 +229,18 @@ def histogram(folder):
         expected = numpy.histogram(array, edges, weights=weights)[0]
         by_edges += ["--weights", str(folder / "weights.npy")]
         compare(folder, f"histogram weighted {dtype}", "histogram", array, by_edges, same(expected))
+    # Weights of other types, for bin numbers and for bins of equal width; what lies outside is in no bin.
+    array = RANDOM.integers(-3, 20, 100_003).astype("i4")
+    weights = RANDOM.integers(-100, 100, 100_003).astype("i2")
+    numpy.save(folder / "whole.npy", weights)
+    inside = (array >= 0) & (array < 16)
+    expected = numpy.bincount(array[inside], weights[inside].astype("f8"), minlength=16)
+    options = ["--bins", "16", "--weights", str(folder / "whole.npy")]
+    compare(folder, "histogram weighted of numbers", "histogram", array, options, same(expected))
+    array = random_array("f4", 100_003)
+    expected = numpy.histogram(array.astype("f8"), 8, (-0.5, 0.5), weights=weights.astype("f8"))[0]
+    options = ["--bins", "8", "--range", "-0.5", "0.5", "--closed", "--weights", str(folder / "whole.npy")]
+    compare(folder, "histogram weighted of a range", "histogram", array, options, same(expected))
 
 
 def near_edges(array, edges):
@@ -221,10 +309,10 @@ def bad_files(folder):
     """A file that cannot be used is an error with a message, not a crash."""
     path, output = folder / "in.npy", folder / "out.npy"
 
-    def refused(name, family="transpose"):
+    def refused(name, family="transpose", *options):
         for device in DEVICES:
-            code, text = run(family, path, output, device)
-            good = code in (1, 2) and text and "panicked" not in text
+            code, text = run(family, path, output, device, *options)
+            good = code in (1, 2) and len(text.splitlines()) == 1 and "panicked" not in text
             record(f"{name} on {device}", good, f"exit code {code}: {text}")
 
     numpy.save(path, random_array("f4", (64, 64)))
@@ -238,13 +326,17 @@ def bad_files(folder):
     refused("objects")
     numpy.save(path, numpy.asfortranarray(random_array("f4", (3, 5))))
     refused("Fortran order")
+    refused("Fortran order, permuted", "permute", "--axes", "1,0")
+    numpy.save(path, random_array("f4", (3, 5)))
+    refused("an axis too many", "reduce", "--axis", "2")
+    refused("an axis twice", "permute", "--axes", "1,1")
     path.unlink()
     refused("no file")
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        for family in (reduce, transpose, histogram, ranges, copy):
+        for family in (reduce, along_an_axis, statistics, transpose, permute, histogram, ranges, copy):
             family(Path(folder))
         judge()
         bad_files(Path(folder))

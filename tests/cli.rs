@@ -102,12 +102,15 @@ fn every_subcommand_has_help_with_an_example() {
     folder.save("labels.npy", &[4], &[9i64, 0, 3, 3]);
     folder.save("heights.npy", &[4], &[1.5f64, 1.62, 1.8, 2.0]);
     folder.save("levels.npy", &[4], &[-32768i16, -1, 0, 32767]);
+    folder.save("edges.npy", &[3], &[1.5f64, 1.75, 2.0]);
+    folder.save("weights.npy", &[4], &[1.0f32, 2.0, 3.0, 4.0]);
+    folder.save("volume.npy", &[2, 1, 3], &[1u8, 2, 3, 4, 5, 6]);
     for words in [&[][..], &["devices"], &["check"], &["bench"], &["ladder"], &["run"], &["completions"]] {
         let text = succeeds(&[words, &["--help"]].concat());
         assert!(text.contains("Usage: oclprim") && text.contains("oclprim "), "{words:?}: {text}");
         assert!(text.contains("Example"), "{words:?}: {text}");
     }
-    for primitive in ["reduce", "transpose", "histogram", "copy"] {
+    for primitive in ["reduce", "statistics", "transpose", "permute", "histogram", "copy"] {
         let text = succeeds(&["run", primitive, "--help"]);
         assert!(text.contains("--verify"), "{text}");
         let (_, examples) = text.split_once("Examples:\n").expect("examples");
@@ -351,6 +354,116 @@ fn reduce_takes_every_type() {
     let nothing = folder.save::<f32>("empty.npy", &[0, 4], &[]);
     assert_eq!(succeeds(&["run", "reduce", &nothing]).trim(), "0");
     assert!(refuses(&["run", "reduce", &nothing, "--op", "arg-min"]).contains("0 elements"));
+}
+
+#[test]
+fn reductions_along_an_axis() {
+    let folder = Folder::new();
+    let cube: Vec<i32> = (0..24).map(|i| i * i % 17 - 8).collect();
+    let input = folder.save("cube.npy", &[2, 3, 4], &cube);
+    let halves = folder.save("halves.npy", &[2, 2], &[0.5f32, -1.0, 2.0, 4.0]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        for (axis, others) in [("0", [3, 4]), ("1", [2, 4]), ("-1", [2, 3])] {
+            let arguments = ["run", "reduce", &input, "--axis", axis, "-o", name, "--verify"];
+            succeeds(&[&arguments[..], &device[..]].concat());
+            let sum = |i: usize, j: usize| {
+                let at = |k: usize| match axis {
+                    "0" => (k < 2).then_some(k * 12 + i * 4 + j),
+                    "1" => (k < 3).then_some(i * 12 + k * 4 + j),
+                    _ => Some(i * 12 + j * 4 + k),
+                };
+                (0..4).filter_map(at).map(|at| cube[at]).sum::<i32>()
+            };
+            let want: Vec<_> = (0..others[0]).flat_map(|i| (0..others[1]).map(move |j| sum(i, j))).collect();
+            assert_eq!(load::<i32>(&output), (others.map(|n| n as u64).to_vec(), want), "axis {axis}");
+        }
+        let along =
+            |op: &str| succeeds(&[&["run", "reduce", &halves, "--axis", "1", "--op", op], &device[..]].concat());
+        assert_eq!(along("sum").trim(), "-0.5 6");
+        assert_eq!(along("product").trim(), "-0.5 8");
+        let arguments = ["run", "reduce", &halves, "--axis", "0", "--op", "arg-max", "-o", name, "--verify"];
+        succeeds(&[&arguments[..], &device[..]].concat());
+        assert_eq!(load::<i64>(&output), (vec![2], vec![1, 1]));
+    }
+    let least = ["run", "reduce", &halves, "--axis", "-1", "--op", "arg-min", "--device", "cpu"];
+    assert_eq!(succeeds(&least).trim(), "1 0");
+    for (op, want) in [("min", "-1 2"), ("max", "0.5 4")] {
+        let text = succeeds(&["run", "reduce", &halves, "--axis", "1", "--op", op, "--device", "cpu", "--verify"]);
+        assert_eq!(text.trim(), want);
+    }
+    let bits = folder.save("bits.npy", &[2, 2], &[1u8, 3, 4, 6]);
+    for (op, want) in [("and", "0 2"), ("or", "5 7"), ("xor", "5 5")] {
+        let text = succeeds(&["run", "reduce", &bits, "--axis", "0", "--op", op, "--device", "cpu", "--verify"]);
+        assert_eq!(text.trim(), want);
+    }
+    let long = folder.save("long.npy", &[1, 65], &[1i64; 65]);
+    let text = succeeds(&["run", "reduce", &long, "--axis", "0", "--device", "cpu"]);
+    assert_eq!(text.trim(), "[65] <i8 on rayon / CPU; -o writes it to a file");
+    let nothing = folder.save::<f32>("empty.npy", &[0, 2], &[]);
+    assert_eq!(succeeds(&["run", "reduce", &nothing, "--axis", "0", "--device", "cpu"]).trim(), "0 0");
+    let text = refuses(&["run", "reduce", &nothing, "--axis", "0", "--op", "arg-min"]);
+    assert!(text.ends_with("arg-min along an axis of 0 elements has no answer\n"), "{text}");
+
+    for axis in ["3", "-4", "9223372036854775807", "-9223372036854775808"] {
+        let text = refuses(&["run", "reduce", &input, "--axis", axis]);
+        assert!(text.ends_with(&format!("cube.npy: there is no axis {axis} in a shape of [2, 3, 4]\n")), "{text}");
+    }
+    let one = folder.save("one.npy", &[], &[1.0f32]);
+    assert!(refuses(&["run", "reduce", &one, "--axis", "0"]).contains("no axis 0 in a shape of []"));
+    assert!(refuses(&["run", "reduce", &halves, "--axis", "0", "--op", "and"]).contains("bitwise"));
+}
+
+#[test]
+fn axes_in_another_order() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    let cube: Vec<u16> = (0..24).collect();
+    let input = folder.save("cube.npy", &[2, 3, 4], &cube);
+    let flags = folder.save("flags.npy", &[2, 2], &[true, false, true, true]);
+    for device in devices() {
+        let permuted = |file: &str, axes: &str| {
+            succeeds(&[&["run", "permute", file, "--axes", axes, "-o", name, "--verify"], &device[..]].concat());
+        };
+        for axes in ["2,0,1", "-1,-3,1"] {
+            permuted(&input, axes);
+            let want: Vec<u16> = (0..4).flat_map(|k| (0..6).map(move |ij| ij * 4 + k)).collect();
+            assert_eq!(load::<u16>(&output), (vec![4, 2, 3], want), "{axes}");
+        }
+        permuted(&flags, "1,0");
+        assert_eq!(load::<bool>(&output), (vec![2, 2], vec![true, true, false, true]));
+    }
+    let text = succeeds(&["run", "permute", &input, "--axes", "0,2,1", "--device", "cpu"]);
+    assert_eq!(text.trim(), "[2, 4, 3] <u2 on rayon / CPU; -o writes it to a file");
+    let wrong = |axes: &str| refuses(&["run", "permute", &input, "--axes", axes]);
+    assert!(wrong("0,1,3").contains("cube.npy: there is no axis 3 in a shape of [2, 3, 4]"));
+    assert!(wrong("0,1,-3").contains("axes [0, 1, 0] do not name each of 3 axes once"));
+    assert!(wrong("1,0").contains("axes [1, 0] do not name each of 3 axes once"));
+}
+
+#[test]
+fn statistics_of_files() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    let input = folder.save("in.npy", &[2, 4], &[2i32, 4, 4, 4, 5, 5, 7, 9]);
+    for device in devices() {
+        let run = |words: &[&str]| succeeds(&[&["run", "statistics", &input, "--verify"], words, &device[..]].concat());
+        let text = run(&[]);
+        let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let want = ["count 8", "NaN 0", "min 2 at index 0", "max 9 at index 7", "sum 40", "mean 5", "variance 4"];
+        assert_eq!(lines, want);
+        run(&["-o", name]);
+        assert_eq!(load::<f64>(&output), (vec![7], vec![8.0, 0.0, 2.0, 9.0, 40.0, 5.0, 4.0]));
+    }
+    // More than a double holds.
+    let large = folder.save("large.npy", &[2], &[i64::MAX, i64::MAX - 1]);
+    let text = succeeds(&["run", "statistics", &large, "--device", "cpu"]);
+    assert!(text.contains("18446744073709551613\n") && text.contains("9223372036854775807 at index 0"), "{text}");
+    let nothing = folder.save::<f32>("empty.npy", &[0], &[]);
+    assert!(refuses(&["run", "statistics", &nothing]).contains("statistics of 0 elements"));
 }
 
 #[test]

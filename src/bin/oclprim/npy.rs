@@ -87,6 +87,11 @@ impl Array {
         Self { dtype, shape, size: size_of::<T>(), bytes: bytemuck::cast_slice(data).to_vec() }
     }
 
+    /// The shape as Rust counts: a file that was read fits memory.
+    pub(crate) fn lengths(&self) -> Vec<usize> {
+        self.shape.iter().map(|&n| n as usize).collect()
+    }
+
     /// What numpy calls the element type, such as `<f4`.
     pub(crate) fn type_name(&self) -> String {
         dtype_name(&self.dtype)

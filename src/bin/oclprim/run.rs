@@ -8,7 +8,7 @@ use std::{
 use bytemuck::Pod;
 use clap::{Args, Subcommand, ValueEnum};
 use oclprim::{
-    Bins, Determinism, Device, Element, ElementType, Histogram, Integer, WeightedHistogram,
+    Bins, Determinism, Device, Element, ElementType, Extreme, Histogram, Input, Integer, Statistics, WeightedHistogram,
     check::{Failure, close, same, same_bytes, sum_bound},
     op, with_element, with_integer,
 };
@@ -18,7 +18,10 @@ use crate::{bench::failure_text, npy::Array, options::DeviceChoice, output::Stop
 const EXAMPLES: &str = "\
 Examples:
   oclprim run reduce samples.npy --op arg-max --device gpu --verify
+  oclprim run reduce matrix.npy --axis 0 -o sums.npy
+  oclprim run statistics samples.npy
   oclprim run transpose matrix.npy -o transposed.npy
+  oclprim run permute volume.npy --axes 2,0,1 -o permuted.npy
   oclprim run histogram heights.npy --bins 20 --range 1.5 2.0 -o counts.npy
   oclprim run histogram energies.npy --edges edges.npy --weights charges.npy
   oclprim run copy samples.npy -o copy.npy
@@ -36,7 +39,9 @@ pub(crate) struct Run {
 #[derive(Subcommand)]
 enum Primitive {
     Reduce(Reduce),
+    Statistics(StatisticsOf),
     Transpose(Transpose),
+    Permute(Permute),
     Histogram(HistogramOf),
     Copy(Copy),
 }
@@ -45,7 +50,9 @@ impl Run {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         match self.primitive {
             Primitive::Reduce(reduce) => reduce.run(out),
+            Primitive::Statistics(statistics) => statistics.run(out),
             Primitive::Transpose(transpose) => transpose.run(out),
+            Primitive::Permute(permute) => permute.run(out),
             Primitive::Histogram(histogram) => histogram.run(out),
             Primitive::Copy(copy) => copy.run(out),
         }
@@ -85,6 +92,27 @@ impl Common {
             ))
         })
     }
+
+    /// The axis of `array` that a number stands for: one from 0 on, or from -1, the last one, down.
+    fn axis(&self, array: &Array, number: i64) -> Result<usize, Stop> {
+        let dims = array.shape.len() as i64;
+        let axis = if number < 0 { number + dims } else { number };
+        if !(0..dims).contains(&axis) {
+            let (path, shape) = (self.input.display(), &array.shape);
+            return Err(Stop::usage(format!("{path}: there is no axis {number} in a shape of {shape:?}")));
+        }
+        Ok(axis as usize)
+    }
+}
+
+/// What an array of results is, where it goes to no file.
+fn in_words<T: Element>(values: &[T], shape: &[usize], ty: &str, device: &Device) -> String {
+    const SHOWN: usize = 64;
+    if values.len() > SHOWN {
+        return format!("{shape:?} {ty} on {}; -o writes it to a file", device.info());
+    }
+    let words: Vec<_> = values.iter().map(T::to_string).collect();
+    words.join(" ")
 }
 
 fn matches(verdict: Result<(), Failure>) -> Result<(), Stop> {
@@ -114,12 +142,14 @@ const REDUCE_EXAMPLES: &str = "\
 Examples:
   oclprim run reduce samples.npy
   oclprim run reduce samples.npy --op arg-max --device gpu --verify
-  oclprim run reduce samples.npy --determinism fast -o sum.npy";
+  oclprim run reduce samples.npy --determinism fast -o sum.npy
+  oclprim run reduce matrix.npy --axis 0 --op max
+  oclprim run reduce matrix.npy --axis -1 -o sums.npy --verify";
 
-/// Combine all elements of an array into one.
+/// Combine all elements of an array into one, or those along an axis.
 ///
 /// Sums and products have the type of the array; integers wrap. With -o, arg-min and arg-max write the index as an
-/// int64, the others a 0-dimensional array.
+/// int64, the others a 0-dimensional array; with --axis each writes an array without that axis.
 #[derive(Args)]
 #[command(after_help = REDUCE_EXAMPLES)]
 struct Reduce {
@@ -128,17 +158,25 @@ struct Reduce {
     /// What combines two elements.
     #[arg(long, value_enum, default_value_t = Op::Sum)]
     op: Op,
-    /// The order in which floats are added or multiplied: `fixed` has the same result on every device.
+    /// The order in which floats are added or multiplied: `fixed` has the same result on every device. Along an axis it is
+    /// always that.
     #[arg(long, value_enum, default_value_t = Order::Fixed, value_name = "ORDER")]
     determinism: Order,
+    /// Combine what lies along this axis: 0 is the first one, -1 the last.
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    axis: Option<i64>,
 }
 
 impl Reduce {
     fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let array = Array::read(&self.common.input)?;
         let element = self.common.element(&array, "reduce")?;
+        let axis = self.axis.map(|number| self.common.axis(&array, number)).transpose()?;
         let device = self.common.device.open()?;
-        with_element!(element, T => self.reduce::<T>(&array, &array.elements(), &device, out))
+        with_element!(element, T => match axis {
+            Some(axis) => self.along::<T>(&array, axis, &array.elements(), &device, out),
+            None => self.reduce::<T>(&array, &array.elements(), &device, out),
+        })
     }
 
     fn reduce<T: Element>(&self, array: &Array, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
@@ -151,6 +189,40 @@ impl Reduce {
             Op::And | Op::Or | Op::Xor => self.combine_bits(array, input, device)?,
         };
         self.common.finish(&array.like(&[], &[value]), value.to_string(), out)
+    }
+
+    /// The same for each line along an axis.
+    fn along<T: Element>(
+        &self,
+        array: &Array,
+        axis: usize,
+        input: &[T],
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        let line = Line { shape: array.lengths(), axis, device, verify: self.common.verify };
+        let values = match self.op {
+            Op::ArgMin | Op::ArgMax => {
+                let (indices, shape) = (line.find(self.op, input)?, line.left());
+                let text = in_words(&indices, &shape, "<i8", device);
+                return self.common.finish(&Array::of("<i8", &shape, &indices), text, out);
+            }
+            Op::Sum => line.combine(op::Sum, input)?,
+            Op::Product => line.combine(op::Product, input)?,
+            Op::Min => line.combine(op::Min, input)?,
+            Op::Max => line.combine(op::Max, input)?,
+            Op::And | Op::Or | Op::Xor => with_integer!(T::TYPE, I => {
+                let input: &[I] = bytemuck::cast_slice(input);
+                let values = match self.op {
+                    Op::And => line.combine(op::And, input)?,
+                    Op::Or => line.combine(op::Or, input)?,
+                    _ => line.combine(op::Xor, input)?,
+                };
+                bytemuck::allocation::cast_vec(values)
+            }, return Err(self.not_bits(array))),
+        };
+        let shape = line.left();
+        self.common.finish(&array.like(&shape, &values), in_words(&values, &shape, &array.type_name(), device), out)
     }
 
     fn combine<T: Element, O: op::Op<T>>(&self, op: O, input: &[T], device: &Device) -> Result<T, Stop> {
@@ -185,10 +257,12 @@ impl Reduce {
                 _ => self.combine(op::Xor, input, device)?,
             };
             Ok(bytemuck::cast(value))
-        }, {
-            let (path, ty) = (self.common.input.display(), array.type_name());
-            Err(Stop::usage(format!("{path}: bitwise operators take integers, not {ty}")))
-        })
+        }, Err(self.not_bits(array)))
+    }
+
+    fn not_bits(&self, array: &Array) -> Stop {
+        let (path, ty) = (self.common.input.display(), array.type_name());
+        Stop::usage(format!("{path}: bitwise operators take integers, not {ty}"))
     }
 
     fn arg_reduce<T: Element>(&self, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
@@ -202,6 +276,103 @@ impl Reduce {
         }
         let text = format!("{} at index {}", found.value, found.index);
         self.common.finish(&Array::of("<i8", &[], &[found.index as i64]), text, out)
+    }
+}
+
+/// A reduction along an axis.
+struct Line<'a> {
+    shape: Vec<usize>,
+    axis: usize,
+    device: &'a Device,
+    verify: bool,
+}
+
+impl Line<'_> {
+    fn combine<T: Element, O: op::Op<T>>(&self, op: O, input: &[T]) -> Result<Vec<T>, Stop> {
+        let view = Input::from(input).nd(&self.shape)?;
+        let values = self.device.reduce_axis(view, self.axis, op)?.to_vec()?;
+        if self.verify {
+            let want = Device::cpu().reduce_axis(view, self.axis, op)?.to_vec()?;
+            matches(same(&values, &want, O::KIND.name()))?;
+        }
+        Ok(values)
+    }
+
+    fn find<T: Element>(&self, op: Op, input: &[T]) -> Result<Vec<i64>, Stop> {
+        let view = Input::from(input).nd(&self.shape)?;
+        let run = |device: &Device| match op {
+            Op::ArgMin => device.arg_min_axis(view, self.axis)?.indices.to_vec(),
+            _ => device.arg_max_axis(view, self.axis)?.indices.to_vec(),
+        };
+        let indices = run(self.device)?;
+        if self.verify {
+            matches(same(&indices, &run(&Device::cpu())?, "index "))?;
+        }
+        Ok(bytemuck::allocation::cast_vec(indices))
+    }
+
+    /// The shape of the results.
+    fn left(&self) -> Vec<usize> {
+        let mut shape = self.shape.clone();
+        shape.remove(self.axis);
+        shape
+    }
+}
+
+const STATISTICS_EXAMPLES: &str = "\
+Examples:
+  oclprim run statistics samples.npy
+  oclprim run statistics samples.npy --device opencl --verify -o figures.npy";
+
+/// Count, sum, extremes, mean and variance of all elements.
+///
+/// Of integers the sum is exact. The variance is that of the population: the mean of squared distances to the mean. With -o,
+/// seven numbers are written as float64: count, NaN, min, max, sum, mean, variance.
+#[derive(Args)]
+#[command(after_help = STATISTICS_EXAMPLES)]
+struct StatisticsOf {
+    #[command(flatten)]
+    common: Common,
+}
+
+impl StatisticsOf {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "statistics")?;
+        let device = self.common.device.open()?;
+        with_element!(element, T => self.of::<T>(&array.elements(), &device, out))
+    }
+
+    fn of<T: Element>(&self, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
+        let found = device.statistics(input)?;
+        let figures = |found: &Statistics<T>| {
+            let [min, max] = [found.min, found.max].map(|extreme| extreme.value.to_f64());
+            [found.count as f64, found.nan as f64, min, max, found.sum, found.mean, found.variance]
+        };
+        if self.common.verify {
+            let want = Device::cpu().statistics(input)?;
+            let places = |found: &Statistics<T>| [found.min, found.max].map(|extreme| extreme.index as u64);
+            matches(same(&places(&found), &places(&want), "place of an extreme "))?;
+            matches(same(&[found.min.value, found.max.value], &[want.min.value, want.max.value], "extreme "))?;
+            matches(same(&figures(&found), &figures(&want), "figure "))?;
+            if found.integer_sum != want.integer_sum {
+                let text = format!("sum is {:?} instead of {:?}", found.integer_sum, want.integer_sum);
+                matches(Err(Failure::Mismatch(text)))?;
+            }
+        }
+        let place = |extreme: Extreme<T>| format!("{} at index {}", extreme.value, extreme.index);
+        let sum = found.integer_sum.map_or(found.sum.to_string(), |sum| sum.to_string());
+        let lines = [
+            ("count", found.count.to_string()),
+            ("NaN", found.nan.to_string()),
+            ("min", place(found.min)),
+            ("max", place(found.max)),
+            ("sum", sum),
+            ("mean", found.mean.to_string()),
+            ("variance", found.variance.to_string()),
+        ];
+        let text: Vec<_> = lines.iter().map(|(name, value)| format!("{name:8}  {value}")).collect();
+        self.common.finish(&Array::of("<f8", &[7], &figures(&found)), text.join("\n"), out)
     }
 }
 
@@ -264,11 +435,60 @@ impl Transpose {
     }
 }
 
+const PERMUTE_EXAMPLES: &str = "\
+Examples:
+  oclprim run permute volume.npy --axes 2,0,1 -o permuted.npy
+  oclprim run permute matrix.npy --axes 1,0 --device opencl --verify";
+
+/// Put the axes of an array in another order; elements of 1 to 16 bytes.
+#[derive(Args)]
+#[command(after_help = PERMUTE_EXAMPLES)]
+struct Permute {
+    #[command(flatten)]
+    common: Common,
+    /// The axes in their new order, as in numpy.transpose: 0 is the first one, -1 the last.
+    #[arg(long, value_name = "K,...", value_delimiter = ',', required = true, allow_hyphen_values = true)]
+    axes: Vec<i64>,
+}
+
+impl Permute {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let path = self.common.input.display();
+        let array = Array::read(&self.common.input)?;
+        let axes: Vec<usize> =
+            self.axes.iter().map(|&number| self.common.axis(&array, number)).collect::<Result<_, _>>()?;
+        let device = self.common.device.open()?;
+        let (permuted, shape) = with_size!(array.size, T => self.permute::<T>(&array, &axes, &device)?, {
+            let (ty, size) = (array.type_name(), array.size);
+            return Err(Stop::usage(format!("{path}: permute takes elements of 1 to 16 bytes, {ty} has {size}")));
+        });
+        let text = format!("{shape:?} {} on {}; -o writes it to a file", array.type_name(), device.info());
+        self.common.finish(&permuted, text, out)
+    }
+
+    fn permute<T: Pod + std::fmt::Debug>(
+        &self,
+        array: &Array,
+        axes: &[usize],
+        device: &Device,
+    ) -> Result<(Array, Vec<usize>), Stop> {
+        let input = array.elements::<T>();
+        let view = Input::from(&input).nd(&array.lengths())?;
+        let shape = view.permute(axes)?.shape().to_vec();
+        let permuted = device.permute(view, axes)?.to_vec()?;
+        if self.common.verify {
+            matches(same_bytes(&permuted, &Device::cpu().permute(view, axes)?.to_vec()?, "element "))?;
+        }
+        Ok((array.like(&shape, &permuted), shape))
+    }
+}
+
 const HISTOGRAM_EXAMPLES: &str = "\
 Examples:
   oclprim run histogram labels.npy --bins 10
   oclprim run histogram heights.npy --bins 20 --range 1.5 2.0 --closed -o counts.npy
-  oclprim run histogram levels.npy --bins 2^8 --range -32768 32767 --closed --verify";
+  oclprim run histogram levels.npy --bins 2^8 --range -32768 32767 --closed --verify
+  oclprim run histogram heights.npy --edges edges.npy --weights weights.npy";
 
 /// Count the samples in each bin.
 ///
@@ -461,7 +681,7 @@ impl Copy {
         if self.common.verify {
             matches(same_bytes(&copied, &input, "byte "))?;
         }
-        let shape: Vec<_> = array.shape.iter().map(|&n| n as usize).collect();
+        let shape = array.lengths();
         let text = format!("{shape:?} {} on {}; -o writes it to a file", array.type_name(), device.info());
         self.common.finish(&array.like(&shape, &copied), text, out)
     }
