@@ -228,7 +228,7 @@ impl Device {
             Some(index) => Self::at(index),
             None => {
                 let known: Vec<_> = infos.iter().enumerate().map(|(i, info)| format!("{i}: {info}")).collect();
-                let message = format!("no device fits `{selector}`; there is {}", known.join(", "));
+                let message = format!("no device fits `{selector}`; known are {}", known.join(", "));
                 Err(Error::new(ErrorKind::NoDevice, message))
             }
         }

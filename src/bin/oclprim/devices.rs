@@ -65,7 +65,7 @@ impl Devices {
 /// How to get an OpenCL device, where there is none.
 pub(crate) fn no_driver() -> &'static str {
     if cfg!(feature = "opencl") {
-        "No OpenCL device: install a driver, such as your GPU vendor's or, for the CPU, `apt install pocl-opencl-icd` on Debian."
+        "No OpenCL device: install a driver, such as your GPU vendor's or, for the CPU, `apt install ocl-icd-libopencl1 pocl-opencl-icd` on Debian."
     } else {
         "No OpenCL device: this program was built without the feature `opencl`."
     }
