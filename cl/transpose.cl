@@ -17,24 +17,13 @@
 // Neighbouring items read neighbouring elements of a row and write neighbouring elements of a row of the output. Tiles
 // go along the rows of the input. Groups take the tiles t, t + groups, ...; every item reaches every barrier.
 // Bytes: reads and writes every element once.
-#ifndef UNIT
-#define UNIT uint
-#define UNIT_BYTES 4
-#define UNITS 1
-#endif
+#include "lib/turn.cl"
+
 #ifndef OFFSET_T
 #define OFFSET_T uint
 #endif
 #ifndef WG
 #define WG 256
-#endif
-
-#if UNITS == 1
-typedef UNIT E;
-#else
-typedef struct {
-    UNIT unit[UNITS];
-} E;
 #endif
 
 #define CAT_(a, b) a##b
@@ -129,68 +118,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void transpose_runs(
 
 #else
 
-// Arrays that are indexed by the counter of a loop lie in registers only where the loop is unrolled.
-#define UNROLL _Pragma("unroll")
-
 #ifdef BLOCK
 
-// The vector of BLOCK elements. Scalars where that is 8 bytes, because they are computed.
-#if BLOCK * UNIT_BYTES == 8
-#define V ulong
-#else
-#define V uint4
-#endif
 // Blocks of one item.
 #define ITEM_BLOCKS (SIDE * SIDE / WG)
-
-#if UNIT_BYTES == 1
-// Puts the columns of 4 x 4 bytes into `to`. The rows are a, b, c, d; the lowest byte of a word is its first.
-static inline void turn_bytes(uint a, uint b, uint c, uint d, uint* to)
-{
-    const uint even_ab = (a & 0x00ff00ffu) | (b & 0x00ff00ffu) << 8, odd_ab = (a >> 8 & 0x00ff00ffu) | (b & 0xff00ff00u);
-    const uint even_cd = (c & 0x00ff00ffu) | (d & 0x00ff00ffu) << 8, odd_cd = (c >> 8 & 0x00ff00ffu) | (d & 0xff00ff00u);
-    to[0] = (even_ab & 0xffffu) | even_cd << 16;
-    to[1] = (odd_ab & 0xffffu) | odd_cd << 16;
-    to[2] = even_ab >> 16 | (even_cd & 0xffff0000u);
-    to[3] = odd_ab >> 16 | (odd_cd & 0xffff0000u);
-}
-#endif
-
-// Stores the columns of the block whose rows are x[0..BLOCK], SIDE vectors apart.
-static inline void put_turned(__local V* to, const V* x)
-{
-#if UNIT_BYTES == 1
-    for (uint part = 0; part < 2; part++) {
-        uint low[4], high[4];
-        const uint shift = 32 * part;
-        turn_bytes(x[0] >> shift, x[1] >> shift, x[2] >> shift, x[3] >> shift, low);
-        turn_bytes(x[4] >> shift, x[5] >> shift, x[6] >> shift, x[7] >> shift, high);
-        for (uint k = 0; k < 4; k++) {
-            to[(4 * part + k) * SIDE] = (ulong)high[k] << 32 | low[k];
-        }
-    }
-#elif UNIT_BYTES == 2
-    for (uint part = 0; part < 2; part++) {
-        const uint shift = 32 * part, a = x[0] >> shift, b = x[1] >> shift, c = x[2] >> shift, d = x[3] >> shift;
-        const uint even_ab = (a & 0xffffu) | b << 16, even_cd = (c & 0xffffu) | d << 16;
-        const uint odd_ab = a >> 16 | (b & 0xffff0000u), odd_cd = c >> 16 | (d & 0xffff0000u);
-        to[2 * part * SIDE] = (ulong)even_cd << 32 | even_ab;
-        to[(2 * part + 1) * SIDE] = (ulong)odd_cd << 32 | odd_ab;
-    }
-#elif UNIT_BYTES == 4
-    const V a = x[0], b = x[1], c = x[2], d = x[3];
-    // In pairs, because Oclgrind 21.10 crashes on the shuffles of four vectors.
-    to[0] = (V)((uint2)(a.x, b.x), (uint2)(c.x, d.x));
-    to[SIDE] = (V)((uint2)(a.y, b.y), (uint2)(c.y, d.y));
-    to[2 * SIDE] = (V)((uint2)(a.z, b.z), (uint2)(c.z, d.z));
-    to[3 * SIDE] = (V)((uint2)(a.w, b.w), (uint2)(c.w, d.w));
-#elif UNIT_BYTES == 8
-    to[0] = (V)(x[0].xy, x[1].xy);
-    to[SIDE] = (V)(x[0].zw, x[1].zw);
-#else
-    to[0] = x[0];
-#endif
-}
 
 // The tile's line l, a row of the output, has SIDE vectors; the one of block row b is at b ^ (l / BLOCK), so that both the
 // items that write a column of vectors and those that read a row of them meet no bank twice.

@@ -214,6 +214,11 @@ pub trait Element: Pod + PartialEq + PartialOrd + fmt::Debug + fmt::Display + Se
     fn to_f64(self) -> f64;
     /// The value nearest to an `f64`; integers truncate and saturate.
     fn from_f64(value: f64) -> Self;
+    /// The value nearest to an integer; integers wrap.
+    fn from_integer(value: i128) -> Self;
+    /// The value as another type, as by `as`: floats become integers that saturate, NaN becomes 0; integers wrap; floats
+    /// are the nearest, ties to even. Where `f16` and `bf16` are not the source they are rounded from the nearest `f32`.
+    fn cast<U: Element>(self) -> U;
     /// A value with the low bits of `bits`, for test data.
     fn from_bits_lossy(bits: u64) -> Self;
 
@@ -285,6 +290,8 @@ macro_rules! integers {
             fn is_nan(self) -> bool { false }
             fn to_f64(self) -> f64 { self as f64 }
             fn from_f64(value: f64) -> Self { value as Self }
+            fn from_integer(value: i128) -> Self { value as Self }
+            fn cast<U: Element>(self) -> U { U::narrow(U::Acc::from_integer(self as i128)) }
             fn from_bits_lossy(bits: u64) -> Self { bits as Self }
         }
         impl Integer for $ty {
@@ -337,6 +344,8 @@ macro_rules! floats {
             fn is_nan(self) -> bool { <$ty>::is_nan(self) }
             fn to_f64(self) -> f64 { f64::from(self) }
             fn from_f64(value: f64) -> Self { value as Self }
+            fn from_integer(value: i128) -> Self { value as Self }
+            fn cast<U: Element>(self) -> U { U::narrow(U::Acc::from_f64(self.to_f64())) }
             fn from_bits_lossy(bits: u64) -> Self { Self::from_bits(bits as $bits) }
         }
     )* };
@@ -364,6 +373,8 @@ macro_rules! narrow_floats {
             fn is_nan(self) -> bool { <$ty>::is_nan(self) }
             fn to_f64(self) -> f64 { <$ty>::to_f64(self) }
             fn from_f64(value: f64) -> Self { Self::from_f64(value) }
+            fn from_integer(value: i128) -> Self { Self::narrow(value as f32) }
+            fn cast<U: Element>(self) -> U { self.widen().cast() }
             fn from_bits_lossy(bits: u64) -> Self { Self::from_bits(bits as u16) }
         }
     )* };

@@ -27,6 +27,8 @@
 //! | [`reduce_segments`](Device::reduce_segments) | one value from each segment: [`reduce::segmented`] |
 //! | [`reduce_axis`](Device::reduce_axis) | one value from each line along an axis: [`reduce::axis`] |
 //! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`transpose`] |
+//! | [`transpose_in_place`](Device::transpose_in_place) | the same within the matrix's memory, rectangles too: [`transpose::in_place`] |
+//! | [`transpose_map`](Device::transpose_map) | the same with another type, a factor, or a function of each element: [`transpose::mapped`] |
 //! | [`permute`](Device::permute) | axes in another order: [`permute`] |
 //! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels) | how many samples fall into each bin, or their weight: [`histogram`] |
 //! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | elements from one place to another, at any offset: [`copy`] |
@@ -47,7 +49,7 @@
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
 //! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; transpose, permute; copy; iota | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`], the default; statistics; [`reduce_by`](Device::reduce_by); histogram of floats, float weights | yes | yes, where the device keeps subnormals |
+//! | float sum and product, [`Determinism::Fixed`], the default; statistics; [`reduce_by`](Device::reduce_by); histogram of floats, float weights; transpose with a cast or a factor | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] | no promise | no |
 //!
 //! [`Capabilities::denormals`] tells whether a device keeps subnormals.

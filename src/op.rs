@@ -4,11 +4,13 @@
 //! its element type, so that a sum of `f16` is a sum of `f32`, rounded once at the end.
 
 mod complex;
+mod mapping;
 mod operator;
 
 use std::borrow::Cow;
 
 pub use complex::{ComplexOperator, complex_product, complex_sum};
+pub use mapping::{Cast, Mapping, Scale};
 pub use operator::Operator;
 use serde::{Deserialize, Serialize};
 

@@ -30,6 +30,9 @@ const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "channels even",
     "4-byte elements",
     "batch, 4-byte elements",
+    "in place, 4-byte elements",
+    "in place by strips, 4-byte elements",
+    "cast in f16",
     "copy 4 bytes",
     "iota",
 ];

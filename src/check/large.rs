@@ -22,6 +22,8 @@ const N_WORDS: usize = (1 << 31) + 5;
 /// Rows and columns whose product is beyond 2^32.
 const SHAPE: (usize, usize) = (65_539, 65_537);
 
+/// The same with a common divisor, so that in place every step is taken.
+const IN_PLACE: (usize, usize) = (65_540, 65_536);
 /// The side of square matrices, and how many have more than 2^32 elements.
 const BATCH: (usize, usize) = (46_349, 2);
 /// An array of more than 2^32 elements whose rows stay rows.
@@ -184,6 +186,15 @@ fn transpose_bytes(device: &Device) -> Result<(), Failure> {
     equal(device.reduce(&y, Sum)?, 9, "sum")
 }
 
+fn transpose_in_place_bytes(device: &Device) -> Result<(), Failure> {
+    let (rows, cols) = IN_PLACE;
+    let (r, c) = (rows - 2, cols - 1);
+    let mut x = marked(device, (rows * cols, 1), 0u8, &[(r * cols + c, 9)])?;
+    device.transpose_in_place(&mut x, rows, cols, &mut Scratch::new())?;
+    equal(device.arg_max(&x)?.index, c * rows + r, "the mark's place")?;
+    equal(device.reduce(&x, Sum)?, 9, "sum")
+}
+
 fn transpose_batch_bytes(device: &Device) -> Result<(), Failure> {
     let (side, count) = BATCH;
     let (r, c) = (side - 2, side - 1);
@@ -245,6 +256,7 @@ impl Spec for Large {
             case("histogram", ElementType::U8, N, histogram_bytes),
             case("histogram", ElementType::I32, N_WORDS, histogram_words),
             case("transpose", ElementType::U8, SHAPE.0 * SHAPE.1, transpose_bytes),
+            case("transpose in place", ElementType::U8, IN_PLACE.0 * IN_PLACE.1, transpose_in_place_bytes),
             case("transpose batch", ElementType::U8, BATCH.1 * BATCH.0 * BATCH.0, transpose_batch_bytes),
             case("permute", ElementType::U8, PLANES.iter().product(), permute_bytes),
             case("transpose 1 x n", ElementType::U8, N, transpose_row),

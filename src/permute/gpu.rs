@@ -89,7 +89,7 @@ pub(crate) fn permute(device: &ClDevice, job: Job, input: &ClInput, output: &ClI
                 first_in: job.from,
                 batch: batch.into_iter().rev().collect(),
             };
-            return matrices::launch(device, &shape, input, output);
+            return matrices::launch(device, &shape, input.mem(), output.mem());
         }
     }
     // Elements of several units add an axis, so that there can be one too many.

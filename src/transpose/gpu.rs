@@ -3,7 +3,10 @@
 use crate::{
     Result,
     permute::{gpu::eight, job::Axis},
-    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{
+        Capabilities, ClInput, DeviceClass, ProgramSpec,
+        opencl::{ClDevice, ClMem},
+    },
     tuning,
 };
 
@@ -147,7 +150,7 @@ fn narrow(shape: &Shape, caps: &Capabilities) -> Option<(bool, usize, usize)> {
 }
 
 /// The sides of a tile of `1 << log` elements: near a square, unless the matrix is narrower than that.
-fn sides(rows: usize, cols: usize, log: u32) -> (u32, u32) {
+pub(super) fn sides(rows: usize, cols: usize, log: u32) -> (u32, u32) {
     let bits = |n: usize| n.next_power_of_two().ilog2();
     let square = (log / 2, log - log / 2);
     if cols < 1 << square.1 {
@@ -172,11 +175,12 @@ pub(super) fn transpose(
         // A vector lies in memory alike, whichever way it points. Not the driver's copy: beyond 4 GiB none of them is tested.
         return crate::copy::gpu::copy(device, (input.mem(), from), (output.mem(), to), rows * cols * size);
     }
-    launch(device, &Shape { input: from, output: to, ..Shape::dense(rows, cols, size) }, input, output)
+    let shape = Shape { input: from, output: to, ..Shape::dense(rows, cols, size) };
+    launch(device, &shape, input.mem(), output.mem())
 }
 
 /// Transposes matrices of at least two rows and two columns; `shape` has the places within both buffers.
-pub(crate) fn launch(device: &ClDevice, shape: &Shape, input: &ClInput, output: &ClInput) -> Result<()> {
+pub(crate) fn launch(device: &ClDevice, shape: &Shape, input: &ClMem, output: &ClMem) -> Result<()> {
     let caps = device.capabilities()?;
     let plan = plan(shape, &caps, |n| device.tuning().wide(n));
     let &Shape { rows, cols, size, ld_in, ld_out, .. } = shape;
@@ -189,9 +193,9 @@ pub(crate) fn launch(device: &ClDevice, shape: &Shape, input: &ClInput, output: 
     };
     let launch = device
         .launch(&plan.program, name)?
-        .mem(input.mem())
+        .mem(input)
         .scalar((shape.input / size) as u64)
-        .mem(output.mem())
+        .mem(output)
         .scalar((shape.output / size) as u64);
     let launch = if let Kernel::Narrow { tall } = plan.kernel {
         let (length, ld) = if tall { (rows, ld_out) } else { (cols, ld_in) };

@@ -4,9 +4,9 @@
 //! |---|---|
 //! | work | one read and one write of every element |
 //! | elements | any plain type of 1 to 16 bytes; only its size counts |
-//! | determinism | everywhere: elements are moved, never computed with |
-//! | in place | no: input and output are distinct |
-//! | scratch | none |
+//! | determinism | everywhere: elements are moved, never computed with, but by [`mapped`] |
+//! | in place | [`Device::transpose_in_place`]: [`in_place`]; elsewhere input and output are distinct |
+//! | scratch | none, but for rectangles in place |
 //! | limits | any shape that fits the device |
 //!
 //! The design is that of Ruetsch and Micikevicius (2009), tiles that cross local memory so that both sides are read and
@@ -15,7 +15,9 @@
 mod batch;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+pub mod in_place;
 pub(crate) mod ladder;
+pub mod mapped;
 pub(crate) mod spec;
 
 use bytemuck::Pod;

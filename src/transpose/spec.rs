@@ -9,6 +9,7 @@ use crate::{
     bench::Bench,
     check::{Case, Failure, Level, Spec, data::random_bits, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
+    transpose::{in_place, mapped},
 };
 
 /// The primitive's entry in the registry.
@@ -39,7 +40,7 @@ fn offsets(level: Level) -> &'static [(usize, usize)] {
 }
 
 /// The definition.
-fn obvious<T: Pod>(input: &[T], rows: usize, cols: usize) -> Vec<T> {
+pub(super) fn obvious<T: Pod>(input: &[T], rows: usize, cols: usize) -> Vec<T> {
     (0..cols).flat_map(|c| (0..rows).map(move |r| input[r * cols + c])).collect()
 }
 
@@ -237,6 +238,8 @@ impl Spec for Transpose {
         cases::<[u8; 3]>(ElementType::U8, level, &mut all);
         cases::<[u32; 3]>(ElementType::U32, level, &mut all);
         batch_cases::<u32>(ElementType::U32, level, &mut all);
+        in_place::spec::cases(level, &mut all);
+        mapped::spec::cases(level, &mut all);
         if level >= Level::Quick {
             batch_cases::<u8>(ElementType::U8, level, &mut all);
         }
@@ -252,7 +255,7 @@ impl Spec for Transpose {
     }
 
     fn benches(&self) -> Vec<Bench> {
-        vec![
+        let own = vec![
             bench::<u8>("1-byte elements", ElementType::U8, near_square),
             bench::<u16>("2-byte elements", ElementType::U16, near_square),
             bench::<u32>("4-byte elements", ElementType::U32, near_square),
@@ -263,7 +266,10 @@ impl Spec for Transpose {
             bench::<f32>("n / 3 x 3", ElementType::F32, |n| (n / 3 / 16 * 16, 3)),
             bench::<f32>("3 x n / 3", ElementType::F32, |n| (3, n / 3 / 16 * 16)),
             bench_batch(),
-        ]
+            in_place::spec::bench("square in place", |n| (near_square(n).0, near_square(n).0)),
+            in_place::spec::bench("three times as wide in place", three_times_as_wide),
+        ];
+        own.into_iter().chain(mapped::spec::benches()).collect()
     }
 
     #[cfg(feature = "opencl")]
@@ -273,7 +279,9 @@ impl Spec for Transpose {
         // Every number of short lines with some size, and every size.
         let narrow = (2..=16).map(|cols| Shape::dense(1 << 20, cols, 1 << (cols % 4)));
         let each = |shape: Shape| [false, true].map(|wide| plan(&shape, caps, |_| wide).program);
-        shapes.chain(narrow).flat_map(each).chain(super::ladder::device::programs(caps)).collect()
+        let apart = shapes.chain(narrow).flat_map(each);
+        let forms = in_place::gpu::programs(caps).into_iter().chain(mapped::spec::programs(caps));
+        apart.chain(forms).chain(super::ladder::device::programs(caps)).collect()
     }
 
     #[cfg(not(feature = "opencl"))]

@@ -20,7 +20,7 @@ pub(crate) use permute::permute;
 #[cfg(feature = "opencl")]
 pub(crate) use reduce::reduce;
 #[cfg(feature = "opencl")]
-pub(crate) use transpose::{narrow, padding, transpose, unit, unit_type};
+pub(crate) use transpose::{InPlace, in_place, narrow, padding, transpose, unit, unit_type};
 
 use crate::{
     Error, Result,
@@ -119,6 +119,7 @@ mod tests {
                 let mut groups = vec![reduce(&caps).work_group];
                 groups.extend([histogram(&caps).work_group, histogram(&caps).large_work_group]);
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| transpose(&caps, size).work_group));
+                groups.extend([1, 2, 3, 4, 8, 16].map(|size| in_place(&caps, size).work_group));
                 if let Copy::Words { work_group, .. } = copy(&caps) {
                     groups.push(work_group);
                 }

@@ -45,6 +45,35 @@ pub(crate) fn transpose(caps: &Capabilities, size: usize) -> Transpose {
     }
 }
 
+/// Geometry of transpositions in place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct InPlace {
+    pub(crate) work_group: usize,
+    /// As those of [`Transpose`].
+    pub(crate) block: usize,
+    pub(crate) side: usize,
+    /// Elements of the side of a tile that is moved element by element.
+    pub(crate) tile_side: usize,
+    /// More groups than this walk over several pairs of tiles each; on CPU drivers over several rows of a strip, too.
+    pub(crate) max_groups: usize,
+}
+
+/// Parameters of transpositions in place of elements of `size` bytes by device class.
+pub(crate) fn in_place(caps: &Capabilities, size: usize) -> InPlace {
+    let Transpose { work_group, block, side, max_groups, .. } = transpose(caps, size);
+    match caps.class {
+        DeviceClass::Cpu => InPlace { work_group, block: 0, side: 0, tile_side: 32, max_groups },
+        DeviceClass::Gpu => {
+            let mut tile_side: usize = if size <= 4 { 64 } else { 32 };
+            while tile_side > 1 && tile_side * (tile_side + 1) * size > caps.local_bytes {
+                tile_side /= 2;
+            }
+            let work_group = work_group.min(tile_side * tile_side);
+            InPlace { work_group, block, side, tile_side, max_groups }
+        }
+    }
+}
+
 /// The unit of an element of `size` bytes: the largest power of two of bytes that divides it.
 pub(crate) const fn unit(size: usize) -> usize {
     1 << size.trailing_zeros()

@@ -1,0 +1,134 @@
+//! Transposition within a matrix's own memory: [`Device::transpose_in_place`].
+//!
+//! | property | |
+//! |---|---|
+//! | work | a square: one read and one write of every element; else two of each, twice or three times, one in scratch |
+//! | elements | any plain type of 1 to 16 bytes; only its size counts |
+//! | determinism | everywhere: elements are moved, never computed with |
+//! | scratch | none for a square; else at most 16 MiB, or one row or column where that is more |
+//! | limits | matrices without gaps between their rows |
+//!
+//! Rectangles are taken apart as by Catanzaro, Keller and Garland (2014): columns are rotated, rows permuted, columns
+//! permuted, in strips that go through scratch. Where scratch holds the whole matrix, it is transposed there and copied back.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+pub(super) mod spec;
+
+use bytemuck::Pod;
+
+use crate::{Device, Error, Output, Result, Scratch, runtime::Backend};
+
+/// Bytes of a strip that goes through scratch, unless a row or a column is longer.
+const STRIP_BYTES: usize = 16 << 20;
+
+/// The numbers of a matrix of m rows and n columns: their greatest common divisor, and what it leaves of both.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Steps {
+    m: usize,
+    n: usize,
+    c: usize,
+    a: usize,
+    b: usize,
+}
+
+impl Steps {
+    fn new(m: usize, n: usize) -> Self {
+        let (mut c, mut rest) = (m, n);
+        while rest > 0 {
+            (c, rest) = (rest, c % rest);
+        }
+        Self { m, n, c, a: m / c, b: n / c }
+    }
+}
+
+/// Bytes of scratch for strips of `strip` bytes, of which each is a row or a column at least. A matrix of at most `strip`
+/// bytes fits whole.
+fn scratch_bytes((rows, cols): (usize, usize), size: usize, strip: usize) -> usize {
+    if rows == cols || rows <= 1 || cols <= 1 {
+        return 0;
+    }
+    (strip / size).max(rows).max(cols).saturating_mul(size).min(rows.saturating_mul(cols).saturating_mul(size))
+}
+
+/// Transposes in strips of `strip` bytes.
+fn transpose<T: Pod>(
+    device: &Device,
+    data: Output<'_, T>,
+    (rows, cols): (usize, usize),
+    strip: usize,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let size = size_of::<T>();
+    super::check_size(size)?;
+    let overflow = || Error::invalid(format!("transpose of {rows} x {cols} elements overflows the address space"));
+    let len = rows.checked_mul(cols).ok_or_else(overflow)?;
+    if data.len() != len {
+        let text = format!("transpose of {rows} x {cols} needs {len} elements, got {}", data.len());
+        return Err(Error::invalid(text));
+    }
+    match device.backend() {
+        Backend::Cpu => cpu::transpose(bytemuck::cast_slice_mut(data.host()?), (rows, cols), size, strip),
+        #[cfg(feature = "opencl")]
+        Backend::OpenCl(device) => {
+            let data = data.cl(device, true)?;
+            gpu::transpose(device, &data, (rows, cols), size, strip, scratch)?;
+            data.finish(device)?;
+        }
+    }
+    #[cfg(not(feature = "opencl"))]
+    let _ = scratch;
+    Ok(())
+}
+
+impl Device {
+    /// Transposes a matrix of `rows` x `cols` elements, without gaps between its rows, within its own memory: afterwards
+    /// `data` has `cols` rows of `rows` elements.
+    ///
+    /// A square needs no scratch, and is as fast as [`Device::transpose`]. Another matrix goes through `scratch` in strips,
+    /// two or three times: it takes several times as long. Does not wait for the result, unless `data` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::transpose`]; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device cannot hold the
+    /// [scratch](Device::transpose_in_place_scratch).
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let mut x = device.upload(&[1, 2, 3, 4, 5, 6])?;
+    /// device.transpose_in_place(&mut x, 2, 3, &mut Scratch::new())?;
+    /// assert_eq!(x.to_vec()?, [1, 4, 2, 5, 3, 6]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn transpose_in_place<'a, T: Pod>(
+        &self,
+        data: impl Into<Output<'a, T>>,
+        rows: usize,
+        cols: usize,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        transpose(self, data.into(), (rows, cols), STRIP_BYTES, scratch)
+    }
+
+    /// The bytes of scratch that [`Device::transpose_in_place`] uses: none for a square, a row or a column, else those of
+    /// the matrix, but at most 16 MiB, or one row or column where that is more.
+    ///
+    /// The CPU backend takes as much from the host, and a row for each thread.
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// assert_eq!(device.transpose_in_place_scratch::<f32>(1000, 1000), 0);
+    /// assert!(device.transpose_in_place_scratch::<f32>(10_000, 30_000) <= 16 << 20);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn transpose_in_place_scratch<T: Pod>(&self, rows: usize, cols: usize) -> usize {
+        match self.backend() {
+            Backend::Cpu => 0,
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(_) => scratch_bytes((rows, cols), size_of::<T>().max(1), STRIP_BYTES),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Transposition of what is made of the elements, in one pass: [`Device::transpose_map`].
+//!
+//! | property | |
+//! |---|---|
+//! | work | one read and one write of every element |
+//! | elements | as [`reduce`](crate::reduce); the result's may be of another type |
+//! | determinism | everywhere, for floats where the device keeps subnormals; the user's function as its [`Map`](crate::op::Map) |
+//! | in place | no: input and output are distinct |
+//! | scratch | none |
+//! | limits | matrices without gaps between their rows; any shape that fits the device |
+
+#[cfg(feature = "opencl")]
+pub(super) mod gpu;
+pub(super) mod spec;
+
+use super::validate;
+use crate::{Buffer, Device, Element, Input, Output, Result, op::Mapping, parallel, runtime::Backend};
+
+/// Rows of the input that are read at once, and columns of a task at least.
+const SIDE: usize = 16;
+/// Elements of a task at least, where there are as many.
+const TASK_CELLS: usize = 1 << 14;
+
+impl Device {
+    /// The transposed matrix of what `map` makes of each element: another type ([`Cast`](crate::op::Cast)), a multiple
+    /// ([`Scale`](crate::op::Scale)), or what a function of the user's gives ([`Map`](crate::op::Map)). The matrix is that
+    /// of [`Device::transpose`].
+    ///
+    /// Does not wait for the result.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `input` has not `rows * cols` elements or that
+    /// product overflows; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type
+    /// needs it; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver refuses the user's expression: the
+    /// [log](crate::Error::build_log) shows its lines; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the
+    /// device cannot hold the result.
+    ///
+    /// ```
+    /// use oclprim::{Device, f16, op::{Cast, Map, Scale}};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[0.5f32, -1.0, 2.0, 3.0, 4.0, 5.0])?;
+    /// let halves = device.transpose_map::<f32, f16>(&x, 2, 3, &Cast)?;
+    /// assert_eq!(halves.to_vec()?, [0.5, 3.0, -1.0, 4.0, 2.0, 5.0].map(f16::from_f32));
+    /// let twice = device.transpose_map::<f32, i32>(&x, 2, 3, &Scale(2))?; // converted first
+    /// assert_eq!(twice.to_vec()?, [0, 6, -2, 8, 4, 10]);
+    /// let squares = device.transpose_map::<f32, f32>(&x, 2, 3, &Map::new(|x| x * x, "x * x"))?;
+    /// assert_eq!(squares.to_vec()?, [0.25, 9.0, 1.0, 16.0, 4.0, 25.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn transpose_map<'a, T: Element, U: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        rows: usize,
+        cols: usize,
+        map: &impl Mapping<T, U>,
+    ) -> Result<Buffer<U>> {
+        let input = input.into();
+        let mut output = self.uninit(validate(&input, rows, cols)?)?;
+        self.transpose_map_into(input, rows, cols, map, &mut output)?;
+        Ok(output)
+    }
+
+    /// [`Device::transpose_map`] into a buffer, a view or a slice of `rows * cols` elements.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::transpose_map`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has
+    /// another length.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Cast};
+    ///
+    /// let mut out = [0.0f64; 6];
+    /// Device::cpu().transpose_map_into(&[1, 2, 3, 4, 5, 6], 2, 3, &Cast, &mut out)?;
+    /// assert_eq!(out, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn transpose_map_into<'a, 'b, T: Element, U: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        rows: usize,
+        cols: usize,
+        map: &impl Mapping<T, U>,
+        output: impl Into<Output<'b, U>>,
+    ) -> Result<()> {
+        let (input, output) = (input.into(), output.into());
+        let len = validate(&input, rows, cols)?;
+        output.expect_len(len, "transpose")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (input, output) = (input.host()?, output.host()?);
+                if len > 0 {
+                    on_cpu(input, output, (rows, cols), &|x| map.apply(x));
+                }
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let input = input.cl(device)?;
+                let output = output.cl(device, false)?;
+                output.apart(&input)?;
+                let form = gpu::Form { from: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, prelude: map.prelude() };
+                let factor = map.factor();
+                gpu::transpose(device, &form, bytemuck::bytes_of(&factor), &input, (rows, cols), &output)?;
+                output.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bands of columns, which are rows of the output, in parallel.
+fn on_cpu<T: Element, U: Element>(
+    input: &[T],
+    output: &mut [U],
+    (rows, cols): (usize, usize),
+    map: &(impl Fn(T) -> U + Sync),
+) {
+    let band = (TASK_CELLS / rows).max(4 * SIDE);
+    parallel::chunks_mut(output, band * rows, &|chunk, part| {
+        for top in (0..rows).step_by(SIDE) {
+            for (i, row) in part.chunks_mut(rows).enumerate() {
+                for (r, x) in row[top..rows.min(top + SIDE)].iter_mut().enumerate() {
+                    *x = map(input[(top + r) * cols + chunk * band + i]);
+                }
+            }
+        }
+    });
+}
