@@ -7,10 +7,13 @@ use std::{fmt::Debug, time::Duration};
 use bytemuck::Pod;
 use common::{gpu, random, tiny, tuned};
 use oclprim::{
-    Device, ErrorKind, Matrices, Tuning,
+    Device, Element, ErrorKind, Matrices, Scratch, Tuning,
     bench::{Effort, measure},
-    check::{guarded, same_bytes},
+    bf16,
+    check::{guarded, same, same_bytes},
+    f16,
     ladder::{self, Request, Rung},
+    op::{Cast, Map, Scale},
 };
 use proptest::prelude::*;
 
@@ -285,6 +288,142 @@ fn narrow_matrices_of_every_size() {
             check::<u32>(&name, &device, (3, 1040), at);
             check::<u32>(&name, &device, (1041, 3), at);
             check::<u64>(&name, &device, (1000, 4), at);
+        }
+    }
+}
+
+fn check_in_place<T: Pod + PartialEq + Debug>(name: &str, device: &Device, (rows, cols): (usize, usize), at: usize) {
+    let x = random::<T>(rows * cols, (rows * 31 + cols) as u64);
+    let out = guarded(device, rows * cols, at, |mut data| {
+        data.write(&x)?;
+        Ok(device.transpose_in_place(data, rows, cols, &mut Scratch::new())?)
+    });
+    let same = out.and_then(|out| same_bytes(&out, &obvious(&x, rows, cols), "data"));
+    same.unwrap_or_else(|failure| panic!("{name}: {rows} x {cols} of {} bytes at {at}: {failure:?}", size_of::<T>()));
+}
+
+/// Squares, with and without whole vectors, and a rectangle.
+#[test]
+fn every_size_of_element_in_place() {
+    macro_rules! each {
+        ($($size:literal)*) => {
+            for (name, device) in devices() {
+                $(
+                    check_in_place::<[u8; $size]>(&name, &device, (37, 37), 1);
+                    check_in_place::<[u8; $size]>(&name, &device, (144, 144), 0);
+                    check_in_place::<[u8; $size]>(&name, &device, (37, 41), 1);
+                )*
+            }
+        };
+    }
+    if tiny() {
+        each!(2 12);
+    } else {
+        each!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
+    }
+    for (name, device) in odd_devices() {
+        check_in_place::<u32>(&name, &device, (144, 144), 0);
+        check_in_place::<[u32; 3]>(&name, &device, (37, 37), 1);
+    }
+}
+
+/// One that is larger than its scratch. Every shape by small strips is in the library's own tests.
+#[test]
+fn rectangles_in_place_by_strips() {
+    if tiny() {
+        return;
+    }
+    for (name, device) in devices() {
+        let (rows, cols) = (1620, 2700);
+        assert!(device.is_cpu() || device.transpose_in_place_scratch::<u32>(rows, cols) < rows * cols * 4, "{name}");
+        check_in_place::<u32>(&name, &device, (rows, cols), 1);
+    }
+}
+
+#[test]
+fn in_place_takes_slices_and_refuses_what_does_not_fit() {
+    for (name, device) in devices() {
+        for (rows, cols) in [(0, 5), (5, 0), (1, 6), (6, 1), (2, 3), (70, 30), (30, 30)] {
+            let x = random::<u16>(rows * cols, 3);
+            let mut slice = x.clone();
+            device.transpose_in_place(&mut slice, rows, cols, &mut Scratch::new()).unwrap();
+            assert_eq!(slice, obvious(&x, rows, cols), "{name}: {rows} x {cols}");
+        }
+        let failed = |rows, cols| {
+            let error = device.transpose_in_place(&mut [0u32; 6], rows, cols, &mut Scratch::new()).unwrap_err();
+            (error.kind(), error.to_string())
+        };
+        let text = "transpose of 2 x 4 needs 8 elements, got 6";
+        assert_eq!(failed(2, 4), (ErrorKind::InvalidInput, text.into()), "{name}");
+        assert_eq!(failed(usize::MAX, 2).0, ErrorKind::InvalidInput, "{name}");
+        let large = device.transpose_in_place(&mut [[0u8; 17]; 4], 2, 2, &mut Scratch::new()).unwrap_err();
+        assert_eq!(large.kind(), ErrorKind::Unsupported, "{name}");
+        assert_eq!(device.transpose_in_place_scratch::<u8>(usize::MAX, usize::MAX), 0, "{name}");
+    }
+}
+
+/// Casts of one column, which keep the order.
+fn check_cast<T: Element, U: Element>(name: &str, device: &Device, x: &[T], want: &[U]) {
+    match device.transpose_map::<T, U>(x, x.len(), 1, &Cast) {
+        Ok(got) => same(&got.to_vec().unwrap(), want, &format!("{name}: {} to {}", T::TYPE, U::TYPE)).unwrap(),
+        Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}: {error}"),
+    }
+}
+
+/// At the ends of the integers, between them, and where floats round.
+#[test]
+fn casts_are_those_of_rust() {
+    let mut ends: Vec<f64> = vec![0.0, -0.0, 0.5, -0.5, 0.99, -0.99, 1.5, -1.5, 1e30, -1e30];
+    ends.extend([f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
+    for power in [7, 8, 15, 16, 31, 32, 63, 64] {
+        let end = 2f64.powi(power);
+        for x in [end, end - 1.0, end + 1.0, end - 0.5, end + 0.5, end * (1.0 - 1e-7), end * (1.0 + 1e-6)] {
+            ends.extend([x, -x]);
+        }
+    }
+    let floats: Vec<f32> = ends.iter().map(|&x| x as f32).collect();
+    let words: Vec<i64> = ends.iter().map(|&x| x as i64).chain([(1 << 24) + 1, (1 << 54) + 1, (1 << 60) + 1]).collect();
+    macro_rules! casts {
+        ($name:ident, $device:ident, $x:ident, $($to:ident)*) => {
+            $( check_cast(&$name, &$device, &$x, &$x.iter().map(|&x| x as $to).collect::<Vec<_>>()); )*
+        };
+    }
+    for (name, device) in devices() {
+        casts!(name, device, floats, u8 i32);
+        if tiny() {
+            continue;
+        }
+        casts!(name, device, floats, i16 u64);
+        casts!(name, device, ends, i64 u64 f32);
+        casts!(name, device, words, u8 f32 f64);
+        let halves: Vec<_> = floats.iter().map(|&x| bf16::from_f32(x)).collect();
+        check_cast(&name, &device, &floats, &halves);
+        check_cast(&name, &device, &halves, &halves.iter().map(|x| x.to_f32() as i8).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn maps_of_every_kind_and_what_they_refuse() {
+    for (name, device) in devices() {
+        let x = random::<i16>(24 * 57, 5);
+        let want: Vec<i32> = obvious(&x, 24, 57).iter().map(|&x| i32::from(x).wrapping_mul(100_003)).collect();
+        let got = device.transpose_map::<i16, i32>(&x, 24, 57, &Scale(100_003)).unwrap();
+        assert_eq!(got.to_vec().unwrap(), want, "{name}");
+        let above = Map::new(|x: i16| f32::from(u8::from(x > 3)), "x > 3");
+        let mut out = vec![f16::NAN; x.len()];
+        device.transpose_map_into(&x, 24, 57, &above, &mut out).unwrap();
+        let want: Vec<_> = obvious(&x, 24, 57).iter().map(|&x| f16::from_f32((x > 3).into())).collect();
+        assert_eq!(out, want, "{name}");
+        assert!(device.transpose_map::<u8, f32>(&[], 0, 7, &Cast).unwrap().is_empty(), "{name}");
+        let error = device.transpose_map::<i16, f32>(&x, 24, 58, &Cast).unwrap_err();
+        assert_eq!(error.to_string(), "transpose of 24 x 58 needs 1392 elements, got 1368", "{name}");
+        let error = device.transpose_map_into(&x, 24, 57, &Cast, &mut [0u8; 5]).unwrap_err();
+        assert_eq!(error.to_string(), "transpose needs an output of 1368 elements, got 5", "{name}");
+        if !device.is_cpu() {
+            let wrong = Map::new(|x: i16| x, "missing_name");
+            let error = device.transpose_map::<i16, i16>(&x, 24, 57, &wrong).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
+            assert!(error.build_log().unwrap().contains("missing_name"), "{name}");
         }
     }
 }

@@ -167,3 +167,40 @@ pub(crate) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let of_size = |size| [false, true].map(|wide| plan(100, size, caps, |_| wide).program);
     [1, 2, 3, 4, 8, 12, 16].into_iter().flat_map(of_size).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_are_whole_rounds_of_the_group() {
+        for (name, caps) in Capabilities::samples() {
+            for size in 1..=16 {
+                for local_bytes in [1024, 4096, caps.local_bytes] {
+                    let caps = Capabilities { local_bytes, ..caps.clone() };
+                    let tuning::InPlace { work_group, block, side, tile_side, .. } = tuning::in_place(&caps, size);
+                    assert!((tile_side * tile_side).is_multiple_of(work_group), "{name}: {size}");
+                    assert!(block == 0 || (side * side).is_multiple_of(work_group), "{name}: {size}");
+                    let tiles = 2 * tile_side * (tile_side + 1);
+                    assert!(caps.class == DeviceClass::Cpu || tiles * size <= local_bytes, "{name}: {size}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn strips_are_covered() {
+        for (name, caps) in Capabilities::samples() {
+            let plan = plan(1 << 20, 4, &caps, |_| false);
+            for (rows, width) in [(1, 1), (2, 3), (1000, 1), (1, 1000), (257, 255), (10_000, 419)] {
+                match plan.strip(rows, width) {
+                    Share::Run { groups, run } => assert!(groups * run >= rows && (groups - 1) * run < rows, "{name}"),
+                    Share::Columns { groups, log } => {
+                        let cells = groups * plan.params.work_group * EACH;
+                        assert!(cells >= rows * width && 1 << log <= plan.params.work_group, "{name}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -132,3 +132,39 @@ impl Device {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DeviceClass, Tuning, transpose::spec::obvious};
+
+    /// Strips of one column or row, and of several.
+    #[test]
+    fn small_matrices_of_every_shape_by_strips() {
+        let own = (0..Device::list().len()).map(|index| Device::at(index).unwrap());
+        let as_gpu = |device: &Device| device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
+        let devices: Vec<_> = own.flat_map(|device| [as_gpu(&device), device]).collect();
+        for (rows, cols) in (0..14usize).flat_map(|rows| (0..14usize).map(move |cols| (rows, cols))) {
+            let x: Vec<u16> = (0..(rows * cols) as u16).collect();
+            for device in &devices {
+                for strip in [0, 60] {
+                    let mut data = device.upload(&x).unwrap();
+                    transpose(device, (&mut data).into(), (rows, cols), strip, &mut Scratch::new()).unwrap();
+                    let got = data.to_vec().unwrap();
+                    assert_eq!(got, obvious(&x, rows, cols), "{device:?}: {rows} x {cols} by {strip} bytes");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn scratch_is_little() {
+        assert_eq!(scratch_bytes((1 << 20, 1 << 20), 4, STRIP_BYTES), 0);
+        assert_eq!(scratch_bytes((1, 1 << 40), 4, STRIP_BYTES), 0);
+        assert_eq!(scratch_bytes((3, 5), 4, STRIP_BYTES), 60);
+        assert_eq!(scratch_bytes((10_000, 30_000), 4, STRIP_BYTES), STRIP_BYTES);
+        assert_eq!(scratch_bytes((10_000, 30_000), 12, STRIP_BYTES), STRIP_BYTES / 12 * 12);
+        assert_eq!(scratch_bytes((3, 1 << 30), 4, STRIP_BYTES), 4 << 30);
+        assert_eq!(scratch_bytes((usize::MAX, 2), 16, STRIP_BYTES), usize::MAX);
+    }
+}
