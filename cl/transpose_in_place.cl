@@ -81,7 +81,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void stage_columns(
     OF_ITEM
     __global const E* data = (__global const E*)data_base + offset;
     __global E* scratch = (__global E*)scratch_base;
-    const OFFSET_T shift = first / div % rows, left_of_first = div - first % div;
+    // Without a remainder, for which compilers put in what Oclgrind 21.10 does not know.
+    const OFFSET_T turns = first / div, shift = turns % rows, left_of_first = (turns + 1) * div - first;
     for (OFFSET_T i = begin; i < end; i++) {
         OFFSET_T from = i + shift, left = left_of_first;
         from = from < rows ? from : from - rows;
@@ -321,7 +322,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void put_columns(
     OF_ITEM
     __global E* data = (__global E*)data_base + offset + first;
     __global const E* scratch = (__global const E*)scratch_base;
-    OFFSET_T from = (OFFSET_T)(((ulong)i * step + rows - i / a) % rows), left = a - i % a;
+    // Without a remainder, for which compilers put in what Oclgrind 21.10 does not know.
+    const OFFSET_T turns = i / a;
+    OFFSET_T from = (OFFSET_T)(((ulong)i * step + rows - turns) % rows), left = (turns + 1) * a - i;
     E x[EACH];
     UNROLL
     for (uint k = 0; k < EACH; k++) {
