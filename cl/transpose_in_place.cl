@@ -28,8 +28,6 @@
 #ifndef WG
 #define WG 256
 #endif
-// PoCL 3.1 gets barriers wrong in functions that it calls.
-#define INLINED static inline __attribute__((always_inline))
 // Side of a tile that is moved element by element, a power of two; its elements are a multiple of WG.
 #ifndef TILE_SIDE
 #define TILE_SIDE 32
@@ -83,7 +81,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void stage_columns(
     OF_ITEM
     __global const E* data = (__global const E*)data_base + offset;
     __global E* scratch = (__global E*)scratch_base;
-    const OFFSET_T shift = first / div % rows, left_of_first = div - first % div;
+    // Without a remainder, for which compilers put in what Oclgrind 21.10 does not know.
+    const OFFSET_T turns = first / div, shift = turns % rows, left_of_first = (turns + 1) * div - first;
     for (OFFSET_T i = begin; i < end; i++) {
         OFFSET_T from = i + shift, left = left_of_first;
         from = from < rows ? from : from - rows;
@@ -161,33 +160,34 @@ static inline void load_blocks(__global const V* data, OFFSET_T words, OFFSET_T 
     }
 }
 
-// x, loaded from (c0, r0), turned to (r0, c0). All items call it.
-INLINED void store_turned(__global V* data, OFFSET_T words, OFFSET_T r0, OFFSET_T c0, const V* x, __local V* tile)
+// What load_blocks loaded from (r0, c0).
+static inline void keep_turned(__local V* tile, OFFSET_T words, OFFSET_T r0, OFFSET_T c0, const V* x)
 {
-    const uint item = get_local_id(0);
     UNROLL
     for (uint j = 0; j < ITEM_BLOCKS; j++) {
-        const uint i = item + j * WG, r = i / SIDE, c = i % SIDE;
-        if (c0 + r < words && r0 + c < words) {
+        const uint i = get_local_id(0) + j * WG, r = i / SIDE, c = i % SIDE;
+        if (r0 + r < words && c0 + c < words) {
             put_turned(tile + c * BLOCK * SIDE + (r ^ c), x + j * BLOCK);
         }
     }
-    // Both tiles are read before either is written.
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+}
+
+static inline void store_blocks(__global V* data, OFFSET_T words, OFFSET_T r0, OFFSET_T c0, __local const V* tile)
+{
     for (uint j = 0; j < ITEM_BLOCKS * BLOCK; j++) {
-        const uint i = item + j * WG, line = i / SIDE, r = i % SIDE;
+        const uint i = get_local_id(0) + j * WG, line = i / SIDE, r = i % SIDE;
         if (r0 + line / BLOCK < words && c0 + r < words) {
             data[(r0 * BLOCK + line) * words + c0 + r] = tile[line * SIDE + (r ^ line / BLOCK)];
         }
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// The side n and the offset are multiples of BLOCK.
+// The side n and the offset are multiples of BLOCK. Both tiles lie in local memory: PoCL 3.1 loses arrays of an item that
+// are needed on the other side of a barrier.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_blocks(
     __global UNIT* data_base, const ulong offset, const OFFSET_T n, const OFFSET_T pairs)
 {
-    __local V tile[SIDE * BLOCK * SIDE];
+    __local V upper[SIDE * BLOCK * SIDE], lower[SIDE * BLOCK * SIDE];
     __global V* data = (__global V*)(data_base + offset);
     const OFFSET_T words = n / BLOCK, tiles = words / SIDE + (words % SIDE != 0);
     for (OFFSET_T p = get_group_id(0); p < pairs; p += get_num_groups(0)) {
@@ -197,8 +197,15 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_blocks(
         V x[ITEM_BLOCKS * BLOCK], y[ITEM_BLOCKS * BLOCK];
         load_blocks(data, words, r0, c0, x);
         load_blocks(data, words, c0, r0, y);
-        store_turned(data, words, c0, r0, x, tile);
-        store_turned(data, words, r0, c0, y, tile);
+        keep_turned(upper, words, r0, c0, x);
+        keep_turned(lower, words, c0, r0, y);
+        // Both are read before either is written.
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        store_blocks(data, words, c0, r0, upper);
+        if (a != b) {
+            store_blocks(data, words, r0, c0, lower);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 
@@ -219,33 +226,34 @@ static inline void load_tile(__global const E* data, OFFSET_T n, OFFSET_T r0, OF
     }
 }
 
-// x, loaded from (c0, r0), turned to (r0, c0). All items call it.
-INLINED void store_tile(__global E* data, OFFSET_T n, OFFSET_T r0, OFFSET_T c0, const E* x, __local E* tile)
+// What load_tile loaded from (r0, c0).
+static inline void keep_tile(__local E* tile, OFFSET_T n, OFFSET_T r0, OFFSET_T c0, const E* x)
 {
-    const uint item = get_local_id(0);
     UNROLL
     for (uint j = 0; j < TILE_EACH; j++) {
-        const uint i = item + j * WG, r = i / TILE_SIDE, c = i % TILE_SIDE;
-        if (c0 + r < n && r0 + c < n) {
+        const uint i = get_local_id(0) + j * WG, r = i / TILE_SIDE, c = i % TILE_SIDE;
+        if (r0 + r < n && c0 + c < n) {
             tile[r * (TILE_SIDE + 1) + c] = x[j];
         }
     }
-    // Both tiles are read before either is written.
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+}
+
+static inline void store_turned_tile(__global E* data, OFFSET_T n, OFFSET_T r0, OFFSET_T c0, __local const E* tile)
+{
     UNROLL
     for (uint j = 0; j < TILE_EACH; j++) {
-        const uint i = item + j * WG, r = i / TILE_SIDE, c = i % TILE_SIDE;
+        const uint i = get_local_id(0) + j * WG, r = i / TILE_SIDE, c = i % TILE_SIDE;
         if (r0 + r < n && c0 + c < n) {
             data[(r0 + r) * n + c0 + c] = tile[c * (TILE_SIDE + 1) + r];
         }
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
 }
 
+// Any side and offset.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_tiles(
     __global UNIT* data_base, const ulong offset, const OFFSET_T n, const OFFSET_T pairs)
 {
-    __local E tile[TILE_SIDE * (TILE_SIDE + 1)];
+    __local E upper[TILE_SIDE * (TILE_SIDE + 1)], lower[TILE_SIDE * (TILE_SIDE + 1)];
     __global E* data = (__global E*)data_base + offset;
     const OFFSET_T tiles = n / TILE_SIDE + (n % TILE_SIDE != 0);
     for (OFFSET_T p = get_group_id(0); p < pairs; p += get_num_groups(0)) {
@@ -255,8 +263,15 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_tiles(
         E x[TILE_EACH], y[TILE_EACH];
         load_tile(data, n, r0, c0, x);
         load_tile(data, n, c0, r0, y);
-        store_tile(data, n, c0, r0, x, tile);
-        store_tile(data, n, r0, c0, y, tile);
+        keep_tile(upper, n, r0, c0, x);
+        keep_tile(lower, n, c0, r0, y);
+        // Both are read before either is written.
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        store_turned_tile(data, n, c0, r0, upper);
+        if (a != b) {
+            store_turned_tile(data, n, r0, c0, lower);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 
@@ -307,7 +322,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void put_columns(
     OF_ITEM
     __global E* data = (__global E*)data_base + offset + first;
     __global const E* scratch = (__global const E*)scratch_base;
-    OFFSET_T from = (OFFSET_T)(((ulong)i * step + rows - i / a) % rows), left = a - i % a;
+    // Without a remainder, for which compilers put in what Oclgrind 21.10 does not know.
+    const OFFSET_T turns = i / a;
+    OFFSET_T from = (OFFSET_T)(((ulong)i * step + rows - turns) % rows), left = (turns + 1) * a - i;
     E x[EACH];
     UNROLL
     for (uint k = 0; k < EACH; k++) {

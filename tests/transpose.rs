@@ -407,11 +407,8 @@ fn maps_of_every_kind_and_what_they_refuse() {
     for (name, device) in devices() {
         let x = random::<i16>(24 * 57, 5);
         let want: Vec<i32> = obvious(&x, 24, 57).iter().map(|&x| i32::from(x).wrapping_mul(100_003)).collect();
-        assert_eq!(
-            device.transpose_map::<_, i32>(&x, 24, 57, &Scale(100_003)).unwrap().to_vec().unwrap(),
-            want,
-            "{name}"
-        );
+        let got = device.transpose_map::<i16, i32>(&x, 24, 57, &Scale(100_003)).unwrap();
+        assert_eq!(got.to_vec().unwrap(), want, "{name}");
         let above = Map::new(|x: i16| f32::from(u8::from(x > 3)), "x > 3");
         let mut out = vec![f16::NAN; x.len()];
         device.transpose_map_into(&x, 24, 57, &above, &mut out).unwrap();

@@ -52,7 +52,7 @@ pub(crate) struct InPlace {
     /// As those of [`Transpose`].
     pub(crate) block: usize,
     pub(crate) side: usize,
-    /// Elements of the side of a tile that is moved element by element.
+    /// Elements of the side of a tile that is moved element by element; two lie in local memory.
     pub(crate) tile_side: usize,
     /// More groups than this walk over several pairs of tiles each; on CPU drivers over several rows of a strip, too.
     pub(crate) max_groups: usize,
@@ -65,10 +65,13 @@ pub(crate) fn in_place(caps: &Capabilities, size: usize) -> InPlace {
         DeviceClass::Cpu => InPlace { work_group, block: 0, side: 0, tile_side: 32, max_groups },
         DeviceClass::Gpu => {
             let mut tile_side: usize = if size <= 4 { 64 } else { 32 };
-            while tile_side > 1 && tile_side * (tile_side + 1) * size > caps.local_bytes {
+            while tile_side > 1 && 2 * tile_side * (tile_side + 1) * size > caps.local_bytes {
                 tile_side /= 2;
             }
             let work_group = work_group.min(tile_side * tile_side);
+            // Two tiles.
+            let fits = 2 * (side * block).pow(2) * size <= caps.local_bytes;
+            let block = if fits { block } else { 0 };
             InPlace { work_group, block, side, tile_side, max_groups }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::mem::swap;
 
-use super::Steps;
+use super::{Steps, scratch_bytes};
 use crate::{
     parallel,
     permute::{
@@ -90,7 +90,7 @@ fn swap_tiles<const N: usize>(tile: &mut [[u8; N]], (n, first): (usize, usize), 
 /// The three steps of `cl/transpose_in_place.cl`.
 fn rectangle<const N: usize>(data: &mut [[u8; N]], steps: &Steps, strip: usize) {
     let &Steps { m, n, c, a, b } = steps;
-    let mut scratch = vec![[0; N]; (strip / N).max(m).min(m * n)];
+    let mut scratch = vec![[0; N]; scratch_bytes((m, n), N, strip) / N];
     if c > 1 {
         columns(data, (m, n), b, &|i| i, &mut scratch);
     }

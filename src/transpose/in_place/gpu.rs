@@ -181,8 +181,8 @@ mod tests {
                     let tuning::InPlace { work_group, block, side, tile_side, .. } = tuning::in_place(&caps, size);
                     assert!((tile_side * tile_side).is_multiple_of(work_group), "{name}: {size}");
                     assert!(block == 0 || (side * side).is_multiple_of(work_group), "{name}: {size}");
-                    let tile = tile_side * (tile_side + 1);
-                    assert!(caps.class == DeviceClass::Cpu || tile * size <= local_bytes, "{name}: {size}");
+                    let tiles = 2 * tile_side * (tile_side + 1);
+                    assert!(caps.class == DeviceClass::Cpu || tiles * size <= local_bytes, "{name}: {size}");
                 }
             }
         }

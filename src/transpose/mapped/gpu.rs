@@ -60,7 +60,8 @@ pub(crate) fn plan(
         .with(form.acc.options("A"))
         .with(form.out.options("OUT"))
         .define("WG", params.work_group)
-        .define("OFFSET_T", if wide { "ulong" } else { "uint" });
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .unoptimised_on_a_checker(caps);
     let program = match &form.prelude {
         Some(prelude) => program.flag("MAPPED", true).prelude(prelude.clone()),
         None => program,
