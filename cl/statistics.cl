@@ -809,12 +809,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_last(
 #endif
     __global const T* in = in_base + in_offset;
     const int nan = r.nan != 0;
-    ulong low_at = 0, high_at = 0;
 #if ENDS & 1
-    low_at = find(in, nan ? r.nan_at : r.low_at, n, nan, (KEY_T)r.low, &place);
+    const ulong low_at = find(in, nan ? r.nan_at : r.low_at, n, nan, (KEY_T)r.low, &place);
 #endif
 #if ENDS & 2
-    high_at = find(in, nan ? r.nan_at : r.high_at, n, nan, (KEY_T)r.high, &place);
+    const ulong high_at = find(in, nan ? r.nan_at : r.high_at, n, nan, (KEY_T)r.high, &place);
 #endif
     if (item != 0) {
         return;
