@@ -122,12 +122,14 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_rows(
     }
     ulong in_at = in_offset, out_at = out_offset;
 #define STEP(d, s)                          \
-    if (dims >= d) {                        \
-        const ulong k = row % length.s;     \
-        in_at += k * from.s;                \
-        out_at += k * to.s;                 \
-        row /= length.s;                    \
-    }
+    if (dims < d) {                         \
+        break;                              \
+    }                                       \
+    const ulong k##d = row % length.s;      \
+    in_at += k##d * from.s;                 \
+    out_at += k##d * to.s;                  \
+    row /= length.s;
+    do {
     STEP(1, s0)
     STEP(2, s1)
     STEP(3, s2)
@@ -136,6 +138,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_rows(
     STEP(6, s5)
     STEP(7, s6)
     STEP(8, s7)
+    } while (0);
 #undef STEP
     move_tile(in_base, in_at, out_base, out_at, bytes, slot % tiles, lane, lanes);
 }
