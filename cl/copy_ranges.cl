@@ -121,6 +121,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_rows(
         return;
     }
     ulong in_at = in_offset, out_at = out_offset;
+    // By leaving early: the compiler of PoCL 6 gives up on a condition for each axis.
 #define STEP(d, s)                          \
     if (dims < d) {                         \
         break;                              \

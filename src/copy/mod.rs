@@ -14,6 +14,21 @@
 //! their words, two words are read and shifted together, as `memcpy` does on machines without unaligned accesses
 //! (e.g. glibc's `wordcopy.c`).
 
+/// Calls a loop for elements of `$size` bytes: sizes that are often met have one of their own, in which they are constant.
+macro_rules! by_size {
+    ($size:expr, $loop:ident $arguments:tt) => {
+        match $size {
+            1 => $loop::<1>$arguments,
+            2 => $loop::<2>$arguments,
+            4 => $loop::<4>$arguments,
+            8 => $loop::<8>$arguments,
+            12 => $loop::<12>$arguments,
+            16 => $loop::<16>$arguments,
+            _ => $loop::<0>$arguments,
+        }
+    };
+}
+
 mod cpu;
 pub mod gather;
 #[cfg(feature = "opencl")]

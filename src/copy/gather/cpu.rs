@@ -7,21 +7,6 @@ use crate::{parallel, reduce::segmented::Offsets};
 /// Indices of a task.
 const CHUNK: usize = 1 << 14;
 
-/// Calls a loop for elements of `$size` bytes: sizes that are often met have one of their own, in which they are constant.
-macro_rules! by_size {
-    ($size:expr, $loop:ident $arguments:tt) => {
-        match $size {
-            1 => $loop::<1>$arguments,
-            2 => $loop::<2>$arguments,
-            4 => $loop::<4>$arguments,
-            8 => $loop::<8>$arguments,
-            12 => $loop::<12>$arguments,
-            16 => $loop::<16>$arguments,
-            _ => $loop::<0>$arguments,
-        }
-    };
-}
-
 /// Elements of `size` bytes from `table` to `line`. Returns where the first index is that is not below the table's length.
 pub(super) fn gather(size: usize, table: &[u8], index: Offsets<'_>, line: &mut [u8]) -> Option<usize> {
     by_size!(size, gather_elements(size, table, index, line))

@@ -5,21 +5,6 @@ use crate::parallel;
 /// Elements of a task.
 const CHUNK: usize = 1 << 15;
 
-/// Calls a loop for elements of `$size` bytes: sizes that are often met have one of their own, in which they are constant.
-macro_rules! by_size {
-    ($size:expr, $loop:ident $arguments:tt) => {
-        match $size {
-            1 => $loop::<1>$arguments,
-            2 => $loop::<2>$arguments,
-            4 => $loop::<4>$arguments,
-            8 => $loop::<8>$arguments,
-            12 => $loop::<12>$arguments,
-            16 => $loop::<16>$arguments,
-            _ => $loop::<0>$arguments,
-        }
-    };
-}
-
 /// Elements of `size` bytes; both slices have the same length.
 pub(super) fn reverse(size: usize, from: &[u8], to: &mut [u8]) {
     by_size!(size, reverse_elements(size, from, to));
