@@ -135,6 +135,12 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("no message")
 }
 
+/// Whether a form that knows all types is checked on this one: at `Tiny` an integer of each size, and floats but bf16.
+pub(crate) fn stands_for_its_size(level: Level, element: ElementType) -> bool {
+    use ElementType::{F16, F32, F64, I16, I64, U8, U32};
+    level > Level::Tiny || matches!(element, U8 | I16 | U32 | I64 | F16 | F32 | F64)
+}
+
 /// Keeps what is worth its builds in another geometry of a device: of each form one type, f32 or i64 where it has them.
 /// With a back end of sub-groups that is not the first, only what lanes exchange: a sum and an arg-max of each size.
 ///

@@ -12,7 +12,7 @@ use crate::{
     check::{
         Case, Failure, Level, Spec,
         data::{Data, Rng},
-        guarded, poison, same,
+        guarded, poison, same, stands_for_its_size,
     },
     ladder::Climb,
     with_element, with_integer,
@@ -430,7 +430,7 @@ impl Spec for Histogram {
 
     fn cases(&self, level: Level) -> Vec<Case> {
         let mut cases = Vec::new();
-        for element in ElementType::ALL {
+        for element in ElementType::ALL.into_iter().filter(|&element| stands_for_its_size(level, element)) {
             with_element!(element, T => {
                 if !T::TYPE.is_float() {
                     shape_cases::<T>(level, Shape::Ids, &mut cases);

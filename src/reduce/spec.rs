@@ -6,7 +6,7 @@ use crate::{
     check::{
         Case, Failure, Level, Spec, close,
         data::{Data, Rng},
-        guarded, poison, same,
+        guarded, poison, same, stands_for_its_size,
     },
     f16,
     ladder::Climb,
@@ -286,7 +286,8 @@ fn tried(level: Level, element: ElementType, form: &str) -> bool {
     use ElementType::{F16, F32, F64, I8, I32, U8, U64};
     level == Level::Full
         || match form {
-            "sum" | "sum fixed" => true,
+            "sum" => stands_for_its_size(level, element),
+            "sum fixed" => true,
             "min" | "arg-max" if level == Level::Tiny => matches!(element, I8 | U64 | F32),
             "min" | "arg-max" => matches!(element, I8 | I32 | U64 | F16 | F32 | F64),
             "product fixed" | "product fast" | "product" | "max" | "arg-min" | "sum fast" => {

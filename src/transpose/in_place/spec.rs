@@ -30,9 +30,20 @@ fn squares(level: Level) -> Vec<(usize, usize)> {
 
 /// Rectangles, with and without a common divisor, of which one side is a multiple of the other or not.
 fn rectangles(level: Level) -> Vec<(usize, usize)> {
-    let mut shapes = vec![(2, 3), (12, 18), (30, 7), (3, 300), (20, 60)];
+    let mut shapes = vec![(2, 3), (12, 18), (30, 7), (3, 70), (8, 24)];
     if level >= Level::Quick {
-        shapes.extend([(18, 12), (7, 30), (300, 3), (60, 20), (96, 160), (101, 103), (2, 2001), (300, 200)]);
+        shapes.extend([
+            (18, 12),
+            (7, 30),
+            (20, 60),
+            (3, 300),
+            (300, 3),
+            (60, 20),
+            (96, 160),
+            (101, 103),
+            (2, 2001),
+            (300, 200),
+        ]);
     }
     if level >= Level::Full {
         shapes.extend([(1000, 3000), (3000, 1000), (4, 100_000), (100_000, 6), (1021, 2039), (2, 70_001), (70_001, 2)]);
