@@ -27,11 +27,11 @@ Examples:
   oclprim check --full --device gpu    every size, type and data set on one device
   oclprim check --only reduce --json   for a program to read
 
-The CPU backend is checked against plain loops, OpenCL devices against the CPU backend. An OpenCL device that is a CPU
-also runs the tiny checks in the geometry of a GPU, each form with one type, and sums for each way in which its sub-groups
-can exchange values; with --full, the quick checks with every type, for each of these ways. Where kernels are built for the first time, --quick
-may leave some out, to end in a minute: it counts them, and a second run does more.
-The exit code is 1 if an answer was wrong.";
+The CPU backend is checked against plain loops, OpenCL devices against the CPU backend. An OpenCL device that is a \
+CPU also runs the tiny checks in the geometry of a GPU, each form with one type, and sums for each way in which its \
+sub-groups can exchange values; with --full, the quick checks with every type, for each of these ways. Where kernels \
+are built for the first time, --quick may leave some out, to end in a minute: it counts them, and a second run does \
+more. The exit code is 1 if an answer was wrong.";
 
 /// Cross-check every primitive, type and size on every device.
 #[derive(Args)]

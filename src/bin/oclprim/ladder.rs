@@ -28,10 +28,10 @@ Examples:
   oclprim ladder transpose --rows 4096 --cols 4096 --device gpu --svg transpose.svg
   oclprim ladder histogram --bins 5Mi --distribution zipf --markdown
 
-GB/s is (bytes read + bytes written) / time, in 10^9 a second; `of copy` sets it against the driver's own copy of as many
-bytes in the same run. Sectors are of 32 bytes of global memory; bank conflicts are the extra passes that a request to
-local memory needs. Both are counted from the access pattern, not measured. Every rung's result is compared with the
-CPU's; the exit code is 1 if one was wrong.";
+GB/s is (bytes read + bytes written) / time, in 10^9 a second; `of copy` sets it against the driver's own copy of as \
+many bytes in the same run. Sectors are of 32 bytes of global memory; bank conflicts are the extra passes that a \
+request to local memory needs. Both are counted from the access pattern, not measured. Every rung's result is \
+compared with the CPU's; the exit code is 1 if one was wrong.";
 
 /// Climb the steps that make a kernel fast, each checked and measured.
 #[derive(Args)]
@@ -42,25 +42,25 @@ pub(crate) struct Ladder {
     ladder: String,
     #[command(flatten)]
     device: DeviceChoice,
-    /// Elements, such as 1000000, 2^24 or 64Mi.
+    /// Elements, such as 1000000, 2^24 or 64Mi; without it 2^24, or the shape's.
     #[arg(long, value_parser = positive, conflicts_with_all = ["rows", "cols"])]
     n: Option<usize>,
-    /// Rows of a transpose.
+    /// Rows of a transpose; 4096 if nothing is said.
     #[arg(long, value_parser = positive, requires = "cols")]
     rows: Option<usize>,
-    /// Columns of a transpose.
+    /// Columns of a transpose; 4096 if nothing is said.
     #[arg(long, value_parser = positive, requires = "rows")]
     cols: Option<usize>,
-    /// Bins of a histogram.
+    /// Bins of a histogram; 256 if nothing is said.
     #[arg(long, value_parser = positive)]
     bins: Option<usize>,
-    /// How the samples of a histogram fall into bins.
+    /// How the samples of a histogram fall into bins; uniform if nothing is said.
     #[arg(long, value_parser = PossibleValuesParser::new(Distribution::ALL.map(Distribution::name)))]
     distribution: Option<String>,
     /// Work-items of a work-group, where a rung leaves the choice.
     #[arg(long, value_parser = positive)]
     block: Option<usize>,
-    /// The element type, such as i32.
+    /// The element type; i32 if nothing is said.
     #[arg(long = "type", value_name = "TYPE")]
     element: Option<ElementType>,
     /// Timed runs of each rung, at most; after 2 s no more than three.
