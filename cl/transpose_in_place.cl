@@ -275,7 +275,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_tiles(
     }
 }
 
-// Rows of one item.
+// Rows of one item. Where they come from is counted beyond the last one, too: LLVM 19 in PoCL 6 aborts on what is counted
+// under a condition.
 #define EACH 8
 
 // A group takes 1 << log_cols columns of a strip's `width`. An item has column c of EACH rows from i on, so that neighbours'
@@ -304,8 +305,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void stage_columns(
     for (uint k = 0; k < EACH; k++) {
         if (i + k < rows) {
             x[k] = data[from * n + c];
-            from = from + 1 < rows ? from + 1 : 0;
         }
+        from = from + 1 < rows ? from + 1 : 0;
     }
     UNROLL
     for (uint k = 0; k < EACH; k++) {
@@ -330,12 +331,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void put_columns(
     for (uint k = 0; k < EACH; k++) {
         if (i + k < rows) {
             x[k] = scratch[from * width + c];
-            from += step;
-            from = from < rows ? from : from - rows;
-            if (--left == 0) {
-                left = a;
-                from = (from == 0 ? rows : from) - 1;
-            }
+        }
+        from += step;
+        from = from < rows ? from : from - rows;
+        if (--left == 0) {
+            left = a;
+            from = (from == 0 ? rows : from) - 1;
         }
     }
     UNROLL

@@ -72,14 +72,6 @@ fn transpose<T: Pod>(
         Backend::Cpu => cpu::transpose(bytemuck::cast_slice_mut(data.host()?), (rows, cols), size, strip),
         #[cfg(feature = "opencl")]
         Backend::OpenCl(device) => {
-            let (info, class) = (device.info(), device.capabilities()?.class);
-            let pocl6 = info.platform == "Portable Computing Language" && info.driver.starts_with("6.");
-            if pocl6 && class == crate::DeviceClass::Gpu {
-                // LLVM 19 ends the process: "did not reach a fixpoint".
-                return Err(Error::unsupported(
-                    "PoCL 6 does not build the kernels for GPUs of transpositions in place",
-                ));
-            }
             let data = data.cl(device, true)?;
             gpu::transpose(device, &data, (rows, cols), size, strip, scratch)?;
             data.finish(device)?;
