@@ -112,9 +112,8 @@ static inline void take_chunk(
 // Group g has part g % parts of the outputs COLS * (g / parts) .. of `outputs`. With `last` there is one part, and results
 // are stored as OUT.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
-    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T len, const long stride,
-    const OFFSET_T outputs, const ulong8 shape, const long8 strides, const uint dims, const OFFSET_T run,
-    const OFFSET_T parts, __global void* restrict out_base, const ulong out_offset, const uint last)
+    LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, __global void* restrict out_base,
+    const ulong out_offset, const uint last)
 {
 #if SHARE > 1
     __local A tree[WG];
@@ -130,7 +129,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
     const OFFSET_T part = (OFFSET_T)get_group_id(0) % parts;
     const OFFSET_T output = (OFFSET_T)get_group_id(0) / parts * COLS + column;
     // Items without an output do what the last one's do, and write nothing.
-    __global const T* in = in_base + in_offset + place(min(output, (OFFSET_T)(outputs - 1)), shape, strides, dims);
+    __global const T* in = LINE(min(output, (OFFSET_T)(outputs - 1)));
     const OFFSET_T chunks = len / CHUNK + (len % CHUNK != 0);
     const OFFSET_T start = part * run, end = chunks - start > run ? start + run : chunks;
     A carry[DEPTH];
@@ -233,9 +232,8 @@ static inline void fold(A* carry, uint carries)
 }
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
-    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T len, const long stride,
-    const OFFSET_T outputs, const ulong8 shape, const long8 strides, const uint dims, const OFFSET_T run,
-    const OFFSET_T parts, __global void* restrict out_base, const ulong out_offset, const uint last)
+    LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, __global void* restrict out_base,
+    const ulong out_offset, const uint last)
 {
     const OFFSET_T part = (OFFSET_T)get_group_id(0) % parts;
     const OFFSET_T first = (OFFSET_T)get_group_id(0) / parts * COLS;

@@ -232,10 +232,9 @@ static inline void store_best(
 // indices, those of the second end `outputs` further on; else to `places` alone each part's index, the parts of an output
 // together.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_extremes(
-    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T len, const long stride,
-    const OFFSET_T outputs, const ulong8 shape, const long8 strides, const uint dims, const OFFSET_T run,
-    const OFFSET_T parts, const uint columns, const uint across, __global T* restrict values_base,
-    const ulong values_offset, __global ulong* restrict places_base, const ulong places_offset)
+    LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, const uint columns, const uint across,
+    __global T* restrict values_base, const ulong values_offset, __global ulong* restrict places_base,
+    const ulong places_offset)
 {
     __global T* values = values_base + values_offset;
     __global ulong* places = places_base + places_offset;
@@ -249,7 +248,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_extremes(
     const uint column = across ? item % columns : item / share, own = across ? item / columns : item % share;
     const OFFSET_T output = first + column;
     // Items without an output do what the last one's do, and write nothing.
-    __global const T* in = in_base + in_offset + place(min(output, (OFFSET_T)(outputs - 1)), shape, strides, dims);
+    __global const T* in = LINE(min(output, (OFFSET_T)(outputs - 1)));
     Best best = nothing_yet(start);
     if (stride == 1) {
         walk_vectors(in, start, end, own, share, &best);
@@ -264,7 +263,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_extremes(
     const uint count = (uint)min((OFFSET_T)columns, (OFFSET_T)(outputs - first));
     if (!across) {
         for (uint c = 0; c < count; c++) {
-            __global const T* in = in_base + in_offset + place(first + c, shape, strides, dims);
+            __global const T* in = LINE(first + c);
             Best best = nothing_yet(start);
             if (stride == 1) {
                 walk_blocks(in, 1, start, end, &best);
@@ -319,10 +318,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_extremes(
 
 // Group g has the outputs columns * g ..: the first of what their parts found, whose indices are in `from`.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_extremes_parts(
-    __global const T* restrict in_base, const ulong in_offset, const long stride, const OFFSET_T outputs,
-    const ulong8 shape, const long8 strides, const uint dims, __global const ulong* restrict from, const OFFSET_T parts,
-    const uint columns, __global T* restrict values_base, const ulong values_offset,
-    __global ulong* restrict places_base, const ulong places_offset)
+    LINES, __global const ulong* restrict from, const OFFSET_T parts, const uint columns,
+    __global T* restrict values_base, const ulong values_offset, __global ulong* restrict places_base,
+    const ulong places_offset)
 {
 #if WG > 1
     __local KEY_T keys[ENDS * WG];
@@ -331,7 +329,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_extremes_part
     const uint item = get_local_id(0), share = WG / columns, own = item % share;
     const OFFSET_T output = (OFFSET_T)get_group_id(0) * columns + item / share;
     const OFFSET_T counted = min(output, (OFFSET_T)(outputs - 1));
-    __global const T* in = in_base + in_offset + place(counted, shape, strides, dims);
+    __global const T* in = LINE(counted);
     Best best = nothing_yet(0);
     for (uint e = 0; e < ENDS; e++) {
         __global const ulong* found = from + ((ulong)e * outputs + counted) * parts;

@@ -5,15 +5,17 @@
 //
 //   extremes  each work-group has the values of its tiles, and the first tile of each; the last launch looks there for the
 //             first place. Likewise for the first NaN
-//   integers  each work-group has the exact sum of its tiles in 128 bits, and the exact sum of squares in 192
-//   floats    a lane's mean, corrected by the sum of what its elements are off it, and the sum of their squares; lanes,
-//             then tiles, join by Chan, Golub and LeVeque 1979, with the mean in two floats, as a tree of neighbours
-//
-// No function that is inlined returns a struct, which Oclgrind does not take.
+//   integers  each work-group has the exact sums of its tiles
+//   floats    a lane's moments; lanes, then tiles, join as a tree of neighbours
 //
 // Without MOMENTS there are the extremes alone: the least where ENDS has bit 0, the largest where it has bit 1. Bytes: reads
 // n elements once and up to three tiles again, writes a record a group, and n / TILE moments of floats.
 #include "lib/types.cl"
+#ifdef MOMENTS
+#include "lib/moments.cl"
+#else
+typedef int Moments;
+#endif
 
 #ifndef WG
 #define WG 256
@@ -62,8 +64,6 @@
 #ifdef A_FLOAT
 #define W A_BITS
 #define IS_NAN(x) ((x) != (x))
-// Not by x - x, on which the compiler of PoCL 6 gives up.
-#define IS_FINITE(x) (fabs(x) < A_INFINITY)
 #else
 // What holds every value of the type in 8 bytes: no record has padding.
 #define W T_WORD
@@ -82,74 +82,9 @@ typedef struct {
     ulong low_at, high_at, nan_at; // tiles
     W low, high;                   // keys, NaN aside
 #ifdef INTEGER_MOMENTS
-    ulong sum0, sum1, squares0, squares1, squares2;
+    Moments sums;
 #endif
 } Record;
-
-#ifdef FLOAT_MOMENTS
-typedef struct {
-    A mean, rest, m2, unused; // the mean in two parts, the sum of squared distances to it
-} Moments;
-
-// part / all to some 23 bits or more. Devices divide floats as they like, integers and doubles exactly.
-static inline A ratio(ulong part, ulong all)
-{
-#if A_BYTES == 8
-    return (double)part / (double)all;
-#else
-    uint shift = clz(part);
-    ulong q = (part << shift) / all;
-    const uint bits = 64 - clz(q);
-    if (bits > 24) {
-        q >>= bits - 24;
-        shift -= bits - 24;
-    }
-    return (float)(uint)q * as_float((127 - shift) << 23);
-#endif
-}
-
-// Adds to a mean and its sum of squares those of other elements: `weight` is their part of all, `paired` that times the
-// elements that there were.
-static inline void add_moments(Moments* x, const Moments* y, A weight, A paired)
-{
-    const A a = x->mean, b = y->mean;
-    // b - a, its rounding error added.
-    const A d = b - a, v = d - b;
-    const A e = (b - (d - v)) - (a + v);
-    const A delta = d + (e + (y->rest - x->rest));
-    const A step = delta * weight;
-    // a + step, and its rounding error.
-    const A s = a + step, u = s - a;
-    const A error = (a - (s - u)) + (step - u);
-    const A tail = x->rest + error;
-    const A m = s + tail, w = m - s;
-    const A r = (s - (m - w)) + (tail - w);
-    if (IS_FINITE(m)) {
-        x->mean = m;
-        x->rest = r;
-        x->m2 = (x->m2 + y->m2) + delta * (delta * paired);
-    } else {
-        // The distance is beyond the range; or infinities and NaN, which add up as they do in a sum.
-        const A ends = a + b;
-        const int finite = IS_FINITE(a) && IS_FINITE(b);
-        x->mean = finite ? a + (b * weight - a * weight) : ends;
-        x->rest = 0;
-        x->m2 = finite ? A_INFINITY : ends - ends;
-    }
-}
-
-// The mean of a lane whose sum is beyond the range: finite where its elements are, as a little less is taken than the part
-// that each has. What its elements are off it makes up for that.
-static inline A far_mean(__global const T* p, uint elements, uint lane, A part)
-{
-    A mean = 0;
-    part *= (A)1 - (A)(A_BYTES == 8 ? 0x1p-48f : 0x1p-19f);
-    for (uint i = lane; i < elements; i += LANES) {
-        mean += to_acc(p[i]) * part;
-    }
-    return mean;
-}
-#endif
 
 // Both; they may have any tiles.
 static inline void merge(Record* a, const Record* b)
@@ -167,14 +102,7 @@ static inline void merge(Record* a, const Record* b)
         a->high_at = b->high_at;
     }
 #ifdef INTEGER_MOMENTS
-    a->sum0 += b->sum0;
-    a->sum1 += b->sum1 + (a->sum0 < b->sum0);
-    a->squares0 += b->squares0;
-    const ulong carry = a->squares0 < b->squares0;
-    a->squares1 += b->squares1;
-    const ulong carried = a->squares1 < b->squares1;
-    a->squares1 += carry;
-    a->squares2 += b->squares2 + carried + (a->squares1 < carry);
+    join_moments(&a->sums, &b->sums, 0, 0);
 #endif
 }
 
@@ -230,67 +158,6 @@ INLINED void merge_group(Record* r, __local uint* tree)
 #endif
 }
 
-#ifdef INTEGER_MOMENTS
-// Sums of what an item has of a tile, in as few bits as hold them.
-typedef struct {
-#if T_BYTES <= 4
-#if T_BYTES == 1
-    int sum;
-    uint squares;
-#elif T_BYTES == 2
-    int sum;
-    ulong squares;
-#else
-    long sum;
-    ulong squares, high; // the squares' lower halves, and their upper ones
-#endif
-#else
-    ulong sum0, sum1, squares0, squares1, squares2;
-#endif
-} Sums;
-
-static inline void sums_add(Sums* s, A x)
-{
-#if T_BYTES <= 2
-    s->sum += x;
-    s->squares += (uint)(int)x * (uint)(int)x;
-#elif T_BYTES == 4
-    const ulong square = (ulong)(long)x * (ulong)(long)x;
-    s->sum += x;
-    s->squares += (uint)square;
-    s->high += square >> 32;
-#else
-    // Not abs, which PoCL 5 gets wrong for the lowest number.
-    const ulong low = (ulong)x, size = x < 0 ? 0 - low : low;
-    s->sum0 += low;
-    s->sum1 += (x < 0 ? ~0ul : 0ul) + (s->sum0 < low);
-    const ulong square0 = size * size, square1 = mul_hi(size, size);
-    s->squares0 += square0;
-    const ulong carry = s->squares0 < square0;
-    s->squares1 += square1;
-    const ulong carried = s->squares1 < square1;
-    s->squares1 += carry;
-    s->squares2 += carried + (s->squares1 < carry);
-#endif
-}
-
-static inline void sums_add_two(Sums* s, A x, A y)
-{
-#if T_BYTES == 4
-    // Squares of two signed words fit one of twice as many bits: half as many additions.
-    if ((T)-1 < (T)0) {
-        const ulong squares = (ulong)(long)x * (ulong)(long)x + (ulong)(long)y * (ulong)(long)y;
-        s->sum += (long)x + (long)y;
-        s->squares += (uint)squares;
-        s->high += squares >> 32;
-        return;
-    }
-#endif
-    sums_add(s, x);
-    sums_add(s, y);
-}
-#endif
-
 // The least or the largest so far and an element, where NaN does not count; and the key of what comes out. FLUSHED: the device
 // takes subnormals for zeros, so that keys are compared, which cost more.
 #if defined(A_FLOAT) && !defined(FLUSHED)
@@ -330,45 +197,19 @@ static inline Record none(ulong tile)
     r.low = EXTREME_KEY(HIGHEST);
     r.high = EXTREME_KEY(LOWEST);
 #ifdef INTEGER_MOMENTS
-    r.sum0 = r.sum1 = r.squares0 = r.squares1 = r.squares2 = 0;
+    r.sums.sum0 = r.sums.sum1 = r.sums.squares0 = r.sums.squares1 = r.sums.squares2 = 0;
 #endif
     return r;
-}
-
-// Elements of the tile's first `elements` that are in the `width` lanes from `lane` on.
-static inline uint in_lanes(uint elements, uint lane, uint width)
-{
-    const uint rows = elements / LANES, more = elements % LANES;
-    return rows * width + (more > lane ? min(more - lane, width) : 0);
 }
 
 #define FULL (elements == TILE)
 
 #ifdef FLOAT_MOMENTS
-// Adds the moments of `width` lanes to those of as many before them, from `lane` on, in a tile's first `elements`.
-static inline void join_lanes(Moments* a, const Moments* b, uint elements, uint lane, uint width)
-{
-    A weight = 0.5f, paired = (A)(TILE_ROWS / 2) * width;
-    if (!FULL) {
-        const uint n = in_lanes(elements, lane, width), m = in_lanes(elements, lane + width, width);
-        if (m == 0) {
-            return;
-        }
-        weight = n == m ? (A)0.5f : ratio(m, n + m);
-        paired = (A)n * weight;
-    }
-    add_moments(a, b, weight, paired);
-}
-
 // Adds the moments of up to `width` elements, from `first` of n on, to those of `width` before them: a power of two of tiles,
 // which is exact as a float.
 static inline void join_tiles(Moments* a, const Moments* b, ulong first, ulong width, ulong n)
 {
-    if (first < n) {
-        const ulong m = min(width, n - first);
-        const A weight = m == width ? (A)0.5f : ratio(m, width + m);
-        add_moments(a, b, weight, (A)width * weight);
-    }
+    join_moments(a, b, width, first < n ? min(width, n - first) : 0);
 }
 
 // Moments in local memory, of SLOTS.
@@ -387,8 +228,6 @@ INLINED void get(__local const A* tree, uint slot, Moments* m)
     m->m2 = tree[2 * SLOTS + slot];
     m->unused = 0;
 }
-#else
-typedef int Moments;
 #endif
 
 static inline void load_rows(__global const T* p, TV* row)
@@ -466,7 +305,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
             UNROLL
             for (uint k = 0; k < ITEM_LANES; k++) {
                 if (!IS_FINITE(mean[k])) {
-                    mean[k] = far_mean(p, elements, lane + k, (A)(1.0f / TILE_ROWS));
+                    mean[k] = far_mean(p, 1, elements, LANES, lane + k, (A)(1.0f / TILE_ROWS));
                 }
             }
         }
@@ -504,7 +343,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
 #ifdef FLOAT_MOMENTS
         UNROLL
         for (uint k = 0; k < ITEM_LANES; k++) {
-            const uint count = FULL ? TILE_ROWS : in_lanes(elements, lane + k, 1);
+            const uint count = FULL ? TILE_ROWS : in_lanes(elements, LANES, lane + k, 1);
             mean[k] *= FULL ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
             far |= !IS_FINITE(mean[k]);
         }
@@ -512,7 +351,8 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
             UNROLL
             for (uint k = 0; k < ITEM_LANES; k++) {
                 if (!IS_FINITE(mean[k])) {
-                    mean[k] = far_mean(p, elements, lane + k, ratio(1, in_lanes(elements, lane + k, 1)));
+                    const A part = ratio(1, in_lanes(elements, LANES, lane + k, 1));
+                    mean[k] = far_mean(p, 1, elements, LANES, lane + k, part);
                 }
             }
         }
@@ -540,40 +380,21 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
     Moments of[ITEM_LANES];
     UNROLL
     for (uint k = 0; k < ITEM_LANES; k++) {
-        const uint count = FULL ? TILE_ROWS : in_lanes(elements, lane + k, 1);
+        const uint count = FULL ? TILE_ROWS : in_lanes(elements, LANES, lane + k, 1);
         const A part = FULL ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
-        // Elements, or their squares, can be too far from the mean for the range.
-        const A off = rest[k] * part, spread = m2[k] - rest[k] * off;
-        const int finite = IS_FINITE(mean[k]);
-        of[k].mean = mean[k];
-        of[k].rest = finite && IS_FINITE(off) ? off : 0;
-        of[k].unused = 0;
-        of[k].m2 = !finite ? mean[k] - mean[k] : IS_FINITE(spread) ? spread : A_INFINITY;
+        lane_moments(&of[k], mean[k], rest[k], m2[k], part);
     }
     UNROLL
     for (uint width = 1; width < ITEM_LANES; width *= 2) {
         UNROLL
         for (uint k = 0; k < ITEM_LANES / (2 * width); k++) {
             of[k] = of[2 * k];
-            join_lanes(&of[k], &of[2 * k + 1], elements, lane + 2 * k * width, width);
+            join_lanes(&of[k], &of[2 * k + 1], elements, TILE_ROWS, LANES, lane + 2 * k * width, width);
         }
     }
     *moments = of[0];
-#elif defined(INTEGER_MOMENTS) && T_BYTES <= 4
-    r.sum0 = (ulong)(long)sums.sum;
-    r.sum1 = sums.sum < 0 ? ~0ul : 0ul;
-#if T_BYTES == 4
-    r.squares0 = sums.squares + (sums.high << 32);
-    r.squares1 = (sums.high >> 32) + (r.squares0 < sums.squares);
-#else
-    r.squares0 = sums.squares;
-#endif
 #elif defined(INTEGER_MOMENTS)
-    r.sum0 = sums.sum0;
-    r.sum1 = sums.sum1;
-    r.squares0 = sums.squares0;
-    r.squares1 = sums.squares1;
-    r.squares2 = sums.squares2;
+    sums_moments(&r.sums, &sums);
 #endif
     return r;
 }
@@ -628,13 +449,13 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_tiles(
                 Moments b;
                 get(lanes, from, &m);
                 get(lanes, from + 1, &b);
-                join_lanes(&m, &b, elements, lane, width);
+                join_lanes(&m, &b, elements, TILE_ROWS, LANES, lane, width);
                 if (fan == 4) {
                     Moments c;
                     get(lanes, from + 2, &b);
                     get(lanes, from + 3, &c);
-                    join_lanes(&b, &c, elements, lane + 2 * width, width);
-                    join_lanes(&m, &b, elements, lane, 2 * width);
+                    join_lanes(&b, &c, elements, TILE_ROWS, LANES, lane + 2 * width, width);
+                    join_lanes(&m, &b, elements, TILE_ROWS, LANES, lane, 2 * width);
                 }
             }
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -776,14 +597,6 @@ static inline ulong element_bits(T x)
 #endif
 }
 
-#ifdef A_FLOAT
-#if A_BYTES == 8
-#define WORD_OF(x) as_ulong(x)
-#else
-#define WORD_OF(x) ((ulong)as_uint(x))
-#endif
-#endif
-
 // One group: merges the records of all groups, joins the last `count` moments, of `span` elements each, finds the extremes'
 // places and writes the answer: with MOMENTS to 12 words of `out`, else the values to `out` and their places to `places_out`.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_last(
@@ -827,16 +640,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_last(
     words[4] = element_bits(in[low_at]);
     words[5] = element_bits(in[high_at]);
 #ifdef A_FLOAT
-    words[6] = WORD_OF(m.mean);
-    words[7] = WORD_OF(m.rest);
-    words[8] = WORD_OF(m.m2);
-    words[9] = words[10] = 0;
+    store_moments(words + 6, &m);
 #else
-    words[6] = r.sum0;
-    words[7] = r.sum1;
-    words[8] = r.squares0;
-    words[9] = r.squares1;
-    words[10] = r.squares2;
+    store_moments(words + 6, &r.sums);
 #endif
     words[11] = 0;
 #else

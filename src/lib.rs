@@ -114,6 +114,7 @@ pub use num_complex::Complex;
 pub use reduce::{
     Determinism, Extreme, Offset,
     axis::extremes::AxisExtremes,
+    axis::moments::{Moments, MomentsRecord},
     statistics::{MinMax, Statistics, StatisticsRecord},
 };
 pub use runtime::{

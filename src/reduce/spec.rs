@@ -419,6 +419,7 @@ impl Spec for Reduce {
         segmented::spec::cases(level, &mut cases);
         axis::spec::cases(level, &mut cases);
         axis::extremes::spec::cases(level, &mut cases);
+        axis::moments::spec::cases(level, &mut cases);
         cases
     }
 
@@ -442,6 +443,7 @@ impl Spec for Reduce {
         benches.extend(segmented::spec::benches());
         benches.extend(axis::spec::benches());
         benches.extend(axis::extremes::spec::benches());
+        benches.extend(axis::moments::spec::benches());
         benches
     }
 
@@ -482,6 +484,7 @@ impl Spec for Reduce {
         programs.extend(segmented::spec::programs(caps));
         programs.extend(axis::spec::programs(caps));
         programs.extend(axis::extremes::spec::programs(caps));
+        programs.extend(axis::moments::spec::programs(caps));
         programs
     }
 

@@ -16,6 +16,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/subgroup.cl", include_str!("../../cl/lib/subgroup.cl")),
     ("lib/workgroup.cl", include_str!("../../cl/lib/workgroup.cl")),
     ("lib/lines.cl", include_str!("../../cl/lib/lines.cl")),
+    ("lib/moments.cl", include_str!("../../cl/lib/moments.cl")),
     ("lib/bins.cl", include_str!("../../cl/lib/bins.cl")),
     ("lib/turn.cl", include_str!("../../cl/lib/turn.cl")),
     ("lib/words.cl", include_str!("../../cl/lib/words.cl")),

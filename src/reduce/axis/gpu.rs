@@ -1,10 +1,12 @@
 //! Reduction along an axis on OpenCL devices: the plan, then its launches.
 
+use std::sync::Arc;
+
 use super::{CHUNK, LANES, Lines};
 use crate::{
     Element, ElementType, Result, Scratch,
     op::{Op, Source},
-    runtime::{Capabilities, ClInput, ClOutput, ProgramSpec, opencl::ClDevice},
+    runtime::{Capabilities, ClInput, ClOutput, ProgramSpec, opencl::{ClDevice, Launch}},
     tuning,
 };
 
@@ -101,7 +103,7 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
 }
 
 /// The dimensions of the outputs, the last one first, and how many there are.
-pub(super) fn dimensions(lines: &Lines) -> ([u64; 8], [i64; 8], u32) {
+fn dimensions(lines: &Lines) -> ([u64; 8], [i64; 8], u32) {
     let (mut shape, mut strides) = ([1; 8], [0; 8]);
     let dims = lines.shape.len();
     for (axis, (&n, &stride)) in lines.shape.iter().zip(&lines.strides).enumerate() {
@@ -110,9 +112,52 @@ pub(super) fn dimensions(lines: &Lines) -> ([u64; 8], [i64; 8], u32) {
     (shape, strides, dims as u32)
 }
 
-/// Whether 32-bit numbers do not count the outputs, the axis or the work-groups.
-fn wide(device: &ClDevice, lines: &Lines) -> bool {
-    device.tuning().wide(lines.outputs.max(lines.len))
+/// Lines on a device, as every form along an axis is planned and launched.
+pub(super) struct OnDevice<'a> {
+    pub(super) device: &'a ClDevice,
+    pub(super) caps: Arc<Capabilities>,
+    pub(super) lines: &'a Lines,
+    /// 32-bit numbers do not count the outputs or the axis.
+    pub(super) wide: bool,
+}
+
+impl<'a> OnDevice<'a> {
+    pub(super) fn new(device: &'a ClDevice, lines: &'a Lines) -> Result<Self> {
+        let wide = device.tuning().wide(lines.outputs.max(lines.len));
+        Ok(Self { device, caps: device.capabilities()?, lines, wide })
+    }
+
+    /// The index of the first element, and whether it is `bytes` aligned.
+    pub(super) fn first(&self, input: &ClInput, element: ElementType, bytes: usize) -> (usize, bool) {
+        let first = input.offset() + self.lines.offset;
+        (first, (first * element.size()).is_multiple_of(bytes))
+    }
+
+    /// A launch with the arguments `LINES` of `cl/lib/lines.cl`, which are its first.
+    pub(super) fn launch(
+        &self,
+        program: &ProgramSpec,
+        kernel: &'static str,
+        input: &ClInput,
+        first: usize,
+    ) -> Result<Launch<'a>> {
+        let (shape, strides, dims) = dimensions(self.lines);
+        let launch = self.device.launch(program, kernel)?.mem(input.mem()).scalar(first as u64);
+        let launch = launch.scalar(self.lines.stride as i64).offset(self.lines.outputs as u64, self.wide);
+        Ok(launch.scalar(shape).scalar(strides).scalar(dims))
+    }
+
+    /// The same for lines in parts of `run` each, with `len`, `run` and `parts`, which come next.
+    pub(super) fn launch_parts(
+        &self,
+        program: &ProgramSpec,
+        kernel: &'static str,
+        input: &ClInput,
+        (first, run, parts): (usize, usize, usize),
+    ) -> Result<Launch<'a>> {
+        let launch = self.launch(program, kernel, input, first)?.offset(self.lines.len as u64, self.wide);
+        Ok(launch.offset(run as u64, self.wide).offset(parts as u64, self.wide))
+    }
 }
 
 /// The scratch for an axis on this device, if its first element is aligned or not.
@@ -120,7 +165,8 @@ pub(super) fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Re
     if lines.len == 0 || lines.outputs == 0 {
         return Ok(0);
     }
-    Ok(plan(lines, form, true, &*device.capabilities()?, wide(device, lines))?.scratch_bytes)
+    let lines = OnDevice::new(device, lines)?;
+    Ok(plan(lines.lines, form, true, &lines.caps, lines.wide)?.scratch_bytes)
 }
 
 /// `empty` is the result for no elements.
@@ -152,25 +198,14 @@ fn run(
     if lines.len == 0 {
         return device.fill(out.mem(), out.byte_offset(), lines.outputs * empty.len(), empty);
     }
-    let first = input.offset() + lines.offset;
-    let aligned = (first * form.element.size()).is_multiple_of(16);
-    let plan = plan(lines, form, aligned, &*device.capabilities()?, wide(device, lines))?;
+    let there = OnDevice::new(device, lines)?;
+    let (first, aligned) = there.first(input, form.element, 16);
+    let plan = plan(lines, form, aligned, &there.caps, there.wide)?;
     let partials = scratch.cl(device, plan.scratch_bytes)?;
     let last = plan.parts == 1;
-    let (shape, strides, dims) = dimensions(lines);
     let local = [plan.work_group, 1, 1];
-    device
-        .launch(&plan.program, "axis_chunks")?
-        .mem(input.mem())
-        .scalar(first as u64)
-        .offset(lines.len as u64, plan.wide)
-        .scalar(lines.stride as i64)
-        .offset(lines.outputs as u64, plan.wide)
-        .scalar(shape)
-        .scalar(strides)
-        .scalar(dims)
-        .offset(plan.run as u64, plan.wide)
-        .offset(plan.parts as u64, plan.wide)
+    there
+        .launch_parts(&plan.program, "axis_chunks", input, (first, plan.run, plan.parts))?
         .mem(if last { out.mem() } else { partials })
         .scalar(if last { out.offset() as u64 } else { 0 })
         .scalar(u32::from(last))

@@ -1,5 +1,5 @@
 //! Reduction along one axis of an N-dimensional view: [`Device::reduce_axis`]; the extremes of lines and where they are:
-//! [`extremes`].
+//! [`extremes`]; their means and variances: [`moments`].
 //!
 //! | property | |
 //! |---|---|
@@ -17,6 +17,7 @@ mod cpu;
 pub mod extremes;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+pub mod moments;
 pub(super) mod spec;
 
 use crate::{Buffer, Device, Element, Error, Layout, NdView, Output, Result, Scratch, op::Op, runtime::Backend};

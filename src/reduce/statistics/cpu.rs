@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The accumulators of floats. Rust divides exactly, OpenCL devices divide doubles so and floats as they like.
-pub(super) trait Real:
+pub(in crate::reduce) trait Real:
     Element<Acc = Self> + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {
     /// `part / all`, for 0 < part <= all; as in `cl/statistics.cl`.
@@ -61,7 +61,7 @@ impl Real for f64 {
 }
 
 /// What elements have besides their extremes, and how it adds up.
-trait Moments: Copy + Send + Sync {
+pub(in crate::reduce) trait Moments: Copy + Send + Sync {
     /// Of `n` elements, joined by those of `m` later ones.
     fn merge(&mut self, n: u64, other: &Self, m: u64);
 
@@ -78,7 +78,7 @@ impl Moments for () {
 
 /// The mean in two parts, and the sum of squared distances to it.
 #[derive(Clone, Copy)]
-struct Spread<A> {
+pub(in crate::reduce) struct Spread<A> {
     mean: A,
     rest: A,
     m2: A,
@@ -125,7 +125,7 @@ impl<A: Real> Moments for Spread<A> {
 
 /// The sum, and the sum of squares, modulo 2^192.
 #[derive(Clone, Copy, Default)]
-struct Exact {
+pub(in crate::reduce) struct Exact {
     sum: i128,
     squares: u128,
     high: u64,
@@ -145,18 +145,32 @@ impl Moments for Exact {
     }
 }
 
-/// What `elements` of a tile there are in the `width` lanes from `lane` on.
-fn in_lanes(elements: usize, all: usize, lane: usize, width: usize) -> u64 {
+/// How many of `elements`, in rows of `all`, there are in the `width` lanes from `lane` on.
+pub(in crate::reduce) fn in_lanes(elements: usize, all: usize, lane: usize, width: usize) -> u64 {
     let (rows, more) = (elements / all, elements % all);
     (rows * width + more.saturating_sub(lane).min(width)) as u64
 }
 
+/// The moments of a tile.
 fn spread<T: Element<Acc = A>, A: Real>(elements: &[T]) -> Spread<A> {
-    let (all, n) = (lanes::<T>(), elements.len());
+    let (all, mut lane) = (lanes::<T>(), Vec::new());
+    spread_lanes(elements, all, all, &mut lane);
+    lane[0]
+}
+
+/// The moments of up to 16 rows of `all` lanes, at the start of `lane`: of each `width_most` of them, a power of two.
+pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
+    elements: &[T],
+    all: usize,
+    width_most: usize,
+    lane: &mut Vec<Spread<A>>,
+) {
+    let n = elements.len();
     let none = Spread { mean: A::ZERO, rest: A::ZERO, m2: A::ZERO };
     // A short tile leaves the last lanes empty.
     let used = all.min(n);
-    let mut lane = vec![none; used];
+    lane.clear();
+    lane.resize(used, none);
     for row in elements.chunks(all) {
         for (lane, &x) in lane.iter_mut().zip(row) {
             lane.mean = lane.mean + x.widen();
@@ -195,7 +209,7 @@ fn spread<T: Element<Acc = A>, A: Real>(elements: &[T]) -> Spread<A> {
         };
     }
     let mut width = 1;
-    while width < used {
+    while width < used.min(width_most) {
         let (half, whole) = (A::from_f64(0.5), A::from_f64(8.0 * width as f64));
         for k in 0..used.div_ceil(2 * width) {
             let (a, b) = (2 * k, 2 * k + 1);
@@ -212,11 +226,11 @@ fn spread<T: Element<Acc = A>, A: Real>(elements: &[T]) -> Spread<A> {
         }
         width *= 2;
     }
-    lane[0]
+    lane.truncate(used.div_ceil(width_most));
 }
 
 /// Exact sums, in words that hold what a tile has.
-trait Whole: Integer {
+pub(in crate::reduce) trait Whole: Integer {
     fn sums(elements: &[Self]) -> Exact;
 }
 

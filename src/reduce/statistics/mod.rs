@@ -22,7 +22,7 @@
 //! (`f64`: 2^550), squares of rounding errors can be beyond it, too, and the variance infinite. The mean of finite elements is
 //! finite. An infinite one makes the mean infinite or NaN, and the variance NaN; a NaN makes both NaN.
 
-mod cpu;
+pub(in crate::reduce) mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub(crate) mod spec;
@@ -32,7 +32,8 @@ use std::marker::PhantomData;
 use bytemuck::{Pod, Zeroable};
 
 use crate::{
-    Device, Element, ElementType, Error, ErrorKind, Extreme, Input, Output, Result, Scratch, runtime::Backend,
+    Device, Element, ElementType, Error, ErrorKind, Extreme, Input, Output, Result, Scratch,
+    reduce::axis::moments::Moments, runtime::Backend,
 };
 
 /// Words of a [`StatisticsRecord`].
@@ -87,9 +88,14 @@ pub struct Statistics<T> {
 impl<T> Statistics<T> {
     /// The variance of a population of which the elements are a sample: by `count - 1`. NaN for one element.
     pub fn sample_variance(&self) -> f64 {
-        let n = self.count as f64;
-        if self.count > 1 { self.variance * (n / (n - 1.0)) } else { f64::NAN }
+        of_a_sample(self.count, self.variance)
     }
+}
+
+/// A variance by one element less.
+pub(in crate::reduce) fn of_a_sample(count: usize, variance: f64) -> f64 {
+    let n = count as f64;
+    if count > 1 { variance * (n / (n - 1.0)) } else { f64::NAN }
 }
 
 /// [`Statistics`] as they lie in a device's memory, for the element type `T`.
@@ -128,22 +134,7 @@ impl<T: Element> StatisticsRecord<T> {
             index: index as usize,
             value: bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<T>()]),
         };
-        let n = count as f64;
-        let (sum, integer_sum, mean, variance) = if T::TYPE.is_float() {
-            let [mean, rest, m2] = [6, 7, 8].map(|i| match T::TYPE {
-                ElementType::F64 => f64::from_bits(words[i]),
-                _ => f64::from(f32::from_bits(words[i] as u32)),
-            });
-            // What was taken off for the mean's own distance may leave less than nothing.
-            let m2 = if m2 < 0.0 { 0.0 } else { m2 };
-            (mean * n + rest * n, None, mean + rest, m2 / n)
-        } else {
-            let sum = (u128::from(words[6]) | u128::from(words[7]) << 64) as i128;
-            let squares = [words[8], words[9], words[10]];
-            (sum as f64, Some(sum), sum as f64 / n, integer_variance(count, sum, squares))
-        };
-        // A record that was not written is of nothing, which has no mean.
-        let mean = if count > 0 { mean } else { f64::NAN };
+        let Moments { sum, integer_sum, mean, variance, .. } = moments(T::TYPE, count, words[6..11].try_into().expect("5"));
         let (min, max) = (extreme(low, words[4]), extreme(high, words[5]));
         Statistics { count: count as usize, nan: nan as usize, min, max, sum, integer_sum, mean, variance }
     }
@@ -153,6 +144,26 @@ impl<T: Element> std::fmt::Debug for StatisticsRecord<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.0[0] == 0 { f.write_str("StatisticsRecord(empty)") } else { self.get().fmt(f) }
     }
+}
+
+/// What the words of a record say of `count` elements. One that was not written is of nothing, which has no mean.
+pub(in crate::reduce) fn moments(element: ElementType, count: u64, words: [u64; 5]) -> Moments {
+    let n = count as f64;
+    let (sum, integer_sum, mean, variance) = if element.is_float() {
+        let [mean, rest, m2] = [0, 1, 2].map(|i| match element {
+            ElementType::F64 => f64::from_bits(words[i]),
+            _ => f64::from(f32::from_bits(words[i] as u32)),
+        });
+        // What was taken off for the mean's own distance may leave less than nothing.
+        let m2 = if m2 < 0.0 { 0.0 } else { m2 };
+        (mean * n + rest * n, None, mean + rest, m2 / n)
+    } else {
+        let [sum0, sum1, squares @ ..] = words;
+        let sum = (u128::from(sum0) | u128::from(sum1) << 64) as i128;
+        (sum as f64, Some(sum), sum as f64 / n, integer_variance(count, sum, squares))
+    };
+    let mean = if count > 0 { mean } else { f64::NAN };
+    Moments { count: count as usize, sum, integer_sum, mean, variance }
 }
 
 /// The variance of `n` integers from their sum and their sum of squares, in three words from the lowest on.

@@ -3,7 +3,7 @@
 use super::{Ends, Lines};
 use crate::{
     Element, ElementType, Result, Scratch,
-    reduce::axis::gpu::dimensions,
+    reduce::axis::gpu::OnDevice,
     runtime::{Capabilities, ClInput, ClOutput, ProgramSpec, opencl::ClDevice},
     tuning,
 };
@@ -101,17 +101,13 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
     })
 }
 
-/// Whether 32-bit numbers do not count the outputs or the axis.
-fn wide(device: &ClDevice, lines: &Lines) -> bool {
-    device.tuning().wide(lines.outputs.max(lines.len))
-}
-
 /// The scratch for an axis on this device.
 pub(super) fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
     if lines.len == 0 || lines.outputs == 0 {
         return Ok(0);
     }
-    Ok(plan(lines, form, true, &*device.capabilities()?, wide(device, lines))?.scratch_bytes)
+    let lines = OnDevice::new(device, lines)?;
+    Ok(plan(lines.lines, form, true, &lines.caps, lines.wide)?.scratch_bytes)
 }
 
 /// There are elements in each line, if there are lines.
@@ -141,25 +137,14 @@ fn run(
     places: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let first = input.offset() + lines.offset;
-    let aligned = (first * form.element.size()).is_multiple_of(16);
-    let plan = plan(lines, form, aligned, &*device.capabilities()?, wide(device, lines))?;
+    let there = OnDevice::new(device, lines)?;
+    let (first, aligned) = there.first(input, form.element, 16);
+    let plan = plan(lines, form, aligned, &there.caps, there.wide)?;
     let found = scratch.cl(device, plan.scratch_bytes)?;
     let last = plan.parts == 1;
-    let (shape, strides, dims) = dimensions(lines);
     let local = [plan.work_group, 1, 1];
-    device
-        .launch(&plan.program, "axis_extremes")?
-        .mem(input.mem())
-        .scalar(first as u64)
-        .offset(lines.len as u64, plan.wide)
-        .scalar(lines.stride as i64)
-        .offset(lines.outputs as u64, plan.wide)
-        .scalar(shape)
-        .scalar(strides)
-        .scalar(dims)
-        .offset(plan.run as u64, plan.wide)
-        .offset(plan.parts as u64, plan.wide)
+    there
+        .launch_parts(&plan.program, "axis_extremes", input, (first, plan.run, plan.parts))?
         .scalar(plan.columns as u32)
         .scalar(u32::from(plan.across))
         .mem(values.mem())
@@ -170,15 +155,8 @@ fn run(
     if last {
         return Ok(());
     }
-    device
-        .launch(&plan.program, "axis_extremes_parts")?
-        .mem(input.mem())
-        .scalar(first as u64)
-        .scalar(lines.stride as i64)
-        .offset(lines.outputs as u64, plan.wide)
-        .scalar(shape)
-        .scalar(strides)
-        .scalar(dims)
+    there
+        .launch(&plan.program, "axis_extremes_parts", input, first)?
         .mem(found)
         .offset(plan.parts as u64, plan.wide)
         .scalar(plan.merged_columns as u32)

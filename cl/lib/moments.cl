@@ -1,0 +1,243 @@
+// Sums, means and sums of squares, and how they join. Needs types.cl.
+//
+//   floats    a lane's mean, corrected by the sum of what its elements are off it, and the sum of their squares; they join
+//             by Chan, Golub and LeVeque 1979, with the mean in two floats
+//   integers  the exact sum in 128 bits, and the exact sum of squares in 192
+//
+// No function that is inlined returns a struct, which Oclgrind does not take.
+#ifndef OCLPRIM_MOMENTS_CL
+#define OCLPRIM_MOMENTS_CL
+
+#ifdef A_FLOAT
+
+// Not by x - x, on which the compiler of PoCL 6 gives up.
+#define IS_FINITE(x) (fabs(x) < A_INFINITY)
+
+typedef struct {
+    A mean, rest, m2, unused; // the mean in two parts, the sum of squared distances to it
+} Moments;
+
+// part / all to some 23 bits or more. Devices divide floats as they like, integers and doubles exactly.
+static inline A ratio(ulong part, ulong all)
+{
+#if A_BYTES == 8
+    return (double)part / (double)all;
+#else
+    uint shift = clz(part);
+    ulong q = (part << shift) / all;
+    const uint bits = 64 - clz(q);
+    if (bits > 24) {
+        q >>= bits - 24;
+        shift -= bits - 24;
+    }
+    return (float)(uint)q * as_float((127 - shift) << 23);
+#endif
+}
+
+// Adds to a mean and its sum of squares those of other elements: `weight` is their part of all, `paired` that times the
+// elements that there were.
+static inline void add_moments(Moments* x, const Moments* y, A weight, A paired)
+{
+    const A a = x->mean, b = y->mean;
+    // b - a, its rounding error added.
+    const A d = b - a, v = d - b;
+    const A e = (b - (d - v)) - (a + v);
+    const A delta = d + (e + (y->rest - x->rest));
+    const A step = delta * weight;
+    // a + step, and its rounding error.
+    const A s = a + step, u = s - a;
+    const A error = (a - (s - u)) + (step - u);
+    const A tail = x->rest + error;
+    const A m = s + tail, w = m - s;
+    const A r = (s - (m - w)) + (tail - w);
+    if (IS_FINITE(m)) {
+        x->mean = m;
+        x->rest = r;
+        x->m2 = (x->m2 + y->m2) + delta * (delta * paired);
+    } else {
+        // The distance is beyond the range; or infinities and NaN, which add up as they do in a sum.
+        const A ends = a + b;
+        const int finite = IS_FINITE(a) && IS_FINITE(b);
+        x->mean = finite ? a + (b * weight - a * weight) : ends;
+        x->rest = 0;
+        x->m2 = finite ? A_INFINITY : ends - ends;
+    }
+}
+
+// Adds the moments of m elements, if any, to those of n.
+static inline void join_moments(Moments* x, const Moments* y, OFFSET_T n, OFFSET_T m)
+{
+    if (m > 0) {
+        const A weight = n == m ? (A)0.5f : ratio(m, (ulong)n + m);
+        add_moments(x, y, weight, (A)n * weight);
+    }
+}
+
+// Of the first `elements`, which fill rows of `lanes`, those that are in the `width` lanes from `lane` on.
+static inline OFFSET_T in_lanes(OFFSET_T elements, uint lanes, uint lane, uint width)
+{
+    const OFFSET_T rows = elements / lanes;
+    const uint more = elements % lanes;
+    return rows * width + (more > lane ? min(more - lane, width) : 0);
+}
+
+// Adds the moments of `width` lanes to those of as many before them, from `lane` on, of `elements` in up to `rows` rows.
+static inline void join_lanes(
+    Moments* a, const Moments* b, uint elements, uint rows, uint lanes, uint lane, uint width)
+{
+    if (elements == rows * lanes) {
+        add_moments(a, b, 0.5f, (A)0.5f * (A)(rows * width));
+    } else {
+        join_moments(a, b, in_lanes(elements, lanes, lane, width), in_lanes(elements, lanes, lane + width, width));
+    }
+}
+
+// The mean of a lane whose sum is beyond the range: finite where its elements are, as a little less is taken than the part
+// that each has. What its elements are off it makes up for that.
+static inline A far_mean(__global const T* p, long stride, uint elements, uint lanes, uint lane, A part)
+{
+    A mean = 0;
+    part *= (A)1 - (A)(A_BYTES == 8 ? 0x1p-48f : 0x1p-19f);
+    for (uint i = lane; i < elements; i += lanes) {
+        mean += to_acc(p[(long)i * stride]) * part;
+    }
+    return mean;
+}
+
+// Those of a lane, from what its elements are off its mean in all, and the sum of the squares of that.
+static inline void lane_moments(Moments* m, A mean, A rest, A m2, A part)
+{
+    // Elements, or their squares, can be too far from the mean for the range.
+    const A off = rest * part, spread = m2 - rest * off;
+    const int finite = IS_FINITE(mean);
+    m->mean = mean;
+    m->rest = finite && IS_FINITE(off) ? off : 0;
+    m->unused = 0;
+    m->m2 = !finite ? mean - mean : IS_FINITE(spread) ? spread : A_INFINITY;
+}
+
+#if A_BYTES == 8
+#define WORD_OF(x) as_ulong(x)
+#else
+#define WORD_OF(x) ((ulong)as_uint(x))
+#endif
+
+static inline void store_moments(__global ulong* words, const Moments* m)
+{
+    words[0] = WORD_OF(m->mean);
+    words[1] = WORD_OF(m->rest);
+    words[2] = WORD_OF(m->m2);
+    words[3] = words[4] = 0;
+}
+
+#else
+
+typedef struct {
+    ulong sum0, sum1, squares0, squares1, squares2;
+} Moments;
+
+static inline void join_moments(Moments* a, const Moments* b, OFFSET_T n, OFFSET_T m)
+{
+    a->sum0 += b->sum0;
+    a->sum1 += b->sum1 + (a->sum0 < b->sum0);
+    a->squares0 += b->squares0;
+    const ulong carry = a->squares0 < b->squares0;
+    a->squares1 += b->squares1;
+    const ulong carried = a->squares1 < b->squares1;
+    a->squares1 += carry;
+    a->squares2 += b->squares2 + carried + (a->squares1 < carry);
+}
+
+// Sums of up to 2^15 elements, of 8 bits 2^16, in as few bits as hold them.
+typedef struct {
+#if T_BYTES <= 4
+#if T_BYTES == 1
+    int sum;
+    uint squares;
+#elif T_BYTES == 2
+    int sum;
+    ulong squares;
+#else
+    long sum;
+    ulong squares, high; // the squares' lower halves, and their upper ones
+#endif
+#else
+    ulong sum0, sum1, squares0, squares1, squares2;
+#endif
+} Sums;
+
+static inline void sums_add(Sums* s, A x)
+{
+#if T_BYTES <= 2
+    s->sum += x;
+    s->squares += (uint)(int)x * (uint)(int)x;
+#elif T_BYTES == 4
+    const ulong square = (ulong)(long)x * (ulong)(long)x;
+    s->sum += x;
+    s->squares += (uint)square;
+    s->high += square >> 32;
+#else
+    // Not abs, which PoCL 5 gets wrong for the lowest number.
+    const ulong low = (ulong)x, size = x < 0 ? 0 - low : low;
+    s->sum0 += low;
+    s->sum1 += (x < 0 ? ~0ul : 0ul) + (s->sum0 < low);
+    const ulong square0 = size * size, square1 = mul_hi(size, size);
+    s->squares0 += square0;
+    const ulong carry = s->squares0 < square0;
+    s->squares1 += square1;
+    const ulong carried = s->squares1 < square1;
+    s->squares1 += carry;
+    s->squares2 += carried + (s->squares1 < carry);
+#endif
+}
+
+static inline void sums_add_two(Sums* s, A x, A y)
+{
+#if T_BYTES == 4
+    // Squares of two signed words fit one of twice as many bits: half as many additions.
+    if ((T)-1 < (T)0) {
+        const ulong squares = (ulong)(long)x * (ulong)(long)x + (ulong)(long)y * (ulong)(long)y;
+        s->sum += (long)x + (long)y;
+        s->squares += (uint)squares;
+        s->high += squares >> 32;
+        return;
+    }
+#endif
+    sums_add(s, x);
+    sums_add(s, y);
+}
+
+static inline void sums_moments(Moments* m, const Sums* s)
+{
+#if T_BYTES <= 4
+    m->sum0 = (ulong)(long)s->sum;
+    m->sum1 = s->sum < 0 ? ~0ul : 0ul;
+#if T_BYTES == 4
+    m->squares0 = s->squares + (s->high << 32);
+    m->squares1 = (s->high >> 32) + (m->squares0 < s->squares);
+#else
+    m->squares0 = s->squares;
+    m->squares1 = 0;
+#endif
+    m->squares2 = 0;
+#else
+    m->sum0 = s->sum0;
+    m->sum1 = s->sum1;
+    m->squares0 = s->squares0;
+    m->squares1 = s->squares1;
+    m->squares2 = s->squares2;
+#endif
+}
+
+static inline void store_moments(__global ulong* words, const Moments* m)
+{
+    words[0] = m->sum0;
+    words[1] = m->sum1;
+    words[2] = m->squares0;
+    words[3] = m->squares1;
+    words[4] = m->squares2;
+}
+
+#endif
+
+#endif
