@@ -345,7 +345,7 @@ INLINED void join_share(
         }                                                                                                              \
     }
 
-// What the `count` > 0 elements of a chunk that starts at `in` have, of COLS lines; `neighbours` lie one by one.
+// What the `count` > 0 elements of a chunk that starts at `in` have, of COLS lines, which may be `neighbours`.
 static inline void take(
     __global const T* in, const long stride, const long* at, const uint neighbours, const uint count, Moments* m)
 {

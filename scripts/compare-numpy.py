@@ -190,6 +190,26 @@ def statistics(folder):
         compare(folder, f"statistics {dtype}", "statistics", array, [], is_right)
 
 
+def statistics_along_an_axis(folder):
+    for dtype in ["u1", "i8", "f4", "f8"]:
+        array = random_array(dtype, (23, 411, 57))
+        rounding = 1e-5 if dtype == "f4" else 1e-12
+        for axis in range(-1, 2):
+            wide = array.astype("f8")
+            off = rounding * numpy.abs(wide).mean(axis)
+
+            def is_right(result, wide=wide, axis=axis, off=off, rounding=rounding):
+                mean, variance = wide.mean(axis), wide.var(axis)
+                if result.shape != (*mean.shape, 3):
+                    return False
+                near = numpy.abs(result[..., 1] - mean) <= off
+                near &= numpy.abs(result[..., 0] / wide.shape[axis] - mean) <= off
+                return bool((near & (numpy.abs(result[..., 2] - variance) <= rounding * variance)).all())
+
+            options = ["--axis", str(axis)]
+            compare(folder, f"statistics {dtype} along {axis}", "statistics", array, options, is_right)
+
+
 def transpose(folder):
     for dtype in INTEGERS + FLOATS + ["c8", "c16"]:
         array = random_array("f8", (317, 1009)).astype(dtype) if dtype[0] == "c" else random_array(dtype, (317, 1009))
@@ -336,7 +356,8 @@ def bad_files(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        for family in (reduce, along_an_axis, statistics, transpose, permute, histogram, ranges, copy):
+        figures = (reduce, along_an_axis, statistics, statistics_along_an_axis)
+        for family in (*figures, transpose, permute, histogram, ranges, copy):
             family(Path(folder))
         judge()
         bad_files(Path(folder))

@@ -467,6 +467,15 @@ fn statistics_of_files() {
         run(&["-o", name]);
         assert_eq!(load::<f64>(&output), (vec![7], vec![8.0, 0.0, 2.0, 9.0, 40.0, 5.0, 4.0]));
     }
+    let matrix = folder.save("matrix.npy", &[2, 3], &[2i32, 4, 6, 7, 7, 7]);
+    for device in devices() {
+        let words = ["run", "statistics", &matrix, "--axis", "-1", "--verify", "-o", name];
+        succeeds(&[&words[..], &device[..]].concat());
+        assert_eq!(load::<f64>(&output), (vec![2, 3], vec![12.0, 4.0, 8.0 / 3.0, 21.0, 7.0, 0.0]));
+    }
+    assert!(
+        refuses(&["run", "statistics", &matrix, "--axis", "2"]).contains("there is no axis 2 in a shape of [2, 3]")
+    );
     // More than a double holds.
     let large = folder.save("large.npy", &[2], &[i64::MAX, i64::MAX - 1]);
     let text = succeeds(&["run", "statistics", &large, "--device", "cpu"]);

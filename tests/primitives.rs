@@ -24,6 +24,7 @@ const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "sum of segments",
     "sum along an axis",
     "min-max along an axis",
+    "moments along an axis",
     "ids",
     "edges",
     "edges weighted f32",

@@ -93,9 +93,46 @@ fn extremes_of_lines() {
 }
 
 #[test]
+fn moments_of_lines() {
+    for (name, device) in devices() {
+        let m = f32::MAX;
+        let x = device.upload(&[1.0, f32::NAN, m, m, -m, m, 3.0, f32::INFINITY]).unwrap();
+        let pairs = x.nd(&[4, 2]).unwrap();
+        let means = device.mean_axis(pairs, 1).unwrap();
+        assert!(means[0].is_nan() && means[1..] == [m.into(), 0.0, f64::INFINITY], "{name}: {means:?}");
+        let variances = device.variance_axis(pairs, 1).unwrap();
+        assert!(variances[0].is_nan() && variances[3].is_nan(), "{name}: {variances:?}");
+        assert_eq!(variances[1..3], [0.0, f64::INFINITY], "{name}");
+
+        let error = device.mean_axis(pairs, 2).unwrap_err();
+        assert_eq!(error.to_string(), "axis 2 of a shape of [4, 2]", "{name}");
+        let mut records = device.zeroed(3).unwrap();
+        let error = device.moments_axis_into(pairs, 1, &mut records, &mut Scratch::new()).unwrap_err();
+        assert_eq!(error.to_string(), "moments along an axis needs an output of 4 elements, got 3", "{name}");
+        let error = device.variance_axis(pairs.slice(0, 1..1).unwrap(), 0).unwrap_err();
+        let want = (ErrorKind::Empty, "moments along an axis of 0 elements has no answer");
+        assert_eq!((error.kind(), error.to_string().as_str()), want, "{name}");
+
+        // As many of the lowest and the highest number as take most bits, and some that no double holds.
+        let x = device.upload(&[[i64::MIN; 5], [i64::MAX; 5]].concat().repeat(1000)).unwrap();
+        for (shape, axis, want) in [([2000, 5], 0, -1000), ([1, 10_000], 1, -5000)] {
+            let found = device.moments_axis(x.nd(&shape).unwrap(), axis).unwrap().to_vec().unwrap();
+            for found in found.iter().map(|record| record.get()) {
+                assert_eq!((found.integer_sum, found.mean), (Some(want), -0.5), "{name}: along {axis}");
+                assert_eq!(found.variance, 2f64.powi(126), "{name}: along {axis}");
+            }
+        }
+        let x = device.upload(&[u8::MAX; 70_000]).unwrap();
+        let found = device.moments_axis(x.nd(&[70_000, 1]).unwrap(), 0).unwrap().to_vec().unwrap()[0].get();
+        assert_eq!((found.integer_sum, found.variance), (Some(70_000 * 255), 0.0), "{name}");
+    }
+}
+
+#[test]
 fn lines_are_the_same_wherever_they_lie() {
     let line: Vec<f32> = Data::Random.generate(5000, 3);
     let want = Device::cpu().reduce_axis(&line, 0, Sum).unwrap().to_vec().unwrap()[0];
+    let moments = Device::cpu().moments_axis(&line, 0).unwrap().to_vec().unwrap()[0];
     for (name, device) in devices() {
         for others in [1, 2, 7, 300] {
             let rows: Vec<f32> = (0..others).flat_map(|_| &line).copied().collect();
@@ -106,6 +143,9 @@ fn lines_are_the_same_wherever_they_lie() {
                 let b = device.reduce_axis(columns.nd(&[5000, others]).unwrap(), 0, Sum).unwrap().to_vec().unwrap();
                 let same = |x: &[f32]| x.len() == others && x.iter().all(|x| x.to_bits() == want.to_bits());
                 assert!(same(&a) && same(&b), "{name}: {others} lines, round {round}");
+                let a = device.moments_axis(rows.nd(&[others, 5000]).unwrap(), 1).unwrap().to_vec().unwrap();
+                let b = device.moments_axis(columns.nd(&[5000, others]).unwrap(), 0).unwrap().to_vec().unwrap();
+                assert!(a == vec![moments; others] && b == a, "{name}: moments of {others} lines, round {round}");
             }
         }
     }
@@ -131,9 +171,11 @@ proptest! {
         let view = NdView::new(&all[offset..], layout).unwrap();
         let want = Device::cpu().reduce_axis(view, axis, Sum).unwrap().to_vec().unwrap();
         let places = Device::cpu().min_max_axis(view, axis).unwrap().indices.to_vec().unwrap();
+        let moments = Device::cpu().moments_axis(view, axis).unwrap().to_vec().unwrap();
         for (name, device) in wide_devices() {
             let x = device.upload(&all).unwrap();
             let view = x.view(offset..).unwrap().strided(layout).unwrap();
+            prop_assert_eq!(device.moments_axis(view, axis).unwrap().to_vec().unwrap(), &moments[..], "{}", &name);
             let got = device.reduce_axis(view, axis, Sum).unwrap().to_vec().unwrap();
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             prop_assert_eq!(bits(&got), bits(&want), "{}", &name);

@@ -119,6 +119,12 @@ fn figures() {
             let most = device.arg_max_axis(x.floats.view(..40_001 * 7)?.nd(&[40_001, 7])?, 0)?;
             Ok([contents(&most.values)?, contents(&most.indices)?].concat())
         }),
+        ("moments along the last axis", |device, x| {
+            contents(&device.moments_axis(x.floats.view(..3 * 80_001)?.nd(&[3, 80_001])?, 1)?)
+        }),
+        ("moments along the first axis", |device, x| {
+            contents(&device.moments_axis(x.floats.view(..40_001 * 7)?.nd(&[40_001, 7])?, 0)?)
+        }),
         ("statistics", |device, x| {
             let mut record = device.zeroed::<StatisticsRecord<f32>>(1)?;
             device.statistics_into(&x.floats, &mut record, &mut Scratch::new())?;

@@ -8,6 +8,14 @@
 #ifndef OCLPRIM_MOMENTS_CL
 #define OCLPRIM_MOMENTS_CL
 
+// Of the first `elements`, which fill rows of `lanes`, those that are in the `width` lanes from `lane` on.
+static inline OFFSET_T in_lanes(OFFSET_T elements, uint lanes, uint lane, uint width)
+{
+    const OFFSET_T rows = elements / lanes;
+    const uint more = elements % lanes;
+    return rows * width + (more > lane ? min(more - lane, width) : 0);
+}
+
 #ifdef A_FLOAT
 
 // Not by x - x, on which the compiler of PoCL 6 gives up.
@@ -71,14 +79,6 @@ static inline void join_moments(Moments* x, const Moments* y, OFFSET_T n, OFFSET
         const A weight = n == m ? (A)0.5f : ratio(m, (ulong)n + m);
         add_moments(x, y, weight, (A)n * weight);
     }
-}
-
-// Of the first `elements`, which fill rows of `lanes`, those that are in the `width` lanes from `lane` on.
-static inline OFFSET_T in_lanes(OFFSET_T elements, uint lanes, uint lane, uint width)
-{
-    const OFFSET_T rows = elements / lanes;
-    const uint more = elements % lanes;
-    return rows * width + (more > lane ? min(more - lane, width) : 0);
 }
 
 // Adds the moments of `width` lanes to those of as many before them, from `lane` on, of `elements` in up to `rows` rows.

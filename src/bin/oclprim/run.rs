@@ -8,7 +8,8 @@ use std::{
 use bytemuck::Pod;
 use clap::{Args, Subcommand, ValueEnum};
 use oclprim::{
-    Bins, Determinism, Device, Element, ElementType, Extreme, Histogram, Input, Integer, Statistics, WeightedHistogram,
+    Bins, Determinism, Device, Element, ElementType, Extreme, Histogram, Input, Integer, MomentsRecord, Statistics,
+    WeightedHistogram,
     check::{Failure, close, same, same_bytes, sum_bound},
     op, with_element, with_integer,
 };
@@ -19,7 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   oclprim run reduce samples.npy --op arg-max --device gpu --verify
   oclprim run reduce matrix.npy --axis 0 -o sums.npy
-  oclprim run statistics samples.npy
+  oclprim run statistics matrix.npy --axis -1 -o figures.npy
   oclprim run transpose matrix.npy -o transposed.npy
   oclprim run permute volume.npy --axes 2,0,1 -o permuted.npy
   oclprim run histogram heights.npy --bins 20 --range 1.5 2.0 -o counts.npy
@@ -311,6 +312,22 @@ impl Line<'_> {
         Ok(bytemuck::allocation::cast_vec(indices))
     }
 
+    /// Sum, mean and variance of each.
+    fn moments<T: Element>(&self, input: &[T]) -> Result<Vec<f64>, Stop> {
+        let view = Input::from(input).nd(&self.shape)?;
+        let run = |device: &Device| -> oclprim::Result<Vec<f64>> {
+            let records = device.moments_axis(view, self.axis)?.to_vec()?;
+            let figures =
+                records.iter().map(MomentsRecord::get).flat_map(|found| [found.sum, found.mean, found.variance]);
+            Ok(figures.collect())
+        };
+        let figures = run(self.device)?;
+        if self.verify {
+            matches(same(&figures, &run(&Device::cpu())?, "figure "))?;
+        }
+        Ok(figures)
+    }
+
     /// The shape of the results.
     fn left(&self) -> Vec<usize> {
         let mut shape = self.shape.clone();
@@ -322,25 +339,39 @@ impl Line<'_> {
 const STATISTICS_EXAMPLES: &str = "\
 Examples:
   oclprim run statistics samples.npy
-  oclprim run statistics samples.npy --device opencl --verify -o figures.npy";
+  oclprim run statistics samples.npy --device opencl --verify -o figures.npy
+  oclprim run statistics matrix.npy --axis 0 -o figures.npy";
 
-/// Count, sum, extremes, mean and variance of all elements.
+/// Count, sum, extremes, mean and variance of all elements, or sum, mean and variance along an axis.
 ///
 /// Of integers the sum is exact. The variance is that of the population: the mean of squared distances to the mean. With -o,
-/// seven numbers are written as float64: count, NaN, min, max, sum, mean, variance.
+/// seven numbers are written as float64: count, NaN, min, max, sum, mean, variance. With --axis there are three for each
+/// line, sum, mean and variance, along a last axis in place of the one that is named.
 #[derive(Args)]
 #[command(after_help = STATISTICS_EXAMPLES)]
 struct StatisticsOf {
     #[command(flatten)]
     common: Common,
+    /// Of what lies along this axis: 0 is the first one, -1 the last.
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    axis: Option<i64>,
 }
 
 impl StatisticsOf {
     fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let array = Array::read(&self.common.input)?;
         let element = self.common.element(&array, "statistics")?;
+        let axis = self.axis.map(|number| self.common.axis(&array, number)).transpose()?;
         let device = self.common.device.open()?;
-        with_element!(element, T => self.of::<T>(&array.elements(), &device, out))
+        with_element!(element, T => match axis {
+            Some(axis) => {
+                let line = Line { shape: array.lengths(), axis, device: &device, verify: self.common.verify };
+                let (shape, figures) = ([line.left(), vec![3]].concat(), line.moments(&array.elements::<T>())?);
+                let text = in_words(&figures, &shape, "<f8", &device);
+                self.common.finish(&Array::of("<f8", &shape, &figures), text, out)
+            }
+            None => self.of::<T>(&array.elements(), &device, out),
+        })
     }
 
     fn of<T: Element>(&self, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {

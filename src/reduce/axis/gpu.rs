@@ -6,7 +6,10 @@ use super::{CHUNK, LANES, Lines};
 use crate::{
     Element, ElementType, Result, Scratch,
     op::{Op, Source},
-    runtime::{Capabilities, ClInput, ClOutput, ProgramSpec, opencl::{ClDevice, Launch}},
+    runtime::{
+        Capabilities, ClInput, ClOutput, ProgramSpec,
+        opencl::{ClDevice, Launch},
+    },
     tuning,
 };
 

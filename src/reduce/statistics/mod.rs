@@ -134,7 +134,8 @@ impl<T: Element> StatisticsRecord<T> {
             index: index as usize,
             value: bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<T>()]),
         };
-        let Moments { sum, integer_sum, mean, variance, .. } = moments(T::TYPE, count, words[6..11].try_into().expect("5"));
+        let Moments { sum, integer_sum, mean, variance, .. } =
+            moments(T::TYPE, count, words[6..11].try_into().expect("5"));
         let (min, max) = (extreme(low, words[4]), extreme(high, words[5]));
         Statistics { count: count as usize, nan: nan as usize, min, max, sum, integer_sum, mean, variance }
     }

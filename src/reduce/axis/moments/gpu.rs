@@ -85,7 +85,9 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
         (if across { CPU_COLUMNS } else { few }, 1)
     } else {
         let neighbours = if across { outputs.next_power_of_two().min(32).min(work_group / quads) } else { 1 };
-        let slots = chunks.next_power_of_two().min(work_group / neighbours / quads);
+        // Four chunks of an item, or more work-items where that would leave the device idle.
+        let idle = params.max_groups * work_group / outputs.saturating_mul(quads);
+        let slots = chunks.min(chunks.div_ceil(4).max(idle)).next_power_of_two().min(work_group / neighbours / quads);
         (work_group / (slots * quads), slots)
     };
     let blocks = outputs.div_ceil(columns);

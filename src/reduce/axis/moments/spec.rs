@@ -2,8 +2,9 @@
 
 use super::{Moments, MomentsRecord};
 use crate::{
-    Buffer, Device, Element, Layout, NdView, Result, Scratch, bf16,
+    Buffer, Device, Element, Layout, NdView, Result, Scratch,
     bench::Bench,
+    bf16,
     check::{Case, Failure, Level, data::Data, guarded, same},
     f16,
     ladder::Climb,
@@ -36,7 +37,8 @@ fn check<T: Element>(
     same(&got.iter().map(|found| found.count as u64).collect::<Vec<_>>(), &vec![shape[axis] as u64; outputs], "count")?;
     let host = NdView::new(&all[at..], layout)?;
     if !device.is_cpu() {
-        let want: Vec<Moments> = Device::cpu().moments_axis(host, axis)?.to_vec()?.iter().map(MomentsRecord::get).collect();
+        let want: Vec<Moments> =
+            Device::cpu().moments_axis(host, axis)?.to_vec()?.iter().map(MomentsRecord::get).collect();
         return same_moments(&got, &want);
     }
     axes.push(axis);
@@ -162,7 +164,8 @@ fn bench<T: Element>(name: &str, shape: fn(usize) -> [usize; 2], axis: usize) ->
                 },
                 move |this| {
                     let view = NdView::new(&this.host, Layout::contiguous(&this.shape)?)?;
-                    let figures = |records: Vec<MomentsRecord<T>>| records.iter().map(MomentsRecord::get).collect::<Vec<_>>();
+                    let figures =
+                        |records: Vec<MomentsRecord<T>>| records.iter().map(MomentsRecord::get).collect::<Vec<_>>();
                     let want = Device::cpu().moments_axis(view, axis)?.to_vec()?;
                     same_moments(&figures(this.out.to_vec()?), &figures(want))
                 },
