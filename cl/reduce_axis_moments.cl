@@ -127,7 +127,7 @@ static inline TQ load_quad(__global const T* in, const long stride)
     x[2] = to_acc((q).s2);                                                                                             \
     x[3] = to_acc((q).s3);
 
-// Calls USE(k, x) for the lanes k of the item's quad and each of their elements x of the chunk, of a whole one from `row` on.
+// Calls USE(k, x) for the lanes k of the item's quad and each of their elements x of the chunk.
 #define IN_ROW(q, USE)                                                                                                 \
     do {                                                                                                               \
         A x[4];                                                                                                        \
@@ -270,8 +270,8 @@ INLINED void get(__local const WORD_T* tree, uint i, Moments* m)
 }
 
 // Joins what the `share` items of an output have, which are `distance` apart: item `own` has quad own % QUADS of the
-// elements span * (own / QUADS) .. of `left`. Those of each quad, valid where `own` is below QUADS; with `whole` the quads too,
-// valid where it is 0. All WG items call it, in uniform flow, with the same numbers but `own`.
+// elements span * (own / QUADS) .. of `left`. It joins those of each quad, valid where `own` is below QUADS; with `whole` the
+// quads too, valid where it is 0. All WG items call it, in uniform flow, with the same numbers but `own`.
 INLINED void join_share(
     Moments* m, const uint own, const uint share, const uint distance, const ulong span, const OFFSET_T left,
     const uint whole, __local WORD_T* tree)
@@ -317,17 +317,20 @@ INLINED void join_share(
 #define VALUES COLS
 #endif
 
-// Calls USE(i, v, x) for element i of a chunk, lane and column v, element x.
+// Calls USE(v, x) for the lane and column v and each of their elements x of the chunk. The last row is asked for each lane:
+// of a loop to its end PoCL 3.1 leaves out the first lane, where there are four.
 #define EACH(USE)                                                                                                      \
     if (COLS == 1 && stride == 1) {                                                                                    \
-        uint i = 0;                                                                                                    \
-        for (; i + LANES <= count; i += LANES) {                                                                       \
+        const uint whole = count / LANES * LANES;                                                                      \
+        for (uint i = 0; i < whole; i += LANES) {                                                                      \
             for (uint k = 0; k < LANES; k++) {                                                                         \
                 USE(k, to_acc(in[at[0] + i + k]))                                                                      \
             }                                                                                                          \
         }                                                                                                              \
-        for (uint k = 0; i + k < count; k++) {                                                                         \
-            USE(k, to_acc(in[at[0] + i + k]))                                                                          \
+        for (uint k = 0; k < LANES; k++) {                                                                             \
+            if (k < count - whole) {                                                                                   \
+                USE(k, to_acc(in[at[0] + whole + k]))                                                                  \
+            }                                                                                                          \
         }                                                                                                              \
     } else {                                                                                                           \
         for (uint i = 0; i < count; i++) {                                                                             \

@@ -86,7 +86,7 @@ fn form<T: Element>(level: Level, shapes: &[(&'static [usize], usize)], offsets:
 
 pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     const TINY: &[(&[usize], usize)] = &[(&[3, 700], 1), (&[5000, 3], 0), (&[2, 33, 70], 1), (&[33, 300], 0)];
-    const LONG: &[(&[usize], usize)] = &[(&[1, 66_000], 1), (&[5, 16], 1)];
+    const LONG: &[(&[usize], usize)] = &[(&[1, 66_000], 1), (&[5, 14], 1)];
     const QUICK: &[(&[usize], usize)] = &[
         (&[1, 1], 0),
         (&[300, 20], 1),
