@@ -179,7 +179,7 @@ pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
     let part = |k| A::ratio(1, in_lanes(n, all, k, 1));
     let (first, last) = (part(0), part(used - 1));
     // Lanes have as many rows as the first, or one less.
-    let more = if n % all == 0 { used } else { n % all };
+    let more = if n.is_multiple_of(all) { used } else { n % all };
     let part = |k| if k < more { first } else { last };
     for (k, lane) in lane.iter_mut().enumerate() {
         lane.mean = lane.mean * part(k);
