@@ -317,41 +317,42 @@ INLINED void join_share(
 #define VALUES COLS
 #endif
 
-// Calls USE(v, x) for the lane and column v and each of their elements x of the chunk. The last row is asked for each lane:
-// of a loop to its end PoCL 3.1 leaves out the first lane, where there are four.
-#define EACH(USE)                                                                                                      \
+// Calls USE(v, x) for the lane and column v and each of their elements x of the chunk, by rows, so that no loop has a lane
+// twice or an end that is none of LANES: with 4 lanes PoCL 3.1 and Intel's runtime get those wrong.
+#define ROW(base, THERE, USE)                                                                                          \
     if (COLS == 1 && stride == 1) {                                                                                    \
-        const uint whole = count / LANES * LANES;                                                                      \
-        for (uint i = 0; i < whole; i += LANES) {                                                                      \
-            for (uint k = 0; k < LANES; k++) {                                                                         \
-                USE(k, to_acc(in[at[0] + i + k]))                                                                      \
-            }                                                                                                          \
-        }                                                                                                              \
         for (uint k = 0; k < LANES; k++) {                                                                             \
-            if (k < count - whole) {                                                                                   \
-                USE(k, to_acc(in[at[0] + whole + k]))                                                                  \
+            if (THERE) {                                                                                               \
+                USE(k, to_acc(in[at[0] + base + k]))                                                                   \
             }                                                                                                          \
         }                                                                                                              \
     } else {                                                                                                           \
-        for (uint i = 0; i < count; i++) {                                                                             \
-            __global const T* row = in + (long)i * stride;                                                             \
-            const uint k = i % LANES * COLS;                                                                           \
-            if (neighbours) {                                                                                          \
+        for (uint k = 0; k < LANES; k++) {                                                                             \
+            __global const T* row = in + (long)(base + k) * stride;                                                    \
+            if ((THERE) && neighbours) {                                                                               \
                 for (uint c = 0; c < COLS; c++) {                                                                      \
-                    USE(k + c, to_acc(row[at[0] + c]))                                                                 \
+                    USE(k * COLS + c, to_acc(row[at[0] + c]))                                                          \
                 }                                                                                                      \
-            } else {                                                                                                   \
+            } else if (THERE) {                                                                                        \
                 for (uint c = 0; c < COLS; c++) {                                                                      \
-                    USE(k + c, to_acc(row[at[c]]))                                                                     \
+                    USE(k * COLS + c, to_acc(row[at[c]]))                                                              \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
+    }
+#define EACH(USE)                                                                                                      \
+    for (uint first = 0; first < rows * LANES; first += LANES) {                                                       \
+        ROW(first, 1, USE)                                                                                             \
+    }                                                                                                                  \
+    if (more > 0) {                                                                                                    \
+        ROW(rows * LANES, k < more, USE)                                                                               \
     }
 
 // What the `count` > 0 elements of a chunk that starts at `in` have, of COLS lines, which may be `neighbours`.
 static inline void take(
     __global const T* in, const long stride, const long* at, const uint neighbours, const uint count, Moments* m)
 {
+    const uint rows = count / LANES, more = count % LANES;
 #ifdef A_FLOAT
     A mean[LANES * COLS], rest[LANES * COLS], m2[LANES * COLS];
     for (uint v = 0; v < LANES * COLS; v++) {
@@ -359,7 +360,6 @@ static inline void take(
     }
 #define MEAN(v, x) mean[v] += x;
     EACH(MEAN)
-    const uint rows = count / LANES, more = count % LANES;
     const A less = rows > 0 ? ratio(1, rows) : 0, all = ratio(1, rows + 1);
     int far = 0;
     for (uint v = 0; v < LANES * COLS; v++) {
