@@ -10,6 +10,7 @@
 // Where outputs are few, or lines long, the axis is cut into parts of `run` chunks, a power of two, whose quads
 // axis_moments_parts joins.
 //
+// ALIGNED: the host promises that four elements from a multiple of four on are aligned as a vector of them.
 // Bytes: reads each element once, writes a record of 48 bytes an output.
 #include "lib/types.cl"
 #include "lib/lines.cl"
@@ -229,55 +230,15 @@ static inline void take(__global const T* in, const long stride, const uint lane
 #endif
 }
 
-// Moments in local memory, by words: neighbouring items use neighbouring banks.
-#ifdef A_FLOAT
-#define WORD_T A
-#define WORDS 3
-#else
-#define WORD_T ulong
-#define WORDS 5
-#endif
-
-INLINED void put(__local WORD_T* tree, uint i, const Moments* m)
-{
-#ifdef A_FLOAT
-    tree[i] = m->mean;
-    tree[WG + i] = m->rest;
-    tree[2 * WG + i] = m->m2;
-#else
-    tree[i] = m->sum0;
-    tree[WG + i] = m->sum1;
-    tree[2 * WG + i] = m->squares0;
-    tree[3 * WG + i] = m->squares1;
-    tree[4 * WG + i] = m->squares2;
-#endif
-}
-
-INLINED void get(__local const WORD_T* tree, uint i, Moments* m)
-{
-#ifdef A_FLOAT
-    m->mean = tree[i];
-    m->rest = tree[WG + i];
-    m->m2 = tree[2 * WG + i];
-    m->unused = 0;
-#else
-    m->sum0 = tree[i];
-    m->sum1 = tree[WG + i];
-    m->squares0 = tree[2 * WG + i];
-    m->squares1 = tree[3 * WG + i];
-    m->squares2 = tree[4 * WG + i];
-#endif
-}
-
 // Joins what the `share` items of an output have, which are `distance` apart: item `own` has quad own % QUADS of the
 // elements span * (own / QUADS) .. of `left`. It joins those of each quad, valid where `own` is below QUADS; with `whole` the
 // quads too, valid where it is 0. All WG items call it, in uniform flow, with the same numbers but `own`.
 INLINED void join_share(
     Moments* m, const uint own, const uint share, const uint distance, const ulong span, const OFFSET_T left,
-    const uint whole, __local WORD_T* tree)
+    const uint whole, __local MOMENT_T* tree)
 {
     const uint item = get_local_id(0);
-    put(tree, item, m);
+    put_moments(tree, WG, item, m);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint d = QUADS; d < share; d *= 2) {
         if ((own / QUADS * QUADS) % (2 * d) == 0) {
@@ -285,9 +246,9 @@ INLINED void join_share(
             if (middle < left) {
                 const OFFSET_T to = min(most, (ulong)left);
                 Moments other;
-                get(tree, item + d * distance, &other);
+                get_moments(tree, WG, item + d * distance, &other);
                 join_moments(m, &other, d / QUADS * span / QUADS, between(middle, to, own % QUADS * 4, 4));
-                put(tree, item, m);
+                put_moments(tree, WG, item, m);
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -296,9 +257,9 @@ INLINED void join_share(
     for (uint d = 1; d < quads; d *= 2) {
         if (own < QUADS && own % (2 * d) == 0) {
             Moments other;
-            get(tree, item + d * distance, &other);
+            get_moments(tree, WG, item + d * distance, &other);
             join_moments(m, &other, between(0, left, own * 4, d * 4), between(0, left, (own + d) * 4, d * 4));
-            put(tree, item, m);
+            put_moments(tree, WG, item, m);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
@@ -433,7 +394,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments(
     const OFFSET_T first = (OFFSET_T)get_group_id(0) / parts * columns;
     const OFFSET_T chunks = len / CHUNK + (len % CHUNK != 0);
 #if WG > 1
-    __local WORD_T tree[WORDS * WG];
+    __local MOMENT_T tree[MOMENT_WORDS * WG];
     const uint item = get_local_id(0), share = WG / columns;
     const uint column = across ? item % columns : item / share, own = across ? item / columns : item % share;
     const uint lane = own % QUADS * 4;
@@ -512,7 +473,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments_parts
 {
     __global const Moments* from = (__global const Moments*)from_base;
 #if WG > 1
-    __local WORD_T tree[WORDS * WG];
+    __local MOMENT_T tree[MOMENT_WORDS * WG];
     const uint item = get_local_id(0), share = WG / columns, own = item % share, lane = own % QUADS * 4;
     const OFFSET_T output = (OFFSET_T)get_group_id(0) * columns + item / share;
     const OFFSET_T start = own / QUADS * each;

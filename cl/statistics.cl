@@ -212,22 +212,8 @@ static inline void join_tiles(Moments* a, const Moments* b, ulong first, ulong w
     join_moments(a, b, width, first < n ? min(width, n - first) : 0);
 }
 
-// Moments in local memory, of SLOTS.
+// Moments in local memory.
 #define SLOTS (BATCH * WG)
-INLINED void put(__local A* tree, uint slot, const Moments* m)
-{
-    tree[slot] = m->mean;
-    tree[SLOTS + slot] = m->rest;
-    tree[2 * SLOTS + slot] = m->m2;
-}
-
-INLINED void get(__local const A* tree, uint slot, Moments* m)
-{
-    m->mean = tree[slot];
-    m->rest = tree[SLOTS + slot];
-    m->m2 = tree[2 * SLOTS + slot];
-    m->unused = 0;
-}
 #endif
 
 static inline void load_rows(__global const T* p, TV* row)
@@ -426,7 +412,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_tiles(
                 merge(&all, &r);
 #ifdef FLOAT_MOMENTS
 #if WG > 1
-                put(lanes, t * WG + item, &m);
+                put_moments(lanes, SLOTS, t * WG + item, &m);
 #else
                 ((__global Moments*)moments)[moments_offset + tile] = m;
 #endif
@@ -447,20 +433,20 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_tiles(
             if (mine) {
                 const uint elements = elements_of(tile, n), from = t * WG + i * fan, lane = i * fan * width;
                 Moments b;
-                get(lanes, from, &m);
-                get(lanes, from + 1, &b);
+                get_moments(lanes, SLOTS, from, &m);
+                get_moments(lanes, SLOTS, from + 1, &b);
                 join_lanes(&m, &b, elements, TILE_ROWS, LANES, lane, width);
                 if (fan == 4) {
                     Moments c;
-                    get(lanes, from + 2, &b);
-                    get(lanes, from + 3, &c);
+                    get_moments(lanes, SLOTS, from + 2, &b);
+                    get_moments(lanes, SLOTS, from + 3, &c);
                     join_lanes(&b, &c, elements, TILE_ROWS, LANES, lane + 2 * width, width);
                     join_lanes(&m, &b, elements, TILE_ROWS, LANES, lane, 2 * width);
                 }
             }
             barrier(CLK_LOCAL_MEM_FENCE);
             if (mine && next > 1) {
-                put(lanes, t * WG + i, &m);
+                put_moments(lanes, SLOTS, t * WG + i, &m);
             } else if (mine) {
                 ((__global Moments*)moments)[moments_offset + tile] = m;
             }
@@ -502,19 +488,19 @@ INLINED void join_group(
     }
     *m = taken > 0 ? kept[0] : from[0];
 #if WG > 1
-    put(tree, item, m);
+    put_moments(tree, SLOTS, item, m);
     barrier(CLK_LOCAL_MEM_FENCE);
     ulong width = ITEM_MOMENTS * span;
     for (uint left = WG / 2; left > 0; left /= 2) {
         if (item < left) {
             Moments b;
-            get(tree, 2 * item, m);
-            get(tree, 2 * item + 1, &b);
+            get_moments(tree, SLOTS, 2 * item, m);
+            get_moments(tree, SLOTS, 2 * item + 1, &b);
             join_tiles(m, &b, start * span + (2 * item + 1) * width, width, n);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         if (item < left) {
-            put(tree, item, m);
+            put_moments(tree, SLOTS, item, m);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         width *= 2;

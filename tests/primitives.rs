@@ -75,11 +75,17 @@ fn every_case_on_every_device(part: u64) {
         let (mut passed, mut skipped) = (0, std::collections::BTreeMap::new());
         for spec in registry().iter().filter(|spec| only.as_deref().is_none_or(|only| only == spec.name())) {
             let mut cases = spec.cases(if gpu { Level::Tiny } else { level });
-            if gpu || common::a_form_of_each_kernel() {
-                few_builds(&mut cases, first);
+            if common::a_form_of_each_kernel() {
+                let (each, mut others): (Vec<_>, Vec<_>) =
+                    cases.into_iter().partition(|case| A_FORM_OF_EACH_KERNEL.contains(&&*case.form));
+                cases = each;
+                if !gpu {
+                    few_builds(&mut others, true);
+                    cases.extend(others);
+                }
             }
-            if gpu && common::a_form_of_each_kernel() {
-                cases.retain(|case| A_FORM_OF_EACH_KERNEL.contains(&&*case.form));
+            if gpu {
+                few_builds(&mut cases, first);
             }
             for case in cases.into_iter().filter(|case| part_of(spec.name(), case) == part) {
                 match case.run(&device).verdict {

@@ -130,6 +130,25 @@ static inline void store_moments(__global ulong* words, const Moments* m)
     words[3] = words[4] = 0;
 }
 
+#define MOMENT_T A
+#define MOMENT_WORDS 3
+
+// Moments in local memory, of `slots`: a word of all lies together, so that neighbours meet no bank twice.
+INLINED void put_moments(__local A* tree, uint slots, uint slot, const Moments* m)
+{
+    tree[slot] = m->mean;
+    tree[slots + slot] = m->rest;
+    tree[2 * slots + slot] = m->m2;
+}
+
+INLINED void get_moments(__local const A* tree, uint slots, uint slot, Moments* m)
+{
+    m->mean = tree[slot];
+    m->rest = tree[slots + slot];
+    m->m2 = tree[2 * slots + slot];
+    m->unused = 0;
+}
+
 #else
 
 typedef struct {
@@ -236,6 +255,27 @@ static inline void store_moments(__global ulong* words, const Moments* m)
     words[2] = m->squares0;
     words[3] = m->squares1;
     words[4] = m->squares2;
+}
+
+#define MOMENT_T ulong
+#define MOMENT_WORDS 5
+
+INLINED void put_moments(__local ulong* tree, uint slots, uint slot, const Moments* m)
+{
+    tree[slot] = m->sum0;
+    tree[slots + slot] = m->sum1;
+    tree[2 * slots + slot] = m->squares0;
+    tree[3 * slots + slot] = m->squares1;
+    tree[4 * slots + slot] = m->squares2;
+}
+
+INLINED void get_moments(__local const ulong* tree, uint slots, uint slot, Moments* m)
+{
+    m->sum0 = tree[slot];
+    m->sum1 = tree[slots + slot];
+    m->squares0 = tree[2 * slots + slot];
+    m->squares1 = tree[3 * slots + slot];
+    m->squares2 = tree[4 * slots + slot];
 }
 
 #endif

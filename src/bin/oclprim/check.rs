@@ -37,7 +37,7 @@ more. The exit code is 1 if an answer was wrong.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Check {
-    /// Every form and type at its edges; the default.
+    /// Every form and type at its edges, as many as a minute allows; the default.
     #[arg(long, group = "level")]
     quick: bool,
     /// Every form, type, size, data set and offset.
@@ -270,7 +270,7 @@ impl Check {
             }
             if patience.is_some_and(|patience| Instant::now() > patience) {
                 let reason =
-                    "not started, for --quick to end in a minute; what was built is kept, so a second run does more";
+                    "not started, for --quick to end in a minute: where builds took it, a second run does more";
                 report.add(primitive, case, Verdict::Skip(reason.into()), 0.0);
             } else {
                 let outcome = case.run(&target.device);
@@ -319,7 +319,7 @@ impl Check {
     }
 }
 
-/// Each form with its first type, then each with its second one, and so on: when time runs out, no form was left out.
+/// Each form with its first type, then each with its second one, and so on: no form waits for the types of another.
 fn one_type_after_another(cases: Vec<(&'static str, Case)>) -> Vec<(&'static str, Case)> {
     let mut types: HashMap<(&str, String), Vec<ElementType>> = HashMap::new();
     let mut ranked = Vec::with_capacity(cases.len());
@@ -415,6 +415,17 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+
+    #[test]
+    fn forms_take_turns() {
+        use ElementType::{F32, I32, U8};
+        let case = |form: &str, element| ("reduce", Case::new(form, element, "", "", 0, |_: &Device| Ok(())));
+        let cases = vec![case("sum", U8), case("sum", I32), case("sum", U8), case("max", F32), case("max", I32)];
+        let order: Vec<_> =
+            one_type_after_another(cases).into_iter().map(|(_, case)| (case.form, case.element)).collect();
+        let wanted = [("sum", U8), ("sum", U8), ("max", F32), ("sum", I32), ("max", I32)];
+        assert_eq!(order, wanted.map(|(form, element)| (form.to_owned(), element)));
+    }
 
     #[derive(Parser)]
     struct Cli {

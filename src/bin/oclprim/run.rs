@@ -344,7 +344,7 @@ Examples:
 
 /// Count, sum, extremes, mean and variance of all elements, or sum, mean and variance along an axis.
 ///
-/// Of integers the sum is exact. The variance is that of the population: the mean of squared distances to the mean. With -o,
+/// Of integers the sum of all elements is exact. The variance is that of the population: the mean of squared distances to the mean. With -o,
 /// seven numbers are written as float64: count, NaN, min, max, sum, mean, variance. With --axis there are three for each
 /// line, sum, mean and variance, along a last axis in place of the one that is named.
 #[derive(Args)]

@@ -13,7 +13,7 @@ use crate::{
 pub(in crate::reduce) trait Real:
     Element<Acc = Self> + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {
-    /// `part / all`, for 0 < part <= all; as in `cl/statistics.cl`.
+    /// `part / all`, for 0 < part <= all; as in `cl/lib/moments.cl`.
     fn ratio(part: u64, all: u64) -> Self;
     /// A little less than 1: more than the roundings of a lane's sum take it up.
     const BELOW_ONE: Self;
@@ -61,14 +61,14 @@ impl Real for f64 {
 }
 
 /// What elements have besides their extremes, and how it adds up.
-pub(in crate::reduce) trait Moments: Copy + Send + Sync {
+pub(in crate::reduce) trait Joins: Copy + Send + Sync {
     /// Of `n` elements, joined by those of `m` later ones.
     fn merge(&mut self, n: u64, other: &Self, m: u64);
 
     fn words(&self) -> [u64; 5];
 }
 
-impl Moments for () {
+impl Joins for () {
     fn merge(&mut self, _: u64, (): &Self, _: u64) {}
 
     fn words(&self) -> [u64; 5] {
@@ -112,7 +112,7 @@ impl<A: Real> Spread<A> {
     }
 }
 
-impl<A: Real> Moments for Spread<A> {
+impl<A: Real> Joins for Spread<A> {
     fn merge(&mut self, n: u64, other: &Self, m: u64) {
         let weight = if n == m { A::from_f64(0.5) } else { A::ratio(m, n + m) };
         self.join(other, weight, A::from_f64(n as f64) * weight);
@@ -131,7 +131,7 @@ pub(in crate::reduce) struct Exact {
     high: u64,
 }
 
-impl Moments for Exact {
+impl Joins for Exact {
     fn merge(&mut self, _: u64, other: &Self, _: u64) {
         self.sum = self.sum.wrapping_add(other.sum);
         let (squares, carry) = self.squares.overflowing_add(other.squares);
@@ -280,7 +280,7 @@ struct Record<T, M> {
     moments: M,
 }
 
-impl<T: Element, M: Moments> Record<T, M> {
+impl<T: Element, M: Joins> Record<T, M> {
     fn of(number: usize, elements: &[T], moments: M) -> Self {
         let (mut low, mut high) = (T::HIGHEST, T::LOWEST);
         let mut nan = 0;
@@ -311,7 +311,7 @@ impl<T: Element, M: Moments> Record<T, M> {
 }
 
 /// The record of all of the input, which is not empty, and the places of its extremes.
-fn record<T: Element, M: Moments>(
+fn record<T: Element, M: Joins>(
     input: &[T],
     moments: &(dyn Fn(&[T]) -> M + Sync),
 ) -> (Record<T, M>, Extreme<T>, Extreme<T>) {
@@ -340,7 +340,7 @@ pub(super) fn min_max<T: Element>(input: &[T]) -> (Extreme<T>, Extreme<T>) {
     (low, high)
 }
 
-fn words<T: Element, M: Moments>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)) -> Words {
+fn words<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)) -> Words {
     let (all, low, high) = record(input, moments);
     let mut words = [0; WORDS];
     words[..4].copy_from_slice(&[all.n, all.nan, low.index as u64, high.index as u64]);

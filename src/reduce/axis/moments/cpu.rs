@@ -7,7 +7,7 @@ use crate::{
     Element, ElementType, bf16, f16, parallel,
     reduce::{
         axis::Lines,
-        statistics::cpu::{Moments, Spread, Whole, in_lanes, spread_lanes},
+        statistics::cpu::{Joins, Spread, Whole, in_lanes, spread_lanes},
     },
     with_integer,
 };
@@ -35,7 +35,7 @@ struct Walk<'a, T, M> {
 }
 
 /// What two neighbours have together.
-fn join<M: Moments>(left: Of<M>, right: Of<M>) -> Of<M> {
+fn join<M: Joins>(left: Of<M>, right: Of<M>) -> Of<M> {
     let (n, mut moments) = left;
     if right.0 > 0 {
         moments.merge(n, &right.1, right.0);
@@ -44,7 +44,7 @@ fn join<M: Moments>(left: Of<M>, right: Of<M>) -> Of<M> {
 }
 
 /// What `values` have together, as a tree of neighbours, of which the first is left.
-fn tree<M: Moments>(values: &mut [Of<M>]) -> Of<M> {
+fn tree<M: Joins>(values: &mut [Of<M>]) -> Of<M> {
     let mut count = values.len();
     while count > 1 {
         for i in 0..count.div_ceil(2) {
@@ -56,7 +56,7 @@ fn tree<M: Moments>(values: &mut [Of<M>]) -> Of<M> {
     values[0]
 }
 
-impl<T: Element, M: Moments> Walk<'_, T, M> {
+impl<T: Element, M: Joins> Walk<'_, T, M> {
     fn quads(&self) -> usize {
         self.lanes / self.width
     }

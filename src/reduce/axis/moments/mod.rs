@@ -5,7 +5,7 @@
 //! |---|---|
 //! | work | one read of the elements |
 //! | determinism | everywhere, where the device keeps subnormals: the order depends on the axis' length alone |
-//! | scratch | none where lines are many; else up to 256 bytes for each part of a line: [`Device::moments_axis_scratch`] |
+//! | scratch | none where lines are many and short; else up to 256 bytes for each part of a line: [`Device::moments_axis_scratch`] |
 //! | limits | as [`reduce_axis`](Device::reduce_axis) |
 //!
 //! What is computed in which type, how exact it is, and what comes of NaN, of infinities and of elements at the ends of the

@@ -2,7 +2,7 @@
 
 use super::{Moments, MomentsRecord};
 use crate::{
-    Buffer, Device, Element, Layout, NdView, Result, Scratch,
+    Buffer, Device, Element, ElementType, Layout, NdView, Result, Scratch,
     bench::Bench,
     bf16,
     check::{Case, Failure, Level, data::Data, guarded, same},
@@ -81,7 +81,6 @@ fn form<T: Element>(level: Level, shapes: &[(&'static [usize], usize)], offsets:
             }
         }
     }
-    cases.push(Case::new("moments along an axis", T::TYPE, "[0, 4]", "none", 0, check_nothing::<T>));
 }
 
 pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
@@ -115,13 +114,22 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         (&[2, 2, 2, 2, 2, 2, 2, 40], 3),
         (&[400_003], 0),
     ];
+    cases.push(Case::new("moments along an axis", ElementType::F32, "[0, 4]", "none", 0, check_nothing::<f32>));
     form::<f32>(level, TINY, &[0, 3], cases);
     form::<f32>(level, LONG, &[0], cases);
     form::<i32>(level, &TINY[..2], &[0], cases);
+    form::<f16>(level, &TINY[..1], &[0], cases);
+    form::<i16>(level, &TINY[..1], &[0], cases);
     if level >= Level::Quick {
         form::<f32>(level, QUICK, &[0], cases);
         form::<f64>(level, &TINY[..2], &[0], cases);
         form::<u8>(level, &TINY[..2], &[3], cases);
+        form::<bf16>(level, &TINY[..1], &[0], cases);
+        form::<i8>(level, &TINY[..1], &[0], cases);
+        form::<u16>(level, &TINY[..1], &[0], cases);
+        form::<u32>(level, &TINY[..1], &[0], cases);
+        form::<i64>(level, &TINY[..1], &[0], cases);
+        form::<u64>(level, &TINY[..1], &[0], cases);
     }
     if level >= Level::Full {
         form::<f32>(level, FULL, &[0, 1], cases);
@@ -193,12 +201,11 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
 #[cfg(feature = "opencl")]
 pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     use super::{Lines, gpu};
-    use crate::ElementType::{F16, F32, F64, I32, I64, U8};
     let shapes = [([1 << 14, 1 << 14], 1), ([1 << 14, 1 << 14], 0), ([1 << 20, 16], 1), ([16, 1 << 20], 0)];
     let mut programs = Vec::new();
     for (shape, axis) in shapes {
         let lines = Layout::contiguous(&shape).and_then(|layout| Lines::of(&layout, axis));
-        for element in [F32, F64, F16, U8, I32, I64] {
+        for element in ElementType::ALL {
             let form = with_element!(element, T => gpu::Form::of::<T>());
             for wide in [false, true] {
                 for aligned in [false, true] {
