@@ -9,7 +9,7 @@
 //! | limits | as [`reduce_axis`](Device::reduce_axis) |
 //!
 //! What is computed in which type, how exact it is, and what comes of NaN, of infinities and of elements at the ends of the
-//! range is as [`statistics`](crate::reduce::statistics) have it: floats in their accumulator, integers exactly.
+//! range is as [`statistics`] have it: floats in their accumulator, integers exactly.
 //!
 //! The order: chunks of 16 rows of 32 lanes; of shorter lines, 16 rows of as few of 4, 8 and 16 lanes as hold the line. Each
 //! lane has its mean, corrected by what its elements are off it. Four neighbouring lanes join, then the same four of all
@@ -128,9 +128,9 @@ impl Device {
     /// use oclprim::Device;
     ///
     /// let device = Device::best()?;
-    /// let x = device.upload(&[2.0f32, 4.0, 6.0, 1.0, 1.0, 1.0])?;
-    /// let rows = device.moments_axis(x.nd(&[2, 3])?, 1)?.to_vec()?;
-    /// assert_eq!((rows[0].get().mean, rows[0].get().sample_variance()), (4.0, 4.0));
+    /// let x = device.upload(&[2.0f32, 4.0, 6.0, 8.0, 1.0, 1.0, 1.0, 1.0])?;
+    /// let rows = device.moments_axis(x.nd(&[2, 4])?, 1)?.to_vec()?;
+    /// assert_eq!((rows[0].get().mean, rows[0].get().variance), (5.0, 5.0));
     /// assert_eq!((rows[1].get().mean, rows[1].get().variance), (1.0, 0.0));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
