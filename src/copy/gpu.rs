@@ -64,7 +64,7 @@ impl Body {
 
 /// The plan of a copy of `bytes` > 0 bytes from byte `from` of one buffer to byte `to` of another.
 pub(crate) fn plan(bytes: usize, from: usize, to: usize, caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
-    let program = ProgramSpec::new("copy.cl", TEXT, &caps.without_sub_groups());
+    let program = ProgramSpec::new("copy.cl", TEXT, caps);
     match tuning::copy(caps) {
         tuning::Copy::Runs { max_groups, min_run } => {
             let run = bytes.div_ceil(max_groups).max(min_run).next_multiple_of(64);

@@ -185,7 +185,7 @@ pub(super) mod device {
 
     /// One program for all kernels; only the size of an element counts.
     fn program(size: usize, wide: bool, caps: &Capabilities) -> ProgramSpec {
-        ProgramSpec::new("ladder/copy.cl", TEXT, &caps.without_sub_groups())
+        ProgramSpec::new("ladder/copy.cl", TEXT, caps)
             .define("T", ["uchar", "ushort", "uint", "ulong"][size.ilog2() as usize])
             .define("OFFSET_T", if wide { "ulong" } else { "uint" })
     }

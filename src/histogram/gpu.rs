@@ -103,7 +103,6 @@ pub(super) const RESERVED_BYTES: usize = 64;
 pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabilities, round: usize) -> Result<Plan> {
     caps.supports(form.element)?;
     let params = tuning::histogram(caps);
-    let caps = &caps.without_sub_groups();
     let slots = form.bins + OUTSIDE;
     let samples = n.min(round);
     let (count, edge_bytes) = form.program("histogram.cl", TEXT, caps);
@@ -205,9 +204,7 @@ impl Merge {
 }
 
 pub(super) fn zero_program(caps: &Capabilities) -> ProgramSpec {
-    ProgramSpec::new("histogram.cl", TEXT, &caps.without_sub_groups())
-        .flag("ZERO", true)
-        .define("WG", tuning::histogram(caps).work_group)
+    ProgramSpec::new("histogram.cl", TEXT, caps).flag("ZERO", true).define("WG", tuning::histogram(caps).work_group)
 }
 
 /// Zeroes words of tables.

@@ -327,7 +327,7 @@ pub(super) mod kernels {
     }
 
     fn program(element: ElementType, block: usize, bins: usize, caps: &Capabilities) -> ProgramSpec {
-        let program = ProgramSpec::new("ladder/histogram.cl", TEXT, &caps.without_sub_groups())
+        let program = ProgramSpec::new("ladder/histogram.cl", TEXT, caps)
             .with(element.options("T"))
             .with(element.options("A"))
             .define("WG", block)

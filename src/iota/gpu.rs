@@ -24,7 +24,7 @@ pub(crate) fn plan(n: usize, element: ElementType, caps: &Capabilities, wide: bo
         DeviceClass::Cpu => (1, n.div_ceil(8 * caps.compute_units.max(1) as usize).max(1024)),
         DeviceClass::Gpu => (tuning::work_group(256, caps), 16 / element.size()),
     };
-    let program = ProgramSpec::new("iota.cl", TEXT, &caps.without_sub_groups())
+    let program = ProgramSpec::new("iota.cl", TEXT, caps)
         .with(element.options("T"))
         .define("WG", work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" });

@@ -36,7 +36,7 @@ pub(crate) fn plan(job: Job, bases: [usize; 2], caps: &Capabilities, wide: impl 
     let (from, to) = job.ends();
     let wide = wide(from.max(to).max(job.len()));
     let params = tuning::permute(caps, job.size);
-    let program = ProgramSpec::new("permute.cl", TEXT, &caps.without_sub_groups())
+    let program = ProgramSpec::new("permute.cl", TEXT, caps)
         .define("UNIT", tuning::unit_type(job.size))
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .define("WG", params.work_group)

@@ -87,7 +87,7 @@ pub(crate) fn plan(
         let groups = tiles.min(params.max_groups);
         let outputs = if fast { groups } else { tiles };
         let last = outputs <= 1;
-        let program = ProgramSpec::new("reduce.cl", TEXT, caps)
+        let program = ProgramSpec::with_sub_groups("reduce.cl", TEXT, caps)
             .with(element.options("T"))
             .with(form.acc.options("A"))
             .with(form.out.options("OUT"))

@@ -491,7 +491,7 @@ pub(super) mod device {
     /// One program for all kernels of a block and type.
     fn program(element: ElementType, block: usize, wide: bool, caps: &Capabilities) -> ProgramSpec {
         let caps = Capabilities { sub_group: sub_groups(caps, block), ..caps.clone() };
-        ProgramSpec::new("ladder/reduce.cl", TEXT, &caps)
+        ProgramSpec::with_sub_groups("ladder/reduce.cl", TEXT, &caps)
             .with(element.options("T"))
             .with(element.options("A"))
             .with(["-DOP_SUM"])

@@ -179,13 +179,13 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// The macros that `cl/lib` wants on every build for this device.
-    pub(crate) fn options(&self) -> Vec<String> {
+    /// The macros that `cl/lib` wants on every build for this device, with these sub-groups.
+    pub(crate) fn options(&self, sub_group: &SubGroup) -> Vec<String> {
         let mut options =
-            vec![format!("-cl-std={}", self.c_standard), format!("-DSG_BACKEND={}", self.sub_group.backend.code())];
+            vec![format!("-cl-std={}", self.c_standard), format!("-DSG_BACKEND={}", sub_group.backend.code())];
         // Hardware has its own width; only the one in local memory is ours to choose.
-        if self.sub_group.backend == SubGroupBackend::Local {
-            options.push(format!("-DSG_SIZE={}", self.sub_group.width));
+        if sub_group.backend == SubGroupBackend::Local {
+            options.push(format!("-DSG_SIZE={}", sub_group.width));
         }
         if self.ptx {
             options.extend(["-DINLINE_PTX=1".into(), format!("-DPTX_SM={}", self.compute_capability)]);
@@ -201,11 +201,6 @@ impl Capabilities {
             }
         }
         options
-    }
-
-    /// For kernels that have no sub-groups: one build serves every back end.
-    pub(crate) fn without_sub_groups(&self) -> Self {
-        Self { sub_group: SubGroup::NONE, ..self.clone() }
     }
 
     /// Refuses an element type that the device cannot compute with.

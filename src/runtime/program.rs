@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use super::Capabilities;
+use super::{Capabilities, SubGroup};
 
 /// `cl/lib`, by the names under which kernel files include it.
 const LIBRARY: &[(&str, &str)] = &[
@@ -69,9 +69,15 @@ impl Hash for ProgramSpec {
 }
 
 impl ProgramSpec {
-    /// A program of `text` for a device; primitives add their own options.
+    /// A program of `text` for a device; primitives add their own options. Its kernels know no sub-groups, so that one build
+    /// serves every back end of these.
     pub fn new(name: &'static str, text: &'static str, caps: &Capabilities) -> Self {
-        Self { name, text, options: caps.options(), prelude: String::new() }
+        Self { name, text, options: caps.options(&SubGroup::NONE), prelude: String::new() }
+    }
+
+    /// The same with the back end of sub-groups that the device has.
+    pub(crate) fn with_sub_groups(name: &'static str, text: &'static str, caps: &Capabilities) -> Self {
+        Self { name, text, options: caps.options(&caps.sub_group), prelude: String::new() }
     }
 
     /// Adds options, such as `-DT=float`.

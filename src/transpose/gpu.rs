@@ -95,7 +95,7 @@ pub(crate) fn plan(shape: &Shape, caps: &Capabilities, wide: impl Fn(usize) -> b
     let wide = wide(shape.end().max(rows * cols * count));
     let params = tuning::transpose(caps, size);
     let (unit, (log_pad, pad)) = (tuning::unit(size), tuning::padding(size));
-    let program = ProgramSpec::new("transpose.cl", TEXT, &caps.without_sub_groups())
+    let program = ProgramSpec::new("transpose.cl", TEXT, caps)
         .define("UNIT", tuning::unit_type(unit))
         .define("UNIT_BYTES", unit)
         .define("UNITS", size / unit)

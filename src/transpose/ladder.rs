@@ -528,7 +528,7 @@ pub(super) mod device {
 
     /// One program for all kernels; only the size of an element counts.
     fn program(size: usize, blocks: [usize; 3], wide: bool, caps: &Capabilities) -> ProgramSpec {
-        ProgramSpec::new("ladder/transpose.cl", TEXT, &caps.without_sub_groups())
+        ProgramSpec::new("ladder/transpose.cl", TEXT, caps)
             .define("T", ["uchar", "ushort", "uint", "ulong"][size.ilog2() as usize])
             .define("OFFSET_T", if wide { "ulong" } else { "uint" })
             .define("BLOCK_PLAIN", blocks[0])

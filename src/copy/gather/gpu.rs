@@ -29,7 +29,7 @@ pub(crate) struct Plan {
 pub(crate) fn plan(n: usize, size: usize, index_size: usize, begin: [usize; 2], caps: &Capabilities) -> Plan {
     let params = tuning::gather(caps, size);
     let unit = tuning::unit(size).min(16);
-    let program = ProgramSpec::new("gather.cl", TEXT, &caps.without_sub_groups())
+    let program = ProgramSpec::new("gather.cl", TEXT, caps)
         .define("UNIT", tuning::unit_type(unit))
         .define("UNIT_BYTES", unit)
         .define("PARTS", size / unit)

@@ -24,7 +24,7 @@ pub(crate) struct Plan {
 }
 
 pub(crate) fn plan(caps: &Capabilities) -> Plan {
-    let program = ProgramSpec::new("copy_ranges.cl", TEXT, &caps.without_sub_groups()).unoptimised_on_a_checker(caps);
+    let program = ProgramSpec::new("copy_ranges.cl", TEXT, caps).unoptimised_on_a_checker(caps);
     match tuning::copy_ranges(caps) {
         tuning::Copy::Runs { min_run, .. } => {
             Plan { program: program.define("TILE", min_run), work_group: 1, tile: min_run, words: false }

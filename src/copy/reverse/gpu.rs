@@ -40,7 +40,7 @@ fn unit(size: usize) -> usize {
 
 fn program(size: usize, caps: &Capabilities) -> ProgramSpec {
     let unit = unit(size);
-    let program = ProgramSpec::new("reverse.cl", TEXT, &caps.without_sub_groups())
+    let program = ProgramSpec::new("reverse.cl", TEXT, caps)
         .define("UNIT", tuning::unit_type(unit))
         .define("UNIT_BYTES", unit)
         .define("PARTS", size / unit)

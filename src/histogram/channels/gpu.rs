@@ -43,7 +43,6 @@ pub(crate) fn plan(
 ) -> Result<Plan> {
     caps.supports(element)?;
     let params = tuning::histogram(caps);
-    let caps = &caps.without_sub_groups();
     let slots: usize = bins.iter().map(|bins| bins + OUTSIDE).sum();
     let (count, edge_bytes) = Form { element, bins: bins[0], map }.program(NAME, TEXT, caps);
     let count = count.define("CHANNELS", channels).define("ACTIVE", bins.len());

@@ -54,7 +54,6 @@ pub(crate) fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wid
     caps.supports(samples.element)?;
     caps.supports(weight)?;
     let params = tuning::histogram(caps);
-    let caps = &caps.without_sub_groups();
     let (slots, words) = (samples.bins + OUTSIDE, limbs(weight) * (samples.bins + OUTSIDE));
     let offset = if wide { "ulong" } else { "uint" };
     let with_weights = |program: ProgramSpec| program.with(weight.options("W")).define("OFFSET_T", offset);

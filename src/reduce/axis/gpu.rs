@@ -49,7 +49,6 @@ pub(crate) struct Plan {
 pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
-    let caps = &caps.without_sub_groups();
     let params = tuning::reduce(caps);
     let cpu = params.work_group == 1;
     let (len, outputs, vec) = (lines.len, lines.outputs, 16 / form.element.size());

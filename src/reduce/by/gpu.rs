@@ -38,7 +38,7 @@ fn program(form: &Form, caps: &Capabilities, work_group: usize, wide: bool) -> R
     if form.needs_fp64 {
         caps.supports(ElementType::F64)?;
     }
-    Ok(ProgramSpec::new("reduce_by.cl", TEXT, &caps.without_sub_groups())
+    Ok(ProgramSpec::new("reduce_by.cl", TEXT, caps)
         .define("WG", work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .prelude(form.prelude.clone()))

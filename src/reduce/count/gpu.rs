@@ -26,7 +26,7 @@ pub(crate) fn plan(n: usize, size: usize, aligned: bool, caps: &Capabilities, wi
     let unit = if caps.class == DeviceClass::Cpu { (64 << 10) / size } else { 16 * step };
     let groups = n.div_ceil(unit).min(params.max_groups).max(1);
     let run = n.div_ceil(groups).max(1).next_multiple_of(step);
-    let program = ProgramSpec::new("count.cl", TEXT, &caps.without_sub_groups())
+    let program = ProgramSpec::new("count.cl", TEXT, caps)
         .define("BYTES", size)
         .define("WG", params.work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })

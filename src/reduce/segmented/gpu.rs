@@ -61,7 +61,6 @@ fn work_group(caps: &Capabilities) -> usize {
 }
 
 fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> ProgramSpec {
-    let caps = &caps.without_sub_groups();
     let work_group = work_group(caps);
     let cpu = work_group == 1;
     let word = |wide| if wide { "ulong" } else { "uint" };

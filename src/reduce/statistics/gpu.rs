@@ -83,7 +83,7 @@ pub(crate) fn plan(
     let groups = tiles.min(max_groups);
     let joins = if moments && element.is_float() { joins(tiles) } else { Vec::new() };
     let moments_at = (groups * record_bytes(element, moments)).div_ceil(moments_bytes(element));
-    let program = ProgramSpec::new("statistics.cl", TEXT, &caps.without_sub_groups())
+    let program = ProgramSpec::new("statistics.cl", TEXT, caps)
         .unoptimised_on_a_checker(caps)
         .with(element.options("T"))
         .with(acc.options("A"))

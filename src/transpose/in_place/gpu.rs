@@ -37,7 +37,7 @@ pub(crate) fn plan(cells: usize, size: usize, caps: &Capabilities, wide: impl Fn
     let wide = wide(cells);
     let unit = tuning::unit(size);
     let params = tuning::in_place(caps, size);
-    let program = ProgramSpec::new("transpose_in_place.cl", TEXT, &caps.without_sub_groups())
+    let program = ProgramSpec::new("transpose_in_place.cl", TEXT, caps)
         .define("UNIT", tuning::unit_type(unit))
         .define("UNIT_BYTES", unit)
         .define("UNITS", size / unit)

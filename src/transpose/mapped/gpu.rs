@@ -55,7 +55,7 @@ pub(crate) fn plan(
     }
     let wide = wide(rows * cols);
     let params = tuning::transpose(caps, form.acc.size());
-    let program = ProgramSpec::new("transpose_map.cl", TEXT, &caps.without_sub_groups())
+    let program = ProgramSpec::new("transpose_map.cl", TEXT, caps)
         .with(form.from.options("T"))
         .with(form.acc.options("A"))
         .with(form.out.options("OUT"))

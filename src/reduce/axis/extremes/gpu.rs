@@ -49,7 +49,6 @@ pub(crate) struct Plan {
 pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
-    let caps = &caps.without_sub_groups();
     let params = tuning::reduce(caps);
     let ends = form.ends.list().len();
     let work_group = tuning::work_group_of(params.work_group, ends * (form.acc.size() + 8), caps);

@@ -61,7 +61,6 @@ pub(crate) struct Plan {
 pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
-    let caps = &caps.without_sub_groups();
     let params = tuning::reduce(caps);
     let (len, outputs) = (lines.len, lines.outputs);
     let work_group = match tuning::work_group_of(params.work_group, form.bytes(), caps) {
