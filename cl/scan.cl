@@ -11,9 +11,14 @@
 // tile are in no total that counts.
 //
 // Three launches: the totals of the tiles, what precedes each of them, the outputs. Of one tile, the last of them alone.
+// With LOOK_BACK one launch: work-groups take tiles in the order in which they start, publish their totals, and wait for
+// those of the tiles before theirs (Merrill & Garland 2016). Since before(t) is made of the totals of blocks, which have no
+// order in which they must be found, none waits for another's wait: the last tile of each block of W, W^2, ... tiles, W being
+// the sub-groups' width, publishes the block's total, and a tile reads less than W words for each power. A word that is not
+// there after `spins` looks is computed by who needs it.
 // `out` may be `x`: a tile is read before it is written.
 //
-// Bytes: reads n elements twice, writes n, and 24 for each tile of 16 KiB.
+// Bytes: reads n elements twice, writes n, and 24 for each tile of 16 KiB; with LOOK_BACK reads them once.
 #include "lib/types.cl"
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
@@ -366,6 +371,225 @@ static inline void store_tile(
 #define NODES WG
 #endif
 
+#ifdef LOOK_BACK
+
+// A word of a published total: its low half is the value's, or half of it, the other is not 0.
+#define WORDS (A_BYTES == 8 ? 2 : 1)
+// Tiles that publish nothing, so that others have to do without, as a test wants it.
+#ifdef STALL
+#define SILENT(tile) ((tile) % 5 == 2)
+#else
+#define SILENT(tile) 0
+#endif
+// Powers of the width whose words are looked at before any is waited for.
+#define EARLY 4
+
+static inline ulong bits_of(A x)
+{
+#if A_BYTES == 8
+#ifdef A_FLOAT
+    return as_ulong(x);
+#else
+    return (ulong)x;
+#endif
+#elif defined(A_FLOAT)
+    return as_uint(x);
+#else
+    return (A_UNSIGNED)x;
+#endif
+}
+
+static inline A value_of(ulong bits)
+{
+#if A_BYTES == 8
+#ifdef A_FLOAT
+    return as_double(bits);
+#else
+    return (A)bits;
+#endif
+#elif defined(A_FLOAT)
+    return as_float((uint)bits);
+#else
+    return (A)bits;
+#endif
+}
+
+SG_INLINE A shuffle_acc(A x, uint lane, __local uint* s)
+{
+#if A_BYTES == 8
+    return value_of(sg_shuffle_u64(bits_of(x), lane, s));
+#else
+    return value_of(sg_shuffle_u32((uint)bits_of(x), lane, s));
+#endif
+}
+
+SG_INLINE void publish(volatile __global ulong* words, OFFSET_T at, A x)
+{
+    const ulong bits = bits_of(x);
+    for (uint w = 0; w < WORDS; w++) {
+        store_relaxed_u64(words + at * WORDS + w, 1ul << 32 | (bits >> (32 * w) & 0xffffffffu));
+    }
+}
+
+// A total that may be there: whether it is, and then its bits.
+SG_INLINE bool look(volatile __global ulong* words, OFFSET_T at, ulong* bits)
+{
+    ulong found = 0;
+    bool there = true;
+    for (uint w = 0; w < WORDS; w++) {
+        const ulong word = load_relaxed_u64(words + at * WORDS + w);
+        there = there && word >> 32 != 0;
+        found |= (word & 0xffffffffu) << (32 * w);
+    }
+    *bits = found;
+    return there;
+}
+
+// Puts a total of 2^b things behind those before it: `index` is the last of its things, by 2^b.
+#define PUSH(stack, index, total)                                                                                      \
+    {                                                                                                                  \
+        uint bit = 0;                                                                                                  \
+        for (; (index) >> bit & 1; bit++) {                                                                            \
+            total = OP((stack)[bit], total);                                                                           \
+        }                                                                                                              \
+        (stack)[bit] = total;                                                                                          \
+    }
+
+// The total of `count` tiles from `first` on, a power of two, as their work-groups would have published it: what they have,
+// and else from the elements. All items of a sub-group call it, and all have the result.
+SG_INLINE A block_total(
+    __global const T* x, volatile __global ulong* words, OFFSET_T first, OFFSET_T count, __local uint* s)
+{
+    A tiles[32], sum = OP_IDENTITY;
+    const uint runs = TILE_RUNS / sg_size();
+    for (OFFSET_T k = 0; k < count; k++) {
+        A stack[11], total = OP_IDENTITY;
+        for (uint q = 0; q < runs; q++) {
+            A a[VEC];
+            unpack(load_vec(x + (first + k) * TILE + (sg_lane() * runs + q) * VEC), a);
+            total = a[0];
+            for (uint j = 1; j < VEC; j++) {
+                total = OP(total, a[j]);
+            }
+            PUSH(stack, q, total)
+        }
+        for (uint d = 1; d < sg_size(); d <<= 1) {
+            const A other = shuffle_xor_acc(total, d, s);
+            total = sg_lane() & d ? OP(other, total) : OP(total, other);
+        }
+        // In place, the elements are results once the total is there.
+        fence_device();
+        ulong bits;
+        const bool there = look(words, first + k, &bits);
+        total = shuffle_acc(there ? value_of(bits) : total, 0, s);
+        PUSH(tiles, k, total)
+        sum = total;
+    }
+    return sum;
+}
+
+// What precedes `tile`, whose total is `sum`; publishes that. All items of one sub-group call it, and all have the result.
+SG_INLINE A look_back(
+    __global const T* x, volatile __global ulong* words, OFFSET_T tile, OFFSET_T tiles, A sum, A initial, uint spins,
+    __local uint* s)
+{
+    const uint lane = sg_lane(), width = sg_size(), bits = 31 - clz(width);
+    if (lane == 0 && tile + 1 < tiles && !SILENT(tile)) {
+        publish(words, tile, sum);
+    }
+    ulong early[EARLY];
+    bool there[EARLY];
+    OFFSET_T q = tile, at = 0, count = tiles;
+    for (uint level = 0; level < EARLY; level++) {
+        const uint own = q & (width - 1);
+        early[level] = 0;
+        there[level] = lane < own && look(words, at + q - own + lane, early + level);
+        q >>= bits;
+        at += count;
+        count >>= bits;
+    }
+    A before = OP_IDENTITY;
+    bool whole = true;
+    q = tile;
+    at = 0;
+    count = tiles;
+    for (uint level = 0; q > 0; level++) {
+        const uint own = q & (width - 1);
+        const OFFSET_T first = q - own;
+        ulong found = 0;
+        bool is_there = lane >= own;
+        for (uint l = 0; l < EARLY; l++) {
+            found = l == level ? early[l] : found;
+            is_there = is_there || (l == level && there[l]);
+        }
+        for (uint turns = 0; !is_there && turns < spins; turns++) {
+            is_there = look(words, at + first + lane, &found);
+        }
+        if (sg_any(!is_there, s)) {
+            for (uint j = 0; j < own; j++) {
+                if (sg_any(lane == j && !is_there, s)) {
+                    const A total = block_total(x, words, (first + j) << (level * bits), (OFFSET_T)1 << (level * bits), s);
+                    found = lane == j ? bits_of(total) : found;
+                }
+            }
+        }
+        A total = value_of(found);
+        for (uint b = 0; b < bits; b++) {
+            if (own >> b & 1) {
+                const A low = shuffle_acc(total, ((own >> b) - 1) << b, s);
+                before = OP(low, before);
+                sum = OP(low, sum);
+            }
+            const A other = shuffle_xor_acc(total, 1u << b, s);
+            total = lane >> b & 1 ? OP(other, total) : OP(total, other);
+        }
+        at += count;
+        count >>= bits;
+        q >>= bits;
+        whole = whole && own == width - 1;
+        if (whole && lane == 0 && !SILENT(tile)) {
+            publish(words, at + q, sum);
+        }
+    }
+    return OP(initial, before);
+}
+
+// `state` is 0: 16 bytes for the ticket, then the words of every level.
+KERNEL SG_KERNEL void scan_look_back(
+    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
+    const OFFSET_T outputs, __global ulong* state, const OFFSET_T tiles, const A initial, const uint inclusive,
+    const uint spins)
+{
+    __local A node[TILE_ROWS * 2 * NODES];
+    __local A carry[1];
+    __local uint taken[1];
+    __local uint sg_scratch[SG_SCRATCH_WORDS];
+    __global const T* x = in_base + in_offset;
+    __global OUT* out = out_base + out_offset;
+    if (get_local_id(0) == 0) {
+        *taken = atomic_inc((volatile __global uint*)state);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const OFFSET_T tile = *taken;
+    TV raw[TILE_ROWS * ITEM_RUNS];
+    A total[TILE_ROWS * ITEM_RUNS], before[TILE_ROWS * ITEM_RUNS];
+    load_tile(x, tile * TILE, n, raw);
+    run_totals(raw, total);
+    const A sum = tree_of(TILE_ROWS, ITEM_RUNS, total, before, node, sg_scratch);
+    if (sg_id() == 0) {
+        const A found = look_back(x, state + 2, tile, tiles, sum, initial, spins, sg_scratch);
+        if (sg_lane() == 0) {
+            *carry = found;
+            // Who missed the total has read the elements before they are overwritten.
+            fence_device();
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    store_tile(out, tile * TILE, outputs, raw, before, *carry, inclusive);
+}
+
+#else
+
 // totals[t] for the whole tiles t < tiles.
 KERNEL SG_KERNEL void scan_totals(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global A* totals, const OFFSET_T tiles)
@@ -424,6 +648,8 @@ KERNEL SG_KERNEL void scan_spine(__global A* totals, const OFFSET_T tiles, const
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
+
+#endif
 
 // carries[t] is what precedes tile t; of one tile, `initial`. There are n results or, if exclusive, n + 1.
 KERNEL SG_KERNEL void scan_tiles(

@@ -4,7 +4,10 @@ use super::{Scan, cpu};
 use crate::{
     Element, ElementType, Result, Scratch,
     op::{Op, Source},
-    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{
+        Capabilities, ClInput, DeviceClass, ProgramSpec,
+        opencl::{ClDevice, ClMem},
+    },
     tuning,
 };
 
@@ -55,6 +58,19 @@ pub(crate) struct Plan {
     pub(crate) work_group: usize,
     pub(crate) wide: bool,
     pub(crate) scratch_bytes: usize,
+    /// Whether tiles wait for the totals of those before them.
+    pub(crate) look_back: bool,
+}
+
+/// Looks at a total that is not there before it is computed: some milliseconds.
+const SPINS: u32 = 1 << 13;
+/// Bytes before the words: the ticket's.
+const TICKET_BYTES: usize = 16;
+
+/// Bytes of the state of a look-back: words for every tile, and for every whole block of `width`, `width`^2, ... of them.
+fn state_bytes(tiles: usize, width: usize, acc: ElementType) -> usize {
+    let words = std::iter::successors(Some(tiles), |&count| Some(count / width).filter(|&count| count > 0)).sum::<usize>();
+    (TICKET_BYTES + words * if acc.size() == 8 { 16 } else { 8 }).next_multiple_of(16)
 }
 
 /// Elements of a tile.
@@ -66,7 +82,8 @@ fn tile(element: ElementType) -> usize {
 pub(crate) fn scratch_bytes(outputs: usize, element: ElementType, acc: ElementType) -> usize {
     match outputs.div_ceil(tile(element)) {
         0 | 1 => 0,
-        tiles => tiles * acc.size(),
+        // A look-back's is more than the totals.
+        tiles => state_bytes(tiles, 2, acc),
     }
 }
 
@@ -77,6 +94,8 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: bool, caps: &Capabiliti
     // Small work-groups, and those that would exchange through local memory anyway, have their tree there.
     let (sub_group, gpu) = (caps.sub_group, caps.class == DeviceClass::Gpu);
     let shuffles = gpu && sub_group.backend.is_hardware() && sub_group.width as usize <= params.work_group;
+    let tiles = outputs.div_ceil(tile(form.element));
+    let look_back = shuffles && caps.forward_progress && caps.int64_atomics && sub_group.width > 1 && tiles > 1;
     let caps = if shuffles { caps.clone() } else { caps.without_sub_groups() };
     let program = ProgramSpec::new("scan.cl", TEXT, &caps)
         .with(form.element.options("T"))
@@ -85,15 +104,21 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: bool, caps: &Capabiliti
         .with([form.source.0.as_str()])
         .define("WG", params.work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .flag("LOOK_BACK", look_back)
         .flag("ALIGNED", aligned && gpu)
         .flag("EXACT", form.exact && !gpu);
     Ok(Plan {
         program,
-        tiles: outputs.div_ceil(tile(form.element)),
+        tiles,
         max_groups: params.max_groups,
         work_group: params.work_group,
         wide,
-        scratch_bytes: scratch_bytes(outputs, form.element, form.acc),
+        scratch_bytes: match (tiles, look_back) {
+            (0 | 1, _) => 0,
+            (_, true) => state_bytes(tiles, sub_group.width as usize, form.acc),
+            (_, false) => tiles * form.acc.size(),
+        },
+        look_back,
     })
 }
 
@@ -116,6 +141,9 @@ pub(super) fn scan(
     let totals = scratch.cl(device, plan.scratch_bytes)?;
     let items = [plan.work_group, 1, 1];
 
+    if plan.look_back {
+        return look_back(device, &plan, start, input, out, totals, SPINS);
+    }
     if plan.tiles > 1 {
         let whole = plan.tiles - 1;
         device
@@ -148,10 +176,69 @@ pub(super) fn scan(
         .run([plan.tiles.min(plan.max_groups), 1, 1], items)
 }
 
+fn look_back(
+    device: &ClDevice,
+    plan: &Plan,
+    start: &Start,
+    input: &ClInput,
+    out: &ClInput,
+    state: &ClMem,
+    spins: u32,
+) -> Result<()> {
+    device.fill(state, 0, plan.scratch_bytes, &[0; 16])?;
+    device
+        .launch(&plan.program, "scan_look_back")?
+        .mem(input.mem())
+        .scalar(input.offset() as u64)
+        .offset(input.len() as u64, plan.wide)
+        .mem(out.mem())
+        .scalar(out.offset() as u64)
+        .offset(out.len() as u64, plan.wide)
+        .mem(state)
+        .offset(plan.tiles as u64, plan.wide)
+        .plain(&start.acc)
+        .scalar(u32::from(start.inclusive))
+        .scalar(spins)
+        .run([plan.tiles, 1, 1], [plan.work_group, 1, 1])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::Sum;
+    use crate::{Device, check::data::Data, check::same, op::Sum, runtime::Backend, tuning::Tuning};
+
+    fn with_silent_tiles<T: Element>(cl: &ClDevice, n: usize, what: &str) {
+        let x: Vec<T> = Data::Random.generate(n, 3);
+        let want = Device::cpu().inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
+        let device = Device::from_cl(cl.clone());
+        let (buffer, mut sums) = (device.upload(&x).unwrap(), device.zeroed::<T>(n).unwrap());
+        let (input, out) = (crate::Input::from(&buffer).cl(cl), crate::Output::from(&mut sums).cl(cl, false));
+        let (input, out) = (input.unwrap(), out.unwrap());
+        let caps = cl.capabilities().unwrap();
+        let Ok(mut plan) = plan(n, &Form::of::<T, T, Sum>(), true, &caps, false) else { return };
+        if !plan.look_back {
+            return;
+        }
+        plan.program = plan.program.flag("STALL", true);
+        let mut scratch = Scratch::new();
+        let state = scratch.cl(cl, plan.scratch_bytes).unwrap();
+        look_back(cl, &plan, &Start::of::<T, Sum>(Scan::Inclusive), &input, &out, state, 3).unwrap();
+        out.finish(cl).unwrap();
+        same(&sums.to_vec().unwrap(), &want, what).unwrap();
+    }
+
+    /// Others do the work of tiles that publish nothing, and end.
+    #[test]
+    fn a_look_back_does_without_totals_that_do_not_come() {
+        for (index, info) in Device::list().iter().enumerate() {
+            let device = Device::at(index).unwrap();
+            let device = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
+            let Backend::OpenCl(cl) = device.backend() else { continue };
+            with_silent_tiles::<u32>(cl, 70 * 4096 + 5, &format!("{info}: u32"));
+            with_silent_tiles::<f32>(cl, 70 * 4096 + 5, &format!("{info}: f32"));
+            with_silent_tiles::<i64>(cl, 300 * 2048 + 5, &format!("{info}: i64"));
+        }
+    }
 
     #[test]
     fn plans_have_scratch_for_every_tile() {
@@ -160,7 +247,8 @@ mod tests {
             for n in [1, 4096, 4097, 1 << 20, (1 << 32) + 1] {
                 let plan = plan(n, &form, true, &caps, n >= 1 << 31).unwrap();
                 assert!(plan.tiles * 4096 >= n && (plan.tiles - 1) * 4096 < n, "{name}: {n}");
-                assert!(plan.tiles == 1 || plan.scratch_bytes == 8 * plan.tiles, "{name}: {n}");
+                assert!(plan.tiles == 1 || plan.scratch_bytes >= 8 * plan.tiles, "{name}: {n}");
+                assert!(plan.scratch_bytes <= scratch_bytes(n, ElementType::U32, ElementType::U64), "{name}: {n}");
                 assert!(plan.work_group <= 256, "{name}: {n}");
             }
         }
