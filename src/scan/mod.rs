@@ -2,14 +2,16 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | about 2 n operations; two reads of the input and one write |
+//! | work | about 2 n operations; one read of the input and one write, where work-groups can wait for one another; else two reads |
 //! | operator | associative and commutative, up to rounding; results can have a wider type |
 //! | determinism | everywhere, float sums and products too: one order that depends on the place and the types alone |
-//! | scratch | an accumulator for each 16 KiB of the input: [`Device::scan_scratch`] |
+//! | scratch | at most 32 bytes for each 16 KiB of the input: [`Device::scan_scratch`] |
 //! | limits | any n that fits the device |
 //!
-//! The design is that of reduce-then-scan (Sengupta 2007, Merrill 2009): the totals of tiles, what precedes each, then their
-//! elements. The order within a tile and between tiles is that of Sklansky's tree (1960), whose depth is log n, so that errors
+//! The design is that of decoupled look-back (Merrill & Garland 2016) where the device was seen to let work-groups wait for
+//! earlier ones ([`Capabilities::forward_progress`](crate::Capabilities::forward_progress)), has 64-bit atomics and sub-groups:
+//! tiles publish their totals, and find what precedes them in those of the others. Elsewhere it is reduce-then-scan (Sengupta
+//! 2007): the totals of tiles, what precedes each, then their elements. The order within a tile and between tiles is that of Sklansky's tree (1960), whose depth is log n, so that errors
 //! of floats grow with log n too; on the CPU it is the same.
 
 mod cpu;

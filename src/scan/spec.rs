@@ -320,8 +320,8 @@ impl Spec for ScanSpec {
         }
         let mut programs = Vec::new();
         for form in &forms {
-            for (aligned, wide) in [(false, false), (true, false), (true, true)] {
-                programs.extend(gpu::plan(1 << 20, form, aligned, caps, wide).map(|plan| plan.program));
+            for (n, aligned, wide) in [(1, true, false), (1 << 20, false, false), (1 << 20, true, false), (1 << 20, true, true)] {
+                programs.extend(gpu::plan(n, form, aligned, caps, wide).map(|plan| plan.program));
             }
         }
         programs
