@@ -376,11 +376,15 @@ static inline void store_tile(
 // A word of a published total: its low half is the value's, or half of it, the other is not 0.
 #define WORDS (A_BYTES == 8 ? 2 : 1)
 // Tiles that publish nothing, so that others have to do without, as a test wants it.
+static inline bool silent(OFFSET_T tile)
+{
 #ifdef STALL
-#define SILENT(tile) ((tile) % 5 == 2)
+    return tile % 5 == 2;
 #else
-#define SILENT(tile) 0
+    return false;
 #endif
+}
+
 // Powers of the width whose words are looked at before any is waited for.
 #define EARLY 4
 
@@ -494,7 +498,7 @@ SG_INLINE A look_back(
     __local uint* s)
 {
     const uint lane = sg_lane(), width = sg_size(), bits = 31 - clz(width);
-    if (lane == 0 && tile + 1 < tiles && !SILENT(tile)) {
+    if (lane == 0 && tile + 1 < tiles && !silent(tile)) {
         publish(words, tile, sum);
     }
     ulong early[EARLY];
@@ -547,7 +551,7 @@ SG_INLINE A look_back(
         count >>= bits;
         q >>= bits;
         whole = whole && own == width - 1;
-        if (whole && lane == 0 && !SILENT(tile)) {
+        if (whole && lane == 0 && !silent(tile)) {
             publish(words, at + q, sum);
         }
     }
