@@ -129,6 +129,15 @@ impl<'a> OnDevice<'a> {
         Ok(Self { device, caps: device.capabilities()?, lines, wide })
     }
 
+    /// The scratch of a plan, of which there is none where there is nothing to do.
+    pub(super) fn scratch_bytes(
+        device: &'a ClDevice,
+        lines: &'a Lines,
+        planned: impl FnOnce(Self) -> Result<usize>,
+    ) -> Result<usize> {
+        if lines.len == 0 || lines.outputs == 0 { Ok(0) } else { planned(Self::new(device, lines)?) }
+    }
+
     /// The index of the first element, and whether it is `bytes` aligned.
     pub(super) fn first(&self, input: &ClInput, element: ElementType, bytes: usize) -> (usize, bool) {
         let first = input.offset() + self.lines.offset;
@@ -164,11 +173,7 @@ impl<'a> OnDevice<'a> {
 
 /// The scratch for an axis on this device, if its first element is aligned or not.
 pub(super) fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
-    if lines.len == 0 || lines.outputs == 0 {
-        return Ok(0);
-    }
-    let lines = OnDevice::new(device, lines)?;
-    Ok(plan(lines.lines, form, true, &lines.caps, lines.wide)?.scratch_bytes)
+    OnDevice::scratch_bytes(device, lines, |on| Ok(plan(on.lines, form, true, &on.caps, on.wide)?.scratch_bytes))
 }
 
 /// `empty` is the result for no elements.

@@ -127,11 +127,7 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
 
 /// The scratch for an axis on this device.
 pub(super) fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
-    if lines.len == 0 || lines.outputs == 0 {
-        return Ok(0);
-    }
-    let lines = OnDevice::new(device, lines)?;
-    Ok(plan(lines.lines, form, true, &lines.caps, lines.wide)?.scratch_bytes)
+    OnDevice::scratch_bytes(device, lines, |on| Ok(plan(on.lines, form, true, &on.caps, on.wide)?.scratch_bytes))
 }
 
 /// There are elements in each line, if there are lines.
