@@ -99,43 +99,36 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_zero(
 #else
 #define TAKE2(TAKE, v) TAKE(v.s0) TAKE(v.s1)
 #define TAKE4(TAKE, v) TAKE2(TAKE, v) TAKE(v.s2) TAKE(v.s3)
-#define TAKE8(TAKE, v) TAKE4(TAKE, v) TAKE(v.s4) TAKE(v.s5) TAKE(v.s6) TAKE(v.s7)
-#define TAKE16(TAKE, v)                                                                                                \
-    TAKE8(TAKE, v) TAKE(v.s8) TAKE(v.s9) TAKE(v.sa) TAKE(v.sb) TAKE(v.sc) TAKE(v.sd) TAKE(v.se) TAKE(v.sf)
-#define LOAD(k) v + k * step < vecs ? body[v + k * step] : body[v]
-#define TAKE_IF(TAKE_VEC, TAKE, k, x)                                                                                  \
-    if (v + k * step < vecs) {                                                                                         \
-        TAKE_VEC(TAKE, x)                                                                                              \
-    }
 #if VEC == 16
-// Sixteen samples keep an item busy enough for two vectors to hide the latency.
-#define TAKE_VECS(TAKE)                                                                                                \
-    const TV a = body[v], b = LOAD(1);                                                                                 \
-    TAKE16(TAKE, a)                                                                                                    \
-    TAKE_IF(TAKE16, TAKE, 1, b)                                                                                        \
-    v += 2 * step;
+// Bytes by words, in whatever order: counts do not depend on it.
+#define BODY uint4
+#define TAKE_WORD(TAKE, w) TAKE((T)(w)) TAKE((T)((w) >> 8)) TAKE((T)((w) >> 16)) TAKE((T)((w) >> 24))
+#define TAKE_VEC(TAKE, v) TAKE_WORD(TAKE, v.s0) TAKE_WORD(TAKE, v.s1) TAKE_WORD(TAKE, v.s2) TAKE_WORD(TAKE, v.s3)
 #else
+#define BODY TV
 #if VEC == 8
-#define TAKE_VEC TAKE8
+#define TAKE_VEC(TAKE, v) TAKE4(TAKE, v) TAKE(v.s4) TAKE(v.s5) TAKE(v.s6) TAKE(v.s7)
 #elif VEC == 4
 #define TAKE_VEC TAKE4
 #else
 #define TAKE_VEC TAKE2
 #endif
-#define TAKE_VECS(TAKE)                                                                                                \
-    const TV a = body[v], b = LOAD(1), c = LOAD(2), d = LOAD(3);                                                       \
-    TAKE_VEC(TAKE, a)                                                                                                  \
-    TAKE_IF(TAKE_VEC, TAKE, 1, b)                                                                                      \
-    TAKE_IF(TAKE_VEC, TAKE, 2, c)                                                                                      \
-    TAKE_IF(TAKE_VEC, TAKE, 3, d)                                                                                      \
-    v += 4 * step;
 #endif
 #define EACH_SAMPLE(TAKE)                                                                                              \
     {                                                                                                                  \
         const uint vecs = (n - head) / VEC, step = get_num_groups(0) * WG;                                             \
-        __global const TV* body = (__global const TV*)(in + head);                                                     \
-        for (uint v = get_global_id(0); v < vecs;) {                                                                   \
-            TAKE_VECS(TAKE)                                                                                            \
+        __global const BODY* body = (__global const BODY*)(in + head);                                                 \
+        uint v = get_global_id(0);                                                                                     \
+        for (; v < vecs && vecs - v > 3 * step; v += 4 * step) {                                                       \
+            const BODY a = body[v], b = body[v + step], c = body[v + 2 * step], d = body[v + 3 * step];                \
+            TAKE_VEC(TAKE, a)                                                                                          \
+            TAKE_VEC(TAKE, b)                                                                                          \
+            TAKE_VEC(TAKE, c)                                                                                          \
+            TAKE_VEC(TAKE, d)                                                                                          \
+        }                                                                                                              \
+        for (; v < vecs; v += step) {                                                                                  \
+            const BODY a = body[v];                                                                                    \
+            TAKE_VEC(TAKE, a)                                                                                          \
         }                                                                                                              \
         for (uint i = get_global_id(0); i < n - vecs * VEC; i += step) {                                               \
             TAKE(in[i < head ? i : i + vecs * VEC])                                                                    \
@@ -204,31 +197,45 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_global(
 #ifndef LOCAL_WORDS
 #define LOCAL_WORDS 1024
 #endif
+#ifndef REPLICA_BITS
+#define REPLICA_BITS 0
+#endif
 
-// Group (g, r) counts the samples of g whose slots are in range r, `range` slots long, in 2^replica_bits replicas: item i
-// uses replica i mod 2^replica_bits, which lie side by side, so that 32 of them are a bank each. range << replica_bits is
+// Group (g, r) counts the samples of g whose slots are in range r, `range` slots long, in 2^REPLICA_BITS replicas: item i
+// uses replica i mod 2^REPLICA_BITS, which lie side by side, so that 32 of them are a bank each. range << REPLICA_BITS is
 // at most LOCAL_WORDS. With RANGES there is more than one range.
+//
+// With BYTES samples of one byte are counted by their value, 256 << REPLICA_BITS being at most LOCAL_WORDS too, and each
+// value's count goes to its slot at the end. There is one range then.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
     __global const T* restrict in_base, const ulong in_offset, const uint n, const uint head, const uint bins,
-    __global uint* restrict tables, const uint range, const uint replica_bits MAP_PARAMS)
+    __global uint* restrict tables, const uint range MAP_PARAMS)
 {
     __local uint table[LOCAL_WORDS];
     __global const T* in = in_base + in_offset;
     const uint slots = bins + 3, first = get_group_id(1) * range, len = min(range, slots - first);
-    const uint replicas = 1u << replica_bits;
-    MAP_SETUP(get_local_id(0), WG)
-    for (uint i = get_local_id(0); i < len << replica_bits; i += WG) {
+    const uint item = get_local_id(0), replicas = 1u << REPLICA_BITS;
+    MAP_SETUP(item, WG)
+#ifdef BYTES
+    __local uint counted[256];
+    const uint rows = 256;
+#else
+    const uint rows = len;
+#endif
+    for (uint i = item; i < rows << REPLICA_BITS; i += WG) {
         table[i] = 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
 #if WG == 1
-#define ADD_LOCAL(slot) table[slot]++;
+#define ADD_LOCAL(row) table[row]++;
 #else
-    const uint replica = get_local_id(0) & (replicas - 1);
-#define ADD_LOCAL(slot) atomic_inc(table + (((slot) << replica_bits) + replica));
+    volatile __local uint* mine = table + (item & (replicas - 1));
+#define ADD_LOCAL(row) atomic_inc(mine + ((row) << REPLICA_BITS));
 #endif
-#ifdef RANGES
+#ifdef BYTES
+#define TAKE_LOCAL(x) ADD_LOCAL((uint)(uchar)(x))
+#elif defined(RANGES)
 #define TAKE_LOCAL(x)                                                                                                  \
     {                                                                                                                  \
         const uint slot = SLOT(x) - first;                                                                             \
@@ -243,14 +250,34 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
 
     barrier(CLK_LOCAL_MEM_FENCE);
     __global uint* out = tables + (ulong)get_group_id(0) * slots + first;
-    for (uint slot = get_local_id(0); slot < len; slot += WG) {
+    for (uint row = item; row < rows; row += WG) {
         uint sum = 0;
         for (uint k = 0; k < replicas; k++) {
             // Each item starts at another replica: another bank.
-            sum += table[(slot << replica_bits) + ((k + slot) & (replicas - 1))];
+            sum += table[(row << REPLICA_BITS) + ((k + row) & (replicas - 1))];
         }
-        out[slot] = sum;
+#ifdef BYTES
+        counted[row] = sum;
+#else
+        out[row] = sum;
+#endif
     }
+#ifdef BYTES
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint slot = item; slot < len; slot += WG) {
+        table[slot] = 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint row = item; row < 256; row += WG) {
+        if (counted[row] != 0) {
+            atomic_add(table + SLOT((T)row), counted[row]);
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint slot = item; slot < len; slot += WG) {
+        out[slot] = table[slot];
+    }
+#endif
 }
 
 #endif

@@ -7,6 +7,14 @@
 
 #include "lib/types.cl"
 
+// What is long and seldom needed: called where calls are sound and keep the rest short, else inlined, since PoCL 3.1 gives
+// a function that is called other local memory than the kernel's.
+#ifdef CALLS
+#define SELDOM static __attribute__((noinline))
+#else
+#define SELDOM static inline __attribute__((always_inline))
+#endif
+
 #define BELOW 0
 #define ABOVE 1
 #define NOT_A_NUMBER 2
@@ -87,13 +95,23 @@ static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
 // edges[0 .. bins + 1] rise or stay; those of integers are distances from the first. guide[cell] has, for the edges but the
 // first and the last, how many lie in earlier cells, and from bit 24 on how many in this one, or MANY if there are more; one
 // entry follows the cells. Cells rise with x. With EDGE_ROOM, a power of two of at least four times the bins and of at least
-// the cells, both are copied to local memory.
+// the cells, both are copied to local memory, so that cells with one edge or none need one access.
 #ifdef T_FLOAT
 #define EDGE A
+#define EDGE_BYTES A_BYTES
+#define AS_EDGE_BITS(x) as_uint(x)
+#define EDGE_OF_BITS(x) as_float(x)
 #define MAP_BOUNDS , const A lower, const A upper, const A anchor, const A scale, const uint closed
 #define MAP_BOUND_ARGS , lower, upper, anchor, scale, closed
 #else
 #define EDGE DISTANCE
+#if T_BYTES == 8
+#define EDGE_BYTES 8
+#else
+#define EDGE_BYTES 4
+#endif
+#define AS_EDGE_BITS(x) (x)
+#define EDGE_OF_BITS(x) (x)
 #define MAP_BOUNDS , const ulong lower, const ulong extent, const uint shift, const uint closed
 #define MAP_BOUND_ARGS , lower, extent, shift, closed
 #endif
@@ -103,35 +121,64 @@ static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
 
 #ifdef EDGE_ROOM
 #define EDGE_SPACE __local
+#else
+#define EDGE_SPACE __global
+#endif
+
+#if defined(EDGE_ROOM) && EDGE_BYTES == 4
+// Beside each entry the bits of its first edge, or of the next one if the cell has none.
+#define PAIRS
+#define ENTRY uint2
+#define NUMBER_OF(entry) entry.s0
+#define MAKE_ENTRY(k)                                                                                                  \
+    (uint2)(guide_table[k], AS_EDGE_BITS(edge_table[min((guide_table[k] & 0xffffff) + 1, bins)]))
+#else
+#define ENTRY uint
+#define NUMBER_OF(entry) entry
+#define MAKE_ENTRY(k) guide_table[k]
+#endif
+
+#ifdef EDGE_ROOM
 #define MAP_SETUP(item, items)                                                                                         \
     __local EDGE edges[EDGE_ROOM / 4 + 1];                                                                             \
-    __local uint guide[EDGE_ROOM + 1];                                                                                 \
+    __local ENTRY guide[EDGE_ROOM + 1];                                                                                \
     for (uint k = item; k <= bins; k += items) {                                                                       \
         edges[k] = edge_table[k];                                                                                      \
     }                                                                                                                  \
     for (uint k = item; k <= cells; k += items) {                                                                      \
-        guide[k] = guide_table[k];                                                                                     \
+        guide[k] = MAKE_ENTRY(k);                                                                                      \
     }
 #else
-#define EDGE_SPACE __global
-#define MAP_SETUP(item, items) EDGE_SPACE const EDGE *edges = edge_table; EDGE_SPACE const uint *guide = guide_table;
+#define MAP_SETUP(item, items) __global const EDGE *edges = edge_table; __global const uint *guide = guide_table;
 #endif
 #define MAP_ARGS , edges, guide, cells MAP_BOUND_ARGS
 
-// Inlined: PoCL 3.1 gives a function that is called other local memory than the kernel's.
+// The bin is one of bin .. bin + left.
+SELDOM uint search(
+    const EDGE x, EDGE_SPACE const EDGE* edges, EDGE_SPACE const ENTRY* guide, const uint cell, uint bin, uint left)
+{
+    if (left == MANY) {
+        left = (NUMBER_OF(guide[cell + 1]) & 0xffffff) - bin;
+    }
+    while (left > 0) {
+        const uint step = (left + 1) / 2;
+        const int reached = x >= edges[bin + step];
+        bin += reached ? step : 0;
+        left = reached ? left - step : step - 1;
+    }
+    return bin;
+}
+
 static inline __attribute__((always_inline)) uint slot_of(
-    const T raw, const uint bins, EDGE_SPACE const EDGE* edges, EDGE_SPACE const uint* guide, const uint cells MAP_BOUNDS)
+    const T raw, const uint bins, EDGE_SPACE const EDGE* edges, EDGE_SPACE const ENTRY* guide,
+    const uint cells MAP_BOUNDS)
 {
 #ifdef T_FLOAT
     const A x = to_acc(raw);
-    if (x < lower) {
-        return bins + BELOW;
-    }
-    if (x >= upper) {
-        return x == upper && closed ? bins - 1 : bins + ABOVE;
-    }
-    if (!(x >= lower)) {
-        return bins + NOT_A_NUMBER;
+    if (!(x >= lower && x < upper)) {
+        return x < lower ? bins + BELOW
+               : x != x ? bins + NOT_A_NUMBER
+                        : (x == upper && closed ? bins - 1 : bins + ABOVE);
     }
     const A guess = (x * (A)0.5f - anchor * (A)0.5f) * scale;
     const uint cell = (uint)fmin(fmax(guess, (A)0.0f), (A)(cells - 1));
@@ -145,19 +192,14 @@ static inline __attribute__((always_inline)) uint slot_of(
     }
     const uint cell = (uint)(x >> shift);
 #endif
-    const uint entry = guide[cell];
-    uint bin = entry & 0xffffff, left = entry >> 24;
-    if (left == MANY) {
-        left = (guide[cell + 1] & 0xffffff) - bin;
+    const ENTRY entry = guide[cell];
+    const uint bin = NUMBER_OF(entry) & 0xffffff, left = NUMBER_OF(entry) >> 24;
+#ifdef PAIRS
+    if (left <= 1) {
+        return bin + (x >= EDGE_OF_BITS(entry.s1));
     }
-    // The bin is one of bin .. bin + left.
-    while (left > 0) {
-        const uint step = (left + 1) / 2;
-        const int reached = x >= edges[bin + step];
-        bin += reached ? step : 0;
-        left = reached ? left - step : step - 1;
-    }
-    return bin;
+#endif
+    return search(x, edges, guide, cell, bin, left);
 }
 
 #else
@@ -166,15 +208,24 @@ static inline __attribute__((always_inline)) uint slot_of(
     , const A lower, const A upper, const A width, const A scale, const A slack, const uint closed
 #define MAP_ARGS , lower, upper, width, scale, slack, closed
 
+#if A_BYTES == 8
+#define A_BITS ulong
+#define AS_BITS(x) as_ulong(x)
+#define ROUNDER 0x1.8p52
+#else
+#define A_BITS uint
+#define AS_BITS(x) as_uint(x)
+#define ROUNDER 0x1.8p23f
+#endif
+
 static inline A edge(const uint k, const uint bins, const A lower, const A upper, const A width)
 {
     return 2 * k < bins ? lower + (A)k * width : upper - (A)(bins - k) * width;
 }
 
-// The largest k with edge(k) <= x: a guess, corrected unless it is further than `slack` from a whole number.
-static inline uint slot_of(const T raw, const uint bins MAP_PARAMS)
+// The slot of what is outside or close to an edge: the largest k with edge(k) <= x, from a guess on.
+SELDOM uint slot_near_edge(const A x, const A guess, const uint bins MAP_PARAMS)
 {
-    const A x = to_acc(raw);
     if (x < lower) {
         return bins + BELOW;
     }
@@ -184,18 +235,28 @@ static inline uint slot_of(const T raw, const uint bins MAP_PARAMS)
     if (!(x >= lower)) {
         return bins + NOT_A_NUMBER;
     }
-    const A guess = (x * (A)0.5f - lower * (A)0.5f) * scale;
     uint k = min((uint)guess, bins - 1);
-    const A part = guess - (A)k;
-    if (!(part > slack && part < (A)1.0f - slack)) {
-        while (x < edge(k, bins, lower, upper, width)) {
-            k--;
-        }
-        while (k + 1 < bins && x >= edge(k + 1, bins, lower, upper, width)) {
-            k++;
-        }
+    while (x < edge(k, bins, lower, upper, width)) {
+        k--;
+    }
+    while (k + 1 < bins && x >= edge(k + 1, bins, lower, upper, width)) {
+        k++;
     }
     return k;
+}
+
+// A guess that is further than the slack from a whole number is certain. Adding and subtracting ROUNDER rounds to a whole
+// number, whose lowest bits the sum has; guesses out of its reach fail one of the comparisons, as NaN does.
+static inline uint slot_of(const T raw, const uint bins MAP_PARAMS)
+{
+    const A x = to_acc(raw);
+    const A guess = (x * (A)0.5f - lower * (A)0.5f) * scale;
+    const A middle = guess - (A)0.5f, sum = middle + ROUNDER;
+    const A_BITS k = AS_BITS(sum) - AS_BITS(ROUNDER);
+    if (fabs(middle - (sum - ROUNDER)) < (A)0.5f - slack && k < bins) {
+        return (uint)k;
+    }
+    return slot_near_edge(x, guess, bins MAP_ARGS);
 }
 
 #endif

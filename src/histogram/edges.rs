@@ -5,8 +5,11 @@ use std::fmt;
 use super::bins::{ABOVE, BELOW, NAN, Real, check_count, to_i128};
 use crate::{Element, ElementType, Error, Result};
 
-/// Cells of the table for each bin, at least, and in all, at most.
+/// Cells of the table for each bin, at least, and in all, at most; few bins have more, since what has no second edge in its
+/// cell needs no search.
 const CELLS_PER_BIN: usize = 4;
+const CELLS_PER_FEW: usize = 16;
+const FEW_CELLS: usize = 4096;
 const MAX_CELLS: usize = 1 << 20;
 /// An entry of the table: how many edges lie in earlier cells, and from this bit on how many in its own, or `MANY`.
 const COUNT_BIT: u32 = 24;
@@ -14,7 +17,8 @@ const MANY: u32 = 255;
 
 /// At least the cells that `bins` bins have; a power of two.
 pub(crate) fn cell_room(bins: usize) -> usize {
-    (CELLS_PER_BIN * bins).next_power_of_two().min(MAX_CELLS)
+    let many = (CELLS_PER_FEW * bins).next_power_of_two().min(FEW_CELLS);
+    (CELLS_PER_BIN * bins).next_power_of_two().clamp(many, MAX_CELLS)
 }
 
 /// Edges in rising order.

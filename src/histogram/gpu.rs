@@ -55,9 +55,12 @@ impl Form {
         let program = ProgramSpec::new(name, text, caps)
             .with(self.element.options("T"))
             .with(accumulator(self.element).options("A"))
-            .define("MAP", self.map);
+            .define("MAP", self.map)
+            .flag("CALLS", caps.ptx);
         let room = cell_room(self.bins).max(64);
-        let bytes = 4 * (room + 1) + self.element.size().max(4) * (room / 4 + 1);
+        // Narrow edges lie in the cells too.
+        let (edge, cell) = if self.element.size() == 8 { (8, 4) } else { (4, 8) };
+        let bytes = cell * (room + 1) + edge * (room / 4 + 1);
         let fits = 4 * self.bins <= room && bytes <= tuning::histogram(caps).edge_bytes;
         if self.map == EDGES && fits { (program.define("EDGE_ROOM", room), bytes) } else { (program, 0) }
     }
@@ -121,17 +124,22 @@ pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabiliti
         (partition.program.clone(), Tables::Partition(Box::new(partition)), groups, 1, work_group)
     } else if ranges <= params.max_ranges {
         let range = slots.div_ceil(ranges);
+        // Bytes are counted by their value, and then once more by their slot.
+        let bytes = form.element.size() == 1 && ranges == 1 && local_words >= range.max(256) + 256;
+        let local_words = local_words - if bytes { 256 } else { 0 };
+        let rows = if bytes { 256 } else { range };
         let budget = params.replica_bytes.min(4 * local_words) / 4;
-        let replicas = (budget / range).clamp(1, params.max_replicas);
-        let replica_bits = replicas.ilog2();
-        let words = range << replica_bits;
+        let replica_bits = (budget / rows).clamp(1, params.max_replicas).ilog2();
+        let words = (rows << replica_bits).max(range);
         let large = 4 * words > caps.local_bytes / 2;
         let work_group = if large { params.large_work_group } else { params.work_group };
         let groups = most.min(room(params.table_bytes));
         let count = count
             .define("WG", work_group)
             .define("LOCAL_WORDS", round_up_words(words, local_words))
-            .flag("RANGES", ranges > 1);
+            .define("REPLICA_BITS", replica_bits)
+            .flag("RANGES", ranges > 1)
+            .flag("BYTES", bytes);
         (count, Tables::Local { range, ranges, replica_bits }, groups, groups, work_group)
     } else {
         // More than one table only where adding them up costs less than the samples do.
@@ -163,8 +171,8 @@ pub(crate) struct Merge {
 pub(super) fn merge_plan(slots: usize, table_count: usize, counter: ElementType, caps: &Capabilities) -> Merge {
     let params = tuning::histogram(caps);
     let work_group = params.work_group;
-    // Many tables are shared by rows of 32 items or more.
-    let row_bits = table_count.min(work_group / 32).max(1).ilog2();
+    // Many tables are shared by rows of 8 items or more: what they wait for is one load after another.
+    let row_bits = table_count.min(work_group / 8).max(1).ilog2();
     let column_bits = work_group.ilog2() - row_bits;
     let per_group = slots.div_ceil(8 * params.max_groups).max(if work_group == 1 { 1024 } else { 1 });
     let per_group = per_group.next_multiple_of(1 << column_bits);
@@ -356,8 +364,8 @@ fn run(
             Tables::Partition(partition) => {
                 partition.run(device, caps, (input, offset, n), map, bins, tables)?;
             }
-            &Tables::Local { range, ranges, replica_bits } => {
-                let launch = launch("histogram_local")?.scalar(range as u32).scalar(replica_bits);
+            &Tables::Local { range, ranges, .. } => {
+                let launch = launch("histogram_local")?.scalar(range as u32);
                 map_arguments(device, launch, map)?.run([plan.groups, ranges, 1], local)?;
             }
             Tables::Global => {

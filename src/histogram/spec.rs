@@ -133,11 +133,16 @@ impl<T: Element> Shape<T> {
 
     /// The lower edge of bin `k`, or near it; of `bins`, the upper edge.
     fn edge(self, k: i128, bins: usize) -> T {
+        self.place(k, 0.0, bins)
+    }
+
+    /// What lies in bin `k`, for floats so much of its width above the edge.
+    fn place(self, k: i128, part: f64, bins: usize) -> T {
         match self {
             Self::Ids => from_i128(k),
             Self::Even(lower, upper) | Self::Closed(lower, upper) if T::TYPE.is_float() => {
                 let (lower, upper) = (lower.to_f64(), upper.to_f64());
-                T::from_f64(lower + k as f64 * (upper / bins as f64 - lower / bins as f64))
+                T::from_f64(lower + (k as f64 + part) * (upper / bins as f64 - lower / bins as f64))
             }
             Self::Even(lower, upper) | Self::Closed(lower, upper) => {
                 let (lower, upper, bins) = (to_i128(lower), to_i128(upper), bins as i128);
@@ -163,7 +168,7 @@ impl<T: Element> Shape<T> {
                 };
                 return neighbour(self.edge(bin, bins), rng.below(3) as i32 - 1);
             }
-            self.edge(bin, bins)
+            self.place(bin, rng.below(1 << 20) as f64 / f64::from(1 << 20), bins)
         };
         (0..n).map(sample).collect()
     }
@@ -457,7 +462,9 @@ impl Spec for Histogram {
         for samples in [Samples::Zipf, Samples::One] {
             benches.extend([65_536, 5 << 20].map(|bins| bench::<i32>(Shape::Ids, bins, samples, 0)));
         }
-        benches.push(bench::<f32>(Shape::Even(-1.0, 1.0), 256, Samples::Uniform, 0));
+        // On the edges each sample needs a second look.
+        let even = [Samples::Uniform, Samples::Edges];
+        benches.extend(even.map(|samples| bench::<f32>(Shape::Even(-1.0, 1.0), 256, samples, 0)));
         super::edges_spec::benches(&mut benches);
         super::weighted::spec::benches(&mut benches);
         super::channels::spec::benches(&mut benches);
