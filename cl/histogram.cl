@@ -8,8 +8,8 @@
 //     count_global: tables[g mod count][slot] += 1 for each of its samples, with atomics
 //     merge:        counts[bin] (+)= sum over tables, outside[k] (+)= likewise
 //
-// Built in three ways: with ZERO; with MERGE for C, the type of the caller's counters; else for T, the type of samples, and
-// MAP of lib/bins.cl.
+// Built in three ways: with ZERO; with MERGE for C, the type of the caller's counters; else for IN, the type of samples, and
+// T and MAP of lib/bins.cl.
 // Bytes: reads the samples once for each range of bins; writes and reads the tables.
 #include "lib/types.cl"
 
@@ -154,12 +154,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_zero(
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_global(
-    __global const T* restrict in_base, const ulong in_offset, const uint n, const uint head, const uint bins,
+    __global const IN* restrict in_base, const ulong in_offset, const uint n, const uint head, const uint bins,
     volatile __global uint* restrict tables, const uint table_count MAP_PARAMS)
 {
     // Many samples outside the bins must not all meet in three words of global memory.
     __local uint outside[3];
-    __global const T* in = in_base + in_offset;
+    __global const IN* in = in_base + in_offset;
     volatile __global uint* table = tables + (ulong)(get_group_id(0) % table_count) * (bins + 3);
     MAP_SETUP(get_local_id(0), WG)
     for (uint k = get_local_id(0); k < 3; k += WG) {
@@ -209,11 +209,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_global(
 // uses replica i mod 2^replica_bits, which lie side by side, so that 32 of them are a bank each. range << replica_bits is
 // at most LOCAL_WORDS. With RANGES there is more than one range.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
-    __global const T* restrict in_base, const ulong in_offset, const uint n, const uint head, const uint bins,
+    __global const IN* restrict in_base, const ulong in_offset, const uint n, const uint head, const uint bins,
     __global uint* restrict tables, const uint range, const uint replica_bits MAP_PARAMS)
 {
     __local uint table[LOCAL_WORDS];
-    __global const T* in = in_base + in_offset;
+    __global const IN* in = in_base + in_offset;
     const uint slots = bins + 3, first = get_group_id(1) * range, len = min(range, slots - first);
     const uint replicas = 1u << replica_bits;
     MAP_SETUP(get_local_id(0), WG)

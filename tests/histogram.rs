@@ -7,6 +7,7 @@ use oclprim::{
     Accumulate, Bins, Device, Element, ErrorKind, Histogram, Integer, Scratch, SubGroupBackend, Tuning,
     check::guarded,
     ladder::{self, Distribution, Request, Rung},
+    op::Map,
 };
 use proptest::prelude::*;
 
@@ -509,6 +510,36 @@ fn channels_are_histograms_of_their_own() {
                 let samples: Vec<u8> = pixels.iter().skip(c).step_by(channels).copied().collect();
                 assert_eq!(*found, Device::cpu().histogram(&samples, bins).unwrap(), "{device:?}: {c} of {channels}");
             }
+        }
+    }
+}
+
+#[test]
+fn what_a_function_gives_is_counted() {
+    let x = spread(9001, 500);
+    let thirds = Map::new(|x: i32| x as f32 / 3.0 - 20.0, "x / 3.0f - 20.0f");
+    // Divisions need not be rounded correctly; none of these edges is a third of a whole number.
+    let bins = Bins::edges(&[0.1f32, 10.1, 30.1, 99.9]).unwrap();
+    let slots = |x: &i32| [60.3, 90.3, 150.3, 359.7].iter().filter(|&&edge| f64::from(*x) >= edge).count();
+    let mut want = [0u64; 5];
+    x.iter().for_each(|x| want[slots(x)] += 1);
+    for (name, device) in tuned(&[("a GPU", gpu())]) {
+        let found = device.map_histogram(&x, &thirds, &bins).unwrap();
+        assert_eq!(found.counts, want[1..4], "{name}");
+        assert_eq!((found.outside.below, found.outside.above), (want[0], want[4]), "{name}");
+        let nothing = device.map_histogram(&[0i32; 0], &thirds, &bins).unwrap();
+        assert_eq!(nothing.counts, [0; 3], "{name}");
+        let (mut counts, mut outside) = ([0u32; 4], [0; 3]);
+        let (add, mut scratch) = (Accumulate::Add, Scratch::new());
+        let refused = device.map_histogram_into(&x, &thirds, &bins, &mut counts, &mut outside, add, &mut scratch);
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput, "{name}");
+        if !device.is_cpu() {
+            let wrong = Map::new(|x: i32| x as f32, "x +\n  missing_name");
+            let error = device.map_histogram(&x, &wrong, &bins).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
+            let log = error.build_log().unwrap();
+            assert!(log.contains("missing_name"), "{name}: {log}");
+            assert!(!log.contains("expression:") || log.contains("expression:2"), "{name}: {log}");
         }
     }
 }

@@ -443,6 +443,7 @@ impl Spec for Histogram {
         super::edges_spec::cases(level, &mut cases);
         super::weighted::spec::cases(level, &mut cases);
         super::channels::spec::cases(level, &mut cases);
+        super::mapped::spec::cases(level, &mut cases);
         cases
     }
 
@@ -461,6 +462,7 @@ impl Spec for Histogram {
         super::edges_spec::benches(&mut benches);
         super::weighted::spec::benches(&mut benches);
         super::channels::spec::benches(&mut benches);
+        super::mapped::spec::benches(&mut benches);
         benches
     }
 
@@ -483,6 +485,7 @@ impl Spec for Histogram {
         }
         super::weighted::spec::programs(caps, &mut programs);
         super::channels::spec::programs(caps, &mut programs);
+        super::mapped::spec::programs(caps, &mut programs);
         programs
     }
 
