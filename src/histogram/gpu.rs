@@ -54,7 +54,7 @@ impl Form {
     pub(super) fn program(self, name: &'static str, text: &'static str, caps: &Capabilities) -> (ProgramSpec, usize) {
         let program = ProgramSpec::new(name, text, caps)
             .with(self.element.options("T"))
-            .with(accumulator(self.element).options("A"))
+            .with(self.element.accumulator().options("A"))
             .define("MAP", self.map);
         let room = cell_room(self.bins).max(64);
         let bytes = 4 * (room + 1) + self.element.size().max(4) * (room / 4 + 1);
@@ -248,13 +248,6 @@ pub(super) fn zero(device: &ClDevice, tables: &ClMem, words: usize, caps: &Capab
     let per = words.div_ceil(8 * params.max_groups).max(1024);
     let launch = device.launch(&program, "histogram_zero")?.mem(tables).scalar(words as u32).scalar(per as u32);
     launch.run([words.div_ceil(per), 1, 1], [params.work_group, 1, 1])
-}
-
-fn accumulator(element: ElementType) -> ElementType {
-    match element {
-        ElementType::F16 | ElementType::Bf16 => ElementType::F32,
-        other => other,
-    }
 }
 
 /// Samples of one launch on a device: few where tests ask for the paths of large inputs.

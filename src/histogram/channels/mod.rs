@@ -147,12 +147,7 @@ impl Device {
     /// scratch.reserve(&device, device.histogram_channels_scratch(4 << 16, 4, &bins)?)?;
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn histogram_channels_scratch<T: Element>(
-        &self,
-        n: usize,
-        channels: usize,
-        bins: &[Bins<T>],
-    ) -> Result<usize> {
+    pub fn histogram_channels_scratch<T: Element>(&self, n: usize, channels: usize, bins: &[Bins<T>]) -> Result<usize> {
         pixels(n, channels, bins)?;
         match self.backend() {
             Backend::Cpu => Ok(0),
