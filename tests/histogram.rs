@@ -259,15 +259,22 @@ fn b38_cache_hints_run_or_say_why_not() {
 
 #[test]
 fn outputs_of_other_lengths_are_refused() {
-    let device = Device::cpu();
-    let run = |counts: usize, outside: usize| {
-        let (mut counts, mut outside) = (vec![0u32; counts], vec![0; outside]);
-        let scratch = &mut Scratch::new();
-        device.histogram_into(&[1u8], &Bins::ids(4)?, &mut counts, &mut outside, Accumulate::Add, scratch)
-    };
-    assert!(run(4, 3).is_ok());
-    assert_eq!(run(5, 3).unwrap_err().kind(), ErrorKind::InvalidInput);
-    assert_eq!(run(4, 2).unwrap_err().kind(), ErrorKind::InvalidInput);
+    for (name, device) in common::devices() {
+        let run = |counts: usize, outside: usize| {
+            let (mut counts, mut outside) = (device.filled(counts, 7u32)?, device.filled(outside, 7u64)?);
+            let (bins, mut scratch) = (Bins::ids(4)?, Scratch::new());
+            device.histogram_into(&[1u8], &bins, &mut counts, &mut outside, Accumulate::Add, &mut scratch)?;
+            counts.to_vec()
+        };
+        assert_eq!(run(4, 3).unwrap(), [7, 8, 7, 7], "{name}");
+        for (counts, outside, want) in [
+            (5, 3, "histogram of counts needs an output of 4 elements, got 5"),
+            (4, 2, "histogram of what is outside needs an output of 3 elements, got 2"),
+        ] {
+            let error = run(counts, outside).unwrap_err();
+            assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::InvalidInput, want), "{name}");
+        }
+    }
 }
 
 /// `edge(k)` as `Bins` defines it.
