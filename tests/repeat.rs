@@ -202,7 +202,17 @@ fn moves() {
             device.copy(x.floats.view(3..)?, &mut copy)?;
             contents(&copy)
         }),
+    ]);
+}
+
+#[test]
+fn numbers() {
+    repeat(&[
         ("iota", |device, _| contents(&device.iota(N, 7u32)?)),
+        ("iota of floats", |device, _| {
+            let [start, step] = [-0.7, 0.3].map(oclprim::f16::from_f32);
+            contents(&device.iota_by(FEW, start, step)?)
+        }),
     ]);
 }
 
