@@ -8,8 +8,8 @@
 //     count_global: tables[g mod count][slot] += 1 for each of its samples, with atomics
 //     merge:        counts[bin] (+)= sum over tables, outside[k] (+)= likewise
 //
-// Built in three ways: with ZERO; with MERGE for C, the type of the caller's counters; else for T, the type of samples, and
-// MAP of lib/bins.cl.
+// Built in three ways: with ZERO; with MERGE for C, the type of the caller's counters; else for IN, the type of samples, and
+// T and MAP of lib/bins.cl.
 // Bytes: reads the samples once for each range of bins; writes and reads the tables.
 #include "lib/types.cl"
 
@@ -102,7 +102,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_zero(
 #if VEC == 16
 // Bytes by words, in whatever order: counts do not depend on it.
 #define BODY uint4
-#define TAKE_WORD(TAKE, w) TAKE((T)(w)) TAKE((T)((w) >> 8)) TAKE((T)((w) >> 16)) TAKE((T)((w) >> 24))
+#define TAKE_WORD(TAKE, w) TAKE((IN)(w)) TAKE((IN)((w) >> 8)) TAKE((IN)((w) >> 16)) TAKE((IN)((w) >> 24))
 #define TAKE_VEC(TAKE, v) TAKE_WORD(TAKE, v.s0) TAKE_WORD(TAKE, v.s1) TAKE_WORD(TAKE, v.s2) TAKE_WORD(TAKE, v.s3)
 #else
 #define BODY TV
@@ -147,12 +147,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_zero(
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_global(
-    __global const T* restrict in_base, const ulong in_offset, const uint n, const uint head, const uint bins,
+    __global const IN* restrict in_base, const ulong in_offset, const uint n, const uint head, const uint bins,
     volatile __global uint* restrict tables, const uint table_count MAP_PARAMS)
 {
     // Many samples outside the bins must not all meet in three words of global memory.
     __local uint outside[3];
-    __global const T* in = in_base + in_offset;
+    __global const IN* in = in_base + in_offset;
     volatile __global uint* table = tables + (ulong)(get_group_id(0) % table_count) * (bins + 3);
     MAP_SETUP(get_local_id(0), WG)
     for (uint k = get_local_id(0); k < 3; k += WG) {
@@ -208,11 +208,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_global(
 // With BYTES samples of one byte are counted by their value, 256 << REPLICA_BITS being at most LOCAL_WORDS too, and each
 // value's count goes to its slot at the end. There is one range then.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
-    __global const T* restrict in_base, const ulong in_offset, const uint n, const uint head, const uint bins,
+    __global const IN* restrict in_base, const ulong in_offset, const uint n, const uint head, const uint bins,
     __global uint* restrict tables, const uint range MAP_PARAMS)
 {
     __local uint table[LOCAL_WORDS];
-    __global const T* in = in_base + in_offset;
+    __global const IN* in = in_base + in_offset;
     const uint slots = bins + 3, first = get_group_id(1) * range, len = min(range, slots - first);
     const uint item = get_local_id(0), replicas = 1u << REPLICA_BITS;
     MAP_SETUP(item, WG)
@@ -270,7 +270,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint row = item; row < 256; row += WG) {
         if (counted[row] != 0) {
-            atomic_add(table + SLOT((T)row), counted[row]);
+            atomic_add(table + SLOT((IN)row), counted[row]);
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -61,7 +61,7 @@ static inline __attribute__((always_inline)) void scan_ranges(__local uint* coun
 // The slots of an item's samples in a tile; those beyond the end have no range.
 #define NO_SLOT 0xffffffffu
 #define READ_TILE(base)                                                                                                \
-    T held[ITEMS];                                                                                                     \
+    IN held[ITEMS];                                                                                                    \
     uint slots[ITEMS];                                                                                                 \
     if (n - (base) >= TILE) {                                                                                          \
         _Pragma("unroll") for (uint k = 0; k < ITEMS; k++) { held[k] = in[(base) + k * WG + item]; }                   \
@@ -79,11 +79,11 @@ static inline __attribute__((always_inline)) void scan_ranges(__local uint* coun
     }
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_totals(
-    __global const T* restrict in_base, const ulong in_offset, const uint n, const uint bins,
+    __global const IN* restrict in_base, const ulong in_offset, const uint n, const uint bins,
     volatile __global uint* restrict scratch, const uint head MAP_PARAMS)
 {
     __local uint counts[RANGES * REPLICAS];
-    __global const T* in = in_base + in_offset;
+    __global const IN* in = in_base + in_offset;
     const uint item = get_local_id(0);
     MAP_SETUP(item, WG)
     for (uint i = item; i < RANGES * REPLICAS; i += WG) {
@@ -137,7 +137,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_offsets(
 }
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_scatter(
-    __global const T* restrict in_base, const ulong in_offset, const uint n, const uint bins,
+    __global const IN* restrict in_base, const ulong in_offset, const uint n, const uint bins,
     volatile __global uint* restrict scratch, const uint head, const uint numbers_at MAP_PARAMS)
 {
     __global ushort* numbers = (__global ushort*)(scratch + numbers_at);
@@ -146,7 +146,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_scatter(
     __local uint moves[RANGES];
     __local uint sums[WG];
     __local uint sorted[TILE];
-    __global const T* in = in_base + in_offset;
+    __global const IN* in = in_base + in_offset;
     const uint item = get_local_id(0), step = get_num_groups(0) * TILE;
     MAP_SETUP(item, WG)
     for (uint base = get_group_id(0) * TILE; base < n; base += min(step, n - base)) {

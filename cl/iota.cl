@@ -1,4 +1,5 @@
-// Iota: out[i] = start + i, wrapping.
+// Iota: out[i] = start + i * step. Integers wrap; floats are computed in A, with i, the product and the sum rounded there,
+// then to T, which is OUT.
 //
 // Each work-item writes `run` contiguous elements; on GPUs these are 16 bytes, in one word if the output is `aligned`. The
 // host starts just enough items. Bytes: writes n elements.
@@ -11,9 +12,24 @@
 #define T_UNSIGNED uint
 #endif
 
+#ifdef T_FLOAT
+#define VALUE(i) (start + (A)(i) * step)
+#else
+// 16-bit factors are promoted to int, whose product could overflow; in uint it wraps.
+#define VALUE(i) ((A)((T_UNSIGNED)start + (T_UNSIGNED)(i) * 1u * (T_UNSIGNED)step))
+#endif
+
+#if defined(T_F16)
+#define PUT(x, k, value) vstore_half_rte(value, k, (half*)(x))
+#elif defined(T_BF16)
+#define PUT(x, k, value) (x)[k] = float_to_bf16(value)
+#else
+#define PUT(x, k, value) (x)[k] = value
+#endif
+
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void iota(
-    __global T* restrict out_base, const ulong out_offset, const OFFSET_T n, const OFFSET_T run, const T start,
-    const uint aligned)
+    __global T* restrict out_base, const ulong out_offset, const OFFSET_T n, const OFFSET_T run, const A start,
+    const A step, const uint aligned)
 {
     __global T* out = out_base + out_offset;
     const OFFSET_T first = (OFFSET_T)get_global_id(0) * run;
@@ -22,13 +38,13 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void iota(
     if (aligned && end - first == VEC) {
         T x[VEC];
         for (uint k = 0; k < VEC; k++) {
-            x[k] = (T)((T_UNSIGNED)start + (T_UNSIGNED)first + (T_UNSIGNED)k);
+            PUT(x, k, VALUE(first + k));
         }
         *(__global TV*)(out + first) = VLOAD(0, x);
         return;
     }
 #endif
     for (OFFSET_T i = first; i < end; i++) {
-        out[i] = (T)((T_UNSIGNED)start + (T_UNSIGNED)i);
+        store_acc(out + i, VALUE(i));
     }
 }

@@ -254,13 +254,22 @@ def histogram(folder):
     weights = RANDOM.integers(-100, 100, 100_003).astype("i2")
     numpy.save(folder / "whole.npy", weights)
     inside = (array >= 0) & (array < 16)
-    expected = numpy.bincount(array[inside], weights[inside].astype("f8"), minlength=16)
+    expected = numpy.bincount(array[inside], weights[inside].astype("f8"), minlength=16).astype("i8")
     options = ["--bins", "16", "--weights", str(folder / "whole.npy")]
     compare(folder, "histogram weighted of numbers", "histogram", array, options, same(expected))
     array = random_array("f4", 100_003)
-    expected = numpy.histogram(array.astype("f8"), 8, (-0.5, 0.5), weights=weights.astype("f8"))[0]
+    expected = numpy.histogram(array.astype("f8"), 8, (-0.5, 0.5), weights=weights.astype("f8"))[0].astype("i8")
     options = ["--bins", "8", "--range", "-0.5", "0.5", "--closed", "--weights", str(folder / "whole.npy")]
     compare(folder, "histogram weighted of a range", "histogram", array, options, same(expected))
+    # Integer weights stay integers, beyond what doubles hold.
+    for dtype in ["i8", "u8"]:
+        array = RANDOM.integers(0, 16, 100_003).astype("u1")
+        weights = random_array(dtype, 100_003)
+        numpy.save(folder / f"wide-{dtype}.npy", weights)
+        expected = numpy.zeros(16, dtype)
+        numpy.add.at(expected, array, weights)
+        options = ["--bins", "16", "--weights", str(folder / f"wide-{dtype}.npy")]
+        compare(folder, f"histogram weighted by {dtype}", "histogram", array, options, same(expected))
 
 
 def near_edges(array, edges):
@@ -325,6 +334,54 @@ def copy(folder):
         compare(folder, f"copy {dtype}", "copy", array, [], same(array))
 
 
+def counts_of(folder):
+    for dtype in ["u1", "i8", "f2", "f4"]:
+        array = RANDOM.integers(0, 3, 100_003).astype(dtype)
+        expected = same(numpy.array(numpy.count_nonzero(array), "u8"))
+        compare(folder, f"count {dtype}", "count", array, [], expected)
+        expected = same(numpy.array(numpy.count_nonzero(array == 2), "u8"))
+        compare(folder, f"count of 2 {dtype}", "count", array, ["--value", "2"], expected)
+    flags = RANDOM.integers(0, 2, 1003).astype(bool)
+    compare(folder, "count of truths", "count", flags, [], same(numpy.array(numpy.count_nonzero(flags), "u8")))
+
+
+def segments_and_wide_sums(folder):
+    offsets = numpy.sort(RANDOM.integers(0, 100_003, 500))
+    offsets[0], offsets[-1], offsets[7] = 0, 100_003, offsets[6]
+    numpy.save(folder / "offsets.npy", offsets)
+    parts = list(zip(offsets[:-1], offsets[1:]))
+    by_offsets = ["--segments", str(folder / "offsets.npy")]
+    for dtype in ["u1", "i4", "u8"]:
+        array = random_array(dtype, 100_003)
+        expected = numpy.array([array[a:b].sum(dtype=dtype) for a, b in parts], dtype)
+        compare(folder, f"reduce sum {dtype} of segments", "reduce", array, by_offsets, same(expected))
+    array = random_array("f4", 100_003)
+    expected = numpy.array([array[a:b].max(initial=-numpy.inf) for a, b in parts], "f4")
+    options = [*by_offsets, "--op", "max"]
+    compare(folder, "reduce max f4 of segments", "reduce", array, options, same(expected))
+    for dtype, wide in [("i4", "i8"), ("u1", "u8"), ("u4", "u8")]:
+        array = random_array(dtype, 100_003)
+        options = ["--accumulator", {"i8": "i64", "u8": "u64"}[wide]]
+        expected = same(numpy.array(array.sum(dtype=wide)))
+        compare(folder, f"reduce sum {dtype} in {wide}", "reduce", array, options, expected)
+    array = random_array("f4", 100_003)
+    wide = array.astype("f8")
+    compare(folder, "reduce sum f4 in f8", "reduce", array, ["--accumulator", "f64"], near_sum(wide))
+
+
+def reversed_and_picked(folder):
+    for dtype in INTEGERS + FLOATS + ["c8", "c16", "S3"]:
+        if dtype[0] in "cS":
+            array = random_array("u1", 48 * 1001).view(dtype).reshape(7, -1)
+        else:
+            array = random_array(dtype, (7, 1003))
+        compare(folder, f"reverse {dtype}", "reverse", array, [], same(numpy.ascontiguousarray(numpy.flip(array))))
+        indices = RANDOM.integers(0, array.size, (31, 107)).astype(["i8", "u4", "i4", "u8"][len(dtype) % 4])
+        numpy.save(folder / f"indices-{dtype}.npy", indices)
+        options = ["--indices", str(folder / f"indices-{dtype}.npy")]
+        compare(folder, f"gather {dtype}", "gather", array, options, same(numpy.take(array, indices)))
+
+
 def bad_files(folder):
     """A file that cannot be used is an error with a message, not a crash."""
     path, output = folder / "in.npy", folder / "out.npy"
@@ -357,7 +414,8 @@ def bad_files(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         figures = (reduce, along_an_axis, statistics, statistics_along_an_axis)
-        for family in (*figures, transpose, permute, histogram, ranges, copy):
+        figures = (*figures, counts_of, segments_and_wide_sums)
+        for family in (*figures, transpose, permute, histogram, ranges, copy, reversed_and_picked):
             family(Path(folder))
         judge()
         bad_files(Path(folder))

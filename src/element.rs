@@ -133,6 +133,15 @@ impl ElementType {
         options
     }
 
+    /// The type in which the type is computed with.
+    #[cfg(feature = "opencl")]
+    pub(crate) const fn accumulator(self) -> Self {
+        match self {
+            Self::F16 | Self::Bf16 => Self::F32,
+            other => other,
+        }
+    }
+
     /// Whether kernels over the type need double precision.
     pub const fn needs_fp64(self) -> bool {
         matches!(self, Self::F64)

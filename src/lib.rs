@@ -32,12 +32,12 @@
 //! | [`transpose_in_place`](Device::transpose_in_place) | the same within the matrix's memory, rectangles too: [`transpose::in_place`] |
 //! | [`transpose_map`](Device::transpose_map) | the same with another type, a factor, or a function of each element: [`transpose::mapped`] |
 //! | [`permute`](Device::permute) | axes in another order: [`permute`] |
-//! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels) | how many samples fall into each bin, or their weight: [`histogram`] |
+//! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels), [`map_histogram`](Device::map_histogram) | how many samples fall into each bin, or their weight: [`histogram`] |
 //! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | elements from one place to another, at any offset: [`copy`] |
 //! | [`copy_nd`](Device::copy_nd), [`copy_ranges`](Device::copy_ranges) | between N-dimensional views: [`copy::nd`]; many ranges at once: [`copy::ranges`] |
 //! | [`gather`](Device::gather), [`scatter`](Device::scatter) | from or to the places that indices name: [`copy::gather`] |
 //! | [`reverse`](Device::reverse), [`reverse_in_place`](Device::reverse_in_place) | in the other order: [`copy::reverse`] |
-//! | [`iota`](Device::iota) | the numbers from a start on: [`iota`] |
+//! | [`iota`](Device::iota), [`iota_by`](Device::iota_by) | the numbers from a start on: [`iota`] |
 //!
 //! # N-dimensional arrays
 //!
@@ -53,8 +53,8 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; transpose, permute; copy, gather, scatter to different places, reverse; iota | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`], the default; statistics, also along an axis; [`reduce_by`](Device::reduce_by); histogram of floats, float weights; transpose with a cast or a factor | yes | yes, where the device keeps subnormals |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; transpose, permute; copy, gather, scatter to different places, reverse; iota of integers | yes | yes |
+//! | float sum and product, [`Determinism::Fixed`], the default; statistics, also along an axis; [`reduce_by`](Device::reduce_by); histogram of floats, float weights; transpose with a cast or a factor; iota of floats | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`]; scatter by equal indices | no promise | no |
 //!
 //! [`Capabilities::denormals`] tells whether a device keeps subnormals.

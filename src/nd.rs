@@ -270,6 +270,15 @@ impl<'a, T: Pod> NdView<'a, T> {
     /// # Errors
     ///
     /// As [`Layout::reverse`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Input};
+    ///
+    /// let x = [1u8, 2, 3, 4, 5, 6];
+    /// let upside_down = Input::from(&x).nd(&[2, 3])?.reverse(0)?;
+    /// assert_eq!(Device::best()?.permute(upside_down, &[0, 1])?.to_vec()?, [4, 5, 6, 1, 2, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn reverse(self, axis: usize) -> Result<Self> {
         Ok(Self { layout: self.layout.reverse(axis)?, ..self })
     }
@@ -279,6 +288,14 @@ impl<'a, T: Pod> NdView<'a, T> {
     /// # Errors
     ///
     /// As [`Layout::broadcast`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Input};
+    ///
+    /// let row = Input::from(&[1u8, 2]).nd(&[1, 2])?.broadcast(0, 3)?;
+    /// assert_eq!(Device::best()?.permute(row, &[0, 1])?.to_vec()?, [1, 2, 1, 2, 1, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn broadcast(self, axis: usize, n: usize) -> Result<Self> {
         Ok(Self { layout: self.layout.broadcast(axis, n)?, ..self })
     }
@@ -288,6 +305,14 @@ impl<'a, T: Pod> NdView<'a, T> {
     /// # Errors
     ///
     /// As [`Layout::broadcast_to`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Input};
+    ///
+    /// let column = Input::from(&[1u8, 2]).nd(&[2, 1])?.broadcast_to(&[2, 2, 2])?;
+    /// assert_eq!(Device::best()?.permute(column, &[0, 1, 2])?.to_vec()?, [1, 1, 2, 2, 1, 1, 2, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn broadcast_to(self, shape: &[usize]) -> Result<Self> {
         Ok(Self { layout: self.layout.broadcast_to(shape)?, ..self })
     }

@@ -107,12 +107,18 @@ fn every_subcommand_has_help_with_an_example() {
     folder.save("edges.npy", &[3], &[1.5f64, 1.75, 2.0]);
     folder.save("weights.npy", &[4], &[1.0f32, 2.0, 3.0, 4.0]);
     folder.save("volume.npy", &[2, 1, 3], &[1u8, 2, 3, 4, 5, 6]);
+    folder.save("bytes.npy", &[3], &[200u8, 100, 255]);
+    folder.save("flags.npy", &[3], &[true, false, true]);
+    folder.save("offsets.npy", &[4], &[0i64, 2, 2, 5]);
+    folder.save("order.npy", &[3], &[4u32, 0, 1]);
+    folder.save("colours.npy", &[10], &[[1u8, 2, 3, 4]; 10].map(u32::from_le_bytes));
     for words in [&[][..], &["devices"], &["check"], &["bench"], &["ladder"], &["run"], &["completions"]] {
         let text = succeeds(&[words, &["--help"]].concat());
         assert!(text.contains("Usage: oclprim") && text.contains("oclprim "), "{words:?}: {text}");
         assert!(text.contains("Example"), "{words:?}: {text}");
     }
-    for primitive in ["reduce", "statistics", "transpose", "permute", "histogram", "copy"] {
+    for primitive in ["reduce", "count", "statistics", "transpose", "permute", "histogram", "copy", "reverse", "gather"]
+    {
         let text = succeeds(&["run", primitive, "--help"]);
         assert!(text.contains("--verify"), "{text}");
         let (_, examples) = text.split_once("Examples:\n").expect("examples");
@@ -519,6 +525,7 @@ fn histograms_of_files() {
     let values = folder.save("values.npy", &[5], &[0.0f32, 0.25, 0.5, 0.75, 1.0]);
     let edges = folder.save("edges.npy", &[4], &[0.0f32, 0.25, 0.25, 1.0]);
     let weights = folder.save("weights.npy", &[5], &[0.5f64, 4.0, 5.0, 6.0, 7.0]);
+    let whole = folder.save("whole.npy", &[5], &[-1i64, (1 << 53) + 1, 1, 1, 3]);
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
     for device in devices() {
@@ -537,6 +544,9 @@ fn histograms_of_files() {
         };
         assert_eq!(by_edges(&[]).trim(), "1 0 4");
         assert_eq!(by_edges(&["--weights", &weights]).trim(), "0.5 0 22");
+        // Beyond what doubles hold.
+        by_edges(&["--weights", &whole, "-o", name]);
+        assert_eq!(load::<i64>(&output), (vec![3], vec![-1, 0, (1 << 53) + 6]));
     }
     assert!(refuses(&["run", "histogram", &ids, "--edges", &edges]).contains("elements are <f4"));
     assert!(refuses(&["run", "histogram", &ids, "--bins", "0"]).contains('0'));
@@ -555,6 +565,75 @@ fn copies_of_files() {
         succeeds(&[&["run", "copy", &input, "-o", name, "--verify"], &device[..]].concat());
         assert_eq!(fs::read(&output).expect("a copy"), fs::read(&input).expect("the original"));
     }
+}
+
+#[test]
+fn reversals_and_picks_of_files() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[2, 3], &[1u16, 2, 3, 4, 5, 6]);
+    let order = folder.save("order.npy", &[2, 2], &[5i64, 0, 0, 3]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        succeeds(&[&["run", "reverse", &input, "-o", name, "--verify"], &device[..]].concat());
+        assert_eq!(load::<u16>(&output), (vec![2, 3], vec![6, 5, 4, 3, 2, 1]));
+        let pick = ["run", "gather", &input, "--indices", &order, "-o", name, "--verify"];
+        succeeds(&[&pick[..], &device[..]].concat());
+        assert_eq!(load::<u16>(&output), (vec![2, 2], vec![6, 1, 1, 4]));
+    }
+    let far = folder.save("far.npy", &[2], &[5u32, 6]);
+    assert!(refuses(&["run", "gather", &input, "--indices", &far]).contains("index 1 is 6, beyond the 6 elements"));
+    let negative = folder.save("negative.npy", &[1], &[-1i32]);
+    assert!(refuses(&["run", "gather", &input, "--indices", &negative]).contains("index 0 is"));
+    assert!(refuses(&["run", "gather", &input, "--indices", &input]).contains("integers of 4 or 8 bytes, not <u2"));
+}
+
+#[test]
+fn counts_of_files() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[2, 3], &[1.5f32, 0.0, -0.0, f32::NAN, 1.5, -2.0]);
+    let flags = folder.save("flags.npy", &[3], &[true, false, true]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let count = |words: &[&str]| succeeds(&[&["run", "count", &input, "--verify"], words, &device[..]].concat());
+        assert_eq!(count(&[]).trim(), "4");
+        assert_eq!(count(&["--value", "1.5"]).trim(), "2");
+        assert_eq!(count(&["--value", "-2"]).trim(), "1");
+        count(&["-o", name]);
+        assert_eq!(load::<u64>(&output), (vec![], vec![4]));
+    }
+    assert_eq!(succeeds(&["run", "count", &flags, "--device", "cpu"]).trim(), "2");
+    let text = refuses(&["run", "count", &flags, "--value", "yes"]);
+    assert!(text.contains("--value: `yes` is not a value of type u8"), "{text}");
+}
+
+#[test]
+fn reductions_of_segments_and_in_wider_types() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[6], &[200u8, 100, 7, 1, 2, 3]);
+    let offsets = folder.save("offsets.npy", &[4], &[0i64, 2, 2, 6]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let reduce = |words: &[&str]| succeeds(&[&["run", "reduce", &input, "--verify"], words, &device[..]].concat());
+        reduce(&["--segments", &offsets, "-o", name]);
+        assert_eq!(load::<u8>(&output), (vec![3], vec![44, 0, 13]));
+        assert_eq!(reduce(&["--accumulator", "u64"]).trim(), "313");
+    }
+    let cpu = |words: &[&str]| succeeds(&[&["run", "reduce", &input, "--device", "cpu", "--verify"], words].concat());
+    assert_eq!(cpu(&["--segments", &offsets, "--op", "max"]).trim(), "200 0 7");
+    assert_eq!(cpu(&["--segments", &offsets, "--op", "xor"]).trim(), "172 0 7");
+    assert_eq!(cpu(&["--accumulator", "f64", "--op", "product"]).trim(), "840000");
+    cpu(&["--accumulator", "u64", "-o", name]);
+    assert_eq!(load::<u64>(&output), (vec![], vec![313]));
+    let falling = folder.save("falling.npy", &[3], &[0u32, 5, 4]);
+    let text = refuses(&["run", "reduce", &input, "--segments", &falling]);
+    assert!(text.contains("offset 1 is 5, beyond the next one, 4"), "{text}");
+    assert!(refuses(&["run", "reduce", &input, "--accumulator", "i8"]).contains("i8 does not hold every u8"));
+    assert!(refuses(&["run", "reduce", &input, "--accumulator", "u64", "--op", "min"]).contains("sums and products"));
+    let text = refuses(&["run", "reduce", &input, "--segments", &offsets, "--op", "arg-min"]);
+    assert!(text.contains("no arg-min"), "{text}");
 }
 
 #[test]

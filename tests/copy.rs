@@ -4,7 +4,7 @@ mod common;
 
 use common::{gpu, random, tuned};
 use oclprim::{
-    Device, DeviceClass, ElementType, ErrorKind, Tuning,
+    Complex, Device, DeviceClass, ElementType, ErrorKind, Tuning,
     check::{guarded, same_bytes},
     ladder::Request,
 };
@@ -200,6 +200,34 @@ proptest! {
             let got = guarded(&device, n, to, |out| Ok(device.reverse_into(x.view(from..).unwrap(), out)?)).unwrap();
             let want: Vec<u8> = data[from..].iter().rev().copied().collect();
             prop_assert!(got == want, "{}: {} from {} to {}", name, n, from, to);
+        }
+    }
+}
+
+/// Complex numbers are moved whole, as other elements of 8 and 16 bytes are.
+#[test]
+fn complex_numbers_are_moved() {
+    fn moved<F: Copy + PartialEq + std::fmt::Debug>(name: &str, device: &Device, of: fn(i32) -> F)
+    where
+        Complex<F>: bytemuck::Pod,
+    {
+        let x: Vec<_> = (0..23 * 41).map(|i| Complex::new(of(i), of(-i))).collect();
+        let order: Vec<u32> = (0..23 * 41).map(|i| i * 7 % (23 * 41)).collect();
+        let there = device.upload(&x).unwrap();
+        let mut copy = device.zeroed::<Complex<F>>(x.len() - 1).unwrap();
+        device.copy(there.view(1..).unwrap(), &mut copy).unwrap();
+        assert_eq!(copy.to_vec().unwrap(), x[1..], "{name}");
+        let turned = device.transpose(&there, 23, 41).unwrap().to_vec().unwrap();
+        assert!((0..x.len()).all(|i| turned[i] == x[i % 23 * 41 + i / 23]), "{name}");
+        let picked = device.gather(&there, &order).unwrap();
+        let want: Vec<_> = order.iter().map(|&i| x[i as usize]).collect();
+        assert_eq!(picked.to_vec().unwrap(), want, "{name}");
+        assert_eq!(device.scatter(&picked, &order, x.len()).unwrap().to_vec().unwrap(), x, "{name}");
+    }
+    for (name, device) in common::devices() {
+        moved::<f32>(&name, &device, |i| i as f32);
+        if !common::tiny() {
+            moved::<f64>(&name, &device, f64::from);
         }
     }
 }

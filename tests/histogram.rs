@@ -7,6 +7,7 @@ use oclprim::{
     Accumulate, Bins, Device, Element, ErrorKind, Histogram, Integer, Scratch, SubGroupBackend, Tuning,
     check::guarded,
     ladder::{self, Distribution, Request, Rung},
+    op::Map,
 };
 use proptest::prelude::*;
 
@@ -258,15 +259,22 @@ fn b38_cache_hints_run_or_say_why_not() {
 
 #[test]
 fn outputs_of_other_lengths_are_refused() {
-    let device = Device::cpu();
-    let run = |counts: usize, outside: usize| {
-        let (mut counts, mut outside) = (vec![0u32; counts], vec![0; outside]);
-        let scratch = &mut Scratch::new();
-        device.histogram_into(&[1u8], &Bins::ids(4)?, &mut counts, &mut outside, Accumulate::Add, scratch)
-    };
-    assert!(run(4, 3).is_ok());
-    assert_eq!(run(5, 3).unwrap_err().kind(), ErrorKind::InvalidInput);
-    assert_eq!(run(4, 2).unwrap_err().kind(), ErrorKind::InvalidInput);
+    for (name, device) in common::devices() {
+        let run = |counts: usize, outside: usize| {
+            let (mut counts, mut outside) = (device.filled(counts, 7u32)?, device.filled(outside, 7u64)?);
+            let (bins, mut scratch) = (Bins::ids(4)?, Scratch::new());
+            device.histogram_into(&[1u8], &bins, &mut counts, &mut outside, Accumulate::Add, &mut scratch)?;
+            counts.to_vec()
+        };
+        assert_eq!(run(4, 3).unwrap(), [7, 8, 7, 7], "{name}");
+        for (counts, outside, want) in [
+            (5, 3, "histogram of counts needs an output of 4 elements, got 5"),
+            (4, 2, "histogram of what is outside needs an output of 3 elements, got 2"),
+        ] {
+            let error = run(counts, outside).unwrap_err();
+            assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::InvalidInput, want), "{name}");
+        }
+    }
 }
 
 /// `edge(k)` as `Bins` defines it.
@@ -503,12 +511,44 @@ fn channels_are_histograms_of_their_own() {
         ];
         for (channels, active) in [(4, 4), (3, 2)] {
             let pixels = &pixels[..n * channels];
+            let bytes = device.histogram_channels_scratch(pixels.len(), channels, &bins[..active]).unwrap();
+            assert_eq!(bytes == 0, device.is_cpu(), "{device:?}: {bytes} bytes of scratch");
             let found = device.histogram_channels(pixels, channels, &bins[..active]).unwrap();
             assert_eq!(found.len(), active);
             for (c, (found, bins)) in found.iter().zip(&bins).enumerate() {
                 let samples: Vec<u8> = pixels.iter().skip(c).step_by(channels).copied().collect();
                 assert_eq!(*found, Device::cpu().histogram(&samples, bins).unwrap(), "{device:?}: {c} of {channels}");
             }
+        }
+    }
+}
+
+#[test]
+fn what_a_function_gives_is_counted() {
+    let x = spread(9001, 500);
+    let thirds = Map::new(|x: i32| x as f32 / 3.0 - 20.0, "x / 3.0f - 20.0f");
+    // Divisions need not be rounded correctly; none of these edges is a third of a whole number.
+    let bins = Bins::edges(&[0.1f32, 10.1, 30.1, 99.9]).unwrap();
+    let slots = |x: &i32| [60.3, 90.3, 150.3, 359.7].iter().filter(|&&edge| f64::from(*x) >= edge).count();
+    let mut want = [0u64; 5];
+    x.iter().for_each(|x| want[slots(x)] += 1);
+    for (name, device) in tuned(&[("a GPU", gpu())]) {
+        let found = device.map_histogram(&x, &thirds, &bins).unwrap();
+        assert_eq!(found.counts, want[1..4], "{name}");
+        assert_eq!((found.outside.below, found.outside.above), (want[0], want[4]), "{name}");
+        let nothing = device.map_histogram(&[0i32; 0], &thirds, &bins).unwrap();
+        assert_eq!(nothing.counts, [0; 3], "{name}");
+        let (mut counts, mut outside) = ([0u32; 4], [0; 3]);
+        let (add, mut scratch) = (Accumulate::Add, Scratch::new());
+        let refused = device.map_histogram_into(&x, &thirds, &bins, &mut counts, &mut outside, add, &mut scratch);
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput, "{name}");
+        if !device.is_cpu() {
+            let wrong = Map::new(|x: i32| x as f32, "x +\n  missing_name");
+            let error = device.map_histogram(&x, &wrong, &bins).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
+            let log = error.build_log().unwrap();
+            assert!(log.contains("missing_name"), "{name}: {log}");
+            assert!(!log.contains("expression:") || log.contains("expression:2"), "{name}: {log}");
         }
     }
 }

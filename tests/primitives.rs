@@ -35,6 +35,7 @@ const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "in place by strips, 4-byte elements",
     "cast in f16",
     "copy 4 bytes",
+    "fill 4 bytes",
     "gather 4 bytes by u32",
     "scatter 3 bytes by u64",
     "strided copy 1 byte",

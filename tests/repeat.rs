@@ -4,7 +4,7 @@ mod common;
 
 use bytemuck::Pod;
 use oclprim::{
-    Accumulate, Bins, Buffer, Device, Result, Scratch, StatisticsRecord,
+    Accumulate, Bins, Buffer, Device, Matrices, Result, Scratch, StatisticsRecord,
     check::data::Data,
     op::{Map, Operator, Scale, Sum},
 };
@@ -13,6 +13,8 @@ const RUNS: usize = 100;
 
 /// Enough for more work-groups than a reduction has on two cores.
 const N: usize = 300_007;
+/// Enough for more than one work-group of what only moves elements; a prime.
+const FEW: usize = 20_011;
 /// A shape for what moves elements or has axes.
 const SHAPE: [usize; 3] = [61, 67, 73];
 
@@ -22,6 +24,8 @@ struct Inputs {
     numbers: Buffer<u32>,
     pixels: Buffer<u8>,
     offsets: Buffer<u64>,
+    /// Places in another order.
+    order: Buffer<u32>,
 }
 
 impl Inputs {
@@ -33,6 +37,7 @@ impl Inputs {
             numbers: device.upload(&Data::Random.generate::<u32>(N, 3).iter().map(|x| x % 300).collect::<Vec<_>>())?,
             pixels: device.upload(&Data::Random.generate(N / 3 * 3, 4))?,
             offsets: device.upload(&offsets)?,
+            order: device.upload(&(0..FEW as u32).map(|i| i * 7919 % FEW as u32).collect::<Vec<_>>())?,
         })
     }
 }
@@ -146,6 +151,14 @@ fn histograms() {
         ("histogram of numbers", |device, x| counted(device, &x.numbers, &Bins::ids(256)?)),
         ("histogram of floats", |device, x| counted(device, &x.floats, &Bins::even(-0.7, 0.9, 37)?)),
         ("histogram by edges", |device, x| counted(device, &x.floats, &Bins::edges(&[-0.9, -0.1, 0.0, 0.3, 0.8])?)),
+        ("histogram of a function", |device, x| {
+            let found = device.map_histogram(
+                x.floats.view(..FEW)?,
+                &Map::new(|x: f32| x * x, "x * x"),
+                &Bins::even(0.0f32, 0.9, 37)?,
+            )?;
+            Ok([bytes(&found.counts), bytes(&[found.outside.below, found.outside.above, found.outside.nan])].concat())
+        }),
         ("histogram of channels", |device, x| {
             let bins = vec![Bins::even(0u8, 250, 10)?; 3];
             let found = device.histogram_channels(&x.pixels, 3, &bins)?;
@@ -190,7 +203,17 @@ fn moves() {
             device.copy(x.floats.view(3..)?, &mut copy)?;
             contents(&copy)
         }),
+    ]);
+}
+
+#[test]
+fn numbers() {
+    repeat(&[
         ("iota", |device, _| contents(&device.iota(N, 7u32)?)),
+        ("iota of floats", |device, _| {
+            let [start, step] = [-0.7, 0.3].map(oclprim::f16::from_f32);
+            contents(&device.iota_by(FEW, start, step)?)
+        }),
     ]);
 }
 
@@ -205,8 +228,22 @@ fn moves_of_more_kinds() {
         ("transpose with a cast", |device, x| {
             contents(&device.transpose_map::<f32, i8>(x.floats.view(..401 * 701)?, 401, 701, &Scale(100))?)
         }),
+        ("transpose of many", |device, x| {
+            contents(&device.transpose_batch(x.floats.view(..9 * 31 * 67)?, &Matrices::new(31, 67).count(9))?)
+        }),
         ("gather", |device, x| contents(&device.gather(&x.floats, &x.numbers)?)),
+        ("scatter", |device, x| contents(&device.scatter(x.floats.view(..FEW)?, &x.order, FEW)?)),
         ("reverse", |device, x| contents(&device.reverse(&x.floats)?)),
+        ("reverse in place", |device, x| {
+            let mut data = device.upload(&x.floats.view(..FEW)?.to_vec()?)?;
+            device.reverse_in_place(&mut data)?;
+            contents(&data)
+        }),
+        ("copy within", |device, x| {
+            let mut data = device.upload(&x.floats.view(..FEW)?.to_vec()?)?;
+            data.copy_within(5..FEW - 2, 0)?;
+            contents(&data)
+        }),
         ("copy of ranges", |device, x| {
             let mut copy = device.zeroed::<f32>(N)?;
             device.copy_ranges(&x.floats, &mut copy, &[(7..100_000, 3), (200_001..300_000, 123_456)])?;

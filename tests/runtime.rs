@@ -242,9 +242,22 @@ fn nothing_leaks() {
         }
         let data = vec![1u32; 50_000];
         let turn = || {
-            let limit = device.info().max_allocation_bytes;
-            let _ = device.zeroed::<u8>((limit as usize).saturating_add(1).min(isize::MAX as usize));
+            // More than the device allows, or any address space has.
+            let limit = device.info().max_allocation_bytes as usize;
+            let most = if device.is_cpu() { 1 << 60 } else { limit.saturating_add(1).min(isize::MAX as usize) };
             let mut buffer = device.upload(&data).expect(&name);
+            // Results and scratch that are refused.
+            let one = buffer.view(..1).and_then(|one| one.nd(&[1])?.broadcast_to(&[most]));
+            for refused in [
+                device.zeroed::<u8>(most).map(drop),
+                device.iota(most, 1u8).map(drop),
+                device.permute(one.expect(&name), &[0]).map(drop),
+            ] {
+                assert_eq!(kind_of(refused), ErrorKind::OutOfMemory, "{name}");
+            }
+            if !device.is_cpu() {
+                assert_eq!(kind_of(Scratch::new().reserve(&device, most)), ErrorKind::OutOfMemory, "{name}");
+            }
             buffer.map_mut().expect(&name)[0] = 2;
             let clone = device.with_tuning(Default::default()).expect(&name);
             assert_eq!(clone.reduce(&buffer, Sum).expect(&name), 50_001);

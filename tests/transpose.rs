@@ -420,10 +420,13 @@ fn maps_of_every_kind_and_what_they_refuse() {
         let error = device.transpose_map_into(&x, 24, 57, &Cast, &mut [0u8; 5]).unwrap_err();
         assert_eq!(error.to_string(), "transpose needs an output of 1368 elements, got 5", "{name}");
         if !device.is_cpu() {
-            let wrong = Map::new(|x: i16| x, "missing_name");
+            let wrong = Map::new(|x: i16| x, "x +\n  missing_name");
             let error = device.transpose_map::<i16, i16>(&x, 24, 57, &wrong).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
-            assert!(error.build_log().unwrap().contains("missing_name"), "{name}");
+            let log = error.build_log().unwrap();
+            assert!(log.contains("missing_name"), "{name}: {log}");
+            // The user's line, where the compiler names files.
+            assert!(!log.contains("expression:") || log.contains("expression:2"), "{name}: {log}");
         }
     }
 }

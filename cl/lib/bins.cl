@@ -1,6 +1,6 @@
 // The slot of a sample: its bin, or one of three slots after the bins.
 //
-// SLOT(x) is the slot of x. A kernel has MAP_PARAMS at the end of its parameters, `const uint bins` among them, and
+// SLOT(x) is the slot of x, an IN. A kernel has MAP_PARAMS at the end of its parameters, `const uint bins` among them, and
 // MAP_SETUP(item, items) at its start, which all items of the work-group call; no SLOT before the barrier after it.
 #ifndef OCLPRIM_BINS_CL
 #define OCLPRIM_BINS_CL
@@ -264,6 +264,32 @@ static inline uint slot_of(const T raw, const uint bins MAP_PARAMS)
 #ifndef MAP_SETUP
 #define MAP_SETUP(item, items)
 #endif
+
+// IN: a sample as it lies in memory, a T; with MAPPED what the caller's function takes, which the host puts in front of all
+// and which gives the T. VEC and TV are those of IN.
+#ifdef MAPPED
+#if defined(IN_F16)
+#define SLOT(x) slot_of((T)mapped(f16_to_float(x)), bins MAP_ARGS)
+#elif defined(IN_BF16)
+#define SLOT(x) slot_of((T)mapped(bf16_to_float(x)), bins MAP_ARGS)
+#else
+#define SLOT(x) slot_of((T)mapped(x), bins MAP_ARGS)
+#endif
+#undef VEC
+#undef TV
+#define VEC (16 / IN_BYTES)
+#if IN_BYTES == 1
+#define TV CAT(IN, 16)
+#elif IN_BYTES == 2
+#define TV CAT(IN, 8)
+#elif IN_BYTES == 4
+#define TV CAT(IN, 4)
+#else
+#define TV CAT(IN, 2)
+#endif
+#else
+#define IN T
 #define SLOT(x) slot_of(x, bins MAP_ARGS)
+#endif
 
 #endif

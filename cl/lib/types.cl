@@ -78,6 +78,13 @@ static inline float bf16_to_float(const uint x)
     return as_float(x << 16);
 }
 
+// The nearest bf16, ties to even.
+static inline ushort float_to_bf16(const float x)
+{
+    const uint bits = as_uint(x);
+    return (ushort)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40 : (bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
 // X: the type in which T is computed with.
 #if defined(T_F16) || defined(T_BF16)
 #define X float
@@ -148,8 +155,7 @@ static inline void store_acc(__global OUT* p, A x)
 #if defined(OUT_F16)
     vstore_half_rte(x, 0, (__global half*)p);
 #elif defined(OUT_BF16)
-    const uint bits = as_uint(x);
-    *p = (OUT)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40 : (bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+    *p = float_to_bf16(x);
 #else
     *p = (OUT)x;
 #endif

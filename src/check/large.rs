@@ -5,11 +5,11 @@
 
 use std::fs;
 
-use super::{Case, Failure, Level, Spec};
+use super::{Case, Failure, Level, Spec, close};
 use crate::{
     Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, Matrices, ProgramSpec,
     Result, Scratch,
-    op::{Map, Max, Operator, Sum},
+    op::{Map, Max, Operator, Scale, Sum},
 };
 
 /// Every primitive at sizes that 32-bit offsets cannot reach.
@@ -149,6 +149,30 @@ fn reduce_segments(device: &Device) -> Result<(), Failure> {
     equal(error, Some(format!("offset 1 is {N}, beyond the next one, {}", N - 1)), "the check of offsets")
 }
 
+fn moments_of_rows(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (2 * N, 1), 1u8, &[(0, 5), (2 * N - 1, 9)])?;
+    let found = device.moments_axis(x.nd(&[2, N])?, 1)?.to_vec()?;
+    for (record, mark) in found.iter().zip([5.0, 9.0]) {
+        let (found, n) = (record.get(), N as f64);
+        equal(found.sum, n - 1.0 + mark, "the sum of a row")?;
+        close(found.mean, found.sum / n, 1e-12, "the mean of a row")?;
+        let (above, mean) = (mark - 1.0, (mark - 1.0) / n);
+        close(found.variance, above * above / n - mean * mean, 1e-15, "the variance of a row")?;
+    }
+    equal(found.len(), 2, "the number of rows")
+}
+
+fn copy_nd(device: &Device) -> Result<(), Failure> {
+    let [planes, rows, cols] = PLANES;
+    let (p, r, c) = (planes - 1, 1, cols - 3);
+    let n = planes * rows * cols;
+    let x = marked(device, (n, 2), 0u8, &[((p * rows + r) * cols + c, 9)])?;
+    let mut y = marked(device, (n, 2), 1u8, &[])?;
+    device.copy_nd(x.nd(&PLANES)?.reverse(1)?, y.nd_mut(&PLANES)?)?;
+    equal(device.arg_max(&y)?.index, (p * rows + rows - 1 - r) * cols + c, "the mark's place")?;
+    equal(device.reduce(&y, Sum)?, 9, "sum")
+}
+
 fn copy_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 2), 1u8, &[(3, 7), (N - 1, 9)])?;
     let mut y = marked(device, (N, 2), 0u8, &[])?;
@@ -229,6 +253,25 @@ fn histogram_bytes(device: &Device) -> Result<(), Failure> {
     device.histogram_into(&x, &bins, &mut counts, &mut outside, Accumulate::Overwrite, &mut Scratch::new())?;
     equal((counts[7], counts[3]), (N as u64 - 2, 1), "counts of 7 and 3")?;
     equal(outside, [0, 1, 0], "counts outside")
+}
+
+fn histogram_of_ranges(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 7u8, &[(0, 3), (N - 1, 200)])?;
+    for bins in [Bins::even(0u8, 100, 25)?, Bins::edges(&[0u8, 4, 8, 100])?] {
+        let found = device.histogram(&x, &bins)?;
+        let outside = (found.outside.below, found.outside.above);
+        equal((&found.counts[..2], outside), (&[1, N as u64 - 2][..], (0, 1)), "counts of 3 and 7, and outside")?;
+    }
+    Ok(())
+}
+
+fn transpose_map_bytes(device: &Device) -> Result<(), Failure> {
+    let (rows, cols) = SHAPE;
+    let (r, c) = (rows - 2, cols - 1);
+    let x = marked(device, (rows * cols, 2), 0u8, &[(r * cols + c, 9)])?;
+    let y = device.transpose_map::<u8, u8>(&x, rows, cols, &Scale(3))?;
+    equal(device.arg_max(&y)?.index, c * rows + r, "the mark's place")?;
+    equal(device.reduce(&y, Sum)?, 27, "sum")
 }
 
 fn transpose_bytes(device: &Device) -> Result<(), Failure> {
@@ -337,7 +380,9 @@ impl Spec for Large {
             case("reduce along an axis", ElementType::U8, 2 * N, reduce_rows),
             case("arg-max of columns", ElementType::U8, 2 * N, reduce_columns),
             case("reduce of segments", ElementType::U8, N, reduce_segments),
+            case("moments along an axis", ElementType::U8, 2 * N, moments_of_rows),
             case("copy", ElementType::U8, N, copy_bytes),
+            case("strided copy", ElementType::U8, PLANES.iter().product(), copy_nd),
             case("copy within", ElementType::U8, N, copy_within),
             case("copy ranges", ElementType::U8, N, copy_ranges),
             case("gather and scatter", ElementType::U8, N, gather_scatter),
@@ -346,7 +391,9 @@ impl Spec for Large {
             case("fill", ElementType::U32, N_WORDS, fill_words),
             case("histogram", ElementType::U8, N, histogram_bytes),
             case("histogram", ElementType::I32, N_WORDS, histogram_words),
+            case("histogram, even and by edges", ElementType::U8, N, histogram_of_ranges),
             case("transpose", ElementType::U8, SHAPE.0 * SHAPE.1, transpose_bytes),
+            case("transpose with a factor", ElementType::U8, SHAPE.0 * SHAPE.1, transpose_map_bytes),
             case("transpose in place", ElementType::U8, IN_PLACE.0 * IN_PLACE.1, transpose_in_place_bytes),
             case("transpose batch", ElementType::U8, BATCH.1 * BATCH.0 * BATCH.0, transpose_batch_bytes),
             case("permute", ElementType::U8, PLANES.iter().product(), permute_bytes),

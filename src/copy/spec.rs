@@ -110,21 +110,59 @@ fn check_within<T: Plain>(device: &Device, all: usize, n: usize, from: usize, to
     same_bytes(&buffer.to_vec()?, &data, "copy within")
 }
 
+/// A part of a buffer set to one value, which is none that the buffer is likely to hold.
+fn check_fill<T: Plain>(device: &Device, n: usize, offset: usize) -> Result<(), Failure> {
+    let value: T = random(1, 7)[0];
+    let got = guarded(device, n, offset, |mut out| Ok(out.fill(value)?))?;
+    same_bytes(&got, &vec![value; n], "fill")
+}
+
+fn fills_of<T: Plain>(level: Level, name: &str, element: ElementType, cases: &mut Vec<Case>) {
+    for n in sizes::<T>(level) {
+        for offset in [0, 5] {
+            let shape = format!("n = {n} at {offset}");
+            cases.push(Case::new(format!("fill {name}"), element, shape, "constant", n, move |device| {
+                everywhere(check_fill::<T>(device, n, offset))
+            }));
+        }
+    }
+}
+
 fn check_errors(device: &Device) -> Result<(), Failure> {
     let x = device.upload(&[1u32, 2, 3])?;
     let mut y = device.zeroed::<u32>(2)?;
-    let refused = |result: crate::Result<()>, what: &str| match result {
-        Err(error) if error.kind() == ErrorKind::InvalidInput && error.to_string().contains('3') => Ok(()),
-        other => Err(Failure::Mismatch(format!("{what} gave {other:?}"))),
+    let refused = |result: crate::Result<()>, want: &str| match result {
+        Err(error) if error.kind() == ErrorKind::InvalidInput && error.to_string() == want => Ok(()),
+        other => Err(Failure::Mismatch(format!("{other:?} instead of `{want}`"))),
     };
-    refused(device.copy(&x, &mut y), "3 elements into 2")?;
-    refused(device.copy(&x, &mut [0; 4]), "3 elements into a slice of 4")?;
-    refused(device.copy(&[1, 2, 3], &mut y), "a slice of 3 into 2")?;
+    refused(device.copy(&x, &mut y), "copying 3 elements into 2")?;
+    refused(device.copy(&x, &mut [0; 4]), "copying 3 elements into 4")?;
+    refused(device.copy(&[1, 2, 3], &mut y), "copying 3 elements into 2")?;
     let mut x = x;
-    refused(x.copy_within(1.., 2), "2 elements to 2 of 3")?;
-    refused(x.copy_within(.., usize::MAX), "far beyond 3 elements")?;
+    refused(x.copy_within(1.., 2), "range 2..4 is not within a buffer of 3 elements")?;
+    let far = format!("range {0}..{0} is not within a buffer of 3 elements", usize::MAX);
+    refused(x.copy_within(.., usize::MAX), &far)?;
     same_bytes(&x.to_vec()?, &[1, 2, 3], "after refusals")?;
     same_bytes(&y.to_vec()?, &[0, 0], "after refusals")
+}
+
+/// A fill of `n` elements from element `offset` on.
+fn bench_fill<T: Plain>(element: ElementType, offset: usize) -> Bench {
+    let form = if offset > 0 { format!("fill, from element {offset}") } else { "fill".into() };
+    Bench::new(
+        form,
+        element,
+        |n| (n * size_of::<T>()) as u64,
+        move |device, n| {
+            let value: T = random(1, 7)[0];
+            Ok(Climb::new(
+                device.zeroed::<T>(n + offset)?,
+                |to| to.fill(poison()),
+                move |to| to.view_mut(offset..)?.fill(value),
+                move |to| same_bytes(&to.view(offset..)?.to_vec()?, &vec![value; to.len() - offset], "fill"),
+            ))
+        },
+    )
 }
 
 /// A copy of `n` elements from element `offset` on, to the start of another buffer.
@@ -160,6 +198,18 @@ impl Spec for Copy {
         cases_of::<u128>(level, "16 bytes", ElementType::U64, &mut cases);
         cases_of::<[u8; 3]>(level, "3 bytes", ElementType::U8, &mut cases);
         cases_of::<[u32; 3]>(level, "12 bytes", ElementType::U32, &mut cases);
+
+        fills_of::<u32>(level, "4 bytes", ElementType::U32, &mut cases);
+        if level >= Level::Quick {
+            fills_of::<u8>(level, "1 byte", ElementType::U8, &mut cases);
+            fills_of::<u128>(level, "16 bytes", ElementType::U64, &mut cases);
+            fills_of::<[u8; 3]>(level, "3 bytes", ElementType::U8, &mut cases);
+        }
+        if level == Level::Full {
+            fills_of::<u16>(level, "2 bytes", ElementType::U16, &mut cases);
+            fills_of::<u64>(level, "8 bytes", ElementType::U64, &mut cases);
+            fills_of::<[u32; 3]>(level, "12 bytes", ElementType::U32, &mut cases);
+        }
 
         let (sources, lengths): (Vec<usize>, &'static [usize]) = match level {
             Level::Tiny => (vec![5], &[40]),
@@ -207,6 +257,8 @@ impl Spec for Copy {
             bench::<u32>("aligned", ElementType::U32, 0),
             bench::<u32>("from element 1", ElementType::U32, 1),
             bench::<u8>("from element 1", ElementType::U8, 1),
+            bench_fill::<u32>(ElementType::U32, 0),
+            bench_fill::<u8>(ElementType::U8, 1),
         ];
         benches.extend(super::gather::spec::benches());
         benches.extend(super::nd::spec::benches());

@@ -54,7 +54,7 @@ impl Form {
     pub(super) fn program(self, name: &'static str, text: &'static str, caps: &Capabilities) -> (ProgramSpec, usize) {
         let program = ProgramSpec::new(name, text, caps)
             .with(self.element.options("T"))
-            .with(accumulator(self.element).options("A"))
+            .with(self.element.accumulator().options("A"))
             .define("MAP", self.map)
             .flag("CALLS", caps.ptx);
         let room = cell_room(self.bins).max(64);
@@ -63,6 +63,24 @@ impl Form {
         let bytes = cell * (room + 1) + edge * (room / 4 + 1);
         let fits = 4 * self.bins <= room && bytes <= tuning::histogram(caps).edge_bytes;
         if self.map == EDGES && fits { (program.define("EDGE_ROOM", room), bytes) } else { (program, 0) }
+    }
+}
+
+/// What is counted of each sample: a function, by its prelude, of a type of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Mapped {
+    pub(crate) from: ElementType,
+    pub(crate) prelude: String,
+}
+
+impl Mapped {
+    pub(super) fn apply(this: Option<&Self>, program: ProgramSpec) -> ProgramSpec {
+        match this {
+            Some(Self { from, prelude }) => {
+                program.with(from.options("IN")).flag("MAPPED", true).prelude(prelude.clone())
+            }
+            None => program,
+        }
     }
 }
 
@@ -81,6 +99,8 @@ pub(crate) enum Tables {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) form: Form,
+    /// Bytes of a sample in memory.
+    pub(crate) size: usize,
     pub(crate) counter: ElementType,
     pub(crate) count: ProgramSpec,
     pub(crate) merge: Merge,
@@ -104,20 +124,35 @@ pub(super) fn round_up_words(words: usize, limit: usize) -> usize {
 pub(super) const RESERVED_BYTES: usize = 64;
 
 pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabilities, round: usize) -> Result<Plan> {
+    plan_mapped(n, form, None, counter, caps, round)
+}
+
+/// `form` is of what the function gives.
+pub(crate) fn plan_mapped(
+    n: usize,
+    form: Form,
+    mapped: Option<&Mapped>,
+    counter: ElementType,
+    caps: &Capabilities,
+    round: usize,
+) -> Result<Plan> {
+    let from = mapped.map_or(form.element, |mapped| mapped.from);
     caps.supports(form.element)?;
-    let params = tuning::histogram(caps);
+    caps.supports(from)?;
+    let (params, size) = (tuning::histogram(caps), from.size());
     let slots = form.bins + OUTSIDE;
     let samples = n.min(round);
     let (count, edge_bytes) = form.program("histogram.cl", TEXT, caps);
+    let count = Mapped::apply(mapped, count);
     let local_bytes = caps.local_bytes.saturating_sub(RESERVED_BYTES + edge_bytes);
     let local_words = local_bytes / 4;
-    let worthwhile = (samples * form.element.size()).div_ceil(params.min_bytes).max(1);
+    let worthwhile = (samples * size).div_ceil(params.min_bytes).max(1);
     let most = params.max_groups.min(worthwhile);
     let room = |bytes: usize| (bytes / (4 * slots)).max(1);
 
     // Without local memory no number of ranges is enough.
     let ranges = if local_words == 0 { usize::MAX } else { slots.div_ceil(local_words) };
-    let partition = if ranges > params.few_ranges { partition::plan(samples, form, caps) } else { None };
+    let partition = if ranges > params.few_ranges { partition::plan(samples, form, mapped, caps) } else { None };
     let round = partition.as_ref().map_or(round, |partition| partition.round);
     let (count, tables, groups, table_count, work_group) = if let Some(partition) = partition {
         let (groups, work_group) = (partition.groups, partition.work_group);
@@ -125,7 +160,7 @@ pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabiliti
     } else if ranges <= params.max_ranges {
         let range = slots.div_ceil(ranges);
         // Bytes are counted by their value, and then once more by their slot.
-        let bytes = form.element.size() == 1 && ranges == 1 && local_words >= range.max(256) + 256;
+        let bytes = size == 1 && ranges == 1 && local_words >= range.max(256) + 256;
         let local_words = local_words - if bytes { 256 } else { 0 };
         let rows = if bytes { 256 } else { range };
         let budget = params.replica_bytes.min(4 * local_words) / 4;
@@ -154,7 +189,7 @@ pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabiliti
         Tables::Partition(partition) => partition.scratch_bytes,
         _ => 4 * slots * table_count,
     };
-    Ok(Plan { form, counter, count, merge, tables, groups, table_count, work_group, round, scratch_bytes })
+    Ok(Plan { form, size, counter, count, merge, tables, groups, table_count, work_group, round, scratch_bytes })
 }
 
 /// The launch that adds up the tables of one histogram.
@@ -223,13 +258,6 @@ pub(super) fn zero(device: &ClDevice, tables: &ClMem, words: usize, caps: &Capab
     launch.run([words.div_ceil(per), 1, 1], [params.work_group, 1, 1])
 }
 
-fn accumulator(element: ElementType) -> ElementType {
-    match element {
-        ElementType::F16 | ElementType::Bf16 => ElementType::F32,
-        other => other,
-    }
-}
-
 /// Samples of one launch on a device: few where tests ask for the paths of large inputs.
 pub(super) fn round(device: &ClDevice) -> usize {
     if device.tuning().wide(0) { 1 << 12 } else { ROUND }
@@ -238,6 +266,18 @@ pub(super) fn round(device: &ClDevice) -> usize {
 pub(super) fn scratch_bytes<T: Element>(device: &ClDevice, n: usize, bins: &Bins<T>) -> Result<usize> {
     let caps = device.capabilities()?;
     Ok(plan(n, Form::of(bins), ElementType::U64, &caps, round(device))?.scratch_bytes)
+}
+
+pub(super) fn mapped_scratch_bytes<U: Element>(
+    device: &ClDevice,
+    n: usize,
+    from: ElementType,
+    bins: &Bins<U>,
+) -> Result<usize> {
+    // No text: what the function is does not matter here.
+    let mapped = Mapped { from, prelude: String::new() };
+    let (caps, round) = (device.capabilities()?, round(device));
+    Ok(plan_mapped(n, Form::of(bins), Some(&mapped), ElementType::U64, &caps, round)?.scratch_bytes)
 }
 
 /// The copy of edges and their table on the device that used them last.
@@ -310,9 +350,11 @@ pub(super) fn map_arguments<'d>(device: &ClDevice, launch: Launch<'d>, map: &Map
     })
 }
 
+#[allow(clippy::too_many_arguments, reason = "as the public function, and what is counted")]
 pub(super) fn histogram<T: Element, C: Counter>(
     device: &ClDevice,
     input: ClInput,
+    mapped: Option<&Mapped>,
     bins: &Bins<T>,
     counts: Output<'_, C>,
     outside: Output<'_, u64>,
@@ -320,7 +362,7 @@ pub(super) fn histogram<T: Element, C: Counter>(
     scratch: &mut Scratch,
 ) -> Result<()> {
     let caps = device.capabilities()?;
-    let plan = plan(input.len(), Form::of(bins), C::TYPE, &caps, round(device))?;
+    let plan = plan_mapped(input.len(), Form::of(bins), mapped, C::TYPE, &caps, round(device))?;
     let keep = accumulate == Accumulate::Add;
     let (counts, outside) = (counts.cl(device, keep)?, outside.cl(device, keep)?);
     crate::runtime::apart(&[&input], &[&counts, &outside])?;
@@ -341,7 +383,7 @@ fn run(
     keep: bool,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let (bins, size) = (plan.form.bins, plan.form.element.size());
+    let (bins, size) = (plan.form.bins, plan.size);
     if input.len() == 0 {
         if !keep {
             device.fill(counts.mem(), counts.byte_offset(), bins * plan.counter.size(), &[0; 4])?;

@@ -15,6 +15,9 @@
 //! numbers of 16 bits, in rounds that keep scratch below 256 MiB, or counted with atomics in global memory where they are
 //! few, or the driver has no sub-groups: PoCL, before it had them, gets loops of that kind wrong.
 //!
+//! What a [function of the user's](Device::map_histogram) gives for each sample is counted in the same kernels, as the sample
+//! is loaded.
+//!
 //! The search among given edges starts from a table over the range, so that evenly spaced edges take about one comparison a
 //! sample. [Weights](Device::histogram_weighted) are added up as integers, those of floats in a common unit, and those of
 //! floats are read twice for it.
@@ -27,6 +30,7 @@ mod edges_spec;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub(crate) mod ladder;
+mod mapped;
 #[cfg(feature = "opencl")]
 mod partition;
 pub(crate) mod spec;
@@ -186,7 +190,7 @@ impl Device {
             Backend::Cpu => cpu::histogram(input.host()?, bins, counts.host()?, outside.host()?, accumulate),
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
-                gpu::histogram(device, input.cl(device)?, bins, counts, outside, accumulate, scratch)?;
+                gpu::histogram(device, input.cl(device)?, None, bins, counts, outside, accumulate, scratch)?;
             }
         }
         Ok(())

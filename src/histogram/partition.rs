@@ -2,7 +2,7 @@
 
 use super::{
     bins::{Map, OUTSIDE},
-    gpu::{Form, RESERVED_BYTES, map_arguments, zero},
+    gpu::{Form, Mapped, RESERVED_BYTES, map_arguments, zero},
 };
 use crate::{
     Result,
@@ -37,7 +37,7 @@ pub(crate) struct Partition {
 }
 
 /// `None` where the device does not suit, or the samples are too few.
-pub(super) fn plan(samples: usize, form: Form, caps: &Capabilities) -> Option<Partition> {
+pub(super) fn plan(samples: usize, form: Form, mapped: Option<&Mapped>, caps: &Capabilities) -> Option<Partition> {
     let params = tuning::histogram(caps);
     let slots = form.bins + OUTSIDE;
     let words = caps.local_bytes.saturating_sub(RESERVED_BYTES) / 4;
@@ -64,7 +64,7 @@ pub(super) fn plan(samples: usize, form: Form, caps: &Capabilities) -> Option<Pa
     let units = caps.compute_units.max(1) as usize;
     // As many groups as tables fit the local memory of the units.
     let count_groups = units * (words >> range_bits).clamp(1, 4);
-    let program = program
+    let program = Mapped::apply(mapped, program)
         .define("WG", work_group)
         .define("COUNT_WG", params.large_work_group)
         .define("RANGES", ranges)

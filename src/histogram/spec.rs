@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{
     Accumulate, Bins, Counter,
-    bins::{ABOVE, BELOW, NAN, OUTSIDE, to_i128},
+    bins::{ABOVE, BELOW, MAX_BINS, NAN, OUTSIDE, to_i128},
 };
 use crate::{
     Buffer, Capabilities, Device, Element, ElementType, Integer, ProgramSpec, Scratch,
@@ -322,25 +322,43 @@ fn sample_sets(level: Level) -> &'static [Samples] {
     }
 }
 
+fn push<T: Element>(
+    shape: Shape<T>,
+    n: usize,
+    offset: usize,
+    bins: usize,
+    samples: Samples,
+    accumulate: Accumulate,
+    cases: &mut Vec<Case>,
+) {
+    let wide = accumulate == Accumulate::Add;
+    let counter = if wide { "u64, added" } else { "u32" };
+    let text = Text(shape, bins, n, offset, counter).to_string();
+    cases.push(Case::new(shape.form(), T::TYPE, text, samples.name(), n, move |device| {
+        let all = shape.samples(samples, bins, n + offset);
+        let (layout, edges) = (shape.bins(bins)?, obvious_edges(shape, bins));
+        let obvious = |x| obvious_slot(x, shape, bins, &edges);
+        if wide {
+            check::<T, u64>(device, &all, offset, &layout, &obvious, accumulate)
+        } else {
+            check::<T, u32>(device, &all, offset, &layout, &obvious, accumulate)
+        }
+    }));
+}
+
+/// As many bins as there can be: samples that are fewer than bins, and some that are more.
+fn most_bins<T: Element>(shape: Shape<T>, cases: &mut Vec<Case>) {
+    for (n, samples) in [(1_000_003, Samples::Edges), (20_000_003, Samples::Around)] {
+        push::<T>(shape, n, 3, MAX_BINS, samples, Accumulate::Overwrite, cases);
+    }
+}
+
 /// The cases of one shape: every size once, then every bin count with every set of samples.
 fn shape_cases<T: Element>(level: Level, shape: Shape<T>, cases: &mut Vec<Case>) {
     let mut push = |n: usize, offset: usize, bins: usize, samples: Samples, accumulate: Accumulate| {
-        if shape.bins(bins).is_err() {
-            return;
+        if shape.bins(bins).is_ok() {
+            push(shape, n, offset, bins, samples, accumulate, cases);
         }
-        let wide = accumulate == Accumulate::Add;
-        let counter = if wide { "u64, added" } else { "u32" };
-        let text = Text(shape, bins, n, offset, counter).to_string();
-        cases.push(Case::new(shape.form(), T::TYPE, text, samples.name(), n, move |device| {
-            let all = shape.samples(samples, bins, n + offset);
-            let (layout, edges) = (shape.bins(bins)?, obvious_edges(shape, bins));
-            let obvious = |x| obvious_slot(x, shape, bins, &edges);
-            if wide {
-                check::<T, u64>(device, &all, offset, &layout, &obvious, accumulate)
-            } else {
-                check::<T, u32>(device, &all, offset, &layout, &obvious, accumulate)
-            }
-        }));
     };
     let middle = if level == Level::Tiny { 200 } else { 5003 };
     for &n in sizes(level) {
@@ -445,9 +463,14 @@ impl Spec for Histogram {
                 }
             });
         }
+        if level == Level::Full {
+            most_bins::<u32>(Shape::Ids, &mut cases);
+            most_bins::<f32>(Shape::Closed(-1.0, 1.0), &mut cases);
+        }
         super::edges_spec::cases(level, &mut cases);
         super::weighted::spec::cases(level, &mut cases);
         super::channels::spec::cases(level, &mut cases);
+        super::mapped::spec::cases(level, &mut cases);
         cases
     }
 
@@ -468,6 +491,7 @@ impl Spec for Histogram {
         super::edges_spec::benches(&mut benches);
         super::weighted::spec::benches(&mut benches);
         super::channels::spec::benches(&mut benches);
+        super::mapped::spec::benches(&mut benches);
         benches
     }
 
@@ -490,6 +514,7 @@ impl Spec for Histogram {
         }
         super::weighted::spec::programs(caps, &mut programs);
         super::channels::spec::programs(caps, &mut programs);
+        super::mapped::spec::programs(caps, &mut programs);
         programs
     }
 

@@ -1,8 +1,8 @@
 //! Iota on OpenCL devices: the plan, then its launch.
 
 use crate::{
-    ElementType, Integer, Output, Result,
-    runtime::{Capabilities, DeviceClass, ProgramSpec, opencl::ClDevice},
+    Element, ElementType, Output, Result,
+    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     tuning,
 };
 
@@ -19,36 +19,46 @@ pub(crate) struct Plan {
     pub(crate) wide: bool,
 }
 
-pub(crate) fn plan(n: usize, element: ElementType, caps: &Capabilities, wide: bool) -> Plan {
+pub(crate) fn plan(n: usize, element: ElementType, caps: &Capabilities, wide: bool) -> Result<Plan> {
+    caps.supports(element)?;
     let (work_group, run) = match caps.class {
-        DeviceClass::Cpu => (1, n.div_ceil(8 * caps.compute_units.max(1) as usize).max(1024)),
+        DeviceClass::Cpu => (1, n.div_ceil(8 * (caps.compute_units as usize).max(1)).max(1024)),
         DeviceClass::Gpu => (tuning::work_group(256, caps), 16 / element.size()),
     };
     let program = ProgramSpec::new("iota.cl", TEXT, caps)
         .with(element.options("T"))
+        .with(element.accumulator().options("A"))
+        .with(element.options("OUT"))
         .define("WG", work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" });
-    Plan { program, groups: n.div_ceil(work_group * run), work_group, run, wide }
+    Ok(Plan { program, groups: n.div_ceil(work_group * run), work_group, run, wide })
 }
 
-pub(super) fn iota<T: Integer>(device: &ClDevice, start: T, output: Output<'_, T>) -> Result<()> {
+pub(super) fn iota<T: Element>(device: &ClDevice, start: T, step: T, output: Output<'_, T>) -> Result<()> {
     let out = output.cl(device, false)?;
+    let terms = [start.widen(), step.widen()];
+    launch(device, T::TYPE, terms.each_ref().map(bytemuck::bytes_of), &out)?;
+    out.finish(device)
+}
+
+/// `terms` are the bytes of the start and the step, as accumulators.
+fn launch(device: &ClDevice, element: ElementType, terms: [&[u8]; 2], out: &ClInput) -> Result<()> {
     let n = out.len();
     if n == 0 {
         return Ok(());
     }
     let caps = device.capabilities()?;
-    let plan = plan(n, T::TYPE, &caps, device.tuning().wide(n));
+    let plan = plan(n, element, &caps, device.tuning().wide(n))?;
     device
         .launch(&plan.program, "iota")?
         .mem(out.mem())
         .scalar(out.offset() as u64)
         .offset(n as u64, plan.wide)
         .offset(plan.run as u64, plan.wide)
-        .scalar(start)
+        .plain(terms[0])
+        .plain(terms[1])
         .scalar(u32::from(out.aligned()))
-        .run([plan.groups, 1, 1], [plan.work_group, 1, 1])?;
-    out.finish(device)
+        .run([plan.groups, 1, 1], [plan.work_group, 1, 1])
 }
 
 #[cfg(test)]
@@ -59,7 +69,7 @@ mod tests {
     fn plans_cover_every_element() {
         for (name, caps) in Capabilities::samples() {
             for n in [1, 255, 256, 257, 1 << 20, (1 << 32) + 1] {
-                let plan = plan(n, ElementType::I32, &caps, n >= 1 << 31);
+                let plan = plan(n, ElementType::I32, &caps, n >= 1 << 31).unwrap();
                 assert!(plan.groups * plan.work_group * plan.run >= n, "{name}: {n}");
             }
         }

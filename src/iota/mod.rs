@@ -1,9 +1,9 @@
-//! Iota: the numbers from a start on.
+//! Iota: the numbers from a start on, by a step.
 //!
 //! | property | |
 //! |---|---|
 //! | work | one write of each element |
-//! | determinism | everywhere: integers, wrapping |
+//! | determinism | everywhere; floats where the device keeps subnormals |
 //! | scratch | none |
 //! | limits | any n that fits the device |
 
@@ -12,37 +12,81 @@ mod cpu;
 pub(crate) mod gpu;
 pub(crate) mod spec;
 
-use crate::{Buffer, Device, Integer, Output, Result, runtime::Backend};
+use crate::{Buffer, Device, Element, Output, Result, runtime::Backend};
 
 impl Device {
-    /// `n` elements: `start`, `start + 1`, …, wrapping.
+    /// `n` elements: `start`, `start + 1`, …; [`Device::iota_by`] with a step of 1.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold them.
+    /// As [`Device::iota_by`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.iota(3, 254u8)?;
     /// assert_eq!(x.to_vec()?, [254, 255, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn iota<T: Integer>(&self, n: usize, start: T) -> Result<Buffer<T>> {
-        let mut out = self.uninit(n)?;
-        self.iota_into(start, &mut out)?;
-        Ok(out)
+    pub fn iota<T: Element>(&self, n: usize, start: T) -> Result<Buffer<T>> {
+        self.iota_by(n, start, T::ONE)
     }
 
     /// [`Device::iota`] into a caller's slice, buffer or view. Does not wait, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` is another device's.
-    pub fn iota_into<'a, T: Integer>(&self, start: T, output: impl Into<Output<'a, T>>) -> Result<()> {
+    /// As [`Device::iota_by_into`].
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.zeroed::<i32>(5)?;
+    /// x.device().clone().iota_into(-1, x.view_mut(1..4)?)?;
+    /// assert_eq!(x.to_vec()?, [0, -1, 0, 1, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn iota_into<'a, T: Element>(&self, start: T, output: impl Into<Output<'a, T>>) -> Result<()> {
+        self.iota_by_into(start, T::ONE, output)
+    }
+
+    /// `n` elements, of which element `i` is `start + i * step`.
+    ///
+    /// Integers wrap. Floats are computed in the type itself, `f16` and `bf16` in `f32`: `i`, the product and the sum are each
+    /// rounded to the nearest number there, ties to even, and never fused; `f16` and `bf16` once more at the end. So no
+    /// error grows with the place.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the elements.
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// assert_eq!(device.iota_by(4, 1.0f32, -0.5)?.to_vec()?, [1.0, 0.5, 0.0, -0.5]);
+    /// assert_eq!(device.iota_by(3, 250u8, 4)?.to_vec()?, [250, 254, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn iota_by<T: Element>(&self, n: usize, start: T, step: T) -> Result<Buffer<T>> {
+        let mut out = self.uninit(n)?;
+        self.iota_by_into(start, step, &mut out)?;
+        Ok(out)
+    }
+
+    /// [`Device::iota_by`] into a caller's slice, buffer or view. Does not wait, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::iota_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` is another device's.
+    ///
+    /// ```
+    /// let mut tenths = [0.0f64; 4];
+    /// oclprim::Device::cpu().iota_by_into(0.0, 0.1, &mut tenths)?;
+    /// assert_eq!(tenths, [0.0, 0.1, 2.0 * 0.1, 3.0 * 0.1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn iota_by_into<'a, T: Element>(&self, start: T, step: T, output: impl Into<Output<'a, T>>) -> Result<()> {
         let output = output.into();
         match self.backend() {
-            Backend::Cpu => cpu::iota(start, output.host()?),
+            Backend::Cpu => cpu::iota(start, step, output.host()?),
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => gpu::iota(device, start, output)?,
+            Backend::OpenCl(device) => gpu::iota(device, start, step, output)?,
         }
         Ok(())
     }

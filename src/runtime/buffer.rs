@@ -381,6 +381,12 @@ impl<'a, T: Pod> View<'a, T> {
     /// # Errors
     ///
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a command failed.
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
+    /// assert_eq!(x.view(1..)?.to_vec()?, [2, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut out = host_memory(self.len)?;
         self.read(&mut out)?;
@@ -392,6 +398,15 @@ impl<'a, T: Pod> View<'a, T> {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `out` has another length.
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
+    /// let mut ends = [0; 2];
+    /// x.view(..1)?.read(&mut ends[..1])?;
+    /// x.view(2..)?.read(&mut ends[1..])?;
+    /// assert_eq!(ends, [1, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn read(&self, out: &mut [T]) -> Result<()> {
         if out.len() != self.len {
             return Err(Error::invalid(format!("reading {} elements into a slice of {}", self.len, out.len())));
@@ -490,6 +505,13 @@ impl<T: Pod> ViewMut<'_, T> {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `data` has another length.
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.zeroed::<f32>(4)?;
+    /// x.view_mut(1..3)?.write(&[0.5, 1.5])?;
+    /// assert_eq!(x.to_vec()?, [0.0, 0.5, 1.5, 0.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn write(&mut self, data: &[T]) -> Result<()> {
         if data.len() != self.len {
             return Err(Error::invalid(format!("writing {} elements into a view of {}", data.len(), self.len)));
@@ -511,6 +533,13 @@ impl<T: Pod> ViewMut<'_, T> {
     /// # Errors
     ///
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver refuses.
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.zeroed::<u16>(5)?;
+    /// x.view_mut(3..)?.fill(7)?;
+    /// assert_eq!(x.to_vec()?, [0, 0, 0, 7, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn fill(&mut self, value: T) -> Result<()> {
         let (offset, len) = (self.offset, self.len);
         match &mut self.buffer.storage {
@@ -1164,6 +1193,14 @@ impl Scratch {
     /// # Errors
     ///
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) with both numbers if the device allows less.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let (device, mut scratch) = (Device::best()?, Scratch::new());
+    /// scratch.reserve(&device, device.reduce_as_scratch::<f32, f64>(1 << 20))?;
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn reserve(&mut self, device: &Device, bytes: usize) -> Result<()> {
         match device.backend() {
             Backend::Cpu => Ok(()),

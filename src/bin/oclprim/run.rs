@@ -9,9 +9,9 @@ use bytemuck::Pod;
 use clap::{Args, Subcommand, ValueEnum};
 use oclprim::{
     Bins, Determinism, Device, Element, ElementType, Extreme, Histogram, Input, Integer, MomentsRecord, Statistics,
-    WeightedHistogram,
+    Weight, WeightedHistogram,
     check::{Failure, close, same, same_bytes, sum_bound},
-    op, with_element, with_integer,
+    f16, op, with_element, with_integer,
 };
 
 use crate::{bench::failure_text, npy::Array, options::DeviceChoice, output::Stop};
@@ -20,12 +20,15 @@ const EXAMPLES: &str = "\
 Examples:
   oclprim run reduce samples.npy --op arg-max --device gpu --verify
   oclprim run reduce matrix.npy --axis 0 -o sums.npy
+  oclprim run count flags.npy
   oclprim run statistics matrix.npy --axis -1 -o figures.npy
   oclprim run transpose matrix.npy -o transposed.npy
   oclprim run permute volume.npy --axes 2,0,1 -o permuted.npy
   oclprim run histogram heights.npy --bins 20 --range 1.5 2.0 -o counts.npy
   oclprim run histogram energies.npy --edges edges.npy --weights charges.npy
   oclprim run copy samples.npy -o copy.npy
+  oclprim run reverse samples.npy -o reversed.npy
+  oclprim run gather samples.npy --indices order.npy -o picked.npy
 
 Files are in C order and in this machine's byte order, as numpy.save writes them.";
 
@@ -40,22 +43,28 @@ pub(crate) struct Run {
 #[derive(Subcommand)]
 enum Primitive {
     Reduce(Reduce),
+    Count(Count),
     Statistics(StatisticsOf),
     Transpose(Transpose),
     Permute(Permute),
     Histogram(HistogramOf),
     Copy(Copy),
+    Reverse(Reverse),
+    Gather(Gather),
 }
 
 impl Run {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         match self.primitive {
             Primitive::Reduce(reduce) => reduce.run(out),
+            Primitive::Count(count) => count.run(out),
             Primitive::Statistics(statistics) => statistics.run(out),
             Primitive::Transpose(transpose) => transpose.run(out),
             Primitive::Permute(permute) => permute.run(out),
             Primitive::Histogram(histogram) => histogram.run(out),
             Primitive::Copy(copy) => copy.run(out),
+            Primitive::Reverse(reverse) => reverse.run(out),
+            Primitive::Gather(gather) => gather.run(out),
         }
     }
 }
@@ -106,6 +115,31 @@ impl Common {
     }
 }
 
+/// Places in an array, or between its elements: integers of 4 or 8 bytes. Negative ones become places that are in no array.
+fn places(path: &Path) -> Result<(Array, Vec<u64>), Stop> {
+    let array = Array::read(path)?;
+    let places = match array.element() {
+        Some(ElementType::U32) => array.elements::<u32>().into_iter().map(u64::from).collect(),
+        Some(ElementType::I32) => array.elements::<i32>().into_iter().map(|place| i64::from(place) as u64).collect(),
+        Some(ElementType::U64 | ElementType::I64) => array.elements(),
+        _ => {
+            let (path, ty) = (path.display(), array.type_name());
+            return Err(Stop::usage(format!("{path}: places are integers of 4 or 8 bytes, not {ty}")));
+        }
+    };
+    Ok((array, places))
+}
+
+/// What numpy calls a type of 8 bytes, or a float.
+fn numpy_name(ty: ElementType) -> &'static str {
+    match ty {
+        ElementType::I64 => "<i8",
+        ElementType::U64 => "<u8",
+        ElementType::F32 => "<f4",
+        _ => "<f8",
+    }
+}
+
 /// What an array of results is, where it goes to no file.
 fn in_words<T: Element>(values: &[T], shape: &[usize], ty: &str, device: &Device) -> String {
     const SHOWN: usize = 64;
@@ -145,12 +179,15 @@ Examples:
   oclprim run reduce samples.npy --op arg-max --device gpu --verify
   oclprim run reduce samples.npy --determinism fast -o sum.npy
   oclprim run reduce matrix.npy --axis 0 --op max
-  oclprim run reduce matrix.npy --axis -1 -o sums.npy --verify";
+  oclprim run reduce matrix.npy --axis -1 -o sums.npy --verify
+  oclprim run reduce samples.npy --segments offsets.npy --op max
+  oclprim run reduce bytes.npy --accumulator u64";
 
-/// Combine all elements of an array into one, or those along an axis.
+/// Combine all elements of an array into one, those along an axis, or those of segments.
 ///
-/// Sums and products have the type of the array; integers wrap. With -o, arg-min and arg-max write the index as an
-/// int64, the others a 0-dimensional array; with --axis each writes an array without that axis.
+/// Sums and products have the type of the array, unless there is an --accumulator; integers wrap. With -o, arg-min and
+/// arg-max write the index as an int64, the others a 0-dimensional array; with --axis each writes an array without that
+/// axis, with --segments one of a value for each.
 #[derive(Args)]
 #[command(after_help = REDUCE_EXAMPLES)]
 struct Reduce {
@@ -166,6 +203,12 @@ struct Reduce {
     /// Combine what lies along this axis: 0 is the first one, -1 the last.
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     axis: Option<i64>,
+    /// Combine the elements between neighbouring offsets, whatever the array's shape: n + 1 rising ones for n segments.
+    #[arg(long, value_name = "OFFSETS.npy", conflicts_with = "axis")]
+    segments: Option<PathBuf>,
+    /// Add or multiply in a wider type: i64, u64, f32 or f64.
+    #[arg(long, value_name = "TYPE", conflicts_with_all = ["axis", "segments", "determinism"])]
+    accumulator: Option<ElementType>,
 }
 
 impl Reduce {
@@ -174,6 +217,13 @@ impl Reduce {
         let element = self.common.element(&array, "reduce")?;
         let axis = self.axis.map(|number| self.common.axis(&array, number)).transpose()?;
         let device = self.common.device.open()?;
+        if let Some(path) = &self.segments {
+            let (_, offsets) = places(path)?;
+            return with_element!(element, T => self.of_segments::<T>(&array, &array.elements(), &offsets, &device, out));
+        }
+        if let Some(wide) = self.accumulator {
+            return self.in_a_wider(wide, &array, element, &device, out);
+        }
         with_element!(element, T => match axis {
             Some(axis) => self.along::<T>(&array, axis, &array.elements(), &device, out),
             None => self.reduce::<T>(&array, &array.elements(), &device, out),
@@ -190,6 +240,91 @@ impl Reduce {
             Op::And | Op::Or | Op::Xor => self.combine_bits(array, input, device)?,
         };
         self.common.finish(&array.like(&[], &[value]), value.to_string(), out)
+    }
+
+    fn of_segments<T: Element>(
+        &self,
+        array: &Array,
+        input: &[T],
+        offsets: &[u64],
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        fn each<T: Element, O: op::Op<T>>(
+            op: O,
+            input: &[T],
+            offsets: &[u64],
+            device: &Device,
+            verify: bool,
+        ) -> Result<Vec<T>, Stop> {
+            let values = device.reduce_segments(input, offsets, op)?.to_vec()?;
+            if verify {
+                let want = Device::cpu().reduce_segments(input, offsets, op)?.to_vec()?;
+                matches(same(&values, &want, O::KIND.name()))?;
+            }
+            Ok(values)
+        }
+        let verify = self.common.verify;
+        let values = match self.op {
+            Op::Sum => each(op::Sum, input, offsets, device, verify)?,
+            Op::Product => each(op::Product, input, offsets, device, verify)?,
+            Op::Min => each(op::Min, input, offsets, device, verify)?,
+            Op::Max => each(op::Max, input, offsets, device, verify)?,
+            Op::And | Op::Or | Op::Xor => with_integer!(T::TYPE, I => {
+                let input: &[I] = bytemuck::cast_slice(input);
+                let values = match self.op {
+                    Op::And => each(op::And, input, offsets, device, verify)?,
+                    Op::Or => each(op::Or, input, offsets, device, verify)?,
+                    _ => each(op::Xor, input, offsets, device, verify)?,
+                };
+                bytemuck::allocation::cast_vec(values)
+            }, return Err(self.not_bits(array))),
+            Op::ArgMin | Op::ArgMax => return Err(Stop::usage("segments have no arg-min and arg-max")),
+        };
+        let shape = [values.len()];
+        self.common.finish(&array.like(&shape, &values), in_words(&values, &shape, &array.type_name(), device), out)
+    }
+
+    fn in_a_wider(
+        &self,
+        wide: ElementType,
+        array: &Array,
+        element: ElementType,
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        macro_rules! pairs {
+            ($($from:ident $to:ident,)*) => {
+                match (element, wide) {
+                    $( (<$from as Element>::TYPE, <$to as Element>::TYPE) => {
+                        self.in_type::<$from, $to>(&array.elements(), device, out)
+                    } )*
+                    _ => Err(Stop::usage(format!("--accumulator: {wide} does not hold every {element}, or is no wider"))),
+                }
+            };
+        }
+        pairs! {
+            i8 i64, i16 i64, i32 i64, u8 u64, u16 u64, u32 u64, f16 f32, f16 f64, f32 f64,
+            i8 f64, i16 f64, i32 f64, u8 f64, u16 f64, u32 f64,
+        }
+    }
+
+    fn in_type<T: Element, U: Element + From<T>>(
+        &self,
+        input: &[T],
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        let run = |device: &Device| match self.op {
+            Op::Sum => Ok(device.reduce_as::<T, U, _>(input, op::Sum)?),
+            Op::Product => Ok(device.reduce_as::<T, U, _>(input, op::Product)?),
+            _ => Err(Stop::usage("--accumulator is for sums and products")),
+        };
+        let value = run(device)?;
+        if self.common.verify {
+            matches(same(&[value], &[run(&Device::cpu())?], "result "))?;
+        }
+        self.common.finish(&Array::of(numpy_name(U::TYPE), &[], &[value]), value.to_string(), out)
     }
 
     /// The same for each line along an axis.
@@ -333,6 +468,49 @@ impl Line<'_> {
         let mut shape = self.shape.clone();
         shape.remove(self.axis);
         shape
+    }
+}
+
+const COUNT_EXAMPLES: &str = "\
+Examples:
+  oclprim run count flags.npy
+  oclprim run count labels.npy --value 7 --device gpu --verify";
+
+/// Count the elements that are not 0, or those of a value.
+///
+/// NaN is not 0. With -o, the count is written as a 0-dimensional uint64.
+#[derive(Args)]
+#[command(after_help = COUNT_EXAMPLES)]
+struct Count {
+    #[command(flatten)]
+    common: Common,
+    /// Count the elements that equal this.
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    value: Option<String>,
+}
+
+impl Count {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        // As bytes, of which false is 0.
+        let truths = array.type_name() == "|b1";
+        let element = if truths { ElementType::U8 } else { self.common.element(&array, "count")? };
+        let device = self.common.device.open()?;
+        let count = with_element!(element, T => self.count::<T>(&array.elements(), &device)?);
+        self.common.finish(&Array::of("<u8", &[], &[count]), count.to_string(), out)
+    }
+
+    fn count<T: Element>(&self, input: &[T], device: &Device) -> Result<u64, Stop> {
+        let value = self.value.as_deref().map(|text| parse::<T>("--value", text)).transpose()?;
+        let run = |device: &Device| match value {
+            Some(value) => device.count_of(input, value),
+            None => device.count(input),
+        };
+        let count = run(device)? as u64;
+        if self.common.verify {
+            matches(same(&[count], &[run(&Device::cpu())? as u64], "count "))?;
+        }
+        Ok(count)
     }
 }
 
@@ -525,7 +703,8 @@ Examples:
 ///
 /// Integers are bin numbers from 0 on, unless there is a --range. Floats are counted in bins of equal width; without a
 /// --range these go from the smallest to the largest sample, which is in the last bin, as in numpy.histogram. With
-/// --edges the last bin has its upper edge, too. With -o, the counts are written as uint64, sums of weights as float64.
+/// --edges the last bin has its upper edge, too. With -o, the counts are written as uint64, sums of weights as int64, uint64
+/// or float64, as the weights are.
 /// Samples outside the bins are reported on standard error.
 #[derive(Args)]
 #[command(after_help = HISTOGRAM_EXAMPLES)]
@@ -544,7 +723,7 @@ struct HistogramOf {
     /// The edges of the bins, one more than there are bins: an array of the samples' type.
     #[arg(long, value_name = "EDGES.npy", conflicts_with_all = ["range", "bins"])]
     edges: Option<PathBuf>,
-    /// Add up a weight for each sample, as doubles.
+    /// Add up a weight for each sample: integers in 64 bits, floats as doubles.
     #[arg(long, value_name = "WEIGHTS.npy")]
     weights: Option<PathBuf>,
 }
@@ -577,7 +756,7 @@ impl HistogramOf {
             return self.counted(input, &Bins::edges(&self.elements::<T>(path)?)?.closed(), device);
         }
         let bins = match &self.range {
-            Some(range) => self.even(parse::<T>(&range[0])?, parse::<T>(&range[1])?)?,
+            Some(range) => self.even(parse::<T>("--range", &range[0])?, parse::<T>("--range", &range[1])?)?,
             None if T::TYPE.is_float() => self.fitted(input, device)?,
             None => with_integer!(T::TYPE, I => {
                 let found = self.counted::<I>(bytemuck::cast_slice(input), &Bins::ids(self.bins)?, device)?;
@@ -621,9 +800,19 @@ impl HistogramOf {
         if let Some(path) = &self.weights {
             let array = Array::read(path)?;
             let element = self.common.element(&array, "histogram")?;
-            let weights: Vec<f64> =
-                with_element!(element, W => array.elements::<W>().into_iter().map(Element::to_f64).collect());
-            return self.weighed(input, &weights, bins, device);
+            // Of each kind the widest, which holds the others.
+            return with_integer!(element, W => {
+                let integers = array.elements::<W>().into_iter().map(Integer::to_i128);
+                if element.is_signed() {
+                    self.weighed(input, &integers.map(|w| w as i64).collect::<Vec<_>>(), bins, device)
+                } else {
+                    self.weighed(input, &integers.map(|w| w as u64).collect::<Vec<_>>(), bins, device)
+                }
+            }, {
+                let floats: Vec<f64> =
+                    with_element!(element, W => array.elements::<W>().into_iter().map(Element::to_f64).collect());
+                self.weighed(input, &floats, bins, device)
+            });
         }
         let found = device.histogram(input, bins)?;
         let outside = |found: &Histogram| [found.outside.below, found.outside.above, found.outside.nan];
@@ -639,32 +828,32 @@ impl HistogramOf {
         })
     }
 
-    fn weighed<T: Element>(
+    fn weighed<T: Element, W: Weight>(
         &self,
         input: &[T],
-        weights: &[f64],
+        weights: &[W],
         bins: &Bins<T>,
         device: &Device,
     ) -> Result<Found, Stop> {
         let found = device.histogram_weighted(input, weights, bins)?;
-        let outside = |found: &WeightedHistogram<f64>| [found.below, found.above, found.nan];
+        let outside = |found: &WeightedHistogram<W::Sum>| [found.below, found.above, found.nan];
         if self.common.verify {
             let want = Device::cpu().histogram_weighted(input, weights, bins)?;
             matches(same(&found.sums, &want.sums, "bin "))?;
             matches(same(&outside(&found), &outside(&want), "outside "))?;
         }
-        let words: Vec<_> = found.sums.iter().map(f64::to_string).collect();
+        let words: Vec<_> = found.sums.iter().map(W::Sum::to_string).collect();
         Ok(Found {
-            array: Array::of("<f8", &[found.sums.len()], &found.sums),
+            array: Array::of(numpy_name(<W::Sum as Element>::TYPE), &[found.sums.len()], &found.sums),
             text: words.join(" "),
             outside: outside(&found).map(|sum| sum.to_string()),
         })
     }
 }
 
-/// A bound of a range, which has to be a value of the type.
-fn parse<T: Element>(text: &str) -> Result<T, Stop> {
-    let wrong = || Stop::usage(format!("--range: `{text}` is not a value of type {}", T::TYPE));
+/// The argument of an option, which has to be a value of the type.
+fn parse<T: Element>(option: &str, text: &str) -> Result<T, Stop> {
+    let wrong = || Stop::usage(format!("{option}: `{text}` is not a value of type {}", T::TYPE));
     with_integer!(T::TYPE, I => {
         let value: i128 = text.parse().map_err(|_| wrong())?;
         let integer = I::from_i128(value);
@@ -715,5 +904,90 @@ impl Copy {
         let shape = array.lengths();
         let text = format!("{shape:?} {} on {}; -o writes it to a file", array.type_name(), device.info());
         self.common.finish(&array.like(&shape, &copied), text, out)
+    }
+}
+
+const REVERSE_EXAMPLES: &str = "\
+Examples:
+  oclprim run reverse samples.npy -o reversed.npy
+  oclprim run reverse matrix.npy --device opencl --verify";
+
+/// Reverse the order of all elements, along each axis, as numpy.flip does; elements of 1 to 16 bytes.
+#[derive(Args)]
+#[command(after_help = REVERSE_EXAMPLES)]
+struct Reverse {
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Reverse {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let path = self.common.input.display();
+        let array = Array::read(&self.common.input)?;
+        let device = self.common.device.open()?;
+        let reversed = with_size!(array.size, T => self.reverse::<T>(&array, &device)?, {
+            let (ty, size) = (array.type_name(), array.size);
+            return Err(Stop::usage(format!("{path}: reverse takes elements of 1 to 16 bytes, {ty} has {size}")));
+        });
+        let shape = array.lengths();
+        let text = format!("{shape:?} {} on {}; -o writes it to a file", array.type_name(), device.info());
+        self.common.finish(&reversed, text, out)
+    }
+
+    fn reverse<T: Pod + std::fmt::Debug>(&self, array: &Array, device: &Device) -> Result<Array, Stop> {
+        let input = array.elements::<T>();
+        let reversed = device.reverse(&input)?.to_vec()?;
+        if self.common.verify {
+            matches(same_bytes(&reversed, &Device::cpu().reverse(&input)?.to_vec()?, "element "))?;
+        }
+        Ok(array.like(&array.lengths(), &reversed))
+    }
+}
+
+const GATHER_EXAMPLES: &str = "\
+Examples:
+  oclprim run gather samples.npy --indices order.npy -o picked.npy
+  oclprim run gather colours.npy --indices labels.npy --device opencl --verify";
+
+/// Pick elements by their places, as numpy.take does; elements of 1 to 16 bytes.
+///
+/// Places count from 0 through all elements, whatever the array's shape. The result has the shape of the places.
+#[derive(Args)]
+#[command(after_help = GATHER_EXAMPLES)]
+struct Gather {
+    #[command(flatten)]
+    common: Common,
+    /// The places: integers of 4 or 8 bytes.
+    #[arg(long, value_name = "INDICES.npy")]
+    indices: PathBuf,
+}
+
+impl Gather {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let path = self.common.input.display();
+        let array = Array::read(&self.common.input)?;
+        let (places, indices) = places(&self.indices)?;
+        let (device, shape) = (self.common.device.open()?, places.lengths());
+        let picked = with_size!(array.size, T => self.gather::<T>(&array, &indices, &shape, &device)?, {
+            let (ty, size) = (array.type_name(), array.size);
+            return Err(Stop::usage(format!("{path}: gather takes elements of 1 to 16 bytes, {ty} has {size}")));
+        });
+        let text = format!("{shape:?} {} on {}; -o writes it to a file", array.type_name(), device.info());
+        self.common.finish(&picked, text, out)
+    }
+
+    fn gather<T: Pod + std::fmt::Debug>(
+        &self,
+        array: &Array,
+        indices: &[u64],
+        shape: &[usize],
+        device: &Device,
+    ) -> Result<Array, Stop> {
+        let input = array.elements::<T>();
+        let picked = device.gather(&input, indices)?.to_vec()?;
+        if self.common.verify {
+            matches(same_bytes(&picked, &Device::cpu().gather(&input, indices)?.to_vec()?, "element "))?;
+        }
+        Ok(array.like(shape, &picked))
     }
 }

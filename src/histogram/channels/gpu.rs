@@ -104,6 +104,32 @@ fn channel_arguments<'d>(device: &ClDevice, launch: Launch<'d>, maps: &[(&Map, u
     })
 }
 
+/// The channels from the first of `maps` on that share a pass: those of one kind; edges are arguments of one channel.
+fn pass<'a, 'm>(maps: &'a [(&'m Map, usize)]) -> &'a [(&'m Map, usize)] {
+    let map = Form::map_of(maps[0].0);
+    let alike = maps.iter().take_while(|(other, _)| Form::map_of(other) == map).count();
+    &maps[..if matches!(maps[0].0, Map::List { .. }) { 1 } else { alike }]
+}
+
+/// The bytes that the pass with the largest tables takes.
+pub(super) fn scratch_bytes(
+    device: &ClDevice,
+    element: ElementType,
+    (pixels, channels): (usize, usize),
+    mut maps: &[(&Map, usize)],
+) -> Result<usize> {
+    let (caps, most, mut bytes) = (device.capabilities()?, round(device) / channels, 0);
+    while !maps.is_empty() {
+        let these = pass(maps);
+        let bins: Vec<usize> = these.iter().map(|&(_, bins)| bins).collect();
+        let types = (element, ElementType::U64);
+        let plan = plan(pixels.min(most), types, Form::map_of(these[0].0), channels, &bins, true, &caps)?;
+        bytes = plan.scratch_bytes.max(bytes);
+        maps = &maps[these.len()..];
+    }
+    Ok(bytes)
+}
+
 /// `maps` has the bins of each channel that is counted, and how many they are; `outputs` are counts and those outside.
 #[allow(clippy::too_many_arguments, reason = "what is generic above ends here")]
 pub(super) fn channels(
@@ -127,12 +153,9 @@ pub(super) fn channels(
     let caps = device.capabilities()?;
     let most = round(device) / channels;
     let (mut first, mut counts_at, mut outside_at) = (0, counts.offset(), outside.offset());
-    // Channels of one kind share a pass; edges are arguments of one channel.
     while first < maps.len() {
-        let map = Form::map_of(maps[first].0);
-        let alike = maps[first..].iter().take_while(|(other, _)| Form::map_of(other) == map).count();
-        let active = if matches!(maps[first].0, Map::List { .. }) { 1 } else { alike };
-        let these = &maps[first..first + active];
+        let these = pass(&maps[first..]);
+        let (map, active) = (Form::map_of(these[0].0), these.len());
         let bins: Vec<usize> = these.iter().map(|&(_, bins)| bins).collect();
         let offset = input.offset() + first;
         let vector = (offset * size).is_multiple_of(channels * size);

@@ -132,4 +132,30 @@ impl Device {
         }
         Ok(())
     }
+
+    /// The bytes of scratch that histograms of the channels of `n` samples with these bins use.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::histogram_channels`].
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device, Scratch};
+    ///
+    /// let (device, bins) = (Device::best()?, vec![Bins::<u8>::ids(256)?; 3]);
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.histogram_channels_scratch(4 << 16, 4, &bins)?)?;
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn histogram_channels_scratch<T: Element>(&self, n: usize, channels: usize, bins: &[Bins<T>]) -> Result<usize> {
+        pixels(n, channels, bins)?;
+        match self.backend() {
+            Backend::Cpu => Ok(0),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let maps: Vec<_> = bins.iter().map(|bins| (bins.map(), bins.len())).collect();
+                gpu::scratch_bytes(device, T::TYPE, (n / channels, channels), &maps)
+            }
+        }
+    }
 }

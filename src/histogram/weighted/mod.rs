@@ -189,6 +189,15 @@ impl Device {
     /// # Errors
     ///
     /// As [`Device::histogram_weighted`].
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device, Scratch};
+    ///
+    /// let (device, bins) = (Device::best()?, Bins::<u8>::ids(256)?);
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.histogram_weighted_scratch::<u8, f32>(1 << 16, &bins)?)?;
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn histogram_weighted_scratch<T: Element, W: Weight>(&self, n: usize, bins: &Bins<T>) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),

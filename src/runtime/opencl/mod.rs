@@ -29,6 +29,8 @@ pub(crate) type ClMem = Mem;
 /// had been written, and fills in parts ended in CL_OUT_OF_RESOURCES.
 const FILL_BYTES: usize = 1 << 31;
 const FILL_WORK_GROUP: usize = 64;
+/// Up to here fills on a checker are launches, which it checks; of more the interpreter would take long.
+const CHECKED_FILL_BYTES: usize = 1 << 16;
 
 fn fill_spec() -> ProgramSpec {
     let options = vec!["-cl-std=CL1.2".into(), format!("-DWG={FILL_WORK_GROUP}")];
@@ -528,11 +530,12 @@ impl ClDevice {
         if bytes == 0 {
             return Ok(());
         }
-        if self.probed()?.checker {
+        let checker = self.probed()?.checker;
+        if checker && bytes > CHECKED_FILL_BYTES {
             return self.write(mem, offset, &pattern.repeat(bytes / pattern.len()));
         }
         // Wide offsets take the large fill's kernel at every size, as they do others'.
-        if offset + bytes > FILL_BYTES || self.tuning().wide(0) {
+        if checker || offset + bytes > FILL_BYTES || self.tuning().wide(0) {
             return self.fill_large(mem, offset, bytes, pattern);
         }
         let mut slot = self.event_slot();
