@@ -208,6 +208,7 @@ pub(super) fn statistics<T: Element>(
     scratch: &mut Scratch,
 ) -> Result<()> {
     let (input, out) = (input.cl(device)?, output.cl(device, false)?);
+    crate::runtime::apart(&[&input], &[&out])?;
     let place = (out.mem(), out.byte_offset() / 8);
     run::<T>(device, Find::Moments, &input, place, place, scratch)?;
     out.finish(device)
