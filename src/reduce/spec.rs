@@ -1,7 +1,7 @@
 //! What is checked of reductions.
 
 use crate::{
-    Buffer, Capabilities, Determinism, Device, Element, ElementType, Integer, ProgramSpec, Scratch,
+    Buffer, Capabilities, Determinism, Device, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec, close,
@@ -246,38 +246,52 @@ pub(super) fn obvious_tree<T: Element, U: Element, O: Op<U>>(mut values: Vec<U::
     U::narrow(values[0])
 }
 
+/// One end of the elements, into views.
+fn find<T: Element>(
+    device: &Device,
+    end: End,
+    input: Input<'_, T>,
+    (value, index): (Output<'_, T>, Output<'_, u64>),
+    scratch: &mut Scratch,
+) -> crate::Result<()> {
+    match end {
+        End::Min => device.arg_min_into(input, value, index, scratch),
+        End::Max => device.arg_max_into(input, value, index, scratch),
+    }
+}
+
 fn check_arg<T: Element>(device: &Device, all: &[T], offset: usize, end: End) -> Result<(), Failure> {
     let input = &all[offset..];
-    let on_device = device.upload(all)?;
-    let view = on_device.view(offset..)?;
-    let run = |device: &Device, input: crate::Input<'_, T>| match end {
+    let alone = |device: &Device| match end {
         End::Min => device.arg_min(input),
         End::Max => device.arg_max(input),
     };
-    let got = run(device, view.into());
     if input.is_empty() {
-        return match got {
+        return match alone(device) {
             Err(error) if error.kind() == crate::ErrorKind::Empty => Ok(()),
             other => Err(Failure::Mismatch(format!("{} of nothing gave {other:?}", end.name()))),
         };
     }
-    let got = got?;
+    let on_device = device.upload(all)?;
+    let mut index = Vec::new();
+    let value = guarded(device, 1, offset, |value| {
+        index = guarded(device, 1, 1, |index| {
+            let view = on_device.view(offset..)?;
+            Ok(find(device, end, view.into(), (value.into(), index.into()), &mut Scratch::new())?)
+        })?;
+        Ok(())
+    })?;
     let want = if device.is_cpu() {
-        let mut best = 0;
-        for (i, &x) in input.iter().enumerate() {
-            if end.before(x, input[best]) {
-                best = i;
-            }
-        }
+        let best = (1..input.len()).fold(0, |best, i| if end.before(input[i], input[best]) { i } else { best });
+        let found = alone(device)?;
+        same(&[found.index as u64], &[best as u64], end.name())?;
+        same(&[found.value], &[input[best]], end.name())?;
         best
     } else {
-        run(&Device::cpu(), input.into())?.index
+        alone(&Device::cpu())?.index
     };
-    if got.index != want {
-        let text = format!("{} is {} ({:?}) instead of {want} ({:?})", end.name(), got.index, got.value, input[want]);
-        return Err(Failure::Mismatch(text));
-    }
-    same(&[got.value], &[input[want]], end.name())
+    same(&index, &[want as u64], &format!("{}'s index", end.name()))?;
+    same(&value, &[input[want]], end.name())
 }
 
 /// Each form and type costs a driver a build of up to half a second. Short of `Full`, every type is summed, and the
@@ -368,24 +382,20 @@ fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism, 
 
 fn arg_bench<T: Element>(end: End) -> Bench {
     Bench::new(end.name(), T::TYPE, bytes_read::<T>, move |device, n| {
-        let find = move |device: &Device, input: crate::Input<'_, T>| match end {
-            End::Min => device.arg_min(input),
-            End::Max => device.arg_max(input),
-        };
-        let state = (Measured::<T>::new(device, n)?, None);
+        let state = (Measured::<T>::new(device, n)?, device.zeroed::<u64>(1)?);
         Ok(Climb::new(
             state,
-            |(_, found)| {
-                *found = None;
-                Ok(())
+            |(_, index)| index.fill(u64::MAX),
+            move |(this, index)| {
+                let Measured { device, x, out, scratch, .. } = this;
+                find(device, end, (&*x).into(), (out.into(), index.into()), scratch)
             },
-            move |(this, found)| {
-                *found = Some(find(&this.device, (&this.x).into())?);
-                Ok(())
-            },
-            move |(this, found)| {
-                let want = find(&Device::cpu(), (&this.host).into())?.index as u64;
-                same(&[found.map_or(u64::MAX, |found| found.index as u64)], &[want], end.name())
+            move |(this, index)| {
+                let (mut value, mut place) = ([T::ZERO], [0]);
+                let to = ((&mut value).into(), (&mut place).into());
+                find(&Device::cpu(), end, (&this.host).into(), to, &mut Scratch::new())?;
+                same(&index.to_vec()?, &place, end.name())?;
+                same(&this.out.to_vec()?, &value, end.name())
             },
         ))
     })
