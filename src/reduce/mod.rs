@@ -35,6 +35,15 @@ use crate::{Device, Element, Input, Output, Result, Scratch, op::Op, runtime::Ba
 ///
 /// Integers, min and max repeat everywhere, whatever is chosen.
 ///
+/// A float sum that nowhere overflows is off the exact one by at most 1.01 d u Σ|x|, and then rounded to the element type. The
+/// rounding unit u of the accumulator is 2^-53 for `f64`, else 2^-24; d is the number of additions that an element goes
+/// through at most:
+///
+/// | | d |
+/// |---|---|
+/// | [`Fixed`](Self::Fixed) | 28 for each level of tiles of 64 KiB: of `f32`, 28 up to 2^14 elements, 56 up to 2^28, 84 up to 2^42 |
+/// | [`Fast`](Self::Fast) | 40 + 16 ⌈t / g⌉ for t tiles of 64 KiB and g = 8 work-groups a compute unit; on the CPU as [`Fixed`](Self::Fixed) |
+///
 /// ```
 /// use oclprim::{Determinism, Device, op::Sum};
 ///
@@ -53,7 +62,7 @@ pub enum Determinism {
     Fast,
     /// One tree that depends on n and the element type alone: bit-equal on every run, every device and the CPU.
     ///
-    /// The error grows with log n. Devices that flush subnormals to zero keep to it for results above the subnormals.
+    /// Devices that flush subnormals to zero keep to it for results above the subnormals.
     #[default]
     Fixed,
 }
@@ -112,7 +121,8 @@ impl End {
 impl Device {
     /// Combines all elements with `op`; float sums are [`Determinism::Fixed`].
     ///
-    /// The empty input gives the operator's [empty](Op::empty) value.
+    /// The empty input gives the operator's [empty](Op::empty) value: for `Min` the type's highest one, for `Max` the lowest.
+    /// There is no [`arg_min`](Device::arg_min), [`min_max`](Device::min_max) or [`mean`](Device::mean) of nothing: an error.
     ///
     /// # Errors
     ///

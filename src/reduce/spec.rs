@@ -11,7 +11,7 @@ use crate::{
     f16,
     ladder::Climb,
     op::{And, Max, Min, Op, OpKind, Or, Product, Sum, Xor},
-    reduce::{End, axis, cpu, ladder, mapped, segmented},
+    reduce::{End, axis, cpu, mapped, segmented},
     with_element, with_integer,
 };
 
@@ -86,15 +86,36 @@ fn grid<T: Element>(
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub fn sum_bound<T: Element>(device: &Device, input: &[T]) -> crate::Result<f64> {
-    // A plan is of one element at least.
-    let (depth, _) = ladder::passes::<T>(device, input.len().max(1), Determinism::Fast)?;
+    let depth = sum_depth::<T>(device, input.len(), Determinism::Fast)?;
     Ok(sum_error(input, depth) + fixed_bound(input))
 }
 
 /// The bound on the error of the fixed tree's sum.
 fn fixed_bound<T: Element>(input: &[T]) -> f64 {
-    // 16 rows, then the lanes' tree, at each level; four levels reach beyond 2^64 elements.
-    sum_error(input, 4.0 * (16.0 + 12.0))
+    sum_error(input, fixed_depth::<T>(input.len()))
+}
+
+/// The additions that an element goes through at most, as [`Determinism`] states it.
+fn sum_depth<T: Element>(device: &Device, n: usize, determinism: Determinism) -> crate::Result<f64> {
+    let caps = device.capabilities()?.filter(|_| determinism == Determinism::Fast);
+    Ok(caps.map_or(fixed_depth::<T>(n), |caps| {
+        let tiles = n.div_ceil(cpu::tile::<T>()).max(1);
+        16.0 * tiles.div_ceil(8 * (caps.compute_units as usize).max(1)) as f64 + 40.0
+    }))
+}
+
+fn fixed_depth<T: Element>(n: usize) -> f64 {
+    let (mut left, mut levels) = (n.div_ceil(cpu::tile::<T>()), 1.0);
+    while left > 1 {
+        left = left.div_ceil(cpu::tile::<T::Acc>());
+        levels += 1.0;
+    }
+    28.0 * levels
+}
+
+/// The bound on the error of a sum of `n` elements that [`Determinism`] states, as a part of the sum of their sizes.
+pub(crate) fn stated_bound<T: Element>(device: &Device, n: usize, determinism: Determinism) -> crate::Result<f64> {
+    Ok(1.01 * sum_depth::<T>(device, n, determinism)? * unit::<T>() + narrowing::<T>())
 }
 
 /// The bound on the error of a sum in which each value passes through at most `depth` additions.
