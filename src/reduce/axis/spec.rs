@@ -3,10 +3,12 @@
 use crate::{
     Buffer, Device, Element, Layout, NdView, Result, Scratch,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, guarded, same},
+    bf16,
+    check::{Case, Failure, Level, data::Data, guarded, poison, same},
     f16,
     ladder::Climb,
-    op::{Max, Min, Op, Product, Sum, Xor},
+    op::{And, Max, Min, Op, Or, Product, Sum, Xor},
+    reduce::spec::thin,
 };
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
@@ -75,7 +77,8 @@ fn check<T: Element, O: Op<T> + Default>(
 ) -> Result<(), Failure> {
     let layout = lie.layout(shape)?;
     let reach = layout.span().map_or(0, |(_, high)| high + 1);
-    let all = data.generate::<T>(at + reach, reach as u64);
+    let mut all = data.generate::<T>(at + reach, reach as u64);
+    thin(&mut all, O::KIND, 101);
     let buffer = device.upload(&all)?;
     let mut shape_left = shape.to_vec();
     let len = shape_left.remove(axis);
@@ -168,6 +171,7 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<f32, Sum>(level, QUICK, cases);
         form::<i64, Sum>(level, &TINY[..2], cases);
         form::<f16, Sum>(level, &TINY[..1], cases);
+        form::<i32, Or>(level, &TINY[..1], cases);
     }
     if level >= Level::Full {
         form::<f32, Sum>(level, FULL, cases);
@@ -178,36 +182,48 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<f32, Min>(level, QUICK, cases);
         form::<i32, Product>(level, QUICK, cases);
         form::<i64, Sum>(level, QUICK, cases);
+        let few = &TINY[..2];
+        form::<u8, Sum>(level, few, cases);
+        form::<i16, Max>(level, few, cases);
+        form::<i32, Sum>(level, few, cases);
+        form::<i32, Max>(level, few, cases);
+        form::<u32, Max>(level, few, cases);
+        form::<u64, Sum>(level, few, cases);
+        form::<bf16, Sum>(level, few, cases);
+        form::<u32, And>(level, few, cases);
+        form::<i8, And>(level, few, cases);
+        form::<i64, Or>(level, few, cases);
+        form::<u8, Or>(level, few, cases);
     }
 }
 
-fn bench(name: &'static str, shape: fn(usize) -> [usize; 2], axis: usize) -> Bench {
-    struct Measured {
+fn bench<T: Element, O: Op<T> + Default + 'static>(name: &str, shape: fn(usize) -> [usize; 2], axis: usize) -> Bench {
+    struct Measured<T: Element> {
         device: Device,
-        host: Vec<f32>,
+        host: Vec<T>,
         shape: [usize; 2],
-        x: Buffer<f32>,
-        out: Buffer<f32>,
+        x: Buffer<T>,
+        out: Buffer<T>,
         scratch: Scratch,
     }
     Bench::new(
-        format!("sum over {name}"),
-        f32::TYPE,
-        |n| 4 * n as u64,
+        format!("{} over {name}", O::KIND.name()),
+        T::TYPE,
+        |n| (n * size_of::<T>()) as u64,
         move |device, n| {
             let shape = shape(n);
-            let host = Data::Random.generate::<f32>(shape[0] * shape[1], n as u64);
+            let host = Data::Random.generate::<T>(shape[0] * shape[1], n as u64);
             let (x, out) = (device.upload(&host)?, device.zeroed(shape[1 - axis])?);
             Ok(Climb::new(
                 Measured { device: device.clone(), host, shape, x, out, scratch: Scratch::new() },
-                |this| this.out.fill(f32::NAN),
+                |this| this.out.fill(poison()),
                 move |this| {
                     let view = this.x.nd(&this.shape)?;
-                    this.device.reduce_axis_into(view, axis, Sum, &mut this.out, &mut this.scratch)
+                    this.device.reduce_axis_into(view, axis, O::default(), &mut this.out, &mut this.scratch)
                 },
                 move |this| {
                     let view = NdView::new(&this.host, Layout::contiguous(&this.shape)?)?;
-                    same(&this.out.to_vec()?, &Device::cpu().reduce_axis(view, axis, Sum)?.to_vec()?, "out")
+                    same(&this.out.to_vec()?, &Device::cpu().reduce_axis(view, axis, O::default())?.to_vec()?, "out")
                 },
             ))
         },
@@ -220,12 +236,14 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
         [rows, n / rows]
     }
     vec![
-        bench("rows, square", square, 1),
-        bench("columns, square", square, 0),
-        bench("rows of 16", |n| [n / 16, 16], 1),
-        bench("16 rows", |n| [16, n / 16], 1),
-        bench("16 columns", |n| [n / 16, 16], 0),
-        bench("columns of 16", |n| [16, n / 16], 0),
+        bench::<f32, Sum>("rows, square", square, 1),
+        bench::<f32, Sum>("columns, square", square, 0),
+        bench::<f32, Sum>("rows of 16", |n| [n / 16, 16], 1),
+        bench::<f32, Sum>("16 rows", |n| [16, n / 16], 1),
+        bench::<f32, Sum>("16 columns", |n| [n / 16, 16], 0),
+        bench::<f32, Sum>("columns of 16", |n| [16, n / 16], 0),
+        bench::<i32, Max>("rows, square", square, 1),
+        bench::<i32, Max>("columns, square", square, 0),
     ]
 }
 
@@ -240,6 +258,8 @@ pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
         gpu::Form::of::<f16, Sum>(),
         gpu::Form::of::<i8, Sum>(),
         gpu::Form::of::<u8, Max>(),
+        gpu::Form::of::<u32, And>(),
+        gpu::Form::of::<i32, Or>(),
     ];
     let mut programs = Vec::new();
     for (shape, axis) in shapes {

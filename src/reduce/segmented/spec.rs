@@ -3,15 +3,19 @@
 use crate::{
     Buffer, Device, Element, Scratch,
     bench::Bench,
+    bf16,
     check::{
         CANARY, Case, Failure, Level,
         data::{Data, Rng},
-        guarded, same,
+        guarded, poison, same,
     },
     f16,
     ladder::Climb,
-    op::{Max, Min, Op, Product, Sum, Xor},
-    reduce::segmented::{BLOCK_BYTES, Offset},
+    op::{And, Max, Min, Op, Or, Product, Sum, Xor},
+    reduce::{
+        segmented::{BLOCK_BYTES, Offset},
+        spec::thin,
+    },
 };
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
@@ -86,14 +90,15 @@ fn obvious<T: Element, O: Op<T>>(x: &[T], low: usize, len: usize, start: usize, 
 
 fn check<T: Element, C: Offset, O: Op<T> + Default>(
     device: &Device,
-    all: &[T],
+    all: &mut [T],
     cut: Cut,
     at: usize,
 ) -> Result<(), Failure> {
+    thin(all, O::KIND, 101);
     let input = &all[at..];
     let offsets: Vec<C> = cut.offsets(input.len());
     let segments = offsets.len() - 1;
-    let x = device.upload(all)?;
+    let x = device.upload(&*all)?;
     let padded = [vec![C::ZERO; at], offsets.clone()].concat();
     let placed = device.upload(&padded)?;
     let got = guarded(device, segments, at, |out| {
@@ -154,7 +159,7 @@ fn form<T: Element, C: Offset, O: Op<T> + Default + 'static>(level: Level, cases
                 let name = format!("{} of segments", O::KIND.name());
                 let shape = format!("n = {n} at {at}, segments {}, {} offsets", cut.name(), C::TYPE);
                 cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
-                    check::<T, C, O>(device, &data.generate::<T>(n + at, n as u64), cut, at)
+                    check::<T, C, O>(device, &mut data.generate::<T>(n + at, n as u64), cut, at)
                 }));
             }
         }
@@ -177,6 +182,18 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<u64, u32, Xor>(level, cases);
         form::<f32, u32, Min>(level, cases);
         form::<f32, u32, Product>(level, cases);
+        // The shapes have been seen; the other types and operators on some of them.
+        form::<u8, u32, Sum>(Level::Quick, cases);
+        form::<i16, u32, Sum>(Level::Quick, cases);
+        form::<u16, u32, Sum>(Level::Quick, cases);
+        form::<u32, u64, Sum>(Level::Quick, cases);
+        form::<i32, u32, Max>(Level::Quick, cases);
+        form::<u64, u32, Sum>(Level::Quick, cases);
+        form::<bf16, u32, Sum>(Level::Quick, cases);
+        form::<u32, u32, And>(Level::Quick, cases);
+        form::<i8, u32, And>(Level::Quick, cases);
+        form::<i64, u32, Or>(Level::Quick, cases);
+        form::<u16, u32, Or>(Level::Quick, cases);
     }
     for n in [9, 1000, 20_000] {
         let shape = format!("n = {n}, wrong offsets");
@@ -191,29 +208,32 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     }
 }
 
-fn bench(cut: Cut) -> Bench {
-    struct Measured {
+fn bench<T: Element, O: Op<T> + Default + 'static>(cut: Cut) -> Bench {
+    struct Measured<T: Element> {
         device: Device,
-        host: (Vec<f32>, Vec<u32>),
-        x: Buffer<f32>,
+        host: (Vec<T>, Vec<u32>),
+        x: Buffer<T>,
         offsets: Buffer<u32>,
-        out: Buffer<f32>,
+        out: Buffer<T>,
         scratch: Scratch,
     }
     Bench::new(
-        format!("sum of segments {}", cut.name()),
-        f32::TYPE,
-        |n| 4 * n as u64,
+        format!("{} of segments {}", O::KIND.name(), cut.name()),
+        T::TYPE,
+        |n| (n * size_of::<T>()) as u64,
         move |device, n| {
-            let host = (Data::Random.generate::<f32>(n, n as u64), cut.offsets::<u32>(n));
+            let host = (Data::Random.generate::<T>(n, n as u64), cut.offsets::<u32>(n));
             let (x, offsets) = (device.upload(&host.0)?, device.upload(&host.1)?);
             let out = device.zeroed(offsets.len() - 1)?;
             Ok(Climb::new(
                 Measured { device: device.clone(), host, x, offsets, out, scratch: Scratch::new() },
-                |this| this.out.fill(f32::NAN),
-                |this| this.device.reduce_segments_into(&this.x, &this.offsets, Sum, &mut this.out, &mut this.scratch),
+                |this| this.out.fill(poison()),
                 |this| {
-                    let want = Device::cpu().reduce_segments(&this.host.0, &this.host.1, Sum)?;
+                    let Measured { device, x, offsets, out, scratch, .. } = this;
+                    device.reduce_segments_into(&*x, &*offsets, O::default(), out, scratch)
+                },
+                |this| {
+                    let want = Device::cpu().reduce_segments(&this.host.0, &this.host.1, O::default())?;
                     same(&this.out.to_vec()?, &want.to_vec()?, "out")
                 },
             ))
@@ -222,7 +242,10 @@ fn bench(cut: Cut) -> Bench {
 }
 
 pub(in crate::reduce) fn benches() -> Vec<Bench> {
-    [Cut::Every(16), Cut::Every(256), Cut::Every(65_536), Cut::PowerLaw].into_iter().map(bench).collect()
+    let cuts = [Cut::Every(16), Cut::Every(256), Cut::Every(65_536), Cut::PowerLaw];
+    let mut benches: Vec<_> = cuts.into_iter().map(bench::<f32, Sum>).collect();
+    benches.push(bench::<i32, Max>(Cut::Every(256)));
+    benches
 }
 
 #[cfg(feature = "opencl")]
@@ -239,6 +262,8 @@ pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
             Form::of::<i64, Sum>(u64::TYPE),
             Form::of::<i16, Product>(u32::TYPE),
             Form::of::<f32, Min>(u32::TYPE),
+            Form::of::<u32, And>(u32::TYPE),
+            Form::of::<u16, Or>(u32::TYPE),
         ];
         let plans = forms.iter().filter_map(|form| plan(1 << 20, 100, form, aligned, caps, &|_| wide).ok());
         programs.extend(plans.map(|plan| plan.program));
