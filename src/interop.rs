@@ -78,7 +78,11 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 /// The crate and the user can both use it. It cannot be [mapped](Buffer::map).
 ///
 /// Two results over one memory are not two buffers: calls refuse them as input and output, or as two outputs, where they
-/// overlap. One element of an input may take the reduction of all of it.
+/// overlap. The one result of a whole input may lie in it, since all of it has been read by then: that of
+/// [`reduce_into`](Device::reduce_into), [`reduce_as_into`](Device::reduce_as_into),
+/// [`map_reduce_into`](Device::map_reduce_into), [`dot_into`](Device::dot_into), [`reduce_by_into`](Device::reduce_by_into),
+/// [`count_into`](Device::count_into), [`count_of_into`](Device::count_of_into), [`any_into`](Device::any_into) and
+/// [`all_into`](Device::all_into).
 ///
 /// # Errors
 ///

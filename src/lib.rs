@@ -24,8 +24,8 @@
 //! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | how many elements are not zero, or equal a value: [`reduce::count`] |
 //! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user's, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
 //! | [`reduce_as`](Device::reduce_as), [`map_reduce`](Device::map_reduce), [`dot`](Device::dot) | the same in a wider type, of a function of each element, of products: [`reduce::mapped`] |
-//! | [`reduce_segments`](Device::reduce_segments) | one value from each segment: [`reduce::segmented`] |
-//! | [`reduce_axis`](Device::reduce_axis) | one value from each line along an axis: [`reduce::axis`] |
+//! | [`reduce_segments`](Device::reduce_segments), [`reduce_segments_as`](Device::reduce_segments_as) | one value from each segment: [`reduce::segmented`] |
+//! | [`reduce_axis`](Device::reduce_axis), [`reduce_axis_as`](Device::reduce_axis_as) | one value from each line along an axis: [`reduce::axis`] |
 //! | [`arg_min_axis`](Device::arg_min_axis), [`arg_max_axis`](Device::arg_max_axis), [`min_max_axis`](Device::min_max_axis) | the extremes of each line along an axis, and where they are: [`reduce::axis::extremes`] |
 //! | [`moments_axis`](Device::moments_axis), [`mean_axis`](Device::mean_axis), [`variance_axis`](Device::variance_axis) | mean and variance of each line along an axis, in one pass: [`reduce::axis::moments`] |
 //! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`transpose`] |

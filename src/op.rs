@@ -173,7 +173,7 @@ macro_rules! op {
 }
 
 op!(
-    /// Addition. Integers wrap. The empty sum is 0.
+    /// Addition. Integers wrap; [`Determinism`](crate::Determinism) has the error of floats. The empty sum is 0.
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};

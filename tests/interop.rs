@@ -7,9 +7,9 @@ use ocl::{CommandQueueProperties, core::Event as CoreEvent, flags::MemFlags};
 use std::sync::{Mutex, MutexGuard};
 
 use oclprim::{
-    Accumulate, Bins, Determinism, Device, ErrorKind, Matrices, Scratch,
+    Accumulate, Bins, Buffer, Determinism, Device, ErrorKind, Matrices, MomentsRecord, Scratch, StatisticsRecord,
     interop::{self, ocl},
-    op::{Max, Sum},
+    op::{Max, Operator, Scale, Sum},
 };
 
 /// One test at a time: Oclgrind mixes up two commands at once.
@@ -277,17 +277,138 @@ fn outputs_over_their_inputs_are_refused() {
         refused(counted, "bytes 20..60 and 0..24");
         assert_eq!(a.to_vec().unwrap(), data);
 
-        // A sum may take the place of an element.
-        device.reduce_into(&a, Sum, Determinism::Fixed, b.view_mut(5999..).unwrap(), scratch).unwrap();
-        assert_eq!(a.view(5999..).unwrap().to_vec().unwrap(), [(0..6000).sum::<u32>()]);
-        device.copy(&data[5999..], b.view_mut(5999..).unwrap()).unwrap();
-
         device.copy(a.view(..3000).unwrap(), b.view_mut(3000..).unwrap()).unwrap();
         device.copy(a.view(924..1024).unwrap(), &mut c).unwrap();
         device.copy(a.view(3..3).unwrap(), b.view_mut(3..3).unwrap()).unwrap();
         let got = a.to_vec().unwrap();
         assert!(got[..1024] == data[..1024] && got[1024..1124] == data[924..1024], "{device:?}");
         assert_eq!(got[3000..], data[..3000]);
+    }
+}
+
+/// A user's memory as elements of any plain type.
+fn whole<T: bytemuck::Pod>(device: &Device, theirs: &ocl::Buffer<u32>) -> Buffer<T> {
+    // SAFETY: nothing is mapped.
+    unsafe { interop::buffer_from_mem(device, theirs.as_core(), 4 * theirs.len() / size_of::<T>()).unwrap() }
+}
+
+fn overlap(result: oclprim::Result<()>, text: &str) {
+    let error = result.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    assert_eq!(error.to_string(), format!("an output overlaps another argument: {text} of one memory object"));
+}
+
+/// The same for outputs of other types, and for two outputs.
+#[test]
+fn results_over_their_inputs_or_one_another_are_refused() {
+    let _alone = alone();
+    for user in users() {
+        let device = user.open();
+        let data: Vec<u32> = (0..6000).collect();
+        let theirs = user.upload(&data);
+        let (a, mut b, mut words) =
+            (whole::<u32>(&device, &theirs), whole::<u32>(&device, &theirs), whole::<u64>(&device, &theirs));
+        let scratch = &mut Scratch::new();
+        let (other, mut figures, mut places) = ([1u32; 6], [0u32; 200], [0u64; 200]);
+        let (view, six) = (a.nd(&[60, 100]).unwrap(), a.view(..6).unwrap());
+
+        let mut records = whole::<StatisticsRecord<u32>>(&device, &theirs);
+        let record = records.view_mut(1..2).unwrap();
+        overlap(device.statistics_into(&a, record, scratch), "bytes 96..192 and 0..24000");
+        let values = b.view_mut(7..9).unwrap();
+        overlap(device.min_max_into(&a, values, &mut places[..2], scratch), "bytes 28..36 and 0..24000");
+        let indices = words.view_mut(2..4).unwrap();
+        overlap(device.min_max_into(&a, &mut figures[..2], indices, scratch), "bytes 16..32 and 0..24000");
+        let both = (b.view_mut(4..6).unwrap(), words.view_mut(2..4).unwrap());
+        overlap(device.min_max_into(&other, both.0, both.1, scratch), "bytes 16..24 and 16..32");
+
+        let values = b.view_mut(5900..).unwrap();
+        let found = device.arg_min_axis_into(view, 0, values, &mut places[..100], scratch);
+        overlap(found, "bytes 23600..24000 and 0..24000");
+        let indices = words.view_mut(..100).unwrap();
+        let found = device.arg_max_axis_into(view, 0, &mut figures[..100], indices, scratch);
+        overlap(found, "bytes 0..800 and 0..24000");
+        let values = b.view_mut(..200).unwrap();
+        overlap(device.min_max_axis_into(view, 0, values, &mut places, scratch), "bytes 0..800 and 0..24000");
+        let mut moments = whole::<MomentsRecord<u32>>(&device, &theirs);
+        let size = size_of::<MomentsRecord<u32>>();
+        let found = device.moments_axis_into(view, 0, moments.view_mut(1..101).unwrap(), scratch);
+        overlap(found, &format!("bytes {size}..{} and 0..24000", 101 * size));
+        let found = device.transpose_map_into(&a, 60, 100, &Scale(2u32), &mut b);
+        overlap(found, "bytes 0..24000 and 0..24000");
+
+        let bins = Bins::ids(10).unwrap();
+        let write = Accumulate::Overwrite;
+        let outside = words.view_mut(..3).unwrap();
+        let counted = device.histogram_into(six, &bins, &mut figures[..10], outside, write, scratch);
+        overlap(counted, "bytes 0..24 and 0..24");
+        let (counts, outside) = (b.view_mut(..10).unwrap(), words.view_mut(4..7).unwrap());
+        overlap(device.histogram_into(&other, &bins, counts, outside, write, scratch), "bytes 0..40 and 32..56");
+        let sums = words.view_mut(..10).unwrap();
+        let summed = device.histogram_weighted_into(six, &other, &bins, sums, &mut places[..3], write, scratch);
+        overlap(summed, "bytes 0..80 and 0..24");
+        let sums = words.view_mut(1..11).unwrap();
+        let summed = device.histogram_weighted_into(&other, six, &bins, sums, &mut places[..3], write, scratch);
+        overlap(summed, "bytes 8..88 and 0..24");
+        let mut again = whole::<u64>(&device, &theirs);
+        let (sums, outside) = (words.view_mut(..10).unwrap(), again.view_mut(9..12).unwrap());
+        let summed = device.histogram_weighted_into(&other, &other, &bins, sums, outside, write, scratch);
+        overlap(summed, "bytes 0..80 and 72..96");
+        let pairs = [bins.clone(), bins.clone()];
+        let counts = b.view_mut(3..23).unwrap();
+        let counted = device.histogram_channels_into(six, 2, &pairs, counts, &mut places[..6], write, scratch);
+        overlap(counted, "bytes 12..92 and 0..24");
+        let (counts, outside) = (b.view_mut(..20).unwrap(), words.view_mut(..6).unwrap());
+        let counted = device.histogram_channels_into(&other, 2, &pairs, counts, outside, write, scratch);
+        overlap(counted, "bytes 0..80 and 0..48");
+
+        let outside = words.view_mut(1..2).unwrap();
+        overlap(device.gather_into(six, &other, &mut figures[..6], outside), "bytes 8..16 and 0..24");
+        let (line, outside) = (b.view_mut(..6).unwrap(), words.view_mut(2..3).unwrap());
+        overlap(device.gather_into(&other, &other, line, outside), "bytes 0..24 and 16..24");
+        let outside = words.view_mut(..1).unwrap();
+        overlap(device.scatter_into(&other, six, &mut figures[..6], outside), "bytes 0..8 and 0..24");
+        let (table, outside) = (b.view_mut(..6).unwrap(), words.view_mut(..1).unwrap());
+        overlap(device.scatter_into(&other, &other, table, outside), "bytes 0..24 and 0..8");
+        assert_eq!(a.to_vec().unwrap(), data, "{device:?}");
+    }
+}
+
+/// What is documented as possible: it is read first.
+#[test]
+fn one_result_of_all_elements_may_be_among_them() {
+    let _alone = alone();
+    for user in users() {
+        let device = user.open();
+        let data: Vec<u32> = (0..6000).collect();
+        let theirs = user.upload(&data);
+        let (a, mut b, mut words) =
+            (whole::<u32>(&device, &theirs), whole::<u32>(&device, &theirs), whole::<u64>(&device, &theirs));
+        let (scratch, fixed) = (&mut Scratch::new(), Determinism::Fixed);
+        let sum = data.iter().sum::<u32>();
+        let mut takes = |at: usize, want: &[u32], run: &mut dyn FnMut(&mut Buffer<u32>, &mut Buffer<u64>)| {
+            run(&mut b, &mut words);
+            let place = at..at + want.len();
+            assert_eq!(a.view(place.clone()).unwrap().to_vec().unwrap(), want, "{device:?}");
+            device.copy(&data[place.clone()], b.view_mut(place).unwrap()).unwrap();
+        };
+        takes(5999, &[sum], &mut |b, _| {
+            device.reduce_into(&a, Sum, fixed, b.view_mut(5999..).unwrap(), scratch).unwrap();
+        });
+        takes(16, &[sum, 0], &mut |_, words| {
+            device.reduce_as_into(&a, Sum, fixed, words.view_mut(8..9).unwrap(), scratch).unwrap();
+        });
+        let squares = data.iter().fold(0u32, |sum, x| sum.wrapping_add(x.wrapping_mul(*x)));
+        takes(0, &[squares], &mut |b, _| {
+            device.dot_into(&a, &a, fixed, b.view_mut(..1).unwrap(), scratch).unwrap();
+        });
+        let union = Operator::new("union", 0u32, |a, b| a | b, "a | b");
+        takes(1, &[8191], &mut |b, _| {
+            device.reduce_by_into(&a, &union, b.view_mut(1..2).unwrap(), scratch).unwrap();
+        });
+        takes(2, &[5999, 0], &mut |_, words| {
+            device.count_into(&a, words.view_mut(1..2).unwrap(), scratch).unwrap();
+        });
     }
 }
 

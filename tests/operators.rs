@@ -25,10 +25,12 @@ fn text_that_does_not_compile_gives_the_log_with_the_users_line() {
         let error = device.reduce_by(&[1, 2], &wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
         let log = error.build_log().unwrap();
-        assert!(log.contains("no_such_name") && log.contains("operator halves"), "{name}: {log}");
+        let wanted = ("operator halves:1", 9, "a + b / no_such_name");
+        assert!(log.contains("'no_such_name'") && common::names_line(&device, log, wanted), "{name}: {log}");
         let error = device.reduce_by(&[1, 2], &broken).unwrap_err();
         let log = error.build_log().unwrap();
-        assert!(log.contains("functions of operator broken") && log.contains('3'), "{name}: {log}");
+        let wanted = ("functions of operator broken:3", 15, "    return a +;");
+        assert!(log.contains("expected expression") && common::names_line(&device, log, wanted), "{name}: {log}");
         // The device goes on.
         let sum = Operator::new("sum", 0u32, |a, b| a + b, "a + b");
         assert_eq!(device.reduce_by(&[1, 2], &sum).unwrap(), 3, "{name}");

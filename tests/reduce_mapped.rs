@@ -47,10 +47,8 @@ fn an_expression_that_does_not_build_gives_the_log() {
         let error = device.map_reduce(&[1.0f32], &wrong, Sum).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
         let log = error.build_log().unwrap();
-        assert!(log.contains("missing_name"), "{name}: {log}");
-        if log.contains("expression:") {
-            assert!(log.contains("expression:2"), "{name}: {log}");
-        }
+        let wanted = ("expression:2", 3, "  missing_name");
+        assert!(log.contains("'missing_name'") && common::names_line(&device, log, wanted), "{name}: {log}");
         // The device is whole afterwards.
         let right = Map::new(|x: f32| x + 1.0, "x + 1.0f");
         assert_eq!(device.map_reduce(&[1.0f32], &right, Sum).unwrap(), 2.0, "{name}");

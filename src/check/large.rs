@@ -1,15 +1,16 @@
-//! Checks beyond 2^31 and 2^32 elements, on devices that have the memory.
+//! Checks beyond 2^31 and 2^32 elements, and of the errors of long sums, on devices that have the memory.
 //!
 //! Inputs are filled on the device with one value and a few marks, so that the right answer is known without a second
 //! copy on the host.
 
 use std::fs;
 
-use super::{Case, Failure, Level, Spec, close};
+use super::{Case, Failure, Level, Spec, close, data::Data};
 use crate::{
     Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, Matrices, ProgramSpec,
     Result, Scratch,
     op::{Map, Max, Operator, Scale, Sum},
+    reduce::spec::stated_bound,
 };
 
 /// Every primitive at sizes that 32-bit offsets cannot reach.
@@ -19,6 +20,8 @@ pub(super) struct Large;
 const N: usize = (1 << 32) + 5;
 /// Beyond 2^31, where signed 32-bit offsets end.
 const N_WORDS: usize = (1 << 31) + 5;
+/// So many floats that one accumulator of f32 would lose most of their sum.
+const N_FLOATS: usize = 1 << 28;
 /// Rows and columns whose product is beyond 2^32.
 const SHAPE: (usize, usize) = (65_539, 65_537);
 
@@ -107,6 +110,29 @@ fn reduce_floats(device: &Device) -> Result<(), Failure> {
         equal(device.reduce_with(&x, Sum, determinism)?, N_WORDS as f64, determinism.name())?;
     }
     Ok(())
+}
+
+/// Sums whose errors all have one sign, and sums of random elements, within the bound that the documentation states.
+fn reduce_within_bound(device: &Device) -> Result<(), Failure> {
+    let within = |x: &Buffer<f32>, exact: f64, what: &str| {
+        for determinism in [Determinism::Fixed, Determinism::Fast] {
+            let bound = exact * stated_bound::<f32>(device, N_FLOATS, determinism)?;
+            let got = device.reduce_with(x, Sum, determinism)?;
+            close(got, exact, bound, &format!("{} sum of {what}", determinism.name()))?;
+        }
+        Ok(())
+    };
+    let mut x = marked(device, (N_FLOATS, 1), 0.1f32, &[])?;
+    within(&x, N_FLOATS as f64 * f64::from(0.1f32), "0.1")?;
+    let (part, scale) = (N_FLOATS / 64, 2f64.powi(52));
+    let mut exact = 0;
+    for start in (0..N_FLOATS).step_by(part) {
+        let positive: Vec<f32> = Data::Random.generate(part, start as u64).into_iter().map(f32::abs).collect();
+        // Random elements are multiples of 2^-52.
+        exact += positive.iter().map(|&x| (f64::from(x) * scale) as i128).sum::<i128>();
+        x.view_mut(start..start + part)?.write(&positive)?;
+    }
+    within(&x, exact as f64 / scale, "random elements")
 }
 
 fn reduce_products(device: &Device) -> Result<(), Failure> {
@@ -376,6 +402,7 @@ impl Spec for Large {
             case("reduce", ElementType::U8, N, reduce_bytes),
             case("reduce", ElementType::I32, N_WORDS, reduce_words),
             case("reduce", ElementType::F64, N_WORDS, reduce_floats),
+            case("sum within its bound", ElementType::F32, N_FLOATS, reduce_within_bound),
             case("dot", ElementType::U8, N, reduce_products),
             case("reduce along an axis", ElementType::U8, 2 * N, reduce_rows),
             case("arg-max of columns", ElementType::U8, 2 * N, reduce_columns),

@@ -144,6 +144,8 @@ pub(super) fn reduce<T: Element, O: Op<T>>(
 }
 
 /// Any form. `second` is there for products; `empty` is the result for no elements.
+///
+/// The output may lie in an input: the one group of the last launch has read all before it writes.
 pub(super) fn reduce_form(
     device: &ClDevice,
     form: &Form,

@@ -1,7 +1,7 @@
 //! What is checked of reductions.
 
 use crate::{
-    Buffer, Capabilities, Determinism, Device, Element, ElementType, Integer, ProgramSpec, Scratch,
+    Buffer, Capabilities, Determinism, Device, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec, close,
@@ -11,7 +11,7 @@ use crate::{
     f16,
     ladder::Climb,
     op::{And, Max, Min, Op, OpKind, Or, Product, Sum, Xor},
-    reduce::{End, axis, cpu, ladder, mapped, segmented},
+    reduce::{End, axis, cpu, mapped, segmented},
     with_element, with_integer,
 };
 
@@ -53,7 +53,7 @@ fn grid<T: Element>(
     level: Level,
     form: &str,
     cases: &mut Vec<Case>,
-    run: impl Fn(&Device, &[T], usize) -> Result<(), Failure> + Copy + Send + Sync + 'static,
+    run: impl Fn(&Device, Vec<T>, usize) -> Result<(), Failure> + Copy + Send + Sync + 'static,
 ) {
     for n in sizes::<T>(level) {
         // Sizes that are many tiles differ from the smaller ones in the number of partials alone.
@@ -63,7 +63,7 @@ fn grid<T: Element>(
             for &offset in offsets {
                 let shape = format!("n = {n} at {offset}");
                 cases.push(Case::new(form, T::TYPE, shape, data.name(), n, move |device| {
-                    run(device, &data.generate::<T>(n + offset, n as u64)[..], offset)
+                    run(device, data.generate::<T>(n + offset, n as u64), offset)
                 }));
             }
         }
@@ -86,15 +86,36 @@ fn grid<T: Element>(
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub fn sum_bound<T: Element>(device: &Device, input: &[T]) -> crate::Result<f64> {
-    // A plan is of one element at least.
-    let (depth, _) = ladder::passes::<T>(device, input.len().max(1), Determinism::Fast)?;
+    let depth = sum_depth::<T>(device, input.len(), Determinism::Fast)?;
     Ok(sum_error(input, depth) + fixed_bound(input))
 }
 
 /// The bound on the error of the fixed tree's sum.
 fn fixed_bound<T: Element>(input: &[T]) -> f64 {
-    // 16 rows, then the lanes' tree, at each level; four levels reach beyond 2^64 elements.
-    sum_error(input, 4.0 * (16.0 + 12.0))
+    sum_error(input, fixed_depth::<T>(input.len()))
+}
+
+/// The additions that an element goes through at most, as [`Determinism`] states it.
+fn sum_depth<T: Element>(device: &Device, n: usize, determinism: Determinism) -> crate::Result<f64> {
+    let caps = device.capabilities()?.filter(|_| determinism == Determinism::Fast);
+    Ok(caps.map_or(fixed_depth::<T>(n), |caps| {
+        let tiles = n.div_ceil(cpu::tile::<T>()).max(1);
+        16.0 * tiles.div_ceil(8 * (caps.compute_units as usize).max(1)) as f64 + 40.0
+    }))
+}
+
+fn fixed_depth<T: Element>(n: usize) -> f64 {
+    let (mut left, mut levels) = (n.div_ceil(cpu::tile::<T>()), 1.0);
+    while left > 1 {
+        left = left.div_ceil(cpu::tile::<T::Acc>());
+        levels += 1.0;
+    }
+    28.0 * levels
+}
+
+/// The bound on the error of a sum of `n` elements that [`Determinism`] states, as a part of the sum of their sizes.
+pub(crate) fn stated_bound<T: Element>(device: &Device, n: usize, determinism: Determinism) -> crate::Result<f64> {
+    Ok(1.01 * sum_depth::<T>(device, n, determinism)? * unit::<T>() + narrowing::<T>())
 }
 
 /// The bound on the error of a sum in which each value passes through at most `depth` additions.
@@ -177,6 +198,18 @@ fn fast_products<T: Element>(level: Level, form: &str, cases: &mut Vec<Case>) {
     }
 }
 
+/// The bitwise and of many random elements is 0, and their or all ones, whichever of them are taken. So all but one of `every`
+/// become what changes nothing.
+pub(super) fn thin<T: Element>(values: &mut [T], op: OpKind, every: usize) {
+    let neutral = match op {
+        OpKind::And => T::from_bits_lossy(u64::MAX),
+        OpKind::Or => T::ZERO,
+        _ => return,
+    };
+    let others = values.iter_mut().enumerate().filter(|(i, _)| i % every != every / 2);
+    others.for_each(|(_, x)| *x = neutral);
+}
+
 /// What a plain loop gives for the CPU backend, or the CPU backend for a device.
 fn check_op<T: Element, O: Op<T> + Default>(
     device: &Device,
@@ -246,38 +279,52 @@ pub(super) fn obvious_tree<T: Element, U: Element, O: Op<U>>(mut values: Vec<U::
     U::narrow(values[0])
 }
 
+/// One end of the elements, into views.
+fn find<T: Element>(
+    device: &Device,
+    end: End,
+    input: Input<'_, T>,
+    (value, index): (Output<'_, T>, Output<'_, u64>),
+    scratch: &mut Scratch,
+) -> crate::Result<()> {
+    match end {
+        End::Min => device.arg_min_into(input, value, index, scratch),
+        End::Max => device.arg_max_into(input, value, index, scratch),
+    }
+}
+
 fn check_arg<T: Element>(device: &Device, all: &[T], offset: usize, end: End) -> Result<(), Failure> {
     let input = &all[offset..];
-    let on_device = device.upload(all)?;
-    let view = on_device.view(offset..)?;
-    let run = |device: &Device, input: crate::Input<'_, T>| match end {
+    let alone = |device: &Device| match end {
         End::Min => device.arg_min(input),
         End::Max => device.arg_max(input),
     };
-    let got = run(device, view.into());
     if input.is_empty() {
-        return match got {
+        return match alone(device) {
             Err(error) if error.kind() == crate::ErrorKind::Empty => Ok(()),
             other => Err(Failure::Mismatch(format!("{} of nothing gave {other:?}", end.name()))),
         };
     }
-    let got = got?;
+    let on_device = device.upload(all)?;
+    let mut index = Vec::new();
+    let value = guarded(device, 1, offset, |value| {
+        index = guarded(device, 1, 1, |index| {
+            let view = on_device.view(offset..)?;
+            Ok(find(device, end, view.into(), (value.into(), index.into()), &mut Scratch::new())?)
+        })?;
+        Ok(())
+    })?;
     let want = if device.is_cpu() {
-        let mut best = 0;
-        for (i, &x) in input.iter().enumerate() {
-            if end.before(x, input[best]) {
-                best = i;
-            }
-        }
+        let best = (1..input.len()).fold(0, |best, i| if end.before(input[i], input[best]) { i } else { best });
+        let found = alone(device)?;
+        same(&[found.index as u64], &[best as u64], end.name())?;
+        same(&[found.value], &[input[best]], end.name())?;
         best
     } else {
-        run(&Device::cpu(), input.into())?.index
+        alone(&Device::cpu())?.index
     };
-    if got.index != want {
-        let text = format!("{} is {} ({:?}) instead of {want} ({:?})", end.name(), got.index, got.value, input[want]);
-        return Err(Failure::Mismatch(text));
-    }
-    same(&[got.value], &[input[want]], end.name())
+    same(&index, &[want as u64], &format!("{}'s index", end.name()))?;
+    same(&value, &[input[want]], end.name())
 }
 
 /// Each form and type costs a driver a build of up to half a second. Short of `Full`, every type is summed, and the
@@ -310,7 +357,11 @@ fn op_cases<T: Element, O: Op<T> + Default + 'static>(level: Level, cases: &mut 
             fast_products::<T>(level, &form, cases);
             continue;
         }
-        grid::<T>(level, &form, cases, move |device, all, offset| check_op::<T, O>(device, all, offset, determinism));
+        grid::<T>(level, &form, cases, move |device, mut all, offset| {
+            let every = all.len() / 4 + 1;
+            thin(&mut all, O::KIND, every);
+            check_op::<T, O>(device, &all, offset, determinism)
+        });
     }
 }
 
@@ -368,24 +419,20 @@ fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism, 
 
 fn arg_bench<T: Element>(end: End) -> Bench {
     Bench::new(end.name(), T::TYPE, bytes_read::<T>, move |device, n| {
-        let find = move |device: &Device, input: crate::Input<'_, T>| match end {
-            End::Min => device.arg_min(input),
-            End::Max => device.arg_max(input),
-        };
-        let state = (Measured::<T>::new(device, n)?, None);
+        let state = (Measured::<T>::new(device, n)?, device.zeroed::<u64>(1)?);
         Ok(Climb::new(
             state,
-            |(_, found)| {
-                *found = None;
-                Ok(())
+            |(_, index)| index.fill(u64::MAX),
+            move |(this, index)| {
+                let Measured { device, x, out, scratch, .. } = this;
+                find(device, end, (&*x).into(), (out.into(), index.into()), scratch)
             },
-            move |(this, found)| {
-                *found = Some(find(&this.device, (&this.x).into())?);
-                Ok(())
-            },
-            move |(this, found)| {
-                let want = find(&Device::cpu(), (&this.host).into())?.index as u64;
-                same(&[found.map_or(u64::MAX, |found| found.index as u64)], &[want], end.name())
+            move |(this, index)| {
+                let (mut value, mut place) = ([T::ZERO], [0]);
+                let to = ((&mut value).into(), (&mut place).into());
+                find(&Device::cpu(), end, (&this.host).into(), to, &mut Scratch::new())?;
+                same(&index.to_vec()?, &place, end.name())?;
+                same(&this.out.to_vec()?, &value, end.name())
             },
         ))
     })
@@ -406,7 +453,7 @@ impl Spec for Reduce {
                 op_cases::<T, Max>(level, &mut cases);
                 for end in [End::Min, End::Max].into_iter().filter(|&end| tried(level, element, end.name())) {
                     grid::<T>(level, end.name(), &mut cases, move |device, all, offset| {
-                        check_arg(device, all, offset, end)
+                        check_arg(device, &all, offset, end)
                     });
                 }
             });
@@ -432,9 +479,13 @@ impl Spec for Reduce {
             op_bench::<f32, Sum>(Determinism::Fast, 0),
             op_bench::<f64, Sum>(Determinism::Fixed, 0),
             op_bench::<f16, Sum>(Determinism::Fixed, 0),
+            op_bench::<f32, Product>(Determinism::Fixed, 0),
             op_bench::<f32, Min>(Determinism::Fixed, 0),
+            op_bench::<i32, Max>(Determinism::Fixed, 0),
+            op_bench::<u32, Xor>(Determinism::Fixed, 0),
             arg_bench::<i32>(End::Min),
             arg_bench::<f32>(End::Min),
+            arg_bench::<f32>(End::Max),
         ];
         benches.extend(super::by::spec::benches());
         benches.extend(super::count::spec::benches());

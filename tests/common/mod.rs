@@ -94,6 +94,15 @@ pub(crate) fn with_sub_groups() -> Vec<(String, Device)> {
     all
 }
 
+/// Whether a build's log names the line of the user's text that is wrong, such as `expression:2:3:`. Oclgrind counts the lines
+/// of all that it is given; it shows that line, and the column is right.
+pub(crate) fn names_line(device: &Device, log: &str, (place, column, line): (&str, usize, &str)) -> bool {
+    if runs_kernels_at_once(device) {
+        return log.contains(&format!("{place}:{column}:"));
+    }
+    log.contains(&format!(":{column}:")) && log.lines().any(|found| found == line)
+}
+
 /// `n` elements of random bits.
 pub(crate) fn random<T: bytemuck::Pod>(n: usize, seed: u64) -> Vec<T> {
     let mut rng = Rng::new(seed);

@@ -8,7 +8,7 @@ const COLUMNS: usize = 64;
 /// Elements of a task.
 const TASK: usize = 1 << 16;
 
-pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], lines: &Lines, out: &mut [T]) {
+pub(super) fn reduce<T: Element, U: Element + From<T>, O: Op<U>>(input: &[T], lines: &Lines, out: &mut [U]) {
     if lines.len == 0 || out.is_empty() {
         return out.fill(O::empty());
     }
@@ -19,17 +19,17 @@ pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], lines: &Lines, out: &mut
     let outputs = (TASK / lines.len).next_multiple_of(columns).max(columns);
     let parallel = lines.len * out.len() > TASK;
     if !parallel || chunks <= run || out.len() >= outputs * 8 * parallel::threads() {
-        let body = |task: usize, out: &mut [T]| {
+        let body = |task: usize, out: &mut [U]| {
             if columns == 1 && chunks == 1 {
                 for (i, out) in out.iter_mut().enumerate() {
                     let start = lines.place(task * outputs + i);
-                    *out = T::narrow(combine_chunk::<T, O>(input, start, lines.stride, lines.len));
+                    *out = U::narrow(combine_chunk::<T, U, O>(input, start, lines.stride, lines.len));
                 }
                 return;
             }
             each_block(lines, task * outputs, out.len(), columns, &mut |at, block, places| {
-                let values = combine::<T, O>(input, lines, 0..chunks, places);
-                out[at..at + block].iter_mut().zip(values).for_each(|(out, x)| *out = T::narrow(x));
+                let values = combine::<T, U, O>(input, lines, 0..chunks, places);
+                out[at..at + block].iter_mut().zip(values).for_each(|(out, x)| *out = U::narrow(x));
             });
         };
         if parallel {
@@ -41,20 +41,20 @@ pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], lines: &Lines, out: &mut
     }
     let parts = chunks.div_ceil(run);
     let blocks = out.len().div_ceil(columns);
-    let values: Vec<Vec<T::Acc>> = parallel::map(parts * blocks, &|task| {
+    let values: Vec<Vec<U::Acc>> = parallel::map(parts * blocks, &|task| {
         let (part, first) = (task % parts, task / parts * columns);
         let mut values = Vec::new();
         each_block(lines, first, columns.min(lines.outputs - first), columns, &mut |_, _, places| {
-            values.extend(combine::<T, O>(input, lines, part * run..chunks.min((part + 1) * run), places));
+            values.extend(combine::<T, U, O>(input, lines, part * run..chunks.min((part + 1) * run), places));
         });
         values
     });
     for (i, out) in out.iter_mut().enumerate() {
-        let mut tree = Tree::<T::Acc>::default();
+        let mut tree = Tree::<U::Acc>::default();
         for part in 0..parts {
             tree.push(part, vec![values[i / columns * parts + part][i % columns]], &O::combine);
         }
-        *out = T::narrow(tree.fold(&O::combine)[0]);
+        *out = U::narrow(tree.fold(&O::combine)[0]);
     }
 }
 
@@ -99,9 +99,14 @@ impl<A: Copy> Tree<A> {
 }
 
 /// What the tree gives for a chunk of `len` elements of one line.
-fn combine_chunk<T: Element, O: Op<T>>(input: &[T], start: usize, stride: isize, len: usize) -> T::Acc {
+fn combine_chunk<T: Element, U: Element + From<T>, O: Op<U>>(
+    input: &[T],
+    start: usize,
+    stride: isize,
+    len: usize,
+) -> U::Acc {
     let mut lane = [O::identity(); LANES];
-    let add = |acc: &mut T::Acc, x: &T| *acc = O::combine(*acc, x.widen());
+    let add = |acc: &mut U::Acc, x: &T| *acc = O::combine(*acc, U::from(*x).widen());
     if stride == 1 {
         for row in input[start..start + len].chunks(LANES) {
             lane.iter_mut().zip(row).for_each(|(acc, x)| add(acc, x));
@@ -123,25 +128,29 @@ fn combine_chunk<T: Element, O: Op<T>>(input: &[T], start: usize, stride: isize,
 }
 
 /// What the tree gives for some chunks of the lines at `places`.
-fn combine<T: Element, O: Op<T>>(
+fn combine<T: Element, U: Element + From<T>, O: Op<U>>(
     input: &[T],
     lines: &Lines,
     chunks: std::ops::Range<usize>,
     places: &[usize],
-) -> Vec<T::Acc> {
+) -> Vec<U::Acc> {
     let (columns, stride) = (places.len(), lines.stride);
     let neighbours = places.iter().enumerate().all(|(c, &place)| place == places[0] + c);
-    let mut tree = Tree::<T::Acc>::default();
+    let mut tree = Tree::<U::Acc>::default();
     let mut lane = vec![O::identity(); LANES * columns];
     for chunk in chunks.clone() {
         let (base, end) = (chunk * CHUNK, lines.len.min((chunk + 1) * CHUNK));
         if columns == 1 {
             let start = places[0].wrapping_add_signed(base as isize * stride);
-            tree.push(chunk - chunks.start, vec![combine_chunk::<T, O>(input, start, stride, end - base)], &O::combine);
+            tree.push(
+                chunk - chunks.start,
+                vec![combine_chunk::<T, U, O>(input, start, stride, end - base)],
+                &O::combine,
+            );
             continue;
         }
         lane.fill(O::identity());
-        let add = |acc: &mut T::Acc, x: &T| *acc = O::combine(*acc, x.widen());
+        let add = |acc: &mut U::Acc, x: &T| *acc = O::combine(*acc, U::from(*x).widen());
         for i in base..end {
             let to = &mut lane[i % LANES * columns..][..columns];
             let along = i as isize * stride;

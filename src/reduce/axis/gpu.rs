@@ -22,12 +22,19 @@ const CPU_COLUMNS: usize = 64;
 pub(crate) struct Form {
     pub(crate) element: ElementType,
     pub(crate) acc: ElementType,
+    /// The type of the results.
+    pub(crate) out: ElementType,
     pub(crate) source: Source,
 }
 
 impl Form {
     pub(crate) fn of<T: Element, O: Op<T>>() -> Self {
-        Self { element: T::TYPE, acc: T::Acc::TYPE, source: O::source() }
+        Self::into::<T, T, O>()
+    }
+
+    /// A reduction of `T` to `U`, in the accumulator of `U`.
+    pub(crate) fn into<T: Element, U: Element, O: Op<U>>() -> Self {
+        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source: O::source() }
     }
 }
 
@@ -79,7 +86,7 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
         .unoptimised_on_a_checker(caps)
         .with(form.element.options("T"))
         .with(form.acc.options("A"))
-        .with(form.element.options("OUT"))
+        .with(form.out.options("OUT"))
         .with([form.source.0.as_str()])
         .define("WG", params.work_group)
         .define("COLS", columns)

@@ -1,4 +1,5 @@
-//! Reduction along one axis of an N-dimensional view: [`Device::reduce_axis`]; the extremes of lines and where they are:
+//! Reduction along one axis of an N-dimensional view: [`Device::reduce_axis`], in a wider type
+//! [`Device::reduce_axis_as`]; the extremes of lines and where they are:
 //! [`extremes`]; their means and variances: [`moments`].
 //!
 //! | property | |
@@ -156,15 +157,84 @@ impl Device {
         output: impl Into<Output<'b, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, output) = (input.into(), output.into());
+        self.reduce_lines::<T, T, O>(input.into(), axis, output.into(), scratch)
+    }
+
+    /// [`Device::reduce_axis`] in a type that holds every `T`, such as `i64` for `i32` or `f32` for `f16`: elements are
+    /// converted as they are read, as by [`Device::reduce_as`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_axis`].
+    ///
+    /// ```
+    /// use oclprim::{Buffer, Device, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[200u8; 600])?;
+    /// let sums: Buffer<u32> = device.reduce_axis_as(x.nd(&[2, 300])?, 1, Sum)?;
+    /// assert_eq!(sums.to_vec()?, [60_000; 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_axis_as<'a, T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        input: impl Into<NdView<'a, T>>,
+        axis: usize,
+        op: O,
+    ) -> Result<Buffer<U>> {
+        let input = input.into();
+        let mut out = self.uninit(Lines::of(input.layout(), axis)?.outputs)?;
+        self.reduce_axis_as_into(input, axis, op, &mut out, &mut Scratch::new())?;
+        Ok(out)
+    }
+
+    /// [`Device::reduce_axis_as`] into a caller's slice, buffer or view of as many elements as there are results.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_axis_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[i32::MAX; 6])?;
+    /// let mut sums = device.zeroed::<i64>(2)?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.reduce_axis_as_scratch::<i32, i64>(x.nd(&[3, 2])?, 0)?)?;
+    /// device.reduce_axis_as_into(x.nd(&[3, 2])?, 0, Sum, &mut sums, &mut scratch)?;
+    /// assert_eq!(sums.to_vec()?, [3 * i64::from(i32::MAX); 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_axis_as_into<'a, 'b, T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        input: impl Into<NdView<'a, T>>,
+        axis: usize,
+        _: O,
+        output: impl Into<Output<'b, U>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.reduce_lines::<T, U, O>(input.into(), axis, output.into(), scratch)
+    }
+
+    /// Both forms, built once for each type and operator.
+    fn reduce_lines<T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        input: NdView<'_, T>,
+        axis: usize,
+        output: Output<'_, U>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         let (input, layout) = input.parts();
         let lines = Lines::of(&layout, axis)?;
         output.expect_len(lines.outputs, "reduce along an axis")?;
         match self.backend() {
-            Backend::Cpu => cpu::reduce::<T, O>(input.host()?, &lines, output.host()?),
+            Backend::Cpu => cpu::reduce::<T, U, O>(input.host()?, &lines, output.host()?),
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
-                let (form, empty) = (gpu::Form::of::<T, O>(), O::empty());
+                let (form, empty) = (gpu::Form::into::<T, U, O>(), O::empty());
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;
                 gpu::reduce(device, &form, bytemuck::bytes_of(&empty), &input, &lines, output, scratch)?;
@@ -188,11 +258,30 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn reduce_axis_scratch<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<usize> {
+        self.reduce_axis_as_scratch::<T, T>(input, axis)
+    }
+
+    /// The bytes of scratch that a reduction along an axis to a `U` uses.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_axis`].
+    ///
+    /// ```
+    /// let x = [1u8; 24];
+    /// assert_eq!(oclprim::Device::cpu().reduce_axis_as_scratch::<u8, u64>(&x, 0)?, 0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_axis_as_scratch<'a, T: Element, U: Element>(
+        &self,
+        input: impl Into<NdView<'a, T>>,
+        axis: usize,
+    ) -> Result<usize> {
         let lines = Lines::of(input.into().layout(), axis)?;
         match self.backend() {
             Backend::Cpu => Ok(0),
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, &lines, &gpu::Form::of::<T, crate::op::Sum>()),
+            Backend::OpenCl(device) => gpu::scratch_bytes(device, &lines, &gpu::Form::into::<T, U, crate::op::Sum>()),
         }
     }
 }

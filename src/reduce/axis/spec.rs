@@ -1,12 +1,14 @@
 //! What is checked and measured of reductions along an axis.
 
 use crate::{
-    Buffer, Device, Element, Layout, NdView, Result, Scratch,
+    Buffer, Device, Element, Layout, NdView, Result, Scratch, ViewMut,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, guarded, same},
+    bf16,
+    check::{Case, Failure, Level, data::Data, guarded, poison, same},
     f16,
     ladder::Climb,
-    op::{Max, Min, Op, Product, Sum, Xor},
+    op::{And, Max, Min, Op, Or, Product, Sum, Xor},
+    reduce::spec::thin,
 };
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
@@ -50,24 +52,37 @@ impl Lie {
 }
 
 /// The tree over the elements of one line, written as its definition.
-fn obvious<T: Element, O: Op<T>>(line: &[T]) -> T {
-    let tree = |mut values: Vec<T::Acc>| {
+fn obvious<T: Element, U: Element + From<T>, O: Op<U>>(line: &[T]) -> U {
+    let tree = |mut values: Vec<U::Acc>| {
         while values.len() > 1 {
             let join =
-                |pair: &[T::Acc]| pair.iter().copied().reduce(O::combine).expect("a pair, or the last one alone");
+                |pair: &[U::Acc]| pair.iter().copied().reduce(O::combine).expect("a pair, or the last one alone");
             values = values.chunks(2).map(join).collect();
         }
         values[0]
     };
     let chunk = |chunk: &[T]| {
-        let lane = |j| chunk.iter().skip(j).step_by(32).fold(O::identity(), |acc, x| O::combine(acc, x.widen()));
+        let lane =
+            |j| chunk.iter().skip(j).step_by(32).fold(O::identity(), |acc, x| O::combine(acc, U::from(*x).widen()));
         tree((0..32).map(lane).collect())
     };
-    if line.is_empty() { O::empty() } else { T::narrow(tree(line.chunks(512).map(chunk).collect())) }
+    if line.is_empty() { O::empty() } else { U::narrow(tree(line.chunks(512).map(chunk).collect())) }
 }
 
-fn check<T: Element, O: Op<T> + Default>(
+/// How a form runs.
+type Run<T, U> = fn(&Device, NdView<'_, T>, usize, ViewMut<'_, U>, &mut Scratch) -> Result<()>;
+
+fn plain<T: Element, O: Op<T> + Default>() -> Run<T, T> {
+    |device, view, axis, out, scratch| device.reduce_axis_into(view, axis, O::default(), out, scratch)
+}
+
+fn wider<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Run<T, U> {
+    |device, view, axis, out, scratch| device.reduce_axis_as_into(view, axis, O::default(), out, scratch)
+}
+
+fn check<T: Element, U: Element + From<T>, O: Op<U> + Default>(
     device: &Device,
+    run: Run<T, U>,
     (shape, axis): (&[usize], usize),
     lie: Lie,
     data: Data,
@@ -75,29 +90,48 @@ fn check<T: Element, O: Op<T> + Default>(
 ) -> Result<(), Failure> {
     let layout = lie.layout(shape)?;
     let reach = layout.span().map_or(0, |(_, high)| high + 1);
-    let all = data.generate::<T>(at + reach, reach as u64);
+    let mut all = data.generate::<T>(at + reach, reach as u64);
+    thin(&mut all, O::KIND, 101);
     let buffer = device.upload(&all)?;
     let mut shape_left = shape.to_vec();
     let len = shape_left.remove(axis);
     let outputs = shape_left.iter().product();
     let got = guarded(device, outputs, at, |out| {
-        let view = buffer.view(at..)?.strided(layout)?;
-        Ok(device.reduce_axis_into(view, axis, O::default(), out, &mut Scratch::new())?)
+        Ok(run(device, buffer.view(at..)?.strided(layout)?, axis, out, &mut Scratch::new())?)
     })?;
     let host = NdView::new(&all[at..], layout)?;
     let want = if device.is_cpu() {
         let mut axes: Vec<usize> = (0..shape.len()).filter(|&k| k != axis).collect();
         axes.push(axis);
         let lines = host.permute(&axes)?.to_vec()?;
-        (0..outputs).map(|o| obvious::<T, O>(&lines[o * len..(o + 1) * len])).collect()
+        (0..outputs).map(|o| obvious::<T, U, O>(&lines[o * len..(o + 1) * len])).collect()
     } else {
-        Device::cpu().reduce_axis(host, axis, O::default())?.to_vec()?
+        Device::cpu().reduce_axis_as(host, axis, O::default())?.to_vec()?
     };
     same(&got, &want, "out")
 }
 
 fn form<T: Element, O: Op<T> + Default + 'static>(
     level: Level,
+    shapes: &[(&'static [usize], usize)],
+    cases: &mut Vec<Case>,
+) {
+    form_by::<T, T, O>(level, &format!("{} along an axis", O::KIND.name()), plain::<T, O>(), shapes, cases);
+}
+
+fn form_as<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static>(
+    level: Level,
+    shapes: &[(&'static [usize], usize)],
+    cases: &mut Vec<Case>,
+) {
+    let name = format!("{} in {} along an axis", O::KIND.name(), U::TYPE);
+    form_by::<T, U, O>(level, &name, wider::<T, U, O>(), shapes, cases);
+}
+
+fn form_by<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static>(
+    level: Level,
+    name: &str,
+    run: Run<T, U>,
     shapes: &[(&'static [usize], usize)],
     cases: &mut Vec<Case>,
 ) {
@@ -110,11 +144,10 @@ fn form<T: Element, O: Op<T> + Default + 'static>(
     for &(shape, axis) in shapes {
         for &lie in lies {
             for (&data, at) in data_sets.iter().zip([0, 3]).chain(data_sets.iter().zip([3])) {
-                let name = format!("{} along an axis", O::KIND.name());
                 let text = format!("{shape:?} along {axis} at {at}, {lie:?}");
                 let n = shape.iter().product();
                 cases.push(Case::new(name, T::TYPE, text, data.name(), n, move |device| {
-                    check::<T, O>(device, (shape, axis), lie, data, at)
+                    check::<T, U, O>(device, run, (shape, axis), lie, data, at)
                 }));
             }
         }
@@ -168,6 +201,8 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<f32, Sum>(level, QUICK, cases);
         form::<i64, Sum>(level, &TINY[..2], cases);
         form::<f16, Sum>(level, &TINY[..1], cases);
+        form::<i32, Or>(level, &TINY[..1], cases);
+        form_as::<i32, i64, Sum>(level, &TINY[..2], cases);
     }
     if level >= Level::Full {
         form::<f32, Sum>(level, FULL, cases);
@@ -178,36 +213,59 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<f32, Min>(level, QUICK, cases);
         form::<i32, Product>(level, QUICK, cases);
         form::<i64, Sum>(level, QUICK, cases);
+        let few = &TINY[..2];
+        form::<u8, Sum>(level, few, cases);
+        form::<i16, Max>(level, few, cases);
+        form::<i32, Sum>(level, few, cases);
+        form::<i32, Max>(level, few, cases);
+        form::<u32, Max>(level, few, cases);
+        form::<u64, Sum>(level, few, cases);
+        form::<bf16, Sum>(level, few, cases);
+        form::<u32, And>(level, few, cases);
+        form::<i8, And>(level, few, cases);
+        form::<i64, Or>(level, few, cases);
+        form::<u8, Or>(level, few, cases);
+        form_as::<u8, u32, Sum>(level, TINY, cases);
+        form_as::<f16, f32, Sum>(level, TINY, cases);
+        form_as::<i8, f16, Product>(level, few, cases);
+        form_as::<bf16, f64, Sum>(level, few, cases);
+        form_as::<u16, i32, Min>(level, few, cases);
     }
 }
 
-fn bench(name: &'static str, shape: fn(usize) -> [usize; 2], axis: usize) -> Bench {
-    struct Measured {
+fn bench<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static>(
+    name: &str,
+    run: Run<T, U>,
+    shape: fn(usize) -> [usize; 2],
+    axis: usize,
+) -> Bench {
+    struct Measured<T: Element, U: Element> {
         device: Device,
-        host: Vec<f32>,
+        host: Vec<T>,
         shape: [usize; 2],
-        x: Buffer<f32>,
-        out: Buffer<f32>,
+        x: Buffer<T>,
+        out: Buffer<U>,
         scratch: Scratch,
     }
+    let wide = if T::TYPE == U::TYPE { String::new() } else { format!(" in {}", U::TYPE) };
     Bench::new(
-        format!("sum over {name}"),
-        f32::TYPE,
-        |n| 4 * n as u64,
+        format!("{}{wide} over {name}", O::KIND.name()),
+        T::TYPE,
+        |n| (n * size_of::<T>()) as u64,
         move |device, n| {
             let shape = shape(n);
-            let host = Data::Random.generate::<f32>(shape[0] * shape[1], n as u64);
+            let host = Data::Random.generate::<T>(shape[0] * shape[1], n as u64);
             let (x, out) = (device.upload(&host)?, device.zeroed(shape[1 - axis])?);
             Ok(Climb::new(
                 Measured { device: device.clone(), host, shape, x, out, scratch: Scratch::new() },
-                |this| this.out.fill(f32::NAN),
+                |this| this.out.fill(poison()),
                 move |this| {
-                    let view = this.x.nd(&this.shape)?;
-                    this.device.reduce_axis_into(view, axis, Sum, &mut this.out, &mut this.scratch)
+                    let Measured { device, shape, x, out, scratch, .. } = this;
+                    run(device, x.nd(&*shape)?, axis, out.view_mut(..)?, scratch)
                 },
                 move |this| {
                     let view = NdView::new(&this.host, Layout::contiguous(&this.shape)?)?;
-                    same(&this.out.to_vec()?, &Device::cpu().reduce_axis(view, axis, Sum)?.to_vec()?, "out")
+                    same(&this.out.to_vec()?, &Device::cpu().reduce_axis_as(view, axis, O::default())?.to_vec()?, "out")
                 },
             ))
         },
@@ -219,13 +277,20 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
         let rows = 1 << (n.max(1).ilog2() / 2);
         [rows, n / rows]
     }
+    fn sum(name: &str, shape: fn(usize) -> [usize; 2], axis: usize) -> Bench {
+        bench::<f32, f32, Sum>(name, plain::<f32, Sum>(), shape, axis)
+    }
     vec![
-        bench("rows, square", square, 1),
-        bench("columns, square", square, 0),
-        bench("rows of 16", |n| [n / 16, 16], 1),
-        bench("16 rows", |n| [16, n / 16], 1),
-        bench("16 columns", |n| [n / 16, 16], 0),
-        bench("columns of 16", |n| [16, n / 16], 0),
+        sum("rows, square", square, 1),
+        sum("columns, square", square, 0),
+        sum("rows of 16", |n| [n / 16, 16], 1),
+        sum("16 rows", |n| [16, n / 16], 1),
+        sum("16 columns", |n| [n / 16, 16], 0),
+        sum("columns of 16", |n| [16, n / 16], 0),
+        bench::<i32, i32, Max>("rows, square", plain::<i32, Max>(), square, 1),
+        bench::<i32, i32, Max>("columns, square", plain::<i32, Max>(), square, 0),
+        bench::<i32, i64, Sum>("rows, square", wider::<i32, i64, Sum>(), square, 1),
+        bench::<i32, i64, Sum>("columns, square", wider::<i32, i64, Sum>(), square, 0),
     ]
 }
 
@@ -240,6 +305,11 @@ pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
         gpu::Form::of::<f16, Sum>(),
         gpu::Form::of::<i8, Sum>(),
         gpu::Form::of::<u8, Max>(),
+        gpu::Form::of::<u32, And>(),
+        gpu::Form::of::<i32, Or>(),
+        gpu::Form::into::<i32, i64, Sum>(),
+        gpu::Form::into::<u8, u32, Sum>(),
+        gpu::Form::into::<f16, f32, Sum>(),
     ];
     let mut programs = Vec::new();
     for (shape, axis) in shapes {

@@ -70,6 +70,8 @@ pub(super) fn scratch_bytes(n: usize, size: usize) -> usize {
 }
 
 /// `identity` is the result for no elements.
+///
+/// The output may lie in the input: the one group of the last launch has read all before it writes.
 pub(super) fn reduce(
     device: &ClDevice,
     form: &Form,

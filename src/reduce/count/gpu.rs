@@ -39,6 +39,7 @@ pub(super) fn scratch_bytes(caps: &Capabilities) -> usize {
     8 * tuning::reduce(caps).max_groups
 }
 
+/// The output may lie in the input, which the launch that writes it does not read.
 pub(super) fn answer(
     device: &ClDevice,
     question: Question,

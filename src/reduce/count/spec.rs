@@ -1,18 +1,18 @@
 //! What is checked and measured of counts.
 
-#[cfg(feature = "opencl")]
-use crate::{Capabilities, ProgramSpec};
 use crate::{
-    Device, Element, ElementType, Scratch,
+    Buffer, Device, Element, ElementType, Scratch,
     bench::Bench,
     check::{
         Case, Failure, Level,
         data::{Data, Rng},
-        guarded, same,
+        guarded, poison, same,
     },
     ladder::Climb,
     with_element,
 };
+#[cfg(feature = "opencl")]
+use crate::{Capabilities, ProgramSpec};
 
 /// Every bit pattern, and as many zeros; among floats half of them -0.
 fn values<T: Element>(n: usize, zeros: u64) -> Vec<T> {
@@ -78,29 +78,44 @@ pub(in crate::reduce) fn cases(level: Level) -> Vec<Case> {
     cases
 }
 
-fn bench<T: Element>() -> Bench {
+/// What is asked, into the one element of a buffer, and what is right.
+type Asked<T, R> = (fn(&Device, &Buffer<T>, &mut Buffer<R>, &mut Scratch) -> crate::Result<()>, fn(&[T]) -> R);
+
+fn bench<T: Element, R: Element>(name: &str, (ask, right): Asked<T, R>) -> Bench {
     Bench::new(
-        "count",
+        name,
         T::TYPE,
         |n| (n * size_of::<T>()) as u64,
-        |device, n| {
+        move |device, n| {
             let host = Data::Random.generate::<T>(n, n as u64);
-            let state = (device.clone(), device.upload(&host)?, device.zeroed::<u64>(1)?, Scratch::new());
+            let state = (device.clone(), device.upload(&host)?, device.zeroed::<R>(1)?, Scratch::new());
             Ok(Climb::new(
                 state,
-                |(_, _, out, _)| out.fill(0),
-                |(device, x, out, scratch)| device.count_into(&*x, out, scratch),
-                move |(_, _, out, _)| {
-                    let want = host.iter().filter(|x| **x != T::ZERO).count();
-                    same(&out.to_vec()?, &[want as u64], "count")
-                },
+                |(_, _, out, _)| out.fill(poison()),
+                move |(device, x, out, scratch)| ask(device, x, out, scratch),
+                move |(_, _, out, _)| same(&out.to_vec()?, &[right(&host)], "answer"),
             ))
         },
     )
 }
 
 pub(in crate::reduce) fn benches() -> Vec<Bench> {
-    vec![bench::<u8>(), bench::<f32>()]
+    fn count<T: Element>() -> Bench {
+        let right = |x: &[T]| x.iter().filter(|&&x| x != T::ZERO).count() as u64;
+        bench::<T, u64>("count", (|device, x, out, scratch| device.count_into(x, out, scratch), right))
+    }
+    vec![
+        count::<u8>(),
+        count::<f32>(),
+        bench::<f32, u8>(
+            "any",
+            (|device, x, out, scratch| device.any_into(x, out, scratch), |x| u8::from(x.iter().any(|&x| x != 0.0))),
+        ),
+        bench::<u8, u8>(
+            "all",
+            (|device, x, out, scratch| device.all_into(x, out, scratch), |x| u8::from(x.iter().all(|&x| x != 0))),
+        ),
+    ]
 }
 
 #[cfg(feature = "opencl")]

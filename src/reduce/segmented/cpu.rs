@@ -19,14 +19,14 @@ struct Node<A> {
 }
 
 /// A tile, the results of the segments that start in it, and its node to be.
-struct Task<'a, T: Element> {
+struct Task<'a, U: Element> {
     start: usize,
     first_segment: usize,
-    out: &'a mut [T],
-    node: &'a mut Option<Node<T::Acc>>,
+    out: &'a mut [U],
+    node: &'a mut Option<Node<U::Acc>>,
 }
 
-pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], offsets: Offsets<'_>, out: &mut [T]) {
+pub(super) fn reduce<T: Element, U: Element + From<T>, O: Op<U>>(input: &[T], offsets: Offsets<'_>, out: &mut [U]) {
     let n = input.len();
     let tile = TILE_BLOCKS * BLOCK_BYTES / size_of::<T>();
     let mut nodes = vec![None; n.div_ceil(tile)];
@@ -43,20 +43,20 @@ pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], offsets: Offsets<'_>, ou
     }
     // Without elements there are no tiles.
     rest.fill(O::empty());
-    let run = |task: Task<'_, T>| run_tile::<T, O>(input, offsets, task);
+    let run = |task: Task<'_, U>| run_tile::<T, U, O>(input, offsets, task);
     if size_of_val(input) <= SERIAL_BYTES {
         tasks.into_iter().for_each(run);
     } else {
         parallel::consume(tasks, &run);
     }
     let nodes: Vec<_> = nodes.into_iter().flatten().collect();
-    let mut emit = |rank: usize, x: T::Acc| {
+    let mut emit = |rank: usize, x: U::Acc| {
         if let Some(out) = rank.checked_sub(1).and_then(|segment| out.get_mut(segment)) {
-            *out = T::narrow(x);
+            *out = U::narrow(x);
         }
     };
-    let mut carries: Vec<Node<T::Acc>> = Vec::new();
-    let mut join = |left: Node<T::Acc>, right: Node<T::Acc>| {
+    let mut carries: Vec<Node<U::Acc>> = Vec::new();
+    let mut join = |left: Node<U::Acc>, right: Node<U::Acc>| {
         let across = O::combine(left.tail, right.head);
         if left.flagged && right.flagged {
             emit(left.last, across);
@@ -83,7 +83,7 @@ pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], offsets: Offsets<'_>, ou
     }
 }
 
-fn run_tile<T: Element, O: Op<T>>(input: &[T], offsets: Offsets<'_>, task: Task<'_, T>) {
+fn run_tile<T: Element, U: Element + From<T>, O: Op<U>>(input: &[T], offsets: Offsets<'_>, task: Task<'_, U>) {
     let Task { start, first_segment, out, node } = task;
     let n = input.len();
     for (i, x) in out.iter_mut().enumerate() {
@@ -100,13 +100,13 @@ fn run_tile<T: Element, O: Op<T>>(input: &[T], offsets: Offsets<'_>, task: Task<
     while p < end {
         let next = if rank < offsets.len() { offsets.get(rank) } else { end };
         let stop = if next > p { next.min(end) } else { end };
-        tail = combine_run::<T, O>(&input[p..stop], p - start);
+        tail = combine_run::<T, U, O>(&input[p..stop], p - start);
         p = stop;
         if p < end {
             if !flagged {
                 (head, flagged) = (tail, true);
             } else if let Some(out) = rank.checked_sub(1 + first_segment).and_then(|i| out.get_mut(i)) {
-                *out = T::narrow(tail);
+                *out = U::narrow(tail);
             }
             rank = offsets.rank_from(rank, p);
         }
@@ -115,9 +115,9 @@ fn run_tile<T: Element, O: Op<T>>(input: &[T], offsets: Offsets<'_>, task: Task<
 }
 
 /// What the tree gives for a run of a tile's elements, of which the first is element `at` of the tile.
-fn combine_run<T: Element, O: Op<T>>(run: &[T], at: usize) -> T::Acc {
+fn combine_run<T: Element, U: Element + From<T>, O: Op<U>>(run: &[T], at: usize) -> U::Acc {
     let item = BLOCK_BYTES / size_of::<T>();
-    let serial = |part: &[T]| part.iter().fold(O::identity(), |acc, x| O::combine(acc, x.widen()));
+    let serial = |part: &[T]| part.iter().fold(O::identity(), |acc, x| O::combine(acc, U::from(*x).widen()));
     let (first, rest) = run.split_at(run.len().min(item - at % item));
     let mut x = serial(first);
     if rest.is_empty() {
@@ -125,7 +125,7 @@ fn combine_run<T: Element, O: Op<T>>(run: &[T], at: usize) -> T::Acc {
     }
     // A carry for each part of the tree that awaits its right neighbour; tiles have 2^10 blocks.
     let (mut carry, mut carries) = ([O::identity(); 11], 0);
-    let mut push = |block: usize, mut x: T::Acc| {
+    let mut push = |block: usize, mut x: U::Acc| {
         // A left neighbour from before the run is left out.
         let mut bits = block;
         while bits & 1 == 1 && carries > 0 {

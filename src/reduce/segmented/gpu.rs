@@ -21,6 +21,8 @@ const ITEM_BYTES: usize = BLOCK_BYTES + 8 + 8 + 8 + 4;
 pub(crate) struct Form {
     pub(crate) element: ElementType,
     pub(crate) acc: ElementType,
+    /// The type of the results.
+    pub(crate) out: ElementType,
     pub(crate) source: Source,
     /// The type of the offsets.
     pub(crate) offset: ElementType,
@@ -28,7 +30,12 @@ pub(crate) struct Form {
 
 impl Form {
     pub(crate) fn of<T: Element, O: Op<T>>(offset: ElementType) -> Self {
-        Self { element: T::TYPE, acc: T::Acc::TYPE, source: O::source(), offset }
+        Self::into::<T, T, O>(offset)
+    }
+
+    /// A reduction of `T` to `U`, in the accumulator of `U`.
+    pub(crate) fn into<T: Element, U: Element, O: Op<U>>(offset: ElementType) -> Self {
+        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source: O::source(), offset }
     }
 }
 
@@ -68,7 +75,7 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
     let program = ProgramSpec::new("reduce_segmented.cl", TEXT, caps)
         .with(form.element.options("T"))
         .with(form.acc.options("A"))
-        .with(form.element.options("OUT"))
+        .with(form.out.options("OUT"))
         .with([form.source.0.as_str()])
         .define("WG", work_group)
         .define("S", word(wide_offsets))
@@ -119,7 +126,7 @@ pub(crate) fn plan(
 pub(super) fn scratch_bytes(device: &ClDevice, n: usize, size: usize) -> Result<usize> {
     let caps = device.capabilities()?;
     let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
-    let form = Form { element, acc: element, source: Source(String::new()), offset: ElementType::U64 };
+    let form = Form { element, acc: element, out: element, source: Source(String::new()), offset: ElementType::U64 };
     Ok(plan(n, 0, &form, true, &caps, &|_| true)?.scratch_bytes)
 }
 

@@ -1,4 +1,5 @@
-//! Segmented reduction: one value from each segment of the input, [`Device::reduce_segments`].
+//! Segmented reduction: one value from each segment of the input, [`Device::reduce_segments`]; in a wider type,
+//! [`Device::reduce_segments_as`].
 //!
 //! | property | |
 //! |---|---|
@@ -175,13 +176,80 @@ impl Device {
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, offsets, output) = (input.into(), offsets.into(), output.into());
+        self.reduce_parts::<T, T, C, O>(input.into(), offsets.into(), output.into(), scratch)
+    }
+
+    /// [`Device::reduce_segments`] in a type that holds every `T`, such as `i64` for `i32` or `f32` for `f16`: elements are
+    /// converted as they are read, as by [`Device::reduce_as`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_segments`].
+    ///
+    /// ```
+    /// use oclprim::{Buffer, Device, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let sums: Buffer<u32> = device.reduce_segments_as(&[200u8, 100, 7], &[0u32, 2, 3], Sum)?;
+    /// assert_eq!(sums.to_vec()?, [300, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_segments_as<'a, 'b, T: Element, U: Element + From<T>, C: Offset, O: Op<U>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        offsets: impl Into<Input<'b, C>>,
+        op: O,
+    ) -> Result<Buffer<U>> {
+        let (input, offsets) = (input.into(), offsets.into());
+        self.check_segments(offsets, input.len())?;
+        let mut out = self.uninit(offsets.len() - 1)?;
+        self.reduce_segments_as_into(input, offsets, op, &mut out, &mut Scratch::new())?;
+        Ok(out)
+    }
+
+    /// [`Device::reduce_segments_as`] into a caller's slice, buffer or view, as [`Device::reduce_segments_into`]: it neither
+    /// waits nor checks the offsets.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_segments_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let mut sums = device.zeroed::<i64>(2)?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.reduce_segments_scratch::<i32>(3)?)?;
+    /// device.reduce_segments_as_into(&[i32::MAX; 3], &[0u32, 2, 3], Sum, &mut sums, &mut scratch)?;
+    /// assert_eq!(sums.to_vec()?, [(1 << 32) - 2, (1 << 31) - 1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_segments_as_into<'a, 'b, 'c, T: Element, U: Element + From<T>, C: Offset, O: Op<U>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        offsets: impl Into<Input<'b, C>>,
+        _: O,
+        output: impl Into<Output<'c, U>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.reduce_parts::<T, U, C, O>(input.into(), offsets.into(), output.into(), scratch)
+    }
+
+    /// Both forms, built once for each type and operator.
+    fn reduce_parts<T: Element, U: Element + From<T>, C: Offset, O: Op<U>>(
+        &self,
+        input: Input<'_, T>,
+        offsets: Input<'_, C>,
+        output: Output<'_, U>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         output.expect_len(segments(offsets.len())?, "reduce of segments")?;
         match self.backend() {
-            Backend::Cpu => cpu::reduce::<T, O>(input.host()?, Offsets::of(offsets.host()?), output.host()?),
+            Backend::Cpu => cpu::reduce::<T, U, O>(input.host()?, Offsets::of(offsets.host()?), output.host()?),
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
-                let (form, empty) = (gpu::Form::of::<T, O>(C::TYPE), O::empty());
+                let (form, empty) = (gpu::Form::into::<T, U, O>(C::TYPE), O::empty());
                 let (input, offsets, output) = (input.cl(device)?, offsets.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input, &offsets], &[&output])?;
                 gpu::reduce(device, &form, bytemuck::bytes_of(&empty), &input, &offsets, output, scratch)?;
@@ -235,7 +303,7 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that segmented reductions of `n` elements of type `T` use at most.
+    /// The bytes of scratch that segmented reductions of `n` elements of type `T`, to any type, use at most.
     ///
     /// # Errors
     ///

@@ -1,17 +1,21 @@
 //! What is checked and measured of segmented reductions.
 
 use crate::{
-    Buffer, Device, Element, Scratch,
+    Buffer, Device, Element, Result, Scratch, View, ViewMut,
     bench::Bench,
+    bf16,
     check::{
         CANARY, Case, Failure, Level,
         data::{Data, Rng},
-        guarded, same,
+        guarded, poison, same,
     },
     f16,
     ladder::Climb,
-    op::{Max, Min, Op, Product, Sum, Xor},
-    reduce::segmented::{BLOCK_BYTES, Offset},
+    op::{And, Max, Min, Op, Or, Product, Sum, Xor},
+    reduce::{
+        segmented::{BLOCK_BYTES, Offset},
+        spec::thin,
+    },
 };
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
@@ -69,51 +73,70 @@ impl Cut {
 }
 
 /// What the tree gives for `start..end` of the aligned part `low .. low + len`, written as its definition.
-fn obvious<T: Element, O: Op<T>>(x: &[T], low: usize, len: usize, start: usize, end: usize) -> Option<T::Acc> {
+fn obvious<T: Element, U: Element + From<T>, O: Op<U>>(
+    x: &[T],
+    low: usize,
+    len: usize,
+    start: usize,
+    end: usize,
+) -> Option<U::Acc> {
     let (from, to) = (start.max(low), end.min(low + len));
     if from >= to {
         return None;
     }
     if len <= BLOCK_BYTES / size_of::<T>() {
-        return Some(x[from..to].iter().fold(O::identity(), |acc, x| O::combine(acc, x.widen())));
+        return Some(x[from..to].iter().fold(O::identity(), |acc, x| O::combine(acc, U::from(*x).widen())));
     }
     let half = len / 2;
-    match (obvious::<T, O>(x, low, half, start, end), obvious::<T, O>(x, low + half, half, start, end)) {
+    match (obvious::<T, U, O>(x, low, half, start, end), obvious::<T, U, O>(x, low + half, half, start, end)) {
         (Some(left), Some(right)) => Some(O::combine(left, right)),
         (left, right) => left.or(right),
     }
 }
 
-fn check<T: Element, C: Offset, O: Op<T> + Default>(
+/// How a form runs.
+type Run<T, U, C> = fn(&Device, View<'_, T>, View<'_, C>, ViewMut<'_, U>, &mut Scratch) -> Result<()>;
+
+fn plain<T: Element, C: Offset, O: Op<T> + Default>() -> Run<T, T, C> {
+    |device, x, offsets, out, scratch| device.reduce_segments_into(x, offsets, O::default(), out, scratch)
+}
+
+fn wider<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default>() -> Run<T, U, C> {
+    |device, x, offsets, out, scratch| device.reduce_segments_as_into(x, offsets, O::default(), out, scratch)
+}
+
+fn check<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default>(
     device: &Device,
-    all: &[T],
+    run: Run<T, U, C>,
+    all: &mut [T],
     cut: Cut,
     at: usize,
-) -> Result<(), Failure> {
+) -> std::result::Result<(), Failure> {
+    thin(all, O::KIND, 101);
     let input = &all[at..];
     let offsets: Vec<C> = cut.offsets(input.len());
     let segments = offsets.len() - 1;
-    let x = device.upload(all)?;
+    let x = device.upload(&*all)?;
     let padded = [vec![C::ZERO; at], offsets.clone()].concat();
     let placed = device.upload(&padded)?;
     let got = guarded(device, segments, at, |out| {
-        Ok(device.reduce_segments_into(x.view(at..)?, placed.view(at..)?, O::default(), out, &mut Scratch::new())?)
+        Ok(run(device, x.view(at..)?, placed.view(at..)?, out, &mut Scratch::new())?)
     })?;
     let want = if device.is_cpu() {
         let place = |i: usize| offsets[i].to_i128() as usize;
         let one = |i: usize| {
-            let found = obvious::<T, O>(input, 0, input.len().next_power_of_two(), place(i), place(i + 1));
-            found.map_or(O::empty(), T::narrow)
+            let found = obvious::<T, U, O>(input, 0, input.len().next_power_of_two(), place(i), place(i + 1));
+            found.map_or(O::empty(), U::narrow)
         };
         (0..segments).map(one).collect()
     } else {
-        Device::cpu().reduce_segments(input, &offsets, O::default())?.to_vec()?
+        Device::cpu().reduce_segments_as(input, &offsets, O::default())?.to_vec()?
     };
     same(&got, &want, "out")
 }
 
 /// Offsets that are none: whatever comes out, it is the call's own output that was written, and the check says so.
-fn check_wrong<C: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
+fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), Failure> {
     let x = Data::Random.generate::<f32>(n, 1);
     let mut rng = Rng::new(n as u64);
     let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
@@ -132,6 +155,23 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
 }
 
 fn form<T: Element, C: Offset, O: Op<T> + Default + 'static>(level: Level, cases: &mut Vec<Case>) {
+    form_by::<T, T, C, O>(level, &format!("{} of segments", O::KIND.name()), plain::<T, C, O>(), cases);
+}
+
+fn form_as<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default + 'static>(
+    level: Level,
+    cases: &mut Vec<Case>,
+) {
+    let name = format!("{} in {} of segments", O::KIND.name(), U::TYPE);
+    form_by::<T, U, C, O>(level, &name, wider::<T, U, C, O>(), cases);
+}
+
+fn form_by<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default + 'static>(
+    level: Level,
+    name: &str,
+    run: Run<T, U, C>,
+    cases: &mut Vec<Case>,
+) {
     let block = BLOCK_BYTES / size_of::<T>();
     let mut cuts = vec![Cut::Every(1), Cut::Every(3), Cut::Every(block), Cut::PowerLaw, Cut::Huge, Cut::Gaps];
     let mut sizes = vec![1, 256 * block + 7];
@@ -151,10 +191,9 @@ fn form<T: Element, C: Offset, O: Op<T> + Default + 'static>(level: Level, cases
             }
             for &data in data_sets {
                 let at = [0, 3][i % 2];
-                let name = format!("{} of segments", O::KIND.name());
                 let shape = format!("n = {n} at {at}, segments {}, {} offsets", cut.name(), C::TYPE);
                 cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
-                    check::<T, C, O>(device, &data.generate::<T>(n + at, n as u64), cut, at)
+                    check::<T, U, C, O>(device, run, &mut data.generate::<T>(n + at, n as u64), cut, at)
                 }));
             }
         }
@@ -167,6 +206,7 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     form::<u8, u32, Max>(level, cases);
     if level >= Level::Quick {
         form::<f16, u32, Sum>(level, cases);
+        form_as::<i32, i64, u32, Sum>(level, cases);
     }
     if level >= Level::Full {
         form::<f32, u64, Sum>(level, cases);
@@ -177,6 +217,22 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<u64, u32, Xor>(level, cases);
         form::<f32, u32, Min>(level, cases);
         form::<f32, u32, Product>(level, cases);
+        // The shapes have been seen; the other types and operators on some of them.
+        form::<u8, u32, Sum>(Level::Quick, cases);
+        form::<i16, u32, Sum>(Level::Quick, cases);
+        form::<u16, u32, Sum>(Level::Quick, cases);
+        form::<u32, u64, Sum>(Level::Quick, cases);
+        form::<i32, u32, Max>(Level::Quick, cases);
+        form::<u64, u32, Sum>(Level::Quick, cases);
+        form::<bf16, u32, Sum>(Level::Quick, cases);
+        form::<u32, u32, And>(Level::Quick, cases);
+        form::<i8, u32, And>(Level::Quick, cases);
+        form::<i64, u32, Or>(Level::Quick, cases);
+        form::<u16, u32, Or>(Level::Quick, cases);
+        form_as::<u8, u32, u32, Sum>(Level::Quick, cases);
+        form_as::<f16, f32, u64, Sum>(Level::Quick, cases);
+        form_as::<bf16, f64, u32, Sum>(Level::Quick, cases);
+        form_as::<i8, f16, u32, Min>(Level::Quick, cases);
     }
     for n in [9, 1000, 20_000] {
         let shape = format!("n = {n}, wrong offsets");
@@ -191,29 +247,33 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     }
 }
 
-fn bench(cut: Cut) -> Bench {
-    struct Measured {
+fn bench<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static>(cut: Cut, run: Run<T, U, u32>) -> Bench {
+    struct Measured<T: Element, U: Element> {
         device: Device,
-        host: (Vec<f32>, Vec<u32>),
-        x: Buffer<f32>,
+        host: (Vec<T>, Vec<u32>),
+        x: Buffer<T>,
         offsets: Buffer<u32>,
-        out: Buffer<f32>,
+        out: Buffer<U>,
         scratch: Scratch,
     }
+    let wide = if T::TYPE == U::TYPE { String::new() } else { format!(" in {}", U::TYPE) };
     Bench::new(
-        format!("sum of segments {}", cut.name()),
-        f32::TYPE,
-        |n| 4 * n as u64,
+        format!("{}{wide} of segments {}", O::KIND.name(), cut.name()),
+        T::TYPE,
+        |n| (n * size_of::<T>()) as u64,
         move |device, n| {
-            let host = (Data::Random.generate::<f32>(n, n as u64), cut.offsets::<u32>(n));
+            let host = (Data::Random.generate::<T>(n, n as u64), cut.offsets::<u32>(n));
             let (x, offsets) = (device.upload(&host.0)?, device.upload(&host.1)?);
             let out = device.zeroed(offsets.len() - 1)?;
             Ok(Climb::new(
                 Measured { device: device.clone(), host, x, offsets, out, scratch: Scratch::new() },
-                |this| this.out.fill(f32::NAN),
-                |this| this.device.reduce_segments_into(&this.x, &this.offsets, Sum, &mut this.out, &mut this.scratch),
+                |this| this.out.fill(poison()),
+                move |this| {
+                    let Measured { device, x, offsets, out, scratch, .. } = this;
+                    run(device, x.view(..)?, offsets.view(..)?, out.view_mut(..)?, scratch)
+                },
                 |this| {
-                    let want = Device::cpu().reduce_segments(&this.host.0, &this.host.1, Sum)?;
+                    let want = Device::cpu().reduce_segments_as(&this.host.0, &this.host.1, O::default())?;
                     same(&this.out.to_vec()?, &want.to_vec()?, "out")
                 },
             ))
@@ -222,7 +282,12 @@ fn bench(cut: Cut) -> Bench {
 }
 
 pub(in crate::reduce) fn benches() -> Vec<Bench> {
-    [Cut::Every(16), Cut::Every(256), Cut::Every(65_536), Cut::PowerLaw].into_iter().map(bench).collect()
+    let cuts = [Cut::Every(16), Cut::Every(256), Cut::Every(65_536), Cut::PowerLaw];
+    let sum = |cut| bench::<f32, f32, Sum>(cut, plain::<f32, u32, Sum>());
+    let mut benches: Vec<_> = cuts.into_iter().map(sum).collect();
+    benches.push(bench::<i32, i32, Max>(Cut::Every(256), plain::<i32, u32, Max>()));
+    benches.push(bench::<i32, i64, Sum>(Cut::Every(256), wider::<i32, i64, u32, Sum>()));
+    benches
 }
 
 #[cfg(feature = "opencl")]
@@ -239,6 +304,11 @@ pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
             Form::of::<i64, Sum>(u64::TYPE),
             Form::of::<i16, Product>(u32::TYPE),
             Form::of::<f32, Min>(u32::TYPE),
+            Form::of::<u32, And>(u32::TYPE),
+            Form::of::<u16, Or>(u32::TYPE),
+            Form::into::<i32, i64, Sum>(u32::TYPE),
+            Form::into::<u8, u32, Sum>(u32::TYPE),
+            Form::into::<f16, f32, Sum>(u32::TYPE),
         ];
         let plans = forms.iter().filter_map(|form| plan(1 << 20, 100, form, aligned, caps, &|_| wide).ok());
         programs.extend(plans.map(|plan| plan.program));

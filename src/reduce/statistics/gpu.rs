@@ -3,7 +3,7 @@
 use super::StatisticsRecord;
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
-    reduce::{End, Extreme},
+    reduce::End,
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
@@ -186,21 +186,6 @@ fn launch(
         .run([1, 1, 1], local)
 }
 
-/// `input` is not empty.
-pub(in crate::reduce) fn arg_reduce<T: Element>(
-    device: &ClDevice,
-    input: Input<'_, T>,
-    end: End,
-) -> Result<Extreme<T>> {
-    let (values, indices) = (device.pooled(size_of::<T>())?, device.pooled(size_of::<u64>())?);
-    let (input, scratch) = (input.cl(device)?, &mut Scratch::new());
-    run::<T>(device, Find::One(end), &input, (values.mem(), 0), (indices.mem(), 0), scratch)?;
-    let (mut value, mut index) = (T::ZERO, 0u64);
-    device.read(values.mem(), 0, bytemuck::bytes_of_mut(&mut value))?;
-    device.read(indices.mem(), 0, bytemuck::bytes_of_mut(&mut index))?;
-    Ok(Extreme { index: index as usize, value })
-}
-
 pub(super) fn statistics<T: Element>(
     device: &ClDevice,
     input: Input<'_, T>,
@@ -208,13 +193,16 @@ pub(super) fn statistics<T: Element>(
     scratch: &mut Scratch,
 ) -> Result<()> {
     let (input, out) = (input.cl(device)?, output.cl(device, false)?);
+    crate::runtime::apart(&[&input], &[&out])?;
     let place = (out.mem(), out.byte_offset() / 8);
     run::<T>(device, Find::Moments, &input, place, place, scratch)?;
     out.finish(device)
 }
 
-pub(super) fn min_max<T: Element>(
+/// One extreme, or both. `input` is not empty.
+pub(in crate::reduce) fn extremes<T: Element>(
     device: &ClDevice,
+    find: Find,
     input: Input<'_, T>,
     values: Output<'_, T>,
     places: Output<'_, u64>,
@@ -223,7 +211,7 @@ pub(super) fn min_max<T: Element>(
     let (input, values, places) = (input.cl(device)?, values.cl(device, false)?, places.cl(device, false)?);
     crate::runtime::apart(&[&input], &[&values, &places])?;
     let (to, found) = ((values.mem(), values.offset()), (places.mem(), places.offset()));
-    run::<T>(device, Find::Both, &input, to, found, scratch)?;
+    run::<T>(device, find, &input, to, found, scratch)?;
     values.finish(device)?;
     places.finish(device)
 }

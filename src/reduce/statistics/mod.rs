@@ -212,7 +212,7 @@ fn minus(a: [u64; 3], b: [u64; 3]) -> [u64; 3] {
     })
 }
 
-fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> {
+pub(super) fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> {
     if input.is_empty() {
         return Err(Error::new(ErrorKind::Empty, format!("{what} of 0 elements has no answer")));
     }
@@ -277,7 +277,7 @@ impl Device {
                 Ok(())
             }
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => gpu::min_max(device, input, values, indices, scratch),
+            Backend::OpenCl(device) => gpu::extremes(device, gpu::Find::Both, input, values, indices, scratch),
         }
     }
 
@@ -340,8 +340,8 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that [`Device::statistics_into`] and [`Device::min_max_into`] of `n` elements of type `T` use at
-    /// most.
+    /// The bytes of scratch that [`Device::statistics_into`], [`Device::min_max_into`], [`Device::arg_min_into`] and
+    /// [`Device::arg_max_into`] of `n` elements of type `T` use at most.
     ///
     /// # Errors
     ///

@@ -156,6 +156,8 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<crate::bf16>(level, Ends::Max, TINY, cases);
         form::<u32>(level, Ends::Max, TINY, cases);
         form::<i16>(level, Ends::Min, TINY, cases);
+        form::<i32>(level, Ends::Both, TINY, cases);
+        form::<u16>(level, Ends::Min, &TINY[..2], cases);
     }
 }
 
