@@ -297,7 +297,7 @@ fn moves_of_more_kinds() {
         }),
         ("copy of ranges", |device, x| {
             let mut copy = device.zeroed::<f32>(N)?;
-            device.copy_ranges(&x.floats, &mut copy, &[(7..100_000, 3), (200_001..300_000, 123_456)])?;
+            device.copy_ranges(&x.floats, &mut copy, &[(7..30_000, 3), (60_001..99_000, 41_456)])?;
             contents(&copy)
         }),
         ("copy of every other plane", |device, x| {
