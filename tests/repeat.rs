@@ -190,6 +190,7 @@ fn moves() {
             contents(&copy)
         }),
         ("iota", |device, _| contents(&device.iota(N, 7u32)?)),
+        ("scan", |device, x| contents(&device.inclusive_scan(&x.floats, Sum)?)),
     ]);
 }
 

@@ -9,6 +9,8 @@ mod permute;
 #[cfg(feature = "opencl")]
 mod reduce;
 #[cfg(feature = "opencl")]
+mod scan;
+#[cfg(feature = "opencl")]
 mod transpose;
 
 #[cfg(feature = "opencl")]
@@ -19,6 +21,8 @@ pub(crate) use histogram::histogram;
 pub(crate) use permute::permute;
 #[cfg(feature = "opencl")]
 pub(crate) use reduce::reduce;
+#[cfg(feature = "opencl")]
+pub(crate) use scan::scan;
 #[cfg(feature = "opencl")]
 pub(crate) use transpose::{InPlace, in_place, narrow, padding, transpose, unit, unit_type};
 
@@ -116,7 +120,7 @@ mod tests {
             for max_work_group in [0, 1, 3, 64, 100, 255, 256, 300, 1000, 4096] {
                 let caps = Capabilities { max_work_group, ..caps.clone() };
                 let most = max_work_group.max(1);
-                let mut groups = vec![reduce(&caps).work_group];
+                let mut groups = vec![reduce(&caps).work_group, scan(&caps).work_group];
                 groups.extend([histogram(&caps).work_group, histogram(&caps).large_work_group]);
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| transpose(&caps, size).work_group));
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| in_place(&caps, size).work_group));

@@ -1,0 +1,269 @@
+//! Scan: what the elements up to each of them come to.
+//!
+//! | property | |
+//! |---|---|
+//! | work | about 2 n operations; two reads of the input and one write |
+//! | operator | associative and commutative, up to rounding; results can have a wider type |
+//! | determinism | everywhere, float sums and products too: one order that depends on the place and the types alone |
+//! | scratch | an accumulator for each 16 KiB of the input: [`Device::scan_scratch`] |
+//! | limits | any n that fits the device |
+//!
+//! The design is that of reduce-then-scan (Sengupta 2007, Merrill 2009): the totals of tiles, what precedes each, then their
+//! elements. The order within a tile and between tiles is that of Sklansky's tree (1960), whose depth is log n, so that errors
+//! of floats grow with log n too; on the CPU it is the same.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+pub(crate) mod spec;
+
+use crate::{
+    Buffer, Device, Element, Input, Integer, Output, Result, Scratch,
+    op::{Op, Sum},
+    runtime::Backend,
+};
+
+/// Whether an element is part of its own result.
+///
+/// ```
+/// use oclprim::{Device, Scan, op::Sum};
+///
+/// let device = Device::best()?;
+/// let mut x = device.upload(&[1u8, 2, 3])?;
+/// device.scan_in_place(&mut x, Sum, Scan::Exclusive(10), &mut Default::default())?;
+/// assert_eq!(x.to_vec()?, [10, 11, 13]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scan<T> {
+    /// Each result has its element as the last one.
+    Inclusive,
+    /// Each result starts with this value and has what precedes its element.
+    Exclusive(T),
+}
+
+impl Device {
+    /// What the elements up to and with each come to.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::{Max, Sum}};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[3u32, 1, 4, 1])?;
+    /// assert_eq!(device.inclusive_scan(&x, Sum)?.to_vec()?, [3, 4, 8, 9]);
+    /// assert_eq!(device.inclusive_scan(x.view(1..)?, Max)?.to_vec()?, [1, 4, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn inclusive_scan<'a, T: Element, O: Op<T>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        op: O,
+    ) -> Result<Buffer<T>> {
+        self.scan(input, op, Scan::Inclusive)
+    }
+
+    /// What the elements before each come to; of the first, the operator's [empty](Op::empty) value.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::inclusive_scan`].
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Sum};
+    ///
+    /// assert_eq!(Device::best()?.exclusive_scan(&[3.0f32, 1.5, 4.0], Sum)?.to_vec()?, [0.0, 3.0, 4.5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn exclusive_scan<'a, T: Element, O: Op<T>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        op: O,
+    ) -> Result<Buffer<T>> {
+        self.scan(input, op, Scan::Exclusive(O::empty()))
+    }
+
+    /// A scan of one kind or the other, in the type of the elements or one that holds them all.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::inclusive_scan`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, op::Sum};
+    ///
+    /// let sums = Device::best()?.scan(&[200u8, 100, 50], Sum, Scan::Exclusive(1000u32))?;
+    /// assert_eq!(sums.to_vec()?, [1000, 1200, 1300]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan<'a, T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        op: O,
+        kind: Scan<U>,
+    ) -> Result<Buffer<U>> {
+        let input = input.into();
+        let mut output = self.uninit(input.len())?;
+        self.scan_into(input, op, kind, &mut output, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// The n + 1 offsets of n lengths: 0, the first length, the first two, and so on to the total. They wrap.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::inclusive_scan`].
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Max};
+    ///
+    /// let device = Device::best()?;
+    /// let offsets = device.offsets_of::<u32, u64>(&[2, 0, 3])?;
+    /// assert_eq!(offsets.to_vec()?, [0, 2, 2, 5]);
+    /// assert_eq!(device.reduce_segments(&[5, 7, 1, 9, 4], &offsets, Max)?.to_vec()?, [7, i32::MIN, 9]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn offsets_of<'a, T: Integer, U: Integer + From<T>>(
+        &self,
+        lengths: impl Into<Input<'a, T>>,
+    ) -> Result<Buffer<U>> {
+        let lengths = lengths.into();
+        let mut output = self.uninit(lengths.len() + 1)?;
+        self.scan_into(lengths, Sum, Scan::Exclusive(U::ZERO), &mut output, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::scan`] into a caller's slice, buffer or view. If exclusive, that may have one element more, for the total.
+    ///
+    /// Does not wait, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::inclusive_scan`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths do not fit,
+    /// or input and output overlap.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, Scratch, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let lengths = device.upload(&[2u32, 0, 3])?;
+    /// let mut offsets = device.zeroed::<u32>(4)?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.scan_scratch::<u32, u32>(lengths.len()))?;
+    /// device.scan_into(&lengths, Sum, Scan::Exclusive(0), &mut offsets, &mut scratch)?;
+    /// assert_eq!(offsets.to_vec()?, [0, 2, 2, 5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_into<'a, 'b, T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        op: O,
+        kind: Scan<U>,
+        output: impl Into<Output<'b, U>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.scan_one(input.into(), op, kind, output.into(), scratch)
+    }
+
+    /// [`Device::scan_into`], built once for each pair of types and operator.
+    fn scan_one<T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        input: Input<'_, T>,
+        _: O,
+        kind: Scan<U>,
+        output: Output<'_, U>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let n = input.len();
+        if !(matches!(kind, Scan::Exclusive(_)) && output.len() == n + 1) {
+            output.expect_len(n, "scan")?;
+        }
+        match self.backend() {
+            Backend::Cpu => {
+                let input = input.host()?;
+                let load = |first: usize, _: &[U], to: &mut [U::Acc]| {
+                    for (to, &x) in to.iter_mut().zip(&input[first..]) {
+                        *to = U::from(x).widen();
+                    }
+                };
+                cpu::scan::<U, O>(n, cpu::run::<T>(), &load, kind, output.host()?);
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                crate::runtime::apart(&[&input], &[&output])?;
+                gpu::scan(device, &gpu::Form::of::<T, U, O>(), &gpu::Start::of::<U, O>(kind), &input, &output, scratch)?;
+                output.finish(device)
+            }
+        }
+    }
+
+    /// Puts the results of a scan in the places of the elements. Does not wait, unless `x` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::inclusive_scan`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, Scratch, op::Product};
+    ///
+    /// let device = Device::best()?;
+    /// let mut x = device.upload(&[1i64, 2, 3, 4])?;
+    /// device.scan_in_place(x.view_mut(1..)?, Product, Scan::Inclusive, &mut Scratch::new())?;
+    /// assert_eq!(x.to_vec()?, [1, 2, 6, 24]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_in_place<'a, T: Element, O: Op<T>>(
+        &self,
+        x: impl Into<Output<'a, T>>,
+        op: O,
+        kind: Scan<T>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.scan_within(x.into(), op, kind, scratch)
+    }
+
+    /// [`Device::scan_in_place`], built once for each type and operator.
+    fn scan_within<T: Element, O: Op<T>>(
+        &self,
+        x: Output<'_, T>,
+        _: O,
+        kind: Scan<T>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        match self.backend() {
+            Backend::Cpu => {
+                let load = |_: usize, x: &[T], to: &mut [T::Acc]| {
+                    for (to, &x) in to.iter_mut().zip(x) {
+                        *to = x.widen();
+                    }
+                };
+                cpu::scan::<T, O>(x.len(), cpu::run::<T>(), &load, kind, x.host()?);
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let x = x.cl(device, true)?;
+                gpu::scan(device, &gpu::Form::of::<T, T, O>(), &gpu::Start::of::<T, O>(kind), &x, &x, scratch)?;
+                x.finish(device)
+            }
+        }
+    }
+
+    /// The bytes of scratch that scans of `n` elements of type `T` to type `U` use at most.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::cpu().scan_scratch::<u32, u64>(1 << 20), 0);
+    /// ```
+    pub fn scan_scratch<T: Element, U: Element>(&self, n: usize) -> usize {
+        match self.backend() {
+            Backend::Cpu => 0,
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(_) => gpu::scratch_bytes(n + 1, T::TYPE, U::Acc::TYPE),
+        }
+    }
+}
