@@ -1,35 +1,41 @@
 // Scan: what the operator makes of the elements up to each, in one order that depends on the place and the types alone.
 //
-// A run is the VEC elements of 16 bytes, combined in their order. A tile is TILE_RUNS runs. The total of 2^b neighbouring
-// runs that start at a multiple of 2^b is the tree of neighbours over them; of tiles likewise. Then, for element k of run q
-// of tile t, with b over the bits that are set in q or t, the lowest first:
+// A run is the VEC elements of 16 bytes, combined in their order. A chunk is 32 runs, a tile 64 chunks. Of tiles 32 are a
+// block, of those 32 likewise, and so on: LEVELS of digits.
 //
-//     before(q) = ... op (total of the 2^b runs before them op (... op identity)),  before(t) likewise
-//     out = (((initial op before(t)) op before(q)) op x[0]) ... op x[k], without x[k] if exclusive
+// The total of 2^b neighbours is the tree of neighbours over them, and so is that of a chunk and of a tile. Among the runs of
+// a chunk, the chunks of a tile, the tiles or blocks of a block, with b over the bits that are set in k, the lowest first:
+//
+//     before(k) = ... op (total of the 2^b before those op (total of the 2^b before k op identity))
+//
+// The total of a block is before(31) op the last of its things. Then, for element i of run r of chunk c of tile t, which is
+// in block u, which is in block v ...:
+//
+//     carry(t) = ((initial ... op before(v)) op before(u)) op before(t)
+//     out = ((carry(t) op (before(c) op before(r))) op x[0]) ... op x[i], without x[i] if exclusive
 //
 // So the number of work-items that share a tile, the sub-group width and the grid do not enter. Missing elements of the last
-// tile are in no total that counts.
+// tile are in no total that counts. With REVERSE the last element is the first one, and so is the last result.
 //
-// Three launches: the totals of the tiles, what precedes each of them, the outputs. Of one tile, the last of them alone.
-// `out` may be `x`: a tile is read before it is written.
+// Three kinds of launches: the totals of the tiles; before() of them, level after level; the outputs. Of one tile, the last
+// of them alone. `out` may be `x`: a tile is read before it is written.
 //
-// Bytes: reads n elements twice, writes n, and 24 for each tile of 16 KiB.
+// With LOOK_BACK one launch: work-groups take tiles in the order in which they start, publish their totals, and wait for
+// those before theirs (Merrill & Garland 2016). before() needs totals alone, so no tile waits for what another waited for,
+// but for the last ones of each block, which publish its total. A word that is not there after `spins` looks is computed by
+// who needs it.
+//
+// Bytes: reads n elements twice, writes n, and 24 for each tile of 32 KiB; with LOOK_BACK reads them once.
 #include "lib/types.cl"
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
 #include "lib/workgroup.cl"
 
-#define TILE_ROWS 4
-#define ROW_RUNS 256
-#define TILE_RUNS (TILE_ROWS * ROW_RUNS)
+#define CHUNK_RUNS 32
+#define CHUNKS 64
+#define TILE_RUNS (CHUNKS * CHUNK_RUNS)
 #define TILE (TILE_RUNS * VEC)
-// Neighbouring runs of an item in a row.
-#define ITEM_RUNS (ROW_RUNS / WG)
-// Neighbouring totals of an item on the spine.
-#define SPINE_ITEM 8
-#define SPINE (WG * SPINE_ITEM)
-// Above the bits of any number of tiles.
-#define SPINE_LEVELS 48
+#define LEVELS 6
 
 #if SG_BACKEND >= 1 && SG_BACKEND <= 4
 #define SHUFFLES
@@ -60,6 +66,17 @@
 #define OUT_VSTORE vstore2
 #endif
 
+// Where the i-th of `len` lies; where a run starts whose first is the i-th; the place of its j-th.
+#ifdef REVERSE
+#define AT(i, len) ((len) - 1 - (i))
+#define RUN_AT(i, len) ((len) - VEC - (i))
+#define IN_RUN(j) (VEC - 1 - (j))
+#else
+#define AT(i, len) (i)
+#define RUN_AT(i, len) (i)
+#define IN_RUN(j) (j)
+#endif
+
 // The first tile of a work-group, the one after its last, and the step between them: a CPU walks contiguous memory.
 #ifdef DEVICE_CPU
 #define GROUP_TILES(tiles) (((tiles) - 1) / get_num_groups(0) + 1)
@@ -72,38 +89,14 @@
 #define NEXT_TILE ((OFFSET_T)get_num_groups(0))
 #endif
 
-#if WG == 1
-
-// One item has the tile to itself. Where no order is asked for, it goes through the elements one by one.
-static inline A run_total(__global const T* x, OFFSET_T first, uint count)
+// Puts before() of `count` neighbours, a power of two, into `before`; their total into total[0], the rest is used up.
+static inline void leaves_scan(A* total, A* before, uint count)
 {
-    A total = TAKEN(x[first]);
-    for (uint k = 1; k < count; k++) {
-        total = OP(total, TAKEN(x[first + k]));
+    for (uint k = 0; k < count; k++) {
+        before[k] = OP_IDENTITY;
     }
-    return total;
-}
-
-#ifndef EXACT
-// What precedes each of the runs from `base` on, below n, in their tile; the total of the tile, if it is whole.
-static inline A tile_tree(__global const T* x, OFFSET_T base, OFFSET_T n, A* before)
-{
-    A total[TILE_RUNS];
-    for (uint q = 0; q < TILE_RUNS; q++) {
-        before[q] = OP_IDENTITY;
-        total[q] = OP_IDENTITY;
-    }
-    if (n - base >= TILE) {
-        for (uint q = 0; q < TILE_RUNS; q++) {
-            total[q] = run_total(x, base + q * VEC, VEC);
-        }
-    } else {
-        for (uint q = 0; q * VEC < n - base; q++) {
-            total[q] = run_total(x, base + q * VEC, min((OFFSET_T)VEC, n - base - q * VEC));
-        }
-    }
-    for (uint d = 1; d < TILE_RUNS; d *= 2) {
-        for (uint q = 0; q < TILE_RUNS; q += 2 * d) {
+    for (uint d = 1; d < count; d *= 2) {
+        for (uint q = 0; q < count; q += 2 * d) {
             const A low = total[q];
             for (uint k = q + d; k < q + 2 * d; k++) {
                 before[k] = OP(low, before[k]);
@@ -111,10 +104,99 @@ static inline A tile_tree(__global const T* x, OFFSET_T base, OFFSET_T n, A* bef
             total[q] = OP(low, total[q + d]);
         }
     }
+}
+
+#ifndef LOOK_BACK
+
+// One level: `count` totals from totals[first] on, of which the last is not there, become what precedes each. The totals of
+// whole blocks of 32 go to totals[above] and on.
+KERNEL void scan_spine(__global A* totals, const OFFSET_T first, const OFFSET_T count, const OFFSET_T above)
+{
+    const OFFSET_T block = get_global_id(0), own = block * 32;
+    if (own < count) {
+        __global A* p = totals + first + own;
+        A total[32], before[32];
+        for (uint k = 0; k < 32; k++) {
+            total[k] = own + k + 1 < count ? p[k] : OP_IDENTITY;
+        }
+        const A last = total[31];
+        leaves_scan(total, before, 32);
+        for (uint k = 0; k < 32 && own + k < count; k++) {
+            p[k] = before[k];
+        }
+        if (own + 32 < count) {
+            totals[above + block] = OP(before[31], last);
+        }
+    }
+}
+
+// carry(tile), from what the spine left.
+static inline A carry_of(__global const A* totals, OFFSET_T tile, OFFSET_T tiles, A initial)
+{
+    A digit[LEVELS], carry = initial;
+    OFFSET_T at = 0, count = tiles;
+    for (uint level = 0; level < LEVELS; level++) {
+        digit[level] = OP_IDENTITY;
+        if (count > 1) {
+            digit[level] = totals[at + tile];
+            at += count;
+            tile /= 32;
+            count = (count - 1) / 32 + 1;
+        }
+    }
+    for (uint level = LEVELS; level > 0; level--) {
+        carry = OP(carry, digit[level - 1]);
+    }
+    return carry;
+}
+
+#endif
+
+#if WG == 1
+
+// One item has the tile to itself. Where no order is asked for, it goes through the elements one by one.
+static inline A run_total(__global const T* x, OFFSET_T first, uint count, OFFSET_T n)
+{
+    A total = TAKEN(x[AT(first, n)]);
+    for (uint k = 1; k < count; k++) {
+        total = OP(total, TAKEN(x[AT(first + k, n)]));
+    }
+    return total;
+}
+
+#ifndef EXACT
+// What precedes each of the runs from `first` on, below n, in their chunk; the total of the chunk, if it is whole.
+static inline A chunk_scan(__global const T* x, OFFSET_T first, OFFSET_T n, A* before)
+{
+    A total[CHUNK_RUNS];
+    if (n - first >= CHUNK_RUNS * VEC) {
+        for (uint q = 0; q < CHUNK_RUNS; q++) {
+            total[q] = run_total(x, first + q * VEC, VEC, n);
+        }
+    } else {
+        for (uint q = 0; q < CHUNK_RUNS; q++) {
+            const OFFSET_T run = first + q * VEC;
+            total[q] = run < n ? run_total(x, run, min((OFFSET_T)VEC, n - run), n) : OP_IDENTITY;
+        }
+    }
+    leaves_scan(total, before, CHUNK_RUNS);
+    return total[0];
+}
+
+// The same of the chunks of a tile.
+static inline A tile_scan(__global const T* x, OFFSET_T base, OFFSET_T n, A* before)
+{
+    A total[CHUNKS], unused[CHUNK_RUNS];
+    for (uint c = 0; c < CHUNKS; c++) {
+        const OFFSET_T first = base + c * (CHUNK_RUNS * VEC);
+        total[c] = first < n ? chunk_scan(x, first, n, unused) : OP_IDENTITY;
+    }
+    leaves_scan(total, before, CHUNKS);
     return total[0];
 }
 #endif
 
+// totals[t] for the whole tiles t < tiles.
 KERNEL void scan_totals(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global A* totals, const OFFSET_T tiles)
 {
@@ -122,263 +204,511 @@ KERNEL void scan_totals(
     const OFFSET_T end = END_TILE(tiles);
     for (OFFSET_T tile = FIRST_TILE(tiles); tile < end; tile += NEXT_TILE) {
 #ifdef EXACT
-        totals[tile] = run_total(x, tile * TILE, TILE);
+        totals[tile] = run_total(x, tile * TILE, TILE, n);
 #else
-        A before[TILE_RUNS];
-        totals[tile] = tile_tree(x, tile * TILE, n, before);
+        A before[CHUNKS];
+        totals[tile] = tile_scan(x, tile * TILE, n, before);
 #endif
     }
 }
 
-KERNEL void scan_spine(__global A* totals, const OFFSET_T tiles, const A initial)
-{
-    // block[b]: the total of the last 2^b tiles that start at a multiple of 2^b, for the bits that are set in `tile`.
-    A block[SPINE_LEVELS];
-    for (OFFSET_T tile = 0; tile < tiles; tile++) {
-        A before = OP_IDENTITY;
-        for (uint b = 0; tile >> b != 0; b++) {
-            if (tile >> b & 1) {
-                before = OP(block[b], before);
-            }
-        }
-        // Of the last tile nothing is taken, and there is no total.
-        if (tile + 1 < tiles) {
-            A total = totals[tile];
-            uint b = 0;
-            for (; tile >> b & 1; b++) {
-                total = OP(block[b], total);
-            }
-            block[b] = total;
-        }
-        totals[tile] = OP(initial, before);
-    }
-}
-
+// There are n results or, if exclusive, n + 1.
 KERNEL void scan_tiles(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
-    const OFFSET_T outputs, __global const A* carries, const OFFSET_T tiles, const A initial, const uint inclusive)
+    const OFFSET_T outputs, __global const A* totals, const OFFSET_T tiles, const A initial, const uint inclusive)
 {
     __global const T* x = in_base + in_offset;
     __global OUT* out = out_base + out_offset;
     const OFFSET_T end = END_TILE(tiles);
     for (OFFSET_T tile = FIRST_TILE(tiles); tile < end; tile += NEXT_TILE) {
         const OFFSET_T base = tile * TILE, stop = min(base + TILE, n);
-        const A carry = tiles == 1 ? initial : carries[tile];
+        const A carry = carry_of(totals, tile, tiles, initial);
         A acc = carry;
 #ifdef EXACT
         if (inclusive) {
             for (OFFSET_T i = base; i < stop; i++) {
-                acc = OP(acc, TAKEN(x[i]));
-                store_acc(out + i, acc);
+                acc = OP(acc, TAKEN(x[AT(i, n)]));
+                store_acc(out + AT(i, outputs), acc);
             }
         } else {
             for (OFFSET_T i = base; i < stop; i++) {
-                const A value = TAKEN(x[i]);
-                store_acc(out + i, acc);
+                const A value = TAKEN(x[AT(i, n)]);
+                store_acc(out + AT(i, outputs), acc);
                 acc = OP(acc, value);
             }
         }
 #else
-        A before[TILE_RUNS];
-        tile_tree(x, base, n, before);
-        for (uint q = 0; base + q * VEC < stop; q++) {
-            const OFFSET_T first = base + q * VEC;
-            const uint count = min((OFFSET_T)VEC, stop - first);
-            acc = OP(carry, before[q]);
-            for (uint k = 0; k < count; k++) {
-                const A value = TAKEN(x[first + k]), next = OP(acc, value);
-                store_acc(out + first + k, inclusive ? next : acc);
-                acc = next;
+        A chunk[CHUNKS], before[CHUNK_RUNS];
+        tile_scan(x, base, n, chunk);
+        for (uint c = 0; base + c * (CHUNK_RUNS * VEC) < stop; c++) {
+            const OFFSET_T first = base + c * (CHUNK_RUNS * VEC);
+            chunk_scan(x, first, n, before);
+            for (uint q = 0; q < CHUNK_RUNS && first + q * VEC < stop; q++) {
+                const OFFSET_T run = first + q * VEC;
+                const uint count = min((OFFSET_T)VEC, stop - run);
+                acc = OP(carry, OP(chunk[c], before[q]));
+                for (uint k = 0; k < count; k++) {
+                    const A value = TAKEN(x[AT(run + k, n)]), next = OP(acc, value);
+                    store_acc(out + AT(run + k, outputs), inclusive ? next : acc);
+                    acc = next;
+                }
             }
         }
-        if (stop == n && (n - base) % VEC == 0 && n - base < TILE) {
-            acc = OP(carry, before[(n - base) / VEC]);
+        // Behind a whole run starts another.
+        const uint count = n - base;
+        if (outputs > n && n - base < TILE && count % VEC == 0) {
+            const uint run = count / VEC;
+            if (run % CHUNK_RUNS == 0) {
+                before[0] = OP_IDENTITY;
+            }
+            acc = OP(carry, OP(chunk[run / CHUNK_RUNS], before[run % CHUNK_RUNS]));
         }
 #endif
         // The total, where it is asked for.
         if (outputs > n && n - base < TILE) {
-            store_acc(out + n, acc);
+            store_acc(out + AT(n, outputs), acc);
         }
     }
 }
 
 #else
 
-// What precedes each of the item's runs in the tree, and the tree's total. The runs are `rows` rows of WG * runs, of which the
-// item has neighbours; `total` has theirs, and is used up. `node` holds 2 * WG accumulators for each row; it may be reused
-// after the caller's next barrier. All items call it, in uniform flow.
-INLINED A tree_of(const uint rows, const uint runs, A* total, A* before, __local A* node, __local uint* sg_scratch)
+// Eight teams have a chunk each in every row of a tile; a team's item has OWN neighbours of 32 runs, or of tiles.
+#define TEAMS 8
+#define LANES (WG / TEAMS)
+#define OWN (32 / LANES)
+#define ROWS (CHUNKS / TEAMS)
+#define RUNS (ROWS * OWN)
+
+// Private arrays lie in registers where the loops over them are unrolled.
+#define UNROLL _Pragma("unroll")
+
+// What items exchange through local memory, where no sub-group does it or a compiler may choose a narrow one: an accumulator
+// of each in every row.
+#if defined(SHUFFLES) && SG_BACKEND >= SG_AMDGCN
+#define EXCHANGE 1
+#else
+#define EXCHANGE (ROWS * WG)
+#endif
+#define SCRATCH __local A *exchange, __local uint *sg_scratch
+
+// One level between items: `other` has the totals of item ^ d.
+static inline void join(const uint rows, const uint own, uint d, const A* other, A* total, A* before)
 {
-    const uint item = get_local_id(0);
-    A sum[TILE_ROWS];
-    for (uint k = 0; k < rows * runs; k++) {
+    const bool upper = ((uint)get_local_id(0) & d) != 0;
+    UNROLL
+    for (uint r = 0; r < rows; r++) {
+        const A sum = total[r * own];
+        UNROLL
+        for (uint k = r * own; k < (r + 1) * own; k++) {
+            before[k] = upper ? OP(other[r], before[k]) : before[k];
+        }
+        total[r * own] = upper ? OP(other[r], sum) : OP(sum, other[r]);
+    }
+}
+
+// before() of each of a team's things, in `rows` rows of which every item has `own` neighbours; their total in
+// total[r * own], in every item. All items of the work-group call it, in uniform flow.
+INLINED void team_scan(const uint rows, const uint own, A* total, A* before, SCRATCH)
+{
+    UNROLL
+    for (uint k = 0; k < rows * own; k++) {
         before[k] = OP_IDENTITY;
     }
-    // Within the item.
-    for (uint d = 1; d < runs; d *= 2) {
-        for (uint k = 0; k < rows * runs; k++) {
+    UNROLL
+    for (uint d = 1; d < own; d *= 2) {
+        UNROLL
+        for (uint k = 0; k < rows * own; k++) {
             if (k & d) {
                 before[k] = OP(total[k & ~(2 * d - 1)], before[k]);
             }
         }
-        for (uint k = 0; k < rows * runs; k += 2 * d) {
+        UNROLL
+        for (uint k = 0; k < rows * own; k += 2 * d) {
             total[k] = OP(total[k], total[k + d]);
         }
     }
-    for (uint r = 0; r < rows; r++) {
-        sum[r] = total[r * runs];
-    }
-    // Within the sub-group, then between what `node` has as leaves: sub-groups, or items.
+    uint d = 1;
+    A other[ROWS];
 #ifdef SHUFFLES
-    const uint width = sg_size(), lane = sg_lane(), leaf = item / width, leaves = WG / width;
-    for (uint d = 1; d < width; d <<= 1) {
-        const bool upper = (lane & d) != 0;
+    for (; d < LANES && d < sg_size(); d *= 2) {
+        UNROLL
         for (uint r = 0; r < rows; r++) {
-            const A other = shuffle_xor_acc(sum[r], d, sg_scratch);
-            for (uint k = r * runs; k < (r + 1) * runs; k++) {
-                before[k] = upper ? OP(other, before[k]) : before[k];
-            }
-            sum[r] = upper ? OP(other, sum[r]) : OP(sum[r], other);
+            other[r] = shuffle_xor_acc(total[r * own], d, sg_scratch);
         }
+        join(rows, own, d, other, total, before);
     }
-    const bool first = lane == 0;
-#else
-    const uint leaf = item, leaves = WG;
-    const bool first = true;
 #endif
-    if (first) {
+#if EXCHANGE > 1
+    const uint item = get_local_id(0);
+    for (; d < LANES; d *= 2) {
         for (uint r = 0; r < rows; r++) {
-            node[r * 2 * leaves + leaf] = sum[r];
+            exchange[r * WG + item] = total[r * own];
         }
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    // Level after level, each behind the one below it.
-    uint from = 0;
-    for (uint count = leaves / 2; count > 0; count /= 2) {
-        for (uint i = item; i < rows * count; i += WG) {
-            const uint row = i / count * 2 * leaves, j = i % count;
-            node[row + from + 2 * count + j] = OP(node[row + from + 2 * j], node[row + from + 2 * j + 1]);
-        }
-        from += 2 * count;
         barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    for (uint r = 0; r < rows; r++) {
-        sum[r] = node[r * 2 * leaves + from];
-    }
-    uint level = 0;
-    for (uint d = 1; d < leaves; d *= 2) {
-        if (leaf & d) {
-            for (uint r = 0; r < rows; r++) {
-                const A other = node[r * 2 * leaves + level + leaf / d - 1];
-                for (uint k = r * runs; k < (r + 1) * runs; k++) {
-                    before[k] = OP(other, before[k]);
-                }
-            }
+        for (uint r = 0; r < rows; r++) {
+            other[r] = exchange[r * WG + (item ^ d)];
         }
-        level += leaves / d;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        join(rows, own, d, other, total, before);
     }
-    // Between rows.
-    for (uint d = 1; d < rows; d *= 2) {
-        for (uint k = 0; k < rows * runs; k++) {
-            if (k / runs & d) {
-                before[k] = OP(sum[k / runs & ~(2 * d - 1)], before[k]);
-            }
-        }
-        for (uint r = 0; r < rows; r += 2 * d) {
-            sum[r] = OP(sum[r], sum[r + d]);
-        }
-    }
-    return sum[0];
+#endif
 }
 
 // The place of the item's run k in its tile.
 static inline uint place_of(uint k)
 {
-    return (k / ITEM_RUNS * ROW_RUNS + (uint)get_local_id(0) * ITEM_RUNS + k % ITEM_RUNS) * VEC;
+    return (k / OWN * (32 * TEAMS) + (uint)get_local_id(0) * OWN + k % OWN) * VEC;
 }
 
 static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV* raw)
 {
     if (n - base >= TILE) {
-        for (uint k = 0; k < TILE_ROWS * ITEM_RUNS; k++) {
-            raw[k] = load_vec(x + base + place_of(k));
+        UNROLL
+        for (uint k = 0; k < RUNS; k++) {
+            raw[k] = load_vec(x + RUN_AT(base + place_of(k), n));
         }
     } else {
-        for (uint k = 0; k < TILE_ROWS * ITEM_RUNS; k++) {
+        UNROLL
+        for (uint k = 0; k < RUNS; k++) {
             T run[VEC];
             for (uint j = 0; j < VEC; j++) {
                 const OFFSET_T i = base + place_of(k) + j;
-                run[j] = i < n ? x[i] : (T)0;
+                // A function of the caller's may not take any value.
+#ifdef MAPPED
+                run[IN_RUN(j)] = x[AT(min(i, n - 1), n)];
+#else
+                run[IN_RUN(j)] = i < n ? x[AT(i, n)] : (T)0;
+#endif
             }
             raw[k] = VLOAD(0, run);
         }
     }
 }
 
-static inline void run_totals(const TV* raw, A* total)
+// What is taken of a run's elements, the first one first.
+static inline void take_run(TV raw, A* a)
 {
-    for (uint k = 0; k < TILE_ROWS * ITEM_RUNS; k++) {
-        A a[VEC];
-        unpack(raw[k], a);
-        total[k] = a[0];
-        for (uint j = 1; j < VEC; j++) {
-            total[k] = OP(total[k], a[j]);
+#ifdef REVERSE
+    A turned[VEC];
+    unpack(raw, turned);
+    for (uint j = 0; j < VEC; j++) {
+        a[j] = turned[VEC - 1 - j];
+    }
+#else
+    unpack(raw, a);
+#endif
+}
+
+static inline A run_total(TV raw)
+{
+    A a[VEC];
+    take_run(raw, a);
+    A total = a[0];
+    for (uint j = 1; j < VEC; j++) {
+        total = OP(total, a[j]);
+    }
+    return total;
+}
+
+// What precedes each of the item's runs in its chunk, and the total of the tile. What precedes the chunks is in
+// node[CHUNKS] and on after the next barrier. All items call it, in uniform flow; `node` holds 2 * CHUNKS.
+INLINED A tile_scan(const TV* raw, A* before, __local A* node, SCRATCH)
+{
+    const uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
+    A total[RUNS], chunk[2 * OWN], preceding[2 * OWN];
+    UNROLL
+    for (uint k = 0; k < RUNS; k++) {
+        total[k] = run_total(raw[k]);
+    }
+    team_scan(ROWS, OWN, total, before, exchange, sg_scratch);
+    if (lane == 0) {
+        UNROLL
+        for (uint r = 0; r < ROWS; r++) {
+            node[r * TEAMS + team] = total[r * OWN];
         }
     }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint k = 0; k < 2 * OWN; k++) {
+        chunk[k] = node[lane * 2 * OWN + k];
+    }
+    // Every team does it, since they can be of one sub-group.
+    team_scan(1, 2 * OWN, chunk, preceding, exchange, sg_scratch);
+    if (team == 0) {
+        for (uint k = 0; k < 2 * OWN; k++) {
+            node[CHUNKS + lane * 2 * OWN + k] = preceding[k];
+        }
+    }
+    return chunk[0];
 }
 
 // Writes the item's results of the tile, `carry` being what precedes the tile.
 static inline void store_tile(
-    __global OUT* out, OFFSET_T base, OFFSET_T outputs, const TV* raw, const A* before, A carry, uint inclusive)
+    __global OUT* out, OFFSET_T base, OFFSET_T outputs, const TV* raw, const A* before, __local const A* node, A carry,
+    uint inclusive)
 {
-    for (uint k = 0; k < TILE_ROWS * ITEM_RUNS; k++) {
+    const uint team = (uint)get_local_id(0) / LANES;
+    UNROLL
+    for (uint k = 0; k < RUNS; k++) {
         A a[VEC];
-        unpack(raw[k], a);
+        take_run(raw[k], a);
         OUT run[VEC];
-        A acc = OP(carry, before[k]);
+        A acc = OP(carry, OP(node[CHUNKS + k / OWN * TEAMS + team], before[k]));
         for (uint j = 0; j < VEC; j++) {
             const A next = OP(acc, a[j]);
-            run[j] = narrow_acc(inclusive ? next : acc);
+            run[IN_RUN(j)] = narrow_acc(inclusive ? next : acc);
             acc = next;
         }
         const OFFSET_T first = base + place_of(k);
         if (outputs - base >= TILE) {
+            __global OUT* p = out + RUN_AT(first, outputs);
             for (uint v = 0; v < OUT_RUN; v++) {
 #ifdef ALIGNED
-                ((__global OUTV*)(out + first))[v] = OUT_VLOAD(v, run);
+                ((__global OUTV*)p)[v] = OUT_VLOAD(v, run);
 #else
-                OUT_VSTORE(OUT_VLOAD(v, run), v, out + first);
+                OUT_VSTORE(OUT_VLOAD(v, run), v, p);
 #endif
             }
         } else {
             for (uint j = 0; j < VEC; j++) {
                 if (first + j < outputs) {
-                    out[first + j] = run[j];
+                    out[AT(first + j, outputs)] = run[IN_RUN(j)];
                 }
             }
         }
     }
 }
 
-#ifdef SHUFFLES
-#define NODES (SG_BACKEND == SG_PTX ? WG / 32 : WG)
+#ifdef LOOK_BACK
+
+// A published total is a word, of eight bytes two: the low half is the value's, the other is not 0.
+#define WORDS (A_BYTES == 8 ? 2 : 1)
+
+// Tiles that publish nothing, as a test wants it, so that others have to do without.
+static inline bool silent(OFFSET_T tile)
+{
+#ifdef STALL
+    return tile % 5 == 2;
 #else
-#define NODES WG
+    return false;
 #endif
+}
+
+static inline ulong bits_of(A x)
+{
+#if A_BYTES == 8
+#ifdef A_FLOAT
+    return as_ulong(x);
+#else
+    return (ulong)x;
+#endif
+#elif defined(A_FLOAT)
+    return as_uint(x);
+#else
+    return (A_UNSIGNED)x;
+#endif
+}
+
+static inline A value_of(ulong bits)
+{
+#if A_BYTES == 8
+#ifdef A_FLOAT
+    return as_double(bits);
+#else
+    return (A)bits;
+#endif
+#elif defined(A_FLOAT)
+    return as_float((uint)bits);
+#else
+    return (A)bits;
+#endif
+}
+
+static inline void publish(volatile __global ulong* words, OFFSET_T at, A x)
+{
+    const ulong bits = bits_of(x);
+    for (uint w = 0; w < WORDS; w++) {
+        store_relaxed_u64(words + at * WORDS + w, 1ul << 32 | (bits >> (32 * w) & 0xffffffffu));
+    }
+}
+
+// Whether a total is there; if so, its bits.
+static inline bool look(volatile __global ulong* words, OFFSET_T at, ulong* bits)
+{
+    ulong found = 0;
+    bool there = true;
+    for (uint w = 0; w < WORDS; w++) {
+        const ulong word = load_relaxed_u64(words + at * WORDS + w);
+        there = there && word >> 32 != 0;
+        found |= (word & 0xffffffffu) << (32 * w);
+    }
+    *bits = found;
+    return there;
+}
+
+// Puts the total of a thing behind those of the k before it: stack[b] has that of the last 2^b, for the bits that are set in
+// their number. The return value is that of the things that end with this one, as many as a power of two.
+static inline A push(A* stack, uint k, A total)
+{
+    uint b = 0;
+    for (; k >> b & 1; b++) {
+        total = OP(stack[b], total);
+    }
+    stack[b] = total;
+    return total;
+}
+
+// The total of a tile, from its elements if it is not published.
+static inline A tile_total(__global const T* x, OFFSET_T n, volatile __global ulong* words, OFFSET_T tile)
+{
+    ulong bits;
+    if (look(words, tile, &bits)) {
+        return value_of(bits);
+    }
+    A stack[12], total = OP_IDENTITY;
+    for (uint q = 0; q < TILE_RUNS; q++) {
+        total = push(stack, q, run_total(load_vec(x + RUN_AT(tile * TILE + q * VEC, n))));
+    }
+    // In place, elements are results once their total is there.
+    fence_device();
+    if (look(words, tile, &bits)) {
+        return value_of(bits);
+    }
+    publish(words, tile, total);
+    return total;
+}
+
+// The total of thing `index` of a level, that is of 32^level tiles, where it is not published.
+static __attribute__((noinline)) A missing_total(
+    __global const T* x, OFFSET_T n, volatile __global ulong* words, OFFSET_T index, uint level)
+{
+    A stack[LEVELS * 5], total = OP_IDENTITY;
+    const OFFSET_T first = index << (5 * level), count = (OFFSET_T)1 << (5 * level);
+    for (OFFSET_T k = 0; k < count; k++) {
+        total = tile_total(x, n, words, first + k);
+        OFFSET_T q = k;
+        uint l = 0;
+        for (; l < level && q % 32 == 31; l++) {
+            A before = OP_IDENTITY;
+            for (uint b = 0; b < 5; b++) {
+                before = OP(stack[l * 5 + b], before);
+            }
+            total = OP(before, total);
+            q /= 32;
+        }
+        if (l < level) {
+            push(stack + l * 5, q % 32, total);
+        }
+    }
+    return total;
+}
+
+// Of several tiles, `state` is 0: 16 bytes for the ticket, then words as the spine has totals. There are n results or, if
+// exclusive, n + 1.
+KERNEL SG_KERNEL void scan_look_back(
+    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
+    const OFFSET_T outputs, __global ulong* state, const OFFSET_T tiles, const A initial, const uint inclusive,
+    const uint in_place, const uint spins)
+{
+    __local A node[2 * CHUNKS];
+    __local A digit[TEAMS];
+    __local A exchange[EXCHANGE];
+    __local uint sg_scratch[SG_SCRATCH_WORDS];
+    __local uint taken[1];
+    __global const T* x = in_base + in_offset;
+    __global OUT* out = out_base + out_offset;
+    volatile __global ulong* words = state + 2;
+    const uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
+    if (item == 0) {
+        *taken = tiles > 1 ? atomic_inc((volatile __global uint*)state) : 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const OFFSET_T tile = *taken;
+    TV raw[RUNS];
+    A before[RUNS];
+    load_tile(x, tile * TILE, n, raw);
+    const A sum = tile_scan(raw, before, node, exchange, sg_scratch);
+    const bool speaks = !silent(tile);
+    if (item == 0 && tile + 1 < tiles && speaks) {
+        publish(words, tile, sum);
+        if (in_place) {
+            // Who misses it has read the elements before they are overwritten.
+            fence_device();
+        }
+    }
+
+    // A team waits for the words of one level.
+    const OFFSET_T index = team < LEVELS ? tile >> (5 * team) : 0;
+    const uint own = index % 32;
+    OFFSET_T at = 0, count = tiles;
+    for (uint level = 0; level < team; level++) {
+        at += count;
+        count = (count - 1) / 32 + 1;
+    }
+    A word[OWN], preceding[OWN];
+    for (uint k = 0; k < OWN; k++) {
+        const uint leaf = lane * OWN + k;
+        word[k] = OP_IDENTITY;
+        if (leaf < own) {
+            const OFFSET_T wanted = index - own + leaf;
+            ulong bits = 0;
+            bool there = false;
+            for (uint turn = 0; turn < spins && !there; turn++) {
+                there = look(words, at + wanted, &bits);
+            }
+            word[k] = there ? value_of(bits) : missing_total(x, n, words, wanted, team);
+        }
+    }
+    team_scan(1, OWN, word, preceding, exchange, sg_scratch);
+    const OFFSET_T blocks = (tiles - 1) / 32 + 1;
+    for (uint k = 0; k < OWN; k++) {
+        if (lane * OWN + k == own) {
+            digit[team] = preceding[k];
+            // At once, since it is what others wait for.
+            if (team == 0 && own == 31 && tile / 32 + 1 < blocks && speaks) {
+                publish(words, tiles + tile / 32, OP(preceding[k], sum));
+            }
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    A carry = initial;
+    UNROLL
+    for (uint level = LEVELS; level > 0; level--) {
+        carry = OP(carry, digit[level - 1]);
+    }
+    if (item == 0 && tile % 32 == 31 && speaks) {
+        A block = OP(digit[0], sum);
+        OFFSET_T q = tile / 32;
+        at = tiles;
+        count = blocks;
+        for (uint level = 1; level + 1 < LEVELS && q % 32 == 31; level++) {
+            block = OP(digit[level], block);
+            at += count;
+            count = (count - 1) / 32 + 1;
+            q /= 32;
+            if (q + 1 < count) {
+                publish(words, at + q, block);
+            }
+        }
+    }
+    store_tile(out, tile * TILE, outputs, raw, before, node, carry, inclusive);
+}
+
+#else
 
 // totals[t] for the whole tiles t < tiles.
 KERNEL SG_KERNEL void scan_totals(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global A* totals, const OFFSET_T tiles)
 {
-    __local A node[TILE_ROWS * 2 * NODES];
+    __local A node[2 * CHUNKS];
+    __local A exchange[EXCHANGE];
     __local uint sg_scratch[SG_SCRATCH_WORDS];
     __global const T* x = in_base + in_offset;
     for (OFFSET_T tile = FIRST_TILE(tiles); tile < END_TILE(tiles); tile += NEXT_TILE) {
-        TV raw[TILE_ROWS * ITEM_RUNS];
-        A total[TILE_ROWS * ITEM_RUNS], before[TILE_ROWS * ITEM_RUNS];
+        TV raw[RUNS];
+        A before[RUNS];
         load_tile(x, tile * TILE, n, raw);
-        run_totals(raw, total);
-        const A sum = tree_of(TILE_ROWS, ITEM_RUNS, total, before, node, sg_scratch);
+        const A sum = tile_scan(raw, before, node, exchange, sg_scratch);
         if (get_local_id(0) == 0) {
             totals[tile] = sum;
         }
@@ -386,63 +716,27 @@ KERNEL SG_KERNEL void scan_totals(
     }
 }
 
-// Puts what precedes tile t, `initial` first, in the place of its total. The last of the tiles has no total.
-KERNEL SG_KERNEL void scan_spine(__global A* totals, const OFFSET_T tiles, const A initial)
-{
-    __local A node[2 * NODES];
-    __local A block[SPINE_LEVELS];
-    __local uint sg_scratch[SG_SCRATCH_WORDS];
-    const OFFSET_T chunks = (tiles - 1) / SPINE + 1;
-    // block[b]: the total of the last 2^b chunks that start at a multiple of 2^b, for the bits that are set in `chunk`.
-    for (OFFSET_T chunk = 0; chunk < chunks; chunk++) {
-        const OFFSET_T own = chunk * SPINE + get_local_id(0) * SPINE_ITEM;
-        A total[SPINE_ITEM], before[SPINE_ITEM];
-        for (uint k = 0; k < SPINE_ITEM; k++) {
-            total[k] = own + k + 1 < tiles ? totals[own + k] : OP_IDENTITY;
-        }
-        A sum = tree_of(1, SPINE_ITEM, total, before, node, sg_scratch);
-        for (uint b = 0; chunk >> b != 0; b++) {
-            if (chunk >> b & 1) {
-                for (uint k = 0; k < SPINE_ITEM; k++) {
-                    before[k] = OP(block[b], before[k]);
-                }
-            }
-        }
-        for (uint k = 0; k < SPINE_ITEM; k++) {
-            if (own + k < tiles) {
-                totals[own + k] = OP(initial, before[k]);
-            }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (get_local_id(0) == 0) {
-            uint b = 0;
-            for (; chunk >> b & 1; b++) {
-                sum = OP(block[b], sum);
-            }
-            block[b] = sum;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-}
-
-// carries[t] is what precedes tile t; of one tile, `initial`. There are n results or, if exclusive, n + 1.
+// There are n results or, if exclusive, n + 1.
 KERNEL SG_KERNEL void scan_tiles(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
-    const OFFSET_T outputs, __global const A* carries, const OFFSET_T tiles, const A initial, const uint inclusive)
+    const OFFSET_T outputs, __global const A* totals, const OFFSET_T tiles, const A initial, const uint inclusive)
 {
-    __local A node[TILE_ROWS * 2 * NODES];
+    __local A node[2 * CHUNKS];
+    __local A exchange[EXCHANGE];
     __local uint sg_scratch[SG_SCRATCH_WORDS];
     __global const T* x = in_base + in_offset;
     __global OUT* out = out_base + out_offset;
     for (OFFSET_T tile = FIRST_TILE(tiles); tile < END_TILE(tiles); tile += NEXT_TILE) {
-        TV raw[TILE_ROWS * ITEM_RUNS];
-        A total[TILE_ROWS * ITEM_RUNS], before[TILE_ROWS * ITEM_RUNS];
+        TV raw[RUNS];
+        A before[RUNS];
         load_tile(x, tile * TILE, n, raw);
-        run_totals(raw, total);
-        tree_of(TILE_ROWS, ITEM_RUNS, total, before, node, sg_scratch);
-        store_tile(out, tile * TILE, outputs, raw, before, tiles == 1 ? initial : carries[tile], inclusive);
+        tile_scan(raw, before, node, exchange, sg_scratch);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        store_tile(
+            out, tile * TILE, outputs, raw, before, node, carry_of(totals, tile, tiles, initial), inclusive);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 
+#endif
 #endif

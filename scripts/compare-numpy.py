@@ -229,6 +229,8 @@ def scan(folder):
             compare(folder, f"scan sum {dtype}", "scan", array, [], same(sums))
             before = numpy.concatenate([numpy.zeros(1, dtype), sums[:-1]])
             compare(folder, f"exclusive scan sum {dtype}", "scan", array, ["--exclusive"], same(before))
+            back = numpy.cumsum(array[::-1], dtype=dtype)[::-1]
+            compare(folder, f"reverse scan sum {dtype}", "scan", array, ["--reverse"], same(back))
         for op, function in [("min", numpy.minimum), ("max", numpy.maximum)]:
             compare(folder, f"scan {op} {dtype}", "scan", array, ["--op", op], same(function.accumulate(array)))
     for op, function in [("and", numpy.bitwise_and), ("or", numpy.bitwise_or), ("xor", numpy.bitwise_xor)]:

@@ -354,6 +354,8 @@ fn scans() {
         assert_eq!(load::<i32>(&output), (vec![3, 2], vec![1, 6, 8, 8, 15, 18]));
         let text = succeeds(&[&["run", "scan", &input, "--exclusive", "--verify"], &device[..]].concat());
         assert_eq!(text.trim(), "0 1 6 8 8 15");
+        let text = succeeds(&[&["run", "scan", &input, "--reverse", "--verify"], &device[..]].concat());
+        assert_eq!(text.trim(), "18 17 12 10 10 3");
     }
     for (op, wanted) in [("product", "1 5 10 0 0 0"), ("min", "1 1 1 0 0 0"), ("max", "1 5 5 5 7 7")] {
         assert_eq!(succeeds(&["run", "scan", &input, "--op", op, "--device", "cpu"]).trim(), wanted);

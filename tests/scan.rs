@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::thread;
+
 use oclprim::{
     Device, Element, ErrorKind, Scan, Scratch, bf16,
     check::{data::Data, guarded, same},
@@ -10,13 +12,11 @@ use oclprim::{
 };
 
 /// At the edges of runs and tiles of 4-byte elements, and no powers of two.
-const SIZES: [usize; 5] = [1, 3, 1000, 4096, 3 * 4096 + 5];
+const SIZES: [usize; 5] = [1, 3, 1000, 8192, 3 * 8192 + 5];
 
-fn obvious<T: Element, O: Op<T>>(x: &[T], _: O, kind: Scan<T>) -> Vec<T> {
-    let (mut acc, inclusive) = match kind {
-        Scan::Inclusive => (O::identity(), true),
-        Scan::Exclusive(initial) => (initial.widen(), false),
-    };
+/// Exclusive from `initial`, where there is one.
+fn obvious<T: Element, O: Op<T>>(x: &[T], _: O, initial: Option<T>) -> Vec<T> {
+    let (mut acc, inclusive) = initial.map_or((O::identity(), true), |initial| (initial.widen(), false));
     let mut out = Vec::new();
     for x in x {
         let next = O::combine(acc, x.widen());
@@ -29,10 +29,11 @@ fn obvious<T: Element, O: Op<T>>(x: &[T], _: O, kind: Scan<T>) -> Vec<T> {
 fn tries<T: Element, O: Op<T>>(op: O, n: usize) {
     let x: Vec<T> = Data::Random.generate(n, 7);
     for (name, device) in common::with_sub_groups() {
-        for kind in [Scan::Inclusive, Scan::Exclusive(T::ONE)] {
+        for initial in [None, Some(T::ONE)] {
+            let kind = initial.map_or(Scan::inclusive(), Scan::exclusive);
             let got = device.scan(&x, op, kind).unwrap().to_vec().unwrap();
             let what = format!("{name}: {} {} {n} {kind:?}", T::TYPE, O::KIND.name());
-            same(&got, &obvious(&x, op, kind), &what).unwrap();
+            same(&got, &obvious(&x, op, initial), &what).unwrap();
         }
     }
 }
@@ -58,9 +59,9 @@ fn sizes_and_offsets_within_canaries() {
             for offset in [0, 1, 3] {
                 let all: Vec<u32> = Data::Random.generate(n + offset, 1);
                 let x = device.upload(&all).unwrap();
-                let want = obvious(&all[offset..], Sum, Scan::Exclusive(9));
+                let want = obvious(&all[offset..], Sum, Some(9));
                 let got = guarded(&device, n, 2 * offset, |out| {
-                    Ok(device.scan_into(x.view(offset..)?, Sum, Scan::Exclusive(9), out, &mut scratch)?)
+                    Ok(device.scan_into(x.view(offset..)?, Sum, Scan::exclusive(9), out, &mut scratch)?)
                 });
                 assert_eq!(got.unwrap(), want, "{name}: {n} at {offset}");
             }
@@ -90,7 +91,7 @@ fn in_place() {
     for (name, device) in common::with_sub_groups() {
         for n in SIZES {
             let host: Vec<f32> = Data::Random.generate(n, 3);
-            for kind in [Scan::Inclusive, Scan::Exclusive(0.5)] {
+            for kind in [Scan::inclusive(), Scan::exclusive(0.5)] {
                 let want = Device::cpu().scan(&host, Sum, kind).unwrap().to_vec().unwrap();
                 let got = guarded(&device, n, 1, |mut x| {
                     x.write(&host)?;
@@ -110,9 +111,9 @@ fn nothing_gives_nothing() {
     for (name, device) in common::devices() {
         assert!(device.inclusive_scan::<f32, _>(&[], Sum).unwrap().is_empty(), "{name}");
         let mut out = [7u8];
-        device.scan_into::<u8, u8, _>(&[], Max, Scan::Exclusive(3), &mut out, &mut Scratch::new()).unwrap();
+        device.scan_into::<u8, u8, _>(&[], Max, Scan::exclusive(3), &mut out, &mut Scratch::new()).unwrap();
         assert_eq!(out, [3], "{name}");
-        device.scan_in_place::<i64, _>(&mut [], Sum, Scan::Inclusive, &mut Scratch::new()).unwrap();
+        device.scan_in_place::<i64, _>(&mut [], Sum, Scan::inclusive(), &mut Scratch::new()).unwrap();
     }
 }
 
@@ -124,10 +125,10 @@ fn what_does_not_fit_is_an_error() {
             let x = vec![1u32; n];
             device.scan_into(&x, Sum, kind, &mut out, &mut Scratch::new()).unwrap_err()
         };
-        for error in [refused(Scan::Inclusive, 3), refused(Scan::Inclusive, 5), refused(Scan::Exclusive(0), 2)] {
+        for error in [refused(Scan::inclusive(), 3), refused(Scan::inclusive(), 5), refused(Scan::exclusive(0), 2)] {
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}: {error}");
         }
-        assert_eq!(refused(Scan::Inclusive, 3).to_string(), "scan needs an output of 3 elements, got 4");
+        assert_eq!(refused(Scan::inclusive(), 3).to_string(), "scan needs an output of 3 elements, got 4");
     }
 }
 
@@ -153,19 +154,74 @@ fn floats_have_one_order() {
     }
 }
 
-/// Small work-groups have many runs for each item, and few tiles are more than their spine takes at once.
+/// From the last element to the first, the total in front.
 #[test]
-fn many_tiles_and_small_work_groups() {
+fn reversed() {
+    for (name, device) in common::with_sub_groups() {
+        for n in SIZES {
+            let host: Vec<u32> = Data::Random.generate(n, 4);
+            let turned: Vec<u32> = host.iter().rev().copied().collect();
+            let mut want = obvious(&[&turned[..], &[0]].concat(), Sum, Some(9));
+            want.reverse();
+            let got = guarded(&device, n + 1, 1, |out| {
+                let x = device.upload(&host)?;
+                Ok(device.scan_into(&x, Sum, Scan::exclusive(9).reversed(), out, &mut Scratch::new())?)
+            });
+            assert_eq!(got.unwrap(), want, "{name}: {n}");
+        }
+    }
+}
+
+/// OpenCL devices in every way to scan: one launch, several, with few items.
+fn ways() -> Vec<(String, Device)> {
+    common::tuned(&[
+        ("a GPU", common::gpu()),
+        ("a GPU, launch after launch", common::gpu().without_look_back()),
+        ("a small GPU", common::gpu().local_bytes(2 << 10)),
+        ("a small GPU, launch after launch", common::gpu().local_bytes(2 << 10).without_look_back()),
+    ])
+}
+
+/// More than a block of blocks of tiles.
+#[test]
+fn many_tiles() {
     if common::tiny() {
         return;
     }
-    let n = 300 * 4096 + 77;
-    let x: Vec<u32> = Data::Random.generate(n, 5);
-    let want = obvious(&x, Sum, Scan::Inclusive);
+    let n = 1060 * 4096 + 77;
+    let x: Vec<u64> = Data::Random.generate(n, 5);
+    let want = obvious(&x, Sum, None);
     let floats: Vec<f32> = Data::Random.generate(n, 6);
     let sums = Device::cpu().inclusive_scan(&floats, Sum).unwrap().to_vec().unwrap();
-    for (name, device) in common::tuned(&[("a small GPU", common::gpu().local_bytes(2 << 10))]) {
+    for (name, device) in ways() {
         assert!(device.inclusive_scan(&x, Sum).unwrap().to_vec().unwrap() == want, "{name}");
-        same(&device.inclusive_scan(&floats, Sum).unwrap().to_vec().unwrap(), &sums, &name).unwrap();
+        let mut y = device.upload(&floats).unwrap();
+        device.scan_in_place(&mut y, Sum, Scan::inclusive(), &mut Scratch::new()).unwrap();
+        same(&y.to_vec().unwrap(), &sums, &name).unwrap();
+    }
+}
+
+/// Scans that wait for work-groups, at once on two queues of a device.
+#[test]
+fn two_queues_at_once() {
+    let n = if common::tiny() { 3 * 8192 } else { 100 * 8192 + 5 };
+    let x: Vec<u32> = Data::Random.generate(n, 8);
+    let want = obvious(&x, Sum, None);
+    for index in 0..Device::list().len() {
+        let device = Device::at(index).unwrap();
+        if device.is_cpu() || !common::runs_kernels_at_once(&device) {
+            continue;
+        }
+        let scans = || {
+            let device = Device::at(index).unwrap().with_tuning(common::gpu()).unwrap();
+            let x = device.upload(&x).unwrap();
+            for _ in 0..10 {
+                assert!(device.inclusive_scan(&x, Sum).unwrap().to_vec().unwrap() == want, "{}", device.info());
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(scans);
+            scans();
+        });
     }
 }

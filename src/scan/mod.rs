@@ -2,15 +2,18 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | about 2 n operations; two reads of the input and one write |
-//! | operator | associative and commutative, up to rounding; results can have a wider type |
+//! | work | about 2 n operations; one read of the input and one write where work-groups can wait for one another, else two reads |
+//! | operator | associative, up to rounding; results can have a wider type |
 //! | determinism | everywhere, float sums and products too: one order that depends on the place and the types alone |
-//! | scratch | an accumulator for each 16 KiB of the input: [`Device::scan_scratch`] |
+//! | scratch | at most 17 bytes for each 32 KiB of the input: [`Device::scan_scratch`] |
 //! | limits | any n that fits the device |
 //!
-//! The design is that of reduce-then-scan (Sengupta 2007, Merrill 2009): the totals of tiles, what precedes each, then their
-//! elements. The order within a tile and between tiles is that of Sklansky's tree (1960), whose depth is log n, so that errors
-//! of floats grow with log n too; on the CPU it is the same.
+//! The design is that of decoupled look-back (Merrill & Garland 2016) on GPUs that were seen to let work-groups wait for
+//! earlier ones ([`Capabilities::forward_progress`](crate::Capabilities::forward_progress),
+//! [`Capabilities::device_fence`](crate::Capabilities::device_fence)): tiles publish their totals, and find what precedes them
+//! in those of the others. Who waits in vain computes what is missing. Elsewhere it is reduce-then-scan (Sengupta 2007): the
+//! totals of tiles, what precedes each, then their elements. The order within a tile and between tiles is that of Sklansky's
+//! tree (1960), whose depth is log n, so that errors of floats grow with log n too; on the CPU it is the same.
 
 mod cpu;
 #[cfg(feature = "opencl")]
@@ -23,23 +26,65 @@ use crate::{
     runtime::Backend,
 };
 
-/// Whether an element is part of its own result.
+/// Which elements make up each result, and what comes first.
 ///
 /// ```
 /// use oclprim::{Device, Scan, op::Sum};
 ///
 /// let device = Device::best()?;
-/// let mut x = device.upload(&[1u8, 2, 3])?;
-/// device.scan_in_place(&mut x, Sum, Scan::Exclusive(10), &mut Default::default())?;
-/// assert_eq!(x.to_vec()?, [10, 11, 13]);
+/// let x = device.upload(&[1u8, 2, 3])?;
+/// assert_eq!(device.scan(&x, Sum, Scan::<u8>::inclusive())?.to_vec()?, [1, 3, 6]);
+/// assert_eq!(device.scan(&x, Sum, Scan::exclusive(10u8))?.to_vec()?, [10, 11, 13]);
+/// assert_eq!(device.scan(&x, Sum, Scan::exclusive(10u8).reversed())?.to_vec()?, [15, 13, 10]);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scan<T> {
+pub struct Scan<T> {
+    initial: Option<T>,
+    reversed: bool,
+}
+
+impl<T> Scan<T> {
     /// Each result has its element as the last one.
-    Inclusive,
-    /// Each result starts with this value and has what precedes its element.
-    Exclusive(T),
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, op::Max};
+    ///
+    /// let largest = Device::best()?.scan(&[2i8, 7, 5], Max, Scan::<i8>::inclusive())?;
+    /// assert_eq!(largest.to_vec()?, [2, 7, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub const fn inclusive() -> Self {
+        Self { initial: None, reversed: false }
+    }
+
+    /// Each result starts with `initial` and has what precedes its element.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, op::Max};
+    ///
+    /// let largest = Device::best()?.scan(&[2i8, 7, 5], Max, Scan::exclusive(4i8))?;
+    /// assert_eq!(largest.to_vec()?, [4, 4, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub const fn exclusive(initial: T) -> Self {
+        Self { initial: Some(initial), reversed: false }
+    }
+
+    /// From the last element to the first: each result has what follows its element in memory. The total, if there is room
+    /// for it, comes first.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, op::Max};
+    ///
+    /// let largest = Device::best()?.scan(&[2i8, 7, 5], Max, Scan::<i8>::inclusive().reversed())?;
+    /// assert_eq!(largest.to_vec()?, [7, 7, 5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        Self { reversed: !self.reversed, ..self }
+    }
 }
 
 impl Device {
@@ -63,7 +108,7 @@ impl Device {
         input: impl Into<Input<'a, T>>,
         op: O,
     ) -> Result<Buffer<T>> {
-        self.scan(input, op, Scan::Inclusive)
+        self.scan(input, op, Scan::inclusive())
     }
 
     /// What the elements before each come to; of the first, the operator's [empty](Op::empty) value.
@@ -83,10 +128,10 @@ impl Device {
         input: impl Into<Input<'a, T>>,
         op: O,
     ) -> Result<Buffer<T>> {
-        self.scan(input, op, Scan::Exclusive(O::empty()))
+        self.scan(input, op, Scan::exclusive(O::empty()))
     }
 
-    /// A scan of one kind or the other, in the type of the elements or one that holds them all.
+    /// A scan of any kind, in the type of the elements or one that holds them all.
     ///
     /// # Errors
     ///
@@ -95,7 +140,7 @@ impl Device {
     /// ```
     /// use oclprim::{Device, Scan, op::Sum};
     ///
-    /// let sums = Device::best()?.scan(&[200u8, 100, 50], Sum, Scan::Exclusive(1000u32))?;
+    /// let sums = Device::best()?.scan(&[200u8, 100, 50], Sum, Scan::exclusive(1000u32))?;
     /// assert_eq!(sums.to_vec()?, [1000, 1200, 1300]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -132,7 +177,7 @@ impl Device {
     ) -> Result<Buffer<U>> {
         let lengths = lengths.into();
         let mut output = self.uninit(lengths.len() + 1)?;
-        self.scan_into(lengths, Sum, Scan::Exclusive(U::ZERO), &mut output, &mut Scratch::new())?;
+        self.scan_into(lengths, Sum, Scan::exclusive(U::ZERO), &mut output, &mut Scratch::new())?;
         Ok(output)
     }
 
@@ -153,7 +198,7 @@ impl Device {
     /// let mut offsets = device.zeroed::<u32>(4)?;
     /// let mut scratch = Scratch::new();
     /// scratch.reserve(&device, device.scan_scratch::<u32, u32>(lengths.len()))?;
-    /// device.scan_into(&lengths, Sum, Scan::Exclusive(0), &mut offsets, &mut scratch)?;
+    /// device.scan_into(&lengths, Sum, Scan::exclusive(0), &mut offsets, &mut scratch)?;
     /// assert_eq!(offsets.to_vec()?, [0, 2, 2, 5]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -178,15 +223,18 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let n = input.len();
-        if !(matches!(kind, Scan::Exclusive(_)) && output.len() == n + 1) {
+        if kind.initial.is_none() || output.len() != n + 1 {
             output.expect_len(n, "scan")?;
         }
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
                 let load = |first: usize, _: &[U], to: &mut [U::Acc]| {
-                    for (to, &x) in to.iter_mut().zip(&input[first..]) {
-                        *to = U::from(x).widen();
+                    let take = |(to, &x): (&mut U::Acc, &T)| *to = U::from(x).widen();
+                    if kind.reversed {
+                        to.iter_mut().zip(input[..n - first].iter().rev()).for_each(take);
+                    } else {
+                        to.iter_mut().zip(&input[first..]).for_each(take);
                     }
                 };
                 cpu::scan::<U, O>(n, cpu::run::<T>(), &load, kind, output.host()?);
@@ -196,7 +244,8 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;
-                gpu::scan(device, &gpu::Form::of::<T, U, O>(), &gpu::Start::of::<U, O>(kind), &input, &output, scratch)?;
+                let (form, start) = (gpu::Form::of::<T, U, O>(kind.reversed, None), gpu::Start::of::<U, O>(kind));
+                gpu::scan(device, &form, &start, &input, &output, scratch)?;
                 output.finish(device)
             }
         }
@@ -213,7 +262,7 @@ impl Device {
     ///
     /// let device = Device::best()?;
     /// let mut x = device.upload(&[1i64, 2, 3, 4])?;
-    /// device.scan_in_place(x.view_mut(1..)?, Product, Scan::Inclusive, &mut Scratch::new())?;
+    /// device.scan_in_place(x.view_mut(1..)?, Product, Scan::inclusive(), &mut Scratch::new())?;
     /// assert_eq!(x.to_vec()?, [1, 2, 6, 24]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -238,8 +287,11 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let load = |_: usize, x: &[T], to: &mut [T::Acc]| {
-                    for (to, &x) in to.iter_mut().zip(x) {
-                        *to = x.widen();
+                    let take = |(to, &x): (&mut T::Acc, &T)| *to = x.widen();
+                    if kind.reversed {
+                        to.iter_mut().zip(x.iter().rev()).for_each(take);
+                    } else {
+                        to.iter_mut().zip(x).for_each(take);
                     }
                 };
                 cpu::scan::<T, O>(x.len(), cpu::run::<T>(), &load, kind, x.host()?);
@@ -248,7 +300,8 @@ impl Device {
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let x = x.cl(device, true)?;
-                gpu::scan(device, &gpu::Form::of::<T, T, O>(), &gpu::Start::of::<T, O>(kind), &x, &x, scratch)?;
+                let (form, start) = (gpu::Form::of::<T, T, O>(kind.reversed, None), gpu::Start::of::<T, O>(kind));
+                gpu::scan(device, &form, &start, &x, &x, scratch)?;
                 x.finish(device)
             }
         }

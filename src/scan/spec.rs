@@ -1,8 +1,10 @@
 //! What is checked and measured of scans.
 
+use std::ops::Range;
+
 use super::{Scan, cpu};
 use crate::{
-    Buffer, Capabilities, Device, Element, ElementType, Integer, ProgramSpec, Scratch,
+    Buffer, Capabilities, Device, Element, ElementType, Integer, ProgramSpec, Scratch, Tuning,
     bench::Bench,
     check::{Case, Failure, Level, Spec, close, data::Data, guarded, poison, same},
     f16,
@@ -15,8 +17,8 @@ use crate::{
 /// The primitive's entry in the registry.
 pub(crate) struct ScanSpec;
 
-/// Additions that a value passes through at most: of a run, twice, and up and down the trees of a tile and of the tiles.
-const DEPTH: f64 = 2.0 * (8.0 + 10.0 + 32.0);
+/// Additions that a value passes through at most: of a run, twice, and up and down the trees of chunks, tiles and blocks.
+const DEPTH: f64 = 2.0 * (8.0 + 5.0 + 6.0 + 6.0 * 6.0);
 
 /// What is asked of a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,10 +28,14 @@ enum Form {
     /// Exclusive, with the total behind.
     Total,
     InPlace,
+    /// Exclusive, from the last element to the first, with the total in front.
+    Reversed,
+    ReversedInPlace,
 }
 
 impl Form {
-    const ALL: [Self; 4] = [Self::Inclusive, Self::Exclusive, Self::Total, Self::InPlace];
+    const ALL: [Self; 6] =
+        [Self::Inclusive, Self::Exclusive, Self::Total, Self::InPlace, Self::Reversed, Self::ReversedInPlace];
 
     const fn name(self) -> &'static str {
         match self {
@@ -37,29 +43,33 @@ impl Form {
             Self::Exclusive => "exclusive",
             Self::Total => "with the total",
             Self::InPlace => "in place",
+            Self::Reversed => "reversed",
+            Self::ReversedInPlace => "reversed in place",
         }
     }
 
     fn kind<U: Element>(self) -> Scan<U> {
         match self {
-            Self::Inclusive | Self::InPlace => Scan::Inclusive,
-            Self::Exclusive | Self::Total => Scan::Exclusive(U::from_f64(5.0)),
+            Self::Inclusive | Self::InPlace => Scan::inclusive(),
+            Self::Exclusive | Self::Total => Scan::exclusive(U::from_f64(5.0)),
+            Self::Reversed => Scan::exclusive(U::from_f64(5.0)).reversed(),
+            Self::ReversedInPlace => Scan::inclusive().reversed(),
         }
     }
 
     fn outputs(self, n: usize) -> usize {
-        n + usize::from(self == Self::Total)
+        n + usize::from(matches!(self, Self::Total | Self::Reversed))
     }
 }
 
-/// The definition in `cl/scan.cl`: the total of every block of 2^b runs, or of tiles, and of those what precedes the q-th.
+/// The totals of every 2^b neighbours, for every b.
 struct Blocks<A> {
     levels: Vec<Vec<A>>,
 }
 
 impl<A: Copy> Blocks<A> {
-    fn of(totals: Vec<A>, combine: impl Fn(A, A) -> A) -> Self {
-        let mut levels = vec![totals];
+    fn of(totals: &[A], combine: impl Fn(A, A) -> A) -> Self {
+        let mut levels = vec![totals.to_vec()];
         while levels[levels.len() - 1].len() > 1 {
             let below = &levels[levels.len() - 1];
             let above = below.chunks_exact(2).map(|pair| combine(pair[0], pair[1])).collect();
@@ -68,44 +78,60 @@ impl<A: Copy> Blocks<A> {
         Self { levels }
     }
 
-    fn before(&self, q: usize, identity: A, combine: impl Fn(A, A) -> A) -> A {
-        let set = (0..usize::BITS).filter(|b| q >> b & 1 == 1);
-        set.fold(identity, |before, b| combine(self.levels[b as usize][(q >> b) - 1], before))
+    fn before(&self, k: usize, identity: A, combine: impl Fn(A, A) -> A) -> A {
+        let set = (0..usize::BITS).filter(|b| k >> b & 1 == 1);
+        set.fold(identity, |before, b| combine(self.levels[b as usize][(k >> b) - 1], before))
     }
 }
 
-/// The results that the definition gives for what is taken of the elements.
+/// The results that the definition in `cl/scan.cl` gives for what is taken of the elements, in the order of the scan.
 fn obvious<U: Element, O: Op<U>>(values: &[U::Acc], run: usize, kind: Scan<U>, outputs: usize) -> Vec<U> {
-    let (initial, inclusive) = match kind {
-        Scan::Inclusive => (O::identity(), true),
-        Scan::Exclusive(initial) => (initial.widen(), false),
-    };
+    let (initial, inclusive) = kind.initial.map_or((O::identity(), true), |initial| (initial.widen(), false));
     let mut out = Vec::with_capacity(outputs);
-    if !cpu::ordered::<U, O>() {
-        let mut acc = initial;
-        for i in 0..outputs {
+    let mut results = |mut acc: U::Acc, places: Range<usize>| {
+        for i in places {
             let next = values.get(i).map_or(acc, |&x| O::combine(acc, x));
             out.push(U::narrow(if inclusive { next } else { acc }));
             acc = next;
         }
+    };
+    if !cpu::ordered::<U, O>() {
+        results(initial, 0..outputs);
         return out;
     }
     let total = |run: &[U::Acc]| run[1..].iter().fold(run[0], |total, &x| O::combine(total, x));
-    let blocks = |tile: &[U::Acc]| Blocks::of(tile.chunks(run).map(total).collect(), O::combine);
-    let tiles: Vec<_> = values.chunks(cpu::TILE_RUNS * run).map(blocks).collect();
-    // Of an incomplete tile nothing is taken.
-    let whole = tiles.iter().filter_map(|tile| tile.levels.get(cpu::TILE_RUNS.ilog2() as usize)).map(|top| top[0]);
-    let between = Blocks::of(whole.collect(), O::combine);
+    let chunks = |tile: &[U::Acc]| -> Vec<_> {
+        let chunks = tile.chunks(cpu::CHUNK_RUNS * run);
+        chunks.map(|chunk| Blocks::of(&chunk.chunks(run).map(total).collect::<Vec<_>>(), O::combine)).collect()
+    };
+    let tiles: Vec<_> = values.chunks(cpu::TILE_RUNS * run).map(chunks).collect();
+    // Of an incomplete chunk nothing is taken.
+    let whole = |tile: &Vec<Blocks<U::Acc>>| {
+        let totals: Vec<_> = tile.iter().filter_map(|chunk| chunk.levels.get(5)).map(|total| total[0]).collect();
+        Blocks::of(&totals, O::combine)
+    };
+    let tops: Vec<_> = tiles.iter().map(whole).collect();
+    let mut levels = vec![tops.iter().filter_map(|tile| tile.levels.get(6)).map(|total| total[0]).collect::<Vec<_>>()];
+    let before = |things: &[U::Acc], k| Blocks::of(things, O::combine).before(k, O::identity(), O::combine);
+    while levels[levels.len() - 1].len() >= cpu::BLOCK {
+        let below = levels[levels.len() - 1].chunks_exact(cpu::BLOCK);
+        let above = below.map(|block| O::combine(before(block, cpu::BLOCK - 1), block[cpu::BLOCK - 1])).collect();
+        levels.push(above);
+    }
     for first in (0..outputs).step_by(run) {
-        let (t, q) = (first / run / cpu::TILE_RUNS, first / run % cpu::TILE_RUNS);
-        let carry = O::combine(initial, between.before(t, O::identity(), O::combine));
-        let before = tiles.get(t).map_or(O::identity(), |tile| tile.before(q, O::identity(), O::combine));
-        let mut acc = O::combine(carry, before);
-        for i in first..outputs.min(first + run) {
-            let next = values.get(i).map_or(acc, |&x| O::combine(acc, x));
-            out.push(U::narrow(if inclusive { next } else { acc }));
-            acc = next;
+        let (mut t, r) = (first / run / cpu::TILE_RUNS, first / run % cpu::TILE_RUNS);
+        let (c, r) = (r / cpu::CHUNK_RUNS, r % cpu::CHUNK_RUNS);
+        let chunk = tiles.get(t).and_then(|tile| tile.get(c));
+        let of_run = chunk.map_or(O::identity(), |chunk| chunk.before(r, O::identity(), O::combine));
+        let of_chunk = tops.get(t).map_or(O::identity(), |tile| tile.before(c, O::identity(), O::combine));
+        let mut digits = Vec::new();
+        for level in &levels {
+            let block = t / cpu::BLOCK * cpu::BLOCK;
+            digits.push(before(&level[block.min(level.len())..t.min(level.len())], t % cpu::BLOCK));
+            t /= cpu::BLOCK;
         }
+        let carry = digits.into_iter().rev().fold(initial, O::combine);
+        results(O::combine(carry, O::combine(of_chunk, of_run)), first..outputs.min(first + run));
     }
     out
 }
@@ -129,8 +155,15 @@ fn check<T: Element, U: Element + From<T>, O: Op<U> + Default>(
         Device::cpu().scan_into(input, O::default(), kind, &mut want, &mut Scratch::new())?;
         return same(&got, &want, form.name());
     }
-    let values: Vec<_> = input.iter().map(|&x| U::from(x).widen()).collect();
-    same(&got, &obvious::<U, O>(&values, cpu::run::<T>(), kind, outputs), form.name())?;
+    let mut values: Vec<_> = input.iter().map(|&x| U::from(x).widen()).collect();
+    if kind.reversed {
+        values.reverse();
+    }
+    let mut want = obvious::<U, O>(&values, cpu::run::<T>(), kind, outputs);
+    if kind.reversed {
+        want.reverse();
+    }
+    same(&got, &want, form.name())?;
     let Some(last) = got.last().filter(|_| form == Form::Inclusive && O::KIND == OpKind::Sum && U::TYPE.is_float())
     else {
         return Ok(());
@@ -144,23 +177,28 @@ fn check<T: Element, U: Element + From<T>, O: Op<U> + Default>(
     Ok(())
 }
 
-fn check_in_place<T: Element, O: Op<T> + Default>(device: &Device, all: &[T], offset: usize) -> Result<(), Failure> {
+fn check_in_place<T: Element, O: Op<T> + Default>(
+    device: &Device,
+    all: &[T],
+    offset: usize,
+    form: Form,
+) -> Result<(), Failure> {
     let input = &all[offset..];
-    let kind = if offset == 0 { Scan::Inclusive } else { Scan::Exclusive(T::ONE) };
+    let kind = form.kind();
     let got = guarded(device, input.len(), offset, |mut x| {
         x.write(input)?;
         Ok(device.scan_in_place(x, O::default(), kind, &mut Scratch::new())?)
     })?;
     let want = Device::cpu().scan(input, O::default(), kind)?.to_vec()?;
-    same(&got, &want, "in place")
+    same(&got, &want, form.name())
 }
 
-/// Sizes at the edges of runs, rows and tiles.
+/// Sizes at the edges of runs, chunks, rows, tiles and blocks.
 fn sizes<T>(level: Level) -> Vec<usize> {
     let (run, tile) = (cpu::run::<T>(), cpu::tile::<T>());
-    let mut sizes = vec![1, run + 1, tile + 3];
+    let mut sizes = vec![1, tile + 3, run + 1];
     if level >= Level::Quick {
-        sizes.extend([0, 257 * run, tile, 2 * tile - 1]);
+        sizes.extend([0, 33 * run, 257 * run - 1, tile, 2 * tile - 1]);
     }
     if level >= Level::Full {
         sizes.extend([2, run, tile - 1, tile + 1, 3 * tile, 37 * tile + 5, 1_000_003]);
@@ -182,6 +220,17 @@ fn tried(level: Level, element: ElementType, op: OpKind) -> bool {
     }
 }
 
+/// The forms at the i-th size: another one each time, but for sums.
+fn forms(level: Level, element: ElementType, op: OpKind, i: usize) -> Vec<Form> {
+    let all = level == Level::Full || element == ElementType::F32 || (level, element) == (Level::Quick, ElementType::U32);
+    match op {
+        OpKind::Sum if all => Form::ALL.to_vec(),
+        OpKind::Sum => vec![Form::Inclusive, Form::Total],
+        _ if level == Level::Tiny => vec![Form::Inclusive],
+        _ => vec![Form::ALL[i % Form::ALL.len()]],
+    }
+}
+
 fn op_cases<T: Element, O: Op<T> + Default + 'static>(level: Level, cases: &mut Vec<Case>) {
     if !tried(level, T::TYPE, O::KIND) {
         return;
@@ -192,16 +241,17 @@ fn op_cases<T: Element, O: Op<T> + Default + 'static>(level: Level, cases: &mut 
             Level::Tiny => &[Data::Random],
             _ => &[[Data::Random, Data::Special][i % 2]],
         };
-        let all = level == Level::Full || O::KIND == OpKind::Sum;
-        for form in Form::ALL.into_iter().enumerate().filter(|&(k, _)| all || k == i % 4).map(|(_, form)| form) {
+        for form in forms(level, T::TYPE, O::KIND, i) {
+            let in_place = matches!(form, Form::InPlace | Form::ReversedInPlace);
             for &data in data_sets {
-                let offset = [0, 1][(i + usize::from(form == Form::InPlace)) % 2];
+                let offset = if level == Level::Tiny && O::KIND != OpKind::Sum { 0 } else { (i + usize::from(in_place)) % 2 };
                 let (name, shape) = (format!("{} {}", O::KIND.name(), form.name()), format!("n = {n} at {offset}"));
                 cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
                     let all = data.generate::<T>(n + offset, n as u64);
-                    match form {
-                        Form::InPlace => check_in_place::<T, O>(device, &all, offset),
-                        _ => check::<T, T, O>(device, &all, offset, form),
+                    if in_place {
+                        check_in_place::<T, O>(device, &all, offset, form)
+                    } else {
+                        check::<T, T, O>(device, &all, offset, form)
                     }
                 }));
             }
@@ -213,7 +263,8 @@ fn op_cases<T: Element, O: Op<T> + Default + 'static>(level: Level, cases: &mut 
 fn wide_cases<T: Element, U: Element + From<T>>(level: Level, cases: &mut Vec<Case>) {
     for (i, n) in sizes::<T>(level).into_iter().enumerate() {
         for form in [Form::Inclusive, Form::Total] {
-            let (offset, shape) = (i % 2, format!("n = {n} at {}", i % 2));
+            let offset = if level == Level::Tiny { 0 } else { i % 2 };
+            let shape = format!("n = {n} at {offset}");
             let name = format!("sum as {} {}", U::TYPE, form.name());
             cases.push(Case::new(name, T::TYPE, shape, Data::Random.name(), n, move |device| {
                 check::<T, U, Sum>(device, &Data::Random.generate::<T>(n + offset, n as u64), offset, form)
@@ -237,12 +288,15 @@ struct Measured<T: Element> {
     scratch: Scratch,
 }
 
-fn bench<T: Element>(form: Form) -> Bench {
+fn bench<T: Element>(form: Form, look_back: bool) -> Bench {
     let bytes = |n: usize| 2 * (n * size_of::<T>()) as u64;
-    Bench::new(format!("sum {}", form.name()), T::TYPE, bytes, move |device, n| {
+    let name = format!("sum {}{}", form.name(), if look_back { "" } else { ", launch after launch" });
+    Bench::new(name, T::TYPE, bytes, move |device, n| {
         let host = Data::Random.generate::<T>(n, n as u64);
         let (x, out) = (device.upload(&host)?, device.zeroed(form.outputs(n))?);
-        let state = Measured { device: device.clone(), host, x, out, scratch: Scratch::new() };
+        let tuned = device.with_tuning(Tuning::default().without_look_back())?;
+        let device = if look_back { device.clone() } else { tuned };
+        let state = Measured { device, host, x, out, scratch: Scratch::new() };
         let run = move |this: &mut Measured<T>| {
             let Measured { device, x, out, scratch, .. } = this;
             device.scan_into(&*x, Sum, form.kind(), &mut *out, scratch)
@@ -286,12 +340,15 @@ impl Spec for ScanSpec {
 
     fn benches(&self) -> Vec<Bench> {
         vec![
-            bench::<u32>(Form::Inclusive),
-            bench::<u32>(Form::Exclusive),
-            bench::<f32>(Form::Inclusive),
-            bench::<f32>(Form::Exclusive),
-            bench::<u64>(Form::Inclusive),
-            bench::<u64>(Form::Exclusive),
+            bench::<u32>(Form::Inclusive, true),
+            bench::<u32>(Form::Exclusive, true),
+            bench::<f32>(Form::Inclusive, true),
+            bench::<f32>(Form::Exclusive, true),
+            bench::<u64>(Form::Inclusive, true),
+            bench::<u64>(Form::Exclusive, true),
+            bench::<u32>(Form::Reversed, true),
+            bench::<u32>(Form::Exclusive, false),
+            bench::<f32>(Form::Exclusive, false),
         ]
     }
 
@@ -299,29 +356,33 @@ impl Spec for ScanSpec {
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         use super::gpu;
         let mut forms = vec![
-            gpu::Form::of::<u32, u64, Sum>(),
-            gpu::Form::of::<u8, u32, Sum>(),
-            gpu::Form::of::<i8, i64, Sum>(),
-            gpu::Form::of::<f16, f32, Sum>(),
-            gpu::Form::of::<f32, f64, Sum>(),
+            gpu::Form::of::<u32, u64, Sum>(false, None),
+            gpu::Form::of::<u8, u32, Sum>(false, None),
+            gpu::Form::of::<i8, i64, Sum>(false, None),
+            gpu::Form::of::<f16, f32, Sum>(false, None),
+            gpu::Form::of::<f32, f64, Sum>(false, None),
         ];
         for element in ElementType::ALL {
             with_element!(element, T => forms.extend([
-                gpu::Form::of::<T, T, Sum>(),
-                gpu::Form::of::<T, T, Product>(),
-                gpu::Form::of::<T, T, Min>(),
-                gpu::Form::of::<T, T, Max>(),
+                gpu::Form::of::<T, T, Sum>(false, None),
+                gpu::Form::of::<T, T, Product>(false, None),
+                gpu::Form::of::<T, T, Min>(false, None),
+                gpu::Form::of::<T, T, Max>(false, None),
             ]));
             with_integer!(element, T => forms.extend([
-                gpu::Form::of::<T, T, And>(),
-                gpu::Form::of::<T, T, Or>(),
-                gpu::Form::of::<T, T, Xor>(),
+                gpu::Form::of::<T, T, And>(false, None),
+                gpu::Form::of::<T, T, Or>(false, None),
+                gpu::Form::of::<T, T, Xor>(false, None),
             ]), ());
         }
+        forms.extend(forms.clone().into_iter().map(|form| gpu::Form { reversed: true, ..form }));
+        let waiting = Capabilities { forward_progress: false, ..caps.clone() };
         let mut programs = Vec::new();
         for form in &forms {
             for (aligned, wide) in [(false, false), (true, false), (true, true)] {
-                programs.extend(gpu::plan(1 << 20, form, aligned, caps, wide).map(|plan| plan.program));
+                for caps in [caps, &waiting] {
+                    programs.extend(gpu::plan(1 << 20, form, aligned, caps, wide).map(|plan| plan.program));
+                }
             }
         }
         programs

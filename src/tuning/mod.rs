@@ -22,7 +22,7 @@ pub(crate) use permute::permute;
 #[cfg(feature = "opencl")]
 pub(crate) use reduce::reduce;
 #[cfg(feature = "opencl")]
-pub(crate) use scan::scan;
+pub(crate) use scan::{TEAMS, scan};
 #[cfg(feature = "opencl")]
 pub(crate) use transpose::{InPlace, in_place, narrow, padding, transpose, unit, unit_type};
 
@@ -65,6 +65,7 @@ pub struct Tuning {
     sub_groups: Option<SubGroupBackend>,
     local_bytes: Option<usize>,
     wide_offsets: bool,
+    no_look_back: bool,
 }
 
 impl Tuning {
@@ -92,6 +93,12 @@ impl Tuning {
         self
     }
 
+    /// Launch after launch where work-groups would wait for one another.
+    pub fn without_look_back(mut self) -> Self {
+        self.no_look_back = true;
+        self
+    }
+
     /// Whether kernels over `n` elements use 64-bit offsets.
     pub(crate) fn wide(&self, n: usize) -> bool {
         self.wide_offsets || n >= 1 << 31
@@ -100,6 +107,7 @@ impl Tuning {
     pub(crate) fn apply(&self, caps: &mut Capabilities) -> Result<()> {
         caps.class = self.class.unwrap_or(caps.class);
         caps.local_bytes = caps.local_bytes.min(self.local_bytes.unwrap_or(usize::MAX));
+        caps.forward_progress &= !self.no_look_back;
         if let Some(backend) = self.sub_groups {
             let found = caps.sub_groups.iter().find(|group| group.backend == backend);
             caps.sub_group = *found.ok_or_else(|| {

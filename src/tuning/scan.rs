@@ -1,29 +1,42 @@
 //! Parameters of scans.
 
-use crate::runtime::{Capabilities, DeviceClass};
+use crate::runtime::{Capabilities, DeviceClass, SubGroupBackend};
 
-/// Local memory of an item at most: two accumulators for each row of a tile, and what sub-groups in local memory exchange.
-const ITEM_BYTES: usize = 4 * 2 * 8 + 4;
-/// Bytes beside that: the spine's accumulators.
-const RESERVED_BYTES: usize = 48 * 8;
+/// Teams of a work-group, of which each item has a place in a team.
+pub(crate) const TEAMS: usize = 8;
+/// Local memory of an item at most: an accumulator for each row of a tile.
+const ITEM_BYTES: usize = 8 * 8;
+/// Bytes beside that: two accumulators for each chunk, one for each level, and a few words.
+const RESERVED_BYTES: usize = (2 * 64 + 8) * 8 + 64;
 
 /// Geometry of scans.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scan {
     pub(crate) work_group: usize,
     pub(crate) max_groups: usize,
+    /// Whether sub-groups exchange values.
+    pub(crate) shuffles: bool,
 }
 
 /// Parameters of scans by device class.
 pub(crate) fn scan(caps: &Capabilities) -> Scan {
     let units = caps.compute_units.max(1) as usize;
-    match caps.class {
-        // One item walks whole tiles.
-        DeviceClass::Cpu => Scan { work_group: 1, max_groups: 8 * units },
-        DeviceClass::Gpu => {
-            let local_bytes = caps.local_bytes.saturating_sub(RESERVED_BYTES);
-            let work_group = super::work_group_of(256, ITEM_BYTES, &Capabilities { local_bytes, ..caps.clone() });
-            Scan { work_group, max_groups: 16 * units }
-        }
+    // One item walks whole tiles.
+    let alone = Scan { work_group: 1, max_groups: 8 * units, shuffles: false };
+    if caps.class == DeviceClass::Cpu {
+        return alone;
     }
+    let (sub_group, max_groups) = (caps.sub_group, 16 * units);
+    let width = sub_group.width.min(32) as usize;
+    let shuffles = sub_group.backend.is_hardware() && width.is_power_of_two() && width >= 8;
+    let most = if shuffles { TEAMS * width } else { 256 };
+    // These have one width, the one that was found; other compilers may choose another for each kernel.
+    let certain = shuffles && matches!(sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
+    let local_bytes = caps.local_bytes.saturating_sub(RESERVED_BYTES);
+    let work_group = if certain {
+        super::work_group(most, caps)
+    } else {
+        super::work_group_of(most, ITEM_BYTES, &Capabilities { local_bytes, ..caps.clone() })
+    };
+    if work_group < TEAMS { alone } else { Scan { work_group, max_groups, shuffles } }
 }

@@ -430,7 +430,7 @@ enum ScanOp {
 /// Combine the elements up to each element of an array.
 ///
 /// Results have the type of the array; integers wrap, and floats are the same on every device. The elements are taken in their
-/// order in the file; the result has the array's shape.
+/// order in the file, or from the last to the first; the result has the array's shape.
 #[derive(Args)]
 #[command(after_help = SCAN_EXAMPLES)]
 struct ScanOf {
@@ -442,6 +442,9 @@ struct ScanOf {
     /// Leave each element out of its own result; the first one is what the operator gives for nothing.
     #[arg(long)]
     exclusive: bool,
+    /// From the last element to the first.
+    #[arg(long)]
+    reverse: bool,
 }
 
 impl ScanOf {
@@ -465,7 +468,8 @@ impl ScanOf {
     }
 
     fn scan<T: Element, O: op::Op<T>>(&self, op: O, input: &[T], device: &Device) -> Result<Vec<T>, Stop> {
-        let kind = if self.exclusive { Scan::Exclusive(O::empty()) } else { Scan::Inclusive };
+        let kind = if self.exclusive { Scan::exclusive(O::empty()) } else { Scan::inclusive() };
+        let kind = if self.reverse { kind.reversed() } else { kind };
         let values = device.scan(input, op, kind)?.to_vec()?;
         if self.common.verify {
             let want = Device::cpu().scan(input, op, kind)?.to_vec()?;
