@@ -1,17 +1,9 @@
 // Scan: what the operator makes of the elements up to each, in one order that depends on the place and the types alone.
 //
-// A run is the VEC elements of 16 bytes, combined in their order. A chunk is 32 runs, a tile 64 chunks. Of tiles 32 are a
-// block, of those 32 likewise, and so on: LEVELS of digits.
+// A run is the VEC elements of 16 bytes, combined in their order. A chunk is 32 runs, a tile 64 chunks; of tiles 32 are a
+// block, of those 32 likewise, and so on. The total of a chunk and of a tile is the tree of neighbours. With before() and the
+// carry of lib/spine.cl, for element i of run r of chunk c of tile t:
 //
-// The total of 2^b neighbours is the tree of neighbours over them, and so is that of a chunk and of a tile. Among the runs of
-// a chunk, the chunks of a tile, the tiles or blocks of a block, with b over the bits that are set in k, the lowest first:
-//
-//     before(k) = ... op (total of the 2^b before those op (total of the 2^b before k op identity))
-//
-// The total of a block is before(31) op the last of its things. Then, for element i of run r of chunk c of tile t, which is
-// in block u, which is in block v ...:
-//
-//     carry(t) = ((initial ... op before(v)) op before(u)) op before(t)
 //     out = ((carry(t) op (before(c) op before(r))) op x[0]) ... op x[i], without x[i] if exclusive
 //
 // So the number of work-items that share a tile, the sub-group width and the grid do not enter. Missing elements of the last
@@ -30,12 +22,12 @@
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
 #include "lib/workgroup.cl"
+#include "lib/spine.cl"
 
 #define CHUNK_RUNS 32
 #define CHUNKS 64
 #define TILE_RUNS (CHUNKS * CHUNK_RUNS)
 #define TILE (TILE_RUNS * VEC)
-#define LEVELS 6
 
 #if SG_BACKEND >= 1 && SG_BACKEND <= 4
 #define SHUFFLES
@@ -89,67 +81,12 @@
 #define NEXT_TILE ((OFFSET_T)get_num_groups(0))
 #endif
 
-// Puts before() of `count` neighbours, a power of two, into `before`; their total into total[0], the rest is used up.
-static inline void leaves_scan(A* total, A* before, uint count)
-{
-    for (uint k = 0; k < count; k++) {
-        before[k] = OP_IDENTITY;
-    }
-    for (uint d = 1; d < count; d *= 2) {
-        for (uint q = 0; q < count; q += 2 * d) {
-            const A low = total[q];
-            for (uint k = q + d; k < q + 2 * d; k++) {
-                before[k] = OP(low, before[k]);
-            }
-            total[q] = OP(low, total[q + d]);
-        }
-    }
-}
-
 #ifndef LOOK_BACK
-
-// One level: `count` totals from totals[first] on, of which the last is not there, become what precedes each. The totals of
-// whole blocks of 32 go to totals[above] and on.
+// One level of the spine: lib/spine.cl.
 KERNEL void scan_spine(__global A* totals, const OFFSET_T first, const OFFSET_T count, const OFFSET_T above)
 {
-    const OFFSET_T block = get_global_id(0), own = block * 32;
-    if (own < count) {
-        __global A* p = totals + first + own;
-        A total[32], before[32];
-        for (uint k = 0; k < 32; k++) {
-            total[k] = own + k + 1 < count ? p[k] : OP_IDENTITY;
-        }
-        const A last = total[31];
-        leaves_scan(total, before, 32);
-        for (uint k = 0; k < 32 && own + k < count; k++) {
-            p[k] = before[k];
-        }
-        if (own + 32 < count) {
-            totals[above + block] = OP(before[31], last);
-        }
-    }
+    spine_level(totals, first, count, above, get_global_id(0));
 }
-
-// carry(tile), from what the spine left.
-static inline A carry_of(__global const A* totals, OFFSET_T tile, OFFSET_T tiles, A initial)
-{
-    A digit[LEVELS], carry = initial;
-    OFFSET_T at = 0, count = tiles;
-    for (uint level = 0; level < LEVELS; level++) {
-        digit[level] = OP_IDENTITY;
-        if (count > 1) {
-            digit[level] = totals[at + tile];
-            at += count;
-            tile /= 32;
-            count = (count - 1) / 32 + 1;
-        }
-    }
-    for (uint level = LEVELS; level > 0; level--) {
-        carry = OP(carry, digit[level - 1]);
-    }
-    return carry;
-}
-
 #endif
 
 #if WG == 1
@@ -280,8 +217,12 @@ KERNEL void scan_tiles(
 #define ROWS (CHUNKS / TEAMS)
 #define RUNS (ROWS * OWN)
 
-// Private arrays lie in registers where the loops over them are unrolled.
+// Private arrays lie in registers where the loops over them are unrolled. CPU drivers would only take longer to compile.
+#if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
 #define UNROLL _Pragma("unroll")
+#else
+#define UNROLL
+#endif
 
 // What items exchange through local memory, where no sub-group does it or a compiler may choose a narrow one: an accumulator
 // of each in every row.
@@ -293,7 +234,7 @@ KERNEL void scan_tiles(
 #define SCRATCH __local A *exchange, __local uint *sg_scratch
 
 // One level between items: `other` has the totals of item ^ d.
-static inline void join(const uint rows, const uint own, uint d, const A* other, A* total, A* before)
+INLINED void join(const uint rows, const uint own, uint d, const A* other, A* total, A* before)
 {
     const bool upper = ((uint)get_local_id(0) & d) != 0;
     UNROLL
@@ -462,6 +403,11 @@ static inline void store_tile(
         const OFFSET_T first = base + place_of(k);
         if (outputs - base >= TILE) {
             __global OUT* p = out + RUN_AT(first, outputs);
+#if OUT_BYTES < T_BYTES
+            for (uint j = 0; j < VEC; j++) {
+                p[j] = run[j];
+            }
+#else
             for (uint v = 0; v < OUT_RUN; v++) {
 #ifdef ALIGNED
                 ((__global OUTV*)p)[v] = OUT_VLOAD(v, run);
@@ -469,6 +415,7 @@ static inline void store_tile(
                 OUT_VSTORE(OUT_VLOAD(v, run), v, p);
 #endif
             }
+#endif
         } else {
             for (uint j = 0; j < VEC; j++) {
                 if (first + j < outputs) {

@@ -109,7 +109,7 @@ fn leaves<U: Element, O: Op<U>>(total: &mut [U::Acc], before: &mut [U::Acc]) {
     while d < total.len() {
         for (total, before) in total.chunks_mut(2 * d).zip(before.chunks_mut(2 * d)) {
             let low = total[0];
-            before[d.min(before.len())..].iter_mut().for_each(|before| *before = O::combine(low, *before));
+            before.iter_mut().skip(d).for_each(|before| *before = O::combine(low, *before));
             if let Some(&high) = total.get(d) {
                 total[0] = O::combine(low, high);
             }

@@ -22,7 +22,7 @@ pub(crate) mod spec;
 
 use crate::{
     Buffer, Device, Element, Input, Integer, Output, Result, Scratch,
-    op::{Op, Sum},
+    op::{Map, Op, Sum},
     runtime::Backend,
 };
 
@@ -103,11 +103,7 @@ impl Device {
     /// assert_eq!(device.inclusive_scan(x.view(1..)?, Max)?.to_vec()?, [1, 4, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn inclusive_scan<'a, T: Element, O: Op<T>>(
-        &self,
-        input: impl Into<Input<'a, T>>,
-        op: O,
-    ) -> Result<Buffer<T>> {
+    pub fn inclusive_scan<'a, T: Element, O: Op<T>>(&self, input: impl Into<Input<'a, T>>, op: O) -> Result<Buffer<T>> {
         self.scan(input, op, Scan::inclusive())
     }
 
@@ -123,11 +119,7 @@ impl Device {
     /// assert_eq!(Device::best()?.exclusive_scan(&[3.0f32, 1.5, 4.0], Sum)?.to_vec()?, [0.0, 3.0, 4.5]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn exclusive_scan<'a, T: Element, O: Op<T>>(
-        &self,
-        input: impl Into<Input<'a, T>>,
-        op: O,
-    ) -> Result<Buffer<T>> {
+    pub fn exclusive_scan<'a, T: Element, O: Op<T>>(&self, input: impl Into<Input<'a, T>>, op: O) -> Result<Buffer<T>> {
         self.scan(input, op, Scan::exclusive(O::empty()))
     }
 
@@ -222,6 +214,19 @@ impl Device {
         output: Output<'_, U>,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        self.scan_taken::<T, U, O>(input, &|x| U::from(x).widen(), None, kind, output, scratch)
+    }
+
+    /// Of what `take` gives for each element, which `map` says in OpenCL C where it is no conversion.
+    fn scan_taken<T: Element, U: Element, O: Op<U>>(
+        &self,
+        input: Input<'_, T>,
+        take: &(impl Fn(T) -> U::Acc + Sync),
+        map: Option<String>,
+        kind: Scan<U>,
+        output: Output<'_, U>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         let n = input.len();
         if kind.initial.is_none() || output.len() != n + 1 {
             output.expect_len(n, "scan")?;
@@ -230,11 +235,11 @@ impl Device {
             Backend::Cpu => {
                 let input = input.host()?;
                 let load = |first: usize, _: &[U], to: &mut [U::Acc]| {
-                    let take = |(to, &x): (&mut U::Acc, &T)| *to = U::from(x).widen();
+                    let put = |(to, &x): (&mut U::Acc, &T)| *to = take(x);
                     if kind.reversed {
-                        to.iter_mut().zip(input[..n - first].iter().rev()).for_each(take);
+                        to.iter_mut().zip(input[..n - first].iter().rev()).for_each(put);
                     } else {
-                        to.iter_mut().zip(&input[first..]).for_each(take);
+                        to.iter_mut().zip(&input[first..]).for_each(put);
                     }
                 };
                 cpu::scan::<U, O>(n, cpu::run::<T>(), &load, kind, output.host()?);
@@ -244,11 +249,72 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;
-                let (form, start) = (gpu::Form::of::<T, U, O>(kind.reversed, None), gpu::Start::of::<U, O>(kind));
+                let (form, start) = (gpu::Form::of::<T, U, O>(kind.reversed, map), gpu::Start::of::<U, O>(kind));
                 gpu::scan(device, &form, &start, &input, &output, scratch)?;
                 output.finish(device)
             }
         }
+    }
+
+    /// A scan of what `map` gives for each element.
+    ///
+    /// The function takes the type that `T` is computed with, `f32` for `f16` and `bf16`, else `T` itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver refuses the expression: the
+    /// [log](crate::Error::build_log) shows its lines.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, op::{Map, Sum}};
+    ///
+    /// // The places that the positive elements would have without the others.
+    /// let positive = Map::new(|x: f32| u32::from(x > 0.0), "x > 0");
+    /// let places = Device::best()?.map_scan(&[1.5f32, -2.0, 0.5, 3.0], &positive, Sum, Scan::exclusive(0))?;
+    /// assert_eq!(places.to_vec()?, [0, 1, 1, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn map_scan<'a, T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        map: &Map<F>,
+        op: O,
+        kind: Scan<R>,
+    ) -> Result<Buffer<R>> {
+        let input = input.into();
+        let mut output = self.uninit(input.len())?;
+        self.map_scan_into(input, map, op, kind, &mut output, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::map_scan`] into a caller's slice, buffer or view, as [`Device::scan_into`] has it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::map_scan`] and [`Device::scan_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, Scratch, op::{Map, Sum}};
+    ///
+    /// let device = Device::best()?;
+    /// let even = Map::new(|x: u8| u32::from(x % 2 == 0), "x % 2 == 0");
+    /// let mut places = device.zeroed::<u32>(4)?;
+    /// let mut scratch = Scratch::new();
+    /// device.map_scan_into(&[4u8, 7, 2], &even, Sum, Scan::exclusive(0), &mut places, &mut scratch)?;
+    /// assert_eq!(places.to_vec()?, [0, 1, 1, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn map_scan_into<'a, 'b, T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        map: &Map<F>,
+        _: O,
+        kind: Scan<R>,
+        output: impl Into<Output<'b, R>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (take, text) = (|x: T| (map.function)(x.widen()), map.prelude(T::Acc::TYPE, R::TYPE));
+        self.scan_taken::<T, R, O>(input.into(), &take, Some(text), kind, output.into(), scratch)
     }
 
     /// Puts the results of a scan in the places of the elements. Does not wait, unless `x` is a host slice.

@@ -9,7 +9,7 @@ use crate::{
     check::{Case, Failure, Level, Spec, close, data::Data, guarded, poison, same},
     f16,
     ladder::Climb,
-    op::{And, Max, Min, Op, OpKind, Or, Product, Sum, Xor},
+    op::{And, Map, Max, Min, Op, OpKind, Or, Product, Sum, Xor},
     reduce::spec::sum_error,
     with_element, with_integer,
 };
@@ -222,7 +222,8 @@ fn tried(level: Level, element: ElementType, op: OpKind) -> bool {
 
 /// The forms at the i-th size: another one each time, but for sums.
 fn forms(level: Level, element: ElementType, op: OpKind, i: usize) -> Vec<Form> {
-    let all = level == Level::Full || element == ElementType::F32 || (level, element) == (Level::Quick, ElementType::U32);
+    let all =
+        level == Level::Full || element == ElementType::F32 || (level, element) == (Level::Quick, ElementType::U32);
     match op {
         OpKind::Sum if all => Form::ALL.to_vec(),
         OpKind::Sum => vec![Form::Inclusive, Form::Total],
@@ -244,7 +245,8 @@ fn op_cases<T: Element, O: Op<T> + Default + 'static>(level: Level, cases: &mut 
         for form in forms(level, T::TYPE, O::KIND, i) {
             let in_place = matches!(form, Form::InPlace | Form::ReversedInPlace);
             for &data in data_sets {
-                let offset = if level == Level::Tiny && O::KIND != OpKind::Sum { 0 } else { (i + usize::from(in_place)) % 2 };
+                let offset =
+                    if level == Level::Tiny && O::KIND != OpKind::Sum { 0 } else { (i + usize::from(in_place)) % 2 };
                 let (name, shape) = (format!("{} {}", O::KIND.name(), form.name()), format!("n = {n} at {offset}"));
                 cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
                     let all = data.generate::<T>(n + offset, n as u64);
@@ -270,6 +272,28 @@ fn wide_cases<T: Element, U: Element + From<T>>(level: Level, cases: &mut Vec<Ca
                 check::<T, U, Sum>(device, &Data::Random.generate::<T>(n + offset, n as u64), offset, form)
             }));
         }
+    }
+}
+
+/// Of a function of each element, to a type of another size.
+fn mapped_cases<T: Element, R: Element<Acc = R>>(
+    level: Level,
+    (function, text): (fn(T::Acc) -> R, &'static str),
+    cases: &mut Vec<Case>,
+) {
+    for (i, n) in sizes::<T>(level).into_iter().enumerate() {
+        let (offset, name, shape) =
+            (i % 2, format!("sum of {} by a function", R::TYPE), format!("n = {n} at {}", i % 2));
+        cases.push(Case::new(name, T::TYPE, shape, Data::Random.name(), n, move |device| {
+            let all = Data::Random.generate::<T>(n + offset, n as u64);
+            let on_device = device.upload(&all)?;
+            let (map, kind) = (Map::new(function, text), Scan::exclusive(R::ONE));
+            let got = guarded(device, n + 1, offset, |out| {
+                Ok(device.map_scan_into(on_device.view(offset..)?, &map, Sum, kind, out, &mut Scratch::new())?)
+            })?;
+            let values: Vec<R> = all[offset..].iter().map(|x| function(x.widen())).collect();
+            same(&got, &obvious::<R, Sum>(&values, cpu::run::<T>(), kind, n + 1), "sums")
+        }));
     }
 }
 
@@ -331,7 +355,10 @@ impl Spec for ScanSpec {
             wide_cases::<u8, u32>(level, &mut cases);
             wide_cases::<f16, f32>(level, &mut cases);
         }
+        mapped_cases::<f32, u32>(level, (|x| u32::from(x > 0.5), "x > 0.5f"), &mut cases);
         if level >= Level::Full {
+            mapped_cases::<u32, f32>(level, (|x| (x >> 8) as f32 * 0.25, "(float)(x >> 8) * 0.25f"), &mut cases);
+            mapped_cases::<i64, u8>(level, (|x| (x % 5 == 0) as u8, "x % 5 == 0"), &mut cases);
             wide_cases::<f32, f64>(level, &mut cases);
             wide_cases::<i8, i64>(level, &mut cases);
         }
@@ -375,6 +402,17 @@ impl Spec for ScanSpec {
                 gpu::Form::of::<T, T, Xor>(false, None),
             ]), ());
         }
+        let function = |text: &'static str| Map::new((), text);
+        forms.extend([
+            gpu::Form::of::<f32, u32, Sum>(
+                false,
+                Some(function("x > 0.5f").prelude(ElementType::F32, ElementType::U32)),
+            ),
+            gpu::Form::of::<i64, u8, Sum>(
+                false,
+                Some(function("x % 5 == 0").prelude(ElementType::I64, ElementType::U8)),
+            ),
+        ]);
         forms.extend(forms.clone().into_iter().map(|form| gpu::Form { reversed: true, ..form }));
         let waiting = Capabilities { forward_progress: false, ..caps.clone() };
         let mut programs = Vec::new();

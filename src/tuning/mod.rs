@@ -22,7 +22,7 @@ pub(crate) use permute::permute;
 #[cfg(feature = "opencl")]
 pub(crate) use reduce::reduce;
 #[cfg(feature = "opencl")]
-pub(crate) use scan::{TEAMS, scan};
+pub(crate) use scan::scan;
 #[cfg(feature = "opencl")]
 pub(crate) use transpose::{InPlace, in_place, narrow, padding, transpose, unit, unit_type};
 

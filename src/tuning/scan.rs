@@ -3,7 +3,7 @@
 use crate::runtime::{Capabilities, DeviceClass, SubGroupBackend};
 
 /// Teams of a work-group, of which each item has a place in a team.
-pub(crate) const TEAMS: usize = 8;
+const TEAMS: usize = 8;
 /// Local memory of an item at most: an accumulator for each row of a tile.
 const ITEM_BYTES: usize = 8 * 8;
 /// Bytes beside that: two accumulators for each chunk, one for each level, and a few words.
