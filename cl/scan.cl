@@ -29,7 +29,8 @@
 #define TILE_RUNS (CHUNKS * CHUNK_RUNS)
 #define TILE (TILE_RUNS * VEC)
 
-#if SG_BACKEND >= 1 && SG_BACKEND <= 4
+// Items exchange values by shuffles where sub-groups have one width; other compilers may choose another for each kernel.
+#if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
 #define SHUFFLES
 #endif
 
@@ -218,25 +219,19 @@ KERNEL void scan_tiles(
 #define RUNS (ROWS * OWN)
 
 // Private arrays lie in registers where the loops over them are unrolled. CPU drivers would only take longer to compile.
-#if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
+// EXCHANGE: accumulators in local memory through which items exchange one in every row, if not by shuffles.
+#ifdef SHUFFLES
 #define UNROLL _Pragma("unroll")
-#else
-#define UNROLL
-#endif
-
-// What items exchange through local memory, where no sub-group does it or a compiler may choose a narrow one: an accumulator
-// of each in every row.
-#if defined(SHUFFLES) && SG_BACKEND >= SG_AMDGCN
 #define EXCHANGE 1
 #else
+#define UNROLL
 #define EXCHANGE (ROWS * WG)
 #endif
 #define SCRATCH __local A *exchange, __local uint *sg_scratch
 
-// One level between items: `other` has the totals of item ^ d.
-INLINED void join(const uint rows, const uint own, uint d, const A* other, A* total, A* before)
+// One level between items: `other` has the totals of the other half, before the item's own if that is the upper one.
+INLINED void join(const uint rows, const uint own, const bool upper, const A* other, A* total, A* before)
 {
-    const bool upper = ((uint)get_local_id(0) & d) != 0;
     UNROLL
     for (uint r = 0; r < rows; r++) {
         const A sum = total[r * own];
@@ -269,20 +264,15 @@ INLINED void team_scan(const uint rows, const uint own, A* total, A* before, SCR
             total[k] = OP(total[k], total[k + d]);
         }
     }
-    uint d = 1;
-    A other[ROWS];
+    const uint item = get_local_id(0);
+    for (uint d = 1; d < LANES; d *= 2) {
+        A other[ROWS];
 #ifdef SHUFFLES
-    for (; d < LANES && d < sg_size(); d *= 2) {
         UNROLL
         for (uint r = 0; r < rows; r++) {
             other[r] = shuffle_xor_acc(total[r * own], d, sg_scratch);
         }
-        join(rows, own, d, other, total, before);
-    }
-#endif
-#if EXCHANGE > 1
-    const uint item = get_local_id(0);
-    for (; d < LANES; d *= 2) {
+#else
         for (uint r = 0; r < rows; r++) {
             exchange[r * WG + item] = total[r * own];
         }
@@ -291,9 +281,9 @@ INLINED void team_scan(const uint rows, const uint own, A* total, A* before, SCR
             other[r] = exchange[r * WG + (item ^ d)];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        join(rows, own, d, other, total, before);
-    }
 #endif
+        join(rows, own, (item & d) != 0, other, total, before);
+    }
 }
 
 // The place of the item's run k in its tile.

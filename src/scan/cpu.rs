@@ -162,7 +162,7 @@ impl<U: Element> Work<U> {
             self.tree::<O>(run);
             let before = |r: usize| {
                 // Nothing precedes the first run of a chunk, of which there may be no element.
-                let before = if r % CHUNK_RUNS == 0 { O::identity() } else { self.runs[r] };
+                let before = if r.is_multiple_of(CHUNK_RUNS) { O::identity() } else { self.runs[r] };
                 O::combine(carry, O::combine(self.chunks[r / CHUNK_RUNS], before))
             };
             for (r, (values, out)) in self.values.chunks(run).zip(out.chunks_mut(run)).enumerate() {

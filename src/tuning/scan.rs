@@ -27,16 +27,13 @@ pub(crate) fn scan(caps: &Capabilities) -> Scan {
         return alone;
     }
     let (sub_group, max_groups) = (caps.sub_group, 16 * units);
-    let width = sub_group.width.min(32) as usize;
-    let shuffles = sub_group.backend.is_hardware() && width.is_power_of_two() && width >= 8;
-    let most = if shuffles { TEAMS * width } else { 256 };
-    // These have one width, the one that was found; other compilers may choose another for each kernel.
-    let certain = shuffles && matches!(sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
-    let local_bytes = caps.local_bytes.saturating_sub(RESERVED_BYTES);
-    let work_group = if certain {
-        super::work_group(most, caps)
+    // These have one width; other compilers may choose another for each kernel.
+    let shuffles = matches!(sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
+    let work_group = if shuffles {
+        super::work_group(TEAMS * sub_group.width.min(32) as usize, caps)
     } else {
-        super::work_group_of(most, ITEM_BYTES, &Capabilities { local_bytes, ..caps.clone() })
+        let local_bytes = caps.local_bytes.saturating_sub(RESERVED_BYTES);
+        super::work_group_of(256, ITEM_BYTES, &Capabilities { local_bytes, ..caps.clone() })
     };
     if work_group < TEAMS { alone } else { Scan { work_group, max_groups, shuffles } }
 }
