@@ -210,6 +210,37 @@ def statistics_along_an_axis(folder):
             compare(folder, f"statistics {dtype} along {axis}", "statistics", array, options, is_right)
 
 
+def scan(folder):
+    for dtype in INTEGERS + FLOATS:
+        array = random_array(dtype, 100_003)
+        if dtype in FLOATS:
+            exact = numpy.cumsum(array, dtype="f8")
+            # The rounding of the order here and of numpy's, and that to the type.
+            eps = float(numpy.finfo("f8" if dtype == "f8" else "f4").eps)
+            bound = array.size * eps * numpy.cumsum(numpy.abs(array), dtype="f8")
+            bound += float(numpy.finfo(dtype).eps) * numpy.abs(exact)
+
+            def is_right(result, exact=exact, bound=bound, dtype=dtype):
+                return result.dtype == dtype and bool((numpy.abs(result.astype("f8") - exact) <= bound).all())
+
+            compare(folder, f"scan sum {dtype}", "scan", array, [], is_right)
+        else:
+            sums = numpy.cumsum(array, dtype=dtype)
+            compare(folder, f"scan sum {dtype}", "scan", array, [], same(sums))
+            before = numpy.concatenate([numpy.zeros(1, dtype), sums[:-1]])
+            compare(folder, f"exclusive scan sum {dtype}", "scan", array, ["--exclusive"], same(before))
+            back = numpy.cumsum(array[::-1], dtype=dtype)[::-1]
+            compare(folder, f"reverse scan sum {dtype}", "scan", array, ["--reverse"], same(back))
+        for op, function in [("min", numpy.minimum), ("max", numpy.maximum)]:
+            compare(folder, f"scan {op} {dtype}", "scan", array, ["--op", op], same(function.accumulate(array)))
+    for op, function in [("and", numpy.bitwise_and), ("or", numpy.bitwise_or), ("xor", numpy.bitwise_xor)]:
+        array = random_array("i4", 100_003)
+        compare(folder, f"scan {op} i4", "scan", array, ["--op", op], same(function.accumulate(array)))
+    odd = random_array("u4", (311, 97)) | numpy.array(1, "u4")
+    expected = same(numpy.multiply.accumulate(odd.ravel(), dtype="u4").reshape(odd.shape))
+    compare(folder, "scan product u4", "scan", odd, ["--op", "product"], expected)
+
+
 def transpose(folder):
     for dtype in INTEGERS + FLOATS + ["c8", "c16"]:
         array = random_array("f8", (317, 1009)).astype(dtype) if dtype[0] == "c" else random_array(dtype, (317, 1009))
@@ -415,7 +446,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         figures = (reduce, along_an_axis, statistics, statistics_along_an_axis)
         figures = (*figures, counts_of, segments_and_wide_sums)
-        for family in (*figures, transpose, permute, histogram, ranges, copy, reversed_and_picked):
+        for family in (*figures, scan, transpose, permute, histogram, ranges, copy, reversed_and_picked):
             family(Path(folder))
         judge()
         bad_files(Path(folder))

@@ -28,6 +28,7 @@
 //! | [`reduce_axis`](Device::reduce_axis), [`reduce_axis_as`](Device::reduce_axis_as) | one value from each line along an axis: [`reduce::axis`] |
 //! | [`arg_min_axis`](Device::arg_min_axis), [`arg_max_axis`](Device::arg_max_axis), [`min_max_axis`](Device::min_max_axis) | the extremes of each line along an axis, and where they are: [`reduce::axis::extremes`] |
 //! | [`moments_axis`](Device::moments_axis), [`mean_axis`](Device::mean_axis), [`variance_axis`](Device::variance_axis) | mean and variance of each line along an axis, in one pass: [`reduce::axis::moments`] |
+//! | [`inclusive_scan`](Device::inclusive_scan), [`exclusive_scan`](Device::exclusive_scan), [`offsets_of`](Device::offsets_of) | what the elements up to each come to; offsets from counts: [`scan`] |
 //! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`transpose`] |
 //! | [`transpose_in_place`](Device::transpose_in_place) | the same within the matrix's memory, rectangles too: [`transpose::in_place`] |
 //! | [`transpose_map`](Device::transpose_map) | the same with another type, a factor, or a function of each element: [`transpose::mapped`] |
@@ -53,8 +54,8 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; transpose, permute; copy, gather, scatter to different places, reverse; iota of integers | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`], the default; statistics, also along an axis; [`reduce_by`](Device::reduce_by); histogram of floats, float weights; transpose with a cast or a factor; iota of floats | yes | yes, where the device keeps subnormals |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different places, reverse; iota of integers | yes | yes |
+//! | float sum and product, [`Determinism::Fixed`], the default; scans; statistics, also along an axis; [`reduce_by`](Device::reduce_by); histogram of floats, float weights; transpose with a cast or a factor; iota of floats | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`]; scatter by equal indices | no promise | no |
 //!
 //! [`Capabilities::denormals`] tells whether a device keeps subnormals.
@@ -100,6 +101,7 @@ pub mod permute;
 pub mod reduce;
 #[allow(unsafe_code, reason = "the boundary to OpenCL; every block names its promise")]
 mod runtime;
+pub mod scan;
 #[allow(unsafe_code, reason = "the boundary to the loader")]
 mod sys;
 pub mod transpose;
@@ -122,5 +124,6 @@ pub use runtime::{
     Buffer, Capabilities, Device, DeviceClass, DeviceInfo, DeviceType, Input, MapMut, MapRef, Output, ProgramSpec,
     Scratch, SubGroup, SubGroupBackend, Timing, View, ViewMut,
 };
+pub use scan::Scan;
 pub use transpose::Matrices;
 pub use tuning::Tuning;

@@ -103,6 +103,7 @@ fn every_subcommand_has_help_with_an_example() {
     folder.save("matrix.npy", &[2, 3], &[1i32, 2, 3, 4, 5, 6]);
     folder.save("labels.npy", &[4], &[9i64, 0, 3, 3]);
     folder.save("heights.npy", &[4], &[1.5f64, 1.62, 1.8, 2.0]);
+    folder.save("lengths.npy", &[4], &[3u32, 0, 2, 5]);
     folder.save("levels.npy", &[4], &[-32768i16, -1, 0, 32767]);
     folder.save("edges.npy", &[3], &[1.5f64, 1.75, 2.0]);
     folder.save("weights.npy", &[4], &[1.0f32, 2.0, 3.0, 4.0]);
@@ -117,7 +118,8 @@ fn every_subcommand_has_help_with_an_example() {
         assert!(text.contains("Usage: oclprim") && text.contains("oclprim "), "{words:?}: {text}");
         assert!(text.contains("Example"), "{words:?}: {text}");
     }
-    for primitive in ["reduce", "count", "statistics", "transpose", "permute", "histogram", "copy", "reverse", "gather"]
+    for primitive in
+        ["reduce", "count", "statistics", "scan", "transpose", "permute", "histogram", "copy", "reverse", "gather"]
     {
         let text = succeeds(&["run", primitive, "--help"]);
         assert!(text.contains("--verify"), "{text}");
@@ -347,6 +349,30 @@ macro_rules! reduce_type {
             assert_eq!(load::<i64>(&output), (vec![], vec![3]));
         }
     )* };
+}
+
+#[test]
+fn scans() {
+    let folder = Folder::new();
+    let (input, output) = (folder.save("in.npy", &[3, 2], &[1i32, 5, 2, 0, 7, 3]), folder.path("out.npy"));
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        succeeds(&[&["run", "scan", &input, "-o", name, "--verify"], &device[..]].concat());
+        assert_eq!(load::<i32>(&output), (vec![3, 2], vec![1, 6, 8, 8, 15, 18]));
+        let text = succeeds(&[&["run", "scan", &input, "--exclusive", "--verify"], &device[..]].concat());
+        assert_eq!(text.trim(), "0 1 6 8 8 15");
+        let text = succeeds(&[&["run", "scan", &input, "--reverse", "--verify"], &device[..]].concat());
+        assert_eq!(text.trim(), "18 17 12 10 10 3");
+    }
+    for (op, wanted) in [("product", "1 5 10 0 0 0"), ("min", "1 1 1 0 0 0"), ("max", "1 5 5 5 7 7")] {
+        assert_eq!(succeeds(&["run", "scan", &input, "--op", op, "--device", "cpu"]).trim(), wanted);
+    }
+    for (op, wanted) in [("and", "1 1 0 0 0 0"), ("or", "1 5 7 7 7 7"), ("xor", "1 4 6 6 1 2")] {
+        assert_eq!(succeeds(&["run", "scan", &input, "--op", op, "--device", "cpu"]).trim(), wanted);
+    }
+    let halves = folder.save("half.npy", &[3], &[0.5f32, 1.5, 2.0].map(half::f16::from_f32));
+    assert_eq!(succeeds(&["run", "scan", &halves, "--device", "cpu"]).trim(), "0.5 2 4");
+    assert!(refuses(&["run", "scan", &halves, "--op", "and"]).contains("bitwise"));
 }
 
 #[test]

@@ -25,6 +25,7 @@ const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "sum along an axis",
     "min-max along an axis",
     "moments along an axis",
+    "sum inclusive",
     "ids",
     "edges",
     "edges weighted f32",

@@ -265,6 +265,7 @@ fn numbers() {
             let [start, step] = [-0.7, 0.3].map(oclprim::f16::from_f32);
             contents(&device.iota_by(FEW, start, step)?)
         }),
+        ("scan", |device, x| contents(&device.inclusive_scan(&x.floats, Sum)?)),
     ]);
 }
 

@@ -161,6 +161,21 @@ static inline void store_acc(__global OUT* p, A x)
 #endif
 }
 
+// The same, as a value.
+static inline OUT narrow_acc(A x)
+{
+#if defined(OUT_F16)
+    ushort bits;
+    vstore_half_rte(x, 0, (half*)&bits);
+    return bits;
+#elif defined(OUT_BF16)
+    const uint bits = as_uint(x);
+    return (OUT)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40 : (bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+#else
+    return (OUT)x;
+#endif
+}
+
 static inline TV load_vec(__global const T* p)
 {
 #ifdef ALIGNED

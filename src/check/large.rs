@@ -97,6 +97,15 @@ fn reduce_bytes(device: &Device) -> Result<(), Failure> {
     equal(device.reduce_by(&x, &largest)?, 9, "largest by the user's operator")
 }
 
+fn scan_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 1u8, &[(N - 1, 9)])?;
+    let sums = device.inclusive_scan(&x, Sum)?;
+    equal(sums.view(..3)?.to_vec()?, vec![1, 2, 3], "the first sums")?;
+    equal(sums.view(N - 2..)?.to_vec()?, vec![(N - 1) as u8, (N + 8) as u8], "the last sums")?;
+    // 2^32 has each value equally often, and the few beyond are below 7.
+    equal(device.count_of(&sums, 7)?, 1 << 24, "sums that are 7")
+}
+
 fn reduce_words(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N_WORDS, 1), 1i32, &[(N_WORDS - 2, -7)])?;
     equal(device.reduce(&x, Sum)?, (N_WORDS as i64 - 8) as i32, "sum")?;
@@ -404,6 +413,7 @@ impl Spec for Large {
             case("reduce", ElementType::F64, N_WORDS, reduce_floats),
             case("sum within its bound", ElementType::F32, N_FLOATS, reduce_within_bound),
             case("dot", ElementType::U8, N, reduce_products),
+            case("scan", ElementType::U8, N, scan_bytes),
             case("reduce along an axis", ElementType::U8, 2 * N, reduce_rows),
             case("arg-max of columns", ElementType::U8, 2 * N, reduce_columns),
             case("reduce of segments", ElementType::U8, N, reduce_segments),

@@ -119,7 +119,7 @@ pub(crate) fn stated_bound<T: Element>(device: &Device, n: usize, determinism: D
 }
 
 /// The bound on the error of a sum in which each value passes through at most `depth` additions.
-pub(super) fn sum_error<T: Element>(input: &[T], depth: f64) -> f64 {
+pub(crate) fn sum_error<T: Element>(input: &[T], depth: f64) -> f64 {
     let sizes = || input.iter().map(|x| x.to_f64().abs());
     // The reference's own rounding is that of n additions in f64.
     let part = (depth * unit::<T>() + input.len() as f64 * f64::EPSILON) * 1.01 + narrowing::<T>();

@@ -1110,6 +1110,11 @@ impl ClInput {
     pub(crate) fn aligned(&self) -> bool {
         self.byte_offset().is_multiple_of(16)
     }
+
+    /// Whether what follows the last element would be.
+    pub(crate) fn ends_aligned(&self) -> bool {
+        (self.byte_offset() + self.len * self.size).is_multiple_of(16)
+    }
 }
 
 /// Where a primitive writes in device memory, and the host slice that wants a copy of it.

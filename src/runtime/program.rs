@@ -15,6 +15,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/op.cl", include_str!("../../cl/lib/op.cl")),
     ("lib/subgroup.cl", include_str!("../../cl/lib/subgroup.cl")),
     ("lib/workgroup.cl", include_str!("../../cl/lib/workgroup.cl")),
+    ("lib/spine.cl", include_str!("../../cl/lib/spine.cl")),
     ("lib/lines.cl", include_str!("../../cl/lib/lines.cl")),
     ("lib/moments.cl", include_str!("../../cl/lib/moments.cl")),
     ("lib/bins.cl", include_str!("../../cl/lib/bins.cl")),

@@ -9,6 +9,8 @@ mod permute;
 #[cfg(feature = "opencl")]
 mod reduce;
 #[cfg(feature = "opencl")]
+mod scan;
+#[cfg(feature = "opencl")]
 mod transpose;
 
 #[cfg(feature = "opencl")]
@@ -19,6 +21,8 @@ pub(crate) use histogram::histogram;
 pub(crate) use permute::permute;
 #[cfg(feature = "opencl")]
 pub(crate) use reduce::reduce;
+#[cfg(feature = "opencl")]
+pub(crate) use scan::scan;
 #[cfg(feature = "opencl")]
 pub(crate) use transpose::{InPlace, in_place, narrow, padding, transpose, unit, unit_type};
 
@@ -61,6 +65,7 @@ pub struct Tuning {
     sub_groups: Option<SubGroupBackend>,
     local_bytes: Option<usize>,
     wide_offsets: bool,
+    no_look_back: bool,
 }
 
 impl Tuning {
@@ -88,6 +93,12 @@ impl Tuning {
         self
     }
 
+    /// Launch after launch where work-groups would wait for one another.
+    pub fn without_look_back(mut self) -> Self {
+        self.no_look_back = true;
+        self
+    }
+
     /// Whether kernels over `n` elements use 64-bit offsets.
     pub(crate) fn wide(&self, n: usize) -> bool {
         self.wide_offsets || n >= 1 << 31
@@ -96,6 +107,7 @@ impl Tuning {
     pub(crate) fn apply(&self, caps: &mut Capabilities) -> Result<()> {
         caps.class = self.class.unwrap_or(caps.class);
         caps.local_bytes = caps.local_bytes.min(self.local_bytes.unwrap_or(usize::MAX));
+        caps.forward_progress &= !self.no_look_back;
         if let Some(backend) = self.sub_groups {
             let found = caps.sub_groups.iter().find(|group| group.backend == backend);
             caps.sub_group = *found.ok_or_else(|| {
@@ -116,7 +128,7 @@ mod tests {
             for max_work_group in [0, 1, 3, 64, 100, 255, 256, 300, 1000, 4096] {
                 let caps = Capabilities { max_work_group, ..caps.clone() };
                 let most = max_work_group.max(1);
-                let mut groups = vec![reduce(&caps).work_group];
+                let mut groups = vec![reduce(&caps).work_group, scan(&caps).work_group];
                 groups.extend([histogram(&caps).work_group, histogram(&caps).large_work_group]);
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| transpose(&caps, size).work_group));
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| in_place(&caps, size).work_group));

@@ -8,8 +8,8 @@ use std::{
 use bytemuck::Pod;
 use clap::{Args, Subcommand, ValueEnum};
 use oclprim::{
-    Bins, Determinism, Device, Element, ElementType, Extreme, Histogram, Input, Integer, MomentsRecord, Statistics,
-    Weight, WeightedHistogram,
+    Bins, Determinism, Device, Element, ElementType, Extreme, Histogram, Input, Integer, MomentsRecord, Scan,
+    Statistics, Weight, WeightedHistogram,
     check::{Failure, close, same, same_bytes, sum_bound},
     f16, op, with_element, with_integer,
 };
@@ -22,6 +22,7 @@ Examples:
   oclprim run reduce matrix.npy --axis 0 -o sums.npy
   oclprim run count flags.npy
   oclprim run statistics matrix.npy --axis -1 -o figures.npy
+  oclprim run scan lengths.npy --exclusive -o offsets.npy
   oclprim run transpose matrix.npy -o transposed.npy
   oclprim run permute volume.npy --axes 2,0,1 -o permuted.npy
   oclprim run histogram heights.npy --bins 20 --range 1.5 2.0 -o counts.npy
@@ -45,6 +46,7 @@ enum Primitive {
     Reduce(Reduce),
     Count(Count),
     Statistics(StatisticsOf),
+    Scan(ScanOf),
     Transpose(Transpose),
     Permute(Permute),
     Histogram(HistogramOf),
@@ -59,6 +61,7 @@ impl Run {
             Primitive::Reduce(reduce) => reduce.run(out),
             Primitive::Count(count) => count.run(out),
             Primitive::Statistics(statistics) => statistics.run(out),
+            Primitive::Scan(scan) => scan.run(out),
             Primitive::Transpose(transpose) => transpose.run(out),
             Primitive::Permute(permute) => permute.run(out),
             Primitive::Histogram(histogram) => histogram.run(out),
@@ -582,6 +585,91 @@ impl StatisticsOf {
         ];
         let text: Vec<_> = lines.iter().map(|(name, value)| format!("{name:8}  {value}")).collect();
         self.common.finish(&Array::of("<f8", &[7], &figures(&found)), text.join("\n"), out)
+    }
+}
+
+const SCAN_EXAMPLES: &str = "\
+Examples:
+  oclprim run scan samples.npy -o sums.npy
+  oclprim run scan samples.npy --op max --device gpu --verify
+  oclprim run scan lengths.npy --exclusive -o offsets.npy";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ScanOp {
+    Sum,
+    Product,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+}
+
+/// Combine the elements up to each element of an array.
+///
+/// Results have the type of the array; integers wrap, and floats are the same on every device. The elements are taken in their
+/// order in the file, or from the last to the first; the result has the array's shape.
+#[derive(Args)]
+#[command(after_help = SCAN_EXAMPLES)]
+struct ScanOf {
+    #[command(flatten)]
+    common: Common,
+    /// What combines two elements.
+    #[arg(long, value_enum, default_value_t = ScanOp::Sum)]
+    op: ScanOp,
+    /// Leave each element out of its own result; the first one is what the operator gives for nothing.
+    #[arg(long)]
+    exclusive: bool,
+    /// From the last element to the first.
+    #[arg(long)]
+    reverse: bool,
+}
+
+impl ScanOf {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "scan")?;
+        let device = self.common.device.open()?;
+        with_element!(element, T => {
+            let input = array.elements::<T>();
+            let values = match self.op {
+                ScanOp::Sum => self.scan(op::Sum, &input, &device)?,
+                ScanOp::Product => self.scan(op::Product, &input, &device)?,
+                ScanOp::Min => self.scan(op::Min, &input, &device)?,
+                ScanOp::Max => self.scan(op::Max, &input, &device)?,
+                ScanOp::And | ScanOp::Or | ScanOp::Xor => self.scan_bits::<T>(&array, &input, &device)?,
+            };
+            let shape = array.lengths();
+            let text = in_words(&values, &shape, &array.type_name(), &device);
+            self.common.finish(&array.like(&shape, &values), text, out)
+        })
+    }
+
+    fn scan<T: Element, O: op::Op<T>>(&self, op: O, input: &[T], device: &Device) -> Result<Vec<T>, Stop> {
+        let kind = if self.exclusive { Scan::exclusive(O::empty()) } else { Scan::inclusive() };
+        let kind = if self.reverse { kind.reversed() } else { kind };
+        let values = device.scan(input, op, kind)?.to_vec()?;
+        if self.common.verify {
+            let want = Device::cpu().scan(input, op, kind)?.to_vec()?;
+            matches(same(&values, &want, O::KIND.name()))?;
+        }
+        Ok(values)
+    }
+
+    /// `T` is the type of `array`; bitwise operators are for integers only.
+    fn scan_bits<T: Element>(&self, array: &Array, input: &[T], device: &Device) -> Result<Vec<T>, Stop> {
+        with_integer!(T::TYPE, I => {
+            let input: &[I] = bytemuck::cast_slice(input);
+            let values = match self.op {
+                ScanOp::And => self.scan(op::And, input, device)?,
+                ScanOp::Or => self.scan(op::Or, input, device)?,
+                _ => self.scan(op::Xor, input, device)?,
+            };
+            Ok(bytemuck::allocation::cast_vec(values))
+        }, {
+            let (path, ty) = (self.common.input.display(), array.type_name());
+            Err(Stop::usage(format!("{path}: bitwise operators take integers, not {ty}")))
+        })
     }
 }
 

@@ -1,0 +1,230 @@
+//! Scans: all forms and operators, in place, and what they refuse.
+
+mod common;
+
+use std::thread;
+
+use oclprim::{
+    Device, Element, ErrorKind, Scan, Scratch, bf16,
+    check::{data::Data, guarded, same},
+    f16,
+    op::{And, Max, Min, Op, Or, Product, Sum, Xor},
+};
+
+/// At the edges of runs and tiles of 4-byte elements, and no powers of two.
+const SIZES: [usize; 5] = [1, 3, 1000, 8192, 3 * 8192 + 5];
+
+/// Exclusive from `initial`, where there is one.
+fn obvious<T: Element, O: Op<T>>(x: &[T], _: O, initial: Option<T>) -> Vec<T> {
+    let (mut acc, inclusive) = initial.map_or((O::identity(), true), |initial| (initial.widen(), false));
+    let mut out = Vec::new();
+    for x in x {
+        let next = O::combine(acc, x.widen());
+        out.push(T::narrow(if inclusive { next } else { acc }));
+        acc = next;
+    }
+    out
+}
+
+fn tries<T: Element, O: Op<T>>(op: O, n: usize) {
+    let x: Vec<T> = Data::Random.generate(n, 7);
+    for (name, device) in common::devices() {
+        for initial in [None, Some(T::ONE)] {
+            let kind = initial.map_or(Scan::inclusive(), Scan::exclusive);
+            let got = device.scan(&x, op, kind).unwrap().to_vec().unwrap();
+            let what = format!("{name}: {} {} {n} {kind:?}", T::TYPE, O::KIND.name());
+            same(&got, &obvious(&x, op, initial), &what).unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_operator() {
+    tries::<i32, _>(Sum, 10_007);
+    tries::<i32, _>(And, 10_007);
+    if !common::tiny() {
+        tries::<i32, _>(Product, 10_007);
+        tries::<f32, _>(Min, 10_007);
+        tries::<u8, _>(Max, 40_001);
+        tries::<i16, _>(Or, 20_001);
+        tries::<u64, _>(Xor, 5_001);
+    }
+}
+
+#[test]
+fn sizes_and_offsets_within_canaries() {
+    let mut scratch = Scratch::new();
+    for (name, device) in common::with_sub_groups() {
+        for n in SIZES {
+            for offset in [0, 1, 3] {
+                let all: Vec<u32> = Data::Random.generate(n + offset, 1);
+                let x = device.upload(&all).unwrap();
+                let want = obvious(&all[offset..], Sum, Some(9));
+                let got = guarded(&device, n, 2 * offset, |out| {
+                    Ok(device.scan_into(x.view(offset..)?, Sum, Scan::exclusive(9), out, &mut scratch)?)
+                });
+                assert_eq!(got.unwrap(), want, "{name}: {n} at {offset}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_total_comes_behind() {
+    for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
+        for n in SIZES {
+            let lengths: Vec<u32> = Data::Random.generate(n, 2);
+            let offsets = device.offsets_of::<u32, u64>(&lengths).unwrap().to_vec().unwrap();
+            let mut want = vec![0u64];
+            want.extend(lengths.iter().scan(0u64, |sum, &x| {
+                *sum += u64::from(x);
+                Some(*sum)
+            }));
+            assert_eq!(offsets, want, "{name}: {n}");
+        }
+        assert_eq!(device.offsets_of::<u32, u32>(&[]).unwrap().to_vec().unwrap(), [0], "{name}");
+    }
+}
+
+#[test]
+fn in_place() {
+    for (name, device) in common::with_sub_groups() {
+        for n in SIZES {
+            let host: Vec<f32> = Data::Random.generate(n, 3);
+            for kind in [Scan::inclusive(), Scan::exclusive(0.5)] {
+                let want = Device::cpu().scan(&host, Sum, kind).unwrap().to_vec().unwrap();
+                let got = guarded(&device, n, 1, |mut x| {
+                    x.write(&host)?;
+                    Ok(device.scan_in_place(x, Sum, kind, &mut Scratch::new())?)
+                });
+                same(&got.unwrap(), &want, &format!("{name}: {n} {kind:?}")).unwrap();
+                let mut slice = host.clone();
+                device.scan_in_place(&mut slice, Sum, kind, &mut Scratch::new()).unwrap();
+                same(&slice, &want, &format!("{name}: a slice of {n} {kind:?}")).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_gives_nothing() {
+    for (name, device) in common::devices() {
+        assert!(device.inclusive_scan::<f32, _>(&[], Sum).unwrap().is_empty(), "{name}");
+        let mut out = [7u8];
+        device.scan_into::<u8, u8, _>(&[], Max, Scan::exclusive(3), &mut out, &mut Scratch::new()).unwrap();
+        assert_eq!(out, [3], "{name}");
+        device.scan_in_place::<i64, _>(&mut [], Sum, Scan::inclusive(), &mut Scratch::new()).unwrap();
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() {
+    for (name, device) in common::devices() {
+        let mut out = device.zeroed::<u32>(4).unwrap();
+        let mut refused = |kind, n: usize| {
+            let x = vec![1u32; n];
+            device.scan_into(&x, Sum, kind, &mut out, &mut Scratch::new()).unwrap_err()
+        };
+        for error in [refused(Scan::inclusive(), 3), refused(Scan::inclusive(), 5), refused(Scan::exclusive(0), 2)] {
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}: {error}");
+        }
+        assert_eq!(refused(Scan::inclusive(), 3).to_string(), "scan needs an output of 3 elements, got 4");
+    }
+}
+
+/// Of floats, to the bit: on every device what the CPU has, and the same again.
+#[test]
+fn floats_have_one_order() {
+    fn of<T: Element>(devices: &[(String, Device)], n: usize, data: Data) {
+        let x: Vec<T> = data.generate(n, 11);
+        let sums = Device::cpu().inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
+        for (name, device) in devices {
+            let buffer = device.upload(&x).unwrap();
+            for round in 0..3 {
+                let got = device.inclusive_scan(&buffer, Sum).unwrap().to_vec().unwrap();
+                same(&got, &sums, &format!("{name}: {}, round {round}", T::TYPE)).unwrap();
+            }
+        }
+    }
+    let all = [common::with_sub_groups(), common::wide()].concat();
+    of::<f32>(&all, if common::tiny() { 9_001 } else { 300_007 }, Data::Random);
+    if !common::tiny() {
+        of::<f32>(&all, 50_001, Data::Special);
+        of::<f16>(&common::tuned(&[("a GPU", common::gpu())]), 100_003, Data::Random);
+        of::<bf16>(&common::devices(), 20_003, Data::Random);
+    }
+}
+
+/// From the last element to the first, the total in front.
+#[test]
+fn reversed() {
+    for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
+        for n in SIZES {
+            let host: Vec<u32> = Data::Random.generate(n, 4);
+            let turned: Vec<u32> = host.iter().rev().copied().collect();
+            let mut want = obvious(&[&turned[..], &[0]].concat(), Sum, Some(9));
+            want.reverse();
+            let got = guarded(&device, n + 1, 1, |out| {
+                let x = device.upload(&host)?;
+                Ok(device.scan_into(&x, Sum, Scan::exclusive(9).reversed(), out, &mut Scratch::new())?)
+            });
+            assert_eq!(got.unwrap(), want, "{name}: {n}");
+        }
+    }
+}
+
+/// OpenCL devices in every way to scan: one launch, several, with few items.
+fn ways() -> Vec<(String, Device)> {
+    common::tuned(&[
+        ("a GPU", common::gpu()),
+        ("a GPU, launch after launch", common::gpu().without_look_back()),
+        ("a small GPU", common::gpu().local_bytes(2 << 10)),
+        ("a small GPU, launch after launch", common::gpu().local_bytes(2 << 10).without_look_back()),
+    ])
+}
+
+/// More than a block of blocks of tiles.
+#[test]
+fn many_tiles() {
+    if common::tiny() {
+        return;
+    }
+    let n = 1060 * 4096 + 77;
+    let x: Vec<u64> = Data::Random.generate(n, 5);
+    let want = obvious(&x, Sum, None);
+    let floats: Vec<f32> = Data::Random.generate(n, 6);
+    let sums = Device::cpu().inclusive_scan(&floats, Sum).unwrap().to_vec().unwrap();
+    for (name, device) in ways() {
+        if !name.contains("small") {
+            assert!(device.inclusive_scan(&x, Sum).unwrap().to_vec().unwrap() == want, "{name}");
+        }
+        let mut y = device.upload(&floats).unwrap();
+        device.scan_in_place(&mut y, Sum, Scan::inclusive(), &mut Scratch::new()).unwrap();
+        same(&y.to_vec().unwrap(), &sums, &name).unwrap();
+    }
+}
+
+/// Scans that wait for work-groups, at once on two queues of a device.
+#[test]
+fn two_queues_at_once() {
+    let n = if common::tiny() { 3 * 8192 } else { 100 * 8192 + 5 };
+    let x: Vec<u32> = Data::Random.generate(n, 8);
+    let want = obvious(&x, Sum, None);
+    for index in 0..Device::list().len() {
+        let device = Device::at(index).unwrap();
+        if device.is_cpu() || !common::runs_kernels_at_once(&device) {
+            continue;
+        }
+        let scans = || {
+            let device = Device::at(index).unwrap().with_tuning(common::gpu()).unwrap();
+            let x = device.upload(&x).unwrap();
+            for _ in 0..10 {
+                assert!(device.inclusive_scan(&x, Sum).unwrap().to_vec().unwrap() == want, "{}", device.info());
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(scans);
+            scans();
+        });
+    }
+}
