@@ -210,6 +210,21 @@ def statistics_along_an_axis(folder):
             compare(folder, f"statistics {dtype} along {axis}", "statistics", array, options, is_right)
 
 
+def sort(folder):
+    for dtype in INTEGERS + FLOATS:
+        array = random_array(dtype, 100_003)
+        # Of floats some are equal, too.
+        array[::3] = array[1]
+        expected = numpy.sort(array)
+        compare(folder, f"sort {dtype}", "sort", array, [], same(expected))
+        compare(folder, f"sort {dtype} down", "sort", array, ["--descending"], same(numpy.ascontiguousarray(expected[::-1])))
+        places = numpy.argsort(array, kind="stable").astype("i8")
+        compare(folder, f"argsort {dtype}", "sort", array, ["--indices"], same(places))
+    array = random_array("f4", (100, 37))
+    array[3, ::2] = numpy.nan
+    compare(folder, "sort f4 with NaN", "sort", array, [], same(numpy.sort(array, axis=None)))
+
+
 def transpose(folder):
     for dtype in INTEGERS + FLOATS + ["c8", "c16"]:
         array = random_array("f8", (317, 1009)).astype(dtype) if dtype[0] == "c" else random_array(dtype, (317, 1009))
@@ -357,7 +372,7 @@ def bad_files(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         figures = (reduce, along_an_axis, statistics, statistics_along_an_axis)
-        for family in (*figures, transpose, permute, histogram, ranges, copy):
+        for family in (*figures, sort, transpose, permute, histogram, ranges, copy):
             family(Path(folder))
         judge()
         bad_files(Path(folder))

@@ -4,7 +4,7 @@ mod common;
 
 use bytemuck::Pod;
 use oclprim::{
-    Accumulate, Bins, Buffer, Device, Result, Scratch, StatisticsRecord,
+    Accumulate, Bins, Buffer, Device, Order, Result, Scratch, StatisticsRecord,
     check::data::Data,
     op::{Map, Operator, Scale, Sum},
 };
@@ -191,6 +191,14 @@ fn moves() {
         }),
         ("iota", |device, _| contents(&device.iota(N, 7u32)?)),
     ]);
+}
+
+#[test]
+fn sorts() {
+    repeat(&[("sort with values", |device, x| {
+        let (keys, values) = device.sort_pairs(x.floats.view(..20_011)?, x.numbers.view(..20_011)?, Order::ascending())?;
+        Ok([contents(&keys)?, contents(&values)?].concat())
+    })]);
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod permute;
 #[cfg(feature = "opencl")]
 mod reduce;
 #[cfg(feature = "opencl")]
+mod sort;
+#[cfg(feature = "opencl")]
 mod transpose;
 
 #[cfg(feature = "opencl")]
@@ -19,6 +21,8 @@ pub(crate) use histogram::histogram;
 pub(crate) use permute::permute;
 #[cfg(feature = "opencl")]
 pub(crate) use reduce::reduce;
+#[cfg(feature = "opencl")]
+pub(crate) use sort::sort;
 #[cfg(feature = "opencl")]
 pub(crate) use transpose::{InPlace, in_place, narrow, padding, transpose, unit, unit_type};
 
@@ -120,7 +124,7 @@ mod tests {
                 groups.extend([histogram(&caps).work_group, histogram(&caps).large_work_group]);
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| transpose(&caps, size).work_group));
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| in_place(&caps, size).work_group));
-                groups.extend([gather(&caps, 4).work_group, self::reverse(&caps).work_group]);
+                groups.extend([gather(&caps, 4).work_group, self::reverse(&caps).work_group, sort(&caps).work_group]);
                 for copy in [copy(&caps), copy_ranges(&caps)] {
                     if let Copy::Words { work_group, .. } = copy {
                         groups.push(work_group);
