@@ -33,6 +33,10 @@
 #ifndef WG
 #define WG 256
 #endif
+// Items of `offsets`.
+#ifndef OFFSETS_WG
+#define OFFSETS_WG WG
+#endif
 // Keys of an item in a tile.
 #ifndef ITEMS
 #define ITEMS 16
@@ -54,13 +58,13 @@
 #define WORD uint
 #endif
 
-// Codes: where a pass reads (IN, OUT, SPARE), four times where it writes, ACTIVE, and LAST.
-#define IN 0
-#define OUT 1
-#define SPARE 2
+// Codes: where a pass reads (AT_IN, AT_OUT, AT_SPARE), four times where it writes, ACTIVE, and LAST.
+#define AT_IN 0
+#define AT_OUT 1
+#define AT_SPARE 2
 #define ACTIVE 16
 #define LAST 32
-#define PLACE(code, in, out, spare) ((code) == IN ? (in) : (code) == OUT ? (out) : (spare))
+#define PLACE(code, in, out, spare) ((code) == AT_IN ? (in) : (code) == AT_OUT ? (out) : (spare))
 
 // What rises with the keys.
 static inline WORD ordered(KEY key, WORD flip, WORD always)
@@ -71,16 +75,12 @@ static inline WORD ordered(KEY key, WORD flip, WORD always)
 
 #define DIGIT(key) ((uint)(ordered(key, flip, always) >> shift) & mask)
 
-// The code of a pass: the one given, else what `passes` found. Drivers that get barriers behind a return wrong are given all.
-#ifdef SKIPS
+// The code of a pass: the one given, if it is not 0, else what `passes` found.
 #define LOOK_UP                                                                                                        \
     const uint code = given != 0 ? given : ((__global const uint*)(scratch + codes_at))[pass];                         \
     if (code == 0) {                                                                                                   \
         return;                                                                                                        \
     }
-#else
-#define LOOK_UP const uint code = given;
-#endif
 
 #define TABLE ((__global OFFSET_T*)(scratch + table_at))
 #define TOTALS ((__global OFFSET_T*)(scratch + totals_at))
@@ -231,12 +231,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_passes(
         // Keys that are all alike are moved once.
         active = active == 0 ? 1 : active;
         left = popcount(active);
-        uint from = IN;
+        uint from = AT_IN;
         for (uint shift = begin, p = 0; shift < end; shift += 8, p++) {
             uint code = 0;
             if (active >> p & 1) {
                 left--;
-                const uint to = left % 2 == 0 ? OUT : SPARE;
+                const uint to = left % 2 == 0 ? AT_OUT : AT_SPARE;
                 code = from | to << 2 | ACTIVE | (left == 0 ? LAST : 0);
                 from = to;
             }
@@ -246,15 +246,13 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_passes(
 }
 
 // RADIX groups, one for each digit.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_offsets(
+__kernel __attribute__((reqd_work_group_size(OFFSETS_WG, 1, 1))) void sort_offsets(
     __global uchar* scratch, const ulong table_at, const ulong totals_at, const ulong codes_at, const uint groups,
     const uint given, const uint pass)
 {
-    __local OFFSET_T sums[WG];
-#ifdef SKIPS
+    __local OFFSET_T sums[OFFSETS_WG];
     LOOK_UP
-#endif
-    const uint item = get_local_id(0), per = (groups + WG - 1) / WG, begin = item * per;
+    const uint item = get_local_id(0), per = (groups + OFFSETS_WG - 1) / OFFSETS_WG, begin = item * per;
     __global OFFSET_T* row = TABLE + (ulong)get_group_id(0) * groups;
     OFFSET_T sum = 0;
     for (uint k = 0; k < per; k++) {
@@ -262,7 +260,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_offsets(
     }
     sums[item] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint d = 1; d < WG; d *= 2) {
+    for (uint d = 1; d < OFFSETS_WG; d *= 2) {
         const OFFSET_T more = item >= d ? sums[item - d] : 0;
         barrier(CLK_LOCAL_MEM_FENCE);
         sums[item] += more;
@@ -276,7 +274,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_offsets(
             next += count;
         }
     }
-    if (item == WG - 1) {
+    if (item == OFFSETS_WG - 1) {
         TOTALS[get_group_id(0)] = next;
     }
 }
@@ -295,7 +293,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_offsets(
     __global VALUE* values_to = PLACE(                                                                                 \
         code >> 2 & 3, (__global VALUE*)0, values_out_base + values_out_offset,                                        \
         (__global VALUE*)(scratch + values_spare_at));                                                                 \
-    const int places_from = (mode & PLACES) != 0 && (code & 3) == IN;                                                  \
+    const int places_from = (mode & PLACES) != 0 && (code & 3) == AT_IN;                                                  \
     const int keep_keys = (mode & NO_KEYS) == 0 || (code & LAST) == 0;
 #else
 #define VALUE_PARAMS
@@ -348,12 +346,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_scatter(SCATTE
 #define ROWS ((WG + LANES - 1) / LANES)
 #if SG_BACKEND == SG_LOCAL
 #define RANK_WORDS (2 * ROWS * RADIX)
+// With barriers in them compilers for CPUs take long.
+#define UNROLL
 #elif LANES < 32
 #define COUNTER ushort
 #define RANK_WORDS (ROWS * RADIX / 2)
 #else
 #define COUNTER uint
 #define RANK_WORDS (ROWS * RADIX)
+#endif
+#ifndef UNROLL
+#define UNROLL _Pragma("unroll")
 #endif
 // Local memory for these, and then for what a tile exchanges.
 #if VALUE_BYTES > KEY_BYTES
@@ -436,13 +439,13 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
         KEY keys[ITEMS];
         // The digit in the high half; in the low one the rank among those of the sub-group, then the place in the tile.
         uint places[ITEMS];
-        _Pragma("unroll")
+        UNROLL
         for (uint k = 0; k < ITEMS; k++) {
             const uint i = mine + k * lanes;
             keys[k] = i < len ? from[base + i] : 0;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        _Pragma("unroll")
+        UNROLL
         for (uint k = 0; k < ITEMS; k++) {
             // Beyond the end are the highest digits, so that they stay there.
             const uint digit = mine + k * lanes < len ? DIGIT(keys[k]) : mask, slot = row * RADIX + digit;
@@ -456,7 +459,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             const uint below = popcount(same & (bit - 1));
 #else
             ulong same = ~0ul >> (64 - lanes);
-            _Pragma("unroll")
+            UNROLL
             for (uint b = 0; b < 8; b++) {
                 const int set = digit >> b & 1;
                 const ulong others = sg_ballot(set, sg_scratch);
@@ -488,14 +491,14 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             moves[d] = next[d] - start;
             next[d] += (d + 1 < RADIX ? starts[d + 1] : TILE) - start;
         }
-        _Pragma("unroll")
+        UNROLL
         for (uint k = 0; k < ITEMS; k++) {
             const uint digit = places[k] >> 16;
             places[k] = (places[k] & 0xffff) + counts[row * RADIX + digit] + starts[digit];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         __local KEY* tile = (__local KEY*)pool;
-        _Pragma("unroll")
+        UNROLL
         for (uint k = 0; k < ITEMS; k++) {
             tile[places[k]] = keys[k];
         }
@@ -503,7 +506,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
 #if VALUE_BYTES > 0
         OFFSET_T targets[ITEMS];
 #endif
-        _Pragma("unroll")
+        UNROLL
         for (uint k = 0; k < ITEMS; k++) {
             const uint i = k * WG + item;
             const KEY key = tile[i];
@@ -522,7 +525,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
         barrier(CLK_LOCAL_MEM_FENCE);
 #if VALUE_BYTES > 0
         __local VALUE* exchange = (__local VALUE*)pool;
-        _Pragma("unroll")
+        UNROLL
         for (uint k = 0; k < ITEMS; k++) {
             const uint i = mine + k * lanes;
             if (i < len) {
@@ -530,7 +533,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        _Pragma("unroll")
+        UNROLL
         for (uint k = 0; k < ITEMS; k++) {
             const uint i = k * WG + item;
             if (i < len) {

@@ -72,11 +72,11 @@ fn of<K: Word, V: With>(
     let n = input.len();
     let part = n.div_ceil(2 * parallel::threads()).max(SERIAL);
     let active = active(keys, input, part);
-    let mut own = Vec::new();
+    let mut own;
     let output: &mut [K] = match output {
         Some(output) => bytemuck::cast_slice_mut(output),
         None => {
-            own = room(n)?;
+            own = room::<K>(n)?;
             &mut own
         }
     };

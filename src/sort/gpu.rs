@@ -33,12 +33,11 @@ pub(crate) struct Form {
 pub(crate) struct Plan {
     pub(crate) program: ProgramSpec,
     pub(crate) work_group: usize,
+    pub(crate) offsets_work_group: usize,
     pub(crate) groups: usize,
     /// Tiles of a group.
     pub(crate) tiles: usize,
     pub(crate) tile: usize,
-    /// Whether kernels find out which passes there are.
-    pub(crate) skips: bool,
     pub(crate) wide: bool,
     pub(crate) scratch: Regions,
 }
@@ -123,29 +122,28 @@ pub(crate) fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Pla
     // Without local memory a work-group is one item.
     let single = Capabilities { class: DeviceClass::Cpu, ..caps.clone() };
     let params = tuning::sort(if shape.is_some() { caps } else { &single });
-    // PoCL before it had sub-groups gets barriers behind what is read from memory wrong.
-    let sound = caps.checker || caps.sub_groups.iter().any(|group| group.backend.is_hardware());
-    let skips = form.passes > 1 && (shape.is_none() || sound);
-    let (program, work_group, tile) = match shape {
+    let (program, work_group, offsets_work_group, tile) = match shape {
         Some(Shape { work_group, items, sub_group, lanes, replicas }) => {
             let program = ProgramSpec { options: caps.options(&sub_group), ..ProgramSpec::new("sort.cl", TEXT, caps) };
             let program = program.define("LANES", lanes).define("REPLICAS", replicas);
-            (program.define("WG", work_group).define("ITEMS", items), work_group, work_group * items)
+            let program = program.define("WG", work_group).define("ITEMS", items);
+            (program, work_group, params.offsets_work_group.min(work_group), work_group * items)
         }
         None => {
             let program = ProgramSpec::new("sort.cl", TEXT, &single);
-            (program.define("WG", 1).define("ITEMS", params.items), 1, params.items)
+            (program.define("WG", 1).define("ITEMS", params.items), 1, 1, params.items)
         }
     };
     let program = program
         .define("KEY", tuning::unit_type(form.key_bytes))
         .define("KEY_BYTES", form.key_bytes)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
-        .flag("SKIPS", sound || shape.is_none());
+        .define("OFFSETS_WG", offsets_work_group);
     let program = match form.value_bytes {
         0 => program,
         bytes => program.define("VALUE", tuning::unit_type(bytes)).define("VALUE_BYTES", bytes),
     };
+    let program = program.unoptimised_on_a_checker(caps);
     let all = n.div_ceil(tile);
     let tiles = all.div_ceil(params.max_groups);
     let groups = all.div_ceil(tiles);
@@ -168,7 +166,7 @@ pub(crate) fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Pla
         end: 0,
     };
     scratch.end = end;
-    Plan { program, work_group, groups, tiles, tile, skips, wide, scratch }
+    Plan { program, work_group, offsets_work_group, groups, tiles, tile, wide, scratch }
 }
 
 /// Where the values are that go with the keys.
@@ -217,31 +215,30 @@ pub(super) fn run(
     let (at, local) = (plan.scratch, [plan.work_group, 1, 1]);
     let mem: &ClMem = scratch.cl(device, at.end)?;
     let (out, out_offset) = to.map_or((mem, at.unwanted / keys.bytes), |to| (to.mem(), to.offset()));
-    let groups = [plan.groups, 1, 1];
+    let (groups, several) = ([plan.groups, 1, 1], digits.len() > 1);
     for (p, (digit, pass)) in digits.iter().zip(route(digits.len())).enumerate() {
-        let given = if plan.skips { 0 } else { code(pass) };
-        // The first one always counts.
+        // Of several passes the kernels find out which there are, once the first has counted.
+        let given = if several { 0 } else { code(pass) };
         let counts = if p == 0 { code(pass) } else { given };
-        let key_arguments = |kernel| -> Result<_> {
+        // Both kernels have the same arguments, but for the place of one region.
+        let of_keys = |kernel, region: usize, given: u32| -> Result<_> {
             let launch = device.launch(&plan.program, kernel)?.mem(from.mem()).scalar(from.offset() as u64).mem(out);
-            Ok(launch.scalar(out_offset as u64).mem(mem).scalar(at.spare as u64).scalar(at.table as u64))
+            let launch = launch.scalar(out_offset as u64).mem(mem).scalar(at.spare as u64).scalar(at.table as u64);
+            let launch = launch.scalar(region as u64).scalar(at.codes as u64).offset(n as u64, plan.wide);
+            let launch = launch.scalar(plan.tiles as u32).scalar(given).scalar(p as u32);
+            let launch = word(launch.scalar(digit.shift).scalar(digit.mask), keys.flip, keys.bytes);
+            Ok(word(launch, keys.always, keys.bytes))
         };
-        let pass_arguments = |launch: Launch<'_>, given: u32| {
-            let launch = launch.scalar(at.codes as u64).offset(n as u64, plan.wide).scalar(plan.tiles as u32);
-            let launch = launch.scalar(given).scalar(p as u32).scalar(digit.shift).scalar(digit.mask);
-            word(word(launch, keys.flip, keys.bytes), keys.always, keys.bytes)
-        };
-        let launch = key_arguments("sort_counts")?.scalar(at.seen as u64);
-        pass_arguments(launch, counts).run(groups, local)?;
-        if plan.skips && p == 0 {
+        of_keys("sort_counts", at.seen, counts)?.run(groups, local)?;
+        if several && p == 0 {
             let launch = device.launch(&plan.program, "sort_passes")?.mem(mem).scalar(at.seen as u64);
             let launch = launch.scalar(at.codes as u64).scalar(plan.groups as u32);
             launch.scalar(keys.bits.start).scalar(keys.bits.end).run([1, 1, 1], local)?;
         }
         let launch = device.launch(&plan.program, "sort_offsets")?.mem(mem).scalar(at.table as u64);
         let launch = launch.scalar(at.totals as u64).scalar(at.codes as u64).scalar(plan.groups as u32);
-        launch.scalar(given).scalar(p as u32).run([RADIX, 1, 1], local)?;
-        let launch = pass_arguments(key_arguments("sort_scatter")?.scalar(at.totals as u64), given);
+        launch.scalar(given).scalar(p as u32).run([RADIX, 1, 1], [plan.offsets_work_group, 1, 1])?;
+        let launch = of_keys("sort_scatter", at.totals, given)?;
         let launch = match values {
             None => launch,
             Some(Values { from, to, .. }) => {
