@@ -358,6 +358,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_scatter(SCATTE
 #ifndef UNROLL
 #define UNROLL _Pragma("unroll")
 #endif
+// Ballots are instructions on some GPUs, and many of them elsewhere.
+#if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
+#define UNROLL_BALLOTS _Pragma("unroll")
+#else
+#define UNROLL_BALLOTS _Pragma("unroll 1")
+#endif
 // Local memory for these, and then for what a tile exchanges.
 #if VALUE_BYTES > KEY_BYTES
 #define TILE_WORDS (TILE * VALUE_BYTES / 4)
@@ -459,7 +465,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             const uint below = popcount(same & (bit - 1));
 #else
             ulong same = ~0ul >> (64 - lanes);
-            UNROLL
+            UNROLL_BALLOTS
             for (uint b = 0; b < 8; b++) {
                 const int set = digit >> b & 1;
                 const ulong others = sg_ballot(set, sg_scratch);

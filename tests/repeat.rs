@@ -196,7 +196,8 @@ fn moves() {
 #[test]
 fn sorts() {
     repeat(&[("sort with values", |device, x| {
-        let (keys, values) = device.sort_pairs(x.floats.view(..20_011)?, x.numbers.view(..20_011)?, Order::ascending())?;
+        let (keys, values) =
+            device.sort_pairs(x.floats.view(..20_011)?, x.numbers.view(..20_011)?, Order::ascending())?;
         Ok([contents(&keys)?, contents(&values)?].concat())
     })]);
 }

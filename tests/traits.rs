@@ -3,8 +3,8 @@
 use std::{error, fmt::Debug};
 
 use oclprim::{
-    Bins, Buffer, Capabilities, Device, DeviceInfo, ElementType, Error, ErrorKind, Input, Layout, NdView, NdViewMut, Order,
-    Output, Rows, Scratch, Timing, Tuning, View, ViewMut, bench::Sample, check::Case, f16, op::Sum,
+    Bins, Buffer, Capabilities, Device, DeviceInfo, ElementType, Error, ErrorKind, Input, Layout, NdView, NdViewMut,
+    Order, Output, Rows, Scratch, Timing, Tuning, View, ViewMut, bench::Sample, check::Case, f16, op::Sum,
 };
 
 fn is_shared<T: Send + Sync + Debug>() {}

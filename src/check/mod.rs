@@ -156,8 +156,9 @@ pub(crate) fn stands_for_its_size(level: Level, element: ElementType) -> bool {
 /// ```
 pub fn few_builds(cases: &mut Vec<Case>, first_back_end: bool) {
     let sizes = [ElementType::U8, ElementType::F16, ElementType::F32, ElementType::I64];
-    let exchanged =
-        |case: &Case| ["sum", "sum fixed", "arg-max", "4-byte keys"].contains(&&*case.form) && sizes.contains(&case.element);
+    let exchanged = |case: &Case| {
+        ["sum", "sum fixed", "arg-max", "4-byte keys"].contains(&&*case.form) && sizes.contains(&case.element)
+    };
     if !first_back_end {
         return cases.retain(exchanged);
     }

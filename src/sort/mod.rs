@@ -315,7 +315,11 @@ impl Device {
     /// assert_eq!(device.gather(&x, &places)?.to_vec()?, [-10, -10, 20, 30]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn argsort<'a, T: Element, I: Offset>(&self, input: impl Into<Input<'a, T>>, order: Order) -> Result<Buffer<I>> {
+    pub fn argsort<'a, T: Element, I: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        order: Order,
+    ) -> Result<Buffer<I>> {
         let input = input.into();
         let mut output = self.uninit(input.len())?;
         self.argsort_one(input, Output::from(&mut output), &order, &mut Scratch::new())?;

@@ -20,13 +20,9 @@ pub(crate) fn sort(caps: &Capabilities) -> Sort {
     let units = caps.compute_units.max(1) as usize;
     match caps.class {
         // One item walks its keys.
-        DeviceClass::Cpu => Sort {
-            work_group: 1,
-            items: 1024,
-            offsets_work_group: 1,
-            tile_bytes: usize::MAX,
-            max_groups: 4 * units,
-        },
+        DeviceClass::Cpu => {
+            Sort { work_group: 1, items: 1024, offsets_work_group: 1, tile_bytes: usize::MAX, max_groups: 4 * units }
+        }
         // An interpreter is to see several tiles of a group, too.
         DeviceClass::Gpu if caps.checker => {
             Sort { work_group: 64, items: 4, offsets_work_group: 4, tile_bytes: 4096, max_groups: 2 }

@@ -8,8 +8,8 @@ use std::{
 use bytemuck::Pod;
 use clap::{Args, Subcommand, ValueEnum};
 use oclprim::{
-    Bins, Determinism, Device, Element, ElementType, Extreme, Histogram, Input, Integer, MomentsRecord, Order as Sorted,
-    Statistics, WeightedHistogram,
+    Bins, Determinism, Device, Element, ElementType, Extreme, Histogram, Input, Integer, MomentsRecord,
+    Order as Sorted, Statistics, WeightedHistogram,
     check::{Failure, close, same, same_bytes, sum_bound},
     op, with_element, with_integer,
 };
