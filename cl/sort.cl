@@ -293,7 +293,7 @@ __kernel __attribute__((reqd_work_group_size(OFFSETS_WG, 1, 1))) void sort_offse
     __global VALUE* values_to = PLACE(                                                                                 \
         code >> 2 & 3, (__global VALUE*)0, values_out_base + values_out_offset,                                        \
         (__global VALUE*)(scratch + values_spare_at));                                                                 \
-    const int places_from = (mode & PLACES) != 0 && (code & 3) == AT_IN;                                                  \
+    const int places_from = (mode & PLACES) != 0 && (code & 3) == AT_IN;                                               \
     const int keep_keys = (mode & NO_KEYS) == 0 || (code & LAST) == 0;
 #else
 #define VALUE_PARAMS

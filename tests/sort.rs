@@ -24,7 +24,7 @@ fn few_devices() -> Vec<(String, Device)> {
 
 /// Keys of which several tiles go to each group, where there is time.
 fn many() -> usize {
-    if common::tiny() { 1_300 } else { 140_003 }
+    if common::tiny() { 1_300 } else { 70_003 }
 }
 
 fn bits<T: Element>(keys: &[T]) -> &[u8] {

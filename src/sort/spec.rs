@@ -76,10 +76,10 @@ impl Keys {
             Self::Signs => {
                 // A NaN, infinity and zero, with either sign.
                 let half = u64::MAX >> (64 - 8 * size_of::<T>()) >> 1;
-                [half, self::bits(T::HIGHEST) & half, 0][(bits % 3) as usize] | (bits >> 7 & 1) * (half + 1)
+                [half, self::bits(T::HIGHEST) & half, 0][(bits % 3) as usize] | ((bits >> 7 & 1) * (half + 1))
             }
             Self::Byte => {
-                let shift = high / 2 & !7;
+                let shift = (high / 2) & !7;
                 0x2122_2324_2526_2728 & !(0xff << shift) | (bits & 0xff) << shift
             }
             _ => 0x2122_2324_2526_2728 & !0xff & !(0xff << high) | bits & 0xff | (bits & 0x7f) << high,
