@@ -39,6 +39,7 @@ GROUPS = [
     (r"^copy (strided|copy ranges)", "copy strided, many ranges"),
     (r"^copy reverse", "copy reverse"),
     (r"^copy", "copy"),
+    (r"^sort", "sort"),
     (r"^iota", "iota"),
 ]
 

@@ -241,6 +241,21 @@ def scan(folder):
     compare(folder, "scan product u4", "scan", odd, ["--op", "product"], expected)
 
 
+def sort(folder):
+    for dtype in INTEGERS + FLOATS:
+        array = random_array(dtype, 100_003)
+        # Of floats some are equal, too.
+        array[::3] = array[1]
+        expected = numpy.sort(array)
+        compare(folder, f"sort {dtype}", "sort", array, [], same(expected))
+        compare(folder, f"sort {dtype} down", "sort", array, ["--descending"], same(numpy.ascontiguousarray(expected[::-1])))
+        places = numpy.argsort(array, kind="stable").astype("i8")
+        compare(folder, f"argsort {dtype}", "sort", array, ["--indices"], same(places))
+    array = random_array("f4", (100, 37))
+    array[3, ::2] = numpy.nan
+    compare(folder, "sort f4 with NaN", "sort", array, [], same(numpy.sort(array, axis=None)))
+
+
 def transpose(folder):
     for dtype in INTEGERS + FLOATS + ["c8", "c16"]:
         array = random_array("f8", (317, 1009)).astype(dtype) if dtype[0] == "c" else random_array(dtype, (317, 1009))
@@ -446,7 +461,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         figures = (reduce, along_an_axis, statistics, statistics_along_an_axis)
         figures = (*figures, counts_of, segments_and_wide_sums)
-        for family in (*figures, scan, transpose, permute, histogram, ranges, copy, reversed_and_picked):
+        for family in (*figures, scan, sort, transpose, permute, histogram, ranges, copy, reversed_and_picked):
             family(Path(folder))
         judge()
         bad_files(Path(folder))

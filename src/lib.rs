@@ -38,6 +38,7 @@
 //! | [`copy_nd`](Device::copy_nd), [`copy_ranges`](Device::copy_ranges) | between N-dimensional views: [`copy::nd`]; many ranges at once: [`copy::ranges`] |
 //! | [`gather`](Device::gather), [`scatter`](Device::scatter) | from or to the places that indices name: [`copy::gather`] |
 //! | [`reverse`](Device::reverse), [`reverse_in_place`](Device::reverse_in_place) | in the other order: [`copy::reverse`] |
+//! | [`sort`](Device::sort), [`sort_pairs`](Device::sort_pairs), [`argsort`](Device::argsort) | keys in order, with values, or their places: [`sort`] |
 //! | [`iota`](Device::iota), [`iota_by`](Device::iota_by) | the numbers from a start on: [`iota`] |
 //!
 //! # N-dimensional arrays
@@ -54,7 +55,7 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different places, reverse; iota of integers | yes | yes |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different places, reverse; sort, with values, argsort; iota of integers | yes | yes |
 //! | float sum and product, [`Determinism::Fixed`], the default; scans; statistics, also along an axis; [`reduce_by`](Device::reduce_by); histogram of floats, float weights; transpose with a cast or a factor; iota of floats | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`]; scatter by equal indices | no promise | no |
 //!
@@ -102,6 +103,7 @@ pub mod reduce;
 #[allow(unsafe_code, reason = "the boundary to OpenCL; every block names its promise")]
 mod runtime;
 pub mod scan;
+pub mod sort;
 #[allow(unsafe_code, reason = "the boundary to the loader")]
 mod sys;
 pub mod transpose;
@@ -125,5 +127,6 @@ pub use runtime::{
     Scratch, SubGroup, SubGroupBackend, Timing, View, ViewMut,
 };
 pub use scan::Scan;
+pub use sort::Order;
 pub use transpose::Matrices;
 pub use tuning::Tuning;

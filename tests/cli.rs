@@ -118,9 +118,19 @@ fn every_subcommand_has_help_with_an_example() {
         assert!(text.contains("Usage: oclprim") && text.contains("oclprim "), "{words:?}: {text}");
         assert!(text.contains("Example"), "{words:?}: {text}");
     }
-    for primitive in
-        ["reduce", "count", "statistics", "scan", "transpose", "permute", "histogram", "copy", "reverse", "gather"]
-    {
+    for primitive in [
+        "reduce",
+        "count",
+        "statistics",
+        "scan",
+        "sort",
+        "transpose",
+        "permute",
+        "histogram",
+        "copy",
+        "reverse",
+        "gather",
+    ] {
         let text = succeeds(&["run", primitive, "--help"]);
         assert!(text.contains("--verify"), "{text}");
         let (_, examples) = text.split_once("Examples:\n").expect("examples");
@@ -454,6 +464,25 @@ fn reductions_along_an_axis() {
     let one = folder.save("one.npy", &[], &[1.0f32]);
     assert!(refuses(&["run", "reduce", &one, "--axis", "0"]).contains("no axis 0 in a shape of []"));
     assert!(refuses(&["run", "reduce", &halves, "--axis", "0", "--op", "and"]).contains("bitwise"));
+}
+
+#[test]
+fn sorted_files() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    let input = folder.save("in.npy", &[2, 3], &[3.5f32, -0.0, 0.0, f32::INFINITY, -2.0, 3.5]);
+    for device in devices() {
+        let run = |words: &[&str]| succeeds(&[&["run", "sort", &input, "--verify"], words, &device[..]].concat());
+        assert_eq!(run(&[]).trim(), "-2 -0 0 3.5 3.5 inf");
+        assert_eq!(run(&["--indices"]).trim(), "4 1 2 0 5 3");
+        run(&["--descending", "-o", name]);
+        assert_eq!(load::<f32>(&output), (vec![6], vec![f32::INFINITY, 3.5, 3.5, 0.0, -0.0, -2.0]));
+        run(&["--descending", "--indices", "-o", name]);
+        assert_eq!(load::<i64>(&output), (vec![6], vec![3, 0, 5, 2, 1, 4]));
+    }
+    let flags = folder.save("flags.npy", &[2], &[true, false]);
+    assert!(refuses(&["run", "sort", &flags]).contains("sort takes integers and floats"));
 }
 
 #[test]

@@ -42,6 +42,8 @@ const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "strided copy 1 byte",
     "copy ranges 4 bytes",
     "reverse 4 bytes",
+    "4-byte keys",
+    "pairs of 4 and 4 bytes",
     "iota",
 ];
 

@@ -4,7 +4,7 @@ mod common;
 
 use bytemuck::Pod;
 use oclprim::{
-    Accumulate, Bins, Buffer, Device, ErrorKind, Matrices, Result, Scratch, StatisticsRecord,
+    Accumulate, Bins, Buffer, Device, ErrorKind, Matrices, Order, Result, Scratch, StatisticsRecord,
     check::data::Data,
     f16,
     op::{And, Map, Max, Min, Operator, Or, Product, Scale, Sum, Xor},
@@ -267,6 +267,15 @@ fn numbers() {
         }),
         ("scan", |device, x| contents(&device.inclusive_scan(&x.floats, Sum)?)),
     ]);
+}
+
+#[test]
+fn sorts() {
+    repeat(&[("sort with values", |device, x| {
+        let (keys, values) =
+            device.sort_pairs(x.floats.view(..20_011)?, x.numbers.view(..20_011)?, Order::ascending())?;
+        Ok([contents(&keys)?, contents(&values)?].concat())
+    })]);
 }
 
 #[test]

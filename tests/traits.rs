@@ -4,7 +4,7 @@ use std::{error, fmt::Debug};
 
 use oclprim::{
     Bins, Buffer, Capabilities, Device, DeviceInfo, ElementType, Error, ErrorKind, Input, Layout, NdView, NdViewMut,
-    Output, Rows, Scratch, Timing, Tuning, View, ViewMut, bench::Sample, check::Case, f16, op::Sum,
+    Order, Output, Rows, Scratch, Timing, Tuning, View, ViewMut, bench::Sample, check::Case, f16, op::Sum,
 };
 
 fn is_shared<T: Send + Sync + Debug>() {}
@@ -28,6 +28,7 @@ fn types_go_to_other_threads() {
     is_shared::<Layout>();
     is_shared::<Rows>();
     is_shared::<Scratch>();
+    is_shared::<Order>();
     is_shared::<Bins<f64>>();
     is_shared::<Error>();
     is_shared::<ErrorKind>();

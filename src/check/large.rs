@@ -7,8 +7,8 @@ use std::fs;
 
 use super::{Case, Failure, Level, Spec, close, data::Data};
 use crate::{
-    Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, Matrices, ProgramSpec,
-    Result, Scratch,
+    Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order,
+    ProgramSpec, Result, Scratch,
     op::{Map, Max, Operator, Scale, Sum},
     reduce::spec::stated_bound,
 };
@@ -346,6 +346,14 @@ fn permute_bytes(device: &Device) -> Result<(), Failure> {
     equal(device.reduce(&y, Sum)?, 9, "sum")
 }
 
+fn sort_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
+    let y = device.sort(&x, Order::ascending())?;
+    let ends = [y.view(..4)?.to_vec()?, y.view(N - 3..)?.to_vec()?];
+    equal(ends, [vec![0, 2, 7, 7], vec![7, 7, 200]], "the smallest and the largest")?;
+    equal(device.reduce(&y, Sum)?, (7 * (N - 3) + 202) as u8, "sum")
+}
+
 fn iota_bytes(device: &Device) -> Result<(), Failure> {
     let mut x = marked(device, (N, 1), 9u8, &[])?;
     device.iota_into(250u8, &mut x)?;
@@ -435,6 +443,7 @@ impl Spec for Large {
             case("transpose batch", ElementType::U8, BATCH.1 * BATCH.0 * BATCH.0, transpose_batch_bytes),
             case("permute", ElementType::U8, PLANES.iter().product(), permute_bytes),
             case("transpose 1 x n", ElementType::U8, N, transpose_row),
+            case("sort", ElementType::U8, N, sort_bytes),
             case("iota", ElementType::U8, N, iota_bytes),
             case("map and reduce", ElementType::U8, N, map_reduce_bytes),
             case("weighted histogram", ElementType::U8, N, histogram_weights),

@@ -142,7 +142,8 @@ pub(crate) fn stands_for_its_size(level: Level, element: ElementType) -> bool {
 }
 
 /// Keeps what is worth its builds in another geometry of a device: of each form one type, f32 or i64 where it has them.
-/// With a back end of sub-groups that is not the first, only what lanes exchange: a sum, an arg-max and a scan of each size.
+/// With a back end of sub-groups that is not the first, only what lanes exchange: a sum, an arg-max and a scan of each size,
+/// a sort.
 ///
 /// ```
 /// use oclprim::check::{Level, few_builds, registry};
@@ -157,7 +158,8 @@ pub(crate) fn stands_for_its_size(level: Level, element: ElementType) -> bool {
 pub fn few_builds(cases: &mut Vec<Case>, first_back_end: bool) {
     let sizes = [ElementType::U8, ElementType::F16, ElementType::F32, ElementType::I64];
     let exchanged = |case: &Case| {
-        ["sum", "sum fixed", "arg-max", "sum inclusive"].contains(&&*case.form) && sizes.contains(&case.element)
+        let forms = ["sum", "sum fixed", "arg-max", "sum inclusive", "4-byte keys"];
+        forms.contains(&&*case.form) && sizes.contains(&case.element)
     };
     if !first_back_end {
         return cases.retain(exchanged);
@@ -257,6 +259,7 @@ pub fn registry() -> &'static [&'static dyn Spec] {
         &crate::histogram::spec::Histogram,
         &crate::transpose::spec::Transpose,
         &crate::permute::spec::Permute,
+        &crate::sort::spec::Sort,
         &large::Large,
     ]
 }

@@ -10,6 +10,7 @@ mod permute;
 mod reduce;
 #[cfg(feature = "opencl")]
 mod scan;
+mod sort;
 #[cfg(feature = "opencl")]
 mod transpose;
 
@@ -23,6 +24,7 @@ pub(crate) use permute::permute;
 pub(crate) use reduce::reduce;
 #[cfg(feature = "opencl")]
 pub(crate) use scan::scan;
+pub(crate) use sort::sort;
 #[cfg(feature = "opencl")]
 pub(crate) use transpose::{InPlace, in_place, narrow, padding, transpose, unit, unit_type};
 
@@ -132,7 +134,7 @@ mod tests {
                 groups.extend([histogram(&caps).work_group, histogram(&caps).large_work_group]);
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| transpose(&caps, size).work_group));
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| in_place(&caps, size).work_group));
-                groups.extend([gather(&caps, 4).work_group, self::reverse(&caps).work_group]);
+                groups.extend([gather(&caps, 4).work_group, self::reverse(&caps).work_group, sort(&caps).work_group]);
                 for copy in [copy(&caps), copy_ranges(&caps)] {
                     if let Copy::Words { work_group, .. } = copy {
                         groups.push(work_group);

@@ -8,8 +8,8 @@ use std::{
 use bytemuck::Pod;
 use clap::{Args, Subcommand, ValueEnum};
 use oclprim::{
-    Bins, Determinism, Device, Element, ElementType, Extreme, Histogram, Input, Integer, MomentsRecord, Scan,
-    Statistics, Weight, WeightedHistogram,
+    Bins, Determinism, Device, Element, ElementType, Extreme, Histogram, Input, Integer, MomentsRecord,
+    Order as Sorted, Scan, Statistics, Weight, WeightedHistogram,
     check::{Failure, close, same, same_bytes, sum_bound},
     f16, op, with_element, with_integer,
 };
@@ -23,6 +23,7 @@ Examples:
   oclprim run count flags.npy
   oclprim run statistics matrix.npy --axis -1 -o figures.npy
   oclprim run scan lengths.npy --exclusive -o offsets.npy
+  oclprim run sort samples.npy --descending -o sorted.npy
   oclprim run transpose matrix.npy -o transposed.npy
   oclprim run permute volume.npy --axes 2,0,1 -o permuted.npy
   oclprim run histogram heights.npy --bins 20 --range 1.5 2.0 -o counts.npy
@@ -47,6 +48,7 @@ enum Primitive {
     Count(Count),
     Statistics(StatisticsOf),
     Scan(ScanOf),
+    Sort(Sort),
     Transpose(Transpose),
     Permute(Permute),
     Histogram(HistogramOf),
@@ -62,6 +64,7 @@ impl Run {
             Primitive::Count(count) => count.run(out),
             Primitive::Statistics(statistics) => statistics.run(out),
             Primitive::Scan(scan) => scan.run(out),
+            Primitive::Sort(sort) => sort.run(out),
             Primitive::Transpose(transpose) => transpose.run(out),
             Primitive::Permute(permute) => permute.run(out),
             Primitive::Histogram(histogram) => histogram.run(out),
@@ -670,6 +673,57 @@ impl ScanOf {
             let (path, ty) = (self.common.input.display(), array.type_name());
             Err(Stop::usage(format!("{path}: bitwise operators take integers, not {ty}")))
         })
+    }
+}
+
+const SORT_EXAMPLES: &str = "\
+Examples:
+  oclprim run sort samples.npy -o sorted.npy
+  oclprim run sort samples.npy --descending --device opencl --verify
+  oclprim run sort samples.npy --indices -o places.npy";
+
+/// Sort all elements of an array, of any shape.
+///
+/// NaN are behind all other numbers, those with a minus sign before them; -0 is before +0. With -o, the sorted elements are
+/// written as an array of one dimension, or with --indices the places where they were, as int64; equal elements keep their
+/// order.
+#[derive(Args)]
+#[command(after_help = SORT_EXAMPLES)]
+struct Sort {
+    #[command(flatten)]
+    common: Common,
+    /// From the largest to the smallest.
+    #[arg(long)]
+    descending: bool,
+    /// The elements' places instead of the elements.
+    #[arg(long)]
+    indices: bool,
+}
+
+impl Sort {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "sort")?;
+        let device = self.common.device.open()?;
+        with_element!(element, T => self.sort::<T>(&array, &array.elements(), &device, out))
+    }
+
+    fn sort<T: Element>(&self, array: &Array, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
+        let order = if self.descending { Sorted::descending() } else { Sorted::ascending() };
+        let shape = [input.len()];
+        if self.indices {
+            let places = device.argsort::<T, u64>(input, order.clone())?.to_vec()?;
+            if self.common.verify {
+                matches(same(&places, &Device::cpu().argsort::<T, u64>(input, order)?.to_vec()?, "index "))?;
+            }
+            let text = in_words(&places, &shape, "<i8", device);
+            return self.common.finish(&Array::of("<i8", &shape, &places), text, out);
+        }
+        let sorted = device.sort(input, order.clone())?.to_vec()?;
+        if self.common.verify {
+            matches(same_bytes(&sorted, &Device::cpu().sort(input, order)?.to_vec()?, "element "))?;
+        }
+        self.common.finish(&array.like(&shape, &sorted), in_words(&sorted, &shape, &array.type_name(), device), out)
     }
 }
 

@@ -1,0 +1,554 @@
+// Radix sort of keys, and of values with them, by digits of 8 bits from the least significant one on (as Merrill and
+// Grimshaw 2011, Adinets and Merrill 2022). Stable.
+//
+// What is sorted by are bits [begin, end) of `ordered`, a number that rises with the key, or falls: `flip` and `always` make
+// it so for each type and direction. A pass is one digit of it:
+//
+//     counts:   table[d][g] = group g's keys with digit d
+//     passes:   once, after the first counts: which digits differ at all, and so which passes there are
+//     offsets:  table[d][g] = its sum over the groups before g, totals[d] = that over all
+//     scatter:  each key goes to its place: sum of totals before d, table[d][g], and its rank within the group
+//
+// Group g has tiles [g * tiles, (g + 1) * tiles) of TILE keys. On a GPU it ranks a tile at a time: items of a sub-group find
+// those with the same digit, and each sub-group has a counter for every digit in local memory. The tile is put in order there,
+// so that what goes to one digit is written side by side. On CPU drivers (DEVICE_CPU) a group is one item.
+//
+// A pass moves keys from one to another of `in`, `out` and `spare`, as its code says; it is left out, with code 0, where its
+// digit is the same in all keys. Scratch has the rest, at multiples of 16 bytes. Bytes: a pass reads keys twice and writes
+// them once; it reads and writes values once.
+#include "lib/types.cl"
+#include "lib/subgroup.cl"
+
+#ifndef KEY
+#define KEY uint
+#define KEY_BYTES 4
+#endif
+// Values; 0 bytes: none.
+#ifndef VALUE_BYTES
+#define VALUE_BYTES 0
+#endif
+#if VALUE_BYTES > 0 && !defined(VALUE)
+#define VALUE uint
+#endif
+#ifndef WG
+#define WG 256
+#endif
+// Items of `offsets`.
+#ifndef OFFSETS_WG
+#define OFFSETS_WG WG
+#endif
+// Keys of an item in a tile.
+#ifndef ITEMS
+#define ITEMS 16
+#endif
+#define TILE (WG * ITEMS)
+// The fewest lanes that a sub-group may have.
+#ifndef LANES
+#define LANES 32
+#endif
+// Replicas of the counters of `counts`.
+#ifndef REPLICAS
+#define REPLICAS 8
+#endif
+
+#define RADIX 256
+#if KEY_BYTES == 8
+#define WORD ulong
+#else
+#define WORD uint
+#endif
+
+// Codes: where a pass reads (AT_IN, AT_OUT, AT_SPARE), four times where it writes, ACTIVE, and LAST.
+#define AT_IN 0
+#define AT_OUT 1
+#define AT_SPARE 2
+#define ACTIVE 16
+#define LAST 32
+#define PLACE(code, in, out, spare) ((code) == AT_IN ? (in) : (code) == AT_OUT ? (out) : (spare))
+
+// What rises with the keys.
+static inline WORD ordered(KEY key, WORD flip, WORD always)
+{
+    const WORD bits = key;
+    return bits ^ (((WORD)0 - (bits >> (8 * KEY_BYTES - 1))) & flip) ^ always;
+}
+
+#define DIGIT(key) ((uint)(ordered(key, flip, always) >> shift) & mask)
+
+// The code of a pass: the one given, if it is not 0, else what `passes` found.
+#define LOOK_UP                                                                                                        \
+    const uint code = given != 0 ? given : ((__global const uint*)(scratch + codes_at))[pass];                         \
+    if (code == 0) {                                                                                                   \
+        return;                                                                                                        \
+    }
+
+#define TABLE ((__global OFFSET_T*)(scratch + table_at))
+#define TOTALS ((__global OFFSET_T*)(scratch + totals_at))
+
+#ifdef DEVICE_CPU
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_counts(
+    __global const KEY* in_base, const ulong in_offset, __global const KEY* out_base, const ulong out_offset,
+    __global uchar* scratch, const ulong spare_at, const ulong table_at, const ulong seen_at, const ulong codes_at,
+    const OFFSET_T n, const uint tiles, const uint given, const uint pass, const uint shift,
+    const uint mask, const WORD flip, const WORD always)
+{
+    LOOK_UP
+    __global const KEY* from =
+        PLACE(code & 3, in_base + in_offset, out_base + out_offset, (__global const KEY*)(scratch + spare_at));
+    const OFFSET_T share = (OFFSET_T)tiles * TILE, first = get_group_id(0) * share;
+    const OFFSET_T end = first + min(share, n - first);
+    OFFSET_T counts[RADIX];
+    WORD any = 0, all = ~(WORD)0;
+    for (uint d = 0; d < RADIX; d++) {
+        counts[d] = 0;
+    }
+    for (OFFSET_T i = first; i < end; i++) {
+        const WORD bits = ordered(from[i], flip, always);
+        any |= bits;
+        all &= bits;
+        counts[(uint)(bits >> shift) & mask]++;
+    }
+    for (uint d = 0; d < RADIX; d++) {
+        TABLE[d * get_num_groups(0) + get_group_id(0)] = counts[d];
+    }
+    if (pass == 0) {
+        __global ulong* seen = (__global ulong*)(scratch + seen_at) + 2 * get_group_id(0);
+        seen[0] = any;
+        seen[1] = all;
+    }
+}
+
+#else
+
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_counts(
+    __global const KEY* in_base, const ulong in_offset, __global const KEY* out_base, const ulong out_offset,
+    __global uchar* scratch, const ulong spare_at, const ulong table_at, const ulong seen_at, const ulong codes_at,
+    const OFFSET_T n, const uint tiles, const uint given, const uint pass, const uint shift,
+    const uint mask, const WORD flip, const WORD always)
+{
+    __local uint counts[RADIX * REPLICAS];
+    __local uint seen[4];
+    LOOK_UP
+    __global const KEY* from =
+        PLACE(code & 3, in_base + in_offset, out_base + out_offset, (__global const KEY*)(scratch + spare_at));
+    const uint item = get_local_id(0), replica = item % REPLICAS;
+    const OFFSET_T share = (OFFSET_T)tiles * TILE, first = get_group_id(0) * share;
+    const OFFSET_T end = first + min(share, n - first);
+    for (uint i = item; i < RADIX * REPLICAS; i += WG) {
+        counts[i] = 0;
+    }
+    if (item < 4) {
+        seen[item] = item % 2 == 0 ? 0 : ~0u;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    WORD any = 0, all = ~(WORD)0;
+#define COUNT(key)                                                                                                     \
+    {                                                                                                                  \
+        const WORD bits = ordered(key, flip, always);                                                                  \
+        any |= bits;                                                                                                   \
+        all &= bits;                                                                                                   \
+        atomic_inc(counts + ((uint)(bits >> shift) & mask) * REPLICAS + replica);                                      \
+    }
+    for (OFFSET_T base = first; base < end; base += TILE) {
+        if (end - base >= TILE) {
+            KEY held[ITEMS];
+            _Pragma("unroll")
+            for (uint k = 0; k < ITEMS; k++) {
+                held[k] = from[base + k * WG + item];
+            }
+            _Pragma("unroll")
+            for (uint k = 0; k < ITEMS; k++) {
+                COUNT(held[k])
+            }
+        } else {
+            for (uint k = 0; k < ITEMS; k++) {
+                const OFFSET_T i = base + k * WG + item;
+                if (i < end) {
+                    COUNT(from[i])
+                }
+            }
+        }
+    }
+    if (pass == 0) {
+        atomic_or(seen, (uint)any);
+        atomic_and(seen + 1, (uint)all);
+#if KEY_BYTES == 8
+        atomic_or(seen + 2, (uint)(any >> 32));
+        atomic_and(seen + 3, (uint)(all >> 32));
+#endif
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint d = item; d < RADIX; d += WG) {
+        uint sum = 0;
+        for (uint r = 0; r < REPLICAS; r++) {
+            sum += counts[d * REPLICAS + r];
+        }
+        TABLE[d * get_num_groups(0) + get_group_id(0)] = sum;
+    }
+    if (pass == 0 && item == 0) {
+        __global ulong* pair = (__global ulong*)(scratch + seen_at) + 2 * get_group_id(0);
+        pair[0] = (ulong)seen[2] << 32 | seen[0];
+        pair[1] = (ulong)seen[3] << 32 | seen[1];
+    }
+}
+
+#endif
+
+// One group. `groups` counted; pass p has bits [begin + 8 p, begin + 8 p + 8), as far as there are any below `end`.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_passes(
+    __global uchar* scratch, const ulong seen_at, const ulong codes_at, const uint groups, const uint begin,
+    const uint end)
+{
+    __local ulong any[WG];
+    __local ulong all[WG];
+    const uint item = get_local_id(0);
+    __global const ulong* seen = (__global const ulong*)(scratch + seen_at);
+    __global uint* codes = (__global uint*)(scratch + codes_at);
+    ulong some = 0, every = ~0ul;
+    for (uint base = 0; base < groups; base += WG) {
+        if (base + item < groups) {
+            some |= seen[2 * (base + item)];
+            every &= seen[2 * (base + item) + 1];
+        }
+    }
+    any[item] = some;
+    all[item] = every;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint d = WG / 2; d > 0; d /= 2) {
+        if (item < d) {
+            any[item] |= any[item + d];
+            all[item] &= all[item + d];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (item == 0) {
+        const ulong differ = (end < 64 ? any[0] & ((1ul << end) - 1) : any[0]) & ~all[0];
+        uint active = 0, left = 0;
+        for (uint shift = begin, p = 0; shift < end; shift += 8, p++) {
+            active |= (differ >> shift & 255) != 0 ? 1u << p : 0;
+        }
+        // Keys that are all alike are moved once.
+        active = active == 0 ? 1 : active;
+        left = popcount(active);
+        uint from = AT_IN;
+        for (uint shift = begin, p = 0; shift < end; shift += 8, p++) {
+            uint code = 0;
+            if (active >> p & 1) {
+                left--;
+                const uint to = left % 2 == 0 ? AT_OUT : AT_SPARE;
+                code = from | to << 2 | ACTIVE | (left == 0 ? LAST : 0);
+                from = to;
+            }
+            codes[p] = code;
+        }
+    }
+}
+
+// RADIX groups, one for each digit.
+__kernel __attribute__((reqd_work_group_size(OFFSETS_WG, 1, 1))) void sort_offsets(
+    __global uchar* scratch, const ulong table_at, const ulong totals_at, const ulong codes_at, const uint groups,
+    const uint given, const uint pass)
+{
+    __local OFFSET_T sums[OFFSETS_WG];
+    LOOK_UP
+    const uint item = get_local_id(0), per = (groups + OFFSETS_WG - 1) / OFFSETS_WG, begin = item * per;
+    __global OFFSET_T* row = TABLE + (ulong)get_group_id(0) * groups;
+    OFFSET_T sum = 0;
+    for (uint k = 0; k < per; k++) {
+        sum += begin + k < groups ? row[begin + k] : 0;
+    }
+    sums[item] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint d = 1; d < OFFSETS_WG; d *= 2) {
+        const OFFSET_T more = item >= d ? sums[item - d] : 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sums[item] += more;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    OFFSET_T next = sums[item] - sum;
+    for (uint k = 0; k < per; k++) {
+        if (begin + k < groups) {
+            const OFFSET_T count = row[begin + k];
+            row[begin + k] = next;
+            next += count;
+        }
+    }
+    if (item == OFFSETS_WG - 1) {
+        TOTALS[get_group_id(0)] = next;
+    }
+}
+
+#if VALUE_BYTES > 0
+// Modes: the values are the keys' places in `in`; the sorted keys are not wanted.
+#define PLACES 1
+#define NO_KEYS 2
+#define VALUE_PARAMS                                                                                                   \
+    , __global const VALUE *values_in_base, const ulong values_in_offset, __global VALUE *values_out_base,             \
+        const ulong values_out_offset, const ulong values_spare_at, const uint mode
+#define VALUE_PLACES                                                                                                   \
+    __global const VALUE* values_from = PLACE(                                                                         \
+        code & 3, values_in_base + values_in_offset, values_out_base + values_out_offset,                              \
+        (__global const VALUE*)(scratch + values_spare_at));                                                           \
+    __global VALUE* values_to = PLACE(                                                                                 \
+        code >> 2 & 3, (__global VALUE*)0, values_out_base + values_out_offset,                                        \
+        (__global VALUE*)(scratch + values_spare_at));                                                                 \
+    const int places_from = (mode & PLACES) != 0 && (code & 3) == AT_IN;                                               \
+    const int keep_keys = (mode & NO_KEYS) == 0 || (code & LAST) == 0;
+#else
+#define VALUE_PARAMS
+#define VALUE_PLACES
+#endif
+
+#define SCATTER_PARAMS                                                                                                 \
+    __global const KEY *in_base, const ulong in_offset, __global KEY *out_base, const ulong out_offset,                \
+        __global uchar *scratch, const ulong spare_at, const ulong table_at, const ulong totals_at,                    \
+        const ulong codes_at, const OFFSET_T n, const uint tiles, const uint given, const uint pass, const uint shift, \
+        const uint mask, const WORD flip, const WORD always VALUE_PARAMS
+#define SCATTER_PLACES                                                                                                 \
+    __global const KEY* from =                                                                                         \
+        PLACE(code & 3, in_base + in_offset, out_base + out_offset, (__global const KEY*)(scratch + spare_at));        \
+    __global KEY* to =                                                                                                 \
+        PLACE(code >> 2 & 3, (__global KEY*)0, out_base + out_offset, (__global KEY*)(scratch + spare_at));            \
+    VALUE_PLACES                                                                                                       \
+    const OFFSET_T share = (OFFSET_T)tiles * TILE, first = get_group_id(0) * share;                                    \
+    const OFFSET_T end = first + min(share, n - first);
+
+#ifdef DEVICE_CPU
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_scatter(SCATTER_PARAMS)
+{
+    LOOK_UP
+    SCATTER_PLACES
+    OFFSET_T next[RADIX];
+    OFFSET_T sum = 0;
+    for (uint d = 0; d < RADIX; d++) {
+        next[d] = sum + TABLE[d * get_num_groups(0) + get_group_id(0)];
+        sum += TOTALS[d];
+    }
+    for (OFFSET_T i = first; i < end; i++) {
+        const KEY key = from[i];
+        const OFFSET_T place = next[DIGIT(key)]++;
+#if VALUE_BYTES > 0
+        if (keep_keys) {
+            to[place] = key;
+        }
+        values_to[place] = places_from ? (VALUE)i : values_from[i];
+#else
+        to[place] = key;
+#endif
+    }
+}
+
+#else
+
+// Counters of a sub-group for each digit.
+#define ROWS ((WG + LANES - 1) / LANES)
+#if SG_BACKEND == SG_LOCAL
+#define RANK_WORDS (2 * ROWS * RADIX)
+// With barriers in them compilers for CPUs take long.
+#define UNROLL
+#elif LANES < 32
+#define COUNTER ushort
+#define RANK_WORDS (ROWS * RADIX / 2)
+#else
+#define COUNTER uint
+#define RANK_WORDS (ROWS * RADIX)
+#endif
+#ifndef UNROLL
+#define UNROLL _Pragma("unroll")
+#endif
+// Ballots are instructions on some GPUs, and many of them elsewhere.
+#if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
+#define UNROLL_BALLOTS _Pragma("unroll")
+#else
+#define UNROLL_BALLOTS _Pragma("unroll 1")
+#endif
+// Local memory for these, and then for what a tile exchanges.
+#if VALUE_BYTES > KEY_BYTES
+#define TILE_WORDS (TILE * VALUE_BYTES / 4)
+#else
+#define TILE_WORDS (TILE * KEY_BYTES / 4)
+#endif
+#if RANK_WORDS > TILE_WORDS
+#define POOL_WORDS RANK_WORDS
+#else
+#define POOL_WORDS TILE_WORDS
+#endif
+
+// x[0 .. RADIX] become the sums of those before them. All items, 16 at least, call it after a barrier; `sums` has 16 elements.
+#define SCAN(NAME, TYPE)                                                                                               \
+    INLINED void NAME(__local TYPE* x, __local TYPE* sums)                                                             \
+    {                                                                                                                  \
+        if (get_local_id(0) < 16) {                                                                                    \
+            const uint i = get_local_id(0);                                                                            \
+            TYPE sum = 0;                                                                                              \
+            for (uint k = 0; k < RADIX / 16; k++) {                                                                    \
+                sum += x[i * (RADIX / 16) + k];                                                                        \
+            }                                                                                                          \
+            sums[i] = sum;                                                                                             \
+        }                                                                                                              \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
+        if (get_local_id(0) < 16) {                                                                                    \
+            const uint i = get_local_id(0);                                                                            \
+            TYPE sum = 0;                                                                                              \
+            for (uint k = 0; k < 16; k++) {                                                                            \
+                sum += k < i ? sums[k] : 0;                                                                            \
+            }                                                                                                          \
+            for (uint k = 0; k < RADIX / 16; k++) {                                                                    \
+                const TYPE more = x[i * (RADIX / 16) + k];                                                             \
+                x[i * (RADIX / 16) + k] = sum;                                                                         \
+                sum += more;                                                                                           \
+            }                                                                                                          \
+        }                                                                                                              \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
+    }
+SCAN(scan_offsets, OFFSET_T)
+SCAN(scan_counts, uint)
+
+__kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_scatter(SCATTER_PARAMS)
+{
+    __local uint4 pool[POOL_WORDS / 4];
+    // Where the group's next key of each digit goes; the same less its place in the tile.
+    __local OFFSET_T next[RADIX];
+    __local OFFSET_T moves[RADIX];
+    __local OFFSET_T offset_sums[16];
+    __local uint starts[RADIX];
+    __local uint sums[16];
+    LOOK_UP
+    SCATTER_PLACES
+    const uint item = get_local_id(0);
+#if SG_BACKEND == SG_LOCAL
+    __local uint* counts = (__local uint*)pool;
+    volatile __local uint* masks = counts + ROWS * RADIX;
+    const uint lanes = LANES, row = item / LANES, lane = item % LANES, bit = 1u << lane;
+#else
+    __local COUNTER* counts = (__local COUNTER*)pool;
+    __local uint sg_scratch[SG_SCRATCH_WORDS];
+    const uint lanes = sg_size(), row = sg_id(), lane = sg_lane();
+#endif
+    // The item's first key in a tile; the others follow `lanes` apart.
+    const uint mine = row * lanes * ITEMS + lane;
+    for (uint d = item; d < RADIX; d += WG) {
+        next[d] = TOTALS[d];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    scan_offsets(next, offset_sums);
+    for (uint d = item; d < RADIX; d += WG) {
+        next[d] += TABLE[d * get_num_groups(0) + get_group_id(0)];
+    }
+    for (OFFSET_T base = first; base < end; base += TILE) {
+        const uint len = (uint)min((OFFSET_T)TILE, end - base);
+        for (uint i = item; i < RANK_WORDS / 4; i += WG) {
+            pool[i] = (uint4)(0);
+        }
+        KEY keys[ITEMS];
+        // The digit in the high half; in the low one the rank among those of the sub-group, then the place in the tile.
+        uint places[ITEMS];
+        UNROLL
+        for (uint k = 0; k < ITEMS; k++) {
+            const uint i = mine + k * lanes;
+            keys[k] = i < len ? from[base + i] : 0;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        UNROLL
+        for (uint k = 0; k < ITEMS; k++) {
+            // Beyond the end are the highest digits, so that they stay there.
+            const uint digit = mine + k * lanes < len ? DIGIT(keys[k]) : mask, slot = row * RADIX + digit;
+#if SG_BACKEND == SG_LOCAL
+            atomic_or(masks + slot, bit);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            const uint same = masks[slot], before = counts[slot];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            atomic_xor(masks + slot, bit);
+            atomic_inc(counts + slot);
+            const uint below = popcount(same & (bit - 1));
+#else
+            ulong same = ~0ul >> (64 - lanes);
+            UNROLL_BALLOTS
+            for (uint b = 0; b < 8; b++) {
+                const int set = digit >> b & 1;
+                const ulong others = sg_ballot(set, sg_scratch);
+                same &= set ? others : ~others;
+            }
+            const uint below = sg_rank(same), before = counts[slot];
+            sg_barrier();
+            if (below == 0) {
+                counts[slot] = (COUNTER)(before + (uint)popcount(same));
+            }
+            sg_barrier();
+#endif
+            places[k] = digit << 16 | (before + below);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint d = item; d < RADIX; d += WG) {
+            uint sum = 0;
+            for (uint r = 0; r < WG / lanes; r++) {
+                const uint count = counts[r * RADIX + d];
+                counts[r * RADIX + d] = sum;
+                sum += count;
+            }
+            starts[d] = sum;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        scan_counts(starts, sums);
+        for (uint d = item; d < RADIX; d += WG) {
+            const uint start = starts[d];
+            moves[d] = next[d] - start;
+            next[d] += (d + 1 < RADIX ? starts[d + 1] : TILE) - start;
+        }
+        UNROLL
+        for (uint k = 0; k < ITEMS; k++) {
+            const uint digit = places[k] >> 16;
+            places[k] = (places[k] & 0xffff) + counts[row * RADIX + digit] + starts[digit];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        __local KEY* tile = (__local KEY*)pool;
+        UNROLL
+        for (uint k = 0; k < ITEMS; k++) {
+            tile[places[k]] = keys[k];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+#if VALUE_BYTES > 0
+        OFFSET_T targets[ITEMS];
+#endif
+        UNROLL
+        for (uint k = 0; k < ITEMS; k++) {
+            const uint i = k * WG + item;
+            const KEY key = tile[i];
+            const OFFSET_T target = moves[DIGIT(key)] + i;
+#if VALUE_BYTES > 0
+            targets[k] = target;
+            if (i < len && keep_keys) {
+                to[target] = key;
+            }
+#else
+            if (i < len) {
+                to[target] = key;
+            }
+#endif
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+#if VALUE_BYTES > 0
+        __local VALUE* exchange = (__local VALUE*)pool;
+        UNROLL
+        for (uint k = 0; k < ITEMS; k++) {
+            const uint i = mine + k * lanes;
+            if (i < len) {
+                exchange[places[k]] = places_from ? (VALUE)(base + i) : values_from[base + i];
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        UNROLL
+        for (uint k = 0; k < ITEMS; k++) {
+            const uint i = k * WG + item;
+            if (i < len) {
+                values_to[targets[k]] = exchange[i];
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+    }
+}
+
+#endif

@@ -1,0 +1,314 @@
+//! Sorts on OpenCL devices: the plan, then its launches.
+
+use super::keys::{Keys, Pass, Place, route};
+use crate::{
+    Result, Scratch,
+    runtime::{
+        Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend,
+        opencl::{ClDevice, ClMem, Launch},
+    },
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../cl/sort.cl");
+const RADIX: usize = 256;
+/// Local memory that is not for the arrays of the kernels: what their compilers add.
+const RESERVED_BYTES: usize = 64;
+/// Sizes of values that are moved with the keys; others are gathered afterwards.
+pub(super) const VALUE_SIZES: [usize; 5] = [1, 2, 4, 8, 16];
+
+/// What is sorted: everything but its size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Form {
+    pub(crate) key_bytes: usize,
+    /// 0 where there are no values.
+    pub(crate) value_bytes: usize,
+    pub(crate) passes: usize,
+    /// Whether the sorted keys are wanted.
+    pub(crate) keys: bool,
+}
+
+/// The launches of a sort of n > 0 keys.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) program: ProgramSpec,
+    pub(crate) work_group: usize,
+    pub(crate) offsets_work_group: usize,
+    pub(crate) groups: usize,
+    /// Tiles of a group.
+    pub(crate) tiles: usize,
+    pub(crate) tile: usize,
+    pub(crate) wide: bool,
+    pub(crate) scratch: Regions,
+}
+
+/// Where in scratch everything lies, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Regions {
+    /// Keys between passes, and those that nobody wants.
+    pub(crate) spare: usize,
+    pub(crate) unwanted: usize,
+    pub(crate) values: usize,
+    pub(crate) table: usize,
+    pub(crate) totals: usize,
+    pub(crate) seen: usize,
+    pub(crate) codes: usize,
+    pub(crate) end: usize,
+}
+
+/// A work-group, its keys in a tile, and how its lanes meet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Shape {
+    work_group: usize,
+    items: usize,
+    sub_group: SubGroup,
+    /// The fewest lanes of a sub-group.
+    lanes: usize,
+    replicas: usize,
+}
+
+impl Shape {
+    /// Bytes of local memory of the kernel that needs most, for elements of up to `size` bytes.
+    fn local_bytes(&self, size: usize, offset: usize) -> usize {
+        let rows = self.work_group.div_ceil(self.lanes);
+        let counter = match self.sub_group.backend {
+            SubGroupBackend::Local => 8,
+            _ if self.lanes < 32 => 2,
+            _ => 4,
+        };
+        let pool = (rows * RADIX * counter).max(self.work_group * self.items * size);
+        let scatter = pool + RADIX * (2 * offset + 4) + 16 * (offset + 4) + 4;
+        let counts = 4 * (RADIX * self.replicas + 4);
+        scatter.max(counts).max(16 * self.work_group) + RESERVED_BYTES
+    }
+}
+
+/// How lanes meet in a work-group: by hardware that has ballots of at most 64 lanes, else through local memory.
+fn sub_group(work_group: usize, caps: &Capabilities) -> (SubGroup, usize) {
+    let (found, local) = (caps.sub_group, work_group.min(32));
+    let width = found.width as usize;
+    // The width was found in work-groups of 256.
+    if !found.backend.is_hardware() || !found.ballot || !(8..=64).contains(&width) || work_group != 256 {
+        return (SubGroup { backend: SubGroupBackend::Local, width: local as u32, ballot: true }, local);
+    }
+    // A compiler may choose another one for a kernel.
+    let fixed = matches!(found.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
+    (found, if fixed { width.min(32) } else { 8 })
+}
+
+/// The shape for elements of up to `size` bytes; `None` where local memory is too small for any.
+fn shape(size: usize, offset: usize, caps: &Capabilities) -> Option<Shape> {
+    let params = tuning::sort(caps);
+    if caps.class == DeviceClass::Cpu {
+        return None;
+    }
+    let groups = (5..=params.work_group.max(1).ilog2()).rev().map(|bits| 1 << bits);
+    let mut shapes = groups.flat_map(|work_group| {
+        let (sub_group, lanes) = sub_group(work_group, caps);
+        let replicas = (work_group / 32).max(1);
+        let items = (0..=params.items.ilog2()).rev().map(|bits| 1 << bits);
+        items.map(move |items| Shape { work_group, items, sub_group, lanes, replicas })
+    });
+    let fits = |shape: &Shape| {
+        let tile = shape.work_group * shape.items * size;
+        tile <= params.tile_bytes && shape.local_bytes(size, offset) <= caps.local_bytes
+    };
+    shapes.find(|shape| shape.items >= params.items.min(4) && fits(shape))
+}
+
+pub(crate) fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Plan {
+    let (size, offset) = (form.key_bytes.max(form.value_bytes), if wide { 8 } else { 4 });
+    let shape = shape(size, offset, caps);
+    // Without local memory a work-group is one item.
+    let single = Capabilities { class: DeviceClass::Cpu, ..caps.clone() };
+    let params = tuning::sort(if shape.is_some() { caps } else { &single });
+    let (program, work_group, offsets_work_group, tile) = match shape {
+        Some(Shape { work_group, items, sub_group, lanes, replicas }) => {
+            let program = ProgramSpec { options: caps.options(&sub_group), ..ProgramSpec::new("sort.cl", TEXT, caps) };
+            let program = program.define("LANES", lanes).define("REPLICAS", replicas);
+            let program = program.define("WG", work_group).define("ITEMS", items);
+            (program, work_group, params.offsets_work_group.min(work_group), work_group * items)
+        }
+        None => {
+            let program = ProgramSpec::new("sort.cl", TEXT, &single);
+            (program.define("WG", 1).define("ITEMS", params.items), 1, 1, params.items)
+        }
+    };
+    let program = program
+        .define("KEY", tuning::unit_type(form.key_bytes))
+        .define("KEY_BYTES", form.key_bytes)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .define("OFFSETS_WG", offsets_work_group);
+    let program = match form.value_bytes {
+        0 => program,
+        bytes => program.define("VALUE", tuning::unit_type(bytes)).define("VALUE_BYTES", bytes),
+    };
+    let program = program.unoptimised_on_a_checker(caps);
+    let all = n.div_ceil(tile);
+    let tiles = all.div_ceil(params.max_groups);
+    let groups = all.div_ceil(tiles);
+
+    let mut end = 0;
+    let mut region = |bytes: usize| {
+        let start = end;
+        end += bytes.next_multiple_of(16);
+        start
+    };
+    let several = if form.passes > 1 { n } else { 0 };
+    let mut scratch = Regions {
+        spare: region(several * form.key_bytes),
+        unwanted: region(if form.keys { 0 } else { several * form.key_bytes }),
+        values: region(several * form.value_bytes),
+        table: region(RADIX * groups * offset),
+        totals: region(RADIX * offset),
+        seen: region(16 * groups),
+        codes: region(4 * form.passes),
+        end: 0,
+    };
+    scratch.end = end;
+    Plan { program, work_group, offsets_work_group, groups, tiles, tile, wide, scratch }
+}
+
+/// Where the values are that go with the keys.
+#[derive(Clone, Copy)]
+pub(super) struct Values<'a> {
+    pub(super) bytes: usize,
+    /// `None`: they are the keys' places.
+    pub(super) from: Option<&'a ClInput>,
+    pub(super) to: &'a ClInput,
+}
+
+/// The codes of `cl/sort.cl`.
+const ACTIVE: u32 = 16;
+const LAST: u32 = 32;
+
+fn code(pass: Pass) -> u32 {
+    let place = |place| match place {
+        Place::In => 0,
+        Place::Out => 1,
+        Place::Spare => 2,
+    };
+    place(pass.from) | place(pass.to) << 2 | ACTIVE | if pass.last { LAST } else { 0 }
+}
+
+/// The `WORD` of keys of `bytes` bytes.
+fn word(launch: Launch<'_>, value: u64, bytes: usize) -> Launch<'_> {
+    if bytes == 8 { launch.scalar(value) } else { launch.scalar(value as u32) }
+}
+
+/// Sorts `from` into `to`, if it is wanted, and values with them.
+pub(super) fn run(
+    device: &ClDevice,
+    keys: &Keys,
+    from: &ClInput,
+    to: Option<&ClInput>,
+    values: Option<Values<'_>>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let (n, digits) = (from.len(), keys.digits());
+    if n == 0 {
+        return Ok(());
+    }
+    let value_bytes = values.map_or(0, |values| values.bytes);
+    let form = Form { key_bytes: keys.bytes, value_bytes, passes: digits.len(), keys: to.is_some() };
+    let plan = plan(n, form, &*device.capabilities()?, device.tuning().wide(n));
+    let (at, local) = (plan.scratch, [plan.work_group, 1, 1]);
+    let mem: &ClMem = scratch.cl(device, at.end)?;
+    let (out, out_offset) = to.map_or((mem, at.unwanted / keys.bytes), |to| (to.mem(), to.offset()));
+    let (groups, several) = ([plan.groups, 1, 1], digits.len() > 1);
+    for (p, (digit, pass)) in digits.iter().zip(route(digits.len())).enumerate() {
+        // Of several passes the kernels find out which there are, once the first has counted.
+        let given = if several { 0 } else { code(pass) };
+        let counts = if p == 0 { code(pass) } else { given };
+        // Both kernels have the same arguments, but for the place of one region.
+        let of_keys = |kernel, region: usize, given: u32| -> Result<_> {
+            let launch = device.launch(&plan.program, kernel)?.mem(from.mem()).scalar(from.offset() as u64).mem(out);
+            let launch = launch.scalar(out_offset as u64).mem(mem).scalar(at.spare as u64).scalar(at.table as u64);
+            let launch = launch.scalar(region as u64).scalar(at.codes as u64).offset(n as u64, plan.wide);
+            let launch = launch.scalar(plan.tiles as u32).scalar(given).scalar(p as u32);
+            let launch = word(launch.scalar(digit.shift).scalar(digit.mask), keys.flip, keys.bytes);
+            Ok(word(launch, keys.always, keys.bytes))
+        };
+        of_keys("sort_counts", at.seen, counts)?.run(groups, local)?;
+        if several && p == 0 {
+            let launch = device.launch(&plan.program, "sort_passes")?.mem(mem).scalar(at.seen as u64);
+            let launch = launch.scalar(at.codes as u64).scalar(plan.groups as u32);
+            launch.scalar(keys.bits.start).scalar(keys.bits.end).run([1, 1, 1], local)?;
+        }
+        let launch = device.launch(&plan.program, "sort_offsets")?.mem(mem).scalar(at.table as u64);
+        let launch = launch.scalar(at.totals as u64).scalar(at.codes as u64).scalar(plan.groups as u32);
+        launch.scalar(given).scalar(p as u32).run([RADIX, 1, 1], [plan.offsets_work_group, 1, 1])?;
+        let launch = of_keys("sort_scatter", at.totals, given)?;
+        let launch = match values {
+            None => launch,
+            Some(Values { from, to, .. }) => {
+                let mode = u32::from(from.is_none()) | if form.keys { 0 } else { 2 };
+                let from = from.unwrap_or(to);
+                let launch = launch.mem(from.mem()).scalar(from.offset() as u64).mem(to.mem());
+                launch.scalar(to.offset() as u64).scalar(at.values as u64).scalar(mode)
+            }
+        };
+        launch.run(groups, local)?;
+    }
+    Ok(())
+}
+
+pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
+    Ok(if n == 0 { 0 } else { plan(n, form, &*device.capabilities()?, device.tuning().wide(n)).scratch.end })
+}
+
+/// Every program of a device with these capabilities.
+pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    let mut programs = Vec::new();
+    for key_bytes in [1, 2, 4, 8] {
+        for value_bytes in [0].into_iter().chain(VALUE_SIZES) {
+            for wide in [false, true] {
+                let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true };
+                programs.push(plan(1 << 20, form, caps, wide).program);
+            }
+        }
+    }
+    programs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_fit_their_devices() {
+        for (name, caps) in Capabilities::samples() {
+            for local_bytes in [caps.local_bytes, 0, 4096, 8192, 12_288] {
+                let caps = Capabilities { local_bytes, ..caps.clone() };
+                for n in [1, 1000, 4096, 4097, 1 << 20, (1 << 28) + 1, 1 << 33] {
+                    for (key_bytes, value_bytes) in [(1, 0), (4, 0), (8, 0), (4, 4), (1, 16), (8, 16)] {
+                        let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: n % 2 == 0 };
+                        let wide = n >= 1 << 31;
+                        let plan = plan(n, form, &caps, wide);
+                        let what = format!("{name}, {local_bytes} bytes, n = {n}, {form:?}: {plan:?}");
+                        assert!(plan.groups * plan.tiles * plan.tile >= n, "{what}");
+                        assert!((plan.groups - 1) * plan.tiles * plan.tile < n, "{what}");
+                        assert!(plan.work_group <= caps.max_work_group && plan.tile < 1 << 16, "{what}");
+                        let size = key_bytes.max(value_bytes);
+                        if let Some(shape) = shape(size, if wide { 8 } else { 4 }, &caps) {
+                            assert!(shape.local_bytes(size, 4) <= local_bytes, "{what}");
+                            assert!(shape.lanes <= shape.work_group, "{what}");
+                        } else {
+                            assert_eq!(plan.work_group, 1, "{what}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gpus_rank_by_their_own_lanes() {
+        for (name, caps) in Capabilities::samples() {
+            let shape = shape(4, 4, &caps);
+            let backend = shape.map_or(SubGroupBackend::None, |shape| shape.sub_group.backend);
+            assert_eq!(backend, caps.sub_group.backend, "{name}: {shape:?}");
+            assert!(shape.is_none_or(|shape| shape.items >= 8), "{name}: {shape:?}");
+        }
+    }
+}

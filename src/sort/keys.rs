@@ -1,0 +1,178 @@
+//! How keys are ordered, and which passes sort them.
+
+use std::ops::Range;
+
+use crate::{ElementType, Error, Result};
+
+/// Which way keys are sorted, and by which of their bits.
+///
+/// ```
+/// use oclprim::{Device, Order};
+///
+/// let device = Device::best()?;
+/// let x = device.upload(&[0x21u8, 0x12, 0x11, 0x22])?;
+/// let sorted = |order| device.sort(&x, order)?.to_vec();
+/// assert_eq!(sorted(Order::ascending())?, [0x11, 0x12, 0x21, 0x22]);
+/// assert_eq!(sorted(Order::descending())?, [0x22, 0x21, 0x12, 0x11]);
+/// // By the low four bits alone: equal ones stay in their order.
+/// assert_eq!(sorted(Order::ascending().bits(0..4))?, [0x21, 0x11, 0x12, 0x22]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Order {
+    descending: bool,
+    bits: Option<Range<u32>>,
+}
+
+impl Order {
+    /// From the smallest key to the largest, by all bits.
+    pub const fn ascending() -> Self {
+        Self { descending: false, bits: None }
+    }
+
+    /// From the largest key to the smallest, by all bits. Equal keys stay in their order.
+    pub const fn descending() -> Self {
+        Self { descending: true, bits: None }
+    }
+
+    /// By these bits alone, 0 being the least significant one. Fewer bits take fewer passes.
+    ///
+    /// They are bits of the key's rank among all values of its type: an unsigned integer is its own rank, a signed one has
+    /// its sign bit inverted, and a float that is not negative, too; of a negative float all bits are inverted.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// // By the sign alone, which is the highest bit.
+    /// let sorted = Device::best()?.sort(&[3i16, -1, 2, -2], Order::ascending().bits(15..16))?;
+    /// assert_eq!(sorted.to_vec()?, [-1, -2, 3, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn bits(self, bits: Range<u32>) -> Self {
+        Self { bits: Some(bits), ..self }
+    }
+}
+
+/// One digit of the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Digit {
+    pub(crate) shift: u32,
+    pub(crate) mask: u32,
+}
+
+/// What is sorted by, whatever the keys' type: bits of a number made of a key's bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Keys {
+    /// Bytes of a key.
+    pub(crate) bytes: usize,
+    /// What is inverted of keys whose highest bit is set, and then of all.
+    pub(crate) flip: u64,
+    pub(crate) always: u64,
+    pub(crate) bits: Range<u32>,
+}
+
+impl Keys {
+    pub(crate) fn of(element: ElementType, order: &Order) -> Result<Self> {
+        let bytes = element.size();
+        let width = 8 * bytes as u32;
+        let ones = u64::MAX >> (64 - width);
+        let sign = if element.is_signed() { 1 << (width - 1) } else { 0 };
+        let flip = if element.is_float() { ones ^ sign } else { 0 };
+        let always = if order.descending { sign ^ ones } else { sign };
+        let bits = order.bits.clone().unwrap_or(0..width);
+        if bits.start > bits.end || bits.end > width {
+            return Err(Error::invalid(format!("bits {bits:?} are not a range of the {width} bits of {element}")));
+        }
+        Ok(Self { bytes, flip, always, bits })
+    }
+
+    /// The number whose bits are sorted by.
+    pub(crate) fn ordered(&self, key: u64) -> u64 {
+        let negative = key >> (8 * self.bytes - 1);
+        key ^ (negative.wrapping_neg() & self.flip) ^ self.always
+    }
+
+    /// The digits from the least significant one on. Of no bits there is one, which is 0 in all keys.
+    pub(crate) fn digits(&self) -> Vec<Digit> {
+        if self.bits.is_empty() {
+            return vec![Digit { shift: 0, mask: 0 }];
+        }
+        let digit = |shift| Digit { shift, mask: (1 << (self.bits.end - shift).min(8)) - 1 };
+        self.bits.clone().step_by(8).map(digit).collect()
+    }
+}
+
+/// Where keys are: what was given, what is wanted, or a place in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    In,
+    Out,
+    Spare,
+}
+
+/// From where to where a pass moves keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pass {
+    pub(crate) from: Place,
+    pub(crate) to: Place,
+    pub(crate) last: bool,
+}
+
+/// The ways of `count` passes, the last of which ends where the keys are wanted.
+pub(crate) fn route(count: usize) -> impl Iterator<Item = Pass> {
+    let to = move |pass: usize| if (count - pass) % 2 == 1 { Place::Out } else { Place::Spare };
+    (0..count).map(move |pass| Pass {
+        from: if pass == 0 { Place::In } else { to(pass - 1) },
+        to: to(pass),
+        last: pass + 1 == count,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_end_where_keys_are_wanted() {
+        use Place::{In, Out, Spare};
+        let ways = |count| route(count).map(|pass| (pass.from, pass.to)).collect::<Vec<_>>();
+        assert_eq!(ways(1), [(In, Out)]);
+        assert_eq!(ways(2), [(In, Spare), (Spare, Out)]);
+        assert_eq!(ways(3), [(In, Out), (Out, Spare), (Spare, Out)]);
+        assert!(route(8).all(|pass| pass.from != pass.to && pass.last == (pass == route(8).last().unwrap())));
+    }
+
+    #[test]
+    fn digits_cover_the_bits() {
+        let digits = |bits| Keys::of(ElementType::U32, &Order::ascending().bits(bits)).unwrap().digits();
+        assert_eq!(digits(0..32).len(), 4);
+        assert_eq!(digits(3..14), [Digit { shift: 3, mask: 255 }, Digit { shift: 11, mask: 7 }]);
+        assert_eq!(digits(32..32), [Digit { shift: 0, mask: 0 }]);
+    }
+
+    #[test]
+    fn numbers_rise_with_keys() {
+        let rises = |element, keys: &[u64]| {
+            for (order, rises) in [(Order::ascending(), true), (Order::descending(), false)] {
+                let keys_of = Keys::of(element, &order).unwrap();
+                let numbers: Vec<u64> = keys.iter().map(|&key| keys_of.ordered(key)).collect();
+                assert!(numbers.iter().all(|&number| number <= u64::MAX >> (64 - 8 * element.size())), "{element}");
+                assert!(numbers.windows(2).all(|pair| (pair[0] < pair[1]) == rises), "{element}: {numbers:x?}");
+            }
+        };
+        rises(ElementType::U8, &[0, 1, 127, 128, 255]);
+        rises(ElementType::I16, &[0x8000, 0xffff, 0, 1, 0x7fff]);
+        let floats = [-f32::NAN, f32::NEG_INFINITY, -1.0, -1e-45, -0.0, 0.0, 1e-45, 1.0, f32::INFINITY, f32::NAN];
+        rises(ElementType::F32, &floats.map(|x| u64::from(x.to_bits())));
+        rises(ElementType::F64, &floats.map(|x| f64::from(x).to_bits()));
+    }
+
+    #[test]
+    fn bits_that_are_none() {
+        let text = |bits| Keys::of(ElementType::I16, &Order::ascending().bits(bits)).unwrap_err().to_string();
+        assert_eq!(text(0..17), "bits 0..17 are not a range of the 16 bits of i16");
+        #[allow(clippy::reversed_empty_ranges, reason = "it is what is refused")]
+        let reversed = text(4..3);
+        assert_eq!(reversed, "bits 4..3 are not a range of the 16 bits of i16");
+    }
+}

@@ -1,0 +1,406 @@
+//! Sorting: keys ([`Device::sort`]), values with them ([`Device::sort_pairs`]), or the places of the keys in their order
+//! ([`Device::argsort`]). All are stable: equal keys stay in their order.
+//!
+//! | property | |
+//! |---|---|
+//! | work | a pass for each 8 bits in which keys differ: two reads and one write of each key, one of each value |
+//! | keys | integers and floats of up to 8 bytes, ascending or descending, by all bits or [some](Order::bits) |
+//! | order of floats | total, by their bits: -NaN, -inf, …, -0, +0, …, inf, NaN, as [`f32::total_cmp`] |
+//! | determinism | everywhere: the result is a function of the input |
+//! | scratch | n keys and n values, and some 256 counters for each work-group: [`Device::sort_scratch`] |
+//! | limits | any n that fits the device |
+//!
+//! This is radix sort from the least significant digit on (Merrill and Grimshaw 2011). On a GPU each pass counts the digits of
+//! each work-group's keys, adds the counts up, and moves each key to its place, in the order of which a work-group puts a tile
+//! of them in local memory first. Passes over digits that are the same in all keys are left out without asking the host. On the
+//! CPU parts of the keys are moved in parallel.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+mod keys;
+pub(crate) mod spec;
+
+use bytemuck::Pod;
+
+pub use keys::Order;
+
+#[cfg(feature = "opencl")]
+use crate::runtime::{ClInput, opencl::ClDevice};
+use crate::{Buffer, Device, Element, Error, Input, Offset, Output, Result, Scratch, runtime::Backend};
+use keys::Keys;
+
+/// The most keys whose places are `u32`.
+const NARROW: usize = 1 << 32;
+
+fn as_many(keys: usize, values: usize) -> Result<()> {
+    if keys == values {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("sorting {keys} keys with {values} values")))
+}
+
+impl Device {
+    /// The keys in order.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result and as much scratch;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the order names bits that keys have not.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[2.5f32, -0.0, f32::NAN, 0.0, -1.0])?;
+    /// let sorted = device.sort(&x, Order::ascending())?.to_vec()?;
+    /// assert_eq!(sorted[..2], [-1.0, -0.0]);
+    /// assert!(sorted[1].is_sign_negative() && sorted[4].is_nan());
+    /// assert_eq!(device.sort(&[3u8, 1, 2], Order::descending())?.to_vec()?, [3, 2, 1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn sort<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, order: Order) -> Result<Buffer<T>> {
+        let input = input.into();
+        let mut output = self.uninit(input.len())?;
+        self.sort_one(input, Output::from(&mut output), &order, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::sort`] into a caller's slice, buffer or view of the same length. Does not wait, unless `output` is a host
+    /// slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths differ, or both
+    /// are over one memory of a user's and overlap.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.sort_scratch::<i32>(3)?)?;
+    /// let mut out = device.zeroed(3)?;
+    /// for x in [[5i32, -7, 3], [2, 1, 0]] {
+    ///     device.sort_into(&x, &mut out, Order::ascending(), &mut scratch)?;
+    /// }
+    /// assert_eq!(out.to_vec()?, [0, 1, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn sort_into<'a, 'b, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        output: impl Into<Output<'b, T>>,
+        order: Order,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.sort_one(input.into(), output.into(), &order, scratch)
+    }
+
+    /// [`Device::sort_into`], built once for each type.
+    fn sort_one<T: Element>(
+        &self,
+        input: Input<'_, T>,
+        output: Output<'_, T>,
+        order: &Order,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        output.expect_len(input.len(), "a sort")?;
+        let keys = Keys::of(T::TYPE, order)?;
+        match self.backend() {
+            Backend::Cpu => {
+                cpu::keys(&keys, bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?))?;
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                crate::runtime::apart(&[&input], &[&output])?;
+                gpu::run(device, &keys, &input, Some(&output), None, scratch)?;
+                output.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of scratch that sorts of `n` keys by all bits use.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the device cannot be asked what it can do.
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// println!("{} bytes", device.sort_scratch::<f64>(1 << 20)?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn sort_scratch<T: Element>(&self, n: usize) -> Result<usize> {
+        self.sort_scratch_of(n, size_of::<T>(), 0, true)
+    }
+
+    fn sort_scratch_of(&self, n: usize, key_bytes: usize, value_bytes: usize, keys: bool) -> Result<usize> {
+        match self.backend() {
+            Backend::Cpu => Ok(0),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                gpu::scratch_bytes(device, n, gpu::Form { key_bytes, value_bytes, passes: key_bytes, keys })
+            }
+        }
+    }
+
+    /// The keys in order, and each key's value at its place.
+    ///
+    /// Values are plain data of any size. Those of 1, 2, 4, 8 and 16 bytes go along with the keys; others are gathered by the
+    /// places of the keys in the end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there is not one value for
+    /// each key; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// let (ages, names) = (device.upload(&[41u8, 7, 41])?, device.upload(&[*b"Ida", *b"Bo ", *b"Lu "])?);
+    /// let (ages, names) = device.sort_pairs(&ages, &names, Order::descending())?;
+    /// assert_eq!((ages.to_vec()?, names.to_vec()?), (vec![41, 41, 7], vec![*b"Ida", *b"Lu ", *b"Bo "]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn sort_pairs<'a, 'b, K: Element, V: Pod>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        order: Order,
+    ) -> Result<(Buffer<K>, Buffer<V>)> {
+        let (keys, values) = (keys.into(), values.into());
+        let (mut keys_out, mut values_out) = (self.uninit(keys.len())?, self.uninit(values.len())?);
+        let outputs = (Output::from(&mut keys_out), Output::from(&mut values_out));
+        self.sort_pairs_one((keys, values), outputs, &order, &mut Scratch::new())?;
+        Ok((keys_out, values_out))
+    }
+
+    /// [`Device::sort_pairs`] into a caller's slices, buffers or views. Does not wait, unless one of them is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if a length differs, or
+    /// two arguments are over one memory of a user's and overlap.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.sort_pairs_scratch::<i64, f32>(3)?)?;
+    /// let (mut keys, mut values) = (device.zeroed(3)?, device.zeroed(3)?);
+    /// device.sort_pairs_into(
+    ///     &[5i64, -1, 5], &[0.5f32, 1.5, 2.5], &mut keys, &mut values, Order::ascending(), &mut scratch,
+    /// )?;
+    /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![-1, 5, 5], vec![1.5, 0.5, 2.5]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn sort_pairs_into<'a, 'b, 'c, 'd, K: Element, V: Pod>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        keys_out: impl Into<Output<'c, K>>,
+        values_out: impl Into<Output<'d, V>>,
+        order: Order,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (inputs, outputs) = ((keys.into(), values.into()), (keys_out.into(), values_out.into()));
+        self.sort_pairs_one(inputs, outputs, &order, scratch)
+    }
+
+    /// [`Device::sort_pairs_into`], built once for each pair of types.
+    fn sort_pairs_one<K: Element, V: Pod>(
+        &self,
+        (input, values): (Input<'_, K>, Input<'_, V>),
+        (output, values_out): (Output<'_, K>, Output<'_, V>),
+        order: &Order,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (n, size) = (input.len(), size_of::<V>());
+        as_many(n, values.len())?;
+        output.expect_len(n, "a sort of keys")?;
+        values_out.expect_len(n, "a sort of values")?;
+        if size == 0 {
+            return Err(Error::unsupported("values of 0 bytes have no places"));
+        }
+        let keys = Keys::of(K::TYPE, order)?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (input, output) = (bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
+                let (values, values_out) = (values.host()?, values_out.host()?);
+                if n <= NARROW {
+                    let places = cpu::places::<u32>(&keys, input, Some(output))?;
+                    self.gather_into(values, &places, values_out, &mut [0])
+                } else {
+                    let places = cpu::places::<u64>(&keys, input, Some(output))?;
+                    self.gather_into(values, &places, values_out, &mut [0])
+                }
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                if gpu::VALUE_SIZES.contains(&size) {
+                    let (values, values_out) = (values.cl(device)?, values_out.cl(device, false)?);
+                    crate::runtime::apart(&[&input, &values], &[&output, &values_out])?;
+                    let with = gpu::Values { bytes: size, from: Some(&values), to: &values_out };
+                    gpu::run(device, &keys, &input, Some(&output), Some(with), scratch)?;
+                    output.finish(device)?;
+                    return values_out.finish(device);
+                }
+                crate::runtime::apart(&[&input], &[&output])?;
+                if n <= NARROW {
+                    let places = self.sort_places::<u32>(device, &keys, &input, &output, scratch)?;
+                    self.gather_into(values, &places, values_out, &mut self.uninit(1)?)?;
+                } else {
+                    let places = self.sort_places::<u64>(device, &keys, &input, &output, scratch)?;
+                    self.gather_into(values, &places, values_out, &mut self.uninit(1)?)?;
+                }
+                output.finish(device)
+            }
+        }
+    }
+
+    /// Sorts keys, and returns their places.
+    #[cfg(feature = "opencl")]
+    fn sort_places<I: Offset>(
+        &self,
+        device: &ClDevice,
+        keys: &Keys,
+        input: &ClInput,
+        output: &ClInput,
+        scratch: &mut Scratch,
+    ) -> Result<Buffer<I>> {
+        let mut places = self.uninit(input.len())?;
+        let to = Output::from(&mut places).cl(device, false)?;
+        let with = gpu::Values { bytes: size_of::<I>(), from: None, to: &to };
+        gpu::run(device, keys, input, Some(output), Some(with), scratch)?;
+        to.finish(device)?;
+        Ok(places)
+    }
+
+    /// The bytes of scratch that [`Device::sort_pairs_into`] uses for `n` keys by all bits, beside 4 or 8 for each value whose
+    /// size is not 1, 2, 4, 8 or 16.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort_scratch`].
+    pub fn sort_pairs_scratch<K: Element, V: Pod>(&self, n: usize) -> Result<usize> {
+        let bytes = match size_of::<V>() {
+            bytes @ (1 | 2 | 4 | 8 | 16) => bytes,
+            _ if n <= NARROW => 4,
+            _ => 8,
+        };
+        self.sort_scratch_of(n, size_of::<K>(), bytes, true)
+    }
+
+    /// The places of the keys in their order: `input[output[0]]` is the first key, `input[output[1]]` the next one. Indices are
+    /// `u32` or `u64`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are more than 2^32 keys
+    /// and indices are `u32`.
+    ///
+    /// ```
+    /// use oclprim::{Buffer, Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[30i16, -10, 20, -10])?;
+    /// let places: Buffer<u32> = device.argsort(&x, Order::ascending())?;
+    /// assert_eq!(places.to_vec()?, [1, 3, 2, 0]);
+    /// assert_eq!(device.gather(&x, &places)?.to_vec()?, [-10, -10, 20, 30]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn argsort<'a, T: Element, I: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        order: Order,
+    ) -> Result<Buffer<I>> {
+        let input = input.into();
+        let mut output = self.uninit(input.len())?;
+        self.argsort_one(input, Output::from(&mut output), &order, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::argsort`] into a caller's slice, buffer or view of the same length. Does not wait, unless `output` is a host
+    /// slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::argsort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths differ, or
+    /// both are over one memory of a user's and overlap.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Scratch};
+    ///
+    /// let mut places = [0u64; 3];
+    /// Device::best()?.argsort_into(&[2.0f64, 3.0, 1.0], &mut places, Order::descending(), &mut Scratch::new())?;
+    /// assert_eq!(places, [1, 0, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn argsort_into<'a, 'b, T: Element, I: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        output: impl Into<Output<'b, I>>,
+        order: Order,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.argsort_one(input.into(), output.into(), &order, scratch)
+    }
+
+    /// [`Device::argsort_into`], built once for each pair of types.
+    fn argsort_one<T: Element, I: Offset>(
+        &self,
+        input: Input<'_, T>,
+        output: Output<'_, I>,
+        order: &Order,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let n = input.len();
+        output.expect_len(n, "an argsort")?;
+        let keys = Keys::of(T::TYPE, order)?;
+        if size_of::<I>() == 4 && n > NARROW {
+            return Err(Error::invalid(format!("the places of {n} keys are no u32: there are 2^32")));
+        }
+        match self.backend() {
+            Backend::Cpu => {
+                let (input, output) = (bytemuck::cast_slice(input.host()?), output.host()?);
+                if size_of::<I>() == 4 {
+                    let places = cpu::places::<u32>(&keys, input, None)?;
+                    bytemuck::cast_slice_mut(output).copy_from_slice(&places);
+                } else {
+                    let places = cpu::places::<u64>(&keys, input, None)?;
+                    bytemuck::cast_slice_mut(output).copy_from_slice(&places);
+                }
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                crate::runtime::apart(&[&input], &[&output])?;
+                let with = gpu::Values { bytes: size_of::<I>(), from: None, to: &output };
+                gpu::run(device, &keys, &input, None, Some(with), scratch)?;
+                output.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of scratch that [`Device::argsort_into`] uses for `n` keys by all bits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort_scratch`].
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// println!("{} bytes", device.argsort_scratch::<f64, u32>(1 << 20)?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn argsort_scratch<T: Element, I: Offset>(&self, n: usize) -> Result<usize> {
+        self.sort_scratch_of(n, size_of::<T>(), size_of::<I>(), false)
+    }
+}

@@ -1,0 +1,417 @@
+//! What is checked and measured of sorts.
+
+use bytemuck::Pod;
+
+use super::keys::Order;
+use crate::{
+    Capabilities, Device, Element, ElementType, Offset, ProgramSpec, Scratch,
+    bench::Bench,
+    check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, poison, same_bytes},
+    ladder::Climb,
+    with_element,
+};
+
+/// The primitive's entry in the registry.
+pub(crate) struct Sort;
+
+/// How keys lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Keys {
+    As(Data),
+    /// Two values.
+    Two,
+    Sorted,
+    Reversed,
+    /// Zeros and NaN of both signs, infinities.
+    Signs,
+    /// All alike but for bits of one byte, and of two.
+    Byte,
+    Bytes,
+}
+
+impl Keys {
+    const ALL: [Self; 10] = [
+        Self::As(Data::Random),
+        Self::As(Data::Bits),
+        Self::As(Data::Constant),
+        Self::As(Data::Extremes),
+        Self::Two,
+        Self::Sorted,
+        Self::Reversed,
+        Self::Signs,
+        Self::Byte,
+        Self::Bytes,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::As(data) => data.name(),
+            Self::Two => "two values",
+            Self::Sorted => "sorted",
+            Self::Reversed => "reversed",
+            Self::Signs => "signs",
+            Self::Byte => "one byte",
+            Self::Bytes => "two bytes",
+        }
+    }
+
+    fn make<T: Element>(self, n: usize) -> Vec<T> {
+        let Self::As(data) = self else {
+            let mut keys: Vec<T> = Data::Bits.generate(n, n as u64);
+            match self {
+                Self::Sorted => keys.sort_by_key(|&key| rank(key)),
+                Self::Reversed => keys.sort_by_key(|&key| std::cmp::Reverse(rank(key))),
+                _ => keys.iter_mut().for_each(|key| *key = self.one(bits(*key))),
+            }
+            return keys;
+        };
+        data.generate(n, n as u64)
+    }
+
+    /// A key by some bits.
+    fn one<T: Element>(self, bits: u64) -> T {
+        let high = 8 * (size_of::<T>() as u32 - 1);
+        T::from_bits_lossy(match self {
+            Self::Two => [0x1112_1314_1516_1718, 0x9192_9394_9596_9718][(bits & 1) as usize],
+            Self::Signs => {
+                // A NaN, infinity and zero, with either sign.
+                let half = u64::MAX >> (64 - 8 * size_of::<T>()) >> 1;
+                [half, self::bits(T::HIGHEST) & half, 0][(bits % 3) as usize] | ((bits >> 7 & 1) * (half + 1))
+            }
+            Self::Byte => {
+                let shift = (high / 2) & !7;
+                0x2122_2324_2526_2728 & !(0xff << shift) | (bits & 0xff) << shift
+            }
+            _ => 0x2122_2324_2526_2728 & !0xff & !(0xff << high) | bits & 0xff | (bits & 0x7f) << high,
+        })
+    }
+}
+
+/// A key's bits.
+fn bits<T: Element>(key: T) -> u64 {
+    let mut bytes = [0; 8];
+    bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&key));
+    u64::from_le_bytes(bytes)
+}
+
+/// How many values of its type are below a key: of floats its distance from zero, on either side.
+fn rank<T: Element>(key: T) -> u64 {
+    let (bits, half) = (bits(key), 1u64 << (8 * size_of::<T>() - 1));
+    match T::TYPE {
+        ty if ty.is_float() && bits >= half => half - 1 - (bits - half),
+        ty if ty.is_float() => half + bits,
+        ty if ty.is_signed() && bits >= half => bits - half,
+        ty if ty.is_signed() => bits + half,
+        _ => bits,
+    }
+}
+
+/// Which way a case sorts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Up,
+    Down,
+    /// By some of the bits.
+    UpBy(u32, u32),
+    DownBy(u32, u32),
+}
+
+impl Way {
+    fn order(self) -> Order {
+        match self {
+            Self::Up => Order::ascending(),
+            Self::Down => Order::descending(),
+            Self::UpBy(begin, end) => Order::ascending().bits(begin..end),
+            Self::DownBy(begin, end) => Order::descending().bits(begin..end),
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Self::Up => "up".into(),
+            Self::Down => "down".into(),
+            Self::UpBy(begin, end) => format!("up by bits {begin}..{end}"),
+            Self::DownBy(begin, end) => format!("down by bits {begin}..{end}"),
+        }
+    }
+
+    /// Where each key is before, in the order in which keys are to be.
+    fn places<T: Element>(self, keys: &[T]) -> Vec<usize> {
+        let (begin, end) = match self {
+            Self::UpBy(begin, end) | Self::DownBy(begin, end) => (begin, end),
+            _ => (0, 8 * size_of::<T>() as u32),
+        };
+        let mask = if end == begin { 0 } else { u64::MAX >> (64 - (end - begin)) };
+        let number = |&place: &usize| rank(keys[place]).checked_shr(begin).unwrap_or(0) & mask;
+        let mut places: Vec<usize> = (0..keys.len()).collect();
+        match self {
+            Self::Up | Self::UpBy(..) => places.sort_by_key(number),
+            Self::Down | Self::DownBy(..) => places.sort_by_key(|place| std::cmp::Reverse(number(place))),
+        }
+        places
+    }
+}
+
+/// What a case sorts.
+#[derive(Clone, Copy, Debug)]
+struct What {
+    n: usize,
+    offset: usize,
+    keys: Keys,
+    way: Way,
+}
+
+impl What {
+    fn shape(&self) -> String {
+        format!("n = {} at {}, {}", self.n, self.offset, self.way.text())
+    }
+}
+
+fn check_keys<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
+    let What { n, offset, keys, way } = what;
+    let all: Vec<T> = keys.make(n + offset);
+    let (on_device, input) = (device.upload(&all)?, &all[offset..]);
+    let got = guarded(device, n, offset, |out| {
+        Ok(device.sort_into(on_device.view(offset..)?, out, way.order(), &mut Scratch::new())?)
+    })?;
+    let want = if device.is_cpu() {
+        way.places(input).into_iter().map(|place| input[place]).collect()
+    } else {
+        Device::cpu().sort(input, way.order())?.to_vec()?
+    };
+    same_bytes(&got, &want, "keys")
+}
+
+/// With the keys' places as values, as far as they hold them, so that equal keys in another order are seen.
+fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device, what: What) -> Result<(), Failure> {
+    let What { n, offset, keys, way } = what;
+    let all: Vec<K> = keys.make(n + offset);
+    let mut values: Vec<V> = bytemuck::zeroed_vec(n + offset);
+    for (i, value) in values.iter_mut().enumerate() {
+        let number = (i as u128).wrapping_mul(0x1_0000_0001_0000_0000_0000_0000_0001).to_le_bytes();
+        bytemuck::bytes_of_mut(value).copy_from_slice(&number[..size_of::<V>()]);
+    }
+    let (on_device, values_there) = (device.upload(&all)?, device.upload(&values)?);
+    let (input, values) = (&all[offset..], &values[offset..]);
+    let mut got_values = Vec::new();
+    let got = guarded(device, n, offset, |out| {
+        got_values = guarded(device, n, offset, |values_out| {
+            let (keys, values) = (on_device.view(offset..)?, values_there.view(offset..)?);
+            Ok(device.sort_pairs_into(keys, values, out, values_out, way.order(), &mut Scratch::new())?)
+        })?;
+        Ok(())
+    })?;
+    let (want, want_values) = if device.is_cpu() {
+        way.places(input).into_iter().map(|place| (input[place], values[place])).unzip()
+    } else {
+        let (keys, values) = Device::cpu().sort_pairs(input, values, way.order())?;
+        (keys.to_vec()?, values.to_vec()?)
+    };
+    same_bytes(&got, &want, "keys")?;
+    same_bytes(&got_values, &want_values, "values")
+}
+
+fn check_places<T: Element, I: Offset>(device: &Device, what: What) -> Result<(), Failure> {
+    let What { n, offset, keys, way } = what;
+    let all: Vec<T> = keys.make(n + offset);
+    let (on_device, input) = (device.upload(&all)?, &all[offset..]);
+    let got = guarded(device, n, offset, |out| {
+        Ok(device.argsort_into(on_device.view(offset..)?, out, way.order(), &mut Scratch::new())?)
+    })?;
+    let want: Vec<I> = if device.is_cpu() {
+        way.places(input).into_iter().map(|place| I::from_bits_lossy(place as u64)).collect()
+    } else {
+        Device::cpu().argsort(input, way.order())?.to_vec()?
+    };
+    same_bytes(&got, &want, "places")
+}
+
+/// From host slices to host slices, and what is refused.
+fn check_host(device: &Device) -> Result<(), Failure> {
+    let scratch = &mut Scratch::new();
+    let (mut keys, mut values) = ([0i8; 4], [0u16; 4]);
+    device.sort_into(&[3i8, -1, 2, -1], &mut keys, Order::ascending(), scratch)?;
+    same_bytes(&keys, &[-1, -1, 2, 3], "keys")?;
+    device.sort_pairs_into(
+        &[3i8, -1, 2, -1],
+        &[10, 11, 12, 13],
+        &mut keys,
+        &mut values,
+        Order::descending(),
+        scratch,
+    )?;
+    same_bytes(&keys, &[3, 2, -1, -1], "keys of pairs")?;
+    same_bytes(&values, &[10, 12, 11, 13], "values")?;
+    let refused = |result: crate::Result<()>, text: &str| match result {
+        Err(error) if error.to_string() == text => Ok(()),
+        other => Err(Failure::Mismatch(format!("{other:?} instead of: {text}"))),
+    };
+    let short = device.sort_into(&[1i8, 2], &mut keys, Order::ascending(), scratch);
+    refused(short, "a sort needs an output of 2 elements, got 4")?;
+    let unequal = device.sort_pairs(&[1u8, 2], &[1u8], Order::ascending()).map(drop);
+    refused(unequal, "sorting 2 keys with 1 values")?;
+    let nothing = device.sort_pairs(&[1u8], &[()], Order::ascending()).map(drop);
+    refused(nothing, "values of 0 bytes have no places")?;
+    let beyond = device.sort(&[1u8], Order::ascending().bits(2..9)).map(drop);
+    refused(beyond, "bits 2..9 are not a range of the 8 bits of u8")
+}
+
+type Check = fn(&Device, What) -> Result<(), Failure>;
+
+/// Cases of a form; the width of a key is that of `element`.
+fn cases_of(level: Level, form: &str, element: ElementType, check: Check, cases: &mut Vec<Case>) {
+    let (w, any) = (8 * element.size() as u32, Keys::As(Data::Bits));
+    let mut all = vec![
+        (0, 0, any, Way::Up),
+        (1, 1, any, Way::Down),
+        (300, 3, any, Way::Up),
+        (600, 0, Keys::Signs, Way::Down),
+        (700, 1, Keys::Byte, Way::Up),
+        (600, 2, Keys::Bytes, Way::DownBy(1, w - 2)),
+    ];
+    if level >= Level::Quick {
+        all.extend([
+            (257, 0, Keys::As(Data::Constant), Way::Up),
+            (4097, 1, Keys::Two, Way::Up),
+            (5000, 0, Keys::Sorted, Way::Down),
+            (20_011, 3, any, Way::Up),
+        ]);
+    }
+    if level >= Level::Full {
+        for n in [2, 3, 31, 255, 256, 1025, 4095, 4096, 8193, 262_147, 1_000_003] {
+            all.extend([(n, n % 4, any, Way::Up), (n, 0, any, Way::Down)]);
+        }
+        for (i, keys) in Keys::ALL.into_iter().enumerate() {
+            all.extend([(20_011, i % 4, keys, Way::Up), (9001, 1, keys, Way::Down)]);
+        }
+        for (begin, end) in [(0, 0), (w, w), (0, 1), (w - 1, w), (3, w / 2 + 2), (w / 2, w)] {
+            all.extend([(5003, 1, any, Way::UpBy(begin, end)), (5003, 0, any, Way::DownBy(begin, end))]);
+        }
+    }
+    for (n, offset, keys, way) in all {
+        let what = What { n, offset, keys, way };
+        cases.push(Case::new(form, element, what.shape(), keys.name(), n, move |device| {
+            everywhere(check(device, what))
+        }));
+    }
+}
+
+impl Spec for Sort {
+    fn name(&self) -> &'static str {
+        "sort"
+    }
+
+    fn cases(&self, level: Level) -> Vec<Case> {
+        let mut cases = Vec::new();
+        // Kernels know the size of keys alone: at the least one type of each.
+        let stands =
+            |element| matches!(element, ElementType::U8 | ElementType::F16 | ElementType::F32 | ElementType::I64);
+        for element in ElementType::ALL.into_iter().filter(|&element| level > Level::Tiny || stands(element)) {
+            let form = format!("{}-byte keys", element.size());
+            with_element!(element, T => cases_of(level, &form, element, check_keys::<T>, &mut cases));
+        }
+        let mut push = |form, element, check: Check| cases_of(level, form, element, check, &mut cases);
+        push("pairs of 4 and 4 bytes", ElementType::F32, check_pairs::<f32, u32>);
+        push("places of 4-byte keys", ElementType::U32, check_places::<u32, u32>);
+        if level >= Level::Quick {
+            push("pairs of 1 and 16 bytes", ElementType::U8, check_pairs::<u8, u128>);
+            push("pairs of 8 and 8 bytes", ElementType::I64, check_pairs::<i64, u64>);
+            push("pairs of 4 and 3 bytes", ElementType::U32, check_pairs::<u32, [u8; 3]>);
+        }
+        if level >= Level::Full {
+            push("pairs of 2 and 1 bytes", ElementType::I16, check_pairs::<i16, u8>);
+            push("pairs of 2 and 2 bytes", ElementType::F16, check_pairs::<crate::f16, u16>);
+            push("pairs of 8 and 1 bytes", ElementType::F64, check_pairs::<f64, u8>);
+            push("pairs of 8 and 16 bytes", ElementType::U64, check_pairs::<u64, u128>);
+            push("pairs of 4 and 2 bytes", ElementType::I32, check_pairs::<i32, u16>);
+            push("pairs of 4 and 12 bytes", ElementType::U32, check_pairs::<u32, [u32; 3]>);
+            push("places of 8-byte keys, u64", ElementType::F64, check_places::<f64, u64>);
+            push("places of 1-byte keys", ElementType::I8, check_places::<i8, u32>);
+        }
+        cases.push(Case::new("host slices", ElementType::I8, "n = 4", "by hand", 4, check_host));
+        cases
+    }
+
+    fn benches(&self) -> Vec<Bench> {
+        let any = Keys::As(Data::Bits);
+        vec![
+            bench_keys::<u32>(any),
+            bench_keys::<i32>(any),
+            bench_keys::<f32>(any),
+            bench_keys::<u64>(any),
+            bench_keys::<u16>(any),
+            bench_keys::<u8>(any),
+            bench_keys::<u32>(Keys::Two),
+            bench_keys::<u32>(Keys::Sorted),
+            bench_pairs::<u32, u32>(),
+            bench_pairs::<u64, u64>(),
+            bench_places::<u32>(),
+        ]
+    }
+
+    #[cfg(feature = "opencl")]
+    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+        super::gpu::programs(caps)
+    }
+
+    #[cfg(not(feature = "opencl"))]
+    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
+        Vec::new()
+    }
+}
+
+fn bench_keys<T: Element>(keys: Keys) -> Bench {
+    let bytes = |n| 2 * (n * size_of::<T>()) as u64;
+    Bench::new(format!("keys, {}", keys.name()), T::TYPE, bytes, move |device, n| {
+        let state = (device.clone(), device.upload(&keys.make::<T>(n))?, device.zeroed::<T>(n)?, Scratch::new());
+        Ok(Climb::new(
+            state,
+            |(_, _, out, _)| out.fill(poison()),
+            |(device, x, out, scratch)| device.sort_into(&*x, out, Order::ascending(), scratch),
+            |(_, x, out, _)| {
+                let want = Device::cpu().sort(&x.to_vec()?, Order::ascending())?;
+                same_bytes(&out.to_vec()?, &want.to_vec()?, "keys")
+            },
+        ))
+    })
+}
+
+fn bench_pairs<K: Element, V: Offset>() -> Bench {
+    let bytes = |n| 2 * (n * (size_of::<K>() + size_of::<V>())) as u64;
+    Bench::new(format!("pairs with {}, bits", V::TYPE), K::TYPE, bytes, |device, n| {
+        let keys = device.upload(&Data::Bits.generate::<K>(n, n as u64))?;
+        let values = device.iota(n, V::ZERO)?;
+        let out = (device.zeroed::<K>(n)?, device.zeroed::<V>(n)?);
+        Ok(Climb::new(
+            (device.clone(), keys, values, out, Scratch::new()),
+            |(_, _, _, (keys_out, values_out), _)| {
+                keys_out.fill(poison())?;
+                values_out.fill(poison())
+            },
+            |(device, keys, values, (keys_out, values_out), scratch)| {
+                device.sort_pairs_into(&*keys, &*values, keys_out, values_out, Order::ascending(), scratch)
+            },
+            |(_, keys, values, (keys_out, values_out), _)| {
+                let want = Device::cpu().sort_pairs(&keys.to_vec()?, &values.to_vec()?, Order::ascending())?;
+                same_bytes(&keys_out.to_vec()?, &want.0.to_vec()?, "keys")?;
+                same_bytes(&values_out.to_vec()?, &want.1.to_vec()?, "values")
+            },
+        ))
+    })
+}
+
+fn bench_places<T: Element>() -> Bench {
+    let bytes = |n| (n * (size_of::<T>() + size_of::<u32>())) as u64;
+    Bench::new("places, bits", T::TYPE, bytes, |device, n| {
+        let keys = device.upload(&Data::Bits.generate::<T>(n, n as u64))?;
+        Ok(Climb::new(
+            (device.clone(), keys, device.zeroed::<u32>(n)?, Scratch::new()),
+            |(_, _, out, _)| out.fill(poison()),
+            |(device, keys, out, scratch)| device.argsort_into(&*keys, out, Order::ascending(), scratch),
+            |(_, keys, out, _)| {
+                let want = Device::cpu().argsort::<T, u32>(&keys.to_vec()?, Order::ascending())?;
+                same_bytes(&out.to_vec()?, &want.to_vec()?, "places")
+            },
+        ))
+    })
+}

@@ -1,0 +1,38 @@
+//! Parameters of sorts.
+
+use crate::runtime::{Capabilities, DeviceClass};
+
+/// Geometry of sorts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sort {
+    /// Items of a work-group at most, and the keys of each in a tile.
+    pub(crate) work_group: usize,
+    pub(crate) items: usize,
+    /// Items of each of the 256 groups that add up counts, at most.
+    pub(crate) offsets_work_group: usize,
+    /// Bytes of a tile, in local memory, at most.
+    pub(crate) tile_bytes: usize,
+    pub(crate) max_groups: usize,
+}
+
+/// Parameters of sorts by device class.
+pub(crate) fn sort(caps: &Capabilities) -> Sort {
+    let units = caps.compute_units.max(1) as usize;
+    match caps.class {
+        // One item walks its keys.
+        DeviceClass::Cpu => {
+            Sort { work_group: 1, items: 1024, offsets_work_group: 1, tile_bytes: usize::MAX, max_groups: 4 * units }
+        }
+        // An interpreter is to see several tiles of a group, too.
+        DeviceClass::Gpu if caps.checker => {
+            Sort { work_group: 64, items: 4, offsets_work_group: 4, tile_bytes: 4096, max_groups: 2 }
+        }
+        DeviceClass::Gpu => Sort {
+            work_group: super::work_group(256, caps),
+            items: 16,
+            offsets_work_group: 256,
+            tile_bytes: 32 << 10,
+            max_groups: 8 * units,
+        },
+    }
+}

@@ -1,0 +1,177 @@
+//! Sorts: by every geometry, over several tiles and groups, and against the standard library's.
+
+mod common;
+
+use common::{gpu, tuned};
+use oclprim::{Device, Element, Order, Scratch, SubGroupBackend, check::guarded};
+use proptest::prelude::*;
+
+/// Every device, in its own geometry and in that of GPUs with much, little and no local memory.
+fn devices() -> Vec<(String, Device)> {
+    let local = || gpu().sub_groups(SubGroupBackend::Local);
+    tuned(&[
+        ("a GPU", gpu()),
+        ("a GPU without sub-groups", local()),
+        ("a small GPU", local().local_bytes(12 << 10)),
+        ("a GPU without local memory", gpu().local_bytes(1024)),
+    ])
+}
+
+/// In its own geometry and in that of a GPU.
+fn few_devices() -> Vec<(String, Device)> {
+    tuned(&[("a GPU", gpu())])
+}
+
+/// Keys of which several tiles go to each group, where there is time.
+fn many() -> usize {
+    if common::tiny() { 1_300 } else { 70_003 }
+}
+
+fn bits<T: Element>(keys: &[T]) -> &[u8] {
+    bytemuck::cast_slice(keys)
+}
+
+/// Compares with the standard library's stable sort by `compare`.
+fn sorts<T: Element>(device: &(String, Device), keys: &[T], compare: impl Fn(&T, &T) -> std::cmp::Ordering) {
+    let (name, device) = device;
+    let mut places: Vec<u32> = (0..keys.len() as u32).collect();
+    let key = |place: &u32| &keys[*place as usize];
+    for (order, down) in [(Order::ascending(), false), (Order::descending(), true)] {
+        places.sort_unstable();
+        places.sort_by(|a, b| if down { compare(key(b), key(a)) } else { compare(key(a), key(b)) });
+        let want: Vec<T> = places.iter().map(|place| *key(place)).collect();
+        let got = device.sort(keys, order.clone()).unwrap().to_vec().unwrap();
+        assert!(bits(&got) == bits(&want), "{name}: {} keys {order:?}", keys.len());
+        let found = device.argsort::<T, u32>(keys, order.clone()).unwrap().to_vec().unwrap();
+        assert!(found == places, "{name}: places of {} keys {order:?}", keys.len());
+        let numbers: Vec<u32> = (0..keys.len() as u32).collect();
+        let (got, values) = device.sort_pairs(keys, &numbers, order.clone()).unwrap();
+        assert!(bits(&got.to_vec().unwrap()) == bits(&want), "{name}: keys of {} pairs {order:?}", keys.len());
+        assert!(values.to_vec().unwrap() == places, "{name}: values of {} pairs {order:?}", keys.len());
+    }
+}
+
+#[test]
+fn offsets_of_64_bits() {
+    let keys: Vec<u32> = common::random(many() / 2, 6);
+    for device in common::wide() {
+        sorts(&device, &keys, Ord::cmp);
+    }
+}
+
+#[test]
+fn many_tiles_and_groups() {
+    let n = many();
+    let random: Vec<u32> = common::random(n, 1);
+    let few: Vec<u32> = random.iter().map(|x| x & 0x00f0_0000).collect();
+    let skewed: Vec<u32> = random.iter().map(|x| x >> (x % 32)).collect();
+    let pipe: Vec<u32> = (0..n).map(|i| i.min(n - i) as u32).collect();
+    for device in devices() {
+        for keys in [&random, &few, &skewed, &pipe, &vec![7; n]] {
+            sorts(&device, keys, Ord::cmp);
+        }
+    }
+}
+
+/// Floats are ordered by their bits: NaN at both ends, the zeros apart.
+#[test]
+fn floats_have_a_total_order() {
+    let n = many() / 3;
+    let mut keys: Vec<f32> = common::random::<u32>(n, 2).into_iter().map(f32::from_bits).collect();
+    keys.extend([f32::NAN, -f32::NAN, 0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE / 2.0]);
+    for device in devices() {
+        sorts(&device, &keys, f32::total_cmp);
+    }
+}
+
+/// A key of 8 bytes has 8 passes, of which only those are made in which keys differ, an odd or an even number.
+#[test]
+fn digits_that_are_the_same_are_left_out() {
+    let n = many() / 7;
+    let random: Vec<u64> = common::random(n, 3);
+    for (name, device) in few_devices() {
+        for mask in [0, 0xff, 0xff00_0000_0000_0000, 0x00ff_0000_0000_00ff, 0x0f00_f000_0000_0100] {
+            let keys: Vec<u64> = random.iter().map(|x| x & mask | 0x1010_1010_1010_1010 & !mask).collect();
+            let mut want = keys.clone();
+            want.sort_unstable();
+            let got = device.sort(&keys, Order::ascending()).unwrap().to_vec().unwrap();
+            assert!(got == want, "{name}: bits {mask:x}");
+        }
+    }
+}
+
+/// Scratch of the size that is told serves every call, and is reused.
+#[test]
+fn scratch_serves_calls_of_any_form() {
+    for (name, device) in few_devices() {
+        let keys: Vec<i32> = common::random(many() / 9, 4);
+        let n = keys.len();
+        let mut scratch = Scratch::new();
+        let sizes = [
+            device.sort_scratch::<i32>(n).unwrap(),
+            device.sort_pairs_scratch::<i32, u32>(n).unwrap(),
+            device.argsort_scratch::<i32, u32>(n).unwrap(),
+        ];
+        scratch.reserve(&device, sizes.into_iter().max().unwrap()).unwrap();
+        let mut want = keys.clone();
+        want.sort_unstable();
+        let values: Vec<i32> = keys.iter().map(|key| !key).collect();
+        for _ in 0..2 {
+            let (mut got, order) = (vec![0i32; n], Order::ascending);
+            device.sort_into(&keys, &mut got, order(), &mut scratch).unwrap();
+            assert!(got == want, "{name}");
+            let mut places = vec![0u32; n];
+            device.argsort_into(&keys, &mut places, order(), &mut scratch).unwrap();
+            assert!(places.iter().map(|&place| keys[place as usize]).eq(want.iter().copied()), "{name}");
+            let (mut got, mut with) = (vec![0i32; n], vec![0i32; n]);
+            device.sort_pairs_into(&keys, &values, &mut got, &mut with, order(), &mut scratch).unwrap();
+            assert!(got == want && with.iter().zip(&want).all(|(value, key)| *value == !key), "{name}");
+        }
+    }
+}
+
+#[test]
+fn nothing_beside_the_output_is_written() {
+    for (name, device) in devices() {
+        for offset in [0, 1, 3] {
+            let keys: Vec<u32> = common::random(1000 + offset, 5);
+            let x = device.upload(&keys).unwrap();
+            let got = guarded::<u32>(&device, 1000, offset, |out| {
+                Ok(device.sort_into(x.view(offset..)?, out, Order::ascending(), &mut Scratch::new())?)
+            });
+            let got = got.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
+            let mut want = keys[offset..].to_vec();
+            want.sort_unstable();
+            assert!(got == want, "{name}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_keys(keys in prop::collection::vec(any::<i64>(), 0..600), narrow in 0u32..64) {
+        let keys: Vec<i64> = keys.into_iter().map(|key| key >> narrow).collect();
+        for device in tested() {
+            sorts(device, &keys, Ord::cmp);
+        }
+    }
+
+    #[test]
+    fn any_bits(keys in prop::collection::vec(any::<u16>(), 0..600), a in 0u32..=16, b in 0u32..=16) {
+        let (begin, end) = if a < b { (a, b) } else { (b, a) };
+        let mut want = keys.clone();
+        want.sort_by_key(|&key| u32::from(key) >> begin & ((1 << (end - begin)) - 1));
+        for (name, device) in tested() {
+            let got = device.sort(&keys, Order::ascending().bits(begin..end)).unwrap().to_vec().unwrap();
+            prop_assert!(got == want, "{name}: bits {begin}..{end} of {} keys", keys.len());
+        }
+    }
+}
+
+/// The devices themselves, opened once.
+fn tested() -> &'static [(String, Device)] {
+    static DEVICES: std::sync::OnceLock<Vec<(String, Device)>> = std::sync::OnceLock::new();
+    DEVICES.get_or_init(common::devices)
+}
