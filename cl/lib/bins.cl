@@ -130,12 +130,17 @@ static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
 #define PAIRS
 #define ENTRY uint2
 #define NUMBER_OF(entry) entry.s0
-#define MAKE_ENTRY(k)                                                                                                  \
-    (uint2)(guide_table[k], AS_EDGE_BITS(edge_table[min((guide_table[k] & 0xffffff) + 1, bins)]))
+// By words: Oclgrind sees undefined ones in a vector that is put together.
+#define SET_ENTRY(k)                                                                                                   \
+    {                                                                                                                  \
+        __local uint* words = (__local uint*)(guide + k);                                                              \
+        words[0] = guide_table[k];                                                                                     \
+        words[1] = AS_EDGE_BITS(edge_table[min((guide_table[k] & 0xffffff) + 1, bins)]);                               \
+    }
 #else
 #define ENTRY uint
 #define NUMBER_OF(entry) entry
-#define MAKE_ENTRY(k) guide_table[k]
+#define SET_ENTRY(k) guide[k] = guide_table[k];
 #endif
 
 #ifdef EDGE_ROOM
@@ -146,7 +151,7 @@ static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
         edges[k] = edge_table[k];                                                                                      \
     }                                                                                                                  \
     for (uint k = item; k <= cells; k += items) {                                                                      \
-        guide[k] = MAKE_ENTRY(k);                                                                                      \
+        SET_ENTRY(k)                                                                                                   \
     }
 #else
 #define MAP_SETUP(item, items) __global const EDGE *edges = edge_table; __global const uint *guide = guide_table;
@@ -209,12 +214,12 @@ static inline __attribute__((always_inline)) uint slot_of(
 #define MAP_ARGS , lower, upper, width, scale, slack, closed
 
 #if A_BYTES == 8
-#define A_BITS ulong
-#define AS_BITS(x) as_ulong(x)
+#define WORD_OF_A ulong
+#define AS_WORD(x) as_ulong(x)
 #define ROUNDER 0x1.8p52
 #else
-#define A_BITS uint
-#define AS_BITS(x) as_uint(x)
+#define WORD_OF_A uint
+#define AS_WORD(x) as_uint(x)
 #define ROUNDER 0x1.8p23f
 #endif
 
@@ -252,7 +257,7 @@ static inline uint slot_of(const T raw, const uint bins MAP_PARAMS)
     const A x = to_acc(raw);
     const A guess = (x * (A)0.5f - lower * (A)0.5f) * scale;
     const A middle = guess - (A)0.5f, sum = middle + ROUNDER;
-    const A_BITS k = AS_BITS(sum) - AS_BITS(ROUNDER);
+    const WORD_OF_A k = AS_WORD(sum) - AS_WORD(ROUNDER);
     if (fabs(middle - (sum - ROUNDER)) < (A)0.5f - slack && k < bins) {
         return (uint)k;
     }

@@ -218,8 +218,12 @@ impl Check {
 
     fn add_targets(&self, label: String, device: Device, targets: &mut Vec<Target>) -> Result<(), Stop> {
         let level = self.level();
-        targets.push(Target { label: label.clone(), device: device.clone(), level, own: true, few_builds: None });
-        let Some(caps) = device.capabilities()? else { return Ok(()) };
+        let caps = device.capabilities()?;
+        // Its own geometry is one item a group, where a checker finds no races, and all else in one type of each form.
+        let checked = level == Level::Tiny && caps.as_ref().is_some_and(|caps| caps.checker);
+        let few_builds = checked.then_some(true);
+        targets.push(Target { label: label.clone(), device: device.clone(), level, own: true, few_builds });
+        let Some(caps) = caps else { return Ok(()) };
         if device.info().ty != DeviceType::Cpu {
             return Ok(());
         }
