@@ -10,6 +10,7 @@ mod permute;
 mod reduce;
 #[cfg(feature = "opencl")]
 mod scan;
+#[cfg(feature = "opencl")]
 mod sort;
 #[cfg(feature = "opencl")]
 mod transpose;
@@ -24,6 +25,7 @@ pub(crate) use permute::permute;
 pub(crate) use reduce::reduce;
 #[cfg(feature = "opencl")]
 pub(crate) use scan::scan;
+#[cfg(feature = "opencl")]
 pub(crate) use sort::sort;
 #[cfg(feature = "opencl")]
 pub(crate) use transpose::{InPlace, in_place, narrow, padding, transpose, unit, unit_type};
