@@ -607,7 +607,8 @@ KERNEL SG_KERNEL void scan_look_back(
             }
         }
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    // In place, what was published goes before what overwrites the input.
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     A carry = initial;
     UNROLL
     for (uint level = LEVELS; level > 0; level--) {

@@ -425,6 +425,33 @@ fn edges_as_in_numpy() {
     }
 }
 
+/// Bytes are counted by their value, whatever the bins are.
+#[test]
+fn bytes_of_every_value() {
+    let x: Vec<u8> = (0..5_003u32).map(|i| (i * i / 7) as u8).collect();
+    let signed: &[i8] = bytemuck::cast_slice(&x);
+    for (name, device) in devices().into_iter().chain(common::tuned(&[("a GPU", common::gpu())])) {
+        for offset in [0, 3] {
+            let buffer = device.upload(&x).unwrap();
+            let found = device.histogram(buffer.view(offset..).unwrap(), &Bins::ids(200).unwrap()).unwrap();
+            let mut want = vec![0; 200];
+            x[offset..].iter().filter(|&&x| x < 200).for_each(|&x| want[usize::from(x)] += 1);
+            assert_eq!(found.outside.above, x[offset..].iter().filter(|&&x| x >= 200).count() as u64, "{name}");
+            assert_eq!(found.counts, want, "{name}, from {offset}");
+
+            let buffer = device.upload(signed).unwrap();
+            let view = buffer.view(offset..).unwrap();
+            let halves = [Bins::even(-100, 100, 2).unwrap(), Bins::edges(&[-100i8, 0, 100]).unwrap()];
+            let within = |low: i8, high: i8| signed[offset..].iter().filter(|&&x| low <= x && x < high).count() as u64;
+            for bins in &halves {
+                let found = device.histogram(view, bins).unwrap();
+                assert_eq!(found.counts, [within(-100, 0), within(0, 100)], "{name}, from {offset}: {bins:?}");
+                assert_eq!(found.outside.below, within(-128, -100), "{name}");
+            }
+        }
+    }
+}
+
 #[test]
 fn edges_that_are_none() {
     let text = |edges: &[f64]| Bins::edges(edges).map(|_| ()).unwrap_err().to_string();

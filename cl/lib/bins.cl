@@ -95,21 +95,15 @@ static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
 // edges[0 .. bins + 1] rise or stay; those of integers are distances from the first. guide[cell] has, for the edges but the
 // first and the last, how many lie in earlier cells, and from bit 24 on how many in this one, or MANY if there are more; one
 // entry follows the cells. Cells rise with x. With EDGE_ROOM, a power of two of at least four times the bins and of at least
-// the cells, both are copied to local memory, so that cells with one edge or none need one access.
+// the cells, both are copied to local memory; with EDGE_PAIRS cells with one edge or none need one access.
 #ifdef T_FLOAT
 #define EDGE A
-#define EDGE_BYTES A_BYTES
 #define AS_EDGE_BITS(x) as_uint(x)
 #define EDGE_OF_BITS(x) as_float(x)
 #define MAP_BOUNDS , const A lower, const A upper, const A anchor, const A scale, const uint closed
 #define MAP_BOUND_ARGS , lower, upper, anchor, scale, closed
 #else
 #define EDGE DISTANCE
-#if T_BYTES == 8
-#define EDGE_BYTES 8
-#else
-#define EDGE_BYTES 4
-#endif
 #define AS_EDGE_BITS(x) (x)
 #define EDGE_OF_BITS(x) (x)
 #define MAP_BOUNDS , const ulong lower, const ulong extent, const uint shift, const uint closed
@@ -125,9 +119,8 @@ static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
 #define EDGE_SPACE __global
 #endif
 
-#if defined(EDGE_ROOM) && EDGE_BYTES == 4
-// Beside each entry the bits of its first edge, or of the next one if the cell has none.
-#define PAIRS
+#ifdef EDGE_PAIRS
+// Beside each entry the bits of its first edge, of 4 bytes, or of the next one if the cell has none.
 #define ENTRY uint2
 #define NUMBER_OF(entry) entry.s0
 // By words: Oclgrind sees undefined ones in a vector that is put together.
@@ -199,7 +192,7 @@ static inline __attribute__((always_inline)) uint slot_of(
 #endif
     const ENTRY entry = guide[cell];
     const uint bin = NUMBER_OF(entry) & 0xffffff, left = NUMBER_OF(entry) >> 24;
-#ifdef PAIRS
+#ifdef EDGE_PAIRS
     if (left <= 1) {
         return bin + (x >= EDGE_OF_BITS(entry.s1));
     }

@@ -58,11 +58,20 @@ impl Form {
             .define("MAP", self.map)
             .flag("CALLS", caps.ptx);
         let room = cell_room(self.bins).max(64);
-        // Narrow edges lie in the cells too.
-        let (edge, cell) = if self.element.size() == 8 { (8, 4) } else { (4, 8) };
-        let bytes = cell * (room + 1) + edge * (room / 4 + 1);
-        let fits = 4 * self.bins <= room && bytes <= tuning::histogram(caps).edge_bytes;
-        if self.map == EDGES && fits { (program.define("EDGE_ROOM", room), bytes) } else { (program, 0) }
+        if self.map != EDGES || 4 * self.bins > room {
+            return (program, 0);
+        }
+        // Edges of 4 bytes lie in the cells too, where that fits.
+        let most = tuning::histogram(caps).edge_bytes;
+        let edge = self.element.size().max(4);
+        let [pairs, plain] = [8, 4].map(|cell| cell * (room + 1) + edge * (room / 4 + 1));
+        if edge == 4 && pairs <= most {
+            (program.define("EDGE_ROOM", room).flag("EDGE_PAIRS", true), pairs)
+        } else if plain <= 2 * most {
+            (program.define("EDGE_ROOM", room), plain)
+        } else {
+            (program, 0)
+        }
     }
 }
 

@@ -35,7 +35,7 @@ use crate::{Device, Element, Input, Output, Result, Scratch, op::Op, runtime::Ba
 ///
 /// Integers, min and max repeat everywhere, whatever is chosen.
 ///
-/// A float sum that nowhere overflows is off the exact one by at most 1.01 d u Σ|x|, and then rounded to the element type. The
+/// A float sum of a whole input that nowhere overflows, on a device that keeps subnormals, is off the exact one by at most 1.01 d u Σ|x|, and then rounded to the element type. The
 /// rounding unit u of the accumulator is 2^-53 for `f64`, else 2^-24; d is the number of additions that an element goes
 /// through at most:
 ///

@@ -5,7 +5,7 @@
 //! | work | about 2 n operations; one read of the input and one write where work-groups can wait for one another, else two reads |
 //! | operator | associative, up to rounding; results can have a wider type |
 //! | determinism | everywhere, float sums and products too: one order that depends on the place and the types alone |
-//! | scratch | at most 17 bytes for each 32 KiB of the input: [`Device::scan_scratch`] |
+//! | scratch | 16 bytes, and at most 24 for each 32 KiB of the input: [`Device::scan_scratch`] |
 //! | limits | any n that fits the device |
 //!
 //! The design is that of decoupled look-back (Merrill & Garland 2016) on GPUs that were seen to let work-groups wait for
@@ -382,7 +382,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => 0,
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(_) => gpu::scratch_bytes(n + 1, T::TYPE, U::Acc::TYPE),
+            Backend::OpenCl(_) => gpu::scratch_bytes(n.saturating_add(1), T::TYPE, U::Acc::TYPE),
         }
     }
 }

@@ -7,7 +7,7 @@
 //! | keys | integers and floats of up to 8 bytes, ascending or descending, by all bits or [some](Order::bits) |
 //! | order of floats | total, by their bits: -NaN, -inf, …, -0, +0, …, inf, NaN, as [`f32::total_cmp`] |
 //! | determinism | everywhere: the result is a function of the input |
-//! | scratch | n keys and n values, and some 256 counters for each work-group: [`Device::sort_scratch`] |
+//! | scratch | n keys (2 n without an output of keys) and n values, and some 256 counters for each work-group: [`Device::sort_scratch`] |
 //! | limits | any n that fits the device |
 //!
 //! This is radix sort from the least significant digit on (Merrill and Grimshaw 2011). On a GPU each pass counts the digits of
@@ -25,9 +25,12 @@ use bytemuck::Pod;
 
 pub use keys::Order;
 
-#[cfg(feature = "opencl")]
-use crate::runtime::{ClInput, opencl::ClDevice};
 use crate::{Buffer, Device, Element, Error, Input, Offset, Output, Result, Scratch, runtime::Backend};
+#[cfg(feature = "opencl")]
+use crate::{
+    copy::gather::{Way, gpu as gather},
+    runtime::{ClInput, opencl::ClDevice},
+};
 use keys::Keys;
 
 /// The most keys whose places are `u32`.
@@ -243,25 +246,38 @@ impl Device {
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                let (values, values_out) = (values.cl(device)?, values_out.cl(device, false)?);
+                crate::runtime::apart(&[&input, &values], &[&output, &values_out])?;
                 if gpu::VALUE_SIZES.contains(&size) {
-                    let (values, values_out) = (values.cl(device)?, values_out.cl(device, false)?);
-                    crate::runtime::apart(&[&input, &values], &[&output, &values_out])?;
                     let with = gpu::Values { bytes: size, from: Some(&values), to: &values_out };
                     gpu::run(device, &keys, &input, Some(&output), Some(with), scratch)?;
-                    output.finish(device)?;
-                    return values_out.finish(device);
-                }
-                crate::runtime::apart(&[&input], &[&output])?;
-                if n <= NARROW {
+                } else if n <= NARROW {
                     let places = self.sort_places::<u32>(device, &keys, &input, &output, scratch)?;
-                    self.gather_into(values, &places, values_out, &mut self.uninit(1)?)?;
+                    self.gather_values(device, size, &values, &places, &values_out)?;
                 } else {
                     let places = self.sort_places::<u64>(device, &keys, &input, &output, scratch)?;
-                    self.gather_into(values, &places, values_out, &mut self.uninit(1)?)?;
+                    self.gather_values(device, size, &values, &places, &values_out)?;
                 }
+                values_out.finish(device)?;
                 output.finish(device)
             }
         }
+    }
+
+    /// Values of any size from their places, which are all within.
+    #[cfg(feature = "opencl")]
+    fn gather_values<I: Offset>(
+        &self,
+        device: &ClDevice,
+        size: usize,
+        values: &ClInput,
+        places: &Buffer<I>,
+        to: &ClInput,
+    ) -> Result<()> {
+        let mut outside = self.uninit::<u64>(1)?;
+        let outside = Output::from(&mut outside).cl(device, false)?;
+        let form = gather::Form { way: Way::Gather, size, index_size: size_of::<I>() };
+        gather::run(device, form, values, &Input::from(places).cl(device)?, to, &outside)
     }
 
     /// Sorts keys, and returns their places.

@@ -24,7 +24,8 @@ pub(crate) struct Histogram {
     pub(crate) table_bytes: usize,
     /// Bytes of tables in global memory with atomics, of which several lessen collisions.
     pub(crate) global_bytes: usize,
-    /// Bytes of local memory that given edges and their table may take; beyond them they are read from global memory.
+    /// Bytes of local memory that given edges and their table, with an edge in each cell, may take; or twice as many without
+    /// these. Beyond that they are read from global memory.
     pub(crate) edge_bytes: usize,
     /// Bytes of local memory that the replicas of a table of weights may fill.
     pub(crate) weighted_bytes: usize,

@@ -305,7 +305,7 @@ impl Reduce {
                     $( (<$from as Element>::TYPE, <$to as Element>::TYPE) => {
                         self.in_type::<$from, $to>(&array.elements(), device, out)
                     } )*
-                    _ => Err(Stop::usage(format!("--accumulator: {wide} does not hold every {element}, or is no wider"))),
+                    _ => Err(Stop::usage(format!("--accumulator: sums of {element} in {wide} are not offered"))),
                 }
             };
         }

@@ -53,14 +53,14 @@ pub(crate) fn plan(n: usize, size: usize, index_size: usize, begin: [usize; 2], 
 
 /// Elements of `size` bytes, which `way` moves, and the bytes of an index.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form {
-    pub(super) way: Way,
-    pub(super) size: usize,
-    pub(super) index_size: usize,
+pub(crate) struct Form {
+    pub(crate) way: Way,
+    pub(crate) size: usize,
+    pub(crate) index_size: usize,
 }
 
 /// Enqueues the move between `table` and `line`, and sets `outside`.
-pub(super) fn run(
+pub(crate) fn run(
     device: &ClDevice,
     form: Form,
     table: &ClInput,

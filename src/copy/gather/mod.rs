@@ -23,7 +23,7 @@ const NONE: u64 = u64::MAX;
 
 /// Which of table and line is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub(crate) enum Way {
     Gather,
     Scatter,
 }
