@@ -279,7 +279,8 @@ INLINED void join_share(
 #endif
 
 // Calls USE(v, x) for the lane and column v and each of their elements x of the chunk, by rows, so that no loop has a lane
-// twice or an end that is none of LANES: with 4 lanes PoCL 3.1 and Intel's runtime get those wrong.
+// twice or an end that is none of LANES: with 4 lanes PoCL 3.1 and Intel's runtime get those wrong. The step between rows
+// is volatile, since Intel's adds up the rows of a lane in another order where it knows how many there are.
 #define ROW(base, THERE, USE)                                                                                          \
     if (COLS == 1 && stride == 1) {                                                                                    \
         for (uint k = 0; k < LANES; k++) {                                                                             \
@@ -302,7 +303,7 @@ INLINED void join_share(
         }                                                                                                              \
     }
 #define EACH(USE)                                                                                                      \
-    for (uint first = 0; first < rows * LANES; first += LANES) {                                                       \
+    for (uint first = 0; first < rows * LANES; first += step) {                                                        \
         ROW(first, 1, USE)                                                                                             \
     }                                                                                                                  \
     if (more > 0) {                                                                                                    \
@@ -314,6 +315,7 @@ static inline void take(
     __global const T* in, const long stride, const long* at, const uint neighbours, const uint count, Moments* m)
 {
     const uint rows = count / LANES, more = count % LANES;
+    volatile uint step = LANES;
 #ifdef A_FLOAT
     A mean[LANES * COLS], rest[LANES * COLS], m2[LANES * COLS];
     for (uint v = 0; v < LANES * COLS; v++) {

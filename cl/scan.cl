@@ -34,7 +34,12 @@
 #define SHUFFLES
 #endif
 
+// NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
+#if SG_BACKEND == SG_PTX
+#define KERNEL __kernel
+#else
 #define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+#endif
 
 // OUT_RUN: vectors of 16 bytes that a run's results fill.
 #ifndef OUT_BYTES
@@ -308,6 +313,8 @@ static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV*
                 // A function of the caller's may not take any value.
 #ifdef MAPPED
                 run[IN_RUN(j)] = x[AT(min(i, n - 1), n)];
+#elif defined(OPERATOR)
+                run[IN_RUN(j)] = i < n ? x[AT(i, n)] : op_identity();
 #else
                 run[IN_RUN(j)] = i < n ? x[AT(i, n)] : (T)0;
 #endif

@@ -37,6 +37,8 @@
 #ifndef OFFSETS_WG
 #define OFFSETS_WG WG
 #endif
+// Counts that an item of it takes at a time.
+#define COUNTS 16
 // Keys of an item in a tile.
 #ifndef ITEMS
 #define ITEMS 16
@@ -252,30 +254,37 @@ __kernel __attribute__((reqd_work_group_size(OFFSETS_WG, 1, 1))) void sort_offse
 {
     __local OFFSET_T sums[OFFSETS_WG];
     LOOK_UP
-    const uint item = get_local_id(0), per = (groups + OFFSETS_WG - 1) / OFFSETS_WG, begin = item * per;
+    const uint item = get_local_id(0);
     __global OFFSET_T* row = TABLE + (ulong)get_group_id(0) * groups;
-    OFFSET_T sum = 0;
-    for (uint k = 0; k < per; k++) {
-        sum += begin + k < groups ? row[begin + k] : 0;
-    }
-    sums[item] = sum;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint d = 1; d < OFFSETS_WG; d *= 2) {
-        const OFFSET_T more = item >= d ? sums[item - d] : 0;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        sums[item] += more;
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    OFFSET_T next = sums[item] - sum;
-    for (uint k = 0; k < per; k++) {
-        if (begin + k < groups) {
-            const OFFSET_T count = row[begin + k];
-            row[begin + k] = next;
-            next += count;
+    OFFSET_T before = 0;
+    for (uint base = 0; base < groups; base += OFFSETS_WG * COUNTS) {
+        const uint begin = base + item * COUNTS;
+        OFFSET_T counts[COUNTS];
+        OFFSET_T sum = 0;
+        for (uint k = 0; k < COUNTS; k++) {
+            counts[k] = begin + k < groups ? row[begin + k] : 0;
+            sum += counts[k];
         }
+        sums[item] = sum;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint d = 1; d < OFFSETS_WG; d *= 2) {
+            const OFFSET_T more = item >= d ? sums[item - d] : 0;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            sums[item] += more;
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        OFFSET_T next = before + sums[item] - sum;
+        for (uint k = 0; k < COUNTS; k++) {
+            if (begin + k < groups) {
+                row[begin + k] = next;
+            }
+            next += counts[k];
+        }
+        before += sums[OFFSETS_WG - 1];
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
-    if (item == OFFSETS_WG - 1) {
-        TOTALS[get_group_id(0)] = next;
+    if (item == 0) {
+        TOTALS[get_group_id(0)] = before;
     }
 }
 
@@ -376,45 +385,76 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_scatter(SCATTE
 #define POOL_WORDS TILE_WORDS
 #endif
 
-// x[0 .. RADIX] become the sums of those before them. All items, 16 at least, call it after a barrier; `sums` has 16 elements.
-#define SCAN(NAME, TYPE)                                                                                               \
-    INLINED void NAME(__local TYPE* x, __local TYPE* sums)                                                             \
-    {                                                                                                                  \
-        if (get_local_id(0) < 16) {                                                                                    \
-            const uint i = get_local_id(0);                                                                            \
-            TYPE sum = 0;                                                                                              \
-            for (uint k = 0; k < RADIX / 16; k++) {                                                                    \
-                sum += x[i * (RADIX / 16) + k];                                                                        \
-            }                                                                                                          \
-            sums[i] = sum;                                                                                             \
-        }                                                                                                              \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
-        if (get_local_id(0) < 16) {                                                                                    \
-            const uint i = get_local_id(0);                                                                            \
-            TYPE sum = 0;                                                                                              \
-            for (uint k = 0; k < 16; k++) {                                                                            \
-                sum += k < i ? sums[k] : 0;                                                                            \
-            }                                                                                                          \
-            for (uint k = 0; k < RADIX / 16; k++) {                                                                    \
-                const TYPE more = x[i * (RADIX / 16) + k];                                                             \
-                x[i * (RADIX / 16) + k] = sum;                                                                         \
-                sum += more;                                                                                           \
-            }                                                                                                          \
-        }                                                                                                              \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
-    }
-SCAN(scan_offsets, OFFSET_T)
-SCAN(scan_counts, uint)
+// Digits of an item.
+#define OWN (RADIX / WG)
 
+// x[0 .. RADIX] become the sums of those before them. All items, 16 at least, call it after a barrier; `sums` has 16 elements.
+INLINED void scan_offsets(__local OFFSET_T* x, __local OFFSET_T* sums)
+{
+    const uint i = get_local_id(0);
+    if (i < 16) {
+        OFFSET_T sum = 0;
+        for (uint k = 0; k < RADIX / 16; k++) {
+            sum += x[i * (RADIX / 16) + k];
+        }
+        sums[i] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (i < 16) {
+        OFFSET_T sum = 0;
+        for (uint k = 0; k < 16; k++) {
+            sum += k < i ? sums[k] : 0;
+        }
+        for (uint k = 0; k < RADIX / 16; k++) {
+            const OFFSET_T more = x[i * (RADIX / 16) + k];
+            x[i * (RADIX / 16) + k] = sum;
+            sum += more;
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// The sum of x over the items before this one. All items call it; `sums` holds one for each sub-group.
+INLINED uint sum_before(uint x, uint row, uint lane, uint lanes, __local uint* sums, __local uint* sg_scratch)
+{
+    uint sum = x;
+    UNROLL
+    for (uint d = 1; d < lanes; d *= 2) {
+        const uint more = sg_shuffle_up_u32(sum, d, sg_scratch);
+        sum += lane >= d ? more : 0;
+    }
+    if (lane == lanes - 1) {
+        sums[row] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint before = sum - x;
+    for (uint r = 0; r < row; r++) {
+        before += sums[r];
+    }
+    return before;
+}
+
+// The keys of the tile at `base`, of which `len` are there, as the item takes them.
+#define LOAD_KEYS(base, len)                                                                                           \
+    UNROLL                                                                                                             \
+    for (uint k = 0; k < ITEMS; k++) {                                                                                 \
+        const uint i = mine + k * lanes;                                                                               \
+        keys[k] = i < (len) ? from[(base) + i] : 0;                                                                    \
+    }
+
+// NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
+#if SG_BACKEND == SG_PTX
+__kernel void sort_scatter(SCATTER_PARAMS)
+#else
 __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_scatter(SCATTER_PARAMS)
+#endif
 {
     __local uint4 pool[POOL_WORDS / 4];
-    // Where the group's next key of each digit goes; the same less its place in the tile.
-    __local OFFSET_T next[RADIX];
+    // Where a tile's keys of each digit go, less their places in the tile; before that, the sums of totals.
     __local OFFSET_T moves[RADIX];
     __local OFFSET_T offset_sums[16];
-    __local uint starts[RADIX];
-    __local uint sums[16];
+    __local uint sums[ROWS];
+    __local uint sg_scratch[SG_SCRATCH_WORDS];
     LOOK_UP
     SCATTER_PLACES
     const uint item = get_local_id(0);
@@ -424,32 +464,39 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
     const uint lanes = LANES, row = item / LANES, lane = item % LANES, bit = 1u << lane;
 #else
     __local COUNTER* counts = (__local COUNTER*)pool;
-    __local uint sg_scratch[SG_SCRATCH_WORDS];
     const uint lanes = sg_size(), row = sg_id(), lane = sg_lane();
 #endif
     // The item's first key in a tile; the others follow `lanes` apart.
     const uint mine = row * lanes * ITEMS + lane;
     for (uint d = item; d < RADIX; d += WG) {
-        next[d] = TOTALS[d];
+        moves[d] = TOTALS[d];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    scan_offsets(next, offset_sums);
-    for (uint d = item; d < RADIX; d += WG) {
-        next[d] += TABLE[d * get_num_groups(0) + get_group_id(0)];
+    scan_offsets(moves, offset_sums);
+    // Where the group's next key of each of the item's digits goes.
+    OFFSET_T next[OWN];
+    UNROLL
+    for (uint o = 0; o < OWN; o++) {
+        const uint d = item * OWN + o;
+        next[o] = moves[d] + TABLE[d * get_num_groups(0) + get_group_id(0)];
     }
+    KEY keys[ITEMS];
+    LOAD_KEYS(first, (uint)min((OFFSET_T)TILE, end - first))
     for (OFFSET_T base = first; base < end; base += TILE) {
         const uint len = (uint)min((OFFSET_T)TILE, end - base);
         for (uint i = item; i < RANK_WORDS / 4; i += WG) {
             pool[i] = (uint4)(0);
         }
-        KEY keys[ITEMS];
         // The digit in the high half; in the low one the rank among those of the sub-group, then the place in the tile.
         uint places[ITEMS];
+#if VALUE_BYTES > 0
+        VALUE values[ITEMS];
         UNROLL
         for (uint k = 0; k < ITEMS; k++) {
-            const uint i = mine + k * lanes;
-            keys[k] = i < len ? from[base + i] : 0;
+            const uint i = min(mine + k * lanes, len - 1);
+            values[k] = places_from ? (VALUE)(base + i) : values_from[base + i];
         }
+#endif
         barrier(CLK_LOCAL_MEM_FENCE);
         UNROLL
         for (uint k = 0; k < ITEMS; k++) {
@@ -464,12 +511,10 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             atomic_inc(counts + slot);
             const uint below = popcount(same & (bit - 1));
 #else
-            ulong same = ~0ul >> (64 - lanes);
+            ulong same = ~0ul;
             UNROLL_BALLOTS
             for (uint b = 0; b < 8; b++) {
-                const int set = digit >> b & 1;
-                const ulong others = sg_ballot(set, sg_scratch);
-                same &= set ? others : ~others;
+                same &= sg_alike(digit & (1u << b), sg_scratch);
             }
             const uint below = sg_rank(same), before = counts[slot];
             sg_barrier();
@@ -481,26 +526,35 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             places[k] = digit << 16 | (before + below);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint d = item; d < RADIX; d += WG) {
-            uint sum = 0;
-            for (uint r = 0; r < WG / lanes; r++) {
-                const uint count = counts[r * RADIX + d];
-                counts[r * RADIX + d] = sum;
-                sum += count;
+        // Of each digit, the sub-groups' counts become the places of their first keys.
+        uint counted[OWN * ROWS], all = 0;
+        UNROLL
+        for (uint o = 0; o < OWN; o++) {
+            UNROLL
+            for (uint r = 0; r < ROWS; r++) {
+                const uint count = r < WG / lanes ? counts[r * RADIX + item * OWN + o] : 0;
+                counted[o * ROWS + r] = count;
+                all += count;
             }
-            starts[d] = sum;
+        }
+        uint place = sum_before(all, row, lane, lanes, sums, sg_scratch);
+        UNROLL
+        for (uint o = 0; o < OWN; o++) {
+            moves[item * OWN + o] = next[o] - place;
+            UNROLL
+            for (uint r = 0; r < ROWS; r++) {
+                const uint count = counted[o * ROWS + r];
+                if (r < WG / lanes) {
+                    counts[r * RADIX + item * OWN + o] = place;
+                }
+                place += count;
+                next[o] += count;
+            }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        scan_counts(starts, sums);
-        for (uint d = item; d < RADIX; d += WG) {
-            const uint start = starts[d];
-            moves[d] = next[d] - start;
-            next[d] += (d + 1 < RADIX ? starts[d + 1] : TILE) - start;
-        }
         UNROLL
         for (uint k = 0; k < ITEMS; k++) {
-            const uint digit = places[k] >> 16;
-            places[k] = (places[k] & 0xffff) + counts[row * RADIX + digit] + starts[digit];
+            places[k] = (places[k] & 0xffff) + counts[row * RADIX + (places[k] >> 16)];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         __local KEY* tile = (__local KEY*)pool;
@@ -509,6 +563,10 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             tile[places[k]] = keys[k];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
+        // The next tile's are on their way while this one's go.
+        if (base + TILE < end) {
+            LOAD_KEYS(base + TILE, (uint)min((OFFSET_T)TILE, end - base - TILE))
+        }
 #if VALUE_BYTES > 0
         OFFSET_T targets[ITEMS];
 #endif
@@ -533,10 +591,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
         __local VALUE* exchange = (__local VALUE*)pool;
         UNROLL
         for (uint k = 0; k < ITEMS; k++) {
-            const uint i = mine + k * lanes;
-            if (i < len) {
-                exchange[places[k]] = places_from ? (VALUE)(base + i) : values_from[base + i];
-            }
+            exchange[places[k]] = values[k];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         UNROLL

@@ -81,7 +81,31 @@ impl OpKind {
 /// assert_eq!(<Max as Op<f32>>::source(), <Max as Op<u8>>::source());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Source(pub(crate) String);
+pub struct Source(pub(crate) Text);
+
+/// An option that names an operator of `cl/lib/op.cl`, or what goes in front of a kernel file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Text {
+    Option(String),
+    Prelude(String),
+}
+
+/// An operator as the CPU backend takes the crate's and the user's.
+#[derive(Clone, Copy)]
+pub(crate) struct Monoid<U: Element, F> {
+    pub(crate) identity: U::Acc,
+    /// The result for no elements at all.
+    pub(crate) empty: U,
+    /// Whether results depend on the order of evaluation.
+    pub(crate) ordered: bool,
+    pub(crate) combine: F,
+}
+
+/// A built-in operator as one.
+pub(crate) fn monoid<U: Element, O: Op<U>>() -> Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync> {
+    let ordered = O::KIND.rounds() && U::TYPE.is_float();
+    Monoid { identity: O::identity(), empty: O::empty(), ordered, combine: O::combine }
+}
 
 /// A function of one element, applied as it is loaded: the same in Rust and in OpenCL C.
 ///
@@ -153,7 +177,7 @@ pub trait Op<T: Element>: Copy + Send + Sync + sealed::Sealed {
 
     /// The operator in OpenCL C.
     fn source() -> Source {
-        Source(format!("-DOP_{}", Self::KIND.name().to_uppercase()))
+        Source(Text::Option(format!("-DOP_{}", Self::KIND.name().to_uppercase())))
     }
 }
 

@@ -154,8 +154,14 @@ fn every_subcommand_has_help_with_an_example() {
 
 #[test]
 fn wrong_arguments_are_refused() {
-    for arguments in [&["dance"][..], &[], &["ladder", "stairs"], &["bench", "--n", "many"], &["check", "--only", "x"]]
-    {
+    for arguments in [
+        &["dance"][..],
+        &[],
+        &["ladder", "stairs"],
+        &["bench", "--n", "many"],
+        &["check", "--only", "x"],
+        &["check", "--tiny", "--form", "no such form"],
+    ] {
         assert_eq!(oclprim(arguments).status.code(), Some(2), "{arguments:?}");
     }
     assert!(refuses(&["bench", "--device", "no such device"]).contains("0: rayon / CPU"));

@@ -4,7 +4,7 @@ mod common;
 
 use bytemuck::{Pod, Zeroable};
 use oclprim::{
-    Complex, Device, ErrorKind, Scratch,
+    Complex, Device, ErrorKind, Scan, Scratch,
     check::{Failure, data::Data, laws},
     op::{Operator, complex_product, complex_sum},
 };
@@ -112,6 +112,85 @@ fn a_lawful_operator_over_a_struct_passes() {
     let shifts: Vec<_> = Data::Random.generate(40, 3).into_iter().map(|shift| Affine { factor: 1, shift }).collect();
     for (name, device) in common::devices() {
         assert!(laws(&device, &op, &shifts).is_ok(), "{name}");
+    }
+}
+
+/// Functions and parameters have the names of the kernels' own macros. No element can be left out unseen, and but along an
+/// axis none can change places with another.
+#[test]
+fn along_axes_in_segments_and_in_scans() {
+    let text = "static inline ulong A(ulong WG, ulong TILE)\n{\n    const uint LOOK_BACK = WG, S = TILE;\n    \
+                return (ulong)(S * (uint)(WG >> 32) + (uint)(TILE >> 32)) << 32 | LOOK_BACK * S;\n}";
+    fn after(a: u64, b: u64) -> u64 {
+        let (factor, shift) = ((a as u32).wrapping_mul(b as u32), (b as u32).wrapping_mul((a >> 32) as u32));
+        u64::from(shift.wrapping_add((b >> 32) as u32)) << 32 | u64::from(factor)
+    }
+    let affine = Operator::new("affine", 1, after, "A(a, b)").with_functions(text);
+    let alike = Operator::new("bits alike", u64::MAX, |a: u64, b: u64| !(a ^ b), "~(a ^ b)");
+    let wrong = Operator::new("halves", 0u64, |a, b| a + b, "a + b / no_such_name");
+    let x: Vec<u64> = Data::Random.generate::<u64>(30_000, 5).into_iter().map(|x| x | 1).collect();
+    let offsets = [0u32, 0, 1, 4000, 29_000, 30_000];
+    for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
+        let there = device.upload(&x).unwrap();
+        let table = there.nd(&[3, 10_000]).unwrap();
+        let of = |line: &mut dyn Iterator<Item = &u64>| line.fold(u64::MAX, |all, &x| !(all ^ x));
+        let rows: Vec<u64> = x.chunks(10_000).map(|row| of(&mut row.iter())).collect();
+        assert_eq!(device.reduce_axis_by(table, 1, &alike).unwrap().to_vec().unwrap(), rows, "{name}");
+        let columns: Vec<u64> = (0..10_000).map(|c| of(&mut x.iter().skip(c).step_by(10_000))).collect();
+        assert_eq!(device.reduce_axis_by(table, 0, &alike).unwrap().to_vec().unwrap(), columns, "{name}");
+        let of = |range: &[u32]| x[range[0] as usize..range[1] as usize].iter().fold(1, |all, &x| after(all, x));
+        let parts: Vec<u64> = offsets.windows(2).map(of).collect();
+        assert_eq!(device.reduce_segments_by(&there, &offsets, &affine).unwrap().to_vec().unwrap(), parts, "{name}");
+        let mut all = 1;
+        let sums: Vec<u64> = x.iter().map(|&x| (all = after(all, x), all).1).collect();
+        let kind = Scan::inclusive();
+        assert!(device.scan_by(&there, &affine, kind).unwrap().to_vec().unwrap() == sums, "{name}");
+        if !device.is_cpu() {
+            let along = device.reduce_axis_by(table, 1, &wrong).unwrap_err();
+            let segmented = device.reduce_segments_by(&there, &offsets, &wrong).unwrap_err();
+            let scanned = device.scan_by(&there, &wrong, kind).unwrap_err();
+            for error in [along, segmented, scanned] {
+                assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
+                let wanted = ("operator halves:1", 9, "a + b / no_such_name");
+                assert!(common::names_line(&device, error.build_log().unwrap(), wanted), "{name}: {error}");
+            }
+        }
+    }
+}
+
+/// Nothing divides by 0 that the user does not: what fills up the last tile are identities.
+#[test]
+fn an_operator_that_takes_no_zeros() {
+    fn gcd(a: u32, b: u32) -> u32 {
+        if b == 0 { a } else { gcd(b, a % b) }
+    }
+    let text = "static inline uint gcd(uint a, uint b)\n{\n    while (b != 0) {\n        const uint r = a % b;\n        \
+                a = b;\n        b = r;\n    }\n    return a;\n}";
+    let multiple = Operator::new("lcm", 1u32, |a, b| a / gcd(a, b) * b, "a / gcd(a, b) * b").with_functions(text);
+    let x: Vec<u32> = (0..1000).map(|i| 1 + i % 5).collect();
+    for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
+        let scanned = device.scan_by(&x, &multiple, Scan::inclusive()).unwrap().to_vec().unwrap();
+        assert!(scanned[..5] == [1, 2, 6, 12, 60] && scanned[5..].iter().all(|&x| x == 60), "{name}");
+        assert_eq!(
+            device.reduce_segments_by(&x, &[0u32, 3, 1000], &multiple).unwrap().to_vec().unwrap(),
+            [6, 60],
+            "{name}"
+        );
+        assert_eq!(device.reduce_axis_by(&x, 0, &multiple).unwrap().to_vec().unwrap(), [60], "{name}");
+    }
+}
+
+#[test]
+fn an_operator_over_another_type_is_refused() {
+    let larger = |a: f32, b: f32| f32::from_bits(a.to_bits().max(b.to_bits()));
+    let bits = Operator::of_struct("larger bits", "int", "", 0f32, larger, "max(a, b)");
+    for (name, device) in common::devices() {
+        let error = device.scan_by(&[0.25, 0.75], &bits, Scan::inclusive()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+        assert_eq!(error.to_string(), "operator larger bits is over `int` in OpenCL C, f32 is `float`", "{name}");
+        assert!(device.reduce_axis_by(&[0.25, 0.75], 0, &bits).is_err(), "{name}");
+        assert!(device.reduce_segments_by(&[0.25, 0.75], &[0u32, 2], &bits).is_err(), "{name}");
+        assert_eq!(device.reduce_by(&[0.25, 0.75], &bits).unwrap(), 0.75, "{name}");
     }
 }
 

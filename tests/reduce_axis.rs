@@ -128,6 +128,24 @@ fn moments_of_lines() {
     }
 }
 
+/// In the order of the CPU, whatever a driver's compiler makes of the loops over them.
+#[test]
+fn moments_of_rows_of_any_length() {
+    let values: Vec<f32> = Data::Random.generate(2 * 70_000, 5);
+    for (name, device) in devices() {
+        let x = device.upload(&values).unwrap();
+        for (lines, len) in [(200, 64), (200, 65), (30, 130), (3, 700), (7, 4096), (1, 66_000)] {
+            let rows = Layout::contiguous(&[lines, len]).unwrap();
+            let stepped = Layout::contiguous(&[lines, 2 * len]).unwrap().step(1, 2).unwrap();
+            for layout in [rows, rows.reverse(1).unwrap(), stepped] {
+                let found = device.moments_axis(x.view(..).unwrap().strided(layout).unwrap(), 1).unwrap();
+                let want = Device::cpu().moments_axis(NdView::new(&values, layout).unwrap(), 1).unwrap();
+                assert!(found.to_vec().unwrap() == want.to_vec().unwrap(), "{name}: {layout:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn lines_are_the_same_wherever_they_lie() {
     let line: Vec<f32> = Data::Random.generate(5000, 3);

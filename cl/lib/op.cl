@@ -4,7 +4,7 @@
 // gives: as integers, floats are in order, where both are negative in reverse.
 
 #if !defined(OP_SUM) && !defined(OP_PRODUCT) && !defined(OP_MIN) && !defined(OP_MAX) && !defined(OP_AND) && \
-    !defined(OP_OR) && !defined(OP_XOR)
+    !defined(OP_OR) && !defined(OP_XOR) && !defined(OPERATOR)
 #define OP_SUM
 #endif
 
@@ -25,7 +25,11 @@
 #define MULTIPLY(a, b) ((A)((A_UNSIGNED)(a) * 1u * (A_UNSIGNED)(b)))
 #endif
 
-#if defined(OP_SUM)
+// The user's comes in front of the file.
+#if defined(OPERATOR)
+#define OP_IDENTITY op_identity()
+#define OP(a, b) op_combine(a, b)
+#elif defined(OP_SUM)
 #ifdef A_FLOAT
 #define OP_IDENTITY ((A)-0.0f)
 #else

@@ -7,6 +7,7 @@
 //   sg_shuffle_up_T(v, delta, s)          v of the lane `delta` below; items that have none keep their own
 //   sg_shuffle_down_T(v, delta, s)        likewise above
 //   sg_ballot(pred, s)                    ulong: bit i is lane i's pred != 0; needs sg_size() <= 64
+//   sg_alike(pred, s)                     ulong: the lanes, and none beyond them, whose pred != 0 is as the item's
 //   sg_any(pred, s) sg_all(pred, s)       whether pred != 0 in some lane, in all
 //   sg_match_u32(v, bits, s)              ulong: the lanes with the same low `bits` bits of v; needs sg_size() <= 64
 //   sg_rank(mask)                         the set bits of mask below the item's lane
@@ -96,7 +97,7 @@ SG_INLINE int sg_all(int pred, __local uint* s) { return sub_group_all(pred); }
 #if defined(cl_khr_subgroup_ballot) && !defined(SG_NO_BALLOT)
 SG_INLINE ulong sg_ballot(int pred, __local uint* s)
 {
-    uint4 b = sub_group_ballot(pred);
+    uint4 b = sub_group_ballot(pred != 0);
     return (ulong)b.y << 32 | b.x;
 }
 #else
@@ -219,6 +220,15 @@ SG_INLINE ulong sg_ballot(int pred, __local uint* s)
                      : "r"(pred));
     return b;
 }
+#define SG_OWN_ALIKE
+SG_INLINE ulong sg_alike(int pred, __local uint* s)
+{
+    uint b;
+    __asm__ volatile("{ .reg .pred p; setp.ne.s32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; @!p not.b32 %0, %0; }"
+                     : "=r"(b)
+                     : "r"(pred));
+    return b;
+}
 #if PTX_SM >= 70
 #define SG_OWN_MATCH
 SG_INLINE ulong sg_match_u32(uint v, uint bits, __local uint* s)
@@ -280,15 +290,19 @@ SG_INLINE int sg_all(int pred, __local uint* s) { return sg_ballot(!pred, s) == 
 SG_INLINE uint sg_rank(ulong mask) { return (uint)popcount(mask & ((1ul << sg_lane()) - 1)); }
 #endif
 
+#ifndef SG_OWN_ALIKE
+SG_INLINE ulong sg_alike(int pred, __local uint* s)
+{
+    ulong lanes = sg_ballot(pred, s);
+    return (pred != 0 ? lanes : ~lanes) & (~0ul >> (64 - sg_size()));
+}
+#endif
+
 #ifndef SG_OWN_MATCH
 SG_INLINE ulong sg_match_u32(uint v, uint bits, __local uint* s)
 {
-    ulong m = ~0ul >> (64 - sg_size());
-    for (uint b = 0; b < bits; ++b) {
-        int set = v >> b & 1;
-        ulong lanes = sg_ballot(set, s);
-        m &= set ? lanes : ~lanes;
-    }
+    ulong m = ~0ul;
+    for (uint b = 0; b < bits; ++b) m &= sg_alike(v >> b & 1, s);
     return m;
 }
 #endif

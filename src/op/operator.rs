@@ -4,12 +4,15 @@ use std::fmt;
 
 use bytemuck::Pod;
 
+use super::{Monoid, Source, Text};
 use crate::{Element, Error, Result};
 
 /// An associative and commutative operator of the user's, given twice: as a Rust function, and as an OpenCL C expression
 /// over `a` and `b`.
 ///
-/// [`Device::reduce_by`](crate::Device::reduce_by) takes it. That it is associative and commutative, that its identity is
+/// [`Device::reduce_by`](crate::Device::reduce_by) takes it, and over the element types
+/// [`reduce_axis_by`](crate::Device::reduce_axis_by), and [`reduce_segments_by`](crate::Device::reduce_segments_by) and
+/// [`scan_by`](crate::Device::scan_by), to which it need not be commutative (and [`check::laws`](crate::check::laws) says that it is not). That it is associative and commutative, that its identity is
 /// one, and that both texts say the same, is the user's promise; [`check::laws`](crate::check::laws) tries it on values.
 /// The expression is compiled without fast math, and multiplies are not fused into additions.
 ///
@@ -73,8 +76,9 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     }
 
     /// An operator over a type of the user's: `type_name` in OpenCL C, where `types` defines it. A kernel does not build
-    /// where its size differs from that of `T`, nor where a name is one of the build's macros: `WG`, `OFFSET_T`, and those
-    /// that start with `HAS_`, `SG_`, `PTX_`, `DEVICE_` or `INLINE_`.
+    /// where its size differs from that of `T`; nor where `type_name` is a macro of the build or of a kernel file, such as
+    /// `WG` or `TILE`, or another name one of a device's macros, which start with `HAS_`, `SG_`, `PTX_`, `DEVICE_` or
+    /// `INLINE_`.
     pub fn of_struct(name: &str, type_name: &str, types: &str, identity: T, combine: F, expression: &str) -> Self {
         // The name stands between quotes in the text.
         let name = name.replace(['"', '\\', '\n', '\r'], " ");
@@ -82,7 +86,8 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         Self { name, identity, combine, type_name, types, functions: String::new(), expression, needs_fp64: false }
     }
 
-    /// The operator with OpenCL C functions that its expression calls.
+    /// The operator with OpenCL C functions that its expression calls. A kernel does not build where its own file has one of
+    /// that name, such as `join` or `push`: a prefix of one's own keeps clear of them.
     ///
     /// ```
     /// use oclprim::{Device, op::Operator};
@@ -109,7 +114,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         &self.name
     }
 
-    /// What goes in front of `cl/reduce_by.cl`; lines are numbered as in the user's texts, under the operator's name. The
+    /// What goes in front of a kernel file; lines are numbered as in the user's texts, under the operator's name. The
     /// macros come last: members of the user's may have their names.
     pub(crate) fn prelude(&self) -> String {
         let Self { name, type_name, types, functions, expression, .. } = self;
@@ -128,8 +133,29 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
              static inline {type_name} op_identity(void)\n{{\n\
              const union {{ uchar bytes[{size}]; {type_name} value; }} identity = {{ {{ {bytes} }} }};\n\
              return identity.value;\n}}\n\
-             #define OPERATOR\n#define T {type_name}\n#define T_BYTES {size}\n"
+             #define T {type_name}\n#define T_BYTES {size}\n"
         )
+    }
+
+    /// As the CPU backend takes it and as kernels with `cl/lib/op.cl` do, over one of the element types.
+    pub(crate) fn monoid(&self) -> Result<(Monoid<T, &F>, Source)>
+    where
+        T: Element<Acc = T>,
+    {
+        let (name, ours, theirs) = (&self.name, T::TYPE.storage(), &self.type_name);
+        if theirs != ours {
+            return Err(Error::invalid(format!(
+                "operator {name} is over `{theirs}` in OpenCL C, {} is `{ours}`",
+                T::TYPE
+            )));
+        }
+        let monoid = Monoid { identity: self.identity, empty: self.identity, ordered: true, combine: &self.combine };
+        Ok((monoid, self.source()))
+    }
+
+    /// As kernels take it.
+    pub(crate) fn source(&self) -> Source {
+        Source(Text::Prelude(self.prelude()))
     }
 
     pub(crate) fn expect_size(&self) -> Result<()> {

@@ -91,11 +91,11 @@ pub(crate) fn plan(
             .with(element.options("T"))
             .with(form.acc.options("A"))
             .with(form.out.options("OUT"))
-            .with([form.source.0.as_str()])
             .define("WG", params.work_group)
             .define("OFFSET_T", if wide(n) { "ulong" } else { "uint" })
             .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
-            .flag("FAST", fast);
+            .flag("FAST", fast)
+            .operator(&form.source);
         let program = match &form.take {
             Take::Mapped(prelude) if passes.is_empty() => program.flag("MAPPED", true).prelude(prelude.clone()),
             Take::Products if passes.is_empty() => program.flag("DOT", true),

@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::{Capabilities, SubGroup};
+use crate::op::{Source, Text};
 
 /// `cl/lib`, by the names under which kernel files include it.
 const LIBRARY: &[(&str, &str)] = &[
@@ -91,6 +92,27 @@ impl ProgramSpec {
     pub fn define(mut self, name: &str, value: impl std::fmt::Display) -> Self {
         self.options.push(format!("-D{name}={value}"));
         self
+    }
+
+    /// Adds an operator. A user's text may use the names of macros that are there, but for those that the device brings:
+    /// they are defined again behind it.
+    pub(crate) fn operator(self, source: &Source) -> Self {
+        let text = match &source.0 {
+            Text::Option(option) => return self.with([option]),
+            Text::Prelude(text) => text,
+        };
+        let mut program = self.flag("OPERATOR", true);
+        let own = |option: &str| {
+            let definition = option.strip_prefix("-D")?;
+            let (name, value) = definition.split_once('=').unwrap_or((definition, "1"));
+            let reserved = ["HAS_", "SG_", "PTX_", "DEVICE_", "INLINE_"].iter().any(|prefix| name.starts_with(prefix));
+            (!reserved).then(|| (name.to_owned(), value.to_owned()))
+        };
+        let macros: Vec<_> = program.options.iter().filter_map(|option| own(option)).collect();
+        let before: String = macros.iter().map(|(name, _)| format!("#undef {name}\n")).collect();
+        let behind: String = macros.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
+        program.prelude = format!("{before}{text}{behind}");
+        program
     }
 
     /// Adds `-D{name}` if `on`.

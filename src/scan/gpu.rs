@@ -3,7 +3,7 @@
 use super::{Scan, cpu};
 use crate::{
     Element, ElementType, Result, Scratch,
-    op::{Op, Source},
+    op::{Monoid, Op, Source, monoid},
     runtime::{
         Capabilities, ClInput, ProgramSpec,
         opencl::{ClDevice, ClMem},
@@ -34,8 +34,16 @@ pub(crate) struct Form {
 
 impl Form {
     pub(crate) fn of<T: Element, U: Element, O: Op<U>>(reversed: bool, map: Option<String>) -> Self {
-        let exact = !cpu::ordered::<U, O>();
-        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source: O::source(), exact, reversed, map }
+        Self::by::<T, U>((O::source(), !monoid::<U, O>().ordered), reversed, map)
+    }
+
+    /// The same by any operator, and whether any order gives the same.
+    pub(crate) fn by<T: Element, U: Element>(
+        (source, exact): (Source, bool),
+        reversed: bool,
+        map: Option<String>,
+    ) -> Self {
+        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, exact, reversed, map }
     }
 }
 
@@ -47,8 +55,8 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    pub(crate) fn of<U: Element, O: Op<U>>(kind: Scan<U>) -> Self {
-        let (acc, out) = kind.initial.map_or((O::identity(), O::empty()), |initial| (initial.widen(), initial));
+    pub(crate) fn of<U: Element, F>(op: &Monoid<U, F>, kind: Scan<U>) -> Self {
+        let (acc, out) = kind.initial.map_or((op.identity, op.empty), |initial| (initial.widen(), initial));
         let [acc, out] = [bytemuck::bytes_of(&acc), bytemuck::bytes_of(&out)].map(<[u8]>::to_vec);
         Self { acc, out, inclusive: kind.initial.is_none() }
     }
@@ -105,17 +113,21 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: bool, caps: &Capabiliti
         .with(form.element.options("T"))
         .with(form.acc.options("A"))
         .with(form.out.options("OUT"))
-        .with([form.source.0.as_str()])
         .define("WG", params.work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .flag("LOOK_BACK", look_back)
         .flag("REVERSE", form.reversed)
         .flag("ALIGNED", aligned && many)
-        .flag("EXACT", form.exact && !many);
+        .flag("EXACT", form.exact && !many)
+        .operator(&form.source);
     let program = match &form.map {
         Some(prelude) => program.flag("MAPPED", true).prelude(prelude.clone()),
         None => program,
     };
+    // More work-groups at a time hide the waiting of each.
+    let registers = if form.acc.size() <= 4 { 64 } else { 80 };
+    let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
+    let program = program.with(limit);
     let tiles = outputs.div_ceil(tile(form.element));
     Ok(Plan {
         program,
@@ -252,7 +264,7 @@ mod tests {
         plan.program = plan.program.flag("STALL", true);
         let mut scratch = Scratch::new();
         let state = scratch.cl(cl, plan.scratch_bytes).unwrap();
-        look_back(cl, &plan, &Start::of::<T, Sum>(Scan::inclusive()), &input, &out, state, 3).unwrap();
+        look_back(cl, &plan, &Start::of(&monoid::<T, Sum>(), Scan::inclusive()), &input, &out, state, 3).unwrap();
         out.finish(cl).unwrap();
         same(&sums.to_vec().unwrap(), &want, what).unwrap();
     }

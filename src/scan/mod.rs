@@ -22,7 +22,7 @@ pub(crate) mod spec;
 
 use crate::{
     Buffer, Device, Element, Input, Integer, Output, Result, Scratch,
-    op::{Map, Op, Sum},
+    op::{Map, Monoid, Op, Operator, Source, Sum, monoid},
     runtime::Backend,
 };
 
@@ -214,19 +214,81 @@ impl Device {
         output: Output<'_, U>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.scan_taken::<T, U, O>(input, &|x| U::from(x).widen(), None, kind, output, scratch)
+        let by = (&monoid::<U, O>(), O::source());
+        self.scan_taken(by, input, (&|x| U::from(x).widen(), None), kind, output, scratch)
+    }
+
+    /// A scan of any kind by an operator of the user's, which need not be commutative.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of `T`.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, op::Operator};
+    ///
+    /// // What a sparse row has last been.
+    /// let last = Operator::new("last that is not 0", 0i32, |a, b| if b == 0 { a } else { b }, "b == 0 ? a : b");
+    /// let filled = Device::best()?.scan_by(&[0, 3, 0, 0, 7, 0], &last, Scan::inclusive())?;
+    /// assert_eq!(filled.to_vec()?, [0, 3, 3, 3, 7, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_by<'a, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        op: &Operator<T, F>,
+        kind: Scan<T>,
+    ) -> Result<Buffer<T>> {
+        let input = input.into();
+        let mut output = self.uninit(input.len())?;
+        self.scan_by_into(input, op, kind, &mut output, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::scan_by`] into a caller's slice, buffer or view, as [`Device::scan_into`] has it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::scan_by`] and [`Device::scan_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, Scratch, op::Operator};
+    ///
+    /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
+    /// let mut sums = [0u8; 4];
+    /// let device = Device::best()?;
+    /// device.scan_by_into(&[100u8, 100, 100], &saturating, Scan::exclusive(0), &mut sums, &mut Scratch::new())?;
+    /// assert_eq!(sums, [0, 100, 200, 255]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_by_into<'a, 'b, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        op: &Operator<T, F>,
+        kind: Scan<T>,
+        output: impl Into<Output<'b, T>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (op, source) = op.monoid()?;
+        self.scan_taken((&op, source), input.into(), (&|x| x, None), kind, output.into(), scratch)
     }
 
     /// Of what `take` gives for each element, which `map` says in OpenCL C where it is no conversion.
-    fn scan_taken<T: Element, U: Element, O: Op<U>>(
+    fn scan_taken<T, U, F>(
         &self,
+        (op, source): (&Monoid<U, F>, Source),
         input: Input<'_, T>,
-        take: &(impl Fn(T) -> U::Acc + Sync),
-        map: Option<String>,
+        (take, map): (&(impl Fn(T) -> U::Acc + Sync), Option<String>),
         kind: Scan<U>,
         output: Output<'_, U>,
         scratch: &mut Scratch,
-    ) -> Result<()> {
+    ) -> Result<()>
+    where
+        T: Element,
+        U: Element,
+        F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
+    {
         let n = input.len();
         if kind.initial.is_none() || output.len() != n + 1 {
             output.expect_len(n, "scan")?;
@@ -242,15 +304,15 @@ impl Device {
                         to.iter_mut().zip(&input[first..]).for_each(put);
                     }
                 };
-                cpu::scan::<U, O>(n, cpu::run::<T>(), &load, kind, output.host()?);
+                cpu::scan(op, n, cpu::run::<T>(), &load, kind, output.host()?);
                 Ok(())
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;
-                let (form, start) = (gpu::Form::of::<T, U, O>(kind.reversed, map), gpu::Start::of::<U, O>(kind));
-                gpu::scan(device, &form, &start, &input, &output, scratch)?;
+                let form = gpu::Form::by::<T, U>((source, !op.ordered), kind.reversed, map);
+                gpu::scan(device, &form, &gpu::Start::of(op, kind), &input, &output, scratch)?;
                 output.finish(device)
             }
         }
@@ -314,7 +376,8 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (take, text) = (|x: T| (map.function)(x.widen()), map.prelude(T::Acc::TYPE, R::TYPE));
-        self.scan_taken::<T, R, O>(input.into(), &take, Some(text), kind, output.into(), scratch)
+        let by = (&monoid::<R, O>(), O::source());
+        self.scan_taken(by, input.into(), (&take, Some(text)), kind, output.into(), scratch)
     }
 
     /// Puts the results of a scan in the places of the elements. Does not wait, unless `x` is a host slice.
@@ -360,13 +423,14 @@ impl Device {
                         to.iter_mut().zip(x).for_each(take);
                     }
                 };
-                cpu::scan::<T, O>(x.len(), cpu::run::<T>(), &load, kind, x.host()?);
+                cpu::scan(&monoid::<T, O>(), x.len(), cpu::run::<T>(), &load, kind, x.host()?);
                 Ok(())
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let x = x.cl(device, true)?;
-                let (form, start) = (gpu::Form::of::<T, T, O>(kind.reversed, None), gpu::Start::of::<T, O>(kind));
+                let form = gpu::Form::of::<T, T, O>(kind.reversed, None);
+                let start = gpu::Start::of(&monoid::<T, O>(), kind);
                 gpu::scan(device, &form, &start, &x, &x, scratch)?;
                 x.finish(device)
             }

@@ -9,8 +9,11 @@ use crate::{
     check::{Case, Failure, Level, Spec, close, data::Data, guarded, poison, same},
     f16,
     ladder::Climb,
-    op::{And, Map, Max, Min, Op, OpKind, Or, Product, Sum, Xor},
-    reduce::spec::sum_error,
+    op::{And, Map, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
+    reduce::{
+        by::spec::{Tried, affine, either},
+        spec::sum_error,
+    },
     with_element, with_integer,
 };
 
@@ -85,53 +88,58 @@ impl<A: Copy> Blocks<A> {
 }
 
 /// The results that the definition in `cl/scan.cl` gives for what is taken of the elements, in the order of the scan.
-fn obvious<U: Element, O: Op<U>>(values: &[U::Acc], run: usize, kind: Scan<U>, outputs: usize) -> Vec<U> {
-    let (initial, inclusive) = kind.initial.map_or((O::identity(), true), |initial| (initial.widen(), false));
+fn obvious<U, F>(op: &Monoid<U, F>, values: &[U::Acc], run: usize, kind: Scan<U>, outputs: usize) -> Vec<U>
+where
+    U: Element,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
+    let combine = &op.combine;
+    let (initial, inclusive) = kind.initial.map_or((op.identity, true), |initial| (initial.widen(), false));
     let mut out = Vec::with_capacity(outputs);
     let mut results = |mut acc: U::Acc, places: Range<usize>| {
         for i in places {
-            let next = values.get(i).map_or(acc, |&x| O::combine(acc, x));
+            let next = values.get(i).map_or(acc, |&x| combine(acc, x));
             out.push(U::narrow(if inclusive { next } else { acc }));
             acc = next;
         }
     };
-    if !cpu::ordered::<U, O>() {
+    if !op.ordered {
         results(initial, 0..outputs);
         return out;
     }
-    let total = |run: &[U::Acc]| run[1..].iter().fold(run[0], |total, &x| O::combine(total, x));
+    let total = |run: &[U::Acc]| run[1..].iter().fold(run[0], |total, &x| combine(total, x));
     let chunks = |tile: &[U::Acc]| -> Vec<_> {
         let chunks = tile.chunks(cpu::CHUNK_RUNS * run);
-        chunks.map(|chunk| Blocks::of(&chunk.chunks(run).map(total).collect::<Vec<_>>(), O::combine)).collect()
+        chunks.map(|chunk| Blocks::of(&chunk.chunks(run).map(total).collect::<Vec<_>>(), combine)).collect()
     };
     let tiles: Vec<_> = values.chunks(cpu::TILE_RUNS * run).map(chunks).collect();
     // Of an incomplete chunk nothing is taken.
     let whole = |tile: &Vec<Blocks<U::Acc>>| {
         let totals: Vec<_> = tile.iter().filter_map(|chunk| chunk.levels.get(5)).map(|total| total[0]).collect();
-        Blocks::of(&totals, O::combine)
+        Blocks::of(&totals, combine)
     };
     let tops: Vec<_> = tiles.iter().map(whole).collect();
     let mut levels = vec![tops.iter().filter_map(|tile| tile.levels.get(6)).map(|total| total[0]).collect::<Vec<_>>()];
-    let before = |things: &[U::Acc], k| Blocks::of(things, O::combine).before(k, O::identity(), O::combine);
+    let before = |things: &[U::Acc], k| Blocks::of(things, combine).before(k, op.identity, combine);
     while levels[levels.len() - 1].len() >= cpu::BLOCK {
         let below = levels[levels.len() - 1].chunks_exact(cpu::BLOCK);
-        let above = below.map(|block| O::combine(before(block, cpu::BLOCK - 1), block[cpu::BLOCK - 1])).collect();
+        let above = below.map(|block| combine(before(block, cpu::BLOCK - 1), block[cpu::BLOCK - 1])).collect();
         levels.push(above);
     }
     for first in (0..outputs).step_by(run) {
         let (mut t, r) = (first / run / cpu::TILE_RUNS, first / run % cpu::TILE_RUNS);
         let (c, r) = (r / cpu::CHUNK_RUNS, r % cpu::CHUNK_RUNS);
         let chunk = tiles.get(t).and_then(|tile| tile.get(c));
-        let of_run = chunk.map_or(O::identity(), |chunk| chunk.before(r, O::identity(), O::combine));
-        let of_chunk = tops.get(t).map_or(O::identity(), |tile| tile.before(c, O::identity(), O::combine));
+        let of_run = chunk.map_or(op.identity, |chunk| chunk.before(r, op.identity, combine));
+        let of_chunk = tops.get(t).map_or(op.identity, |tile| tile.before(c, op.identity, combine));
         let mut digits = Vec::new();
         for level in &levels {
             let block = t / cpu::BLOCK * cpu::BLOCK;
             digits.push(before(&level[block.min(level.len())..t.min(level.len())], t % cpu::BLOCK));
             t /= cpu::BLOCK;
         }
-        let carry = digits.into_iter().rev().fold(initial, O::combine);
-        results(O::combine(carry, O::combine(of_chunk, of_run)), first..outputs.min(first + run));
+        let carry = digits.into_iter().rev().fold(initial, combine);
+        results(combine(carry, combine(of_chunk, of_run)), first..outputs.min(first + run));
     }
     out
 }
@@ -159,7 +167,7 @@ fn check<T: Element, U: Element + From<T>, O: Op<U> + Default>(
     if kind.reversed {
         values.reverse();
     }
-    let mut want = obvious::<U, O>(&values, cpu::run::<T>(), kind, outputs);
+    let mut want = obvious(&monoid::<U, O>(), &values, cpu::run::<T>(), kind, outputs);
     if kind.reversed {
         want.reverse();
     }
@@ -292,8 +300,34 @@ fn mapped_cases<T: Element, R: Element<Acc = R>>(
                 Ok(device.map_scan_into(on_device.view(offset..)?, &map, Sum, kind, out, &mut Scratch::new())?)
             })?;
             let values: Vec<R> = all[offset..].iter().map(|x| function(x.widen())).collect();
-            same(&got, &obvious::<R, Sum>(&values, cpu::run::<T>(), kind, n + 1), "sums")
+            same(&got, &obvious(&monoid::<R, Sum>(), &values, cpu::run::<T>(), kind, n + 1), "sums")
         }));
+    }
+}
+
+/// By operators of the user's.
+fn operator_cases<T: Element<Acc = T>>(level: Level, op: fn() -> Tried<T>, cases: &mut Vec<Case>) {
+    for (i, n) in sizes::<T>(level).into_iter().enumerate() {
+        for form in [Form::Inclusive, Form::Total, Form::Reversed] {
+            let (offset, name) = (i % 2, format!("by {} {}", op().name(), form.name()));
+            cases.push(Case::new(name, T::TYPE, format!("n = {n} at {offset}"), "random", n, move |device| {
+                let all = Data::Random.generate::<T>(n + offset, n as u64);
+                let (op, kind, outputs) = (op(), form.kind::<T>(), form.outputs(n));
+                let on_device = device.upload(&all)?;
+                let got = guarded(device, outputs, offset, |out| {
+                    Ok(device.scan_by_into(on_device.view(offset..)?, &op, kind, out, &mut Scratch::new())?)
+                })?;
+                let mut values = all[offset..].to_vec();
+                if kind.reversed {
+                    values.reverse();
+                }
+                let mut want = obvious(&op.monoid()?.0, &values, cpu::run::<T>(), kind, outputs);
+                if kind.reversed {
+                    want.reverse();
+                }
+                same(&got, &want, op.name())
+            }));
+        }
     }
 }
 
@@ -355,12 +389,14 @@ impl Spec for ScanSpec {
             wide_cases::<u8, u32>(level, &mut cases);
             wide_cases::<f16, f32>(level, &mut cases);
         }
+        operator_cases(level, affine, &mut cases);
         mapped_cases::<f32, u32>(level, (|x| u32::from(x > 0.5), "x > 0.5f"), &mut cases);
         if level >= Level::Full {
             mapped_cases::<u32, f32>(level, (|x| (x >> 8) as f32 * 0.25, "(float)(x >> 8) * 0.25f"), &mut cases);
             mapped_cases::<i64, u8>(level, (|x| (x % 5 == 0) as u8, "x % 5 == 0"), &mut cases);
             wide_cases::<f32, f64>(level, &mut cases);
             wide_cases::<i8, i64>(level, &mut cases);
+            operator_cases(level, either, &mut cases);
         }
         cases
     }
@@ -388,6 +424,7 @@ impl Spec for ScanSpec {
             gpu::Form::of::<i8, i64, Sum>(false, None),
             gpu::Form::of::<f16, f32, Sum>(false, None),
             gpu::Form::of::<f32, f64, Sum>(false, None),
+            gpu::Form::by::<u64, u64>((affine().source(), false), false, None),
         ];
         for element in ElementType::ALL {
             with_element!(element, T => forms.extend([

@@ -77,7 +77,8 @@ impl Shape {
             _ => 4,
         };
         let pool = (rows * RADIX * counter).max(self.work_group * self.items * size);
-        let scatter = pool + RADIX * (2 * offset + 4) + 16 * (offset + 4) + 4;
+        let exchange = if self.sub_group.backend == SubGroupBackend::Local { 4 * self.work_group } else { 4 };
+        let scatter = pool + (RADIX + 16) * offset + 4 * rows + exchange;
         let counts = 4 * (RADIX * self.replicas + 4);
         scatter.max(counts).max(16 * self.work_group) + RESERVED_BYTES
     }
@@ -96,29 +97,34 @@ fn sub_group(work_group: usize, caps: &Capabilities) -> (SubGroup, usize) {
     (found, if fixed { width.min(32) } else { 8 })
 }
 
-/// The shape for elements of up to `size` bytes; `None` where local memory is too small for any.
-fn shape(size: usize, offset: usize, caps: &Capabilities) -> Option<Shape> {
+/// The shape for `n` elements of up to `size` bytes; `None` where local memory is too small for any.
+fn shape(n: usize, size: usize, offset: usize, caps: &Capabilities) -> Option<Shape> {
     let params = tuning::sort(caps);
     if caps.class == DeviceClass::Cpu {
         return None;
+    }
+    // Few keys share the device by smaller tiles.
+    let mut most = params.items;
+    while most >= 16 && n.div_ceil(params.work_group * most) < 2 * caps.compute_units as usize {
+        most /= 2;
     }
     let groups = (5..=params.work_group.max(1).ilog2()).rev().map(|bits| 1 << bits);
     let mut shapes = groups.flat_map(|work_group| {
         let (sub_group, lanes) = sub_group(work_group, caps);
         let replicas = (work_group / 32).max(1);
-        let items = (0..=params.items.ilog2()).rev().map(|bits| 1 << bits);
+        let items = (0..=most.ilog2()).rev().map(|bits| 1 << bits);
         items.map(move |items| Shape { work_group, items, sub_group, lanes, replicas })
     });
     let fits = |shape: &Shape| {
         let tile = shape.work_group * shape.items * size;
         tile <= params.tile_bytes && shape.local_bytes(size, offset) <= caps.local_bytes
     };
-    shapes.find(|shape| shape.items >= params.items.min(4) && fits(shape))
+    shapes.find(|shape| shape.items >= most.min(4) && fits(shape))
 }
 
 pub(crate) fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Plan {
     let (size, offset) = (form.key_bytes.max(form.value_bytes), if wide { 8 } else { 4 });
-    let shape = shape(size, offset, caps);
+    let shape = shape(n, size, offset, caps);
     // Without local memory a work-group is one item.
     let single = Capabilities { class: DeviceClass::Cpu, ..caps.clone() };
     let params = tuning::sort(if shape.is_some() { caps } else { &single });
@@ -127,6 +133,8 @@ pub(crate) fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Pla
             let program = ProgramSpec { options: caps.options(&sub_group), ..ProgramSpec::new("sort.cl", TEXT, caps) };
             let program = program.define("LANES", lanes).define("REPLICAS", replicas);
             let program = program.define("WG", work_group).define("ITEMS", items);
+            // So that a multiprocessor holds two work-groups.
+            let program = if caps.ptx { program.with(["-cl-nv-maxrregcount=128"]) } else { program };
             (program, work_group, params.offsets_work_group.min(work_group), work_group * items)
         }
         None => {
@@ -196,9 +204,10 @@ fn word(launch: Launch<'_>, value: u64, bytes: usize) -> Launch<'_> {
     if bytes == 8 { launch.scalar(value) } else { launch.scalar(value as u32) }
 }
 
-/// Sorts `from` into `to`, if it is wanted, and values with them.
+/// Sorts `from` into `to`, if it is wanted, and values with them, as is best with these capabilities.
 pub(super) fn run(
     device: &ClDevice,
+    caps: &Capabilities,
     keys: &Keys,
     from: &ClInput,
     to: Option<&ClInput>,
@@ -211,7 +220,7 @@ pub(super) fn run(
     }
     let value_bytes = values.map_or(0, |values| values.bytes);
     let form = Form { key_bytes: keys.bytes, value_bytes, passes: digits.len(), keys: to.is_some() };
-    let plan = plan(n, form, &*device.capabilities()?, device.tuning().wide(n));
+    let plan = plan(n, form, caps, device.tuning().wide(n));
     let (at, local) = (plan.scratch, [plan.work_group, 1, 1]);
     let mem: &ClMem = scratch.cl(device, at.end)?;
     let (out, out_offset) = to.map_or((mem, at.unwanted / keys.bytes), |to| (to.mem(), to.offset()));
@@ -264,7 +273,8 @@ pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
         for value_bytes in [0].into_iter().chain(VALUE_SIZES) {
             for wide in [false, true] {
                 let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true };
-                programs.push(plan(1 << 20, form, caps, wide).program);
+                // Few keys have smaller tiles.
+                programs.extend([1 << 16, 1 << 28].map(|n| plan(n, form, caps, wide).program));
             }
         }
     }
@@ -274,6 +284,40 @@ pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Device, ElementType, Input, Order, Output, Tuning, check::data::Data, runtime::Backend};
+
+    /// Many groups, whose counts are added up in several rounds; and few, each with many tiles.
+    #[test]
+    fn groups_of_few_items_sort_many_keys() {
+        const N: usize = 300_007;
+        let x: Vec<u32> = Data::Bits.generate(N, 3);
+        let mut want: Vec<(u32, u32)> = x.iter().copied().zip(0..).collect();
+        want.sort();
+        for (index, info) in Device::list().iter().enumerate() {
+            let device = Device::at(index).unwrap();
+            let device = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
+            let Backend::OpenCl(cl) = device.backend() else { continue };
+            let caps = cl.capabilities().unwrap();
+            for compute_units in [1000, 1] {
+                let caps = Capabilities { max_work_group: 32, compute_units, ..(*caps).clone() };
+                let form = Form { key_bytes: 4, value_bytes: 4, passes: 4, keys: true };
+                let plan = plan(N, form, &caps, false);
+                let (rounds, tiles) = (plan.groups.div_ceil(16 * plan.offsets_work_group), plan.tiles);
+                assert!(if compute_units == 1 { tiles > 9 } else { rounds > 1 }, "{info}: {plan:?}");
+                let (buffer, mut keys, mut places) =
+                    (device.upload(&x).unwrap(), device.zeroed::<u32>(N).unwrap(), device.zeroed::<u32>(N).unwrap());
+                let of = Keys::of(ElementType::U32, &Order::ascending()).unwrap();
+                let (from, to) = (Input::from(&buffer).cl(cl).unwrap(), Output::from(&mut keys).cl(cl, false).unwrap());
+                let numbers = Output::from(&mut places).cl(cl, false).unwrap();
+                let values = Values { bytes: 4, from: None, to: &numbers };
+                run(cl, &caps, &of, &from, Some(&to), Some(values), &mut Scratch::new()).unwrap();
+                to.finish(cl).unwrap();
+                numbers.finish(cl).unwrap();
+                let got: Vec<_> = keys.to_vec().unwrap().into_iter().zip(places.to_vec().unwrap()).collect();
+                assert!(got == want, "{info}: {compute_units} compute units");
+            }
+        }
+    }
 
     #[test]
     fn plans_fit_their_devices() {
@@ -290,7 +334,7 @@ mod tests {
                         assert!((plan.groups - 1) * plan.tiles * plan.tile < n, "{what}");
                         assert!(plan.work_group <= caps.max_work_group && plan.tile < 1 << 16, "{what}");
                         let size = key_bytes.max(value_bytes);
-                        if let Some(shape) = shape(size, if wide { 8 } else { 4 }, &caps) {
+                        if let Some(shape) = shape(n, size, if wide { 8 } else { 4 }, &caps) {
                             assert!(shape.local_bytes(size, 4) <= local_bytes, "{what}");
                             assert!(shape.lanes <= shape.work_group, "{what}");
                         } else {
@@ -305,7 +349,7 @@ mod tests {
     #[test]
     fn gpus_rank_by_their_own_lanes() {
         for (name, caps) in Capabilities::samples() {
-            let shape = shape(4, 4, &caps);
+            let shape = shape(1 << 28, 4, 4, &caps);
             let backend = shape.map_or(SubGroupBackend::None, |shape| shape.sub_group.backend);
             assert_eq!(backend, caps.sub_group.backend, "{name}: {shape:?}");
             assert!(shape.is_none_or(|shape| shape.items >= 8), "{name}: {shape:?}");

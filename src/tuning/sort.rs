@@ -29,10 +29,11 @@ pub(crate) fn sort(caps: &Capabilities) -> Sort {
         }
         DeviceClass::Gpu => Sort {
             work_group: super::work_group(256, caps),
-            items: 16,
+            items: if caps.ptx { 32 } else { 16 },
             offsets_work_group: 256,
             tile_bytes: 32 << 10,
-            max_groups: 8 * units,
+            // A tile each: what neighbouring groups write at the same time is side by side then.
+            max_groups: if caps.ptx { 1 << 16 } else { 8 * units },
         },
     }
 }

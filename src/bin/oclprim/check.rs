@@ -56,6 +56,9 @@ pub(crate) struct Check {
     /// Leave this primitive out. May be given several times.
     #[arg(long, value_name = "PRIMITIVE", value_parser = primitives())]
     except: Vec<String>,
+    /// Check forms whose name contains this text alone, such as `segments`.
+    #[arg(long, value_name = "TEXT")]
+    form: Option<String>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -164,6 +167,9 @@ struct Report {
 impl Check {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let (targets, unusable) = self.targets()?;
+        if targets.iter().all(|target| self.cases(target).is_empty()) {
+            return Err(Stop::usage("nothing to check: no form of these primitives has such a name"));
+        }
         let bar = self.progress(&targets);
         // What a case's panic says is in its report.
         let hook = panic::take_hook();
@@ -248,6 +254,7 @@ impl Check {
             if let Some(first) = target.few_builds {
                 few_builds(&mut cases, first);
             }
+            cases.retain(|case| self.form.as_ref().is_none_or(|part| case.form.contains(part.as_str())));
             cases.into_iter().map(|case| (spec.name(), case))
         };
         let cases = registry().iter().filter(|spec| wanted(spec.name())).flat_map(cases).collect();

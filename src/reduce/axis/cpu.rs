@@ -1,16 +1,21 @@
 //! Reduction along an axis on the CPU: the same tree as `cl/reduce_axis.cl`, outputs and parts of the axis in parallel.
 
 use super::{CHUNK, LANES, Lines};
-use crate::{Element, op::Op, parallel};
+use crate::{Element, op::Monoid, parallel};
 
 /// Neighbouring outputs that are combined at once, where they lie closer together than the axis' elements.
 const COLUMNS: usize = 64;
 /// Elements of a task.
 const TASK: usize = 1 << 16;
 
-pub(super) fn reduce<T: Element, U: Element + From<T>, O: Op<U>>(input: &[T], lines: &Lines, out: &mut [U]) {
+pub(super) fn reduce<T, U, F>(op: &Monoid<U, F>, input: &[T], lines: &Lines, out: &mut [U])
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
+{
     if lines.len == 0 || out.is_empty() {
-        return out.fill(O::empty());
+        return out.fill(op.empty);
     }
     let columns = if lines.across() { COLUMNS } else { 1 };
     let chunks = lines.len.div_ceil(CHUNK);
@@ -23,12 +28,12 @@ pub(super) fn reduce<T: Element, U: Element + From<T>, O: Op<U>>(input: &[T], li
             if columns == 1 && chunks == 1 {
                 for (i, out) in out.iter_mut().enumerate() {
                     let start = lines.place(task * outputs + i);
-                    *out = U::narrow(combine_chunk::<T, U, O>(input, start, lines.stride, lines.len));
+                    *out = U::narrow(combine_chunk(op, input, start, lines.stride, lines.len));
                 }
                 return;
             }
             each_block(lines, task * outputs, out.len(), columns, &mut |at, block, places| {
-                let values = combine::<T, U, O>(input, lines, 0..chunks, places);
+                let values = combine(op, input, lines, 0..chunks, places);
                 out[at..at + block].iter_mut().zip(values).for_each(|(out, x)| *out = U::narrow(x));
             });
         };
@@ -45,16 +50,16 @@ pub(super) fn reduce<T: Element, U: Element + From<T>, O: Op<U>>(input: &[T], li
         let (part, first) = (task % parts, task / parts * columns);
         let mut values = Vec::new();
         each_block(lines, first, columns.min(lines.outputs - first), columns, &mut |_, _, places| {
-            values.extend(combine::<T, U, O>(input, lines, part * run..chunks.min((part + 1) * run), places));
+            values.extend(combine(op, input, lines, part * run..chunks.min((part + 1) * run), places));
         });
         values
     });
     for (i, out) in out.iter_mut().enumerate() {
         let mut tree = Tree::<U::Acc>::default();
         for part in 0..parts {
-            tree.push(part, vec![values[i / columns * parts + part][i % columns]], &O::combine);
+            tree.push(part, vec![values[i / columns * parts + part][i % columns]], &op.combine);
         }
-        *out = U::narrow(tree.fold(&O::combine)[0]);
+        *out = U::narrow(tree.fold(&op.combine)[0]);
     }
 }
 
@@ -99,14 +104,14 @@ impl<A: Copy> Tree<A> {
 }
 
 /// What the tree gives for a chunk of `len` elements of one line.
-fn combine_chunk<T: Element, U: Element + From<T>, O: Op<U>>(
-    input: &[T],
-    start: usize,
-    stride: isize,
-    len: usize,
-) -> U::Acc {
-    let mut lane = [O::identity(); LANES];
-    let add = |acc: &mut U::Acc, x: &T| *acc = O::combine(*acc, U::from(*x).widen());
+fn combine_chunk<T, U, F>(op: &Monoid<U, F>, input: &[T], start: usize, stride: isize, len: usize) -> U::Acc
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
+    let mut lane = [op.identity; LANES];
+    let add = |acc: &mut U::Acc, x: &T| *acc = (op.combine)(*acc, U::from(*x).widen());
     if stride == 1 {
         for row in input[start..start + len].chunks(LANES) {
             lane.iter_mut().zip(row).for_each(|(acc, x)| add(acc, x));
@@ -121,36 +126,38 @@ fn combine_chunk<T: Element, U: Element + From<T>, O: Op<U>>(
     while width > 1 {
         width /= 2;
         for k in 0..width {
-            lane[k] = O::combine(lane[2 * k], lane[2 * k + 1]);
+            lane[k] = (op.combine)(lane[2 * k], lane[2 * k + 1]);
         }
     }
     lane[0]
 }
 
 /// What the tree gives for some chunks of the lines at `places`.
-fn combine<T: Element, U: Element + From<T>, O: Op<U>>(
+fn combine<T, U, F>(
+    op: &Monoid<U, F>,
     input: &[T],
     lines: &Lines,
     chunks: std::ops::Range<usize>,
     places: &[usize],
-) -> Vec<U::Acc> {
+) -> Vec<U::Acc>
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
     let (columns, stride) = (places.len(), lines.stride);
     let neighbours = places.iter().enumerate().all(|(c, &place)| place == places[0] + c);
     let mut tree = Tree::<U::Acc>::default();
-    let mut lane = vec![O::identity(); LANES * columns];
+    let mut lane = vec![op.identity; LANES * columns];
     for chunk in chunks.clone() {
         let (base, end) = (chunk * CHUNK, lines.len.min((chunk + 1) * CHUNK));
         if columns == 1 {
             let start = places[0].wrapping_add_signed(base as isize * stride);
-            tree.push(
-                chunk - chunks.start,
-                vec![combine_chunk::<T, U, O>(input, start, stride, end - base)],
-                &O::combine,
-            );
+            tree.push(chunk - chunks.start, vec![combine_chunk(op, input, start, stride, end - base)], &op.combine);
             continue;
         }
-        lane.fill(O::identity());
-        let add = |acc: &mut U::Acc, x: &T| *acc = O::combine(*acc, U::from(*x).widen());
+        lane.fill(op.identity);
+        let add = |acc: &mut U::Acc, x: &T| *acc = (op.combine)(*acc, U::from(*x).widen());
         for i in base..end {
             let to = &mut lane[i % LANES * columns..][..columns];
             let along = i as isize * stride;
@@ -167,11 +174,11 @@ fn combine<T: Element, U: Element + From<T>, O: Op<U>>(
             width /= 2;
             for k in 0..width {
                 for c in 0..columns {
-                    lane[k * columns + c] = O::combine(lane[2 * k * columns + c], lane[(2 * k + 1) * columns + c]);
+                    lane[k * columns + c] = (op.combine)(lane[2 * k * columns + c], lane[(2 * k + 1) * columns + c]);
                 }
             }
         }
-        tree.push(chunk - chunks.start, lane[..columns].to_vec(), &O::combine);
+        tree.push(chunk - chunks.start, lane[..columns].to_vec(), &op.combine);
     }
-    tree.fold(&O::combine)
+    tree.fold(&op.combine)
 }

@@ -34,7 +34,12 @@ impl Form {
 
     /// A reduction of `T` to `U`, in the accumulator of `U`.
     pub(crate) fn into<T: Element, U: Element, O: Op<U>>() -> Self {
-        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source: O::source() }
+        Self::by::<T, U>(O::source())
+    }
+
+    /// The same by any operator.
+    pub(crate) fn by<T: Element, U: Element>(source: Source) -> Self {
+        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source }
     }
 }
 
@@ -87,7 +92,6 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
         .with(form.element.options("T"))
         .with(form.acc.options("A"))
         .with(form.out.options("OUT"))
-        .with([form.source.0.as_str()])
         .define("WG", params.work_group)
         .define("COLS", columns)
         .define("LANES", lanes)
@@ -98,7 +102,8 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
         .flag(
             "ALIGNED",
             aligned && unit && !cpu && lines.strides.iter().all(|stride| stride.unsigned_abs().is_multiple_of(vec)),
-        );
+        )
+        .operator(&form.source);
     Ok(Plan {
         program,
         work_group: params.work_group,

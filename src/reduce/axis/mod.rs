@@ -1,6 +1,6 @@
 //! Reduction along one axis of an N-dimensional view: [`Device::reduce_axis`], in a wider type
-//! [`Device::reduce_axis_as`]; the extremes of lines and where they are:
-//! [`extremes`]; their means and variances: [`moments`].
+//! [`Device::reduce_axis_as`], by an operator of the user's [`Device::reduce_axis_by`]; the extremes of lines and where they
+//! are: [`extremes`]; their means and variances: [`moments`].
 //!
 //! | property | |
 //! |---|---|
@@ -21,7 +21,11 @@ pub(crate) mod gpu;
 pub mod moments;
 pub(super) mod spec;
 
-use crate::{Buffer, Device, Element, Error, Layout, NdView, Output, Result, Scratch, op::Op, runtime::Backend};
+use crate::{
+    Buffer, Device, Element, Error, Layout, NdView, Output, Result, Scratch,
+    op::{Monoid, Op, Operator, Source, monoid},
+    runtime::Backend,
+};
 
 /// Lanes of a chunk; rows of a chunk times that. As in `cl/reduce_axis.cl`.
 const LANES: usize = 32;
@@ -157,7 +161,7 @@ impl Device {
         output: impl Into<Output<'b, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.reduce_lines::<T, T, O>(input.into(), axis, output.into(), scratch)
+        self.reduce_lines(&monoid::<T, O>(), O::source(), input.into(), axis, output.into(), scratch)
     }
 
     /// [`Device::reduce_axis`] in a type that holds every `T`, such as `i64` for `i32` or `f32` for `f16`: elements are
@@ -216,28 +220,104 @@ impl Device {
         output: impl Into<Output<'b, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.reduce_lines::<T, U, O>(input.into(), axis, output.into(), scratch)
+        self.reduce_lines(&monoid::<U, O>(), O::source(), input.into(), axis, output.into(), scratch)
     }
 
-    /// Both forms, built once for each type and operator.
-    fn reduce_lines<T: Element, U: Element + From<T>, O: Op<U>>(
+    /// [`Device::reduce_axis`] by an operator of the user's; an axis without elements gives its identity.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_axis`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of `T`.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Operator};
+    ///
+    /// let device = Device::best()?;
+    /// let union = Operator::new("union", 0u32, |a, b| a | b, "a | b");
+    /// let x = device.upload(&[1u32, 2, 8, 16])?;
+    /// assert_eq!(device.reduce_axis_by(x.nd(&[2, 2])?, 0, &union)?.to_vec()?, [9, 18]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_axis_by<'a, T, F>(
         &self,
+        input: impl Into<NdView<'a, T>>,
+        axis: usize,
+        op: &Operator<T, F>,
+    ) -> Result<Buffer<T>>
+    where
+        T: Element<Acc = T>,
+        F: Fn(T, T) -> T + Sync,
+    {
+        let input = input.into();
+        let mut out = self.uninit(Lines::of(input.layout(), axis)?.outputs)?;
+        self.reduce_axis_by_into(input, axis, op, &mut out, &mut Scratch::new())?;
+        Ok(out)
+    }
+
+    /// [`Device::reduce_axis_by`] into a caller's slice, buffer or view of as many elements as there are results, with the
+    /// scratch of [`Device::reduce_axis_scratch`].
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_axis_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has another
+    /// number of elements.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, op::Operator};
+    ///
+    /// let device = Device::best()?;
+    /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
+    /// let mut sums = [0u8; 2];
+    /// let x = device.upload(&[200u8, 100, 1, 2])?;
+    /// device.reduce_axis_by_into(x.nd(&[2, 2])?, 1, &saturating, &mut sums, &mut Scratch::new())?;
+    /// assert_eq!(sums, [255, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_axis_by_into<'a, 'b, T, F>(
+        &self,
+        input: impl Into<NdView<'a, T>>,
+        axis: usize,
+        op: &Operator<T, F>,
+        output: impl Into<Output<'b, T>>,
+        scratch: &mut Scratch,
+    ) -> Result<()>
+    where
+        T: Element<Acc = T>,
+        F: Fn(T, T) -> T + Sync,
+    {
+        let (op, source) = op.monoid()?;
+        self.reduce_lines(&op, source, input.into(), axis, output.into(), scratch)
+    }
+
+    /// All forms, built once for each type and operator.
+    fn reduce_lines<T, U, F>(
+        &self,
+        op: &Monoid<U, F>,
+        source: Source,
         input: NdView<'_, T>,
         axis: usize,
         output: Output<'_, U>,
         scratch: &mut Scratch,
-    ) -> Result<()> {
+    ) -> Result<()>
+    where
+        T: Element,
+        U: Element + From<T>,
+        F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
+    {
         let (input, layout) = input.parts();
         let lines = Lines::of(&layout, axis)?;
         output.expect_len(lines.outputs, "reduce along an axis")?;
         match self.backend() {
-            Backend::Cpu => cpu::reduce::<T, U, O>(input.host()?, &lines, output.host()?),
+            Backend::Cpu => cpu::reduce(op, input.host()?, &lines, output.host()?),
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
-                let (form, empty) = (gpu::Form::into::<T, U, O>(), O::empty());
+                let form = gpu::Form::by::<T, U>(source);
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;
-                gpu::reduce(device, &form, bytemuck::bytes_of(&empty), &input, &lines, output, scratch)?;
+                gpu::reduce(device, &form, bytemuck::bytes_of(&op.empty), &input, &lines, output, scratch)?;
             }
         }
         Ok(())

@@ -7,11 +7,14 @@ use crate::{
     check::{Case, Failure, Level, data::Data, guarded, poison, same},
     f16,
     ladder::Climb,
-    op::{And, Max, Min, Op, Or, Product, Sum, Xor},
-    reduce::spec::thin,
+    op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
+    reduce::{
+        by::spec::{Function, alike, plus},
+        spec::thin,
+    },
 };
 #[cfg(feature = "opencl")]
-use crate::{Capabilities, ProgramSpec};
+use crate::{Capabilities, ProgramSpec, reduce::by::spec::divisor};
 
 /// How the elements lie, whose shape is given.
 #[derive(Clone, Copy, Debug)]
@@ -52,21 +55,26 @@ impl Lie {
 }
 
 /// The tree over the elements of one line, written as its definition.
-fn obvious<T: Element, U: Element + From<T>, O: Op<U>>(line: &[T]) -> U {
+fn obvious<T, U, F>(op: &Monoid<U, F>, line: &[T]) -> U
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
     let tree = |mut values: Vec<U::Acc>| {
         while values.len() > 1 {
             let join =
-                |pair: &[U::Acc]| pair.iter().copied().reduce(O::combine).expect("a pair, or the last one alone");
+                |pair: &[U::Acc]| pair.iter().copied().reduce(&op.combine).expect("a pair, or the last one alone");
             values = values.chunks(2).map(join).collect();
         }
         values[0]
     };
     let chunk = |chunk: &[T]| {
-        let lane =
-            |j| chunk.iter().skip(j).step_by(32).fold(O::identity(), |acc, x| O::combine(acc, U::from(*x).widen()));
+        let add = |acc, x: &T| (op.combine)(acc, U::from(*x).widen());
+        let lane = |j| chunk.iter().skip(j).step_by(32).fold(op.identity, add);
         tree((0..32).map(lane).collect())
     };
-    if line.is_empty() { O::empty() } else { U::narrow(tree(line.chunks(512).map(chunk).collect())) }
+    if line.is_empty() { op.empty } else { U::narrow(tree(line.chunks(512).map(chunk).collect())) }
 }
 
 /// How a form runs.
@@ -80,18 +88,39 @@ fn wider<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Run<T, U> {
     |device, view, axis, out, scratch| device.reduce_axis_as_into(view, axis, O::default(), out, scratch)
 }
 
-fn check<T: Element, U: Element + From<T>, O: Op<U> + Default>(
+/// A form: what it combines by, a built-in operator that is like it, and how it runs.
+type Form<T, U, F> = (Monoid<U, F>, OpKind, Run<T, U>);
+
+/// By operators of the user's: of integers, and one that rounds.
+fn by_alike() -> Form<u32, u32, Function<u32>> {
+    let run: Run<u32, u32> =
+        |device, view, axis, out, scratch| device.reduce_axis_by_into(view, axis, &alike(), out, scratch);
+    (Monoid { identity: u32::MAX, empty: u32::MAX, ordered: true, combine: alike().combine }, OpKind::Sum, run)
+}
+
+fn by_plus() -> Form<f32, f32, Function<f32>> {
+    let run: Run<f32, f32> =
+        |device, view, axis, out, scratch| device.reduce_axis_by_into(view, axis, &plus(), out, scratch);
+    (Monoid { identity: -0.0, empty: -0.0, ordered: true, combine: plus().combine }, OpKind::Sum, run)
+}
+
+fn check<T, U, F>(
     device: &Device,
-    run: Run<T, U>,
+    (op, kind, run): &Form<T, U, F>,
     (shape, axis): (&[usize], usize),
     lie: Lie,
     data: Data,
     at: usize,
-) -> Result<(), Failure> {
+) -> Result<(), Failure>
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
     let layout = lie.layout(shape)?;
     let reach = layout.span().map_or(0, |(_, high)| high + 1);
     let mut all = data.generate::<T>(at + reach, reach as u64);
-    thin(&mut all, O::KIND, 101);
+    thin(&mut all, *kind, 101);
     let buffer = device.upload(&all)?;
     let mut shape_left = shape.to_vec();
     let len = shape_left.remove(axis);
@@ -99,14 +128,17 @@ fn check<T: Element, U: Element + From<T>, O: Op<U> + Default>(
     let got = guarded(device, outputs, at, |out| {
         Ok(run(device, buffer.view(at..)?.strided(layout)?, axis, out, &mut Scratch::new())?)
     })?;
-    let host = NdView::new(&all[at..], layout)?;
     let want = if device.is_cpu() {
+        let host = NdView::new(&all[at..], layout)?;
         let mut axes: Vec<usize> = (0..shape.len()).filter(|&k| k != axis).collect();
         axes.push(axis);
         let lines = host.permute(&axes)?.to_vec()?;
-        (0..outputs).map(|o| obvious::<T, U, O>(&lines[o * len..(o + 1) * len])).collect()
+        (0..outputs).map(|o| obvious(op, &lines[o * len..(o + 1) * len])).collect()
     } else {
-        Device::cpu().reduce_axis_as(host, axis, O::default())?.to_vec()?
+        let cpu = Device::cpu();
+        let (all, mut want) = (cpu.upload(&all)?, cpu.zeroed(outputs)?);
+        run(&cpu, all.view(at..)?.strided(layout)?, axis, want.view_mut(..)?, &mut Scratch::new())?;
+        want.to_vec()?
     };
     same(&got, &want, "out")
 }
@@ -116,7 +148,8 @@ fn form<T: Element, O: Op<T> + Default + 'static>(
     shapes: &[(&'static [usize], usize)],
     cases: &mut Vec<Case>,
 ) {
-    form_by::<T, T, O>(level, &format!("{} along an axis", O::KIND.name()), plain::<T, O>(), shapes, cases);
+    let form = (monoid::<T, O>(), O::KIND, plain::<T, O>());
+    form_by(level, &format!("{} along an axis", O::KIND.name()), form, shapes, cases);
 }
 
 fn form_as<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static>(
@@ -125,16 +158,20 @@ fn form_as<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static>(
     cases: &mut Vec<Case>,
 ) {
     let name = format!("{} in {} along an axis", O::KIND.name(), U::TYPE);
-    form_by::<T, U, O>(level, &name, wider::<T, U, O>(), shapes, cases);
+    form_by(level, &name, (monoid::<U, O>(), O::KIND, wider::<T, U, O>()), shapes, cases);
 }
 
-fn form_by<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static>(
+fn form_by<T, U, F>(
     level: Level,
     name: &str,
-    run: Run<T, U>,
+    form: Form<T, U, F>,
     shapes: &[(&'static [usize], usize)],
     cases: &mut Vec<Case>,
-) {
+) where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc + Copy + Send + Sync + 'static,
+{
     let lies: &[Lie] = match level {
         Level::Tiny => &[Lie::Contiguous],
         Level::Quick => &[Lie::Contiguous, Lie::Backwards, Lie::Turned],
@@ -147,7 +184,7 @@ fn form_by<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static>(
                 let text = format!("{shape:?} along {axis} at {at}, {lie:?}");
                 let n = shape.iter().product();
                 cases.push(Case::new(name, T::TYPE, text, data.name(), n, move |device| {
-                    check::<T, U, O>(device, run, (shape, axis), lie, data, at)
+                    check(device, &form, (shape, axis), lie, data, at)
                 }));
             }
         }
@@ -197,6 +234,7 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     ];
     form::<f32, Sum>(level, TINY, cases);
     form::<u8, Max>(level, &TINY[..2], cases);
+    form_by(level, "bits alike along an axis", by_alike(), &TINY[..2], cases);
     if level >= Level::Quick {
         form::<f32, Sum>(level, QUICK, cases);
         form::<i64, Sum>(level, &TINY[..2], cases);
@@ -205,6 +243,7 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         form_as::<i32, i64, Sum>(level, &TINY[..2], cases);
     }
     if level >= Level::Full {
+        form_by(level, "a + b along an axis", by_plus(), QUICK, cases);
         form::<f32, Sum>(level, FULL, cases);
         form::<f64, Sum>(level, FULL, cases);
         form::<f16, Sum>(level, TINY, cases);
@@ -310,6 +349,7 @@ pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
         gpu::Form::into::<i32, i64, Sum>(),
         gpu::Form::into::<u8, u32, Sum>(),
         gpu::Form::into::<f16, f32, Sum>(),
+        gpu::Form::by::<u32, u32>(divisor().source()),
     ];
     let mut programs = Vec::new();
     for (shape, axis) in shapes {

@@ -3,6 +3,7 @@
 use super::{LANES, rows};
 use crate::{
     ElementType, Result, Scratch,
+    op::Source,
     runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
     tuning,
 };
@@ -12,7 +13,7 @@ const TEXT: &str = include_str!("../../../cl/reduce_by.cl");
 /// What a reduction is of: everything but its number of elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
-    pub(crate) prelude: String,
+    pub(crate) source: Source,
     pub(crate) size: usize,
     pub(crate) needs_fp64: bool,
 }
@@ -41,7 +42,7 @@ fn program(form: &Form, caps: &Capabilities, work_group: usize, wide: bool) -> R
     Ok(ProgramSpec::new("reduce_by.cl", TEXT, caps)
         .define("WG", work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
-        .prelude(form.prelude.clone()))
+        .operator(&form.source))
 }
 
 /// The passes over n > 0 elements.
@@ -130,12 +131,13 @@ pub(crate) fn pairs(device: &ClDevice, form: &Form, a: &[u8], b: &[u8], out: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::op::{Op, Sum};
 
     #[test]
     fn passes_end_in_one_partial_within_the_scratch() {
         for (name, caps) in Capabilities::samples() {
             for size in [1, 3, 4, 12, 64] {
-                let form = Form { prelude: String::new(), size, needs_fp64: false };
+                let form = Form { source: <Sum as Op<f32>>::source(), size, needs_fp64: false };
                 for n in [1, 1024, 65_537, (1 << 32) + 1] {
                     let plan = plan(n, &form, &caps, &|n| n >= 1 << 31).unwrap();
                     assert_eq!(plan.last().map(|pass| pass.tiles), Some(1), "{name}: {n} of {size}");

@@ -96,7 +96,7 @@ impl Device {
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, out) = (input.cl(device)?, output.cl(device, false)?);
-                let form = gpu::Form { prelude: op.prelude(), size: size_of::<T>(), needs_fp64: op.needs_fp64 };
+                let form = gpu::Form { source: op.source(), size: size_of::<T>(), needs_fp64: op.needs_fp64 };
                 gpu::reduce(device, &form, bytemuck::bytes_of(&op.identity), &input, &out, scratch)?;
                 out.finish(device)?;
             }

@@ -15,7 +15,8 @@ use crate::{
     op::{Op, Operator, Sum, complex_product, complex_sum},
 };
 
-type Tried<T> = Operator<T, fn(T, T) -> T>;
+pub(crate) type Function<T> = fn(T, T) -> T;
+pub(crate) type Tried<T> = Operator<T, Function<T>>;
 
 /// Twelve bytes, and an operator that rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
@@ -37,7 +38,7 @@ fn gcd(mut a: u32, mut b: u32) -> u32 {
     a
 }
 
-fn divisor() -> Tried<u32> {
+pub(in crate::reduce) fn divisor() -> Tried<u32> {
     let text = "static inline uint gcd(uint a, uint b)\n{\n    while (b != 0) {\n        const uint r = a % b;\n        \
                 a = b;\n        b = r;\n    }\n    return a;\n}";
     Operator::new("gcd", 0, gcd as fn(u32, u32) -> u32, "gcd(a, b)").with_functions(text)
@@ -47,8 +48,28 @@ fn saturating() -> Tried<u8> {
     Operator::new("saturating sum", 0, u8::saturating_add as fn(u8, u8) -> u8, "add_sat(a, b)")
 }
 
-fn either() -> Tried<f32> {
+pub(crate) fn either() -> Tried<f32> {
     Operator::new("either", 0.0, (|a, b| a + b - a * b) as fn(f32, f32) -> f32, "a + b - a * b")
+}
+
+/// The built-in sum, by a text: it rounds, and -0 is neutral to all that there is.
+pub(in crate::reduce) fn plus() -> Tried<f32> {
+    Operator::new("a + b", -0.0, (|a, b| a + b) as fn(f32, f32) -> f32, "a + b")
+}
+
+/// One that shows each element that is left out, and whose identity is not 0.
+pub(in crate::reduce) fn alike() -> Tried<u32> {
+    Operator::new("bits alike", u32::MAX, (|a, b| !(a ^ b)) as fn(u32, u32) -> u32, "~(a ^ b)")
+}
+
+/// Likewise, and not commutative: first `a`, then `b`, where x becomes low * x + high.
+pub(crate) fn affine() -> Tried<u64> {
+    fn after(a: u64, b: u64) -> u64 {
+        let (factor, shift) = ((a as u32).wrapping_mul(b as u32), (b as u32).wrapping_mul((a >> 32) as u32));
+        u64::from(shift.wrapping_add((b >> 32) as u32)) << 32 | u64::from(factor)
+    }
+    let text = "(ulong)((uint)b * (uint)(a >> 32) + (uint)(b >> 32)) << 32 | (uint)a * (uint)b";
+    Operator::new("affine", 1, after as fn(u64, u64) -> u64, text)
 }
 
 fn centre() -> Tried<Point> {
@@ -172,7 +193,7 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
         ElementType::F32,
         |n| 4 * n as u64,
         |device, n| {
-            let op = Operator::new("a + b", -0.0f32, |a, b| a + b, "a + b");
+            let op = plus();
             let host = Data::Random.generate::<f32>(n, n as u64);
             let state = (device.clone(), device.upload(&host)?, device.zeroed::<f32>(1)?, Scratch::new(), op);
             Ok(Climb::new(
@@ -192,13 +213,13 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
 pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     use super::gpu::{Form, plan};
     let forms = [
-        Form { prelude: divisor().prelude(), size: 4, needs_fp64: false },
-        Form { prelude: centre().prelude(), size: 12, needs_fp64: false },
-        Form { prelude: first_largest().prelude(), size: 16, needs_fp64: false },
-        Form { prelude: saturating().prelude(), size: 1, needs_fp64: false },
-        Form { prelude: either().prelude(), size: 4, needs_fp64: false },
-        Form { prelude: complex_product::<f32>().prelude(), size: 8, needs_fp64: false },
-        Form { prelude: complex_sum::<f64>().prelude(), size: 16, needs_fp64: true },
+        Form { source: divisor().source(), size: 4, needs_fp64: false },
+        Form { source: centre().source(), size: 12, needs_fp64: false },
+        Form { source: first_largest().source(), size: 16, needs_fp64: false },
+        Form { source: saturating().source(), size: 1, needs_fp64: false },
+        Form { source: either().source(), size: 4, needs_fp64: false },
+        Form { source: complex_product::<f32>().source(), size: 8, needs_fp64: false },
+        Form { source: complex_sum::<f64>().source(), size: 16, needs_fp64: true },
     ];
     let plans = forms.iter().flat_map(|form| [1 << 20, 1 << 32].map(|n| plan(n, form, caps, &|n| n >= 1 << 31)));
     plans.flat_map(Result::unwrap_or_default).map(|pass| pass.program).collect()

@@ -1,7 +1,7 @@
 //! Segmented reduction on the CPU: the same tree as `cl/reduce_segmented.cl`, tiles in parallel.
 
 use super::{BLOCK_BYTES, Offsets};
-use crate::{Element, op::Op, parallel};
+use crate::{Element, op::Monoid, parallel};
 
 /// Blocks of a tile; a power of two.
 const TILE_BLOCKS: usize = 1024;
@@ -26,7 +26,12 @@ struct Task<'a, U: Element> {
     node: &'a mut Option<Node<U::Acc>>,
 }
 
-pub(super) fn reduce<T: Element, U: Element + From<T>, O: Op<U>>(input: &[T], offsets: Offsets<'_>, out: &mut [U]) {
+pub(super) fn reduce<T, U, F>(op: &Monoid<U, F>, input: &[T], offsets: Offsets<'_>, out: &mut [U])
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
+{
     let n = input.len();
     let tile = TILE_BLOCKS * BLOCK_BYTES / size_of::<T>();
     let mut nodes = vec![None; n.div_ceil(tile)];
@@ -42,8 +47,8 @@ pub(super) fn reduce<T: Element, U: Element + From<T>, O: Op<U>>(input: &[T], of
         taken += mine;
     }
     // Without elements there are no tiles.
-    rest.fill(O::empty());
-    let run = |task: Task<'_, U>| run_tile::<T, U, O>(input, offsets, task);
+    rest.fill(op.empty);
+    let run = |task: Task<'_, U>| run_tile(op, input, offsets, task);
     if size_of_val(input) <= SERIAL_BYTES {
         tasks.into_iter().for_each(run);
     } else {
@@ -57,7 +62,7 @@ pub(super) fn reduce<T: Element, U: Element + From<T>, O: Op<U>>(input: &[T], of
     };
     let mut carries: Vec<Node<U::Acc>> = Vec::new();
     let mut join = |left: Node<U::Acc>, right: Node<U::Acc>| {
-        let across = O::combine(left.tail, right.head);
+        let across = (op.combine)(left.tail, right.head);
         if left.flagged && right.flagged {
             emit(left.last, across);
         }
@@ -83,24 +88,29 @@ pub(super) fn reduce<T: Element, U: Element + From<T>, O: Op<U>>(input: &[T], of
     }
 }
 
-fn run_tile<T: Element, U: Element + From<T>, O: Op<U>>(input: &[T], offsets: Offsets<'_>, task: Task<'_, U>) {
+fn run_tile<T, U, F>(op: &Monoid<U, F>, input: &[T], offsets: Offsets<'_>, task: Task<'_, U>)
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
     let Task { start, first_segment, out, node } = task;
     let n = input.len();
     for (i, x) in out.iter_mut().enumerate() {
         let segment = first_segment + i;
         if offsets.get(segment).min(n) >= offsets.get(segment + 1).min(n) {
-            *x = O::empty();
+            *x = op.empty;
         }
     }
     let end = n.min(start + TILE_BLOCKS * BLOCK_BYTES / size_of::<T>());
     let mut rank = offsets.rank(start);
     let mut flagged = start > 0 && rank > 0 && offsets.get(rank - 1) == start;
-    let (mut head, mut tail) = (O::identity(), O::identity());
+    let (mut head, mut tail) = (op.identity, op.identity);
     let mut p = start;
     while p < end {
         let next = if rank < offsets.len() { offsets.get(rank) } else { end };
         let stop = if next > p { next.min(end) } else { end };
-        tail = combine_run::<T, U, O>(&input[p..stop], p - start);
+        tail = combine_run(op, &input[p..stop], p - start);
         p = stop;
         if p < end {
             if !flagged {
@@ -115,22 +125,27 @@ fn run_tile<T: Element, U: Element + From<T>, O: Op<U>>(input: &[T], offsets: Of
 }
 
 /// What the tree gives for a run of a tile's elements, of which the first is element `at` of the tile.
-fn combine_run<T: Element, U: Element + From<T>, O: Op<U>>(run: &[T], at: usize) -> U::Acc {
+fn combine_run<T, U, F>(op: &Monoid<U, F>, run: &[T], at: usize) -> U::Acc
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
     let item = BLOCK_BYTES / size_of::<T>();
-    let serial = |part: &[T]| part.iter().fold(O::identity(), |acc, x| O::combine(acc, U::from(*x).widen()));
+    let serial = |part: &[T]| part.iter().fold(op.identity, |acc, x| (op.combine)(acc, U::from(*x).widen()));
     let (first, rest) = run.split_at(run.len().min(item - at % item));
     let mut x = serial(first);
     if rest.is_empty() {
         return x;
     }
     // A carry for each part of the tree that awaits its right neighbour; tiles have 2^10 blocks.
-    let (mut carry, mut carries) = ([O::identity(); 11], 0);
+    let (mut carry, mut carries) = ([op.identity; 11], 0);
     let mut push = |block: usize, mut x: U::Acc| {
         // A left neighbour from before the run is left out.
         let mut bits = block;
         while bits & 1 == 1 && carries > 0 {
             carries -= 1;
-            x = O::combine(carry[carries], x);
+            x = (op.combine)(carry[carries], x);
             bits >>= 1;
         }
         carry[carries] = x;
@@ -146,5 +161,5 @@ fn combine_run<T: Element, U: Element + From<T>, O: Op<U>>(run: &[T], at: usize)
             push(block, x);
         }
     }
-    carry[..carries].iter().rev().fold(x, |x, &left| O::combine(left, x))
+    carry[..carries].iter().rev().fold(x, |x, &left| (op.combine)(left, x))
 }

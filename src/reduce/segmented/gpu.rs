@@ -3,7 +3,7 @@
 use super::BLOCK_BYTES;
 use crate::{
     Element, ElementType, Result, Scratch,
-    op::{Op, Source},
+    op::{Op, Source, Sum},
     runtime::{Capabilities, ClInput, ClOutput, ProgramSpec, opencl::ClDevice},
     tuning,
 };
@@ -35,7 +35,12 @@ impl Form {
 
     /// A reduction of `T` to `U`, in the accumulator of `U`.
     pub(crate) fn into<T: Element, U: Element, O: Op<U>>(offset: ElementType) -> Self {
-        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source: O::source(), offset }
+        Self::by::<T, U>(O::source(), offset)
+    }
+
+    /// The same by any operator.
+    pub(crate) fn by<T: Element, U: Element>(source: Source, offset: ElementType) -> Self {
+        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, offset }
     }
 }
 
@@ -76,13 +81,13 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
         .with(form.element.options("T"))
         .with(form.acc.options("A"))
         .with(form.out.options("OUT"))
-        .with([form.source.0.as_str()])
         .define("WG", work_group)
         .define("S", word(wide_offsets))
         .define("OFFSET_T", word(wide))
         .define("POS_T", word(wide || wide_offsets))
         .flag("ALIGNED", aligned && !cpu);
-    if cpu { program.define("BLOCKS", CPU_BLOCKS) } else { program }
+    let program = if cpu { program.define("BLOCKS", CPU_BLOCKS) } else { program };
+    program.operator(&form.source)
 }
 
 /// `wide` tells whether a number of elements, or of segments, wants 64 bits.
@@ -126,7 +131,8 @@ pub(crate) fn plan(
 pub(super) fn scratch_bytes(device: &ClDevice, n: usize, size: usize) -> Result<usize> {
     let caps = device.capabilities()?;
     let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
-    let form = Form { element, acc: element, out: element, source: Source(String::new()), offset: ElementType::U64 };
+    let source = <Sum as Op<u8>>::source();
+    let form = Form { element, acc: element, out: element, source, offset: ElementType::U64 };
     Ok(plan(n, 0, &form, true, &caps, &|_| true)?.scratch_bytes)
 }
 

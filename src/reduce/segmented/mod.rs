@@ -1,5 +1,5 @@
 //! Segmented reduction: one value from each segment of the input, [`Device::reduce_segments`]; in a wider type,
-//! [`Device::reduce_segments_as`].
+//! [`Device::reduce_segments_as`], by an operator of the user's [`Device::reduce_segments_by`].
 //!
 //! | property | |
 //! |---|---|
@@ -19,7 +19,9 @@ pub(crate) mod gpu;
 pub(super) mod spec;
 
 use crate::{
-    Buffer, Device, Element, ElementType, Error, Input, Integer, Output, Result, Scratch, op::Op, runtime::Backend,
+    Buffer, Device, Element, ElementType, Error, Input, Integer, Output, Result, Scratch,
+    op::{Monoid, Op, Operator, Source, monoid},
+    runtime::Backend,
 };
 
 /// Bytes of a leaf of the tree.
@@ -176,7 +178,7 @@ impl Device {
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.reduce_parts::<T, T, C, O>(input.into(), offsets.into(), output.into(), scratch)
+        self.reduce_parts(&monoid::<T, O>(), O::source(), input.into(), offsets.into(), output.into(), scratch)
     }
 
     /// [`Device::reduce_segments`] in a type that holds every `T`, such as `i64` for `i32` or `f32` for `f16`: elements are
@@ -233,26 +235,104 @@ impl Device {
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.reduce_parts::<T, U, C, O>(input.into(), offsets.into(), output.into(), scratch)
+        self.reduce_parts(&monoid::<U, O>(), O::source(), input.into(), offsets.into(), output.into(), scratch)
     }
 
-    /// Both forms, built once for each type and operator.
-    fn reduce_parts<T: Element, U: Element + From<T>, C: Offset, O: Op<U>>(
+    /// [`Device::reduce_segments`] by an operator of the user's, which need not be commutative; an empty segment gives its
+    /// identity.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_segments`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of `T`.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Operator};
+    ///
+    /// let last = Operator::new("last that is not 0", 0i32, |a, b| if b == 0 { a } else { b }, "b == 0 ? a : b");
+    /// let x = [3, 7, 0, 5, 0, 0];
+    /// let found = Device::best()?.reduce_segments_by(&x, &[0u32, 3, 4, 6], &last)?;
+    /// assert_eq!(found.to_vec()?, [7, 5, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_segments_by<'a, 'b, T, C, F>(
         &self,
+        input: impl Into<Input<'a, T>>,
+        offsets: impl Into<Input<'b, C>>,
+        op: &Operator<T, F>,
+    ) -> Result<Buffer<T>>
+    where
+        T: Element<Acc = T>,
+        C: Offset,
+        F: Fn(T, T) -> T + Sync,
+    {
+        let (input, offsets) = (input.into(), offsets.into());
+        self.check_segments(offsets, input.len())?;
+        let mut out = self.uninit(offsets.len() - 1)?;
+        self.reduce_segments_by_into(input, offsets, op, &mut out, &mut Scratch::new())?;
+        Ok(out)
+    }
+
+    /// [`Device::reduce_segments_by`] into a caller's slice, buffer or view, as [`Device::reduce_segments_into`]: it neither
+    /// waits nor checks the offsets.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_segments_into`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of `T`.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, op::Operator};
+    ///
+    /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
+    /// let mut sums = [0u8; 2];
+    /// let device = Device::best()?;
+    /// device.reduce_segments_by_into(&[200u8, 100, 7], &[0u32, 2, 3], &saturating, &mut sums, &mut Scratch::new())?;
+    /// assert_eq!(sums, [255, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_segments_by_into<'a, 'b, 'c, T, C, F>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        offsets: impl Into<Input<'b, C>>,
+        op: &Operator<T, F>,
+        output: impl Into<Output<'c, T>>,
+        scratch: &mut Scratch,
+    ) -> Result<()>
+    where
+        T: Element<Acc = T>,
+        C: Offset,
+        F: Fn(T, T) -> T + Sync,
+    {
+        let (op, source) = op.monoid()?;
+        self.reduce_parts(&op, source, input.into(), offsets.into(), output.into(), scratch)
+    }
+
+    /// All forms, built once for each type and operator.
+    fn reduce_parts<T, U, C, F>(
+        &self,
+        op: &Monoid<U, F>,
+        source: Source,
         input: Input<'_, T>,
         offsets: Input<'_, C>,
         output: Output<'_, U>,
         scratch: &mut Scratch,
-    ) -> Result<()> {
+    ) -> Result<()>
+    where
+        T: Element,
+        U: Element + From<T>,
+        C: Offset,
+        F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
+    {
         output.expect_len(segments(offsets.len())?, "reduce of segments")?;
         match self.backend() {
-            Backend::Cpu => cpu::reduce::<T, U, O>(input.host()?, Offsets::of(offsets.host()?), output.host()?),
+            Backend::Cpu => cpu::reduce(op, input.host()?, Offsets::of(offsets.host()?), output.host()?),
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
-                let (form, empty) = (gpu::Form::into::<T, U, O>(C::TYPE), O::empty());
+                let form = gpu::Form::by::<T, U>(source, C::TYPE);
                 let (input, offsets, output) = (input.cl(device)?, offsets.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input, &offsets], &[&output])?;
-                gpu::reduce(device, &form, bytemuck::bytes_of(&empty), &input, &offsets, output, scratch)?;
+                gpu::reduce(device, &form, bytemuck::bytes_of(&op.empty), &input, &offsets, output, scratch)?;
             }
         }
         Ok(())

@@ -11,14 +11,15 @@ use crate::{
     },
     f16,
     ladder::Climb,
-    op::{And, Max, Min, Op, Or, Product, Sum, Xor},
+    op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
     reduce::{
+        by::spec::{Function, affine, plus},
         segmented::{BLOCK_BYTES, Offset},
         spec::thin,
     },
 };
 #[cfg(feature = "opencl")]
-use crate::{Capabilities, ProgramSpec};
+use crate::{Capabilities, ProgramSpec, reduce::by::spec::divisor};
 
 /// How the input is cut.
 #[derive(Clone, Copy, Debug)]
@@ -73,23 +74,22 @@ impl Cut {
 }
 
 /// What the tree gives for `start..end` of the aligned part `low .. low + len`, written as its definition.
-fn obvious<T: Element, U: Element + From<T>, O: Op<U>>(
-    x: &[T],
-    low: usize,
-    len: usize,
-    start: usize,
-    end: usize,
-) -> Option<U::Acc> {
+fn obvious<T, U, F>(op: &Monoid<U, F>, x: &[T], low: usize, len: usize, start: usize, end: usize) -> Option<U::Acc>
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
     let (from, to) = (start.max(low), end.min(low + len));
     if from >= to {
         return None;
     }
     if len <= BLOCK_BYTES / size_of::<T>() {
-        return Some(x[from..to].iter().fold(O::identity(), |acc, x| O::combine(acc, U::from(*x).widen())));
+        return Some(x[from..to].iter().fold(op.identity, |acc, x| (op.combine)(acc, U::from(*x).widen())));
     }
     let half = len / 2;
-    match (obvious::<T, U, O>(x, low, half, start, end), obvious::<T, U, O>(x, low + half, half, start, end)) {
-        (Some(left), Some(right)) => Some(O::combine(left, right)),
+    match (obvious(op, x, low, half, start, end), obvious(op, x, low + half, half, start, end)) {
+        (Some(left), Some(right)) => Some((op.combine)(left, right)),
         (left, right) => left.or(right),
     }
 }
@@ -105,14 +105,37 @@ fn wider<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default>() -> R
     |device, x, offsets, out, scratch| device.reduce_segments_as_into(x, offsets, O::default(), out, scratch)
 }
 
-fn check<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default>(
+/// A form: what it combines by, a built-in operator that is like it, and how it runs.
+type Form<T, U, C, F> = (Monoid<U, F>, OpKind, Run<T, U, C>);
+
+/// By an operator of the user's that is not commutative.
+fn by_affine<C: Offset>() -> Form<u64, u64, C, Function<u64>> {
+    let run: Run<u64, u64, C> =
+        |device, x, offsets, out, scratch| device.reduce_segments_by_into(x, offsets, &affine(), out, scratch);
+    (Monoid { identity: 1, empty: 1, ordered: true, combine: affine().combine }, OpKind::Sum, run)
+}
+
+/// By one that rounds.
+fn by_plus<C: Offset>() -> Form<f32, f32, C, Function<f32>> {
+    let run: Run<f32, f32, C> =
+        |device, x, offsets, out, scratch| device.reduce_segments_by_into(x, offsets, &plus(), out, scratch);
+    (Monoid { identity: -0.0, empty: -0.0, ordered: true, combine: plus().combine }, OpKind::Sum, run)
+}
+
+fn check<T, U, C, F>(
     device: &Device,
-    run: Run<T, U, C>,
+    (op, kind, run): &Form<T, U, C, F>,
     all: &mut [T],
     cut: Cut,
     at: usize,
-) -> std::result::Result<(), Failure> {
-    thin(all, O::KIND, 101);
+) -> std::result::Result<(), Failure>
+where
+    T: Element,
+    U: Element + From<T>,
+    C: Offset,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
+    thin(all, *kind, 101);
     let input = &all[at..];
     let offsets: Vec<C> = cut.offsets(input.len());
     let segments = offsets.len() - 1;
@@ -125,12 +148,15 @@ fn check<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default>(
     let want = if device.is_cpu() {
         let place = |i: usize| offsets[i].to_i128() as usize;
         let one = |i: usize| {
-            let found = obvious::<T, U, O>(input, 0, input.len().next_power_of_two(), place(i), place(i + 1));
-            found.map_or(O::empty(), U::narrow)
+            let found = obvious(op, input, 0, input.len().next_power_of_two(), place(i), place(i + 1));
+            found.map_or(op.empty, U::narrow)
         };
         (0..segments).map(one).collect()
     } else {
-        Device::cpu().reduce_segments_as(input, &offsets, O::default())?.to_vec()?
+        let cpu = Device::cpu();
+        let (x, offsets, mut want) = (cpu.upload(input)?, cpu.upload(&offsets)?, cpu.zeroed(segments)?);
+        run(&cpu, x.view(..)?, offsets.view(..)?, want.view_mut(..)?, &mut Scratch::new())?;
+        want.to_vec()?
     };
     same(&got, &want, "out")
 }
@@ -155,7 +181,8 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), 
 }
 
 fn form<T: Element, C: Offset, O: Op<T> + Default + 'static>(level: Level, cases: &mut Vec<Case>) {
-    form_by::<T, T, C, O>(level, &format!("{} of segments", O::KIND.name()), plain::<T, C, O>(), cases);
+    let form = (monoid::<T, O>(), O::KIND, plain::<T, C, O>());
+    form_by(level, &format!("{} of segments", O::KIND.name()), form, cases);
 }
 
 fn form_as<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default + 'static>(
@@ -163,15 +190,16 @@ fn form_as<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default + 'st
     cases: &mut Vec<Case>,
 ) {
     let name = format!("{} in {} of segments", O::KIND.name(), U::TYPE);
-    form_by::<T, U, C, O>(level, &name, wider::<T, U, C, O>(), cases);
+    form_by(level, &name, (monoid::<U, O>(), O::KIND, wider::<T, U, C, O>()), cases);
 }
 
-fn form_by<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default + 'static>(
-    level: Level,
-    name: &str,
-    run: Run<T, U, C>,
-    cases: &mut Vec<Case>,
-) {
+fn form_by<T, U, C, F>(level: Level, name: &str, form: Form<T, U, C, F>, cases: &mut Vec<Case>)
+where
+    T: Element,
+    U: Element + From<T>,
+    C: Offset,
+    F: Fn(U::Acc, U::Acc) -> U::Acc + Copy + Send + Sync + 'static,
+{
     let block = BLOCK_BYTES / size_of::<T>();
     let mut cuts = vec![Cut::Every(1), Cut::Every(3), Cut::Every(block), Cut::PowerLaw, Cut::Huge, Cut::Gaps];
     let mut sizes = vec![1, 256 * block + 7];
@@ -193,7 +221,7 @@ fn form_by<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default + 'st
                 let at = [0, 3][i % 2];
                 let shape = format!("n = {n} at {at}, segments {}, {} offsets", cut.name(), C::TYPE);
                 cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
-                    check::<T, U, C, O>(device, run, &mut data.generate::<T>(n + at, n as u64), cut, at)
+                    check(device, &form, &mut data.generate::<T>(n + at, n as u64), cut, at)
                 }));
             }
         }
@@ -204,11 +232,13 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     form::<f32, u32, Sum>(level, cases);
     form::<i64, u64, Sum>(level, cases);
     form::<u8, u32, Max>(level, cases);
+    form_by(level, "affine of segments", by_affine::<u32>(), cases);
     if level >= Level::Quick {
         form::<f16, u32, Sum>(level, cases);
         form_as::<i32, i64, u32, Sum>(level, cases);
     }
     if level >= Level::Full {
+        form_by(level, "a + b of segments", by_plus::<u64>(), cases);
         form::<f32, u64, Sum>(level, cases);
         form::<f64, u32, Sum>(level, cases);
         form::<i8, u32, Sum>(level, cases);
@@ -309,6 +339,7 @@ pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
             Form::into::<i32, i64, Sum>(u32::TYPE),
             Form::into::<u8, u32, Sum>(u32::TYPE),
             Form::into::<f16, f32, Sum>(u32::TYPE),
+            Form::by::<u32, u32>(divisor().source(), u32::TYPE),
         ];
         let plans = forms.iter().filter_map(|form| plan(1 << 20, 100, form, aligned, caps, &|_| wide).ok());
         programs.extend(plans.map(|plan| plan.program));
