@@ -5,9 +5,10 @@ use std::{fs, time::Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Buffer, Determinism, Device, DeviceInfo, DeviceType, ElementType, Result, Scratch, ladder::Climb, op::Max,
-    parallel, runtime::Backend,
+    Buffer, Determinism, Device, DeviceInfo, DeviceType, Result, Scratch, op::Max, parallel, runtime::Backend,
 };
+#[cfg(any(test, feature = "checks"))]
+use crate::{ElementType, ladder::Climb};
 
 /// The times of repeated runs of one thing, in seconds.
 ///
@@ -219,6 +220,7 @@ pub fn measure(
 /// let nothing: Box<Prepare> = Box::new(|_, n| Ok(Climb::new(n, |_| Ok(()), |_| Ok(()), |_| Ok(()))));
 /// assert!(nothing(&oclprim::Device::cpu(), 1 << 16).is_ok());
 /// ```
+#[cfg(any(test, feature = "checks"))]
 pub type Prepare = dyn Fn(&Device, usize) -> Result<Climb>;
 
 /// One form of a primitive, to be measured at several sizes.
@@ -237,6 +239,7 @@ pub type Prepare = dyn Fn(&Device, usize) -> Result<Climb>;
 /// println!("{}: {:.2} GB/s", bench.form, times.device.bandwidth((bench.bytes)(10_000)));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+#[cfg(any(test, feature = "checks"))]
 pub struct Bench {
     /// What is run, such as `sum fixed`.
     pub form: String,
@@ -250,6 +253,7 @@ pub struct Bench {
     pub prepare: Box<Prepare>,
 }
 
+#[cfg(any(test, feature = "checks"))]
 impl Bench {
     /// A benchmark at 2^16, 2^20, 2^24 and 2^28 elements.
     pub fn new(

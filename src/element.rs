@@ -232,6 +232,7 @@ pub trait Element: Pod + PartialEq + PartialOrd + fmt::Debug + fmt::Display + Se
     fn from_bits_lossy(bits: u64) -> Self;
 
     /// Whether two values have the same bits, where all NaNs count as one.
+    #[inline]
     fn same(self, other: Self) -> bool {
         bytemuck::bytes_of(&self) == bytemuck::bytes_of(&other) || (self.is_nan() && other.is_nan())
     }
@@ -290,25 +291,42 @@ macro_rules! integers {
             const HIGHEST: Self = $ty::MAX;
             const ADD_IDENTITY: Self = 0;
             type Acc = Self;
+            #[inline]
             fn widen(self) -> Self { self }
+            #[inline]
             fn narrow(acc: Self) -> Self { acc }
+            #[inline]
             fn add(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[inline]
             fn mul(self, other: Self) -> Self { self.wrapping_mul(other) }
+            #[inline]
             fn min(self, other: Self) -> Self { Ord::min(self, other) }
+            #[inline]
             fn max(self, other: Self) -> Self { Ord::max(self, other) }
+            #[inline]
             fn is_nan(self) -> bool { false }
+            #[inline]
             fn to_f64(self) -> f64 { self as f64 }
+            #[inline]
             fn from_f64(value: f64) -> Self { value as Self }
+            #[inline]
             fn from_integer(value: i128) -> Self { value as Self }
+            #[inline]
             fn cast<U: Element>(self) -> U { U::narrow(U::Acc::from_integer(self as i128)) }
+            #[inline]
             fn from_bits_lossy(bits: u64) -> Self { bits as Self }
         }
         impl Integer for $ty {
+            #[inline]
             fn and(self, other: Self) -> Self { self & other }
+            #[inline]
             fn or(self, other: Self) -> Self { self | other }
+            #[inline]
             fn xor(self, other: Self) -> Self { self ^ other }
             const ALL_ONES: Self = !0;
+            #[inline]
             fn to_i128(self) -> i128 { self as i128 }
+            #[inline]
             fn from_i128(value: i128) -> Self { value as Self }
         }
     )* };
@@ -327,11 +345,16 @@ macro_rules! floats {
             const HIGHEST: Self = $ty::INFINITY;
             const ADD_IDENTITY: Self = -0.0;
             type Acc = Self;
+            #[inline]
             fn widen(self) -> Self { self }
+            #[inline]
             fn narrow(acc: Self) -> Self { acc }
+            #[inline]
             fn add(self, other: Self) -> Self { self + other }
+            #[inline]
             fn mul(self, other: Self) -> Self { self * other }
             // Equal values differ at most in the sign of zero: `or` keeps a minus, `and` drops it.
+            #[inline]
             fn min(self, other: Self) -> Self {
                 if self < other || self.is_nan() {
                     self
@@ -341,6 +364,7 @@ macro_rules! floats {
                     Self::from_bits(self.to_bits() | other.to_bits())
                 }
             }
+            #[inline]
             fn max(self, other: Self) -> Self {
                 if self > other || self.is_nan() {
                     self
@@ -350,11 +374,17 @@ macro_rules! floats {
                     Self::from_bits(self.to_bits() & other.to_bits())
                 }
             }
+            #[inline]
             fn is_nan(self) -> bool { <$ty>::is_nan(self) }
+            #[inline]
             fn to_f64(self) -> f64 { f64::from(self) }
+            #[inline]
             fn from_f64(value: f64) -> Self { value as Self }
+            #[inline]
             fn from_integer(value: i128) -> Self { value as Self }
+            #[inline]
             fn cast<U: Element>(self) -> U { U::narrow(U::Acc::from_f64(self.to_f64())) }
+            #[inline]
             fn from_bits_lossy(bits: u64) -> Self { Self::from_bits(bits as $bits) }
         }
     )* };
@@ -373,17 +403,29 @@ macro_rules! narrow_floats {
             const HIGHEST: Self = $ty::INFINITY;
             const ADD_IDENTITY: Self = $ty::NEG_ZERO;
             type Acc = f32;
+            #[inline]
             fn widen(self) -> f32 { self.to_f32() }
+            #[inline]
             fn narrow(acc: f32) -> Self { Self::from_f32(acc) }
+            #[inline]
             fn add(self, other: Self) -> Self { Self::narrow(self.widen() + other.widen()) }
+            #[inline]
             fn mul(self, other: Self) -> Self { Self::narrow(self.widen() * other.widen()) }
+            #[inline]
             fn min(self, other: Self) -> Self { Self::narrow(Element::min(self.widen(), other.widen())) }
+            #[inline]
             fn max(self, other: Self) -> Self { Self::narrow(Element::max(self.widen(), other.widen())) }
+            #[inline]
             fn is_nan(self) -> bool { <$ty>::is_nan(self) }
+            #[inline]
             fn to_f64(self) -> f64 { <$ty>::to_f64(self) }
+            #[inline]
             fn from_f64(value: f64) -> Self { Self::from_f64(value) }
+            #[inline]
             fn from_integer(value: i128) -> Self { Self::narrow(value as f32) }
+            #[inline]
             fn cast<U: Element>(self) -> U { self.widen().cast() }
+            #[inline]
             fn from_bits_lossy(bits: u64) -> Self { Self::from_bits(bits as u16) }
         }
     )* };

@@ -82,6 +82,7 @@
 struct Readme;
 
 pub mod bench;
+#[cfg(any(test, feature = "checks"))]
 pub mod check;
 pub mod copy;
 mod element;
@@ -91,6 +92,7 @@ pub mod histogram;
 #[allow(unsafe_code, reason = "takes and gives OpenCL's own objects; every block names its promise")]
 pub mod interop;
 pub mod iota;
+#[cfg(any(test, feature = "checks"))]
 pub mod ladder;
 mod layout;
 mod nd;

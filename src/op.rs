@@ -189,7 +189,9 @@ macro_rules! op {
         impl sealed::Sealed for $name {}
         impl<T: Element> Op<T> for $name where T::Acc: $bound {
             const KIND: OpKind = OpKind::$name;
+            #[inline]
             fn identity() -> T::Acc { $identity }
+            #[inline]
             fn combine(a: T::Acc, b: T::Acc) -> T::Acc { $combine(a, b) }
             $( fn empty() -> T { $empty } )?
         }

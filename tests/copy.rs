@@ -1,5 +1,7 @@
 //! Copies: the defects of the kernels that the ladder grew from, and copies at random against slices.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use common::{gpu, random, tuned};

@@ -1,5 +1,7 @@
 //! Histograms: the defects of the kernels that the ladder grew from, and the definition of even bins.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use common::{gpu, tuned};

@@ -1,5 +1,5 @@
 //! Working with a program's own `ocl` objects, on every OpenCL device of this machine.
-#![cfg(feature = "opencl")]
+#![cfg(all(feature = "opencl", feature = "checks"))]
 
 mod common;
 

@@ -1,5 +1,7 @@
 //! Every rung of every ladder on every OpenCL device of this machine, verified at the edges of its work-groups.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! Operators of the user's own: what is said of those that are wrong.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use bytemuck::{Pod, Zeroable};

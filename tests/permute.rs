@@ -1,5 +1,7 @@
 //! Permutations: errors, and any shape in any order.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use common::{gpu, random, tiny, tuned};

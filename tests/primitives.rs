@@ -1,5 +1,7 @@
 //! Every case of the registry on every device of this machine, in its own geometry and in that of a GPU.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use oclprim::check::{Case, Level, Verdict, few_builds, registry};

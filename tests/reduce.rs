@@ -1,5 +1,7 @@
 //! Reductions: a regression test for each defect (B1 to B18) of the kernels that the ladder grew from, and random inputs.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use approx::{assert_abs_diff_eq, assert_relative_eq};

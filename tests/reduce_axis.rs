@@ -1,5 +1,7 @@
 //! Reductions along an axis: what the specs do not say.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use oclprim::{

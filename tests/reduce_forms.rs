@@ -1,5 +1,7 @@
 //! Statistics, counts, products and operators: whole tiles, wide numbers, the ends of the range.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use oclprim::{

@@ -1,5 +1,7 @@
 //! Reductions in wider types, of functions of the elements, and of products.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use oclprim::{

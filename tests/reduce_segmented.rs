@@ -1,5 +1,7 @@
 //! Segmented reductions: what the specs do not say.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use oclprim::{

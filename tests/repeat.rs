@@ -1,5 +1,7 @@
 //! What is called the same on every run: each form many times, with the CPU's answer to the bit each time.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use bytemuck::Pod;

@@ -1,5 +1,7 @@
 //! Devices, buffers and caches, on every device of this machine.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use std::{

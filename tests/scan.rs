@@ -1,5 +1,7 @@
 //! Scans: all forms and operators, in place, and what they refuse.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use std::thread;

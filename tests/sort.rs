@@ -1,5 +1,7 @@
 //! Sorts: by every geometry, over several tiles and groups, and against the standard library's.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use common::{gpu, tuned};

@@ -1,5 +1,7 @@
 //! What the public types promise to the compiler.
 
+#![cfg(feature = "checks")]
+
 use std::{error, fmt::Debug};
 
 use oclprim::{

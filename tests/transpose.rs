@@ -1,5 +1,7 @@
 //! Transpositions: the defects of the kernels that the ladder grew from, the definition, and errors.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use std::{fmt::Debug, time::Duration};

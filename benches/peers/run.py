@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 def crate(program, device, arguments, folder):
     """The lines of `oclprim bench`, in one report for each primitive, so that one failure costs one of them."""
     lines = []
-    for primitive in ("copy", "reduce", "transpose", "histogram"):
+    for primitive in ("copy", "reduce", "transpose", "histogram", "scan", "sort"):
         report = folder / f"{primitive}.json"
         command = [program, "bench", primitive, "--device", device, "--json", report, *arguments]
         if subprocess.run(command, stdout=subprocess.DEVNULL).returncode > 1 or not report.exists():
@@ -45,6 +45,17 @@ def cuda(source, folder):
     if run.returncode:
         print(f"left out: a part of {source}, exit code {run.returncode}", file=sys.stderr)
     return [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+
+
+def cpu(folder):
+    """What the Rust peers of the CPU backend print."""
+    manifest = HERE / "cpu" / "Cargo.toml"
+    build = ["cargo", "build", "--release", "--quiet", "--manifest-path", manifest, "--target-dir", folder]
+    if not shutil.which("cargo") or subprocess.run(build).returncode:
+        print("left out: the peers on the CPU, which do not build", file=sys.stderr)
+        return []
+    run = subprocess.run([pathlib.Path(folder) / "release" / "cpu-peers"], stdout=subprocess.PIPE, text=True)
+    return [json.loads(line) for line in run.stdout.splitlines()]
 
 
 def plain(line):
@@ -88,7 +99,7 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        peers = [line for source in ("cub.cu",) for line in cuda(source, folder)]
+        peers = cpu(folder) if options.device == "cpu" else cuda("cub.cu", folder)
         own = crate(options.program, options.device, options.arguments, folder)
     wrong = table(own, peers)
     if wrong:

@@ -2,6 +2,8 @@
 //!
 //! Each primitive describes itself once, in its `spec.rs`: what it is, at which sizes and types it is checked, with
 //! which data, how to run it and how to compare. Tests, benches and the program all go through [`registry`].
+//!
+//! This takes the feature `checks`.
 
 pub mod data;
 mod large;

@@ -33,10 +33,12 @@ mod cpu;
 pub mod gather;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod ladder;
 pub mod nd;
 pub mod ranges;
 pub mod reverse;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
 use std::ops::RangeBounds;

@@ -233,6 +233,7 @@ impl Steps {
     }
 
     /// The slot of a sample; the arithmetic of `cl/lib/bins.cl`.
+    #[inline]
     pub(crate) fn slot(&self, x: i128) -> u32 {
         let (bins, above) = (u64::from(self.bins), self.lower + i128::from(self.extent));
         if x < self.lower {
@@ -285,11 +286,17 @@ macro_rules! real {
             const ONE: Self = 1.0;
             const ZERO: Self = 0.0;
             const ROUNDOFF: f64 = $ty::EPSILON as f64 / 2.0;
+            #[inline]
             fn of(count: u32) -> Self { count as Self }
+            #[inline]
             fn near(value: f64) -> Self { value as Self }
+            #[inline]
             fn whole(self) -> u32 { self as u32 }
+            #[inline]
             fn wide(self) -> f64 { f64::from(self) }
+            #[inline]
             fn normal(self) -> bool { self.is_normal() }
+            #[inline]
             fn nan(self) -> bool { Self::is_nan(self) }
         }
     )* };
@@ -332,6 +339,7 @@ impl<F: Real> Edges<F> {
     }
 
     /// The lower edge of bin `k`.
+    #[inline]
     fn edge(&self, k: u32) -> F {
         if 2 * k < self.bins {
             self.lower + F::of(k) * self.width
@@ -341,6 +349,7 @@ impl<F: Real> Edges<F> {
     }
 
     /// The slot of a sample; the arithmetic of `cl/lib/bins.cl`.
+    #[inline]
     pub(crate) fn slot(&self, x: F) -> u32 {
         if x < self.lower {
             return self.bins + BELOW;

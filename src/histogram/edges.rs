@@ -70,11 +70,13 @@ impl<F: Real> Scaled<F> {
         }
     }
 
+    #[inline]
     fn cell(&self, x: F, cells: usize) -> usize {
         let guess = (x * F::HALF - self.anchor * F::HALF) * self.scale;
         (guess.whole() as usize).min(cells - 1)
     }
 
+    #[inline]
     fn slot(&self, guide: &[u32], closed: bool, x: F) -> u32 {
         let bins = self.edges.len() - 1;
         let (lower, upper) = (self.edges[0], self.edges[bins]);

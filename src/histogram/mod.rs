@@ -26,13 +26,16 @@ mod bins;
 mod channels;
 mod cpu;
 mod edges;
+#[cfg(any(test, feature = "checks"))]
 mod edges_spec;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod ladder;
 mod mapped;
 #[cfg(feature = "opencl")]
 mod partition;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 mod weighted;
 

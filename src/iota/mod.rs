@@ -10,6 +10,7 @@
 mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
 use crate::{Buffer, Device, Element, Output, Result, runtime::Backend};

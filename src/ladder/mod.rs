@@ -2,6 +2,8 @@
 //!
 //! Every kernel of the articles that the crate grew from is a rung, corrected where it was wrong; the crate's own kernel
 //! is the last one. The kernels are in `cl/ladder/`; each primitive's `ladder.rs` lists its rungs.
+//!
+//! This takes the feature `checks`.
 
 pub mod model;
 

@@ -17,6 +17,7 @@ pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub(crate) mod job;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
 use bytemuck::Pod;

@@ -20,9 +20,11 @@ pub mod count;
 mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod ladder;
 pub mod mapped;
 pub mod segmented;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 pub mod statistics;
 

@@ -1,4 +1,4 @@
-//! Scans on the CPU: the order of `cl/scan.cl`, tiles in parallel.
+//! Scans on the CPU: the order of `cl/scan.cl`, tiles in parallel. They are read a second time while the caches have them.
 
 use super::Scan;
 use crate::{Element, op::Monoid, parallel};
@@ -9,8 +9,9 @@ pub(super) const CHUNKS: usize = 64;
 pub(super) const TILE_RUNS: usize = CHUNKS * CHUNK_RUNS;
 /// Tiles of a block, and blocks of the next larger.
 pub(super) const BLOCK: usize = 32;
-/// Tiles of a task.
+/// Tiles of a task, and tasks of a thread between two steps of all.
 const TASK: usize = 8;
+const THREAD_TASKS: usize = 2;
 
 /// Elements of a run of `T`: 16 bytes.
 pub(super) const fn run<T>() -> usize {
@@ -18,6 +19,7 @@ pub(super) const fn run<T>() -> usize {
 }
 
 /// Elements of a tile of `T`.
+#[cfg(any(test, feature = "checks"))]
 pub(super) const fn tile<T>() -> usize {
     TILE_RUNS * run::<T>()
 }
@@ -35,37 +37,41 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     kind: Scan<U>,
     out: &mut [U],
 ) {
-    let (tile, tiles) = (TILE_RUNS * run, out.len().div_ceil(TILE_RUNS * run));
-    if tiles == 0 {
-        return;
-    }
+    let (tile, step) = (TILE_RUNS * run, THREAD_TASKS * parallel::threads() * TASK);
     let (initial, inclusive) = kind.initial.map_or((op.identity, true), |initial| (initial.widen(), false));
-
-    let whole = tiles - 1;
-    let source = &*out;
-    let totals = parallel::map(whole.div_ceil(TASK), &|task| {
-        let mut work = Work::<U>::new(tile);
-        let total = |t: usize| {
-            let from = if kind.reversed { &source[..source.len() - t * tile] } else { &source[t * tile..] };
-            load(t * tile, from, &mut work.values);
-            work.total(op, run)
-        };
-        (task * TASK..whole.min((task + 1) * TASK)).map(total).collect::<Vec<_>>()
-    });
-    let carries = carries(op, initial, totals.concat());
-
-    parallel::consume(parts(out, TASK * tile, kind.reversed), &|(task, out)| {
-        let mut work = Work::<U>::new(tile.min(out.len()));
-        for (k, out) in parts(out, tile, kind.reversed) {
-            let t = task * TASK + k;
-            work.values.truncate(out.len().min(n - t * tile));
-            load(t * tile, out, &mut work.values);
-            work.scan(op, run, carries[t], inclusive, out);
-            if kind.reversed {
-                out.reverse();
-            }
+    // Nothing follows the last tile.
+    let mut followed = out.len().div_ceil(tile).saturating_sub(1);
+    let mut spine = Spine { combine: &op.combine, identity: op.identity, levels: Vec::new() };
+    for (number, out) in parts(out, step * tile, kind.reversed) {
+        let (first, source) = (number * step, &*out);
+        let totals = parallel::map(step.min(followed).div_ceil(TASK), &|task| {
+            let mut work = Work::<U>::new(op.identity, tile);
+            let total = |t: usize| {
+                let from = if kind.reversed { &source[..source.len() - t * tile] } else { &source[t * tile..] };
+                load((first + t) * tile, from, &mut work.values);
+                work.total(op, run)
+            };
+            (task * TASK..step.min(followed).min((task + 1) * TASK)).map(total).collect::<Vec<_>>()
+        });
+        followed -= step.min(followed);
+        let mut carries = vec![spine.carry(initial)];
+        for total in totals.concat() {
+            spine.push(total);
+            carries.push(spine.carry(initial));
         }
-    });
+        parallel::consume(parts(out, TASK * tile, kind.reversed), &|(task, out)| {
+            let mut work = Work::<U>::new(op.identity, tile.min(out.len()));
+            for (k, out) in parts(out, tile, kind.reversed) {
+                let t = task * TASK + k;
+                work.values.truncate(out.len().min(n - (first + t) * tile));
+                load((first + t) * tile, out, &mut work.values);
+                work.scan(op, run, carries[t], inclusive, out);
+                if kind.reversed {
+                    out.reverse();
+                }
+            }
+        });
+    }
 }
 
 /// Parts of `len` results in the order of the scan, with their numbers.
@@ -73,95 +79,103 @@ fn parts<U>(out: &mut [U], len: usize, reversed: bool) -> Vec<(usize, &mut [U])>
     if reversed { out.rchunks_mut(len).enumerate().collect() } else { out.chunks_mut(len).enumerate().collect() }
 }
 
-/// What precedes each tile, and what would precede one more.
-fn carries<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
-    op: &Monoid<U, F>,
-    initial: U::Acc,
-    mut totals: Vec<U::Acc>,
-) -> Vec<U::Acc> {
-    totals.push(op.identity);
-    let mut levels = vec![totals];
-    loop {
-        let level = levels.len() - 1;
-        let mut above = Vec::new();
-        for block in levels[level].chunks_mut(BLOCK) {
-            let last = block[block.len() - 1];
-            let mut before = [op.identity; BLOCK];
-            leaves(op, block, &mut before);
-            block.copy_from_slice(&before[..block.len()]);
-            above.push((op.combine)(before[block.len() - 1], last));
-        }
-        if above.len() == 1 {
-            break;
-        }
-        levels.push(above);
-    }
-    let carry = |mut t: usize| {
-        let mut digit = |level: &Vec<U::Acc>| {
-            let before = level[t];
-            t /= BLOCK;
-            before
-        };
-        let digits: Vec<_> = levels.iter().map(&mut digit).collect();
-        digits.iter().rev().fold(initial, |carry, &digit| (op.combine)(carry, digit))
-    };
-    (0..levels[0].len()).map(carry).collect()
+/// At each level, of tiles, blocks of them and so on, the totals that are no whole block yet.
+struct Spine<'o, A, F> {
+    combine: &'o F,
+    identity: A,
+    levels: Vec<Vec<A>>,
 }
 
-/// What precedes each of `total`, up to as many as a power of two; their total to total[0], if they are that many.
-fn leaves<U, F>(op: &Monoid<U, F>, total: &mut [U::Acc], before: &mut [U::Acc])
-where
-    U: Element,
-    F: Fn(U::Acc, U::Acc) -> U::Acc,
-{
-    before.fill(op.identity);
-    let mut d = 1;
-    while d < total.len() {
-        for (total, before) in total.chunks_mut(2 * d).zip(before.chunks_mut(2 * d)) {
-            let low = total[0];
-            before.iter_mut().skip(d).for_each(|before| *before = (op.combine)(low, *before));
-            if let Some(&high) = total.get(d) {
-                total[0] = (op.combine)(low, high);
+impl<A: Copy, F: Fn(A, A) -> A> Spine<'_, A, F> {
+    fn before(&self, level: &[A]) -> [A; BLOCK] {
+        let mut totals = [self.identity; BLOCK];
+        totals[..level.len()].copy_from_slice(level);
+        leaves(self.combine, self.identity, totals).0
+    }
+
+    /// Takes the total of the next tile.
+    fn push(&mut self, mut total: A) {
+        for level in 0.. {
+            if level == self.levels.len() {
+                self.levels.push(Vec::with_capacity(BLOCK));
             }
+            self.levels[level].push(total);
+            if self.levels[level].len() < BLOCK {
+                return;
+            }
+            total = (self.combine)(self.before(&self.levels[level])[BLOCK - 1], total);
+            self.levels[level].clear();
+        }
+    }
+
+    /// What precedes the next tile.
+    fn carry(&self, initial: A) -> A {
+        let digits = self.levels.iter().map(|level| self.before(level)[level.len()]);
+        digits.rev().fold(initial, |carry, digit| (self.combine)(carry, digit))
+    }
+}
+
+/// What precedes each of N things, a power of two, and their total: a tree of neighbours.
+fn leaves<A: Copy, const N: usize>(combine: &impl Fn(A, A) -> A, identity: A, mut total: [A; N]) -> ([A; N], A) {
+    let mut before = [identity; N];
+    let mut d = 1;
+    while d < N {
+        for low in (0..N).step_by(2 * d) {
+            for before in &mut before[low + d..low + 2 * d] {
+                *before = combine(total[low], *before);
+            }
+            total[low] = combine(total[low], total[low + d]);
         }
         d *= 2;
     }
+    (before, total[0])
+}
+
+/// Their total alone.
+fn tree<A: Copy, const N: usize>(combine: &impl Fn(A, A) -> A, mut total: [A; N]) -> A {
+    let mut width = N;
+    while width > 1 {
+        width /= 2;
+        for k in 0..width {
+            total[k] = combine(total[2 * k], total[2 * k + 1]);
+        }
+    }
+    total[0]
+}
+
+/// The totals of the runs of a chunk.
+fn runs<A: Copy>(combine: &impl Fn(A, A) -> A, chunk: &[A], run: usize) -> [A; CHUNK_RUNS] {
+    let mut total = [chunk[0]; CHUNK_RUNS];
+    for (k, total) in total.iter_mut().enumerate() {
+        let run = &chunk[k * run..][..run];
+        *total = run[1..].iter().fold(run[0], |total, &x| combine(total, x));
+    }
+    total
 }
 
 /// What a task has for a tile.
 struct Work<U: Element> {
     values: Vec<U::Acc>,
     /// Of a tile's runs, what precedes each in its chunk; of its chunks, in the tile.
-    runs: Vec<U::Acc>,
+    runs: Vec<[U::Acc; CHUNK_RUNS]>,
     chunks: [U::Acc; CHUNKS],
 }
 
 impl<U: Element> Work<U> {
-    fn new(len: usize) -> Self {
-        Self { values: vec![U::Acc::ZERO; len], runs: vec![U::Acc::ZERO; TILE_RUNS], chunks: [U::Acc::ZERO; CHUNKS] }
+    fn new(identity: U::Acc, len: usize) -> Self {
+        Self { values: vec![identity; len], runs: vec![[identity; CHUNK_RUNS]; CHUNKS], chunks: [identity; CHUNKS] }
     }
 
-    fn total<F: Fn(U::Acc, U::Acc) -> U::Acc>(&mut self, op: &Monoid<U, F>, run: usize) -> U::Acc {
-        if op.ordered {
-            return self.tree(op, run);
+    /// The total of a whole tile.
+    fn total<F: Fn(U::Acc, U::Acc) -> U::Acc>(&self, op: &Monoid<U, F>, run: usize) -> U::Acc {
+        if !op.ordered {
+            return self.values.iter().fold(op.identity, |total, &x| (op.combine)(total, x));
         }
-        self.values.iter().fold(op.identity, |total, &x| (op.combine)(total, x))
-    }
-
-    /// What precedes runs and chunks, those of one more run among them; the total, if the tile is whole.
-    fn tree<F: Fn(U::Acc, U::Acc) -> U::Acc>(&mut self, op: &Monoid<U, F>, run: usize) -> U::Acc {
         let mut totals = [op.identity; CHUNKS];
-        let runs = self.runs.chunks_mut(CHUNK_RUNS);
-        for (total, (values, before)) in totals.iter_mut().zip(self.values.chunks(CHUNK_RUNS * run).zip(runs)) {
-            let mut of_runs = [op.identity; CHUNK_RUNS];
-            for (total, run) in of_runs.iter_mut().zip(values.chunks(run)) {
-                *total = run[1..].iter().fold(run[0], |total, &x| (op.combine)(total, x));
-            }
-            leaves(op, &mut of_runs, before);
-            *total = of_runs[0];
+        for (total, chunk) in totals.iter_mut().zip(self.values.chunks_exact(CHUNK_RUNS * run)) {
+            *total = tree(&op.combine, runs(&op.combine, chunk, run));
         }
-        leaves(op, &mut totals, &mut self.chunks);
-        totals[0]
+        tree(&op.combine, totals)
     }
 
     /// The results of a tile of `values`; one more, if `out` has room for it.
@@ -172,11 +186,16 @@ impl<U: Element> Work<U> {
         let n = self.values.len();
         let mut acc = carry;
         if op.ordered {
-            self.tree(op, run);
+            let (chunk, mut totals) = (CHUNK_RUNS * run, [op.identity; CHUNKS]);
+            self.values.resize(out.len().next_multiple_of(chunk), op.identity);
+            for (k, values) in self.values.chunks_exact(chunk).enumerate() {
+                (self.runs[k], totals[k]) = leaves(&op.combine, op.identity, runs(&op.combine, values, run));
+            }
+            self.chunks = leaves(&op.combine, op.identity, totals).0;
+            self.values.truncate(n);
             let before = |r: usize| {
-                // Nothing precedes the first run of a chunk, of which there may be no element.
-                let before = if r.is_multiple_of(CHUNK_RUNS) { op.identity } else { self.runs[r] };
-                (op.combine)(carry, (op.combine)(self.chunks[r / CHUNK_RUNS], before))
+                let (chunk, r) = (r / CHUNK_RUNS, r % CHUNK_RUNS);
+                (op.combine)(carry, (op.combine)(self.chunks[chunk], self.runs[chunk][r]))
             };
             for (r, (values, out)) in self.values.chunks(run).zip(out.chunks_mut(run)).enumerate() {
                 acc = sequence(op, values, before(r), inclusive, out);
@@ -193,6 +212,7 @@ impl<U: Element> Work<U> {
     }
 }
 
+#[inline]
 fn sequence<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     op: &Monoid<U, F>,
     values: &[U::Acc],

@@ -267,6 +267,7 @@ pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<u
 }
 
 /// Every program of a device with these capabilities.
+#[cfg(any(test, feature = "checks"))]
 pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
     for key_bytes in [1, 2, 4, 8] {

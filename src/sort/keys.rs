@@ -87,6 +87,7 @@ impl Keys {
     }
 
     /// The number whose bits are sorted by.
+    #[inline]
     pub(crate) fn ordered(&self, key: u64) -> u64 {
         let negative = key >> (8 * self.bytes - 1);
         key ^ (negative.wrapping_neg() & self.flip) ^ self.always

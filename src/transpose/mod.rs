@@ -16,8 +16,10 @@ mod batch;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub mod in_place;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod ladder;
 pub mod mapped;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
 use bytemuck::Pod;

@@ -118,6 +118,7 @@ fn run_by(
 }
 
 /// Every program of a device with these capabilities, for elements of these sizes.
+#[cfg(any(test, feature = "checks"))]
 pub(super) fn programs(caps: &Capabilities, sizes: &[usize]) -> Vec<ProgramSpec> {
     let plans = sizes.iter().flat_map(|&size| [4, 8].map(|index_size| plan(1 << 20, size, index_size, [0, 0], caps)));
     plans.map(|plan| plan.program).collect()

@@ -131,6 +131,7 @@ pub(super) fn swap(device: &ClDevice, size: usize, x: &ClInput) -> Result<()> {
 }
 
 /// Every program of a device with these capabilities, for elements of these sizes.
+#[cfg(any(test, feature = "checks"))]
 pub(super) fn programs(caps: &Capabilities, sizes: &[usize]) -> Vec<ProgramSpec> {
     sizes.iter().map(|&size| program(size, caps)).collect()
 }

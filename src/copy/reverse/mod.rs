@@ -15,6 +15,7 @@
 mod cpu;
 #[cfg(feature = "opencl")]
 mod gpu;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
 use bytemuck::Pod;

@@ -1,5 +1,6 @@
 //! Histograms of what a function of the user's gives for each sample.
 
+#[cfg(any(test, feature = "checks"))]
 pub(super) mod spec;
 
 #[cfg(feature = "opencl")]

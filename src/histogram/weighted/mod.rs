@@ -3,6 +3,7 @@
 mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+#[cfg(any(test, feature = "checks"))]
 pub(super) mod spec;
 
 use super::{Accumulate, Bins, bins::OUTSIDE};

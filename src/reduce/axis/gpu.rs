@@ -28,6 +28,7 @@ pub(crate) struct Form {
 }
 
 impl Form {
+    #[cfg(any(test, feature = "checks"))]
     pub(crate) fn of<T: Element, O: Op<T>>() -> Self {
         Self::into::<T, T, O>()
     }

@@ -19,6 +19,7 @@ pub mod extremes;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub mod moments;
+#[cfg(any(test, feature = "checks"))]
 pub(super) mod spec;
 
 use crate::{

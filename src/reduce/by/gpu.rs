@@ -110,6 +110,7 @@ pub(super) fn reduce(
 }
 
 /// What the operator's text makes of each pair.
+#[cfg(any(test, feature = "checks"))]
 pub(crate) fn pairs(device: &ClDevice, form: &Form, a: &[u8], b: &[u8], out: &mut [u8]) -> Result<()> {
     let n = out.len() / form.size;
     let caps = device.capabilities()?;

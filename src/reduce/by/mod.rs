@@ -15,6 +15,7 @@
 
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
 use bytemuck::Pod;

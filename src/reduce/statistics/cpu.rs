@@ -24,6 +24,7 @@ pub(in crate::reduce) trait Real:
 impl Real for f32 {
     const BELOW_ONE: Self = 1.0 - 1.0 / (1u32 << 19) as f32;
 
+    #[inline]
     fn ratio(part: u64, all: u64) -> Self {
         let mut shift = part.leading_zeros();
         let mut q = (part << shift) / all;
@@ -35,6 +36,7 @@ impl Real for f32 {
         q as f32 * f32::from_bits((127 - shift) << 23)
     }
 
+    #[inline]
     fn is_finite(self) -> bool {
         self.is_finite()
     }
@@ -47,10 +49,12 @@ impl Real for f32 {
 impl Real for f64 {
     const BELOW_ONE: Self = 1.0 - 1.0 / (1u64 << 48) as f64;
 
+    #[inline]
     fn ratio(part: u64, all: u64) -> Self {
         part as f64 / all as f64
     }
 
+    #[inline]
     fn is_finite(self) -> bool {
         self.is_finite()
     }
@@ -69,6 +73,7 @@ pub(in crate::reduce) trait Joins: Copy + Send + Sync {
 }
 
 impl Joins for () {
+    #[inline]
     fn merge(&mut self, _: u64, (): &Self, _: u64) {}
 
     fn words(&self) -> [u64; 5] {
@@ -86,6 +91,7 @@ pub(in crate::reduce) struct Spread<A> {
 
 impl<A: Real> Spread<A> {
     /// `weight` is the part that `b` has of all, `paired` that times the elements in `self`.
+    #[inline]
     fn join(&mut self, b: &Self, weight: A, paired: A) {
         let a = self.mean;
         let d = b.mean - a;
@@ -113,6 +119,7 @@ impl<A: Real> Spread<A> {
 }
 
 impl<A: Real> Joins for Spread<A> {
+    #[inline]
     fn merge(&mut self, n: u64, other: &Self, m: u64) {
         let weight = if n == m { A::from_f64(0.5) } else { A::ratio(m, n + m) };
         self.join(other, weight, A::from_f64(n as f64) * weight);
@@ -132,6 +139,7 @@ pub(in crate::reduce) struct Exact {
 }
 
 impl Joins for Exact {
+    #[inline]
     fn merge(&mut self, _: u64, other: &Self, _: u64) {
         self.sum = self.sum.wrapping_add(other.sum);
         let (squares, carry) = self.squares.overflowing_add(other.squares);
@@ -293,6 +301,7 @@ impl<T: Element, M: Joins> Record<T, M> {
     }
 
     /// `other` has the later tiles.
+    #[inline]
     fn merge(mut self, other: &Self) -> Self {
         if self.nan == 0 {
             self.nan_at = other.nan_at;

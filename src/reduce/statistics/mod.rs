@@ -25,6 +25,7 @@
 pub(in crate::reduce) mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
 use std::marker::PhantomData;

@@ -1,6 +1,6 @@
 //! Sets a kernel's arguments and enqueues it.
 
-use std::{ffi::c_void, ptr};
+use std::ffi::c_void;
 
 use super::{
     ClDevice,
@@ -60,10 +60,11 @@ impl<'d> Launch<'d> {
     }
 
     /// A `__local` pointer to `bytes` bytes.
+    #[cfg(any(test, feature = "checks"))]
     pub(crate) fn local(mut self, bytes: usize) -> Self {
         self.local_bytes = self.local_bytes.saturating_add(bytes);
         // Some drivers refuse an argument of no bytes.
-        self.set(bytes.max(1), ptr::null())
+        self.set(bytes.max(1), std::ptr::null())
     }
 
     /// Enqueues `groups` work-groups of `local` work-items each.

@@ -38,6 +38,7 @@ fn fill_spec() -> ProgramSpec {
 }
 
 /// The runtime's own programs for a device with these capabilities.
+#[cfg(any(test, feature = "checks"))]
 pub(crate) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = selftest::programs(caps);
     programs.push(fill_spec());

@@ -163,6 +163,7 @@ fn rectangle(
 }
 
 /// The programs of a device, for compile-only checks.
+#[cfg(any(test, feature = "checks"))]
 pub(crate) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let of_size = |size| [false, true].map(|wide| plan(100, size, caps, |_| wide).program);
     [1, 2, 3, 4, 8, 12, 16].into_iter().flat_map(of_size).collect()

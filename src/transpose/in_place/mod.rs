@@ -14,6 +14,7 @@
 mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+#[cfg(any(test, feature = "checks"))]
 pub(super) mod spec;
 
 use bytemuck::Pod;

@@ -11,6 +11,7 @@
 
 #[cfg(feature = "opencl")]
 pub(super) mod gpu;
+#[cfg(any(test, feature = "checks"))]
 pub(super) mod spec;
 
 use super::validate;

@@ -15,6 +15,7 @@
 mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+#[cfg(any(test, feature = "checks"))]
 pub(in crate::reduce) mod spec;
 
 use super::Lines;

@@ -1,0 +1,173 @@
+//! What the CPU backend is set beside: plain loops, copies by the C library, rayon, ndarray, `transpose`, `rdst`. One JSON
+//! line for each result: `cpu-peers [N ...]`.
+
+use ndarray::{ArrayView2, Axis};
+use oclprim::{
+    Device, Element,
+    bench::{Effort, measure},
+};
+use rayon::prelude::*;
+
+/// `what` is the crate's own name of the benchmark, so that the two lines meet.
+fn report<R>(
+    (peer, what, element): (&str, &str, &str),
+    (n, bytes): (usize, usize),
+    mut run: impl FnMut() -> R,
+    check: impl FnOnce(R) -> bool,
+) {
+    let effort = Effort { cold: true, ..Effort::default() };
+    let mut result = None;
+    let run = || {
+        result = Some(run());
+        Ok(())
+    };
+    let times = measure(&Device::cpu(), effort, || Ok(()), run).expect("no command can fail");
+    let (median, spread) = (times.wall.median, times.wall.spread);
+    println!(
+        "{}",
+        serde_json::json!({
+            "peer": peer, "what": what, "element": element, "n": n, "bytes": bytes, "median": median, "spread": spread,
+            "wall": median, "ok": result.is_some_and(check),
+        })
+    );
+}
+
+/// SplitMix64 by its counter.
+fn mix(i: usize) -> u64 {
+    let mut z = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn data<T: Send>(n: usize, value: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    (0..n).into_par_iter().map(|i| value(mix(i))).collect()
+}
+
+/// Elements of each task, so that all threads have several.
+fn part(n: usize) -> usize {
+    n.div_ceil(4 * rayon::current_num_threads()).max(1 << 12)
+}
+
+/// The sum in 32 lanes, which compilers vectorise without another order being allowed.
+fn lanes<T: Element>(x: &[T], add: impl Fn(T, T) -> T) -> T {
+    let mut lane = [T::ZERO; 32];
+    let rows = x.chunks_exact(32);
+    let rest = rows.remainder().iter().fold(T::ZERO, |sum, &x| add(sum, x));
+    for row in rows {
+        lane.iter_mut().zip(row).for_each(|(lane, &x)| *lane = add(*lane, x));
+    }
+    lane.into_iter().fold(rest, add)
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-4 * b.abs()
+}
+
+fn reductions(n: usize) {
+    let x = data(n, |bits| (bits >> 40) as f32 / (1 << 24) as f32);
+    let exact: f64 = x.iter().map(|&x| f64::from(x)).sum();
+    let right = |sum: f32| near(sum.into(), exact);
+    let loops = || x.par_chunks(part(n)).map(|x| lanes(x, |a, b| a + b)).sum();
+    report(("best loop, all cores", "reduce sum", "f32"), (n, 4 * n), loops, right);
+    report(("rayon", "reduce sum", "f32"), (n, 4 * n), || x.par_iter().sum(), right);
+    report(("ndarray", "reduce sum", "f32"), (n, 4 * n), || ndarray::aview1(&x).sum(), right);
+    let ints = data(n, |bits| bits as u32);
+    let want = ints.iter().fold(0, |a, b| a ^ b);
+    let xor = || ints.par_chunks(part(n)).map(|x| lanes(x, |a, b| a ^ b)).reduce(|| 0, |a, b| a ^ b);
+    report(("best loop, all cores", "reduce xor", "u32"), (n, 4 * n), xor, |all| all == want);
+
+    let side = n.isqrt();
+    let square = ArrayView2::from_shape((side, side), &x[..side * side]).expect("the shape fits");
+    for (axis, what) in [(1, "reduce sum over rows, square"), (0, "reduce sum over columns, square")] {
+        let first: f32 = square.index_axis(Axis(1 - axis), 0).sum();
+        let bytes = 4 * (side * side + side);
+        let is_right = |sums: ndarray::Array1<f32>| near(sums[0].into(), first.into());
+        report(("ndarray", what, "f32"), (n, bytes), || square.sum_axis(Axis(axis)), is_right);
+    }
+}
+
+fn copies(n: usize) {
+    let x = data(n, |bits| bits as u32);
+    let mut y = vec![1u32; n];
+    report(("memcpy, one core", "copy aligned", "u32"), (n, 8 * n), || y.copy_from_slice(&x), |()| true);
+    let len = part(n);
+    let all = || y.par_chunks_mut(len).zip(x.par_chunks(len)).for_each(|(y, x)| y.copy_from_slice(x));
+    report(("memcpy, all cores", "copy aligned", "u32"), (n, 8 * n), all, |()| true);
+    assert_eq!(x, y);
+}
+
+fn transposition(n: usize) {
+    let side = n.isqrt();
+    let x = data(side * side, |bits| bits as u32);
+    let mut y = vec![0u32; side * side];
+    let run = || transpose::transpose(&x, &mut y, side, side);
+    let of = ("transpose, one core", "transpose 4-byte elements", "u32");
+    report(of, (n, 8 * side * side), run, |()| true);
+    assert_eq!(y[side - 1], x[(side - 1) * side]);
+}
+
+fn histograms(n: usize) {
+    let x = data(n, |bits| (bits >> 56) as i32);
+    let mut counts = vec![0u32; 256];
+    let run = || {
+        counts.fill(0);
+        x.iter().for_each(|&x| counts[x as usize & 255] += 1);
+    };
+    let of = ("a loop, one core", "histogram 256 bins, uniform", "i32");
+    report(of, (n, 4 * n + 1024), run, |()| true);
+    assert_eq!(counts.iter().sum::<u32>() as usize, n);
+}
+
+fn scans(n: usize) {
+    let x = data(n, |bits| bits as u32);
+    let mut y = vec![0u32; n];
+    let run = || {
+        let mut sum = 0u32;
+        y.iter_mut().zip(&x).for_each(|(y, &x)| {
+            sum = sum.wrapping_add(x);
+            *y = sum;
+        });
+    };
+    report(("a loop, one core", "scan sum inclusive", "u32"), (n, 8 * n), run, |()| true);
+    let floats: Vec<f32> = x.iter().map(|&x| x as f32).collect();
+    let mut sums = vec![0f32; n];
+    let run = || {
+        let mut sum = 0f32;
+        sums.iter_mut().zip(&floats).for_each(|(y, &x)| {
+            sum += x;
+            *y = sum;
+        });
+    };
+    report(("a loop, one core", "scan sum inclusive", "f32"), (n, 8 * n), run, |()| true);
+}
+
+fn sorts(n: usize) {
+    use rdst::RadixSort;
+    let x = data(n, |bits| bits as u32);
+    let mut y = x.clone();
+    let mut run = |peer: &str, sort: &dyn Fn(&mut [u32])| {
+        let body = || {
+            y.par_chunks_mut(part(n)).zip(x.par_chunks(part(n))).for_each(|(y, x)| y.copy_from_slice(x));
+            sort(&mut y);
+        };
+        report((peer, "sort keys, bits", "u32"), (n, 8 * n), body, |()| true);
+        assert!(y.is_sorted());
+    };
+    run("rdst", &|x| x.radix_sort_unstable());
+    run("rayon, unstable", &|x| x.par_sort_unstable());
+    run("rayon, stable", &|x| x.par_sort());
+}
+
+fn main() {
+    let sizes = std::env::args().skip(1).map(|n| n.parse().expect("a number of elements"));
+    let sizes: Vec<usize> = sizes.collect();
+    for n in if sizes.is_empty() { vec![1 << 20, 1 << 24, 1 << 26] } else { sizes } {
+        copies(n);
+        reductions(n);
+        transposition(n);
+        histograms(n);
+        scans(n);
+        sorts(n);
+    }
+}
