@@ -11,7 +11,9 @@ pub(super) const TILE_RUNS: usize = CHUNKS * CHUNK_RUNS;
 pub(super) const BLOCK: usize = 32;
 /// Tiles of a task, and tasks of a thread between two steps of all.
 const TASK: usize = 8;
-const THREAD_TASKS: usize = 2;
+const THREAD_TASKS: usize = 8;
+/// Elements that are taken at once where any order will do: they stay in the first-level cache.
+const PART: usize = 2048;
 
 /// Elements of a run of `T`: 16 bytes.
 pub(super) const fn run<T>() -> usize {
@@ -38,6 +40,7 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     out: &mut [U],
 ) {
     let (tile, step) = (TILE_RUNS * run, THREAD_TASKS * parallel::threads() * TASK);
+    let part = if op.ordered { tile } else { tile.min(PART) };
     let (initial, inclusive) = kind.initial.map_or((op.identity, true), |initial| (initial.widen(), false));
     // Nothing follows the last tile.
     let mut followed = out.len().div_ceil(tile).saturating_sub(1);
@@ -45,11 +48,15 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     for (number, out) in parts(out, step * tile, kind.reversed) {
         let (first, source) = (number * step, &*out);
         let totals = parallel::map(step.min(followed).div_ceil(TASK), &|task| {
-            let mut work = Work::<U>::new(op.identity, tile);
+            let mut work = Work::<U>::new(op.identity, part);
             let total = |t: usize| {
-                let from = if kind.reversed { &source[..source.len() - t * tile] } else { &source[t * tile..] };
-                load((first + t) * tile, from, &mut work.values);
-                work.total(op, run)
+                let mut total = op.identity;
+                for at in (t * tile..(t + 1) * tile).step_by(part) {
+                    let from = if kind.reversed { &source[..source.len() - at] } else { &source[at..] };
+                    load(first * tile + at, from, &mut work.values);
+                    total = work.total(op, run, total);
+                }
+                total
             };
             (task * TASK..step.min(followed).min((task + 1) * TASK)).map(total).collect::<Vec<_>>()
         });
@@ -60,12 +67,17 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
             carries.push(spine.carry(initial));
         }
         parallel::consume(parts(out, TASK * tile, kind.reversed), &|(task, out)| {
-            let mut work = Work::<U>::new(op.identity, tile.min(out.len()));
-            for (k, out) in parts(out, tile, kind.reversed) {
-                let t = task * TASK + k;
-                work.values.truncate(out.len().min(n - (first + t) * tile));
-                load((first + t) * tile, out, &mut work.values);
-                work.scan(op, run, carries[t], inclusive, out);
+            let mut work = Work::<U>::new(op.identity, part.min(out.len()));
+            let (begin, mut carry) = (task * TASK * tile, initial);
+            for (k, out) in parts(out, part, kind.reversed) {
+                let at = begin + k * part;
+                if at.is_multiple_of(tile) {
+                    carry = carries[at / tile];
+                }
+                let at = first * tile + at;
+                work.values.truncate(out.len().min(n - at));
+                load(at, out, &mut work.values);
+                carry = work.scan(op, run, carry, inclusive, out);
                 if kind.reversed {
                     out.reverse();
                 }
@@ -163,13 +175,13 @@ struct Work<U: Element> {
 
 impl<U: Element> Work<U> {
     fn new(identity: U::Acc, len: usize) -> Self {
-        Self { values: vec![identity; len], runs: vec![[identity; CHUNK_RUNS]; CHUNKS], chunks: [identity; CHUNKS] }
+        Self { values: vec![identity; len], runs: Vec::new(), chunks: [identity; CHUNKS] }
     }
 
-    /// The total of a whole tile.
-    fn total<F: Fn(U::Acc, U::Acc) -> U::Acc>(&self, op: &Monoid<U, F>, run: usize) -> U::Acc {
+    /// The total of a whole tile; or of a part of one, and what precedes it there.
+    fn total<F: Fn(U::Acc, U::Acc) -> U::Acc>(&self, op: &Monoid<U, F>, run: usize, before: U::Acc) -> U::Acc {
         if !op.ordered {
-            return self.values.iter().fold(op.identity, |total, &x| (op.combine)(total, x));
+            return self.values.iter().fold(before, |total, &x| (op.combine)(total, x));
         }
         let mut totals = [op.identity; CHUNKS];
         for (total, chunk) in totals.iter_mut().zip(self.values.chunks_exact(CHUNK_RUNS * run)) {
@@ -178,8 +190,9 @@ impl<U: Element> Work<U> {
         tree(&op.combine, totals)
     }
 
-    /// The results of a tile of `values`; one more, if `out` has room for it.
-    fn scan<F>(&mut self, op: &Monoid<U, F>, run: usize, carry: U::Acc, inclusive: bool, out: &mut [U])
+    /// The results of a tile of `values`, or of a part of one; one more, if `out` has room for it. Returns what precedes the
+    /// next part.
+    fn scan<F>(&mut self, op: &Monoid<U, F>, run: usize, carry: U::Acc, inclusive: bool, out: &mut [U]) -> U::Acc
     where
         F: Fn(U::Acc, U::Acc) -> U::Acc,
     {
@@ -188,6 +201,7 @@ impl<U: Element> Work<U> {
         if op.ordered {
             let (chunk, mut totals) = (CHUNK_RUNS * run, [op.identity; CHUNKS]);
             self.values.resize(out.len().next_multiple_of(chunk), op.identity);
+            self.runs.resize(CHUNKS, [op.identity; CHUNK_RUNS]);
             for (k, values) in self.values.chunks_exact(chunk).enumerate() {
                 (self.runs[k], totals[k]) = leaves(&op.combine, op.identity, runs(&op.combine, values, run));
             }
@@ -209,6 +223,7 @@ impl<U: Element> Work<U> {
         if n < out.len() {
             out[n] = U::narrow(acc);
         }
+        acc
     }
 }
 
@@ -220,10 +235,16 @@ fn sequence<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     inclusive: bool,
     out: &mut [U],
 ) -> U::Acc {
-    for (&x, out) in values.iter().zip(out) {
-        let next = (op.combine)(acc, x);
-        *out = U::narrow(if inclusive { next } else { acc });
-        acc = next;
+    if inclusive {
+        for (&x, out) in values.iter().zip(out) {
+            acc = (op.combine)(acc, x);
+            *out = U::narrow(acc);
+        }
+    } else {
+        for (&x, out) in values.iter().zip(out) {
+            *out = U::narrow(acc);
+            acc = (op.combine)(acc, x);
+        }
     }
     acc
 }

@@ -1,32 +1,87 @@
-//! Radix sort on the CPU: each pass counts the digits of parts of the keys, then moves the parts in parallel.
+//! Radix sort on the CPU: buckets by the most significant digits, in parallel, until each fits a thread's cache; there from
+//! the least significant digit on. Keys alone by all bits are left to `rdst`.
 
 use std::{ops::Range, slice::IterMut};
 
-use bytemuck::Pod;
+use bytemuck::{Pod, try_cast_slice, try_cast_slice_mut};
+use rdst::{RadixKey, RadixSort};
 
-use super::keys::{Digit, Keys, Pass, Place, route};
+use super::keys::{Digit, Keys};
 use crate::{Error, ErrorKind, Result, parallel};
 
 const RADIX: usize = 256;
 /// Keys below which a part is not worth its counters.
 const SERIAL: usize = 1 << 14;
+/// Keys and values of a bucket that one thread sorts.
+const BUCKET_BYTES: usize = 256 << 10;
+/// Keys that are sorted by insertion, at most.
+const FEW: usize = 24;
 
 /// A key by its bits.
-trait Word: Pod + Into<u64> + Send + Sync {}
-impl<T: Pod + Into<u64> + Send + Sync> Word for T {}
+trait Word: Pod + Into<u64> + Send + Sync + RadixKey {
+    /// The low bits.
+    fn of(bits: u64) -> Self;
+}
+
+macro_rules! words {
+    ($($word:ty),*) => { $(
+        impl Word for $word {
+            #[inline]
+            fn of(bits: u64) -> Self {
+                bits as Self
+            }
+        }
+    )* };
+}
+words!(u8, u16, u32, u64);
 
 /// What goes with a key: nothing, or a number.
 trait With: Pod + Send + Sync {}
 impl<T: Pod + Send + Sync> With for T {}
 
+/// Keys, and what goes with them.
+type Pairs<'p, K, V> = (&'p mut [K], &'p mut [V]);
+
 /// Sorts keys alone.
 pub(super) fn keys(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> {
-    let none = |n| -> Result<Vec<()>> { Ok(vec![(); n]) };
-    match keys.bytes {
-        1 => of::<u8, ()>(keys, input, Some(output), &none).map(drop),
-        2 => of::<u16, ()>(keys, input, Some(output), &none).map(drop),
-        4 => of::<u32, ()>(keys, input, Some(output), &none).map(drop),
-        _ => of::<u64, ()>(keys, input, Some(output), &none).map(drop),
+    // Which of two equal keys comes first does not show, if all their bits count.
+    if keys.whole() {
+        return match keys.bytes {
+            1 => by_rdst::<u8>(keys, input, output),
+            2 => by_rdst::<u16>(keys, input, output),
+            4 => by_rdst::<u32>(keys, input, output),
+            _ => by_rdst::<u64>(keys, input, output),
+        };
+    }
+    let n = input.len() / keys.bytes;
+    by_size(keys, input, Some(output), &mut vec![(); n])
+}
+
+/// Sorts keys with values; whether these are of a size and alignment that go along.
+pub(super) fn pairs<T: Pod>(
+    keys: &Keys,
+    (input, output): (&[u8], &mut [u8]),
+    (values, values_out): (&[T], &mut [T]),
+) -> Result<bool> {
+    fn with<T: Pod, V: With>(
+        keys: &Keys,
+        (input, output): (&[u8], &mut [u8]),
+        (values, values_out): (&[T], &mut [T]),
+    ) -> Result<bool> {
+        let (Ok(from), Ok(to)) = (try_cast_slice::<T, V>(values), try_cast_slice_mut(values_out)) else {
+            return Ok(false);
+        };
+        to.copy_from_slice(from);
+        by_size(keys, input, Some(output), to).map(|()| true)
+    }
+    let (x, v) = ((input, output), (values, values_out));
+    match size_of::<T>() {
+        1 => with::<T, u8>(keys, x, v),
+        2 => with::<T, u16>(keys, x, v),
+        4 => with::<T, u32>(keys, x, v),
+        8 => with::<T, u64>(keys, x, v),
+        16 => with::<T, [u64; 2]>(keys, x, v),
+        _ => Ok(false),
     }
 }
 
@@ -35,43 +90,57 @@ pub(super) fn places<I: Pod + Send + Sync + TryFrom<usize> + Default>(
     keys: &Keys,
     input: &[u8],
     output: Option<&mut [u8]>,
-) -> Result<Vec<I>> {
-    let numbers = |n| {
-        let mut numbers = room::<I>(n)?;
-        parallel::chunks_mut(&mut numbers, SERIAL, &|chunk, part| {
-            for (place, number) in (chunk * SERIAL..).zip(part) {
-                *number = I::try_from(place).unwrap_or_default();
-            }
-        });
-        Ok(numbers)
-    };
+    places: &mut [I],
+) -> Result<()> {
+    parallel::chunks_mut(places, SERIAL, &|chunk, part| {
+        for (place, number) in (chunk * SERIAL..).zip(part) {
+            *number = I::try_from(place).unwrap_or_default();
+        }
+    });
+    by_size(keys, input, output, places)
+}
+
+/// Sorts keys, and `values` with them.
+fn by_size<V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, values: &mut [V]) -> Result<()> {
     match keys.bytes {
-        1 => of::<u8, I>(keys, input, output, &numbers),
-        2 => of::<u16, I>(keys, input, output, &numbers),
-        4 => of::<u32, I>(keys, input, output, &numbers),
-        _ => of::<u64, I>(keys, input, output, &numbers),
+        1 => of::<u8, V>(keys, input, output, values),
+        2 => of::<u16, V>(keys, input, output, values),
+        4 => of::<u32, V>(keys, input, output, values),
+        _ => of::<u64, V>(keys, input, output, values),
     }
 }
 
+/// Sorts numbers that rise with the keys, made of them and back again.
+fn by_rdst<K: Word>(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> {
+    let (input, output): (&[K], &mut [K]) = (bytemuck::cast_slice(input), bytemuck::cast_slice_mut(output));
+    parallel::chunks_mut(output, SERIAL, &|chunk, part| {
+        for (to, &key) in part.iter_mut().zip(&input[chunk * SERIAL..]) {
+            *to = K::of(keys.ordered(key.into()));
+        }
+    });
+    // It takes as much again, and would end the process for want of it.
+    drop(room::<K>(output.len())?);
+    output.radix_sort_unstable();
+    if !keys.plain() {
+        parallel::chunks_mut(output, SERIAL, &|_, part| {
+            part.iter_mut().for_each(|to| *to = K::of(keys.restored((*to).into())));
+        });
+    }
+    Ok(())
+}
+
 /// `n` zeroed elements, or an error where there is not enough memory.
-fn room<T: Pod>(n: usize) -> Result<Vec<T>> {
+pub(super) fn room<T: Pod>(n: usize) -> Result<Vec<T>> {
     bytemuck::allocation::try_zeroed_vec(n).map_err(|()| {
         let bytes = n * size_of::<T>();
         Error::new(ErrorKind::OutOfMemory, format!("allocating {bytes} bytes of host memory failed"))
     })
 }
 
-/// Sorts keys, and what `with` makes for them, which is returned.
-fn of<K: Word, V: With>(
-    keys: &Keys,
-    input: &[u8],
-    output: Option<&mut [u8]>,
-    with: &dyn Fn(usize) -> Result<Vec<V>>,
-) -> Result<Vec<V>> {
+/// Sorts keys, and `values` with them.
+fn of<K: Word, V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, values: &mut [V]) -> Result<()> {
     let input: &[K] = bytemuck::cast_slice(input);
     let n = input.len();
-    let part = n.div_ceil(2 * parallel::threads()).max(SERIAL);
-    let active = active(keys, input, part);
     let mut own;
     let output: &mut [K] = match output {
         Some(output) => bytemuck::cast_slice_mut(output),
@@ -80,74 +149,179 @@ fn of<K: Word, V: With>(
             &mut own
         }
     };
-    let several = active.len() > 1;
-    let mut spare: Vec<K> = if several { room(n)? } else { Vec::new() };
-    let given = with(n)?;
-    let mut wanted: Vec<V> = room(n)?;
-    let mut between: Vec<V> = if several { room(n)? } else { Vec::new() };
-    for (digit, Pass { from, to, .. }) in active.iter().zip(route(active.len())) {
-        let pass = |from: (&[K], &[V]), to: (&mut [K], &mut [V])| move_keys(keys, *digit, part, from, to);
-        match (from, to) {
-            (Place::In, Place::Spare) => pass((input, &given), (&mut spare, &mut between)),
-            (Place::In, _) => pass((input, &given), (output, &mut wanted)),
-            (Place::Out, _) => pass((output, &wanted), (&mut spare, &mut between)),
-            (Place::Spare, _) => pass((&spare, &between), (output, &mut wanted)),
+    let (mut spare, mut between) = (room::<K>(n)?, room::<V>(n)?);
+    let digits = active(keys, input);
+    match digits.split_last() {
+        Some((&highest, lower)) if n > bucket::<K, V>() => {
+            let ends = partition(keys, highest, (input, values), (&mut spare, &mut between));
+            sort_buckets(keys, lower, &ends, (&mut spare, &mut between), (output, values), true);
+        }
+        _ => {
+            output.copy_from_slice(input);
+            sort_bucket(keys, &digits, (output, values), (&mut spare, &mut between), false);
         }
     }
-    Ok(wanted)
+    Ok(())
 }
 
-/// The parts of `n` keys, `part` each.
-fn parts(n: usize, part: usize) -> usize {
-    n.div_ceil(part)
+/// The most keys that are sorted by one thread: both places of theirs fit its second-level cache.
+const fn bucket<K, V>() -> usize {
+    BUCKET_BYTES / (size_of::<K>() + size_of::<V>())
 }
 
-fn range(i: usize, part: usize, n: usize) -> Range<usize> {
-    i * part..n.min((i + 1) * part)
+/// Sorts each bucket of `from`, which ends where the next one begins, to the same places there or, if `over`, of `to`.
+fn sort_buckets<K: Word, V: With>(
+    keys: &Keys,
+    digits: &[Digit],
+    ends: &[usize],
+    (mut from, mut from_values): Pairs<'_, K, V>,
+    (mut to, mut to_values): Pairs<'_, K, V>,
+    over: bool,
+) {
+    let (mut tasks, mut begin) = (Vec::with_capacity(ends.len()), 0);
+    for &end in ends {
+        let len = end - begin;
+        let parts = (from.split_at_mut(len), from_values.split_at_mut(len));
+        let others = (to.split_at_mut(len), to_values.split_at_mut(len));
+        tasks.push(((parts.0.0, parts.1.0), (others.0.0, others.1.0)));
+        (from, from_values, to, to_values, begin) = (parts.0.1, parts.1.1, others.0.1, others.1.1, end);
+    }
+    parallel::consume(tasks, &|(from, to)| sort_bucket(keys, digits, from, to, over));
+}
+
+/// Sorts `from` by the digits, to there or, if `over`, to `to`.
+fn sort_bucket<K: Word, V: With>(
+    keys: &Keys,
+    digits: &[Digit],
+    from: Pairs<'_, K, V>,
+    to: Pairs<'_, K, V>,
+    over: bool,
+) {
+    let n = from.0.len();
+    match digits.split_last() {
+        Some((&highest, lower)) if n > bucket::<K, V>() => {
+            let ends = partition(keys, highest, (from.0, from.1), (&mut *to.0, &mut *to.1));
+            sort_buckets(keys, lower, &ends, to, from, !over);
+        }
+        _ => {
+            let moved = if n <= FEW {
+                insert(keys, digits, from.0, from.1);
+                false
+            } else {
+                move_by_digits(keys, digits, (&mut *from.0, &mut *from.1), (&mut *to.0, &mut *to.1))
+            };
+            match (moved, over) {
+                (false, true) => {
+                    to.0.copy_from_slice(from.0);
+                    to.1.copy_from_slice(from.1);
+                }
+                (true, false) => {
+                    from.0.copy_from_slice(to.0);
+                    from.1.copy_from_slice(to.1);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Sorts few keys by insertion.
+fn insert<K: Word, V: With>(keys: &Keys, digits: &[Digit], x: &mut [K], values: &mut [V]) {
+    let mask = digits.iter().fold(0, |mask, digit| mask | u64::from(digit.mask) << digit.shift);
+    for i in 1..x.len() {
+        let (key, value) = (x[i], values[i]);
+        let rank = keys.ordered(key.into()) & mask;
+        let mut at = i;
+        while at > 0 && keys.ordered(x[at - 1].into()) & mask > rank {
+            (x[at], values[at]) = (x[at - 1], values[at - 1]);
+            at -= 1;
+        }
+        (x[at], values[at]) = (key, value);
+    }
+}
+
+/// Sorts from the least significant digit on, to and fro; whether the result is in `b`.
+fn move_by_digits<K: Word, V: With>(keys: &Keys, digits: &[Digit], a: Pairs<'_, K, V>, b: Pairs<'_, K, V>) -> bool {
+    let (mut from, mut to) = (a, b);
+    let mut counts = vec![[0u32; RADIX]; digits.len()];
+    for &key in &*from.0 {
+        let bits = keys.ordered(key.into());
+        for (digit, counts) in digits.iter().zip(&mut counts) {
+            counts[digit.of(bits)] += 1;
+        }
+    }
+    let mut moved = false;
+    for (digit, mut places) in digits.iter().zip(counts) {
+        if places.iter().any(|&count| count as usize == from.0.len()) {
+            continue;
+        }
+        let mut before = 0;
+        for place in &mut places {
+            (*place, before) = (before, before + *place);
+        }
+        for (&key, &value) in from.0.iter().zip(&*from.1) {
+            let place = &mut places[digit.of(keys.ordered(key.into()))];
+            (to.0[*place as usize], to.1[*place as usize]) = (key, value);
+            *place += 1;
+        }
+        (from, to) = (to, from);
+        moved = !moved;
+    }
+    moved
+}
+
+/// The parts of `n` keys that are counted and moved in parallel.
+fn ranges(n: usize) -> impl Fn(usize) -> Range<usize> + Sync {
+    let part = n.div_ceil(2 * parallel::threads()).max(SERIAL);
+    move |i| (i * part).min(n)..n.min((i + 1) * part)
+}
+
+fn parts(n: usize) -> usize {
+    n.div_ceil(n.div_ceil(2 * parallel::threads()).max(SERIAL))
 }
 
 /// The digits that differ; the first one where none does.
-fn active<K: Word>(keys: &Keys, input: &[K], part: usize) -> Vec<Digit> {
-    let seen = parallel::map(parts(input.len(), part), &|i| {
-        let bits = input[range(i, part, input.len())].iter().map(|&key| keys.ordered(key.into()));
+fn active<K: Word>(keys: &Keys, input: &[K]) -> Vec<Digit> {
+    let range = ranges(input.len());
+    let seen = parallel::map(parts(input.len()), &|i| {
+        let bits = input[range(i)].iter().map(|&key| keys.ordered(key.into()));
         bits.fold((0, u64::MAX), |(any, all), bits| (any | bits, all & bits))
     });
     let (any, all) = seen.into_iter().fold((0, u64::MAX), |a, b| (a.0 | b.0, a.1 & b.1));
     let mut digits = keys.digits();
-    let first = digits[0];
     digits.retain(|digit| (any & !all) >> digit.shift & u64::from(digit.mask) != 0);
-    if digits.is_empty() { vec![first] } else { digits }
+    digits
 }
 
-/// A pass: each key goes behind those with lower digits, and those before it with the same.
-fn move_keys<K: Word, V: With>(
+/// Moves each key behind those with a lower digit, and those before it with the same; where those of each digit end.
+fn partition<K: Word, V: With>(
     keys: &Keys,
     digit: Digit,
-    part: usize,
     (from, with): (&[K], &[V]),
-    (to, with_to): (&mut [K], &mut [V]),
-) {
-    let n = from.len();
-    let of = |key: K| (keys.ordered(key.into()) >> digit.shift) as usize & digit.mask as usize;
-    let counts: Vec<Vec<usize>> = parallel::map(parts(n, part), &|i| {
-        let mut counts = vec![0; RADIX];
-        from[range(i, part, n)].iter().for_each(|&key| counts[of(key)] += 1);
+    (mut to, mut with_to): Pairs<'_, K, V>,
+) -> Vec<usize> {
+    let range = ranges(from.len());
+    let of = |key: K| digit.of(keys.ordered(key.into()));
+    let counts: Vec<[usize; RADIX]> = parallel::map(parts(from.len()), &|i| {
+        let mut counts = [0; RADIX];
+        from[range(i)].iter().for_each(|&key| counts[of(key)] += 1);
         counts
     });
     // Each part has a place of its own for each digit.
     let mut places: Vec<Vec<(IterMut<'_, K>, IterMut<'_, V>)>> = counts.iter().map(|_| Vec::new()).collect();
-    let (mut to, mut with_to) = (to, with_to);
+    let (mut ends, mut end) = (Vec::with_capacity(RADIX), 0);
     for d in 0..RADIX {
         for (counts, places) in counts.iter().zip(&mut places) {
             let (keys, rest) = to.split_at_mut(counts[d]);
             let (values, more) = with_to.split_at_mut(counts[d]);
             (to, with_to) = (rest, more);
             places.push((keys.iter_mut(), values.iter_mut()));
+            end += counts[d];
         }
+        ends.push(end);
     }
     parallel::consume(places.into_iter().enumerate().collect(), &|(i, mut places)| {
-        let range = range(i, part, n);
-        for (&key, &value) in from[range.clone()].iter().zip(&with[range]) {
+        for (&key, &value) in from[range(i)].iter().zip(&with[range(i)]) {
             let (keys, values) = &mut places[of(key)];
             if let (Some(to), Some(with_to)) = (keys.next(), values.next()) {
                 *to = key;
@@ -155,4 +329,5 @@ fn move_keys<K: Word, V: With>(
             }
         }
     });
+    ends
 }

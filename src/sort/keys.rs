@@ -60,6 +60,14 @@ pub(crate) struct Digit {
     pub(crate) mask: u32,
 }
 
+impl Digit {
+    /// The digit of a number.
+    #[inline]
+    pub(crate) fn of(self, bits: u64) -> usize {
+        (bits >> self.shift) as usize & self.mask as usize
+    }
+}
+
 /// What is sorted by, whatever the keys' type: bits of a number made of a key's bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Keys {
@@ -91,6 +99,23 @@ impl Keys {
     pub(crate) fn ordered(&self, key: u64) -> u64 {
         let negative = key >> (8 * self.bytes - 1);
         key ^ (negative.wrapping_neg() & self.flip) ^ self.always
+    }
+
+    /// The key whose number it is.
+    #[inline]
+    pub(crate) fn restored(&self, bits: u64) -> u64 {
+        let key = bits ^ self.always;
+        let negative = key >> (8 * self.bytes - 1) & 1;
+        key ^ (negative.wrapping_neg() & self.flip)
+    }
+
+    /// Whether all bits count, and whether keys are their own numbers.
+    pub(crate) fn whole(&self) -> bool {
+        self.bits == (0..8 * self.bytes as u32)
+    }
+
+    pub(crate) fn plain(&self) -> bool {
+        self.flip == 0 && self.always == 0
     }
 
     /// The digits from the least significant one on. Of no bits there is one, which is 0 in all keys.

@@ -13,7 +13,8 @@
 //! This is radix sort from the least significant digit on (Merrill and Grimshaw 2011). On a GPU each pass counts the digits of
 //! each work-group's keys, adds the counts up, and moves each key to its place, in the order of which a work-group puts a tile
 //! of them in local memory first. Passes over digits that are the same in all keys are left out without asking the host. On the
-//! CPU parts of the keys are moved in parallel.
+//! CPU the most significant digits put keys into buckets, in parallel, each of which one thread sorts in its cache; keys alone
+//! are sorted by `rdst`.
 
 mod cpu;
 #[cfg(feature = "opencl")]
@@ -236,11 +237,15 @@ impl Device {
             Backend::Cpu => {
                 let (input, output) = (bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
                 let (values, values_out) = (values.host()?, values_out.host()?);
-                if n <= NARROW {
-                    let places = cpu::places::<u32>(&keys, input, Some(output))?;
+                if cpu::pairs(&keys, (input, &mut *output), (values, &mut *values_out))? {
+                    Ok(())
+                } else if n <= NARROW {
+                    let mut places = cpu::room::<u32>(n)?;
+                    cpu::places(&keys, input, Some(output), &mut places)?;
                     self.gather_into(values, &places, values_out, &mut [0])
                 } else {
-                    let places = cpu::places::<u64>(&keys, input, Some(output))?;
+                    let mut places = cpu::room::<u64>(n)?;
+                    cpu::places(&keys, input, Some(output), &mut places)?;
                     self.gather_into(values, &places, values_out, &mut [0])
                 }
             }
@@ -387,11 +392,9 @@ impl Device {
             Backend::Cpu => {
                 let (input, output) = (bytemuck::cast_slice(input.host()?), output.host()?);
                 if size_of::<I>() == 4 {
-                    let places = cpu::places::<u32>(&keys, input, None)?;
-                    bytemuck::cast_slice_mut(output).copy_from_slice(&places);
+                    cpu::places::<u32>(&keys, input, None, bytemuck::cast_slice_mut(output))?;
                 } else {
-                    let places = cpu::places::<u64>(&keys, input, None)?;
-                    bytemuck::cast_slice_mut(output).copy_from_slice(&places);
+                    cpu::places::<u64>(&keys, input, None, bytemuck::cast_slice_mut(output))?;
                 }
             }
             #[cfg(feature = "opencl")]
