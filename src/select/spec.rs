@@ -24,10 +24,11 @@ use crate::{
 /// The primitive's entry in the registry.
 pub(crate) struct Select;
 
-/// Values are whole numbers below this, exact in every type.
-const VALUES: u64 = 120;
+/// Values are whole numbers below twice this, exact in every type; those below it are taken. Another one for each case would be
+/// another program.
+const LIMIT: u64 = 60;
 
-/// Which elements are taken: those below a limit.
+/// Which elements are taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::select) enum Part {
     None,
@@ -54,25 +55,20 @@ impl Part {
         }
     }
 
-    /// The limit below which values are taken.
-    fn limit(self) -> u64 {
-        match self {
-            Self::None => 0,
-            Self::All => VALUES,
-            Self::Percent(percent) => (VALUES * percent).div_ceil(100),
-            Self::Alternating | Self::One => VALUES / 2,
-        }
-    }
-
     /// n whole numbers, some of them below the limit.
     fn values(self, n: usize) -> Vec<u64> {
         let mut rng = Rng::new(n as u64);
-        let value = |i: usize| match self {
-            Self::Alternating => (i as u64 % 2) * (VALUES / 2) + rng.below(VALUES / 2),
-            Self::One => VALUES / 2 + rng.below(VALUES / 2) - if i == n / 2 { VALUES / 2 } else { 0 },
-            _ => rng.below(VALUES),
+        let mut value = |i: usize| {
+            let taken = match self {
+                Self::None => false,
+                Self::All => true,
+                Self::Alternating => i.is_multiple_of(2),
+                Self::Percent(percent) => rng.below(100) < percent,
+                Self::One => i == n / 2,
+            };
+            rng.below(LIMIT) + if taken { 0 } else { LIMIT }
         };
-        (0..n).map(value).collect()
+        (0..n).map(&mut value).collect()
     }
 }
 
@@ -137,30 +133,30 @@ fn run<T: Pod + PartialEq>(
 
 fn check_select<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, part, .. } = what;
-    let (values, limit) = (part.values(offset + n), part.limit());
+    let values = part.values(offset + n);
     let all: Vec<T> = elements(&values);
-    let taken = values[offset..].iter().zip(&all[offset..]).filter(|(value, _)| **value < limit);
+    let taken = values[offset..].iter().zip(&all[offset..]).filter(|(value, _)| **value < LIMIT);
     let want: Vec<T> = taken.map(|(_, &x)| x).collect();
     let on_device = device.upload(&all)?;
     let (got, count) = run(device, rooms(n, want.len(), what.room), what.out_offset(), |out, count| {
         let input = on_device.view(offset..)?;
-        device.select_into(input, &below::<T::Acc>(limit), out, count, &mut Scratch::new())
+        device.select_into(input, &below::<T::Acc>(LIMIT), out, count, &mut Scratch::new())
     })?;
     same_bytes(&[count], &[want.len() as u64], "count ")?;
     filled(&got, &want, "selected")?;
-    let owned = device.select(on_device.view(offset..)?, &below::<T::Acc>(limit))?;
+    let owned = device.select(on_device.view(offset..)?, &below::<T::Acc>(LIMIT))?;
     same_bytes(&owned.to_vec()?, &want, "selected, allocated,")
 }
 
 fn check_unordered<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, part, .. } = what;
-    let (values, limit) = (part.values(offset + n), part.limit());
+    let values = part.values(offset + n);
     let on_device = device.upload(&elements::<T>(&values))?;
-    let mut want: Vec<u64> = values[offset..].iter().copied().filter(|&value| value < limit).collect();
+    let mut want: Vec<u64> = values[offset..].iter().copied().filter(|&value| value < LIMIT).collect();
     let room = rooms(n, want.len(), what.room);
     let (got, count) = run::<T>(device, room, what.out_offset(), |out, count| {
         let input = on_device.view(offset..)?;
-        device.select_unordered_into(input, &below::<T::Acc>(limit), out, count, &mut Scratch::new())
+        device.select_unordered_into(input, &below::<T::Acc>(LIMIT), out, count, &mut Scratch::new())
     })?;
     same_bytes(&[count], &[want.len() as u64], "count ")?;
     let kept = room.min(want.len());
@@ -181,16 +177,16 @@ fn check_unordered<T: Element>(device: &Device, what: What) -> Result<(), Failur
 
 fn check_places<T: Element, I: Offset>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, part, .. } = what;
-    let (values, limit) = (part.values(offset + n), part.limit());
-    let places = (0..n).filter(|&i| values[offset + i] < limit).map(|i| I::from_i128(i as i128));
+    let values = part.values(offset + n);
+    let places = (0..n).filter(|&i| values[offset + i] < LIMIT).map(|i| I::from_i128(i as i128));
     let (on_device, want) = (device.upload(&elements::<T>(&values))?, places.collect::<Vec<I>>());
     let (got, count) = run(device, rooms(n, want.len(), what.room), what.out_offset(), |out, count| {
         let input = on_device.view(offset..)?;
-        device.select_indices_into(input, &below::<T::Acc>(limit), out, count, &mut Scratch::new())
+        device.select_indices_into(input, &below::<T::Acc>(LIMIT), out, count, &mut Scratch::new())
     })?;
     same_bytes(&[count], &[want.len() as u64], "count ")?;
     filled(&got, &want, "places")?;
-    let flags: Vec<u8> = values.iter().map(|&value| if value < limit { 1 << (value % 8) } else { 0 }).collect();
+    let flags: Vec<u8> = values.iter().map(|&value| if value < LIMIT { 1 << (value % 8) } else { 0 }).collect();
     let (got, count) = run(device, n, offset, |out, count| {
         device.select_indices_flagged_into(&flags[offset..], out, count, &mut Scratch::new())
     })?;
@@ -201,8 +197,8 @@ fn check_places<T: Element, I: Offset>(device: &Device, what: What) -> Result<()
 /// Values of any size, selected and parted by flags.
 fn check_flags<V: Pod + PartialEq + Debug + Send + Sync>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, part, .. } = what;
-    let (numbers, limit) = (part.values(offset + n), part.limit());
-    let flags: Vec<u8> = numbers.iter().map(|&value| if value < limit { 1 << (value % 8) } else { 0 }).collect();
+    let numbers = part.values(offset + n);
+    let flags: Vec<u8> = numbers.iter().map(|&value| if value < LIMIT { 1 << (value % 8) } else { 0 }).collect();
     let values: Vec<V> = random_bits(n + 2 * offset, n as u64);
     let (on_device, flags_there) = (device.upload(&values)?, device.upload(&flags)?);
     let (from, flags) = (&values[2 * offset..], &flags[offset..]);
@@ -226,17 +222,17 @@ fn check_flags<V: Pod + PartialEq + Debug + Send + Sync>(device: &Device, what: 
 
 fn check_partition<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, part, .. } = what;
-    let (values, limit) = (part.values(offset + n), part.limit());
+    let values = part.values(offset + n);
     let all: Vec<T> = elements(&values);
     let of = |list: &dyn Fn(u64) -> bool| -> Vec<T> {
         let some = values[offset..].iter().zip(&all[offset..]).filter(|(value, _)| list(**value));
         some.map(|(_, &x)| x).collect()
     };
-    let (first, others) = (of(&|value| value < limit), of(&|value| value >= limit));
+    let (first, others) = (of(&|value| value < LIMIT), of(&|value| value >= LIMIT));
     let on_device = device.upload(&all)?;
     let (got, count) = run(device, n, what.out_offset(), |out, count| {
         let input = on_device.view(offset..)?;
-        device.partition_into(input, &below::<T::Acc>(limit), out, count, &mut Scratch::new())
+        device.partition_into(input, &below::<T::Acc>(LIMIT), out, count, &mut Scratch::new())
     })?;
     same_bytes(&[count], &[first.len() as u64], "count ")?;
     same_bytes(&got, &[first, others].concat(), "parted")
@@ -245,16 +241,16 @@ fn check_partition<T: Element>(device: &Device, what: What) -> Result<(), Failur
 /// Below half of the limit, else below it, else beyond.
 fn check_three<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, part, .. } = what;
-    let (values, limit) = (part.values(offset + n), part.limit());
+    let values = part.values(offset + n);
     let all: Vec<T> = elements(&values);
-    let list = |value: u64| if value < limit / 2 { 0 } else { 2 - usize::from(value < limit) };
+    let list = |value: u64| if value < LIMIT / 2 { 0 } else { 2 - usize::from(value < LIMIT) };
     let mut lists = [const { Vec::new() }; 3];
     values[offset..].iter().zip(&all[offset..]).for_each(|(&value, &x)| lists[list(value)].push(x));
     let on_device = device.upload(&all)?;
     let mut counts = Vec::new();
     let got = guarded(device, n, what.out_offset(), |out| {
         counts = guarded(device, 2, offset, |counts| {
-            let (first, second) = (below::<T::Acc>(limit / 2), below::<T::Acc>(limit));
+            let (first, second) = (below::<T::Acc>(LIMIT / 2), below::<T::Acc>(LIMIT));
             let input = on_device.view(offset..)?;
             Ok(device.partition_three_into(input, &first, &second, out, counts, &mut Scratch::new())?)
         })?;
@@ -324,20 +320,20 @@ pub(in crate::select) fn cases_of(level: Level, form: &str, element: ElementType
     }
 }
 
-/// Selects what is below a limit into an output and a count.
-type Measured<T> = fn(&Device, &Buffer<T>, u64, &mut Buffer<T>, &mut Buffer<u64>, &mut Scratch) -> crate::Result<()>;
+/// Selects what is below the limit into an output and a count.
+type Measured<T> = fn(&Device, &Buffer<T>, &mut Buffer<T>, &mut Buffer<u64>, &mut Scratch) -> crate::Result<()>;
 
 fn bench<T: Element>(
     name: &str,
     percent: u64,
     written: impl Fn(usize) -> usize + 'static,
     select: Measured<T>,
-    right: fn(&[T], T) -> Vec<T>,
+    right: fn(&[T]) -> Vec<T>,
 ) -> Bench {
     let bytes = move |n: usize| ((n + written(n)) * size_of::<T>()) as u64;
     Bench::new(format!("{name}, {percent} %"), T::TYPE, bytes, move |device, n| {
-        let part = Part::Percent(percent);
-        let (host, limit) = (elements::<T>(&part.values(n)), part.limit());
+        let values = Part::Percent(percent).values(n);
+        let (host, taken) = (elements::<T>(&values), values.iter().filter(|&&value| value < LIMIT).count());
         let state = (device.clone(), device.upload(&host)?, device.zeroed(n)?, device.zeroed(1)?, Scratch::new());
         Ok(Climb::new(
             state,
@@ -345,10 +341,9 @@ fn bench<T: Element>(
                 count.fill(poison())?;
                 out.fill(poison())
             },
-            move |(device, x, out, count, scratch)| select(device, x, limit, out, count, scratch),
+            move |(device, x, out, count, scratch)| select(device, x, out, count, scratch),
             move |(_, _, out, count, _)| {
-                let want = right(&host, T::from_f64(limit as f64));
-                let taken = host.iter().filter(|x| **x < T::from_f64(limit as f64)).count();
+                let want = right(&host);
                 same_bytes(&count.to_vec()?, &[taken as u64], "count")?;
                 let mut got = out.to_vec()?;
                 got.truncate(want.len());
@@ -363,8 +358,8 @@ fn bench_select<T: Element>(percent: u64) -> Bench {
         "selected",
         percent,
         move |n| n * percent as usize / 100,
-        |device, x, limit, out, count, scratch| device.select_into(x, &below::<T::Acc>(limit), out, count, scratch),
-        |x, limit| x.iter().copied().filter(|&x| x < limit).collect(),
+        |device, x, out, count, scratch| device.select_into(x, &below::<T::Acc>(LIMIT), out, count, scratch),
+        |x| x.iter().copied().filter(|x| x.to_f64() < LIMIT as f64).collect(),
     )
 }
 
@@ -373,10 +368,8 @@ fn bench_unordered<T: Element>(percent: u64) -> Bench {
         "selected unordered",
         percent,
         move |n| n * percent as usize / 100,
-        |device, x, limit, out, count, scratch| {
-            device.select_unordered_into(x, &below::<T::Acc>(limit), out, count, scratch)
-        },
-        |_, _| Vec::new(),
+        |device, x, out, count, scratch| device.select_unordered_into(x, &below::<T::Acc>(LIMIT), out, count, scratch),
+        |_| Vec::new(),
     )
 }
 
@@ -385,9 +378,9 @@ fn bench_partition<T: Element>(percent: u64) -> Bench {
         "parted",
         percent,
         |n| n,
-        |device, x, limit, out, count, scratch| device.partition_into(x, &below::<T::Acc>(limit), out, count, scratch),
-        |x, limit| {
-            let (mut first, others): (Vec<T>, Vec<T>) = x.iter().partition(|&&x| x < limit);
+        |device, x, out, count, scratch| device.partition_into(x, &below::<T::Acc>(LIMIT), out, count, scratch),
+        |x| {
+            let (mut first, others): (Vec<T>, Vec<T>) = x.iter().partition(|x| x.to_f64() < LIMIT as f64);
             first.extend(others);
             first
         },
@@ -478,10 +471,10 @@ impl Spec for Select {
 pub(in crate::select) fn forms() -> Vec<gpu::Form> {
     use gpu::{Form, Marks};
     fn by<T: Element>() -> Marks {
-        Marks::by::<T, _>(&below::<T::Acc>(VALUES / 2))
+        Marks::by::<T, _>(&below::<T::Acc>(LIMIT))
     }
     fn both<T: Element>() -> Marks {
-        let functions = [0, 1].map(|kind| below::<T::Acc>(VALUES / 2).of_kind(kind, T::Acc::TYPE));
+        let functions = [0, 1].map(|kind| below::<T::Acc>(LIMIT).of_kind(kind, T::Acc::TYPE));
         Marks::By { element: T::TYPE, functions: functions.concat() }
     }
     let places = |marks, place| Form { moved: false, places: true, place, ..Form::of(marks) };
