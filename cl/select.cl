@@ -627,7 +627,7 @@ INLINED void write_tile(
     OFFSET_T base, OFFSET_T n, OFFSET_T tile, const TV* raw, const uint* mask, const uint* rank, const uint* total,
     const ulong* at, __local uint4* pool OUTPUT_PARAMS)
 {
-    const uint item = get_local_id(0), len = (uint)min((OFFSET_T)TILE, n - base);
+    const uint len = (uint)min((OFFSET_T)TILE, n - base);
 #ifdef MOVE
     __local T* local_tile = (__local T*)pool;
     uint start[LISTS], word = 0;
@@ -674,6 +674,7 @@ INLINED void write_tile(
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
 #ifdef POSITIONS
+    const uint item = get_local_id(0);
     __local ushort* positions = (__local ushort*)pool;
     uint first[LISTS], kept = 0;
     for (uint c = 0; c < LISTS; c++) {

@@ -137,7 +137,9 @@ fn shape(form: &Form, caps: &Capabilities) -> Option<Shape> {
     let (size, width) = (form.element().size(), caps.sub_group.width as usize);
     let fixed = matches!(caps.sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
     let groups = (5..=params.work_group.max(1).ilog2()).rev().map(|bits| 1 << bits);
-    let rows = (1..=params.rows.ilog2()).rev().map(|bits| 1 << bits);
+    // Of small elements fewer vectors are as much work.
+    let most = if size < 4 { usize::max(params.rows / 2, 2) } else { params.rows };
+    let rows = (1..=most.ilog2()).rev().map(|bits| 1 << bits);
     let mut shapes = groups.flat_map(|work_group| {
         let shuffles = fixed && caps.sub_group.ballot && work_group == 256 && (32..=64).contains(&width);
         rows.clone().map(move |rows| Shape { work_group, rows, shuffles })
@@ -217,8 +219,8 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
     };
     let (program, work_group, tile) = match shape {
         Some(Shape { work_group, rows, .. }) => {
-            // So that a multiprocessor holds four work-groups.
-            let program = if caps.ptx { program.with(["-cl-nv-maxrregcount=64"]) } else { program };
+            // So that a multiprocessor holds three work-groups.
+            let program = if caps.ptx { program.with(["-cl-nv-maxrregcount=80"]) } else { program };
             (program.define("WG", work_group).define("ROWS", rows), work_group, work_group * rows * 16 / element.size())
         }
         None => (program.define("WG", 1), 1, n.div_ceil(params.max_groups).max(params.min_run)),
