@@ -23,13 +23,16 @@ fn devices() -> Vec<(String, Device)> {
 
 /// In its own geometry and in that of a GPU.
 fn few_devices() -> Vec<(String, Device)> {
-    tuned(&[("a GPU", gpu())])
+    tuned(&[("a GPU", gpu()), ("a GPU without look-back", gpu().without_look_back())])
 }
 
 /// Elements of several tiles, of which the levels of a spine have more than one block where there is time.
 fn many() -> usize {
     if common::tiny() { 3_001 } else { 300_007 }
 }
+
+/// Elements of three tiles of a GPU.
+const SEVERAL: usize = 9_001;
 
 /// What is selected, by one program for all data: numbers below this.
 const LIMIT: u32 = 500;
@@ -130,8 +133,8 @@ fn offsets_of_64_bits() {
 /// A run that ends many tiles behind the one that it begins in, and tiles in which none begins.
 #[test]
 fn runs_over_many_tiles() {
-    let n = many();
-    for device in devices() {
+    let n = if common::tiny() { SEVERAL } else { many() };
+    for device in few_devices() {
         let mut x = vec![7; n];
         runs(&device, &x);
         x[n - 1] = 8;
@@ -233,7 +236,7 @@ fn differences_by_any_operator() {
 /// Nothing is left waiting where many selections follow one another.
 #[test]
 fn again_and_again() {
-    let x = numbers(many() / 4, 300);
+    let x = numbers(if common::tiny() { SEVERAL } else { many() / 4 }, 300);
     let tuning = Tuning::default().without_look_back();
     for (name, device) in few_devices() {
         let on_device = device.upload(&x).unwrap();

@@ -387,16 +387,24 @@ pub(crate) fn scratch_bytes(n: usize, size: usize, caps: &Capabilities) -> Resul
         return Ok(0);
     }
     let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
-    let lengths = Form { lengths: true, ..Form::of(Marks::Heads(element)) };
-    let functions = String::new();
-    let three = Form { classes: 3, ..Form::of(Marks::By { element, functions }) };
-    let flags = Form { value: 1, moved: false, classes: 2, ..Form::of(Marks::Flags) };
+    // What the shape of a tile, and its words, depend on.
+    let by = || Form::of(Marks::By { element, functions: String::new() });
+    let heads = || Form::of(Marks::Heads(element));
+    let flags = || Form { moved: false, value: 1, ..Form::of(Marks::Flags) };
+    let forms = [
+        by(),
+        Form { moved: false, places: true, ..by() },
+        Form { classes: 2, ..by() },
+        Form { classes: 3, ..by() },
+        flags(),
+        Form { classes: 2, ..flags() },
+        Form { value: 1, ..heads() },
+        Form { lengths: true, ..heads() },
+        Form { moved: false, places: true, lengths: true, ..Form::of(Marks::NonTrivial(element)) },
+    ];
     let mut most = 0usize;
-    for form in [lengths, three, flags] {
-        for way in [true, false] {
-            let caps = Capabilities { forward_progress: caps.forward_progress && way, ..caps.clone() };
-            most = usize::max(most, plan(n, &form, true, &caps, false)?.scratch_bytes);
-        }
+    for form in forms {
+        most = usize::max(most, plan(n, &form, true, caps, false)?.scratch_bytes);
     }
     Ok(most)
 }
