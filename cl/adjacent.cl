@@ -19,8 +19,9 @@
 #else
 #define COMBINE(a, b) ((T)((T_UNSIGNED)(a) - (T_UNSIGNED)(b)))
 #endif
-// Vectors that an item has in flight.
+// Vectors that an item has in flight, in registers where the loops over them are unrolled.
 #define HELD 4
+#define UNROLL _Pragma("unroll")
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void adjacent(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global T* out_base, const ulong out_offset,
@@ -44,17 +45,20 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void adjacent(
         if (n - base >= share) {
             TV raw[HELD];
             T before[HELD];
+            UNROLL
             for (uint h = 0; h < HELD; h++) {
                 const OFFSET_T i = mine + h * WG * VEC;
                 raw[h] = load_vec(x + i);
                 before[h] = x[max(i, (OFFSET_T)1) - 1];
             }
+            UNROLL
             for (uint h = 0; h < HELD; h++) {
                 const OFFSET_T i = mine + h * WG * VEC;
                 A a[VEC];
                 T run_out[VEC];
                 unpack(raw[h], a);
                 A last = to_acc(before[h]);
+                UNROLL
                 for (uint j = 0; j < VEC; j++) {
                     run_out[j] = narrow_acc(COMBINE(a[j], last));
                     last = a[j];

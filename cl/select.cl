@@ -631,6 +631,7 @@ INLINED void write_tile(
 #ifdef MOVE
     __local T* local_tile = (__local T*)pool;
     uint start[LISTS], word = 0;
+    UNROLL
     for (uint c = 0; c < LISTS; c++) {
         start[c] = word * VEC + (uint)((out_offset + at[c]) % VEC);
         word = (start[c] + total[c] + VEC - 1) / VEC;
@@ -668,6 +669,7 @@ INLINED void write_tile(
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    UNROLL
     for (uint c = 0; c < LISTS; c++) {
         write_list(local_tile, start[c], within(at[c], total[c], out_room), out_base + out_offset + at[c]);
     }
@@ -677,6 +679,7 @@ INLINED void write_tile(
     const uint item = get_local_id(0);
     __local ushort* positions = (__local ushort*)pool;
     uint first[LISTS], kept = 0;
+    UNROLL
     for (uint c = 0; c < LISTS; c++) {
         first[c] = kept;
         kept += total[c];
@@ -707,6 +710,7 @@ INLINED void write_tile(
         for (uint h = 0; h < HELD; h++) {
             const uint unit = q + h * WG, e = unit / VALUE_UNITS;
             uint list = 0;
+            UNROLL
             for (uint c = 1; c < LISTS; c++) {
                 list += e >= first[c];
             }

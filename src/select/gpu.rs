@@ -219,8 +219,10 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
     };
     let (program, work_group, tile) = match shape {
         Some(Shape { work_group, rows, .. }) => {
-            // So that a multiprocessor holds three work-groups.
-            let program = if caps.ptx { program.with(["-cl-nv-maxrregcount=80"]) } else { program };
+            // So that a multiprocessor holds three work-groups; with two masks they would not keep all in registers.
+            let registers = if form.masks() == 2 { 128 } else { 80 };
+            let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
+            let program = program.with(limit);
             (program.define("WG", work_group).define("ROWS", rows), work_group, work_group * rows * 16 / element.size())
         }
         None => (program.define("WG", 1), 1, n.div_ceil(params.max_groups).max(params.min_run)),
