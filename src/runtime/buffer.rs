@@ -196,8 +196,10 @@ impl<T: Pod> Buffer<T> {
     /// ```
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
-        if let Storage::Host(host) = &mut self.storage {
-            host.truncate(len);
+        match &mut self.storage {
+            Storage::Host(host) => host.truncate(len),
+            #[cfg(feature = "opencl")]
+            Storage::Cl(_) => {}
         }
     }
 

@@ -24,6 +24,7 @@ mod cpu;
 pub(crate) mod gpu;
 pub mod partition;
 pub mod runs;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
 use bytemuck::Pod;

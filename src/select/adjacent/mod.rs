@@ -12,6 +12,7 @@
 
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+#[cfg(any(test, feature = "checks"))]
 pub(in crate::select) mod spec;
 
 #[cfg(feature = "opencl")]

@@ -11,18 +11,22 @@
 //! The runs' first places are found as in [`select::runs`](crate::select::runs); they are the offsets of a segmented reduction,
 //! which shares out the values, not the runs. Where one run has most values, or each has one, that costs the same.
 
+#[cfg(any(test, feature = "checks"))]
 pub(in crate::select) mod spec;
 
 #[cfg(feature = "opencl")]
 use super::gpu;
 use super::{Lists, cpu, expect_beside};
-#[cfg(feature = "opencl")]
-use crate::runtime::{ClInput, apart, opencl::ClDevice};
 use crate::{
-    Buffer, Device, Element, Input, Offset, Output, Result, Scratch,
+    Buffer, Device, Element, Input, Output, Result, Scratch,
     op::{Monoid, Op, Operator, Source, monoid},
     reduce::segmented::{self, Offsets},
     runtime::Backend,
+};
+#[cfg(feature = "opencl")]
+use crate::{
+    Offset,
+    runtime::{ClInput, apart, opencl::ClDevice},
 };
 
 /// Where a reduction by key writes.
