@@ -6,7 +6,7 @@
 //! | work | one read of the input and one write of what is selected where work-groups can wait for one another; else, and in partitions, two reads |
 //! | order | that of the input, but for [`Device::select_unordered`] |
 //! | determinism | everywhere: elements are moved, not computed; the unordered form has no order |
-//! | scratch | at most 32 bytes for each 4 KiB of the input: [`Device::select_scratch`] |
+//! | scratch | at most 32 bytes for each KiB of the input, where there is local memory for each 8 KiB: [`Device::select_scratch`] |
 //! | limits | any n that fits the device; values of up to 64 KiB |
 //!
 //! The count of what is selected is an output of its own, one `u64`, which can stay on the device: forms that end in `_into` do

@@ -308,7 +308,7 @@ pub(in crate::select) fn cases_of(level: Level, form: &str, element: ElementType
         let parts = match level {
             Level::Full if n < 100_000 => &Part::ALL[..],
             Level::Tiny => &Part::ALL[i % 2..i % 2 + 1],
-            _ => &Part::ALL[i % 4..i % 4 + 2],
+            _ => &Part::ALL[i % 7..i % 7 + 1],
         };
         for &part in parts {
             let what = What { n, offset: i % 4, room: i, part };

@@ -200,7 +200,7 @@ pub(in crate::select) fn cases_of(level: Level, form: &str, element: ElementType
         let all = match level {
             Level::Full if n < 100_000 => &Lengths::ALL[..],
             Level::Tiny => &Lengths::ALL[i % 3..i % 3 + 1],
-            _ => &Lengths::ALL[i % 5..i % 5 + 3],
+            _ => &Lengths::ALL[i % 6..i % 6 + 2],
         };
         for &lengths in all {
             let what = What { n, offset: i % 4, room: i, lengths };
