@@ -91,9 +91,16 @@ impl<'m> Lists<'m> {
         }
         parallel::consume(parts, &|(chunk, mut lists)| {
             Self::marks(self.n, self.mark, chunk, &mut |first, marks| {
+                let mut places = [0u16; CHUNK];
                 for list in from.clone() {
-                    let places = (first..).zip(marks).filter(|(_, mark)| usize::from(**mark) == list);
-                    lists[list].iter_mut().zip(places).for_each(|(out, (place, _))| *out = get(place));
+                    let mut kept = 0;
+                    for (place, &mark) in (0..).zip(marks) {
+                        // Written in any case, since half of the branches would be guessed wrong.
+                        places[kept] = place;
+                        kept += usize::from(usize::from(mark) == list);
+                    }
+                    let places = places[..kept].iter().map(|&place| first + usize::from(place));
+                    lists[list].iter_mut().zip(places).for_each(|(out, place)| *out = get(place));
                 }
             });
         });
