@@ -29,6 +29,10 @@
 //! | [`arg_min_axis`](Device::arg_min_axis), [`arg_max_axis`](Device::arg_max_axis), [`min_max_axis`](Device::min_max_axis) | the extremes of each line along an axis, and where they are: [`reduce::axis::extremes`] |
 //! | [`moments_axis`](Device::moments_axis), [`mean_axis`](Device::mean_axis), [`variance_axis`](Device::variance_axis) | mean and variance of each line along an axis, in one pass: [`reduce::axis::moments`] |
 //! | [`inclusive_scan`](Device::inclusive_scan), [`exclusive_scan`](Device::exclusive_scan), [`scan_by`](Device::scan_by), [`offsets_of`](Device::offsets_of) | what the elements up to each come to; offsets from counts: [`scan`] |
+//! | [`select`](Device::select), [`select_flagged`](Device::select_flagged), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that a condition holds for, or their places; those first, then the others: [`select`], [`select::partition`] |
+//! | [`unique`](Device::unique), [`unique_by_key`](Device::unique_by_key), [`run_length_encode`](Device::run_length_encode), [`non_trivial_runs`](Device::non_trivial_runs) | runs of equal neighbours: [`select::runs`] |
+//! | [`reduce_by_key`](Device::reduce_by_key) | one value from the values of each run of equal keys: [`select::by_key`] |
+//! | [`adjacent_difference`](Device::adjacent_difference) | of each element and the one before it: [`select::adjacent`] |
 //! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`transpose`] |
 //! | [`transpose_in_place`](Device::transpose_in_place) | the same within the matrix's memory, rectangles too: [`transpose::in_place`] |
 //! | [`transpose_map`](Device::transpose_map) | the same with another type, a factor, or a function of each element: [`transpose::mapped`] |
@@ -55,9 +59,9 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different places, reverse; sort, with values, argsort; iota of integers | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`], the default; scans; statistics, also along an axis; by an [`Operator`](op::Operator) of the user's; histogram of floats, float weights; transpose with a cast or a factor; iota of floats | yes | yes, where the device keeps subnormals |
-//! | float sum and product, [`Determinism::Fast`]; scatter by equal indices | no promise | no |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different places, reverse; sort, with values, argsort; selections, partitions, runs; iota of integers | yes | yes |
+//! | float sum and product, [`Determinism::Fixed`], the default; scans; statistics, also along an axis; by key; adjacent differences; by an [`Operator`](op::Operator) of the user's; histogram of floats, float weights; transpose with a cast or a factor; iota of floats | yes | yes, where the device keeps subnormals |
+//! | float sum and product, [`Determinism::Fast`]; scatter by equal indices; the order of [`Device::select_unordered`] | no promise | no |
 //!
 //! [`Capabilities::denormals`] tells whether a device keeps subnormals.
 //!
@@ -105,6 +109,7 @@ pub mod reduce;
 #[allow(unsafe_code, reason = "the boundary to OpenCL; every block names its promise")]
 mod runtime;
 pub mod scan;
+pub mod select;
 pub mod sort;
 #[allow(unsafe_code, reason = "the boundary to the loader")]
 mod sys;

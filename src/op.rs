@@ -135,14 +135,24 @@ impl<F> Map<F> {
         Self { function, expression: expression.into() }
     }
 
-    /// The function `mapped` that `cl/lib/types.cl` calls. The expression's lines are numbered as its own.
+    /// The function `mapped` that `cl/lib/types.cl` calls.
     pub(crate) fn prelude(&self, from: ElementType, to: ElementType) -> String {
-        let (from, to) = (from.storage(), to.storage());
+        self.definition("mapped", from, to.storage())
+    }
+
+    /// The function that tells of an element whether it is of the first kind, 0, or of the second, as `cl/select.cl` calls it.
+    pub(crate) fn of_kind(&self, kind: usize, from: ElementType) -> String {
+        self.definition(["first_kind", "second_kind"][kind], from, "bool")
+    }
+
+    /// The expression's lines are numbered as its own.
+    fn definition(&self, name: &str, from: ElementType, to: &str) -> String {
+        let from = from.storage();
         let fp64 =
             "#ifdef HAS_FP64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n#pragma OPENCL FP_CONTRACT OFF\n";
         let text = &self.expression;
         format!(
-            "{fp64}static inline {to} mapped({from} x)\n{{\n    return\n#line 1 \"expression\"\n{text}\n    ;\n}}\n"
+            "{fp64}static inline {to} {name}({from} x)\n{{\n    return\n#line 1 \"expression\"\n{text}\n    ;\n}}\n"
         )
     }
 }

@@ -124,6 +124,9 @@ fn every_subcommand_has_help_with_an_example() {
         "statistics",
         "scan",
         "sort",
+        "select",
+        "unique",
+        "rle",
         "transpose",
         "permute",
         "histogram",
@@ -489,6 +492,38 @@ fn sorted_files() {
     }
     let flags = folder.save("flags.npy", &[2], &[true, false]);
     assert!(refuses(&["run", "sort", &flags]).contains("sort takes integers and floats"));
+}
+
+#[test]
+fn selected_files_and_runs() {
+    let folder = Folder::new();
+    let (output, second) = (folder.path("out.npy"), folder.path("lengths.npy"));
+    let [name, lengths] = [&output, &second].map(|path| path.to_str().expect("UTF-8"));
+    let input = folder.save("in.npy", &[2, 3], &[3.5f32, -0.0, 0.0, f32::NAN, -2.0, 3.5]);
+    let flags = folder.save("flags.npy", &[6], &[true, false, false, true, true, false]);
+    let small = folder.save("small.npy", &[4], &[-128i8, 127, -128, 0]);
+    for device in devices() {
+        let run = |words: &[&str]| succeeds(&[&["run"], words, &["--verify"], &device[..]].concat());
+        assert_eq!(run(&["select", &input]).trim(), "3.5 NaN -2 3.5");
+        assert_eq!(run(&["select", &input, "--above", "-2", "--below", "3"]).trim(), "-0 0");
+        assert_eq!(run(&["select", &input, "--above", "-2", "--others"]).trim(), "3.5 -0 0 3.5 NaN -2");
+        assert_eq!(run(&["select", &input, "--flags", &flags]).trim(), "3.5 NaN -2");
+        assert_eq!(run(&["select", &input, "--flags", &flags, "--others"]).trim(), "3.5 NaN -2 -0 0 3.5");
+        assert_eq!(run(&["select", &input, "--flags", &flags, "--indices"]).trim(), "0 3 4");
+        assert_eq!(run(&["select", &small, "--below", "-127"]).trim(), "-128 -128");
+        run(&["select", &input, "--above", "3", "--indices", "-o", name]);
+        assert_eq!(load::<i64>(&output), (vec![2], vec![0, 5]));
+        assert_eq!(run(&["unique", &small]).trim(), "-128 127 -128 0");
+        assert_eq!(run(&["unique", &input]).trim(), "3.5 -0 NaN -2 3.5");
+        assert_eq!(run(&["rle", &input]).trim(), "3.5 -0 NaN -2 3.5\n1 2 1 1 1");
+        run(&["rle", &input, "-o", name, "--lengths", lengths]);
+        assert_eq!(load::<f32>(&output).0, [5]);
+        assert_eq!(load::<u64>(&second), (vec![5], vec![1, 2, 1, 1, 1]));
+    }
+    assert!(refuses(&["run", "select", &flags]).contains("select takes integers and floats"));
+    assert!(refuses(&["run", "select", &small, "--flags", &flags]).contains("6 flags for 4 elements"));
+    assert!(refuses(&["run", "select", &small, "--flags", &input]).contains("bytes or truth values, not <f4"));
+    assert!(refuses(&["run", "select", &small, "--above", "128"]).contains("`128` is not a value of type i8"));
 }
 
 #[test]

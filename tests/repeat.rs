@@ -281,6 +281,25 @@ fn sorts() {
 }
 
 #[test]
+fn selections() {
+    repeat(&[
+        ("select", |device, x| contents(&device.select(&x.floats, &Map::new(|x: f32| x > 0.25, "x > 0.25f"))?)),
+        ("partition", |device, x| {
+            contents(&device.partition(x.floats.view(..FEW)?, &Map::new(|x: f32| x > 0.25, "x > 0.25f"))?.0)
+        }),
+        ("run-length encode", |device, x| {
+            let (values, lengths) = device.run_length_encode::<_, u32>(&x.numbers)?;
+            Ok([contents(&values)?, contents(&lengths)?].concat())
+        }),
+        ("sum by key", |device, x| {
+            let keys = device.sort(x.numbers.view(..FEW)?, Order::ascending())?;
+            let (_, sums) = device.reduce_by_key(&keys, x.floats.view(..FEW)?, Sum)?;
+            contents(&sums)
+        }),
+    ]);
+}
+
+#[test]
 fn moves_of_more_kinds() {
     repeat(&[
         ("transpose in place", |device, x| {

@@ -354,6 +354,29 @@ fn sort_bytes(device: &Device) -> Result<(), Failure> {
     equal(device.reduce(&y, Sum)?, (7 * (N - 3) + 202) as u8, "sum")
 }
 
+/// Little is written, so that what counts is where it comes from.
+fn select_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
+    let (other, scratch) = (Map::new(|x: u8| x != 7, "x != 7"), &mut Scratch::new());
+    let (mut found, mut places, mut count) = ([9u8; 4], [9u64; 4], [0]);
+    device.select_into(&x, &other, &mut found, &mut count, scratch)?;
+    equal((found, count), ([200, 0, 2, 9], [3]), "what differs")?;
+    device.select_indices_into(&x, &other, &mut places, &mut count, scratch)?;
+    equal((places, count), ([3, N as u64 / 2, N as u64 - 1, 9], [3]), "where it does")
+}
+
+fn runs_of_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
+    let (n, scratch) = (N as u64, &mut Scratch::new());
+    let (mut values, mut lengths, mut offsets, mut count) = ([9u8; 6], [9u64; 6], [9u64; 6], [0]);
+    device.run_length_encode_into(&x, &mut values, &mut lengths, &mut count, scratch)?;
+    equal((values, count), ([7, 200, 7, 0, 7, 2], [6]), "the runs")?;
+    equal(lengths, [3, 1, n / 2 - 4, 1, n - n / 2 - 2, 1], "their lengths")?;
+    device.non_trivial_runs_into(&x, &mut offsets, &mut lengths, &mut count, scratch)?;
+    equal((&offsets[..3], count), (&[0, 4, n / 2 + 1][..], [3]), "the long runs")?;
+    equal(&lengths[..3], &[3, n / 2 - 4, n - n / 2 - 2], "their lengths")
+}
+
 fn iota_bytes(device: &Device) -> Result<(), Failure> {
     let mut x = marked(device, (N, 1), 9u8, &[])?;
     device.iota_into(250u8, &mut x)?;
@@ -444,6 +467,8 @@ impl Spec for Large {
             case("permute", ElementType::U8, PLANES.iter().product(), permute_bytes),
             case("transpose 1 x n", ElementType::U8, N, transpose_row),
             case("sort", ElementType::U8, N, sort_bytes),
+            case("select", ElementType::U8, N, select_bytes),
+            case("runs", ElementType::U8, N, runs_of_bytes),
             case("iota", ElementType::U8, N, iota_bytes),
             case("map and reduce", ElementType::U8, N, map_reduce_bytes),
             case("weighted histogram", ElementType::U8, N, histogram_weights),

@@ -256,6 +256,7 @@ pub fn registry() -> &'static [&'static dyn Spec] {
     &[
         &crate::reduce::spec::Reduce,
         &crate::scan::spec::ScanSpec,
+        &crate::select::spec::Select,
         &crate::copy::spec::Copy,
         &crate::iota::spec::Iota,
         &crate::histogram::spec::Histogram,

@@ -185,6 +185,24 @@ impl<T: Pod> Buffer<T> {
         self.len == 0
     }
 
+    /// Drops the elements from `len` on, if there are any. As with a [`Vec`], their memory is kept until all of it is given
+    /// back.
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
+    /// x.truncate(2);
+    /// assert_eq!(x.to_vec()?, [1, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        match &mut self.storage {
+            Storage::Host(host) => host.truncate(len),
+            #[cfg(feature = "opencl")]
+            Storage::Cl(_) => {}
+        }
+    }
+
     /// The device whose memory this is.
     pub fn device(&self) -> &Device {
         &self.device
@@ -1058,7 +1076,7 @@ pub(crate) struct ClInput {
 #[cfg(feature = "opencl")]
 impl ClInput {
     /// `bytes` bytes of the device's pool, for elements of `size` bytes.
-    fn pooled(device: &ClDevice, bytes: usize, size: usize) -> Result<Self> {
+    pub(crate) fn pooled(device: &ClDevice, bytes: usize, size: usize) -> Result<Self> {
         let held = Held::Pooled(device.pooled(bytes)?);
         let root = (held.mem().as_ptr().addr(), 0);
         Ok(Self { held, visit: None, root, offset: 0, len: bytes / size.max(1), size })
@@ -1093,6 +1111,11 @@ impl ClInput {
 
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// The bytes of an element.
+    pub(crate) fn size(&self) -> usize {
+        self.size
     }
 
     /// The first element's byte in the buffer. Buffers themselves start 128-byte aligned.

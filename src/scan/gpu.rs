@@ -82,7 +82,7 @@ fn tile(element: ElementType) -> usize {
 }
 
 /// Where the totals of each level of blocks of 32 start, and how many they are.
-fn levels(tiles: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(crate) fn levels(tiles: usize) -> impl Iterator<Item = (usize, usize)> {
     let above = |&(first, count): &(usize, usize)| Some((first + count, count.div_ceil(32)));
     std::iter::successors(Some((0, tiles)), above).take_while(|&(_, count)| count > 1)
 }

@@ -11,6 +11,8 @@ mod reduce;
 #[cfg(feature = "opencl")]
 mod scan;
 #[cfg(feature = "opencl")]
+mod select;
+#[cfg(feature = "opencl")]
 mod sort;
 #[cfg(feature = "opencl")]
 mod transpose;
@@ -25,6 +27,8 @@ pub(crate) use permute::permute;
 pub(crate) use reduce::reduce;
 #[cfg(feature = "opencl")]
 pub(crate) use scan::scan;
+#[cfg(feature = "opencl")]
+pub(crate) use select::select;
 #[cfg(feature = "opencl")]
 pub(crate) use sort::sort;
 #[cfg(feature = "opencl")]
@@ -136,7 +140,8 @@ mod tests {
                 groups.extend([histogram(&caps).work_group, histogram(&caps).large_work_group]);
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| transpose(&caps, size).work_group));
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| in_place(&caps, size).work_group));
-                groups.extend([gather(&caps, 4).work_group, self::reverse(&caps).work_group, sort(&caps).work_group]);
+                groups.extend([gather(&caps, 4).work_group, self::reverse(&caps).work_group]);
+                groups.extend([sort(&caps).work_group, select(&caps).work_group]);
                 for copy in [copy(&caps), copy_ranges(&caps)] {
                     if let Copy::Words { work_group, .. } = copy {
                         groups.push(work_group);

@@ -26,7 +26,7 @@ struct Task<'a, U: Element> {
     node: &'a mut Option<Node<U::Acc>>,
 }
 
-pub(super) fn reduce<T, U, F>(op: &Monoid<U, F>, input: &[T], offsets: Offsets<'_>, out: &mut [U])
+pub(crate) fn reduce<T, U, F>(op: &Monoid<U, F>, input: &[T], offsets: Offsets<'_>, out: &mut [U])
 where
     T: Element,
     U: Element + From<T>,

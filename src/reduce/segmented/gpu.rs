@@ -137,7 +137,7 @@ pub(super) fn scratch_bytes(device: &ClDevice, n: usize, size: usize) -> Result<
 }
 
 /// `empty` is the result for no elements.
-pub(super) fn reduce(
+pub(crate) fn reduce(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],

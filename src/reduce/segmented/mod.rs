@@ -13,7 +13,7 @@
 //! work-group reduces its tile with a flag at each start (Blelloch 1990), and a tree over the tiles completes the segments
 //! that cross their edges. Its leaves are the same everywhere, which makes the order so.
 
-mod cpu;
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 #[cfg(any(test, feature = "checks"))]
@@ -310,7 +310,7 @@ impl Device {
     }
 
     /// All forms, built once for each type and operator.
-    fn reduce_parts<T, U, C, F>(
+    pub(crate) fn reduce_parts<T, U, C, F>(
         &self,
         op: &Monoid<U, F>,
         source: Source,

@@ -1,0 +1,162 @@
+//! Adjacent differences: of each element and the one before it, [`Device::adjacent_difference`]; or what a user's operator gives
+//! for both, [`Device::adjacent_difference_by`].
+//!
+//! | property | |
+//! |---|---|
+//! | work | n operations, one read of the input and one write |
+//! | determinism | everywhere, floats too where the device keeps subnormals: each result is one operation |
+//! | scratch | none |
+//! | limits | any n that fits the device |
+//!
+//! The first element has none before it, and is copied, so that a scan of the differences gives the input back.
+
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+#[cfg(any(test, feature = "checks"))]
+pub(in crate::select) mod spec;
+
+#[cfg(feature = "opencl")]
+use crate::runtime::apart;
+use crate::{
+    Buffer, Device, Element, Input, Output, Result,
+    op::{Operator, Source},
+    parallel,
+    runtime::Backend,
+};
+
+/// Elements of a task.
+const TASK: usize = 1 << 15;
+
+impl Device {
+    /// The first element, then each one less the one before it. Integers wrap; `f16` and `bf16` are rounded from `f32`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let steps = device.adjacent_difference(&[3u8, 5, 4])?;
+    /// assert_eq!(steps.to_vec()?, [3, 2, 255]);
+    /// assert_eq!(device.inclusive_scan(&steps, Sum)?.to_vec()?, [3, 5, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn adjacent_difference<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Buffer<T>> {
+        let input = input.into();
+        let mut output = self.uninit(input.len())?;
+        self.adjacent_difference_into(input, &mut output)?;
+        Ok(output)
+    }
+
+    /// [`Device::adjacent_difference`] into a caller's slice, buffer or view of the same length. Does not wait, unless `output`
+    /// is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::adjacent_difference`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ,
+    /// or both are over one memory of a user's and overlap.
+    ///
+    /// ```
+    /// let mut steps = [0.0f32; 3];
+    /// oclprim::Device::best()?.adjacent_difference_into(&[1.5f32, 2.0, 4.0], &mut steps)?;
+    /// assert_eq!(steps, [1.5, 0.5, 2.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn adjacent_difference_into<'a, 'b, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        output: impl Into<Output<'b, T>>,
+    ) -> Result<()> {
+        let negative = T::from_integer(-1);
+        let less = |a: T, b: T| a.add(b.mul(negative));
+        self.adjacent((input.into(), &less), None, output.into())
+    }
+
+    /// The first element, then what the operator gives for each one and the one before it. The operator need not be
+    /// associative, and its identity is not used.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::adjacent_difference`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of `T`.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Operator};
+    ///
+    /// let distance = Operator::new("distance", 0i32, |a: i32, b| (a - b).abs(), "abs(a - b)");
+    /// let steps = Device::best()?.adjacent_difference_by(&[-2, 5, 1], &distance)?;
+    /// assert_eq!(steps.to_vec()?, [-2, 7, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn adjacent_difference_by<'a, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        op: &Operator<T, F>,
+    ) -> Result<Buffer<T>> {
+        let input = input.into();
+        let mut output = self.uninit(input.len())?;
+        self.adjacent_difference_by_into(input, op, &mut output)?;
+        Ok(output)
+    }
+
+    /// [`Device::adjacent_difference_by`] into a caller's slice, buffer or view, as [`Device::adjacent_difference_into`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::adjacent_difference_by`] and [`Device::adjacent_difference_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Operator};
+    ///
+    /// let saturating = Operator::new("saturating difference", 0u8, u8::saturating_sub, "sub_sat(a, b)");
+    /// let mut steps = [0u8; 3];
+    /// Device::best()?.adjacent_difference_by_into(&[3u8, 5, 4], &saturating, &mut steps)?;
+    /// assert_eq!(steps, [3, 2, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn adjacent_difference_by_into<'a, 'b, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        op: &Operator<T, F>,
+        output: impl Into<Output<'b, T>>,
+    ) -> Result<()> {
+        let (op, source) = op.monoid()?;
+        self.adjacent((input.into(), &op.combine), Some(&source), output.into())
+    }
+
+    fn adjacent<T: Element>(
+        &self,
+        (input, combine): (Input<'_, T>, &(impl Fn(T, T) -> T + Sync)),
+        source: Option<&Source>,
+        output: Output<'_, T>,
+    ) -> Result<()> {
+        output.expect_len(input.len(), "an adjacent difference")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let input = input.host()?;
+                parallel::chunks_mut(output.host()?, TASK, &|task, out| {
+                    let first = task * TASK;
+                    let input = &input[first.saturating_sub(1)..];
+                    let (out, input) = match first {
+                        0 => {
+                            out[0] = input[0];
+                            (&mut out[1..], input)
+                        }
+                        _ => (out, input),
+                    };
+                    out.iter_mut().zip(input.windows(2)).for_each(|(out, pair)| *out = combine(pair[1], pair[0]));
+                });
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                apart(&[&input], &[&output])?;
+                gpu::run(device, T::TYPE, source, &input, &output)?;
+                output.finish(device)
+            }
+        }
+    }
+}

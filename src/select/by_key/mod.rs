@@ -1,0 +1,367 @@
+//! Reduction by key: one value from the values of each run of equal keys, [`Device::reduce_by_key`].
+//!
+//! | property | |
+//! |---|---|
+//! | work | one read of the keys and of the values, and some of a word for each run |
+//! | operator | as [`reduce`](crate::reduce); the user's need not be commutative |
+//! | determinism | everywhere, floats too: where a run lies decides the order, as in [`reduce::segmented`](crate::reduce::segmented) |
+//! | scratch | [`Device::reduce_by_key_scratch`], and 4 or 8 bytes for each run that there is room for |
+//! | limits | any n that fits the device |
+//!
+//! The runs' first places are found as in [`select::runs`](crate::select::runs); they are the offsets of a segmented reduction,
+//! which shares out the values, not the runs. Where one run has most values, or each has one, that costs the same.
+
+#[cfg(any(test, feature = "checks"))]
+pub(in crate::select) mod spec;
+
+#[cfg(feature = "opencl")]
+use super::gpu;
+use super::{Lists, cpu, expect_beside};
+use crate::{
+    Buffer, Device, Element, Input, Output, Result, Scratch,
+    op::{Monoid, Op, Operator, Source, monoid},
+    reduce::segmented::{self, Offsets},
+    runtime::Backend,
+};
+#[cfg(feature = "opencl")]
+use crate::{
+    Offset,
+    runtime::{ClInput, apart, opencl::ClDevice},
+};
+
+/// Where a reduction by key writes.
+struct To<'o, K: Element, U: Element> {
+    keys: Output<'o, K>,
+    values: Output<'o, U>,
+    count: Output<'o, u64>,
+}
+
+impl Device {
+    /// The first key of each run of equal keys, and what the run's values come to.
+    ///
+    /// Floats as keys are equal as `==` has it: each NaN is a run of its own. Float sums and products are the same on every
+    /// run, every device and the CPU, wherever the devices keep subnormals, and depend on where the run lies:
+    /// [`Device::reduce_segments`].
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many values as keys;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `V` needs it.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Sum};
+    ///
+    /// let (keys, sums) = Device::best()?.reduce_by_key(&[3u8, 3, 1, 3], &[0.5f32, 2.0, 4.0, 8.0], Sum)?;
+    /// assert_eq!((keys.to_vec()?, sums.to_vec()?), (vec![3, 1, 3], vec![2.5, 4.0, 8.0]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_by_key<'a, 'b, K: Element, V: Element, O: Op<V>>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        _: O,
+    ) -> Result<(Buffer<K>, Buffer<V>)> {
+        self.reduce_keyed(&monoid::<V, O>(), O::source(), keys.into(), values.into())
+    }
+
+    /// [`Device::reduce_by_key`] into callers' slices, buffers or views of one length, which need not have room for all runs;
+    /// how many there are goes to the one element of `count`. Does not wait, unless an output is a host slice. What the
+    /// values' output has behind the count is unspecified.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_by_key`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the outputs' lengths
+    /// differ, `count` has not one element, or arguments are over one memory of a user's and overlap.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, op::Max};
+    ///
+    /// let device = Device::best()?;
+    /// let (mut keys, mut values) = (device.zeroed::<u32>(2)?, device.zeroed::<i16>(2)?);
+    /// let (mut count, mut scratch) = (device.zeroed::<u64>(1)?, Scratch::new());
+    /// device.reduce_by_key_into(&[5u32, 5, 8], &[-3i16, 4, 1], Max, &mut keys, &mut values, &mut count, &mut scratch)?;
+    /// assert_eq!((keys.to_vec()?, values.to_vec()?, device.selected(&count, 2)?), (vec![5, 8], vec![4, 1], 2));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    #[allow(clippy::too_many_arguments, reason = "two inputs, three outputs, an operator and scratch")]
+    pub fn reduce_by_key_into<'a, 'b, 'c, K: Element, V: Element, O: Op<V>>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        _: O,
+        keys_out: impl Into<Output<'c, K>>,
+        values_out: impl Into<Output<'c, V>>,
+        count: impl Into<Output<'c, u64>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
+        self.reduce_keyed_into(&monoid::<V, O>(), O::source(), keys.into(), values.into(), to, scratch)
+    }
+
+    /// [`Device::reduce_by_key`] in a type that holds every `V`, such as `i64` for `i32` or `f32` for `f16`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_by_key`].
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Sum};
+    ///
+    /// let (_, sums) = Device::best()?.reduce_by_key_as::<u8, u8, u32, _>(&[1, 1, 2], &[200, 100, 7], Sum)?;
+    /// assert_eq!(sums.to_vec()?, [300, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_by_key_as<'a, 'b, K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        _: O,
+    ) -> Result<(Buffer<K>, Buffer<U>)> {
+        self.reduce_keyed(&monoid::<U, O>(), O::source(), keys.into(), values.into())
+    }
+
+    /// [`Device::reduce_by_key_as`] into callers' slices, buffers or views, as [`Device::reduce_by_key_into`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_by_key_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, op::Sum};
+    ///
+    /// let (mut keys, mut sums, mut count, mut scratch) = ([0u8; 2], [0i64; 2], [0], Scratch::new());
+    /// let device = Device::best()?;
+    /// device.reduce_by_key_as_into(&[1u8, 1, 2], &[i32::MAX; 3], Sum, &mut keys, &mut sums, &mut count, &mut scratch)?;
+    /// assert_eq!((keys, sums), ([1, 2], [(1 << 32) - 2, (1 << 31) - 1]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    #[allow(clippy::too_many_arguments, reason = "two inputs, three outputs, an operator and scratch")]
+    pub fn reduce_by_key_as_into<'a, 'b, 'c, K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        _: O,
+        keys_out: impl Into<Output<'c, K>>,
+        values_out: impl Into<Output<'c, U>>,
+        count: impl Into<Output<'c, u64>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
+        self.reduce_keyed_into(&monoid::<U, O>(), O::source(), keys.into(), values.into(), to, scratch)
+    }
+
+    /// [`Device::reduce_by_key`] by an operator of the user's, which need not be commutative.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_by_key`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::reduce_segments_by`].
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Operator};
+    ///
+    /// let last = Operator::new("last that is not 0", 0i32, |a, b| if b == 0 { a } else { b }, "b == 0 ? a : b");
+    /// let (_, found) = Device::best()?.reduce_by_key_by(&[1u64, 1, 1, 2, 2], &[3, 7, 0, 5, 0], &last)?;
+    /// assert_eq!(found.to_vec()?, [7, 5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_by_key_by<'a, 'b, K: Element, V: Element<Acc = V>, F: Fn(V, V) -> V + Sync>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        op: &Operator<V, F>,
+    ) -> Result<(Buffer<K>, Buffer<V>)> {
+        let (op, source) = op.monoid()?;
+        self.reduce_keyed(&op, source, keys.into(), values.into())
+    }
+
+    /// [`Device::reduce_by_key_by`] into callers' slices, buffers or views, as [`Device::reduce_by_key_into`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::reduce_by_key_by`] and [`Device::reduce_by_key_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, op::Operator};
+    ///
+    /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
+    /// let (mut keys, mut sums, mut count, mut scratch) = ([0i8; 2], [0u8; 2], [0], Scratch::new());
+    /// let (x, y) = ([4i8, 4, 6], [200u8, 100, 7]);
+    /// Device::best()?.reduce_by_key_by_into(&x, &y, &saturating, &mut keys, &mut sums, &mut count, &mut scratch)?;
+    /// assert_eq!((keys, sums, count), ([4, 6], [255, 7], [2]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    #[allow(clippy::too_many_arguments, reason = "two inputs, three outputs, an operator and scratch")]
+    pub fn reduce_by_key_by_into<'a, 'b, 'c, K: Element, V: Element<Acc = V>, F: Fn(V, V) -> V + Sync>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        op: &Operator<V, F>,
+        keys_out: impl Into<Output<'c, K>>,
+        values_out: impl Into<Output<'c, V>>,
+        count: impl Into<Output<'c, u64>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (op, source) = op.monoid()?;
+        let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
+        self.reduce_keyed_into(&op, source, keys.into(), values.into(), to, scratch)
+    }
+
+    /// All forms that allocate: of the exact number of runs, once that is known.
+    fn reduce_keyed<K, V, U, F>(
+        &self,
+        op: &Monoid<U, F>,
+        source: Source,
+        keys: Input<'_, K>,
+        values: Input<'_, V>,
+    ) -> Result<(Buffer<K>, Buffer<U>)>
+    where
+        K: Element,
+        V: Element,
+        U: Element + From<V>,
+        F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
+    {
+        let n = keys.len();
+        expect_beside(n, values.len(), "keys need as many values")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (mut keys_out, mut values_out, mut count) = (self.uninit(n)?, self.uninit(n)?, [0]);
+                let to = To {
+                    keys: Output::from(&mut keys_out),
+                    values: Output::from(&mut values_out),
+                    count: Output::from(&mut count),
+                };
+                self.reduce_keyed_into(op, source, keys, values, to, &mut Scratch::new())?;
+                keys_out.truncate(count[0] as usize);
+                values_out.truncate(count[0] as usize);
+                Ok((keys_out, values_out))
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) if n <= u32::MAX as usize => {
+                self.reduce_counted::<u32, _, _, _, _>(device, op, source, keys, values)
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => self.reduce_counted::<u64, _, _, _, _>(device, op, source, keys, values),
+        }
+    }
+
+    #[cfg(feature = "opencl")]
+    fn reduce_counted<C: Offset, K, V, U, F>(
+        &self,
+        device: &ClDevice,
+        op: &Monoid<U, F>,
+        source: Source,
+        keys: Input<'_, K>,
+        values: Input<'_, V>,
+    ) -> Result<(Buffer<K>, Buffer<U>)>
+    where
+        K: Element,
+        V: Element,
+        U: Element + From<V>,
+        F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
+    {
+        let (n, scratch) = (keys.len(), &mut Scratch::new());
+        let mut offsets = self.uninit::<C>(n + 1)?;
+        let keys_out = self.counted(n, |keys_out, count| {
+            let (keys, keys_out, count) = (keys.cl(device)?, keys_out.cl(device, false)?, count.cl(device, false)?);
+            let places = Output::from(&mut offsets).cl(device, false)?;
+            heads::<K>(device, &keys, &keys_out, &places, &count, scratch)?;
+            count.finish(device)?;
+            places.finish(device)?;
+            keys_out.finish(device)
+        })?;
+        let runs = keys_out.len();
+        offsets.truncate(runs + 1);
+        offsets.view_mut(runs..)?.fill(C::from_i128(n as i128))?;
+        let mut values_out = self.uninit(runs)?;
+        let to = Output::from(&mut values_out);
+        self.reduce_parts(op, source, values, Input::from(&offsets), to, scratch)?;
+        Ok((keys_out, values_out))
+    }
+
+    /// All forms that do not allocate, built once for each type and operator.
+    fn reduce_keyed_into<K, V, U, F>(
+        &self,
+        op: &Monoid<U, F>,
+        source: Source,
+        keys: Input<'_, K>,
+        values: Input<'_, V>,
+        to: To<'_, K, U>,
+        scratch: &mut Scratch,
+    ) -> Result<()>
+    where
+        K: Element,
+        V: Element,
+        U: Element + From<V>,
+        F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
+    {
+        let (n, room) = (keys.len(), to.keys.len());
+        expect_beside(n, values.len(), "keys need as many values")?;
+        to.values.expect_len(room, "as many keys")?;
+        to.count.expect_len(1, "a count")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let keys = keys.host()?;
+                let mark = cpu::heads(keys);
+                let lists = Lists::of(n, &mark);
+                lists.write(0..1, to.keys.host()?, |i| keys[i]);
+                let offsets: Vec<u64> = lists.offsets(room);
+                let out = &mut to.values.host()?[..offsets.len() - 1];
+                segmented::cpu::reduce(op, values.host()?, Offsets::of(&offsets), out);
+                to.count.host()?[0] = lists.totals[0] as u64;
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (keys, values) = (keys.cl(device)?, values.cl(device)?);
+                let (keys_out, values_out) = (to.keys.cl(device, true)?, to.values.cl(device, true)?);
+                let count = to.count.cl(device, false)?;
+                apart(&[&keys, &values], &[&keys_out, &values_out, &count])?;
+                // Of runs that there are none the offsets are those of nothing at the end.
+                let wide = n > u32::MAX as usize;
+                let (size, end) = (if wide { 8 } else { 4 }, (n as u64).to_ne_bytes());
+                let end = if wide { &end[..] } else { &(n as u32).to_ne_bytes()[..] };
+                let offsets = ClInput::pooled(device, (room + 1) * size, size)?;
+                device.fill(offsets.mem(), 0, (room + 1) * size, end)?;
+                heads::<K>(device, &keys, &keys_out, &offsets, &count, scratch)?;
+                let offset = if wide { u64::TYPE } else { u32::TYPE };
+                let form = segmented::gpu::Form::by::<V, U>(source, offset);
+                let empty = bytemuck::bytes_of(&op.empty);
+                segmented::gpu::reduce(device, &form, empty, &values, &offsets, values_out, scratch)?;
+                count.finish(device)?;
+                keys_out.finish(device)
+            }
+        }
+    }
+
+    /// The bytes of scratch that [`Device::reduce_by_key_into`] and its like use at most for `n` keys of type `K` and values of
+    /// type `V`, beside the runs' offsets, which the device keeps from call to call.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::capabilities`].
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// oclprim::Scratch::new().reserve(&device, device.reduce_by_key_scratch::<u32, f32>(100_000)?)?;
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_by_key_scratch<K: Element, V: Element>(&self, n: usize) -> Result<usize> {
+        Ok(self.select_scratch::<K>(n)?.max(self.reduce_segments_scratch::<V>(n)?))
+    }
+}
+
+/// The first keys of runs, and their places in numbers of the size of `places`.
+#[cfg(feature = "opencl")]
+fn heads<K: Element>(
+    device: &ClDevice,
+    keys: &ClInput,
+    keys_out: &ClInput,
+    places: &ClInput,
+    count: &ClInput,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let form = gpu::Form { places: true, place: places.size(), ..gpu::Form::of(gpu::Marks::Heads(K::TYPE)) };
+    let job = gpu::Job { out: Some(keys_out), places: Some(places), ..gpu::Job::of(keys, count) };
+    gpu::run(device, &form, &job, scratch)
+}

@@ -1,0 +1,112 @@
+//! What is checked and measured of reductions by key.
+
+use crate::{
+    Device, Element, ElementType, Scratch,
+    bench::Bench,
+    check::{Case, Failure, Level, data::Data, poison, same, same_bytes},
+    f16,
+    ladder::Climb,
+    op::{Max, Min, Op, Sum},
+    reduce::by::spec::affine,
+    select::{
+        runs::spec::{Check, Lengths, What, cases_of, offsets, pair},
+        spec::{filled, rooms},
+    },
+};
+
+/// Keys where runs begin, and what the segments between give on the CPU: there [`crate::reduce::segmented`] has its own checks.
+fn wanted<K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
+    keys: &[K],
+    values: &[V],
+    op: O,
+) -> Result<(Vec<K>, Vec<U>), Failure> {
+    let heads: Vec<u64> = offsets(keys).into_iter().map(|i| i as u64).collect();
+    let values = Device::cpu().reduce_segments_as::<V, U, _, _>(values, &heads, op)?.to_vec()?;
+    Ok((heads[..heads.len() - 1].iter().map(|&i| keys[i as usize]).collect(), values))
+}
+
+fn check<K: Element, V: Element, U: Element + From<V>, O: Op<U> + Default>(
+    device: &Device,
+    what: What,
+) -> Result<(), Failure> {
+    let What { n, offset, .. } = what;
+    let keys: Vec<K> = what.lengths.generate(offset + n);
+    let values: Vec<V> = Data::Random.generate(n + 2 * offset, n as u64);
+    let (keys_there, values_there) = (device.upload(&keys)?, device.upload(&values)?);
+    let (keys, values) = (&keys[offset..], &values[2 * offset..]);
+    let (want_keys, want) = wanted::<K, V, U, O>(keys, values, O::default())?;
+    let room = rooms(n, want.len(), what.room);
+    let (keys_got, got, count) = pair(device, room, offset, |keys_out, values_out, count| {
+        let (keys, values) = (keys_there.view(offset..)?, values_there.view(2 * offset..)?);
+        let op = O::default();
+        device.reduce_by_key_as_into(keys, values, op, keys_out, values_out, count, &mut Scratch::new())
+    })?;
+    same_bytes(&[count], &[want.len() as u64], "count ")?;
+    filled(&keys_got, &want_keys, "keys")?;
+    let kept = room.min(want.len());
+    same(&got[..kept], &want[..kept], "values")?;
+    let (keys, values) = (keys_there.view(offset..)?, values_there.view(2 * offset..)?);
+    let (keys_got, got) = device.reduce_by_key_as::<K, V, U, O>(keys, values, O::default())?;
+    same_bytes(&keys_got.to_vec()?, &want_keys, "keys, allocated,")?;
+    same(&got.to_vec()?, &want, "values, allocated,")
+}
+
+/// By an operator of the user's that is not commutative.
+fn check_by(device: &Device, what: What) -> Result<(), Failure> {
+    let keys: Vec<u32> = what.lengths.generate(what.n);
+    let values: Vec<u64> = Data::Bits.generate(what.n, what.n as u64);
+    let heads = offsets(&keys);
+    let op = affine();
+    let want = heads.windows(2).map(|pair| {
+        values[pair[0]..pair[1]].iter().copied().reduce(|a, b| (op.combine)(a, b)).expect("a run has an element")
+    });
+    let (keys_got, got) = device.reduce_by_key_by(&keys, &values, &op)?;
+    same_bytes(&got.to_vec()?, &want.collect::<Vec<_>>(), "values")?;
+    let want: Vec<u32> = heads[..heads.len() - 1].iter().map(|&i| keys[i]).collect();
+    same_bytes(&keys_got.to_vec()?, &want, "keys")
+}
+
+pub(in crate::select) fn cases(level: Level, cases: &mut Vec<Case>) {
+    let mut push = |form, element, check: Check| cases_of(level, form, element, check, cases);
+    push("sum by key", ElementType::F32, check::<u32, f32, f32, Sum>);
+    push("by key by an operator", ElementType::U32, check_by);
+    if level >= Level::Quick {
+        push("max by key", ElementType::I64, check::<f64, i64, i64, Max>);
+        push("sum by key in a wider type", ElementType::U8, check::<u8, i32, i64, Sum>);
+    }
+    if level >= Level::Full {
+        push("min by key", ElementType::F16, check::<f16, f16, f16, Min>);
+        push("sum by key", ElementType::F64, check::<i64, f64, f64, Sum>);
+        push("sum by key", ElementType::U8, check::<u8, u8, u8, Sum>);
+    }
+}
+
+fn bench(length: u64) -> Bench {
+    let bytes = move |n: usize| (8 * (n + n / length as usize)) as u64;
+    Bench::new(format!("sum by key, runs of {length}"), ElementType::F32, bytes, move |device, n| {
+        let (keys, values) = (Lengths::About(length).generate::<u32>(n), Data::Random.generate::<f32>(n, 3));
+        let room = n / length as usize + n / 16 + 1000;
+        let outputs = (device.zeroed::<u32>(room)?, device.zeroed::<f32>(room)?, device.zeroed::<u64>(1)?);
+        Ok(Climb::new(
+            (device.clone(), (device.upload(&keys)?, device.upload(&values)?), outputs, Scratch::new()),
+            |(_, _, (keys, values, count), _)| {
+                count.fill(poison())?;
+                keys.fill(poison())?;
+                values.fill(poison())
+            },
+            |(device, (keys, values), (keys_out, values_out, count), scratch)| {
+                device.reduce_by_key_into(&*keys, &*values, Sum, keys_out, values_out, count, scratch)
+            },
+            move |(_, _, (keys_out, values_out, count), _)| {
+                let (want_keys, want) = wanted::<u32, f32, f32, Sum>(&keys, &values, Sum)?;
+                same_bytes(&count.to_vec()?, &[want.len() as u64], "count")?;
+                filled(&keys_out.to_vec()?, &want_keys, "keys")?;
+                same(&values_out.to_vec()?[..want.len()], &want, "values")
+            },
+        ))
+    })
+}
+
+pub(in crate::select) fn benches() -> Vec<Bench> {
+    [2, 16, 256].map(bench).into()
+}

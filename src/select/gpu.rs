@@ -1,0 +1,485 @@
+//! Selections on OpenCL devices: the plan, then its launches.
+
+use crate::{
+    Element, ElementType, Result, Scratch,
+    op::Map,
+    runtime::{
+        Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
+        opencl::{ClDevice, ClMem, Launch},
+    },
+    scan::gpu::levels,
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../cl/select.cl");
+
+/// Looks at a word that is not there before it is computed: some milliseconds.
+const SPINS: u32 = 1 << 13;
+/// Bytes before the words of a look-back: the ticket's.
+const TICKET_BYTES: usize = 16;
+/// Local memory that is not for the arrays of the kernels: what their compilers add.
+const RESERVED_BYTES: usize = 128;
+/// Words of a record of `cl/select.cl`.
+const RECORD: usize = 3;
+
+/// What puts elements into lists.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Marks {
+    /// Whether a byte is not 0.
+    Flags,
+    /// Functions of an element: their preludes.
+    By { element: ElementType, functions: String },
+    /// Where runs of equal elements begin.
+    Heads(ElementType),
+    /// Where runs of two at least begin and end.
+    NonTrivial(ElementType),
+}
+
+impl Marks {
+    /// The elements that a function holds for.
+    pub(crate) fn by<T: Element, F>(predicate: &Map<F>) -> Self {
+        Self::By { element: T::TYPE, functions: predicate.of_kind(0, T::Acc::TYPE) }
+    }
+}
+
+/// What a selection is of: everything but its size.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Form {
+    pub(crate) marks: Marks,
+    /// Lists of all elements, or 1: the others go nowhere.
+    pub(crate) classes: usize,
+    /// Whether the elements move.
+    pub(crate) moved: bool,
+    /// Bytes of the values beside them; 0 where there are none.
+    pub(crate) value: usize,
+    /// Whether their places are asked for, and the lengths of runs, as numbers of so many bytes.
+    pub(crate) places: bool,
+    pub(crate) lengths: bool,
+    pub(crate) place: usize,
+    pub(crate) unordered: bool,
+}
+
+impl Form {
+    /// Elements that go to one list.
+    pub(crate) fn of(marks: Marks) -> Self {
+        Self { marks, classes: 1, moved: true, value: 0, places: false, lengths: false, place: 4, unordered: false }
+    }
+
+    fn element(&self) -> ElementType {
+        match self.marks {
+            Marks::Flags => ElementType::U8,
+            Marks::By { element, .. } | Marks::Heads(element) | Marks::NonTrivial(element) => element,
+        }
+    }
+
+    /// Masks that tell an element's list, and whether the kernels have numbers of two bytes for places in a tile.
+    fn masks(&self) -> usize {
+        if self.classes == 3 || matches!(self.marks, Marks::NonTrivial(_)) { 2 } else { 1 }
+    }
+
+    fn positions(&self) -> bool {
+        self.value > 0 || self.places || self.lengths
+    }
+
+    /// Lists that are counted over all tiles.
+    pub(crate) fn counted(&self) -> usize {
+        if self.classes == 3 { 2 } else { 1 }
+    }
+
+    /// Whether tiles note where their first and last runs begin.
+    fn records(&self) -> bool {
+        self.lengths && !matches!(self.marks, Marks::NonTrivial(_))
+    }
+}
+
+/// How the tiles of a selection find their places.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Way {
+    LookBack,
+    Counter,
+    Spine,
+}
+
+/// The launches of a selection of n > 0 elements.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) program: ProgramSpec,
+    pub(crate) work_group: usize,
+    pub(crate) tiles: usize,
+    /// Elements of a tile.
+    pub(crate) tile: usize,
+    pub(crate) groups: usize,
+    pub(crate) way: Way,
+    /// What the spine is of.
+    pub(crate) things: usize,
+    /// Words of its levels, for each list that is counted.
+    pub(crate) stride: usize,
+    /// The word at which records begin.
+    pub(crate) records: usize,
+    pub(crate) scratch_bytes: usize,
+    pub(crate) wide: bool,
+}
+
+/// A work-group, and the vectors of each item in a tile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Shape {
+    work_group: usize,
+    rows: usize,
+    shuffles: bool,
+}
+
+/// The shape of a tile; `None` where local memory is too small for any, or one item walks it.
+fn shape(form: &Form, caps: &Capabilities) -> Option<Shape> {
+    let params = tuning::select(caps);
+    if caps.class == DeviceClass::Cpu {
+        return None;
+    }
+    let (size, width) = (form.element().size(), caps.sub_group.width as usize);
+    let fixed = matches!(caps.sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
+    let groups = (5..=params.work_group.max(1).ilog2()).rev().map(|bits| 1 << bits);
+    // Of small elements fewer vectors are as much work.
+    let most = if size < 4 { usize::max(params.rows / 2, 2) } else { params.rows };
+    let rows = (1..=most.ilog2()).rev().map(|bits| 1 << bits);
+    let mut shapes = groups.flat_map(|work_group| {
+        let shuffles = fixed && caps.sub_group.ballot && work_group == 256 && (32..=64).contains(&width);
+        rows.clone().map(move |rows| Shape { work_group, rows, shuffles })
+    });
+    shapes.find(|&Shape { work_group, rows, shuffles }| {
+        let vectors = work_group * rows;
+        let moved = if form.moved { 16 * (vectors + 2 * form.classes.max(2)) } else { 0 };
+        let pool = moved.max(if form.positions() { 2 * vectors * (16 / size) } else { 0 });
+        let exchange = if shuffles { form.masks() * work_group / 8 } else { 4 * form.masks() * vectors };
+        pool <= params.tile_bytes && pool + exchange + RESERVED_BYTES <= caps.local_bytes
+    })
+}
+
+/// The bits of infinity, in the unsigned integer of a float's size.
+fn infinity(element: ElementType) -> Option<&'static str> {
+    match element {
+        ElementType::F16 => Some("0x7c00"),
+        ElementType::Bf16 => Some("0x7f80"),
+        ElementType::F32 => Some("0x7f800000"),
+        ElementType::F64 => Some("0x7ff0000000000000"),
+        _ => None,
+    }
+}
+
+pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+    let element = form.element();
+    if let Marks::By { .. } = form.marks {
+        caps.supports(element)?;
+    }
+    let shape = shape(form, caps);
+    // Without local memory a work-group is one item.
+    let single = Capabilities { class: DeviceClass::Cpu, ..caps.clone() };
+    let caps = if shape.is_some() { caps } else { &single };
+    let params = tuning::select(caps);
+    let way = if form.unordered && caps.int64_atomics {
+        Way::Counter
+    } else if shape.is_some() && form.classes == 1 && caps.forward_progress && caps.device_fence && caps.int64_atomics {
+        Way::LookBack
+    } else {
+        Way::Spine
+    };
+    let new = if shape.is_some_and(|shape| shape.shuffles) { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
+    let program = new("select.cl", TEXT, caps)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .define("CLASSES", form.classes)
+        .flag("MOVE", form.moved)
+        .flag("PLACES", form.places)
+        .flag("LENGTHS", form.lengths)
+        .flag("LOOK_BACK", way == Way::LookBack)
+        .flag("UNORDERED", way == Way::Counter)
+        .flag("ALIGNED", aligned && shape.is_some());
+    let program = match &form.marks {
+        Marks::Flags => program.with(element.options("T")),
+        Marks::By { functions, .. } => {
+            program.with(element.options("T")).flag("PREDICATES", true).prelude(functions.clone())
+        }
+        Marks::Heads(_) | Marks::NonTrivial(_) => {
+            let program = program.define("T", tuning::unit_type(element.size())).define("T_BYTES", element.size());
+            let program = match infinity(element) {
+                Some(bits) => program.define("INFINITY_BITS", bits),
+                None => program,
+            };
+            program.flag(if matches!(form.marks, Marks::Heads(_)) { "HEADS" } else { "NON_TRIVIAL" }, true)
+        }
+    };
+    let program = if form.places || form.lengths {
+        program.define("PLACE", if form.place == 8 { "ulong" } else { "uint" })
+    } else {
+        program
+    };
+    let program = match form.value {
+        0 => program,
+        bytes => {
+            let unit = tuning::unit(bytes).min(16);
+            program.define("VALUE", tuning::unit_type(unit)).define("VALUE_UNITS", bytes / unit)
+        }
+    };
+    let (program, work_group, tile) = match shape {
+        Some(Shape { work_group, rows, .. }) => {
+            // So that a multiprocessor holds three work-groups; with two masks they would not keep all in registers.
+            let registers = if form.masks() == 2 { 128 } else { 80 };
+            let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
+            let program = program.with(limit);
+            (program.define("WG", work_group).define("ROWS", rows), work_group, work_group * rows * 16 / element.size())
+        }
+        None => (program.define("WG", 1), 1, n.div_ceil(params.max_groups).max(params.min_run)),
+    };
+    let tiles = n.div_ceil(tile);
+    let groups = if way == Way::Spine { tiles.min(params.max_groups) } else { tiles };
+    let things = tiles + usize::from(form.classes > 1);
+    let stride = levels(things).map(|(_, count)| count).sum();
+    let found = match way {
+        Way::LookBack if tiles > 1 => TICKET_BYTES / 8 + tiles,
+        Way::Spine => form.counted() * stride,
+        _ => 0,
+    };
+    let scratch_bytes = 8 * (found + if form.records() { RECORD * tiles } else { 0 });
+    Ok(Plan {
+        program: program.unoptimised_on_a_checker(caps),
+        work_group,
+        tiles,
+        tile,
+        groups,
+        way,
+        things,
+        stride,
+        records: found,
+        scratch_bytes,
+        wide,
+    })
+}
+
+/// What a selection reads and writes.
+pub(crate) struct Job<'j> {
+    pub(crate) input: &'j ClInput,
+    pub(crate) out: Option<&'j ClInput>,
+    /// Values beside the elements, and where they go.
+    pub(crate) values: Option<(&'j ClInput, &'j ClInput)>,
+    pub(crate) places: Option<&'j ClInput>,
+    pub(crate) lengths: Option<&'j ClInput>,
+    /// A word for each list that is counted.
+    pub(crate) count: &'j ClInput,
+}
+
+impl<'j> Job<'j> {
+    /// One that writes nothing but the count.
+    pub(crate) fn of(input: &'j ClInput, count: &'j ClInput) -> Self {
+        Self { input, out: None, values: None, places: None, lengths: None, count }
+    }
+}
+
+/// A selection; `form` says which of the job's parts there are.
+pub(crate) fn run(device: &ClDevice, form: &Form, job: &Job<'_>, scratch: &mut Scratch) -> Result<()> {
+    let n = job.input.len();
+    let zero_counts = || device.fill(job.count.mem(), job.count.byte_offset(), 8 * form.counted(), &[0; 8]);
+    if n == 0 {
+        return zero_counts();
+    }
+    let caps = device.capabilities()?;
+    let plan = plan(n, form, job.input.aligned(), &caps, device.tuning().wide(n))?;
+    let mem = scratch.cl(device, plan.scratch_bytes)?;
+    if plan.way == Way::Counter {
+        zero_counts()?;
+    }
+    launch(device, form, &plan, job, mem, SPINS)
+}
+
+fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMem, spins: u32) -> Result<()> {
+    let Plan { program, tiles, wide, .. } = plan;
+    let (n, items, groups) = (job.input.len(), [plan.work_group, 1, 1], [plan.groups, 1, 1]);
+    let of_input = |kernel| -> Result<_> {
+        let launch = device.launch(program, kernel)?.mem(job.input.mem());
+        Ok(launch.scalar(job.input.offset() as u64).offset(n as u64, *wide))
+    };
+    let all = |kernel| -> Result<_> {
+        let launch = outputs(of_input(kernel)?, form, plan, job, mem);
+        Ok(launch.mem(job.count.mem()).scalar(job.count.offset() as u64))
+    };
+    let (count, tile) = (*tiles as u64, plan.tile as u64);
+    match plan.way {
+        Way::LookBack => {
+            if *tiles > 1 {
+                device.fill(mem, 0, TICKET_BYTES + 8 * tiles, &[0; 8])?;
+            }
+            all("select_look_back")?.mem(mem).offset(count, *wide).scalar(spins).run(groups, items)?;
+        }
+        Way::Counter => all("select_unordered")?.offset(count, *wide).offset(tile, *wide).run(groups, items)?,
+        Way::Spine => {
+            let counted = plan.things - 1;
+            if counted > 0 {
+                let launch = of_input("select_counts")?.mem(mem).scalar(plan.stride as u64);
+                let launch = launch.offset(counted as u64, *wide).offset(tile, *wide);
+                launch.run([counted.min(plan.groups), 1, 1], items)?;
+            }
+            for list in 0..form.counted() {
+                for (first, count) in levels(plan.things) {
+                    let first = list * plan.stride + first;
+                    device
+                        .launch(program, "select_spine")?
+                        .mem(mem)
+                        .offset(first as u64, *wide)
+                        .offset(count as u64, *wide)
+                        .offset((first + count) as u64, *wide)
+                        .run([count.div_ceil(32).div_ceil(plan.work_group), 1, 1], items)?;
+                }
+            }
+            let launch = all("select_tiles")?.mem(mem).scalar(plan.stride as u64);
+            launch.offset(count, *wide).offset(tile, *wide).run(groups, items)?;
+        }
+    }
+    match (&form.marks, job.lengths) {
+        (Marks::NonTrivial(_), Some(lengths)) => {
+            let places = job.places.unwrap_or(lengths);
+            let groups = plan.groups.min(lengths.len().div_ceil(plan.work_group)).max(1);
+            device
+                .launch(program, "select_run_ends")?
+                .mem(job.count.mem())
+                .scalar(job.count.offset() as u64)
+                .mem(places.mem())
+                .scalar(places.offset() as u64)
+                .mem(lengths.mem())
+                .scalar(lengths.offset() as u64)
+                .scalar(lengths.len() as u64)
+                .run([groups, 1, 1], items)
+        }
+        (_, Some(lengths)) => device
+            .launch(program, "select_last_runs")?
+            .mem(mem)
+            .scalar(plan.records as u64)
+            .offset(count, *wide)
+            .scalar(n as u64)
+            .mem(lengths.mem())
+            .scalar(lengths.offset() as u64)
+            .scalar(lengths.len() as u64)
+            .run([tiles.div_ceil(plan.work_group), 1, 1], items),
+        _ => Ok(()),
+    }
+}
+
+/// The arguments of what is written, in the kernels' order.
+fn outputs<'d>(mut launch: Launch<'d>, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMem) -> Launch<'d> {
+    let place =
+        |launch: Launch<'d>, at: &ClInput| launch.mem(at.mem()).scalar(at.offset() as u64).scalar(at.len() as u64);
+    if let Some(out) = job.out {
+        launch = place(launch, out);
+    }
+    if let Some((values, out)) = job.values {
+        let units = form.value / tuning::unit(form.value).min(16);
+        launch = launch.mem(values.mem()).scalar((values.offset() * units) as u64);
+        launch = launch.mem(out.mem()).scalar((out.offset() * units) as u64).scalar(out.len() as u64);
+    }
+    if let Some(places) = job.places {
+        launch = place(launch, places);
+    }
+    if let Some(lengths) = job.lengths {
+        launch = place(launch, lengths);
+        if form.records() {
+            launch = launch.mem(mem).scalar(plan.records as u64);
+        }
+    }
+    launch
+}
+
+/// The most scratch that any form over `n` elements of a size takes.
+pub(crate) fn scratch_bytes(n: usize, size: usize, caps: &Capabilities) -> Result<usize> {
+    if n == 0 {
+        return Ok(0);
+    }
+    let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
+    // What the shape of a tile, and its words, depend on.
+    let by = || Form::of(Marks::By { element, functions: String::new() });
+    let heads = || Form::of(Marks::Heads(element));
+    let flags = || Form { moved: false, value: 1, ..Form::of(Marks::Flags) };
+    let forms = [
+        by(),
+        Form { moved: false, places: true, ..by() },
+        Form { classes: 2, ..by() },
+        Form { classes: 3, ..by() },
+        flags(),
+        Form { classes: 2, ..flags() },
+        Form { value: 1, ..heads() },
+        Form { lengths: true, ..heads() },
+        Form { moved: false, places: true, lengths: true, ..Form::of(Marks::NonTrivial(element)) },
+    ];
+    let mut most = 0usize;
+    for form in forms {
+        most = usize::max(most, plan(n, &form, true, caps, false)?.scratch_bytes);
+    }
+    Ok(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Device, Input, Output, Tuning,
+        check::{data::Data, same},
+        runtime::Backend,
+    };
+
+    /// Others count the elements of tiles that publish nothing.
+    fn with_silent_tiles<T: Element>(cl: &ClDevice, n: usize, what: &str) {
+        let x: Vec<T> = Data::Random.generate(n, 3);
+        let positive = Map::new(|x: T::Acc| x > T::Acc::ZERO, "x > 0");
+        let want = Device::cpu().select(&x, &positive).unwrap().to_vec().unwrap();
+        let device = Device::from_cl(cl.clone());
+        let (buffer, mut found) = (device.upload(&x).unwrap(), device.zeroed::<T>(n).unwrap());
+        let mut count = device.zeroed::<u64>(1).unwrap();
+        let form = Form::of(Marks::by::<T, _>(&positive));
+        let caps = cl.capabilities().unwrap();
+        let mut plan = plan(n, &form, true, &caps, false).unwrap();
+        if plan.way != Way::LookBack {
+            println!("skipped {what}: no look-back");
+            return;
+        }
+        assert!(plan.tiles > 70, "{what}: {plan:?}");
+        plan.program = plan.program.flag("STALL", true);
+        let input = Input::from(&buffer).cl(cl).unwrap();
+        let (out, number) = (Output::from(&mut found).cl(cl, false), Output::from(&mut count).cl(cl, false));
+        let (out, number) = (out.unwrap(), number.unwrap());
+        let job = Job { out: Some(&out), ..Job::of(&input, &number) };
+        let mut scratch = Scratch::new();
+        let mem = scratch.cl(cl, plan.scratch_bytes).unwrap();
+        launch(cl, &form, &plan, &job, mem, 3).unwrap();
+        out.finish(cl).unwrap();
+        number.finish(cl).unwrap();
+        found.truncate(count.to_vec().unwrap()[0] as usize);
+        same(&found.to_vec().unwrap(), &want, what).unwrap();
+    }
+
+    #[test]
+    fn a_look_back_does_without_counts_that_do_not_come() {
+        for (index, info) in Device::list().iter().enumerate() {
+            let device = Device::at(index).unwrap();
+            let device = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
+            let Backend::OpenCl(cl) = device.backend() else { continue };
+            with_silent_tiles::<i32>(cl, 75 * 8192 + 5, &format!("{info}: i32"));
+            with_silent_tiles::<f32>(cl, 75 * 8192 + 5, &format!("{info}: f32"));
+            with_silent_tiles::<i64>(cl, 75 * 8192 + 5, &format!("{info}: i64"));
+        }
+    }
+
+    #[test]
+    fn plans_cover_every_element_and_fit_their_devices() {
+        for (name, caps) in Capabilities::samples() {
+            for local_bytes in [caps.local_bytes, 0, 1024, 4096, 8192] {
+                let caps = Capabilities { local_bytes, ..caps.clone() };
+                for n in [1, 2047, 4097, 1 << 20, (1 << 32) + 1] {
+                    for form in super::super::spec::forms() {
+                        let Ok(plan) = plan(n, &form, true, &caps, n >= 1 << 31) else { continue };
+                        let what = format!("{name}: {n} {form:?}");
+                        assert!(plan.tiles * plan.tile >= n && (plan.tiles - 1) * plan.tile < n, "{what}");
+                        assert!((1..=plan.tiles).contains(&plan.groups), "{what}");
+                        assert!(plan.work_group == 1 || plan.work_group >= 32, "{what}");
+                        assert!(plan.work_group == 1 || plan.tile <= 1 << 16, "{what}");
+                        let most = scratch_bytes(n, form.element().size(), &caps).unwrap();
+                        assert!(plan.scratch_bytes <= most, "{what}: {} of {most}", plan.scratch_bytes);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Partitions: the elements that a condition holds for, then the others, each in their order; in three ways by two conditions.
+//!
+//! Work, scratch and limits are those of [`select`](crate::select); the input is read twice, since where the others go is known
+//! when all are counted. The counts are outputs of their own; what is behind is the rest.
+
+use bytemuck::Pod;
+
+#[cfg(feature = "opencl")]
+use super::gpu;
+use super::{Lists, cpu};
+#[cfg(feature = "opencl")]
+use crate::runtime::apart;
+use crate::{Buffer, Device, Element, Input, Output, Result, Scratch, op::Map, runtime::Backend};
+
+impl Device {
+    /// All elements, those that `predicate` holds for first, and how many these are. Waits for that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::select`].
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Map};
+    ///
+    /// let negative = Map::new(|x: i32| x < 0, "x < 0");
+    /// let (parted, count) = Device::best()?.partition(&[3, -1, 4, -1, -5], &negative)?;
+    /// assert_eq!((parted.to_vec()?, count), (vec![-1, -1, -5, 3, 4], 3));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn partition<'a, T: Element, F: Fn(T::Acc) -> bool + Sync>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        predicate: &Map<F>,
+    ) -> Result<(Buffer<T>, usize)> {
+        let input = input.into();
+        let (mut output, mut count) = (self.uninit(input.len())?, [0u64]);
+        self.partition_into(input, predicate, &mut output, &mut count, &mut Scratch::new())?;
+        Ok((output, count[0] as usize))
+    }
+
+    /// [`Device::partition`] into a caller's slice, buffer or view of the same length; how many elements `predicate` holds for
+    /// goes to the one element of `count`. Does not wait, unless an output is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ, `count` has
+    /// not one element, or arguments are over one memory of a user's and overlap.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, op::Map};
+    ///
+    /// let device = Device::best()?;
+    /// let odd = Map::new(|x: u8| x % 2 == 1, "x % 2 == 1");
+    /// let (mut parted, mut count) = (device.zeroed::<u8>(4)?, device.zeroed::<u64>(1)?);
+    /// device.partition_into(&[4u8, 7, 2, 1], &odd, &mut parted, &mut count, &mut Scratch::new())?;
+    /// assert_eq!((parted.to_vec()?, count.to_vec()?), (vec![7, 1, 4, 2], vec![2]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn partition_into<'a, 'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        predicate: &Map<F>,
+        output: impl Into<Output<'b, T>>,
+        count: impl Into<Output<'c, u64>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let list = |x: T| u8::from(!(predicate.function)(x.widen()));
+        let texts = || predicate.of_kind(0, T::Acc::TYPE);
+        self.part((input.into(), &list), (2, &texts), output.into(), count.into(), scratch)
+    }
+
+    /// All elements: those that `first` holds for, then those of the others that `second` holds for, then the rest; and how
+    /// many the first two are. Waits for that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::select`].
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Map};
+    ///
+    /// let (below, above) = (Map::new(|x: f32| x < 0.0, "x < 0"), Map::new(|x: f32| x > 1.0, "x > 1"));
+    /// let (parted, counts) = Device::best()?.partition_three(&[0.5f32, 2.0, -1.0, 1.0, 3.0], &below, &above)?;
+    /// assert_eq!((parted.to_vec()?, counts), (vec![-1.0, 2.0, 3.0, 0.5, 1.0], [1, 2]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn partition_three<'a, T: Element, F: Fn(T::Acc) -> bool + Sync, G: Fn(T::Acc) -> bool + Sync>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        first: &Map<F>,
+        second: &Map<G>,
+    ) -> Result<(Buffer<T>, [usize; 2])> {
+        let input = input.into();
+        let (mut output, mut counts) = (self.uninit(input.len())?, [0u64; 2]);
+        self.partition_three_into(input, first, second, &mut output, &mut counts, &mut Scratch::new())?;
+        Ok((output, counts.map(|count| count as usize)))
+    }
+
+    /// [`Device::partition_three`] into a caller's slice, buffer or view of the same length; how many the first two parts are
+    /// goes to the two elements of `counts`. Does not wait, unless an output is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::partition_into`], of two counts.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, op::Map};
+    ///
+    /// let (small, odd) = (Map::new(|x: u16| x < 3, "x < 3"), Map::new(|x: u16| x % 2 == 1, "x % 2 == 1"));
+    /// let (mut parted, mut counts) = ([0u16; 5], [0u64; 2]);
+    /// let device = Device::best()?;
+    /// device.partition_three_into(&[1u16, 8, 5, 2, 7], &small, &odd, &mut parted, &mut counts, &mut Scratch::new())?;
+    /// assert_eq!((parted, counts), ([1, 2, 5, 7, 8], [2, 2]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn partition_three_into<'a, 'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync, G: Fn(T::Acc) -> bool + Sync>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        first: &Map<F>,
+        second: &Map<G>,
+        output: impl Into<Output<'b, T>>,
+        counts: impl Into<Output<'c, u64>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let list = |x: T| match x.widen() {
+            x if (first.function)(x) => 0,
+            x => 2 - u8::from((second.function)(x)),
+        };
+        let texts = || first.of_kind(0, T::Acc::TYPE) + &second.of_kind(1, T::Acc::TYPE);
+        self.part((input.into(), &list), (3, &texts), output.into(), counts.into(), scratch)
+    }
+
+    /// The values whose flags are not 0, then the others, and how many the first are. Waits for that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::select_flagged`].
+    ///
+    /// ```
+    /// let (parted, count) = oclprim::Device::best()?.partition_flagged(&[5u32, 6, 7], &[0, 1, 1])?;
+    /// assert_eq!((parted.to_vec()?, count), (vec![6, 7, 5], 2));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn partition_flagged<'a, 'b, V: Pod + Send + Sync>(
+        &self,
+        values: impl Into<Input<'a, V>>,
+        flags: impl Into<Input<'b, u8>>,
+    ) -> Result<(Buffer<V>, usize)> {
+        let values = values.into();
+        let (mut output, mut count) = (self.uninit(values.len())?, [0u64]);
+        self.partition_flagged_into(values, flags, &mut output, &mut count, &mut Scratch::new())?;
+        Ok((output, count[0] as usize))
+    }
+
+    /// [`Device::partition_flagged`] into a caller's slice, buffer or view of the same length, as [`Device::partition_into`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::select_flagged`] and [`Device::partition_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let (mut parted, mut count) = ([[0u8; 2]; 3], [0]);
+    /// let values = [[1u8, 2], [3, 4], [5, 6]];
+    /// Device::best()?.partition_flagged_into(&values, &[0, 1, 0], &mut parted, &mut count, &mut Scratch::new())?;
+    /// assert_eq!((parted, count), ([[3, 4], [1, 2], [5, 6]], [1]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn partition_flagged_into<'a, 'b, 'c, 'd, V: Pod + Send + Sync>(
+        &self,
+        values: impl Into<Input<'a, V>>,
+        flags: impl Into<Input<'b, u8>>,
+        output: impl Into<Output<'c, V>>,
+        count: impl Into<Output<'d, u64>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (values, output) = (values.into(), output.into());
+        output.expect_len(values.len(), "a partition")?;
+        self.move_flagged(values, flags.into(), output, count.into(), 2, scratch)
+    }
+
+    /// Elements go to one of `lists` lists, as `list`, and `texts` in OpenCL C, tell.
+    fn part<T: Element>(
+        &self,
+        (input, list): (Input<'_, T>, &(impl Fn(T) -> u8 + Sync)),
+        (lists, texts): (usize, &dyn Fn() -> String),
+        output: Output<'_, T>,
+        counts: Output<'_, u64>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        output.expect_len(input.len(), "a partition")?;
+        counts.expect_len(lists - 1, "a partition's counts")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let input = input.host()?;
+                let mark = cpu::each(input, list);
+                let found = Lists::of(input.len(), &mark);
+                found.write(0..lists, output.host()?, |i| input[i]);
+                counts.host()?.iter_mut().zip(found.totals).for_each(|(count, total)| *count = total as u64);
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, output, counts) = (input.cl(device)?, output.cl(device, false)?, counts.cl(device, false)?);
+                apart(&[&input], &[&output, &counts])?;
+                let marks = gpu::Marks::By { element: T::TYPE, functions: texts() };
+                let form = gpu::Form { classes: lists, ..gpu::Form::of(marks) };
+                let job = gpu::Job { out: Some(&output), ..gpu::Job::of(&input, &counts) };
+                gpu::run(device, &form, &job, scratch)?;
+                counts.finish(device)?;
+                output.finish(device)
+            }
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Runs of equal neighbours: one element of each ([`Device::unique`]), with its value ([`Device::unique_by_key`]) or its length
+//! ([`Device::run_length_encode`]); where those of two elements at least lie ([`Device::non_trivial_runs`]).
+//!
+//! Floats are equal as `==` has it, on every device: each NaN is a run of its own, and -0 goes on where +0 was. The first element
+//! of a run stands for it. Outputs, counts, work, scratch and limits are those of [`select`](crate::select).
+//!
+//! A run's length is known to the tile that it begins in, unless it reaches beyond: tiles note where their first and their last
+//! run begin, and a second launch finds the tile in which the next one does by bisection.
+
+#[cfg(any(test, feature = "checks"))]
+pub(in crate::select) mod spec;
+
+use bytemuck::Pod;
+
+#[cfg(feature = "opencl")]
+use super::gpu;
+use super::{Lists, cpu, expect_beside, expect_numbers, expect_values};
+#[cfg(feature = "opencl")]
+use crate::runtime::apart;
+use crate::{Buffer, Device, Element, Input, Offset, Output, Result, Scratch, parallel, runtime::Backend};
+
+/// Runs of a task that takes differences.
+const TASK: usize = 1 << 14;
+
+impl Device {
+    /// The first of each run of equal elements.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver refuses.
+    ///
+    /// ```
+    /// let found = oclprim::Device::best()?.unique(&[0.0f32, -0.0, 5.0, 5.0, f32::NAN, f32::NAN, 0.0])?.to_vec()?;
+    /// assert_eq!((found.len(), found[0], found[1], found[4]), (5, 0.0, 5.0, 0.0));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn unique<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Buffer<T>> {
+        let input = input.into();
+        self.counted(input.len(), |output, count| self.unique_into(input, output, count, &mut Scratch::new()))
+    }
+
+    /// [`Device::unique`] into a caller's slice, buffer or view, which need not have room for all; how many there are goes to
+    /// the one element of `count`. Does not wait, unless an output is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` has not one element, or arguments are over one
+    /// memory of a user's and overlap.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let (mut found, mut count) = (device.zeroed::<u16>(3)?, device.zeroed::<u64>(1)?);
+    /// device.unique_into(&[4u16, 4, 7, 4], &mut found, &mut count, &mut Scratch::new())?;
+    /// assert_eq!((found.to_vec()?, device.selected(&count, 3)?), (vec![4, 7, 4], 3));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn unique_into<'a, 'b, 'c, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        output: impl Into<Output<'b, T>>,
+        count: impl Into<Output<'c, u64>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (input, output, count) = (input.into(), output.into(), count.into());
+        count.expect_len(1, "a count")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let input = input.host()?;
+                let mark = cpu::heads(input);
+                let lists = Lists::of(input.len(), &mark);
+                lists.write(0..1, output.host()?, |i| input[i]);
+                count.host()?[0] = lists.totals[0] as u64;
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, output, count) = (input.cl(device)?, output.cl(device, true)?, count.cl(device, false)?);
+                apart(&[&input], &[&output, &count])?;
+                let job = gpu::Job { out: Some(&output), ..gpu::Job::of(&input, &count) };
+                gpu::run(device, &gpu::Form::of(gpu::Marks::Heads(T::TYPE)), &job, scratch)?;
+                count.finish(device)?;
+                output.finish(device)
+            }
+        }
+    }
+
+    /// The first of each run of equal keys, and its value.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many values as keys;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes or more than 64 KiB.
+    ///
+    /// ```
+    /// let (keys, values) = oclprim::Device::best()?.unique_by_key(&[3u8, 3, 1, 3], &[[0u32, 1], [2, 3], [4, 5], [6, 7]])?;
+    /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![3, 1, 3], vec![[0, 1], [4, 5], [6, 7]]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn unique_by_key<'a, 'b, K: Element, V: Pod + Send + Sync>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+    ) -> Result<(Buffer<K>, Buffer<V>)> {
+        let (keys, values) = (keys.into(), values.into());
+        let mut values_out = self.uninit(values.len())?;
+        let keys_out = self.counted(keys.len(), |keys_out, count| {
+            self.unique_by_key_into(keys, values, keys_out, &mut values_out, count, &mut Scratch::new())
+        })?;
+        values_out.truncate(keys_out.len());
+        Ok((keys_out, values_out))
+    }
+
+    /// [`Device::unique_by_key`] into callers' slices, buffers or views of one length, as [`Device::unique_into`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::unique_by_key`] and [`Device::unique_into`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput)
+    /// also if the outputs' lengths differ.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let (mut keys, mut values, mut count) = ([0i64; 2], [0u8; 2], [0]);
+    /// let device = Device::best()?;
+    /// device.unique_by_key_into(&[7i64, 7, 9], &[1u8, 2, 3], &mut keys, &mut values, &mut count, &mut Scratch::new())?;
+    /// assert_eq!((keys, values, count), ([7, 9], [1, 3], [2]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn unique_by_key_into<'a, 'b, 'c, 'd, 'e, K: Element, V: Pod + Send + Sync>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        keys_out: impl Into<Output<'c, K>>,
+        values_out: impl Into<Output<'d, V>>,
+        count: impl Into<Output<'e, u64>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (keys, values) = (keys.into(), values.into());
+        let (keys_out, values_out, count) = (keys_out.into(), values_out.into(), count.into());
+        expect_values::<V>()?;
+        expect_beside(keys.len(), values.len(), "keys need as many values")?;
+        values_out.expect_len(keys_out.len(), "as many keys")?;
+        count.expect_len(1, "a count")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (keys, values) = (keys.host()?, values.host()?);
+                let mark = cpu::heads(keys);
+                let lists = Lists::of(keys.len(), &mark);
+                lists.write(0..1, keys_out.host()?, |i| keys[i]);
+                lists.write(0..1, values_out.host()?, |i| values[i]);
+                count.host()?[0] = lists.totals[0] as u64;
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (keys, values, count) = (keys.cl(device)?, values.cl(device)?, count.cl(device, false)?);
+                let (keys_out, values_out) = (keys_out.cl(device, true)?, values_out.cl(device, true)?);
+                apart(&[&keys, &values], &[&keys_out, &values_out, &count])?;
+                let form = gpu::Form { value: size_of::<V>(), ..gpu::Form::of(gpu::Marks::Heads(K::TYPE)) };
+                let job = gpu::Job {
+                    out: Some(&keys_out),
+                    values: Some((&values, &values_out)),
+                    ..gpu::Job::of(&keys, &count)
+                };
+                gpu::run(device, &form, &job, scratch)?;
+                count.finish(device)?;
+                keys_out.finish(device)?;
+                values_out.finish(device)
+            }
+        }
+    }
+
+    /// The first of each run of equal elements, and the run's length, as `u32` or `u64`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are 2^32 elements or more and lengths are `u32`.
+    ///
+    /// ```
+    /// let (values, lengths) = oclprim::Device::best()?.run_length_encode::<u8, u32>(b"aaabcc")?;
+    /// assert_eq!((values.to_vec()?, lengths.to_vec()?), (b"abc".to_vec(), vec![3, 1, 2]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn run_length_encode<'a, T: Element, C: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+    ) -> Result<(Buffer<T>, Buffer<C>)> {
+        let input = input.into();
+        let mut lengths = self.uninit(input.len())?;
+        let values = self.counted(input.len(), |values, count| {
+            self.run_length_encode_into(input, values, &mut lengths, count, &mut Scratch::new())
+        })?;
+        lengths.truncate(values.len());
+        Ok((values, lengths))
+    }
+
+    /// [`Device::run_length_encode`] into callers' slices, buffers or views of one length, as [`Device::unique_into`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::run_length_encode`] and [`Device::unique_into`];
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the outputs' lengths differ.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let (mut values, mut lengths) = (device.zeroed::<i32>(2)?, device.zeroed::<u64>(2)?);
+    /// let mut runs = [0];
+    /// device.run_length_encode_into(&[5, 5, -1, 5], &mut values, &mut lengths, &mut runs, &mut Scratch::new())?;
+    /// assert_eq!((values.to_vec()?, lengths.to_vec()?, runs), (vec![5, -1], vec![2, 1], [3]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn run_length_encode_into<'a, 'b, 'c, 'd, T: Element, C: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        values: impl Into<Output<'b, T>>,
+        lengths: impl Into<Output<'c, C>>,
+        count: impl Into<Output<'d, u64>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (input, values, lengths, count) = (input.into(), values.into(), lengths.into(), count.into());
+        let n = input.len();
+        expect_numbers::<C>(n)?;
+        lengths.expect_len(values.len(), "as many runs")?;
+        count.expect_len(1, "a count")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let input = input.host()?;
+                let mark = cpu::heads(input);
+                let lists = Lists::of(n, &mark);
+                lists.write(0..1, values.host()?, |i| input[i]);
+                let offsets: Vec<C> = lists.offsets(lengths.len());
+                parallel::chunks_mut(lengths.host()?, TASK, &|task, lengths| {
+                    let ends = offsets.get(task * TASK..).unwrap_or_default().windows(2);
+                    let length = |pair: &[C]| C::from_i128(pair[1].to_i128() - pair[0].to_i128());
+                    lengths.iter_mut().zip(ends).for_each(|(to, pair)| *to = length(pair));
+                });
+                count.host()?[0] = lists.totals[0] as u64;
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, count) = (input.cl(device)?, count.cl(device, false)?);
+                let (values, lengths) = (values.cl(device, true)?, lengths.cl(device, true)?);
+                apart(&[&input], &[&values, &lengths, &count])?;
+                let form =
+                    gpu::Form { lengths: true, place: size_of::<C>(), ..gpu::Form::of(gpu::Marks::Heads(T::TYPE)) };
+                let job = gpu::Job { out: Some(&values), lengths: Some(&lengths), ..gpu::Job::of(&input, &count) };
+                gpu::run(device, &form, &job, scratch)?;
+                count.finish(device)?;
+                values.finish(device)?;
+                lengths.finish(device)
+            }
+        }
+    }
+
+    /// Where each run of two equal elements at least begins, and its length, as `u32` or `u64`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::run_length_encode`].
+    ///
+    /// ```
+    /// let (offsets, lengths) = oclprim::Device::best()?.non_trivial_runs::<u8, u64>(b"abbcccd")?;
+    /// assert_eq!((offsets.to_vec()?, lengths.to_vec()?), (vec![1, 3], vec![2, 3]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn non_trivial_runs<'a, T: Element, C: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+    ) -> Result<(Buffer<C>, Buffer<C>)> {
+        let input = input.into();
+        let most = input.len() / 2;
+        let mut lengths = self.uninit(most)?;
+        let offsets = self.counted(most, |offsets, count| {
+            self.non_trivial_runs_into(input, offsets, &mut lengths, count, &mut Scratch::new())
+        })?;
+        lengths.truncate(offsets.len());
+        Ok((offsets, lengths))
+    }
+
+    /// [`Device::non_trivial_runs`] into callers' slices, buffers or views of one length, as [`Device::unique_into`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::run_length_encode_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let (mut offsets, mut lengths, mut runs) = ([0u32; 4], [0; 4], [0]);
+    /// let device = Device::best()?;
+    /// let x = [2.0f32, 2.0, f32::NAN, f32::NAN];
+    /// device.non_trivial_runs_into(&x, &mut offsets, &mut lengths, &mut runs, &mut Scratch::new())?;
+    /// assert_eq!((offsets[0], lengths[0], runs), (0, 2, [1]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn non_trivial_runs_into<'a, 'b, 'c, 'd, T: Element, C: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        offsets: impl Into<Output<'b, C>>,
+        lengths: impl Into<Output<'c, C>>,
+        count: impl Into<Output<'d, u64>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (input, offsets, lengths, count) = (input.into(), offsets.into(), lengths.into(), count.into());
+        let n = input.len();
+        expect_numbers::<C>(n)?;
+        lengths.expect_len(offsets.len(), "as many runs")?;
+        count.expect_len(1, "a count")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (input, offsets, lengths) = (input.host()?, offsets.host()?, lengths.host()?);
+                let mark = cpu::ends(input);
+                let lists = Lists::of(n, &mark);
+                lists.write(0..1, offsets, |i| C::from_i128(i as i128));
+                lists.write(1..2, lengths, |i| C::from_i128(i as i128 + 1));
+                let runs = lists.totals[0].min(lengths.len());
+                let offsets = &offsets[..runs];
+                parallel::chunks_mut(&mut lengths[..runs], TASK, &|task, lengths| {
+                    let length = |end: C, offset: C| C::from_i128(end.to_i128() - offset.to_i128());
+                    lengths.iter_mut().zip(&offsets[task * TASK..]).for_each(|(to, &offset)| *to = length(*to, offset));
+                });
+                count.host()?[0] = lists.totals[0] as u64;
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, count) = (input.cl(device)?, count.cl(device, false)?);
+                let (offsets, lengths) = (offsets.cl(device, true)?, lengths.cl(device, true)?);
+                apart(&[&input], &[&offsets, &lengths, &count])?;
+                let form = gpu::Form {
+                    moved: false,
+                    places: true,
+                    lengths: true,
+                    place: size_of::<C>(),
+                    ..gpu::Form::of(gpu::Marks::NonTrivial(T::TYPE))
+                };
+                let job = gpu::Job { places: Some(&offsets), lengths: Some(&lengths), ..gpu::Job::of(&input, &count) };
+                gpu::run(device, &form, &job, scratch)?;
+                count.finish(device)?;
+                offsets.finish(device)?;
+                lengths.finish(device)
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Selections, partitions, runs: by every geometry and way between tiles, over several tiles, and against the standard library's.
+
+#![cfg(feature = "checks")]
+
+mod common;
+
+use common::{gpu, tuned};
+use oclprim::{
+    Buffer, Device, ErrorKind, Scratch, SubGroupBackend, Tuning,
+    op::{Map, Operator, Sum},
+};
+use proptest::prelude::*;
+
+/// Every device, in its own geometry and in that of GPUs: whose work-groups wait for one another, and do not; with little
+/// and no local memory.
+fn devices() -> Vec<(String, Device)> {
+    let local = || gpu().sub_groups(SubGroupBackend::Local);
+    tuned(&[
+        ("a GPU", gpu()),
+        ("a GPU without look-back", gpu().without_look_back()),
+        ("a small GPU", local().local_bytes(5 << 10)),
+        ("a GPU without local memory", gpu().local_bytes(512)),
+    ])
+}
+
+/// In its own geometry and in that of a GPU.
+fn few_devices() -> Vec<(String, Device)> {
+    tuned(&[("a GPU", gpu()), ("a GPU without look-back", gpu().without_look_back())])
+}
+
+/// Elements of several tiles, of which the levels of a spine have more than one block where there is time.
+fn many() -> usize {
+    if common::tiny() { 1_301 } else { 300_007 }
+}
+
+/// Elements of several tiles of a GPU, and of those that an interpreter has.
+fn several(device: &Device) -> usize {
+    if common::runs_kernels_at_once(device) { 9_001 } else { 901 }
+}
+
+/// What is selected, by one program for all data: numbers below this.
+const LIMIT: u32 = 500;
+
+fn below(limit: u32) -> Map<impl Fn(u32) -> bool + Sync> {
+    Map::new(move |x: u32| x < limit, format!("x < {limit}u"))
+}
+
+/// Numbers of which some per mille are below the limit.
+fn numbers(n: usize, per_mille: u32) -> Vec<u32> {
+    let bits = common::random::<u32>(n, per_mille.into()).into_iter();
+    bits.map(|x| x / 1000 % LIMIT + if x % 1000 < per_mille { 0 } else { LIMIT }).collect()
+}
+
+fn selects((name, device): &(String, Device), x: &[u32]) {
+    let limit = LIMIT;
+    let want: Vec<u32> = x.iter().copied().filter(|&x| x < limit).collect();
+    let on_device = device.upload(x).unwrap();
+    let what = || format!("{name}: {} below {limit} of {}", want.len(), x.len());
+    assert!(device.select(&on_device, &below(limit)).unwrap().to_vec().unwrap() == want, "{}", what());
+    let mut any = device.select_unordered(&on_device, &below(limit)).unwrap().to_vec().unwrap();
+    any.sort_unstable();
+    let mut sorted = want.clone();
+    sorted.sort_unstable();
+    assert!(any == sorted, "{}, unordered", what());
+    let places: Buffer<u32> = device.select_indices(&on_device, &below(limit)).unwrap();
+    let all = 0..x.len() as u32;
+    assert!(places.to_vec().unwrap() == all.filter(|&i| x[i as usize] < limit).collect::<Vec<_>>(), "{}", what());
+    let (first, others): (Vec<u32>, Vec<u32>) = x.iter().copied().partition(|&x| x < limit);
+    let (parted, count) = device.partition(&on_device, &below(limit)).unwrap();
+    assert!(count == first.len() && parted.to_vec().unwrap() == [first, others].concat(), "{}, parted", what());
+    let half = limit / 2;
+    let mut lists = [const { Vec::new() }; 3];
+    x.iter().for_each(|&x| lists[if x < half { 0 } else { 2 - usize::from(x < limit) }].push(x));
+    let (parted, counts) = device.partition_three(&on_device, &below(half), &below(limit)).unwrap();
+    assert!(counts == [lists[0].len(), lists[1].len()], "{}, in three", what());
+    assert!(parted.to_vec().unwrap() == lists.concat(), "{}, in three", what());
+    let flags: Vec<u8> = x.iter().map(|&x| u8::from(x < limit)).collect();
+    assert!(device.select_flagged(&on_device, &flags).unwrap().to_vec().unwrap() == want, "{}, flagged", what());
+}
+
+fn runs((name, device): &(String, Device), x: &[u32]) {
+    let chunks: Vec<&[u32]> = x.chunk_by(|a, b| a == b).collect();
+    let on_device = device.upload(x).unwrap();
+    let what = || format!("{name}: {} runs of {}", chunks.len(), x.len());
+    let firsts: Vec<u32> = chunks.iter().map(|run| run[0]).collect();
+    assert!(device.unique(&on_device).unwrap().to_vec().unwrap() == firsts, "{}", what());
+    let lengths: Vec<u32> = chunks.iter().map(|run| run.len() as u32).collect();
+    let (values, got) = device.run_length_encode::<_, u32>(&on_device).unwrap();
+    assert!(values.to_vec().unwrap() == firsts && got.to_vec().unwrap() == lengths, "{}, lengths", what());
+    let (values, got) = device.run_length_encode::<_, u64>(&on_device).unwrap();
+    let wide: Vec<u64> = lengths.iter().map(|&length| length.into()).collect();
+    assert!(values.to_vec().unwrap() == firsts && got.to_vec().unwrap() == wide, "{}, long lengths", what());
+    let (mut offset, mut long) = (0, Vec::new());
+    for &length in &lengths {
+        if length > 1 {
+            long.push((offset, length));
+        }
+        offset += length;
+    }
+    let (offsets, got) = device.non_trivial_runs::<_, u32>(&on_device).unwrap();
+    let pairs: Vec<_> = offsets.to_vec().unwrap().into_iter().zip(got.to_vec().unwrap()).collect();
+    assert!(pairs == long, "{}, non-trivial", what());
+    let numbers: Vec<u32> = (0..x.len() as u32).collect();
+    let (keys, sums) = device.reduce_by_key(&on_device, &numbers, Sum).unwrap();
+    let mut rest = numbers.iter();
+    let want =
+        lengths.iter().map(|&length| rest.by_ref().take(length as usize).fold(0u32, |sum, x| sum.wrapping_add(*x)));
+    assert!(sums.to_vec().unwrap() == want.collect::<Vec<_>>(), "{}, sums", what());
+    assert!(keys.to_vec().unwrap() == firsts, "{}, keys", what());
+}
+
+#[test]
+fn many_tiles() {
+    let n = many();
+    let random: Vec<u32> = common::random::<u32>(n, 1).into_iter().map(|x| x % 1000).collect();
+    for device in devices() {
+        for &per_mille in if common::tiny() { &[500][..] } else { &[0, 10, 500, 999, 1000] } {
+            selects(&device, &numbers(n, per_mille));
+        }
+        for &most in if common::tiny() { &[2][..] } else { &[1, 2, 30, 1000] } {
+            let few: Vec<u32> = random.iter().map(|&x| u32::from(x < 1000 / most)).collect();
+            runs(&device, &few);
+        }
+    }
+}
+
+#[test]
+fn offsets_of_64_bits() {
+    let random = numbers(many() / 2, 300);
+    let few: Vec<u32> = random.iter().map(|x| x % 3).collect();
+    for device in common::wide() {
+        selects(&device, &random);
+        runs(&device, &few);
+    }
+}
+
+/// A run that ends many tiles behind the one that it begins in, and tiles in which none begins.
+#[test]
+fn runs_over_many_tiles() {
+    for device in few_devices() {
+        let n = if common::tiny() { several(&device.1) } else { many() };
+        let mut x = vec![7; n];
+        runs(&device, &x);
+        x[n - 1] = 8;
+        runs(&device, &x);
+        x[0] = 8;
+        x[n / 2] = 9;
+        runs(&device, &x);
+    }
+}
+
+/// Another count each time, with the scratch of the time before.
+#[test]
+fn scratch_is_used_again() {
+    let n = many() / 2;
+    for (name, device) in few_devices() {
+        let mut scratch = Scratch::new();
+        scratch.reserve(&device, device.select_scratch::<u32>(n).unwrap()).unwrap();
+        let (mut out, mut count) = (device.zeroed::<u32>(n).unwrap(), device.zeroed::<u64>(1).unwrap());
+        for per_mille in [500, 30, 990] {
+            let x = numbers(n, per_mille);
+            let on_device = device.upload(&x).unwrap();
+            device.select_into(&on_device, &below(LIMIT), &mut out, &mut count, &mut scratch).unwrap();
+            let want: Vec<u32> = x.iter().copied().filter(|&x| x < LIMIT).collect();
+            let found = device.selected(&count, n).unwrap();
+            assert!(out.view(..found).unwrap().to_vec().unwrap() == want, "{name}: {per_mille}");
+            let (mut lengths, mut values) = (device.zeroed::<u32>(n).unwrap(), device.zeroed::<u32>(n).unwrap());
+            let runs = (&mut values, &mut lengths, &mut count);
+            device.run_length_encode_into(&on_device, runs.0, runs.1, runs.2, &mut scratch).unwrap();
+            let want: Vec<u32> = x.chunk_by(|a, b| a == b).map(|run| run.len() as u32).collect();
+            let found = device.selected(&count, n).unwrap();
+            assert!(lengths.view(..found).unwrap().to_vec().unwrap() == want, "{name}: runs");
+        }
+    }
+}
+
+/// What a mistake in the expression says; and that both texts are asked.
+#[test]
+fn expressions_that_do_not_build() {
+    for (name, device) in common::opencl_devices_or_skip("expressions_that_do_not_build") {
+        let wrong = Map::new(|x: u32| x < 5, "x <\n  five");
+        let error = device.select(&[1u32, 2], &wrong).map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
+        let log = error.build_log().unwrap();
+        assert!(common::names_line(&device, log, ("expression:2", 3, "  five")), "{name}: {log}");
+        let error = device.partition_three(&[1u32, 2], &below(LIMIT), &wrong).map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
+    }
+}
+
+#[test]
+fn more_than_there_is_room_for_is_told() {
+    for (name, device) in few_devices() {
+        let x: Vec<u32> = (0..many() as u32).collect();
+        let (mut out, mut count) = (device.filled(100, 7u32).unwrap(), device.zeroed::<u64>(1).unwrap());
+        let on_device = device.upload(&x).unwrap();
+        let (part, scratch) = (out.view_mut(..60).unwrap(), &mut Scratch::new());
+        device.select_into(&on_device, &below(LIMIT), part, &mut count, scratch).unwrap();
+        let error = device.selected(&count, 60).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+        assert_eq!(error.to_string(), "500 elements were selected, the output has room for 60", "{name}");
+        assert_eq!(out.to_vec().unwrap(), [(0..60).collect::<Vec<_>>(), vec![7; 40]].concat(), "{name}");
+        let mut nothing = device.zeroed::<u32>(0).unwrap();
+        device.select_into(&on_device, &below(LIMIT), &mut nothing, &mut count, scratch).unwrap();
+        assert_eq!(device.selected(&count, 1000).unwrap(), 500, "{name}");
+        let read = device.selected(&[1, 2], 5).unwrap_err().to_string();
+        assert_eq!(read, "1 count is read, got 2", "{name}");
+    }
+}
+
+/// Values that are not equal to themselves, and zeros that are to one another.
+#[test]
+fn floats_are_equal_as_the_language_has_it() {
+    let nan = f32::from_bits(0x7fc0_1234);
+    let [tiny, twice] = [1, 2].map(f32::from_bits);
+    let infinity = f32::INFINITY;
+    let x = [0.0f32, -0.0, 0.0, nan, nan, infinity, infinity, -infinity, tiny, twice, -tiny, -0.0];
+    for (name, device) in few_devices() {
+        let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        let (values, lengths) = device.run_length_encode::<_, u32>(&x).unwrap();
+        let want = [0.0, nan, nan, infinity, -infinity, tiny, twice, -tiny, -0.0];
+        assert_eq!(bits(&values.to_vec().unwrap()), bits(&want), "{name}");
+        assert_eq!(lengths.to_vec().unwrap(), [3, 1, 1, 2, 1, 1, 1, 1, 1], "{name}");
+    }
+}
+
+#[test]
+fn differences_by_any_operator() {
+    let x: Vec<i32> = common::random::<i16>(many() / 3, 3).into_iter().map(i32::from).collect();
+    let distance = Operator::new("distance", 0i32, |a: i32, b| (a - b).abs(), "abs(a - b)");
+    for (name, device) in few_devices() {
+        let got = device.adjacent_difference_by(&x, &distance).unwrap().to_vec().unwrap();
+        let steps = x.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+        assert!(got == x[..1].iter().copied().chain(steps).collect::<Vec<_>>(), "{name}");
+        let steps = device.adjacent_difference(&x).unwrap();
+        assert!(device.inclusive_scan(&steps, Sum).unwrap().to_vec().unwrap() == x, "{name}");
+    }
+}
+
+/// Nothing is left waiting where many selections follow one another.
+#[test]
+fn again_and_again() {
+    let tuning = Tuning::default().without_look_back();
+    for (name, device) in few_devices() {
+        let x = numbers(if common::tiny() { several(&device) } else { many() / 4 }, 300);
+        let on_device = device.upload(&x).unwrap();
+        let want =
+            device.with_tuning(tuning.clone()).unwrap().select(&on_device, &below(LIMIT)).unwrap().to_vec().unwrap();
+        for round in 0..if common::tiny() { 2 } else { 30 } {
+            let got = device.select(&on_device, &below(LIMIT)).unwrap().to_vec().unwrap();
+            assert!(got == want, "{name}: round {round}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if common::tiny() { 2 } else { 24 }, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_runs(lengths in prop::collection::vec((0u32..4, 1usize..3000), 0..20)) {
+        let most = if common::tiny() { 20 } else { usize::MAX };
+        let x: Vec<u32> = lengths.iter().flat_map(|&(value, length)| vec![value; length.min(most)]).collect();
+        for device in few_devices() {
+            runs(&device, &x);
+            let x: Vec<u32> = x.iter().map(|x| x * LIMIT / 2).collect();
+            selects(&device, &x);
+        }
+    }
+}
