@@ -95,6 +95,7 @@ pub mod iota;
 #[cfg(any(test, feature = "checks"))]
 pub mod ladder;
 mod layout;
+pub mod merge;
 mod nd;
 #[cfg(feature = "ndarray")]
 mod ndarray;
@@ -116,6 +117,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
 pub use histogram::{Accumulate, Bins, Counter, Histogram, Outside, Weight, WeightedHistogram};
 pub use layout::{Layout, Rows};
+pub use merge::set::SetOp;
 pub use nd::{NdView, NdViewMut};
 pub use num_complex::Complex;
 pub use reduce::{
