@@ -104,14 +104,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_unsorted(
     __global const T* range = range_base + range_offset + first;
     const uint item = get_local_id(0), tiles = n / TILE + (n % TILE != 0);
     uint found = NONE;
-    for (uint tile = get_group_id(0); tile < tiles && found == NONE; tile += get_num_groups(0)) {
+    // Without ways out of the loops, which Intel's compiler for CPUs fails on.
+    for (uint tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
         const uint base = tile * TILE;
-        uint lowest = NONE;
 #if WG == 1
-        for (uint i = base; i < min(n, base + TILE) && lowest == NONE; i++) {
-            if (op_less(range[i], range[(long)i - 1])) {
-                lowest = i;
-            }
+        for (uint i = base; i < min(n, base + TILE); i++) {
+            found = min(found, op_less(range[i], range[(long)i - 1]) ? i : NONE);
         }
 #else
         T x[ITEMS], before[ITEMS];
@@ -122,11 +120,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_unsorted(
             before[k] = range[(long)i - 1];
         }
         UNROLL
-        for (uint k = ITEMS; k > 0; k--) {
-            lowest = op_less(x[k - 1], before[k - 1]) ? min(base + (k - 1) * WG + item, n - 1) : lowest;
+        for (uint k = 0; k < ITEMS; k++) {
+            found = min(found, op_less(x[k], before[k]) ? min(base + k * WG + item, n - 1) : NONE);
         }
 #endif
-        found = lowest;
     }
     note_first(found_base + 2 * found_offset, first, found);
 }
