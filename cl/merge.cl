@@ -182,7 +182,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void merge_blocks(
 
 #else
 
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void merge_tiles(
+#if VALUE_BYTES > 0
+#define NOTE_SOURCE(k, place) sources[item * ITEMS + k] = (ushort)(place);
+#define NOTE_PLACE(k, place) places[k] = place;
+#else
+#define NOTE_SOURCE(k, place)
+#define NOTE_PLACE(k, place)
+#endif
+
+__kernel GROUP void merge_tiles(
     RANGES, __global const OFFSET_T* splits_base, const ulong splits_offset, __global T* to_base,
     const ulong to_offset VALUE_RANGES VALUE_RESULTS)
 {
@@ -196,24 +204,20 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void merge_tiles(
         FIND_PART(splits_base[splits_offset + t], splits_base[splits_offset + t + 1])
         LOCATE_VALUES
         T x[ITEMS];
-        uint places[ITEMS];
         LOAD_PART(tile, x)
         const uint own = min(item * ITEMS, part);
         FIND_SPLIT(uint, split, tile, count_a, (tile + count_a), (part - count_a), own)
         uint at_a = split, at_b = count_a + own - split;
         const uint stop_a = count_a, stop_b = part;
-        MERGE_ITEMS(tile, x, places)
+        MERGE_ITEMS(tile, x, NOTE_SOURCE)
         barrier(CLK_LOCAL_MEM_FENCE);
         UNROLL
         for (uint k = 0; k < ITEMS; k++) {
             tile[item * ITEMS + k] = x[k];
-#if VALUE_BYTES > 0
-            sources[item * ITEMS + k] = (ushort)places[k];
-#endif
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         __global T* to = to_base + to_offset + pair + d;
-        UNROLL
+        UNROLL_SOME
         for (uint k = 0; k < ITEMS; k++) {
             const uint i = k * WG + item;
             if (i < part) {
@@ -221,7 +225,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void merge_tiles(
             }
         }
 #if VALUE_BYTES > 0
-        UNROLL
+        UNROLL_SOME
         for (uint k = 0; k < ITEMS; k++) {
             const uint i = k * WG + item;
             if (i < part) {
@@ -234,7 +238,18 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void merge_tiles(
     }
 }
 
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void merge_blocks(
+// Puts two neighbours in order.
+#define EXCHANGE(k)                                                                                                    \
+    if (op_less(x[k + 1], x[k])) {                                                                                     \
+        const T other = x[k];                                                                                          \
+        x[k] = x[k + 1];                                                                                               \
+        x[k + 1] = other;                                                                                              \
+        const uint place = places[k];                                                                                  \
+        places[k] = places[k + 1];                                                                                     \
+        places[k + 1] = place;                                                                                         \
+    }
+
+__kernel GROUP void merge_blocks(
     __global const T* from_base, const ulong from_offset, const OFFSET_T n, const uint tiles, __global T* to_base,
     const ulong to_offset
 #if VALUE_BYTES > 0
@@ -272,17 +287,14 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void merge_blocks(
             }
         }
         UNROLL
-        for (uint round = 0; round < ITEMS; round++) {
+        for (uint round = 0; round < ITEMS; round += 2) {
             UNROLL
-            for (uint k = round % 2; k + 1 < ITEMS; k += 2) {
-                if (op_less(x[k + 1], x[k])) {
-                    const T other = x[k];
-                    x[k] = x[k + 1];
-                    x[k + 1] = other;
-                    const uint place = places[k];
-                    places[k] = places[k + 1];
-                    places[k + 1] = place;
-                }
+            for (uint k = 0; k + 1 < ITEMS; k += 2) {
+                EXCHANGE(k)
+            }
+            UNROLL
+            for (uint k = 1; k + 1 < ITEMS; k += 2) {
+                EXCHANGE(k)
             }
         }
         for (uint lanes = 1; lanes < WG; lanes *= 2) {
@@ -302,7 +314,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void merge_blocks(
             FIND_SPLIT(uint, split, (tile + begin), len_a, (tile + begin + len_a), len_b, own)
             uint at_a = begin + split, at_b = begin + len_a + own - split;
             const uint stop_a = begin + len_a, stop_b = stop_a + len_b;
-            MERGE_ITEMS(tile, x, places)
+            MERGE_ITEMS(tile, x, NOTE_PLACE)
 #if VALUE_BYTES > 0
             UNROLL
             for (uint k = 0; k < ITEMS; k++) {
@@ -319,7 +331,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void merge_blocks(
 #endif
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        UNROLL
+        UNROLL_SOME
         for (uint k = 0; k < ITEMS; k++) {
             const uint i = k * WG + item;
             if (i < part) {
@@ -327,7 +339,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void merge_blocks(
             }
         }
 #if VALUE_BYTES > 0
-        UNROLL
+        UNROLL_SOME
         for (uint k = 0; k < ITEMS; k++) {
             const uint i = k * WG + item;
             if (i < part) {

@@ -165,7 +165,7 @@ INLINED uint sum_before(uint x, __local uint* sums, uint* all)
     return sums[item] - x;
 }
 
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void set_tiles(
+__kernel GROUP void set_tiles(
     RANGES, __global OFFSET_T* scratch, __global T* to_base, const ulong to_offset, const OFFSET_T capacity,
     const uint writes)
 {

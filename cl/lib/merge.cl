@@ -22,10 +22,18 @@ static inline int op_less(const T a, const T b) { return a < b; }
 #define WG 256
 #endif
 #ifndef ITEMS
-#define ITEMS 15
+#define ITEMS 17
 #endif
 #define TILE (WG * ITEMS)
+// NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
+#ifdef INLINE_PTX
+#define GROUP
+#else
+#define GROUP __attribute__((reqd_work_group_size(WG, 1, 1)))
+#endif
 #define UNROLL _Pragma("unroll")
+// Where all at once would take the registers of other work-groups.
+#define UNROLL_SOME _Pragma("unroll 4")
 // For functions with barriers or local memory: PoCL 3.1 gets both wrong in functions that it calls.
 #define INLINED static inline __attribute__((always_inline))
 
@@ -97,14 +105,14 @@ static inline int op_less(const T a, const T b) { return a < b; }
         }                                                                                                              \
     }
 
-// ITEMS elements from tile[at_a ..stop_a] and tile[at_b .. stop_b], to x; where they were, to places.
-#define MERGE_ITEMS(tile, x, places)                                                                                   \
+// ITEMS elements from tile[at_a ..stop_a] and tile[at_b .. stop_b], to x; NOTE(k, place) is told where the k-th was.
+#define MERGE_ITEMS(tile, x, NOTE)                                                                                     \
     {                                                                                                                  \
         T x_a = tile[at_a], x_b = tile[at_b];                                                                          \
         UNROLL                                                                                                         \
         for (uint k = 0; k < ITEMS; k++) {                                                                             \
             const int second = TAKES_SECOND(x_a, x_b);                                                                 \
-            places[k] = second ? at_b : at_a;                                                                          \
+            NOTE(k, second ? at_b : at_a)                                                                              \
             if (second) {                                                                                              \
                 x[k] = x_b;                                                                                            \
             } else {                                                                                                   \

@@ -51,7 +51,8 @@ pub(crate) fn shape(form: &Form, item_bytes: usize, caps: &Capabilities) -> Shap
     if caps.class == DeviceClass::Cpu {
         return single;
     }
-    let items = (4 * params.items / form.size.max(4)).max(1) | 1;
+    let items = if form.value_bytes > 0 { params.items_with_values } else { params.items };
+    let items = (4 * items / form.size.max(4)).max(1) | 1;
     let groups = (5..=params.work_group.max(1).ilog2()).rev().map(|bits| 1 << bits);
     let mut shapes = groups.map(|work_group| Shape { work_group, items });
     shapes.find(|shape| shape.local_bytes(form, item_bytes) <= caps.local_bytes).unwrap_or(single)
@@ -88,6 +89,8 @@ impl Plan {
             .define("OFFSET_T", if wide { "ulong" } else { "uint" })
             .operator(source)
             .unoptimised_on_a_checker(caps);
+        let registers = tuning::merge(caps).registers.filter(|_| form.value_bytes == 0 && shape.work_group > 1);
+        let program = program.with(registers.map(|registers| format!("-cl-nv-maxrregcount={registers}")));
         let tiles = n.div_ceil(shape.tile());
         Ok(Self { program, shape, tiles, groups: tiles.min(tuning::merge(caps).max_groups), wide })
     }

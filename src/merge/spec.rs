@@ -214,9 +214,11 @@ impl What {
     }
 }
 
-/// Elements of a tile of `size` bytes on GPUs of 256 items, as `gpu::shape` has it, and on CPU drivers.
-pub(super) fn tiles(size: usize) -> [usize; 2] {
-    [256 * ((60 / size.max(4)).max(1) | 1), 4096]
+/// Elements of a tile of `size` bytes on GPUs of 256 items, without and with values, as `gpu::shape` has it; and on CPU
+/// drivers.
+pub(super) fn tiles(size: usize) -> [usize; 3] {
+    let of = |items: usize| 256 * ((4 * items / size.max(4)).max(1) | 1);
+    [of(17), of(13), 4096]
 }
 
 /// The ranges of checks of elements of `size` bytes.
