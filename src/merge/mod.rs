@@ -141,6 +141,13 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the device cannot be asked what it can do; as [`Device::merge`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// println!("{} bytes", Device::best()?.merge_scratch::<f32, _>(1 << 20, &Order::ascending())?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn merge_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: &C) -> Result<usize> {
         self.merge_scratch_of(n, order, 0)
     }
@@ -252,6 +259,13 @@ impl Device {
     /// # Errors
     ///
     /// As [`Device::merge_scratch`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// println!("{} bytes", Device::best()?.merge_pairs_scratch::<f32, u32, _>(1 << 20, &Order::ascending())?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn merge_pairs_scratch<K: Pod, V: Pod, C: Compare<K>>(&self, n: usize, order: &C) -> Result<usize> {
         self.merge_scratch_of(n, order, size_of::<V>())
     }

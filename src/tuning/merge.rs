@@ -40,7 +40,6 @@ pub(crate) fn merge(caps: &Capabilities) -> Merge {
                 registers: None,
                 max_groups: 4 * units,
                 max_search_groups: 4 * units,
-                ..all
             }
         }
         // An interpreter is to see several tiles of a group, too.

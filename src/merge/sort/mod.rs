@@ -115,6 +115,13 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the device cannot be asked what it can do; as [`Device::merge_sort`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// println!("{} bytes", Device::best()?.merge_sort_scratch::<f32, _>(1 << 20, &Order::ascending())?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn merge_sort_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: &C) -> Result<usize> {
         self.merge_sort_scratch_of(n, order, 0)
     }
@@ -220,6 +227,13 @@ impl Device {
     /// # Errors
     ///
     /// As [`Device::merge_sort_scratch`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// println!("{} bytes", Device::best()?.merge_sort_pairs_scratch::<f32, u32, _>(1 << 20, &Order::ascending())?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn merge_sort_pairs_scratch<K: Pod, V: Pod, C: Compare<K>>(&self, n: usize, order: &C) -> Result<usize> {
         self.merge_sort_scratch_of(n, order, size_of::<V>())
     }
