@@ -1,5 +1,7 @@
 //! Merges, merge sorts, sets and searches: by every geometry, over many tiles, and against the standard library's.
 
+#![cfg(feature = "checks")]
+
 mod common;
 
 use bytemuck::{Pod, Zeroable};

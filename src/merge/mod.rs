@@ -22,6 +22,7 @@ pub(crate) mod gpu;
 pub mod search;
 pub mod set;
 pub mod sort;
+#[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
 use bytemuck::Pod;

@@ -16,6 +16,7 @@
 mod cpu;
 #[cfg(feature = "opencl")]
 pub(in crate::merge) mod gpu;
+#[cfg(any(test, feature = "checks"))]
 pub(in crate::merge) mod spec;
 
 use bytemuck::Pod;
