@@ -102,7 +102,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_unsorted(
     const ulong found_offset)
 {
     __global const T* range = range_base + range_offset + first;
-    const uint item = get_local_id(0), tiles = n / TILE + (n % TILE != 0);
+    const uint tiles = n / TILE + (n % TILE != 0);
     uint found = NONE;
     // Without ways out of the loops, which Intel's compiler for CPUs fails on.
     for (uint tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
@@ -112,6 +112,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_unsorted(
             found = min(found, op_less(range[i], range[(long)i - 1]) ? i : NONE);
         }
 #else
+        const uint item = get_local_id(0);
         T x[ITEMS], before[ITEMS];
         UNROLL
         for (uint k = 0; k < ITEMS; k++) {
