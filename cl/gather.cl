@@ -14,6 +14,9 @@
 // A launch takes at most 2^31 units; its elements are those from `first` on, a multiple of a power of two that n is at
 // most. Launches come in the order of their elements. The host promises that no two of the arrays overlap. Bytes: reads n
 // indices; reads and writes n elements, and as much of the table's cache lines as the indices touch.
+
+#include "lib/first.cl"
+
 #ifndef UNIT
 #define UNIT uint
 #define UNIT_BYTES 4
@@ -28,21 +31,6 @@
 
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
-// No position within a launch.
-#define NONE 0xffffffffu
-
-// Notes an index out of range, the first that an item met. Any item may call it.
-static inline void note_outside(__global uint* outside, ulong first, uint at)
-{
-    if (at != NONE) {
-        const ulong place = first + at;
-        // High words differ between launches alone, and an earlier launch's stays.
-        const uint high = (uint)(place >> 32);
-        if (atomic_min(outside + 1, high) >= high) {
-            atomic_min(outside, (uint)place);
-        }
-    }
-}
 
 #ifdef DEVICE_CPU
 
@@ -72,7 +60,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gather_runs(
             wrong = min(wrong, i);
         }
     }
-    note_outside(outside + 2 * outside_offset, first, wrong);
+    note_first(outside + 2 * outside_offset, first, wrong);
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scatter_runs(
@@ -94,7 +82,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scatter_runs(
             wrong = min(wrong, i);
         }
     }
-    note_outside(outside + 2 * outside_offset, first, wrong);
+    note_first(outside + 2 * outside_offset, first, wrong);
 }
 
 #else
@@ -195,7 +183,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void gather(
             wrong = min(wrong, i);
         }
     }
-    note_outside(outside + 2 * outside_offset, first, wrong);
+    note_first(outside + 2 * outside_offset, first, wrong);
 }
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scatter(
@@ -243,7 +231,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scatter(
             wrong = min(wrong, i);
         }
     }
-    note_outside(outside + 2 * outside_offset, first, wrong);
+    note_first(outside + 2 * outside_offset, first, wrong);
 }
 
 #else
@@ -283,7 +271,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void gather(
             }
         }
     }
-    note_outside(outside + 2 * outside_offset, first, wrong);
+    note_first(outside + 2 * outside_offset, first, wrong);
 }
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scatter(
@@ -316,7 +304,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scatter(
             }
         }
     }
-    note_outside(outside + 2 * outside_offset, first, wrong);
+    note_first(outside + 2 * outside_offset, first, wrong);
 }
 
 #endif

@@ -40,6 +40,10 @@ GROUPS = [
     (r"^copy reverse", "copy reverse"),
     (r"^copy", "copy"),
     (r"^sort", "sort"),
+    (r"^merge merge sort", "merge sort"),
+    (r"^merge (union|intersection|difference|symmetric)", "set operations"),
+    (r"^merge (lower|upper|first)", "searches"),
+    (r"^merge", "merge"),
     (r"^iota", "iota"),
 ]
 

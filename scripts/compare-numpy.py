@@ -256,6 +256,29 @@ def sort(folder):
     compare(folder, "sort f4 with NaN", "sort", array, [], same(numpy.sort(array, axis=None)))
 
 
+def merge(folder):
+    for dtype in INTEGERS + FLOATS:
+        # Many are in both.
+        first, more = (numpy.sort(random_array(dtype, n)) for n in (70_001, 30_007))
+        more[::3] = first[: more[::3].size]
+        more.sort()
+        numpy.save(folder / f"more-{dtype}.npy", more)
+        options = ["--with", str(folder / f"more-{dtype}.npy")]
+        expected = numpy.sort(numpy.concatenate([first, more]), kind="stable")
+        compare(folder, f"merge {dtype}", "merge", first, options, same(expected))
+        # Of sets, which have each element once, numpy knows them, too.
+        sets = numpy.unique(first)
+        numpy.save(folder / f"set-{dtype}.npy", numpy.unique(more))
+        options = ["--with", str(folder / f"set-{dtype}.npy"), "--keep"]
+        functions = {"union": numpy.union1d, "intersection": numpy.intersect1d, "difference": numpy.setdiff1d}
+        for op, function in [*functions.items(), ("symmetric-difference", numpy.setxor1d)]:
+            compare(folder, f"{op} {dtype}", "merge", sets, [*options, op], same(function(sets, numpy.unique(more))))
+        needles = ["--needles", str(folder / f"more-{dtype}.npy")]
+        for side, option in [("left", []), ("right", ["--upper"])]:
+            expected = numpy.searchsorted(first, more, side).astype("i8")
+            compare(folder, f"search {side} {dtype}", "search", first, [*needles, *option], same(expected))
+
+
 def transpose(folder):
     for dtype in INTEGERS + FLOATS + ["c8", "c16"]:
         array = random_array("f8", (317, 1009)).astype(dtype) if dtype[0] == "c" else random_array(dtype, (317, 1009))
@@ -461,7 +484,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         figures = (reduce, along_an_axis, statistics, statistics_along_an_axis)
         figures = (*figures, counts_of, segments_and_wide_sums)
-        for family in (*figures, scan, sort, transpose, permute, histogram, ranges, copy, reversed_and_picked):
+        for family in (*figures, scan, sort, merge, transpose, permute, histogram, ranges, copy, reversed_and_picked):
             family(Path(folder))
         judge()
         bad_files(Path(folder))

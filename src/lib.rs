@@ -43,6 +43,10 @@
 //! | [`gather`](Device::gather), [`scatter`](Device::scatter) | from or to the places that indices name: [`copy::gather`] |
 //! | [`reverse`](Device::reverse), [`reverse_in_place`](Device::reverse_in_place) | in the other order: [`copy::reverse`] |
 //! | [`sort`](Device::sort), [`sort_pairs`](Device::sort_pairs), [`argsort`](Device::argsort) | keys in order, with values, or their places: [`sort`] |
+//! | [`merge`](Device::merge), [`merge_pairs`](Device::merge_pairs) | two sorted ranges as one, with values: [`merge`] |
+//! | [`merge_sort`](Device::merge_sort), [`merge_sort_pairs`](Device::merge_sort_pairs) | by any [order](op::Compare), a user's over structs too: [`merge::sort`] |
+//! | [`set_operation`](Device::set_operation) | union, intersection, difference of sorted ranges: [`merge::set`] |
+//! | [`lower_bound`](Device::lower_bound), [`upper_bound`](Device::upper_bound), [`is_sorted`](Device::is_sorted) | places in sorted ranges, of many needles; whether one is sorted: [`merge::search`] |
 //! | [`iota`](Device::iota), [`iota_by`](Device::iota_by) | the numbers from a start on: [`iota`] |
 //!
 //! # N-dimensional arrays
@@ -59,7 +63,7 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different places, reverse; sort, with values, argsort; selections, partitions, runs; iota of integers | yes | yes |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different places, reverse; sort, with values, argsort; selections, partitions, runs; merge, merge sort, set operations, searches; iota of integers | yes | yes |
 //! | float sum and product, [`Determinism::Fixed`], the default; scans; statistics, also along an axis; by key; adjacent differences; by an [`Operator`](op::Operator) of the user's; histogram of floats, float weights; transpose with a cast or a factor; iota of floats | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`]; scatter by equal indices; the order of [`Device::select_unordered`] | no promise | no |
 //!
@@ -99,6 +103,7 @@ pub mod iota;
 #[cfg(any(test, feature = "checks"))]
 pub mod ladder;
 mod layout;
+pub mod merge;
 mod nd;
 #[cfg(feature = "ndarray")]
 mod ndarray;
@@ -121,6 +126,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
 pub use histogram::{Accumulate, Bins, Counter, Histogram, Outside, Weight, WeightedHistogram};
 pub use layout::{Layout, Rows};
+pub use merge::set::SetOp;
 pub use nd::{NdView, NdViewMut};
 pub use num_complex::Complex;
 pub use reduce::{

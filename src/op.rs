@@ -4,12 +4,14 @@
 //! its element type, so that a sum of `f16` is a sum of `f32`, rounded once at the end.
 
 mod complex;
+mod less;
 mod mapping;
 mod operator;
 
 use std::borrow::Cow;
 
 pub use complex::{ComplexOperator, complex_product, complex_sum};
+pub use less::{Compare, Less};
 pub use mapping::{Cast, Mapping, Scale};
 pub use operator::Operator;
 use serde::{Deserialize, Serialize};
@@ -71,9 +73,9 @@ impl OpKind {
     }
 }
 
-/// How an operator is spelled in OpenCL C.
+/// How an operator, or an order, is spelled in OpenCL C.
 ///
-/// Opaque: a macro of `cl/lib/op.cl`. An [`Operator`] of the user's brings its own text.
+/// Opaque: a macro of `cl/lib/op.cl`. An [`Operator`] of the user's brings its own text, and so does a [`Less`].
 ///
 /// ```
 /// use oclprim::op::{Max, Op};

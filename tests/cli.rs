@@ -112,6 +112,8 @@ fn every_subcommand_has_help_with_an_example() {
     folder.save("flags.npy", &[3], &[true, false, true]);
     folder.save("offsets.npy", &[4], &[0i64, 2, 2, 5]);
     folder.save("order.npy", &[3], &[4u32, 0, 1]);
+    folder.save("sorted.npy", &[3], &[0.5f32, 1.0, 2.5]);
+    folder.save("more.npy", &[2], &[1.0f32, 3.0]);
     folder.save("colours.npy", &[10], &[[1u8, 2, 3, 4]; 10].map(u32::from_le_bytes));
     for words in [&[][..], &["devices"], &["check"], &["bench"], &["ladder"], &["run"], &["completions"]] {
         let text = succeeds(&[words, &["--help"]].concat());
@@ -133,6 +135,8 @@ fn every_subcommand_has_help_with_an_example() {
         "copy",
         "reverse",
         "gather",
+        "merge",
+        "search",
     ] {
         let text = succeeds(&["run", primitive, "--help"]);
         assert!(text.contains("--verify"), "{text}");
@@ -524,6 +528,35 @@ fn selected_files_and_runs() {
     assert!(refuses(&["run", "select", &small, "--flags", &flags]).contains("6 flags for 4 elements"));
     assert!(refuses(&["run", "select", &small, "--flags", &input]).contains("bytes or truth values, not <f4"));
     assert!(refuses(&["run", "select", &small, "--above", "128"]).contains("`128` is not a value of type i8"));
+}
+
+#[test]
+fn merged_files() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    let first = folder.save("first.npy", &[2, 2], &[-2.0f32, 1.0, 1.0, f32::INFINITY]);
+    let more = folder.save("more.npy", &[3], &[-0.0f32, 1.0, 4.0]);
+    for device in devices() {
+        let run = |words: &[&str]| {
+            succeeds(&[&["run", "merge", &first, "--with", &more, "--verify"], words, &device[..]].concat())
+        };
+        assert_eq!(run(&[]).trim(), "-2 -0 1 1 1 4 inf");
+        assert_eq!(run(&["--keep", "intersection"]).trim(), "1");
+        run(&["--keep", "union", "-o", name]);
+        assert_eq!(load::<f32>(&output), (vec![6], vec![-2.0, -0.0, 1.0, 1.0, 4.0, f32::INFINITY]));
+        let search = |words: &[&str]| {
+            succeeds(&[&["run", "search", &more, "--needles", &first, "--verify"], words, &device[..]].concat())
+        };
+        search(&["-o", name]);
+        assert_eq!(load::<i64>(&output), (vec![2, 2], vec![0, 1, 1, 3]));
+        search(&["--upper", "-o", name]);
+        assert_eq!(load::<i64>(&output), (vec![2, 2], vec![0, 2, 2, 3]));
+    }
+    let text = refuses(&["run", "merge", &first, "--with", &more, "--descending"]);
+    assert!(text.ends_with("first.npy is not sorted: element 1 comes before the one in front of it\n"), "{text}");
+    let whole = folder.save("whole.npy", &[2], &[1i32, 2]);
+    assert!(refuses(&["run", "search", &more, "--needles", &whole]).contains("has elements of <i4"));
 }
 
 #[test]

@@ -51,6 +51,11 @@ const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "adjacent difference",
     "4-byte keys",
     "pairs of 4 and 4 bytes",
+    "merge pairs with 4 bytes",
+    "merge sort",
+    "union",
+    "lower bound",
+    "first unsorted",
     "iota",
 ];
 

@@ -8,7 +8,7 @@ use std::fs;
 use super::{Case, Failure, Level, Spec, close, data::Data};
 use crate::{
     Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order,
-    ProgramSpec, Result, Scratch,
+    ProgramSpec, Result, Scratch, SetOp,
     op::{Map, Max, Operator, Scale, Sum},
     reduce::spec::stated_bound,
 };
@@ -377,6 +377,27 @@ fn runs_of_bytes(device: &Device) -> Result<(), Failure> {
     equal(&lengths[..3], &[3, n / 2 - 4, n - n / 2 - 2], "their lengths")
 }
 
+fn merge_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 3), 7u8, &[(0, 2), (N - 1, 200)])?;
+    let (middle, order) = (N / 3, Order::ascending());
+    let (a, b) = (x.view(..middle)?, x.view(middle..)?);
+    // Reversed, so that the range that begins with the smallest comes second.
+    let y = device.merge(b, a, &order)?;
+    let ends = [y.view(..3)?.to_vec()?, y.view(N - 2..)?.to_vec()?];
+    equal(ends, [vec![2, 7, 7], vec![7, 200]], "the smallest and the largest")?;
+    equal(device.reduce(&y, Sum)?, (7 * (N - 2) + 202) as u8, "sum")?;
+    drop(y);
+    let places: Buffer<u64> = device.lower_bound(&x, &[200, 7, 255], &order)?;
+    equal(places.to_vec()?, vec![N as u64 - 1, 1, N as u64], "places")?;
+    equal(device.first_unsorted(&x, &order)?, None, "what is out of order")?;
+    equal(device.first_unsorted(&x, &Order::descending())?, Some(1), "what is out of order, descending")?;
+    // Behind all that the first launch looks at.
+    equal(device.first_unsorted(x.view(1..)?, &Order::descending())?, Some(N - 2), "the last is out of order")?;
+    let kept = device.set_operation(SetOp::Difference, b, a, &order)?;
+    equal(kept.len(), N - 2 * middle + 1, "the difference")?;
+    equal(kept.view(kept.len() - 2..)?.to_vec()?, vec![7, 200], "the difference's end")
+}
+
 fn iota_bytes(device: &Device) -> Result<(), Failure> {
     let mut x = marked(device, (N, 1), 9u8, &[])?;
     device.iota_into(250u8, &mut x)?;
@@ -469,6 +490,7 @@ impl Spec for Large {
             case("sort", ElementType::U8, N, sort_bytes),
             case("select", ElementType::U8, N, select_bytes),
             case("runs", ElementType::U8, N, runs_of_bytes),
+            case("merge, sets and searches", ElementType::U8, N, merge_bytes),
             case("iota", ElementType::U8, N, iota_bytes),
             case("map and reduce", ElementType::U8, N, map_reduce_bytes),
             case("weighted histogram", ElementType::U8, N, histogram_weights),

@@ -263,6 +263,7 @@ pub fn registry() -> &'static [&'static dyn Spec] {
         &crate::transpose::spec::Transpose,
         &crate::permute::spec::Permute,
         &crate::sort::spec::Sort,
+        &crate::merge::spec::Merge,
         &large::Large,
     ]
 }

@@ -55,11 +55,54 @@ pub struct Operator<T, F> {
     pub(crate) name: String,
     pub(crate) identity: T,
     pub(crate) combine: F,
-    type_name: String,
+    texts: Texts,
+    pub(crate) needs_fp64: bool,
+}
+
+/// What users say in OpenCL C of a function of `a` and `b`: their type, where it is defined, other functions, the function's
+/// value.
+#[derive(Clone)]
+pub(super) struct Texts {
+    pub(super) type_name: String,
     types: String,
     functions: String,
-    expression: String,
-    pub(crate) needs_fp64: bool,
+    pub(super) expression: String,
+}
+
+impl Texts {
+    pub(super) fn new(type_name: &str, types: &str, expression: &str) -> Self {
+        let [type_name, types, expression] = [type_name, types, expression].map(str::to_owned);
+        Self { type_name, types, functions: String::new(), expression }
+    }
+
+    pub(super) fn with_functions(mut self, text: &str) -> Self {
+        self.functions = text.to_owned();
+        self
+    }
+
+    /// What goes in front of a kernel file: the function `name`, whose value is a `result`, over elements of `size` bytes.
+    /// Lines are numbered as in the texts, under `whose` they are. `more` stands behind. The macros come last: members of the
+    /// user's may have their names.
+    pub(super) fn prelude(&self, whose: &str, size: usize, result: &str, name: &str, more: &str) -> String {
+        let Self { type_name, types, functions, expression } = self;
+        format!(
+            "#ifdef HAS_FP64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n\
+             #pragma OPENCL FP_CONTRACT OFF\n\
+             #line 1 \"types of {whose}\"\n{types}\n\
+             #line 1 \"size of {type_name} of {whose}\"\n\
+             typedef char size_is_not_that_of_the_rust_type[sizeof({type_name}) == {size} ? 1 : -1];\n\
+             #line 1 \"functions of {whose}\"\n{functions}\n\
+             static inline {result} {name}(const {type_name} a, const {type_name} b)\n{{\nreturn\n\
+             #line 1 \"{whose}\"\n{expression}\n;\n}}\n\
+             {more}\
+             #define T {type_name}\n#define T_BYTES {size}\n"
+        )
+    }
+}
+
+/// A name as it stands between quotes in a text.
+pub(super) fn quoted(name: &str) -> String {
+    name.replace(['"', '\\', '\n', '\r'], " ")
 }
 
 impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
@@ -80,10 +123,8 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     /// `WG` or `TILE`, or another name one of a device's macros, which start with `HAS_`, `SG_`, `PTX_`, `DEVICE_` or
     /// `INLINE_`.
     pub fn of_struct(name: &str, type_name: &str, types: &str, identity: T, combine: F, expression: &str) -> Self {
-        // The name stands between quotes in the text.
-        let name = name.replace(['"', '\\', '\n', '\r'], " ");
-        let [type_name, types, expression] = [type_name, types, expression].map(str::to_owned);
-        Self { name, identity, combine, type_name, types, functions: String::new(), expression, needs_fp64: false }
+        let texts = Texts::new(type_name, types, expression);
+        Self { name: quoted(name), identity, combine, texts, needs_fp64: false }
     }
 
     /// The operator with OpenCL C functions that its expression calls. A kernel does not build where its own file has one of
@@ -104,9 +145,8 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     /// assert_eq!(Device::best()?.reduce_by(&[12, 18, 30], &divisor)?, 6);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn with_functions(mut self, text: &str) -> Self {
-        self.functions = text.to_owned();
-        self
+    pub fn with_functions(self, text: &str) -> Self {
+        Self { texts: self.texts.with_functions(text), ..self }
     }
 
     /// The operator's name, as it stands in the compiler's messages.
@@ -114,27 +154,17 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         &self.name
     }
 
-    /// What goes in front of a kernel file; lines are numbered as in the user's texts, under the operator's name. The
-    /// macros come last: members of the user's may have their names.
+    /// What goes in front of a kernel file.
     pub(crate) fn prelude(&self) -> String {
-        let Self { name, type_name, types, functions, expression, .. } = self;
-        let size = size_of::<T>();
+        let (type_name, size) = (&self.texts.type_name, size_of::<T>());
         let bytes: Vec<_> = bytemuck::bytes_of(&self.identity).iter().map(u8::to_string).collect();
         let bytes = bytes.join(", ");
-        format!(
-            "#ifdef HAS_FP64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n\
-             #pragma OPENCL FP_CONTRACT OFF\n\
-             #line 1 \"types of operator {name}\"\n{types}\n\
-             #line 1 \"size of {type_name} of operator {name}\"\n\
-             typedef char size_is_not_that_of_the_rust_type[sizeof({type_name}) == {size} ? 1 : -1];\n\
-             #line 1 \"functions of operator {name}\"\n{functions}\n\
-             static inline {type_name} op_combine(const {type_name} a, const {type_name} b)\n{{\nreturn\n\
-             #line 1 \"operator {name}\"\n{expression}\n;\n}}\n\
-             static inline {type_name} op_identity(void)\n{{\n\
+        let identity = format!(
+            "static inline {type_name} op_identity(void)\n{{\n\
              const union {{ uchar bytes[{size}]; {type_name} value; }} identity = {{ {{ {bytes} }} }};\n\
-             return identity.value;\n}}\n\
-             #define T {type_name}\n#define T_BYTES {size}\n"
-        )
+             return identity.value;\n}}\n"
+        );
+        self.texts.prelude(&format!("operator {}", self.name), size, type_name, "op_combine", &identity)
     }
 
     /// As the CPU backend takes it and as kernels with `cl/lib/op.cl` do, over one of the element types.
@@ -142,7 +172,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     where
         T: Element<Acc = T>,
     {
-        let (name, ours, theirs) = (&self.name, T::TYPE.storage(), &self.type_name);
+        let (name, ours, theirs) = (&self.name, T::TYPE.storage(), &self.texts.type_name);
         if theirs != ours {
             return Err(Error::invalid(format!(
                 "operator {name} is over `{theirs}` in OpenCL C, {} is `{ours}`",
@@ -169,7 +199,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
 
 impl<T: fmt::Debug, F> fmt::Debug for Operator<T, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, identity, expression, .. } = self;
+        let Self { name, identity, texts: Texts { expression, .. }, .. } = self;
         write!(f, "Operator({name}: {expression}, identity {identity:?})")
     }
 }

@@ -23,6 +23,8 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/bins.cl", include_str!("../../cl/lib/bins.cl")),
     ("lib/turn.cl", include_str!("../../cl/lib/turn.cl")),
     ("lib/words.cl", include_str!("../../cl/lib/words.cl")),
+    ("lib/first.cl", include_str!("../../cl/lib/first.cl")),
+    ("lib/merge.cl", include_str!("../../cl/lib/merge.cl")),
 ];
 
 /// A program as the driver gets it.

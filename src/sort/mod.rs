@@ -19,7 +19,7 @@
 mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
-mod keys;
+pub(crate) mod keys;
 #[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 

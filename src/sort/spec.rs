@@ -16,12 +16,16 @@ pub(crate) struct Sort;
 
 /// How keys lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Keys {
+pub(crate) enum Keys {
     As(Data),
     /// Two values.
     Two,
     Sorted,
     Reversed,
+    /// Up, then down again.
+    Pipe,
+    /// The k-th value with a share of 1/k.
+    Zipf,
     /// Zeros and NaN of both signs, infinities.
     Signs,
     /// All alike but for bits of one byte, and of two.
@@ -30,7 +34,7 @@ enum Keys {
 }
 
 impl Keys {
-    const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::As(Data::Random),
         Self::As(Data::Bits),
         Self::As(Data::Constant),
@@ -38,29 +42,37 @@ impl Keys {
         Self::Two,
         Self::Sorted,
         Self::Reversed,
+        Self::Pipe,
+        Self::Zipf,
         Self::Signs,
         Self::Byte,
         Self::Bytes,
     ];
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::As(data) => data.name(),
             Self::Two => "two values",
             Self::Sorted => "sorted",
             Self::Reversed => "reversed",
+            Self::Pipe => "organ pipe",
+            Self::Zipf => "Zipf",
             Self::Signs => "signs",
             Self::Byte => "one byte",
             Self::Bytes => "two bytes",
         }
     }
 
-    fn make<T: Element>(self, n: usize) -> Vec<T> {
+    pub(crate) fn make<T: Element>(self, n: usize) -> Vec<T> {
         let Self::As(data) = self else {
             let mut keys: Vec<T> = Data::Bits.generate(n, n as u64);
             match self {
                 Self::Sorted => keys.sort_by_key(|&key| rank(key)),
                 Self::Reversed => keys.sort_by_key(|&key| std::cmp::Reverse(rank(key))),
+                Self::Pipe => {
+                    keys.sort_by_key(|&key| rank(key));
+                    keys[n / 2..].reverse();
+                }
                 _ => keys.iter_mut().for_each(|key| *key = self.one(bits(*key))),
             }
             return keys;
@@ -78,6 +90,8 @@ impl Keys {
                 let half = u64::MAX >> (64 - 8 * size_of::<T>()) >> 1;
                 [half, self::bits(T::HIGHEST) & half, 0][(bits % 3) as usize] | ((bits >> 7 & 1) * (half + 1))
             }
+            // The values up to x have a share of log x.
+            Self::Zipf => (5.3 * bits as f64 / 2f64.powi(8 * size_of::<T>() as i32)).exp() as u64,
             Self::Byte => {
                 let shift = (high / 2) & !7;
                 0x2122_2324_2526_2728 & !(0xff << shift) | (bits & 0xff) << shift
@@ -88,14 +102,14 @@ impl Keys {
 }
 
 /// A key's bits.
-fn bits<T: Element>(key: T) -> u64 {
+pub(crate) fn bits<T: Element>(key: T) -> u64 {
     let mut bytes = [0; 8];
     bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&key));
     u64::from_le_bytes(bytes)
 }
 
 /// How many values of its type are below a key: of floats its distance from zero, on either side.
-fn rank<T: Element>(key: T) -> u64 {
+pub(crate) fn rank<T: Element>(key: T) -> u64 {
     let (bits, half) = (bits(key), 1u64 << (8 * size_of::<T>() - 1));
     match T::TYPE {
         ty if ty.is_float() && bits >= half => half - 1 - (bits - half),

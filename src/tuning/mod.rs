@@ -5,6 +5,8 @@ mod copy;
 #[cfg(feature = "opencl")]
 mod histogram;
 #[cfg(feature = "opencl")]
+mod merge;
+#[cfg(feature = "opencl")]
 mod permute;
 #[cfg(feature = "opencl")]
 mod reduce;
@@ -21,6 +23,8 @@ mod transpose;
 pub(crate) use copy::{Copy, Gather, copy, copy_ranges, gather, reverse};
 #[cfg(feature = "opencl")]
 pub(crate) use histogram::histogram;
+#[cfg(feature = "opencl")]
+pub(crate) use merge::merge;
 #[cfg(feature = "opencl")]
 pub(crate) use permute::permute;
 #[cfg(feature = "opencl")]
@@ -141,7 +145,7 @@ mod tests {
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| transpose(&caps, size).work_group));
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| in_place(&caps, size).work_group));
                 groups.extend([gather(&caps, 4).work_group, self::reverse(&caps).work_group]);
-                groups.extend([sort(&caps).work_group, select(&caps).work_group]);
+                groups.extend([sort(&caps).work_group, select(&caps).work_group, merge(&caps).work_group]);
                 for copy in [copy(&caps), copy_ranges(&caps)] {
                     if let Copy::Words { work_group, .. } = copy {
                         groups.push(work_group);

@@ -1,0 +1,7 @@
+//! Benchmarks of `merge`: `cargo bench --bench merge`.
+
+mod common;
+
+fn main() {
+    common::run("merge");
+}

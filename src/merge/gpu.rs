@@ -1,0 +1,230 @@
+//! Merges on OpenCL devices: the plan, then its launches. The plan serves merge sorts and set operations, too.
+
+use crate::{
+    ElementType, Result, Scratch,
+    op::Source,
+    runtime::{
+        Capabilities, ClInput, DeviceClass, ProgramSpec,
+        opencl::{ClDevice, ClMem, Launch},
+    },
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../cl/merge.cl");
+/// Local memory that is not for the arrays of the kernels: what their compilers add.
+const RESERVED_BYTES: usize = 64;
+
+/// What is merged: everything but its size.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    /// The order's text, and whether it needs fp64.
+    pub(crate) order: (Source, bool),
+    pub(crate) size: usize,
+    /// 0 where there are no values.
+    pub(crate) value_bytes: usize,
+}
+
+/// A work-group, and the elements of each item in a tile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shape {
+    pub(crate) work_group: usize,
+    pub(crate) items: usize,
+}
+
+impl Shape {
+    pub(crate) fn tile(&self) -> usize {
+        self.work_group * self.items
+    }
+
+    /// Bytes of local memory, where each item has `item_bytes` beside its elements.
+    fn local_bytes(&self, form: &Form, item_bytes: usize) -> usize {
+        let source = if form.value_bytes > 0 { 2 } else { 0 };
+        (self.tile() + 1) * form.size + self.tile() * source + self.work_group * item_bytes + RESERVED_BYTES
+    }
+}
+
+/// The shape of a device: one item where local memory is too small for any other.
+pub(crate) fn shape(form: &Form, item_bytes: usize, caps: &Capabilities) -> Shape {
+    let params = tuning::merge(caps);
+    let single = tuning::merge(&Capabilities { class: DeviceClass::Cpu, ..caps.clone() });
+    let single = Shape { work_group: 1, items: single.items };
+    if caps.class == DeviceClass::Cpu {
+        return single;
+    }
+    let items = if form.value_bytes > 0 { params.items_with_values } else { params.items };
+    let items = (4 * items / form.size.max(4)).max(1) | 1;
+    let groups = (5..=params.work_group.max(1).ilog2()).rev().map(|bits| 1 << bits);
+    let mut shapes = groups.map(|work_group| Shape { work_group, items });
+    shapes.find(|shape| shape.local_bytes(form, item_bytes) <= caps.local_bytes).unwrap_or(single)
+}
+
+/// The tiles of n > 0 elements, and the program of a file that includes `cl/lib/merge.cl`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) program: ProgramSpec,
+    pub(crate) shape: Shape,
+    pub(crate) tiles: usize,
+    pub(crate) groups: usize,
+    pub(crate) wide: bool,
+}
+
+impl Plan {
+    /// `program` lacks the macros of tiles and of the order.
+    pub(crate) fn new(
+        n: usize,
+        form: &Form,
+        program: ProgramSpec,
+        item_bytes: usize,
+        caps: &Capabilities,
+        wide: bool,
+    ) -> Result<Self> {
+        let (source, needs_fp64) = &form.order;
+        if *needs_fp64 {
+            caps.supports(ElementType::F64)?;
+        }
+        let shape = shape(form, item_bytes, caps);
+        let program = program
+            .define("WG", shape.work_group)
+            .define("ITEMS", shape.items)
+            .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+            .operator(source)
+            .unoptimised_on_a_checker(caps);
+        let registers = tuning::merge(caps).registers.filter(|_| form.value_bytes == 0 && shape.work_group > 1);
+        let program = program.with(registers.map(|registers| format!("-cl-nv-maxrregcount={registers}")));
+        let tiles = n.div_ceil(shape.tile());
+        Ok(Self { program, shape, tiles, groups: tiles.min(tuning::merge(caps).max_groups), wide })
+    }
+
+    pub(crate) fn offset_bytes(&self) -> usize {
+        if self.wide { 8 } else { 4 }
+    }
+
+    pub(crate) fn local(&self) -> [usize; 3] {
+        [self.shape.work_group, 1, 1]
+    }
+
+    /// The groups of a kernel that has an item for each tile.
+    pub(crate) fn item_groups(&self) -> [usize; 3] {
+        [self.tiles.div_ceil(self.shape.work_group).min(self.groups), 1, 1]
+    }
+}
+
+/// The plan of a merge, or of the merges of a sort.
+pub(crate) fn plan(n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Result<Plan> {
+    let program = ProgramSpec::new("merge.cl", TEXT, caps);
+    let program = match form.value_bytes {
+        0 => program,
+        bytes => {
+            let unit = tuning::unit(bytes).min(16);
+            let program = program.define("VALUE_BYTES", bytes).define("UNIT", tuning::unit_type(unit));
+            program.define("PARTS", bytes / unit)
+        }
+    };
+    Plan::new(n, form, program, 0, caps, wide)
+}
+
+/// Elements in device memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) mem: &'a ClMem,
+    pub(crate) offset: usize,
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn of(input: &'a ClInput) -> Self {
+        Self { mem: input.mem(), offset: input.offset() }
+    }
+
+    pub(crate) fn add(self, launch: Launch<'_>) -> Launch<'_> {
+        launch.mem(self.mem).scalar(self.offset as u64)
+    }
+}
+
+/// A pass over all tiles: two ranges, or where `shift` is not 0 pairs of runs of the first.
+pub(crate) struct Pass<'a> {
+    pub(crate) a: (Place<'a>, usize),
+    pub(crate) b: (Place<'a>, usize),
+    pub(crate) shift: u32,
+    pub(crate) to: Place<'a>,
+    /// Those of a, of b, and where they go.
+    pub(crate) values: Option<[Place<'a>; 3]>,
+    /// An offset for each tile.
+    pub(crate) splits: Place<'a>,
+}
+
+impl Pass<'_> {
+    pub(crate) fn run(&self, device: &ClDevice, plan: &Plan) -> Result<()> {
+        let ranges = |kernel| -> Result<_> {
+            let launch = self.a.0.add(device.launch(&plan.program, kernel)?).offset(self.a.1 as u64, plan.wide);
+            let launch = self.b.0.add(launch).offset(self.b.1 as u64, plan.wide).scalar(self.shift);
+            Ok(self.splits.add(launch.scalar(plan.tiles as u32)))
+        };
+        ranges("merge_splits")?.run(plan.item_groups(), plan.local())?;
+        let launch = self.to.add(ranges("merge_tiles")?);
+        let launch = self.values.iter().flatten().fold(launch, |launch, place| place.add(launch));
+        launch.run([plan.groups, 1, 1], plan.local())
+    }
+}
+
+/// Merges two ranges, and their values.
+pub(super) fn run(
+    device: &ClDevice,
+    form: &Form,
+    [a, b]: [&ClInput; 2],
+    to: &ClInput,
+    values: Option<[&ClInput; 3]>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let n = a.len() + b.len();
+    if n == 0 {
+        return Ok(());
+    }
+    let plan = plan(n, form, &*device.capabilities()?, device.tuning().wide(n))?;
+    let mem = scratch.cl(device, plan.tiles * plan.offset_bytes())?;
+    let pass = Pass {
+        a: (Place::of(a), a.len()),
+        b: (Place::of(b), b.len()),
+        shift: 0,
+        to: Place::of(to),
+        values: values.map(|values| values.map(Place::of)),
+        splits: Place { mem, offset: 0 },
+    };
+    pass.run(device, &plan)
+}
+
+pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
+    let plan = plan(n, form, &*device.capabilities()?, device.tuning().wide(n))?;
+    Ok(plan.tiles * plan.offset_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Order, op::Compare};
+
+    #[test]
+    fn plans_fit_their_devices() {
+        for (name, caps) in Capabilities::samples() {
+            for local_bytes in [caps.local_bytes, 0, 4096, 8192, 12_288] {
+                let caps = Capabilities { local_bytes, ..caps.clone() };
+                for n in [1, 1000, 4097, (1 << 28) + 1, 1 << 33] {
+                    for (size, value_bytes) in [(1, 0), (4, 0), (8, 4), (16, 3), (64, 16)] {
+                        let order = Compare::<u32>::source(&Order::ascending()).unwrap();
+                        let form = Form { order, size, value_bytes };
+                        let plan = plan(n, &form, &caps, n >= 1 << 31).unwrap();
+                        let what = format!("{name}, {local_bytes} bytes, n = {n}, {size} and {value_bytes}: {plan:?}");
+                        assert!(plan.tiles * plan.shape.tile() >= n && plan.shape.tile() <= 1 << 16, "{what}");
+                        assert!((plan.tiles - 1) * plan.shape.tile() < n && plan.groups <= plan.tiles, "{what}");
+                        if plan.shape.work_group > 1 {
+                            assert!(plan.shape.local_bytes(&form, 0) <= local_bytes, "{what}");
+                            assert!(
+                                plan.shape.work_group <= caps.max_work_group && plan.shape.items % 2 == 1,
+                                "{what}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Merging: two sorted ranges into one ([`Device::merge`]), with values ([`Device::merge_pairs`]). By the same means a sort by
+//! any order ([`sort`]), sets ([`set`]), and searches in sorted ranges ([`search`]).
+//!
+//! | property | |
+//! |---|---|
+//! | work | one read and one write of each element, and a binary search for each tile of some thousand of them |
+//! | order | that of the elements, or a user's: [`Compare`]; of equal elements those of the first range come first |
+//! | elements | integers and floats; of a user's order any plain type of 1 to 64 bytes. Values: any plain type |
+//! | determinism | everywhere: the result is a function of the input |
+//! | scratch | 4 or 8 bytes for each tile: [`Device::merge_scratch`] |
+//! | limits | any n that fits the device |
+//!
+//! This is merge path (Green, McColl and Bader 2012): the result is cut into equal tiles, whose parts of both ranges binary
+//! searches find; in a tile each work-item finds its own part in local memory, and merges some elements in registers. So the
+//! work is balanced whatever the ranges and their lengths. On the CPU each thread merges parts of the result.
+//!
+//! Of ranges that are not sorted the results mean nothing; calls end, and write all of their outputs.
+
+pub(crate) mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+pub mod search;
+pub mod set;
+pub mod sort;
+#[cfg(any(test, feature = "checks"))]
+pub(crate) mod spec;
+
+use bytemuck::Pod;
+
+use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, op::Compare, runtime::Backend};
+
+/// Refuses values that are none, or not one for each key.
+fn check_values(keys: usize, values: usize, size: usize, what: &str) -> Result<()> {
+    if size == 0 {
+        return Err(Error::unsupported("values of 0 bytes have no places"));
+    }
+    if keys == values {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{what} {keys} keys with {values} values")))
+}
+
+/// What the device needs to know of an order of `T` and its values.
+#[cfg(feature = "opencl")]
+fn form<T: Pod>(order: &impl Compare<T>, value_bytes: usize) -> Result<gpu::Form> {
+    // The function knows which sizes there are.
+    let _known = order.function()?;
+    Ok(gpu::Form { order: order.source()?, size: size_of::<T>(), value_bytes })
+}
+
+impl Device {
+    /// Two sorted ranges as one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result;
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user's order does not compile;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have more than
+    /// [64 bytes](crate::op::Less::MAX_BYTES), or the device lacks fp64 and a user's order is of `f64`.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// let (a, b) = (device.upload(&[1u32, 4, 6])?, device.upload(&[2u32, 3, 4, 9])?);
+    /// assert_eq!(device.merge(&a, &b, &Order::ascending())?.to_vec()?, [1, 2, 3, 4, 4, 6, 9]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn merge<'a, 'b, T: Pod + Send + Sync, C: Compare<T>>(
+        &self,
+        a: impl Into<Input<'a, T>>,
+        b: impl Into<Input<'b, T>>,
+        order: &C,
+    ) -> Result<Buffer<T>> {
+        let (a, b) = (a.into(), b.into());
+        let mut output = self.uninit(a.len() + b.len())?;
+        self.merge_one(a, b, Output::from(&mut output), order, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::merge`] into a caller's slice, buffer or view, of as many elements as both ranges have. Does not wait, unless
+    /// `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has another length,
+    /// or is over the memory of a user's that a range is over.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.merge_scratch::<f32, _>(4, &Order::descending())?)?;
+    /// let mut out = device.zeroed(4)?;
+    /// device.merge_into(&[2.5f32, -1.0], &[3.0, 0.5], &mut out, &Order::descending(), &mut scratch)?;
+    /// assert_eq!(out.to_vec()?, [3.0, 2.5, 0.5, -1.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn merge_into<'a, 'b, 'c, T: Pod + Send + Sync, C: Compare<T>>(
+        &self,
+        a: impl Into<Input<'a, T>>,
+        b: impl Into<Input<'b, T>>,
+        output: impl Into<Output<'c, T>>,
+        order: &C,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.merge_one(a.into(), b.into(), output.into(), order, scratch)
+    }
+
+    /// [`Device::merge_into`], built once for each type and order.
+    fn merge_one<T: Pod + Send + Sync, C: Compare<T>>(
+        &self,
+        a: Input<'_, T>,
+        b: Input<'_, T>,
+        output: Output<'_, T>,
+        order: &C,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        output.expect_len(a.len() + b.len(), "a merge")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (less, to) = (order.function()?, output.host()?);
+                let none = vec![(); to.len()];
+                let (a, b) = (a.host()?, b.host()?);
+                cpu::merge((a, &none[..a.len()]), (b, &none[..b.len()]), (to, &mut none.clone()), &less);
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let form = form(order, 0)?;
+                let (a, b, to) = (a.cl(device)?, b.cl(device)?, output.cl(device, false)?);
+                crate::runtime::apart(&[&a, &b], &[&to])?;
+                gpu::run(device, &form, [&a, &b], &to, None, scratch)?;
+                to.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of scratch that a merge of `n` elements in all uses.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the device cannot be asked what it can do; as [`Device::merge`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// println!("{} bytes", Device::best()?.merge_scratch::<f32, _>(1 << 20, &Order::ascending())?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn merge_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: &C) -> Result<usize> {
+        self.merge_scratch_of(n, order, 0)
+    }
+
+    fn merge_scratch_of<T: Pod, C: Compare<T>>(&self, n: usize, order: &C, value_bytes: usize) -> Result<usize> {
+        match self.backend() {
+            Backend::Cpu => Ok(0),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, &form(order, value_bytes)?),
+        }
+    }
+
+    /// Two sorted ranges of keys as one, and each key's value at its place. Returns keys and values.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there is not one value for
+    /// each key; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// let (old, new) = ((&[1u32, 5], &[*b"Ida", *b"Bo "]), (&[1u32, 3], &[*b"Lu ", *b"Ann"]));
+    /// let (ids, names) = device.merge_pairs(old, new, &Order::ascending())?;
+    /// assert_eq!(ids.to_vec()?, [1, 1, 3, 5]);
+    /// assert_eq!(names.to_vec()?, [*b"Ida", *b"Lu ", *b"Ann", *b"Bo "]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn merge_pairs<'a, 'b, 'c, 'd, K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
+        &self,
+        a: (impl Into<Input<'a, K>>, impl Into<Input<'b, V>>),
+        b: (impl Into<Input<'c, K>>, impl Into<Input<'d, V>>),
+        order: &C,
+    ) -> Result<(Buffer<K>, Buffer<V>)> {
+        let (a, b) = ((a.0.into(), a.1.into()), (b.0.into(), b.1.into()));
+        let n = a.0.len() + b.0.len();
+        let (mut keys, mut values) = (self.uninit(n)?, self.uninit(n)?);
+        let outputs = (Output::from(&mut keys), Output::from(&mut values));
+        self.merge_pairs_one(a, b, outputs, order, &mut Scratch::new())?;
+        Ok((keys, values))
+    }
+
+    /// [`Device::merge_pairs`] into a caller's slices, buffers or views. Does not wait, unless one of them is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if a length differs, or two
+    /// arguments are over one memory of a user's and overlap.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Scratch};
+    ///
+    /// let (mut keys, mut values) = ([0i8; 3], [0u64; 3]);
+    /// Device::best()?.merge_pairs_into(
+    ///     (&[-4i8, 2], &[10u64, 11]), (&[2i8], &[12u64]), (&mut keys, &mut values), &Order::ascending(), &mut Scratch::new(),
+    /// )?;
+    /// assert_eq!((keys, values), ([-4, 2, 2], [10, 11, 12]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn merge_pairs_into<'a, 'b, 'c, 'd, 'e, 'f, K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
+        &self,
+        a: (impl Into<Input<'a, K>>, impl Into<Input<'b, V>>),
+        b: (impl Into<Input<'c, K>>, impl Into<Input<'d, V>>),
+        outputs: (impl Into<Output<'e, K>>, impl Into<Output<'f, V>>),
+        order: &C,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (a, b) = ((a.0.into(), a.1.into()), (b.0.into(), b.1.into()));
+        self.merge_pairs_one(a, b, (outputs.0.into(), outputs.1.into()), order, scratch)
+    }
+
+    /// [`Device::merge_pairs_into`], built once for each pair of types and order.
+    fn merge_pairs_one<K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
+        &self,
+        a: (Input<'_, K>, Input<'_, V>),
+        b: (Input<'_, K>, Input<'_, V>),
+        (keys, values): (Output<'_, K>, Output<'_, V>),
+        order: &C,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let n = a.0.len() + b.0.len();
+        for range in [&a, &b] {
+            check_values(range.0.len(), range.1.len(), size_of::<V>(), "merging")?;
+        }
+        keys.expect_len(n, "a merge of keys")?;
+        values.expect_len(n, "a merge of values")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (a, b) = ((a.0.host()?, a.1.host()?), (b.0.host()?, b.1.host()?));
+                cpu::merge(a, b, (keys.host()?, values.host()?), &order.function()?);
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let form = form(order, size_of::<V>())?;
+                let (a, b) = ((a.0.cl(device)?, a.1.cl(device)?), (b.0.cl(device)?, b.1.cl(device)?));
+                let (keys, values) = (keys.cl(device, false)?, values.cl(device, false)?);
+                crate::runtime::apart(&[&a.0, &a.1, &b.0, &b.1], &[&keys, &values])?;
+                gpu::run(device, &form, [&a.0, &b.0], &keys, Some([&a.1, &b.1, &values]), scratch)?;
+                values.finish(device)?;
+                keys.finish(device)
+            }
+        }
+    }
+
+    /// The bytes of scratch that [`Device::merge_pairs_into`] uses for `n` keys in all.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge_scratch`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// println!("{} bytes", Device::best()?.merge_pairs_scratch::<f32, u32, _>(1 << 20, &Order::ascending())?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn merge_pairs_scratch<K: Pod, V: Pod, C: Compare<K>>(&self, n: usize, order: &C) -> Result<usize> {
+        self.merge_scratch_of(n, order, size_of::<V>())
+    }
+}

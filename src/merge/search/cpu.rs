@@ -1,0 +1,35 @@
+//! Searches on the CPU.
+
+use super::Bound;
+use crate::{Offset, parallel};
+
+/// Needles, or elements, of a task.
+const CHUNK: usize = 1 << 14;
+
+/// The bounds of needles in a range.
+pub(super) fn bounds<T: Sync, I: Offset>(
+    bound: Bound,
+    range: &[T],
+    needles: &[T],
+    to: &mut [I],
+    less: &(impl Fn(&T, &T) -> bool + Sync),
+) {
+    parallel::chunks_mut(to, CHUNK, &|chunk, part| {
+        for (to, needle) in part.iter_mut().zip(&needles[chunk * CHUNK..]) {
+            let place = match bound {
+                Bound::Lower => range.partition_point(|x| less(x, needle)),
+                Bound::Upper => range.partition_point(|x| !less(needle, x)),
+            };
+            *to = I::from_i128(place as i128);
+        }
+    });
+}
+
+/// The first element that comes before the one in front of it.
+pub(super) fn first_unsorted<T: Sync>(range: &[T], less: &(impl Fn(&T, &T) -> bool + Sync)) -> Option<usize> {
+    let found = parallel::map(range.len().div_ceil(CHUNK), &|chunk| {
+        let first = chunk * CHUNK;
+        (first.max(1)..range.len().min(first + CHUNK)).find(|&i| less(&range[i], &range[i - 1]))
+    });
+    found.into_iter().flatten().next()
+}

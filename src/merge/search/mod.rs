@@ -1,0 +1,277 @@
+//! Searches in sorted ranges: [`Device::lower_bound`], [`Device::upper_bound`]; and whether a range is sorted:
+//! [`Device::is_sorted`], [`Device::first_unsorted`].
+//!
+//! | property | |
+//! |---|---|
+//! | work | of a search log2 n comparisons for each needle; else one read of each element |
+//! | elements, order | as of [`merge`](crate::merge). Places are `u32` or `u64` |
+//! | determinism | everywhere: the result is a function of the input |
+//! | scratch | none |
+//! | limits | any n that fits the device; with places in `u32` below 2^32 |
+//!
+//! On a GPU the first steps of all searches go through a sample of the range in local memory, and each work-item searches for
+//! several needles at once. Needles in order are found faster, since neighbours read the same lines.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(in crate::merge) mod gpu;
+#[cfg(any(test, feature = "checks"))]
+pub(in crate::merge) mod spec;
+
+use bytemuck::Pod;
+
+#[cfg(feature = "opencl")]
+use super::form;
+use crate::{Buffer, Device, Error, Input, Offset, Output, Result, op::Compare, runtime::Backend};
+
+/// Which place among equal elements is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Lower,
+    Upper,
+}
+
+/// What is written where a range is sorted.
+const NONE: u64 = u64::MAX;
+
+impl Device {
+    /// For each needle the place of the first element of a sorted range that does not come before it: before which place
+    /// it could be inserted first. Places are `u32` or `u64`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are 2^32 elements or
+    /// more, and places are `u32`.
+    ///
+    /// ```
+    /// use oclprim::{Buffer, Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[10i32, 20, 20, 30])?;
+    /// let places: Buffer<u32> = device.lower_bound(&x, &[20, 5, 25, 31], &Order::ascending())?;
+    /// assert_eq!(places.to_vec()?, [1, 0, 3, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn lower_bound<'a, 'b, T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
+        &self,
+        range: impl Into<Input<'a, T>>,
+        needles: impl Into<Input<'b, T>>,
+        order: &C,
+    ) -> Result<Buffer<I>> {
+        self.bounds(Bound::Lower, range.into(), needles.into(), order)
+    }
+
+    /// [`Device::lower_bound`] into a caller's slice, buffer or view, which has one element for each needle. Does not wait,
+    /// unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::lower_bound`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths differ, or
+    /// `output` is over the memory of a user's that another argument is over.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// let mut places = [0u64; 2];
+    /// Device::best()?.lower_bound_into(&[2.5f32, 1.5, 0.5], &[1.5, 9.0], &mut places, &Order::descending())?;
+    /// assert_eq!(places, [1, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn lower_bound_into<'a, 'b, 'c, T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
+        &self,
+        range: impl Into<Input<'a, T>>,
+        needles: impl Into<Input<'b, T>>,
+        output: impl Into<Output<'c, I>>,
+        order: &C,
+    ) -> Result<()> {
+        self.bounds_into(Bound::Lower, range.into(), needles.into(), output.into(), order)
+    }
+
+    /// For each needle the place of the first element of a sorted range that comes after it: before which place it could be
+    /// inserted last. Places are `u32` or `u64`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::lower_bound`].
+    ///
+    /// ```
+    /// use oclprim::{Buffer, Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// let places: Buffer<u64> = device.upper_bound(&[10u8, 20, 20, 30], &[20, 5, 30], &Order::ascending())?;
+    /// assert_eq!(places.to_vec()?, [3, 0, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn upper_bound<'a, 'b, T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
+        &self,
+        range: impl Into<Input<'a, T>>,
+        needles: impl Into<Input<'b, T>>,
+        order: &C,
+    ) -> Result<Buffer<I>> {
+        self.bounds(Bound::Upper, range.into(), needles.into(), order)
+    }
+
+    /// [`Device::upper_bound`] into a caller's slice, buffer or view, as [`Device::lower_bound_into`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::lower_bound_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Less};
+    ///
+    /// let by_tens = Less::new("by tens", |a: &u32, b: &u32| a / 10 < b / 10, "a / 10 < b / 10");
+    /// let mut places = [0u32; 2];
+    /// Device::best()?.upper_bound_into(&[5, 14, 12, 20], &[10, 29], &mut places, &by_tens)?;
+    /// assert_eq!(places, [3, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn upper_bound_into<'a, 'b, 'c, T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
+        &self,
+        range: impl Into<Input<'a, T>>,
+        needles: impl Into<Input<'b, T>>,
+        output: impl Into<Output<'c, I>>,
+        order: &C,
+    ) -> Result<()> {
+        self.bounds_into(Bound::Upper, range.into(), needles.into(), output.into(), order)
+    }
+
+    fn bounds<T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
+        &self,
+        bound: Bound,
+        range: Input<'_, T>,
+        needles: Input<'_, T>,
+        order: &C,
+    ) -> Result<Buffer<I>> {
+        let mut output = self.uninit(needles.len())?;
+        self.bounds_into(bound, range, needles, Output::from(&mut output), order)?;
+        Ok(output)
+    }
+
+    /// Built once for each pair of types and order.
+    fn bounds_into<T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
+        &self,
+        bound: Bound,
+        range: Input<'_, T>,
+        needles: Input<'_, T>,
+        output: Output<'_, I>,
+        order: &C,
+    ) -> Result<()> {
+        let n = range.len();
+        output.expect_len(needles.len(), "a search")?;
+        if size_of::<I>() == 4 && n > u32::MAX as usize {
+            return Err(Error::invalid(format!("places among {n} elements are no u32: there are 2^32")));
+        }
+        match self.backend() {
+            Backend::Cpu => {
+                cpu::bounds(bound, range.host()?, needles.host()?, output.host()?, &order.function()?);
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let form = form(order, 0)?;
+                let (range, needles, to) = (range.cl(device)?, needles.cl(device)?, output.cl(device, false)?);
+                crate::runtime::apart(&[&range, &needles], &[&to])?;
+                gpu::bounds(device, bound, size_of::<I>(), &form, [&range, &needles], &to)?;
+                to.finish(device)
+            }
+        }
+    }
+
+    /// Whether each element comes not before the one in front of it. Waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// assert!(device.is_sorted(&[-1.5f32, -0.0, 0.0, 2.0], &Order::ascending())?);
+    /// assert!(!device.is_sorted(&[1u8, 1, 2], &Order::descending())?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn is_sorted<'a, T: Pod + Send + Sync, C: Compare<T>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        order: &C,
+    ) -> Result<bool> {
+        Ok(self.first_unsorted(input, order)?.is_none())
+    }
+
+    /// The first element that comes before the one in front of it: up to there the elements are sorted. Waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// assert_eq!(device.first_unsorted(&[1u32, 3, 3, 2, 1], &Order::ascending())?, Some(3));
+    /// assert_eq!(device.first_unsorted(&[1u32, 3, 3], &Order::ascending())?, None);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn first_unsorted<'a, T: Pod + Send + Sync, C: Compare<T>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        order: &C,
+    ) -> Result<Option<usize>> {
+        let mut found = [0];
+        self.first_unsorted_one(input.into(), Output::from(&mut found), order)?;
+        Ok(if found[0] == NONE { None } else { Some(found[0] as usize) })
+    }
+
+    /// [`Device::first_unsorted`] into the one element of `output`, which can stay on the device: [`u64::MAX`] where all are
+    /// sorted. Does not wait, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has not one element,
+    /// or is over the memory of a user's that `input` is over.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// let mut found = device.zeroed::<u64>(1)?;
+    /// device.first_unsorted_into(&[2u16, 1], &mut found, &Order::ascending())?;
+    /// assert_eq!(found.to_vec()?, [1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn first_unsorted_into<'a, 'b, T: Pod + Send + Sync, C: Compare<T>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        output: impl Into<Output<'b, u64>>,
+        order: &C,
+    ) -> Result<()> {
+        self.first_unsorted_one(input.into(), output.into(), order)
+    }
+
+    /// [`Device::first_unsorted_into`], built once for each type and order.
+    fn first_unsorted_one<T: Pod + Send + Sync, C: Compare<T>>(
+        &self,
+        input: Input<'_, T>,
+        output: Output<'_, u64>,
+        order: &C,
+    ) -> Result<()> {
+        output.expect_len(1, "the first element out of order")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let found = cpu::first_unsorted(input.host()?, &order.function()?);
+                output.host()?[0] = found.map_or(NONE, |found| found as u64);
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let form = form(order, 0)?;
+                let (input, found) = (input.cl(device)?, output.cl(device, false)?);
+                crate::runtime::apart(&[&input], &[&found])?;
+                gpu::first_unsorted(device, &form, &input, &found)?;
+                found.finish(device)
+            }
+        }
+    }
+}

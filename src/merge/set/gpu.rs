@@ -1,0 +1,85 @@
+//! Set operations on OpenCL devices: what is kept of each tile is counted, then written.
+
+use super::SetOp;
+use crate::{
+    Result, Scratch,
+    merge::gpu::{Form, Place, Plan},
+    runtime::{
+        Capabilities, ClInput, ProgramSpec,
+        opencl::{ClDevice, Launch},
+    },
+};
+
+const TEXT: &str = include_str!("../../../cl/set.cl");
+/// Bytes of local memory of an item beside its elements: a count, or a sum of them.
+const ITEM_BYTES: usize = 8;
+/// Numbers in scratch for each tile.
+const NUMBERS: usize = 4;
+
+pub(in crate::merge) fn plan(op: SetOp, n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Result<Plan> {
+    let program = ProgramSpec::new("set.cl", TEXT, caps).define("SET", op as u32);
+    Plan::new(n, form, program, ITEM_BYTES, caps, wide)
+}
+
+/// A set operation between its passes.
+pub(super) struct Run<'a> {
+    device: &'a ClDevice,
+    plan: Plan,
+    ranges: [&'a ClInput; 2],
+    scratch: &'a mut Scratch,
+}
+
+impl<'a> Run<'a> {
+    /// For ranges of n > 0 elements in all.
+    pub(super) fn new(
+        op: SetOp,
+        device: &'a ClDevice,
+        form: &Form,
+        ranges: [&'a ClInput; 2],
+        scratch: &'a mut Scratch,
+    ) -> Result<Self> {
+        let n = ranges[0].len() + ranges[1].len();
+        let plan = plan(op, n, form, &*device.capabilities()?, device.tuning().wide(n))?;
+        Ok(Self { device, plan, ranges, scratch })
+    }
+
+    fn ranges(&mut self, kernel: &'static str) -> Result<Launch<'a>> {
+        let launch = self.device.launch(&self.plan.program, kernel)?;
+        let launch = self
+            .ranges
+            .iter()
+            .fold(launch, |launch, range| Place::of(range).add(launch).offset(range.len() as u64, self.plan.wide));
+        let launch = launch.scalar(self.plan.tiles as u32);
+        Ok(launch.mem(self.scratch.cl(self.device, bytes(&self.plan))?))
+    }
+
+    fn tiles(&mut self, to: &ClInput, writes: u32) -> Result<()> {
+        let launch = Place::of(to).add(self.ranges("set_tiles")?).offset(to.len() as u64, self.plan.wide);
+        launch.scalar(writes).run([self.plan.groups, 1, 1], self.plan.local())
+    }
+
+    /// How many elements are kept, to the one of `total`.
+    pub(super) fn count(&mut self, total: &ClInput) -> Result<()> {
+        let (groups, local) = (self.plan.item_groups(), self.plan.local());
+        self.ranges("set_splits")?.run(groups, local)?;
+        // Nothing is written yet: any buffer does.
+        let range = self.ranges[0];
+        self.tiles(range, 0)?;
+        let launch = self.device.launch(&self.plan.program, "set_offsets")?.scalar(self.plan.tiles as u32);
+        let launch = launch.mem(self.scratch.cl(self.device, bytes(&self.plan))?);
+        Place::of(total).add(launch).run([1, 1, 1], local)
+    }
+
+    /// These elements, as far as there is room. They have been counted.
+    pub(super) fn write(&mut self, to: &ClInput) -> Result<()> {
+        self.tiles(to, 1)
+    }
+}
+
+fn bytes(plan: &Plan) -> usize {
+    NUMBERS * plan.tiles * plan.offset_bytes()
+}
+
+pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
+    Ok(bytes(&plan(SetOp::Union, n, form, &*device.capabilities()?, device.tuning().wide(n))?))
+}

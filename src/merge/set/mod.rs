@@ -1,0 +1,250 @@
+//! Union, intersection and difference of sorted ranges: [`Device::set_operation`].
+//!
+//! | property | |
+//! |---|---|
+//! | work | two reads of each element, one write of each that is kept; where equal elements are so many that they fill tiles, another read of each |
+//! | elements, order | as of [`merge`](crate::merge) |
+//! | equal elements | of m in the first range and n in the second the union has max(m, n), the intersection min(m, n), the difference m - n or none: as C++'s `std::set_union` and its like |
+//! | determinism | everywhere: the result is a function of the input |
+//! | scratch | four times 4 or 8 bytes for each tile: [`Device::set_scratch`] |
+//! | limits | any n that fits the device |
+//!
+//! Ranges are gone through by the tiles of [`merge`](crate::merge). Whether an element is kept depends on its rank among its
+//! equals, and on whether the other range has an equal of that rank, which binary searches and steps of the merge tell. So
+//! tiles may begin anywhere among equal elements. What is kept is counted first, then written.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(in crate::merge) mod gpu;
+#[cfg(any(test, feature = "checks"))]
+pub(in crate::merge) mod spec;
+
+use bytemuck::Pod;
+
+#[cfg(feature = "opencl")]
+use super::form;
+use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, op::Compare, runtime::Backend};
+
+/// What is kept of two sorted ranges, where equal elements count as often as they occur.
+///
+/// ```
+/// use oclprim::{Device, Order, SetOp};
+///
+/// let device = Device::best()?;
+/// let (a, b) = (device.upload(&[1u8, 2, 2, 2, 5])?, device.upload(&[2u8, 2, 3])?);
+/// let kept = |op| device.set_operation(op, &a, &b, &Order::ascending())?.to_vec();
+/// assert_eq!(kept(SetOp::Union)?, [1, 2, 2, 2, 3, 5]);
+/// assert_eq!(kept(SetOp::Intersection)?, [2, 2]);
+/// assert_eq!(kept(SetOp::Difference)?, [1, 2, 5]);
+/// assert_eq!(kept(SetOp::SymmetricDifference)?, [1, 2, 3, 5]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SetOp {
+    /// All of the first range, and what the second has more of.
+    Union,
+    /// What the first range has, as often as the second has it, too: its first ones.
+    Intersection,
+    /// What the first range has more of: its last ones.
+    Difference,
+    /// What either range has more of: its last ones.
+    SymmetricDifference,
+}
+
+impl SetOp {
+    /// Every operation.
+    pub const ALL: [Self; 4] = [Self::Union, Self::Intersection, Self::Difference, Self::SymmetricDifference];
+
+    /// The operation's name, such as `union`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Union => "union",
+            Self::Intersection => "intersection",
+            Self::Difference => "difference",
+            Self::SymmetricDifference => "symmetric difference",
+        }
+    }
+
+    /// Refuses a result that is longer than its place.
+    fn fits(self, count: u64, capacity: usize) -> Result<()> {
+        if count <= capacity as u64 {
+            return Ok(());
+        }
+        let name = self.name();
+        Err(Error::invalid(format!("the {name} has {count} elements, the output has room for {capacity}")))
+    }
+}
+
+impl Device {
+    /// What a set operation keeps of two sorted ranges, in order. Waits, to know how many there are;
+    /// [`Device::set_operation_into`] need not.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge`].
+    ///
+    /// ```
+    /// use oclprim::{Device, SetOp, op::Less};
+    ///
+    /// let by_tens = Less::new("by tens", |a: &u32, b: &u32| a / 10 < b / 10, "a / 10 < b / 10");
+    /// let common = Device::best()?.set_operation(SetOp::Intersection, &[11, 25, 31], &[20, 33, 34], &by_tens)?;
+    /// assert_eq!(common.to_vec()?, [25, 31]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn set_operation<'a, 'b, T: Pod + Send + Sync, C: Compare<T>>(
+        &self,
+        op: SetOp,
+        a: impl Into<Input<'a, T>>,
+        b: impl Into<Input<'b, T>>,
+        order: &C,
+    ) -> Result<Buffer<T>> {
+        self.set_operation_one(op, a.into(), b.into(), order)
+    }
+
+    /// [`Device::set_operation`], built once for each type and order.
+    fn set_operation_one<T: Pod + Send + Sync, C: Compare<T>>(
+        &self,
+        op: SetOp,
+        a: Input<'_, T>,
+        b: Input<'_, T>,
+        order: &C,
+    ) -> Result<Buffer<T>> {
+        match self.backend() {
+            Backend::Cpu => {
+                let kept = cpu::kept(op, a.host()?, b.host()?, &order.function()?);
+                let mut output = self.uninit(kept.iter().map(Vec::len).sum())?;
+                fill(&kept, Output::from(&mut output).host()?);
+                Ok(output)
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let form = form(order, 0)?;
+                let (a, b, mut scratch) = (a.cl(device)?, b.cl(device)?, Scratch::new());
+                if a.len() + b.len() == 0 {
+                    return self.uninit(0);
+                }
+                let mut count = self.uninit::<u64>(1)?;
+                let mut run = gpu::Run::new(op, device, &form, [&a, &b], &mut scratch)?;
+                run.count(&*Output::from(&mut count).cl(device, false)?)?;
+                let mut output = self.uninit(count.to_vec()?[0] as usize)?;
+                run.write(&*Output::from(&mut output).cl(device, false)?)?;
+                Ok(output)
+            }
+        }
+    }
+
+    /// [`Device::set_operation`] into a caller's slice, buffer or view. The one element of `count` becomes the number of
+    /// elements that are kept; elements of `output` beyond that are left as they are.
+    ///
+    /// `output` may have room for less: then its elements are the first of those that are kept, and nothing is written beyond.
+    /// Where `count` is a host slice the call waits, and that is an error; else the caller decides when to look.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `count` has not one element,
+    /// two arguments are over one memory of a user's and overlap, or `count` is a host slice and there is no room.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Scratch, SetOp};
+    ///
+    /// let device = Device::best()?;
+    /// let (mut out, mut count) = (device.filled(4, 9u32)?, device.zeroed::<u64>(1)?);
+    /// let (order, scratch) = (Order::ascending(), &mut Scratch::new());
+    /// device.set_operation_into(SetOp::Difference, &[1, 3, 5], &[3], &mut out, &mut count, &order, scratch)?;
+    /// assert_eq!((out.to_vec()?, count.to_vec()?), (vec![1, 5, 9, 9], vec![2]));
+    ///
+    /// let (mut out, mut count) = ([0u32; 2], [0u64]);
+    /// let short = device.set_operation_into(SetOp::Union, &[1, 3, 5], &[4], &mut out, &mut count, &order, scratch);
+    /// assert_eq!(short.unwrap_err().to_string(), "the union has 4 elements, the output has room for 2");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    #[allow(clippy::too_many_arguments, reason = "two ranges, two outputs, and how")]
+    pub fn set_operation_into<'a, 'b, 'c, 'd, T: Pod + Send + Sync, C: Compare<T>>(
+        &self,
+        op: SetOp,
+        a: impl Into<Input<'a, T>>,
+        b: impl Into<Input<'b, T>>,
+        output: impl Into<Output<'c, T>>,
+        count: impl Into<Output<'d, u64>>,
+        order: &C,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (output, count) = (output.into(), count.into());
+        count.expect_len(1, "the number of elements that are kept")?;
+        let capacity = output.len();
+        match count {
+            Output::Host(count) => {
+                let result = Output::Host(&mut *count);
+                self.set_operation_to(op, [a.into(), b.into()], output, result, order, scratch)?;
+                op.fits(count[0], capacity)
+            }
+            count => self.set_operation_to(op, [a.into(), b.into()], output, count, order, scratch),
+        }
+    }
+
+    /// Writes what there is room for, and sets `count`; built once for each type and order.
+    fn set_operation_to<T: Pod + Send + Sync, C: Compare<T>>(
+        &self,
+        op: SetOp,
+        [a, b]: [Input<'_, T>; 2],
+        output: Output<'_, T>,
+        count: Output<'_, u64>,
+        order: &C,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        match self.backend() {
+            Backend::Cpu => {
+                let kept = cpu::kept(op, a.host()?, b.host()?, &order.function()?);
+                count.host()?[0] = kept.iter().map(Vec::len).sum::<usize>() as u64;
+                fill(&kept, output.host()?);
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let form = form(order, 0)?;
+                let (a, b) = (a.cl(device)?, b.cl(device)?);
+                let (to, count) = (output.cl(device, true)?, count.cl(device, false)?);
+                crate::runtime::apart(&[&a, &b], &[&to, &count])?;
+                if a.len() + b.len() == 0 {
+                    device.fill(count.mem(), count.byte_offset(), 8, &[0])?;
+                } else {
+                    let mut run = gpu::Run::new(op, device, &form, [&a, &b], scratch)?;
+                    run.count(&count)?;
+                    run.write(&to)?;
+                }
+                to.finish(device)?;
+                count.finish(device)
+            }
+        }
+    }
+
+    /// The bytes of scratch that a set operation on `n` elements in all uses.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge_scratch`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// println!("{} bytes", Device::best()?.set_scratch::<u64, _>(1 << 20, &Order::ascending())?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn set_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: &C) -> Result<usize> {
+        match self.backend() {
+            Backend::Cpu => Ok(0),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, &form(order, 0)?),
+        }
+    }
+}
+
+/// The parts one behind the other, as far as there is room.
+fn fill<T: Copy>(parts: &[Vec<T>], output: &mut [T]) {
+    let mut rest = output;
+    for part in parts {
+        let (to, more) = rest.split_at_mut(part.len().min(rest.len()));
+        to.copy_from_slice(&part[..to.len()]);
+        rest = more;
+    }
+}

@@ -1,0 +1,82 @@
+//! Merge sorts on OpenCL devices: blocks, then merges of pairs of runs.
+
+use crate::{
+    Result, Scratch,
+    merge::gpu::{Form, Pass, Place, Plan, plan},
+    runtime::{ClInput, opencl::ClDevice},
+};
+
+/// Where in scratch everything lies, in bytes.
+struct Regions {
+    spare: usize,
+    values: usize,
+    splits: usize,
+    end: usize,
+}
+
+/// How often runs are merged until there is one.
+fn levels(plan: &Plan) -> u32 {
+    plan.tiles.next_power_of_two().ilog2()
+}
+
+fn regions(n: usize, form: &Form, plan: &Plan) -> Regions {
+    // One item merges in its block, too.
+    let spare = if levels(plan) > 0 || plan.shape.work_group == 1 { n } else { 0 };
+    // Whole elements from the start on, whatever their size.
+    let values = (spare * form.size).next_multiple_of(16 * form.value_bytes.max(1));
+    let splits = (values + spare * form.value_bytes).next_multiple_of(16);
+    Regions { spare: 0, values, splits, end: splits + plan.tiles * plan.offset_bytes() }
+}
+
+pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
+    let plan = plan(n, form, &*device.capabilities()?, device.tuning().wide(n))?;
+    Ok(if n == 0 { 0 } else { regions(n, form, &plan).end })
+}
+
+/// Sorts `from` into `to`, and values with them.
+pub(super) fn run(
+    device: &ClDevice,
+    form: &Form,
+    from: &ClInput,
+    to: &ClInput,
+    values: Option<[&ClInput; 2]>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let n = from.len();
+    if n == 0 {
+        return Ok(());
+    }
+    let plan = plan(n, form, &*device.capabilities()?, device.tuning().wide(n))?;
+    let at = regions(n, form, &plan);
+    let mem = scratch.cl(device, at.end)?;
+    let spare = Place { mem, offset: at.spare };
+    let values_spare = Place { mem, offset: at.values / form.value_bytes.max(1) };
+    let splits = Place { mem, offset: at.splits / plan.offset_bytes() };
+    let (mut x, mut y) = (Place::of(to), spare);
+    let (mut values_x, mut values_y) = (values.map_or(spare, |[_, to]| Place::of(to)), values_spare);
+    let levels = levels(&plan);
+    if levels % 2 == 1 {
+        (x, y) = (y, x);
+        (values_x, values_y) = (values_y, values_x);
+    }
+    let single = plan.shape.work_group == 1;
+    let launch = Place::of(from).add(device.launch(&plan.program, "merge_blocks")?).offset(n as u64, plan.wide);
+    let mut launch = x.add(launch.scalar(plan.tiles as u32));
+    if single {
+        launch = y.add(launch);
+    }
+    if let Some([from, _]) = values {
+        launch = values_x.add(Place::of(from).add(launch));
+        if single {
+            launch = values_y.add(launch);
+        }
+    }
+    launch.run([plan.groups, 1, 1], plan.local())?;
+    for level in 0..levels {
+        let values = values.map(|_| [values_x, values_x, values_y]);
+        Pass { a: (x, n), b: (x, 0), shift: level + 1, to: y, values, splits }.run(device, &plan)?;
+        (x, y) = (y, x);
+        (values_x, values_y) = (values_y, values_x);
+    }
+    Ok(())
+}

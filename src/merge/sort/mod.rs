@@ -1,0 +1,241 @@
+//! Sorting by any order: [`Device::merge_sort`], with values [`Device::merge_sort_pairs`].
+//!
+//! | property | |
+//! |---|---|
+//! | work | n log n comparisons; a read and a write of each element, and another for each time that runs of a tile, of some thousand elements, double until there is one |
+//! | order | that of the elements, or a user's: [`Compare`]; stable: equal elements stay in their order |
+//! | elements | integers and floats; of a user's order any plain type of 1 to 64 bytes. Values: any plain type |
+//! | determinism | everywhere: the result is a function of the input |
+//! | scratch | n elements, n values, 4 or 8 bytes for each tile: [`Device::merge_sort_scratch`] |
+//! | limits | any n that fits the device |
+//!
+//! On a GPU work-groups sort tiles in local memory, each item its own elements by odd-even transpositions (Knuth, volume 3,
+//! 5.3.4), all of them by merges; then pairs of runs are merged, as [`merge`](crate::merge) does it. Elements in their own order
+//! are sorted faster by their bits: [`sort`](crate::sort).
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(in crate::merge) mod gpu;
+#[cfg(any(test, feature = "checks"))]
+pub(in crate::merge) mod spec;
+
+use bytemuck::Pod;
+
+use super::check_values;
+#[cfg(feature = "opencl")]
+use super::form;
+use crate::{Buffer, Device, Input, Output, Result, Scratch, op::Compare, runtime::Backend};
+
+impl Device {
+    /// The elements in order.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result and as much scratch;
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user's order does not compile;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have more than
+    /// [64 bytes](crate::op::Less::MAX_BYTES), or the device lacks fp64 and a user's order is of `f64`.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Less};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[5i32, -3, 4, 3, -1])?;
+    /// let by_size = Less::new("by size", |a: &i32, b: &i32| a.abs() < b.abs(), "abs(a) < abs(b)");
+    /// assert_eq!(device.merge_sort(&x, &by_size)?.to_vec()?, [-1, -3, 3, 4, 5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn merge_sort<'a, T: Pod + Send + Sync, C: Compare<T>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        order: &C,
+    ) -> Result<Buffer<T>> {
+        let input = input.into();
+        let mut output = self.uninit(input.len())?;
+        self.merge_sort_one(input, Output::from(&mut output), order, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::merge_sort`] into a caller's slice, buffer or view of the same length. Does not wait, unless `output` is a
+    /// host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge_sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths differ, or
+    /// both are over one memory of a user's and overlap.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.merge_sort_scratch::<i32, _>(3, &Order::ascending())?)?;
+    /// let mut out = device.zeroed(3)?;
+    /// device.merge_sort_into(&[5i32, -7, 3], &mut out, &Order::ascending(), &mut scratch)?;
+    /// assert_eq!(out.to_vec()?, [-7, 3, 5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn merge_sort_into<'a, 'b, T: Pod + Send + Sync, C: Compare<T>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        output: impl Into<Output<'b, T>>,
+        order: &C,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.merge_sort_one(input.into(), output.into(), order, scratch)
+    }
+
+    /// [`Device::merge_sort_into`], built once for each type and order.
+    fn merge_sort_one<T: Pod + Send + Sync, C: Compare<T>>(
+        &self,
+        input: Input<'_, T>,
+        output: Output<'_, T>,
+        order: &C,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        output.expect_len(input.len(), "a merge sort")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let mut none = vec![(); input.len()];
+                let (from, to, less) = ((input.host()?, &none.clone()[..]), output.host()?, order.function()?);
+                cpu::sort(from, (to, &mut none), &less)
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let form = form(order, 0)?;
+                let (from, to) = (input.cl(device)?, output.cl(device, false)?);
+                crate::runtime::apart(&[&from], &[&to])?;
+                gpu::run(device, &form, &from, &to, None, scratch)?;
+                to.finish(device)
+            }
+        }
+    }
+
+    /// The bytes of scratch that a merge sort of `n` elements uses.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the device cannot be asked what it can do; as [`Device::merge_sort`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// println!("{} bytes", Device::best()?.merge_sort_scratch::<f32, _>(1 << 20, &Order::ascending())?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn merge_sort_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: &C) -> Result<usize> {
+        self.merge_sort_scratch_of(n, order, 0)
+    }
+
+    fn merge_sort_scratch_of<T: Pod, C: Compare<T>>(&self, n: usize, order: &C, value_bytes: usize) -> Result<usize> {
+        match self.backend() {
+            Backend::Cpu => Ok(0),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, &form(order, value_bytes)?),
+        }
+    }
+
+    /// The keys in order, and each key's value at its place. Returns keys and values.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge_sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there is not one value
+    /// for each key; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Less};
+    ///
+    /// let device = Device::best()?;
+    /// let by_size = Less::new("by size", |a: &f32, b: &f32| a.abs() < b.abs(), "fabs(a) < fabs(b)");
+    /// let (keys, places) = device.merge_sort_pairs(&[2.0f32, -1.0, 1.0], &[0u32, 1, 2], &by_size)?;
+    /// assert_eq!((keys.to_vec()?, places.to_vec()?), (vec![-1.0, 1.0, 2.0], vec![1, 2, 0]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn merge_sort_pairs<'a, 'b, K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        order: &C,
+    ) -> Result<(Buffer<K>, Buffer<V>)> {
+        let (keys, values) = (keys.into(), values.into());
+        let (mut keys_out, mut values_out) = (self.uninit(keys.len())?, self.uninit(values.len())?);
+        let outputs = (Output::from(&mut keys_out), Output::from(&mut values_out));
+        self.merge_sort_pairs_one((keys, values), outputs, order, &mut Scratch::new())?;
+        Ok((keys_out, values_out))
+    }
+
+    /// [`Device::merge_sort_pairs`] into a caller's slices, buffers or views. Does not wait, unless one of them is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge_sort_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if a length differs,
+    /// or two arguments are over one memory of a user's and overlap.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Scratch};
+    ///
+    /// let (mut keys, mut values) = ([0i64; 3], [0.0f32; 3]);
+    /// Device::best()?.merge_sort_pairs_into(
+    ///     &[5i64, -1, 5], &[0.5f32, 1.5, 2.5], &mut keys, &mut values, &Order::ascending(), &mut Scratch::new(),
+    /// )?;
+    /// assert_eq!((keys, values), ([-1, 5, 5], [1.5, 0.5, 2.5]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn merge_sort_pairs_into<'a, 'b, 'c, 'd, K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        keys_out: impl Into<Output<'c, K>>,
+        values_out: impl Into<Output<'d, V>>,
+        order: &C,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (inputs, outputs) = ((keys.into(), values.into()), (keys_out.into(), values_out.into()));
+        self.merge_sort_pairs_one(inputs, outputs, order, scratch)
+    }
+
+    /// [`Device::merge_sort_pairs_into`], built once for each pair of types and order.
+    fn merge_sort_pairs_one<K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
+        &self,
+        (keys, values): (Input<'_, K>, Input<'_, V>),
+        (keys_out, values_out): (Output<'_, K>, Output<'_, V>),
+        order: &C,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        check_values(keys.len(), values.len(), size_of::<V>(), "sorting")?;
+        keys_out.expect_len(keys.len(), "a merge sort of keys")?;
+        values_out.expect_len(keys.len(), "a merge sort of values")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (from, to) = ((keys.host()?, values.host()?), (keys_out.host()?, values_out.host()?));
+                cpu::sort(from, to, &order.function()?)
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let form = form(order, size_of::<V>())?;
+                let (keys, values) = (keys.cl(device)?, values.cl(device)?);
+                let (keys_out, values_out) = (keys_out.cl(device, false)?, values_out.cl(device, false)?);
+                crate::runtime::apart(&[&keys, &values], &[&keys_out, &values_out])?;
+                gpu::run(device, &form, &keys, &keys_out, Some([&values, &values_out]), scratch)?;
+                values_out.finish(device)?;
+                keys_out.finish(device)
+            }
+        }
+    }
+
+    /// The bytes of scratch that [`Device::merge_sort_pairs_into`] uses for `n` keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::merge_sort_scratch`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// println!("{} bytes", Device::best()?.merge_sort_pairs_scratch::<f32, u32, _>(1 << 20, &Order::ascending())?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn merge_sort_pairs_scratch<K: Pod, V: Pod, C: Compare<K>>(&self, n: usize, order: &C) -> Result<usize> {
+        self.merge_sort_scratch_of(n, order, size_of::<V>())
+    }
+}

@@ -1,0 +1,218 @@
+//! Orders: that of the elements, and those of users.
+
+use std::fmt;
+
+use bytemuck::Pod;
+
+use super::{
+    Source, Text,
+    operator::{Texts, quoted},
+    sealed::Sealed,
+};
+use crate::{Element, ElementType, Error, Order, Result, sort::keys::Keys};
+
+/// An order of elements: an [`Order`], which is their own, or a [`Less`] of the user's.
+///
+/// ```
+/// use oclprim::{Device, Order, op::{Compare, Less}};
+///
+/// fn smallest<C: Compare<i32>>(device: &Device, x: &[i32], order: &C) -> oclprim::Result<i32> {
+///     Ok(device.merge_sort(x, order)?.to_vec()?[0])
+/// }
+///
+/// let device = Device::best()?;
+/// let by_size = Less::new("by size", |a: &i32, b: &i32| a.abs() < b.abs(), "abs(a) < abs(b)");
+/// assert_eq!(smallest(&device, &[-3, 2, 5], &Order::ascending())?, -3);
+/// assert_eq!(smallest(&device, &[-3, 2, 5], &by_size)?, 2);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub trait Compare<T: Pod>: Sync + Sealed {
+    /// Whether the first comes before the second.
+    #[doc(hidden)]
+    fn function(&self) -> Result<impl Fn(&T, &T) -> bool + Sync>;
+
+    /// The same in OpenCL C, as `op_less`, and whether it needs fp64.
+    #[doc(hidden)]
+    fn source(&self) -> Result<(Source, bool)>;
+}
+
+impl Sealed for Order {}
+
+/// The bits of `keys` that are compared.
+fn mask(keys: &Keys) -> u64 {
+    let width = keys.bits.end - keys.bits.start;
+    if width == 0 { 0 } else { u64::MAX >> (64 - width) << keys.bits.start }
+}
+
+/// The elements' own order, as sorts have it: of floats the total order.
+impl<T: Element> Compare<T> for Order {
+    fn function(&self) -> Result<impl Fn(&T, &T) -> bool + Sync> {
+        let keys = Keys::of(T::TYPE, self)?;
+        let mask = mask(&keys);
+        let number = move |x: &T| {
+            let mut bytes = [0; 8];
+            bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(x));
+            keys.ordered(u64::from_le_bytes(bytes)) & mask
+        };
+        Ok(move |a: &T, b: &T| number(a) < number(b))
+    }
+
+    fn source(&self) -> Result<(Source, bool)> {
+        let keys = Keys::of(T::TYPE, self)?;
+        let unsigned = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64];
+        let (ty, high) = (unsigned[keys.bytes.ilog2() as usize].storage(), 8 * keys.bytes - 1);
+        let (suffix, always, mask) = (if keys.bytes == 8 { "ul" } else { "u" }, keys.always, mask(&keys));
+        let number = |x: &str| {
+            let turned = match keys.flip {
+                0 => format!("{x} ^ {always:#x}{suffix}"),
+                flip => format!("{x} ^ ({x} >> {high} != 0 ? {flip:#x}{suffix} : 0{suffix}) ^ {always:#x}{suffix}"),
+            };
+            format!("(({turned}) & {mask:#x}{suffix})")
+        };
+        let texts = Texts::new(ty, "", &format!("{} < {}", number("a"), number("b")));
+        Ok((Source(Text::Prelude(texts.prelude("order of elements", keys.bytes, "int", "op_less", ""))), false))
+    }
+}
+
+/// An order of the user's, given twice: as a Rust function that tells whether the first element comes before the second, and
+/// as an OpenCL C expression over `a` and `b` that is not 0 where it does.
+///
+/// It has to be a strict weak order: no element is before itself; of two, one at most is before the other; what is before
+/// something that is before a third is before the third; and so it is with elements of which neither is before the other,
+/// which are equal to it. Where it is not, or the two say different things, results mean nothing, but calls end, and write
+/// nothing beside their outputs.
+///
+/// ```
+/// use oclprim::{Device, op::Less};
+///
+/// let by_last_digit = Less::new("by last digit", |a: &u32, b: &u32| a % 10 < b % 10, "a % 10 < b % 10");
+/// let sorted = Device::best()?.merge_sort(&[31, 19, 11, 40], &by_last_digit)?;
+/// assert_eq!(sorted.to_vec()?, [40, 31, 11, 19]);
+/// assert_eq!(by_last_digit.name(), "by last digit");
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// Over a struct, whose text in OpenCL C has the layout of the Rust one:
+///
+/// ```
+/// use bytemuck::{Pod, Zeroable};
+/// use oclprim::{Device, op::Less};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+/// #[repr(C)]
+/// struct Event {
+///     time: f32,
+///     id: u32,
+/// }
+///
+/// let order = Less::of_struct(
+///     "by time, then id",
+///     "Event",
+///     "typedef struct { float time; uint id; } Event;",
+///     |a: &Event, b: &Event| a.time < b.time || (a.time == b.time && a.id < b.id),
+///     "a.time < b.time || (a.time == b.time && a.id < b.id)",
+/// );
+/// let events = [Event { time: 2.5, id: 1 }, Event { time: 0.5, id: 9 }, Event { time: 0.5, id: 3 }];
+/// let sorted = Device::best()?.merge_sort(&events, &order)?.to_vec()?;
+/// assert_eq!(sorted.iter().map(|event| event.id).collect::<Vec<_>>(), [3, 9, 1]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Less<F> {
+    name: String,
+    less: F,
+    texts: Texts,
+    needs_fp64: bool,
+}
+
+impl<F> Less<F> {
+    /// The most bytes of an element: tiles of them are in local memory.
+    pub const MAX_BYTES: usize = 64;
+
+    /// An order of one of the element types that OpenCL C computes in, which `f16` and `bf16` are not.
+    pub fn new<T: Element<Acc = T>>(name: &str, less: F, expression: &str) -> Self
+    where
+        F: Fn(&T, &T) -> bool,
+    {
+        let order = Self::of_struct(name, T::TYPE.storage(), "", less, expression);
+        Self { needs_fp64: T::TYPE.needs_fp64(), ..order }
+    }
+
+    /// An order of a type of the user's: `type_name` in OpenCL C, where `types` defines it. A kernel does not build where its
+    /// size differs from that of `T`, nor with the names that [`Operator::of_struct`](super::Operator::of_struct) lists.
+    pub fn of_struct<T: Pod>(name: &str, type_name: &str, types: &str, less: F, expression: &str) -> Self
+    where
+        F: Fn(&T, &T) -> bool,
+    {
+        let texts = Texts::new(type_name, types, expression);
+        Self { name: quoted(name), less, texts, needs_fp64: false }
+    }
+
+    /// The order with OpenCL C functions that its expression calls. A prefix of one's own keeps their names clear of those of
+    /// kernel files.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Less};
+    ///
+    /// let text = "uint my_bits(uint x) { return popcount(x); }";
+    /// let by_bits = Less::new("by bits", |a: &u32, b: &u32| a.count_ones() < b.count_ones(), "my_bits(a) < my_bits(b)");
+    /// let sorted = Device::best()?.merge_sort(&[7, 8, 3], &by_bits.with_functions(text))?;
+    /// assert_eq!(sorted.to_vec()?, [8, 3, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn with_functions(self, text: &str) -> Self {
+        Self { texts: self.texts.with_functions(text), ..self }
+    }
+
+    /// The order's name, as it stands in the compiler's messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl<F> Sealed for Less<F> {}
+
+impl<T: Pod, F: Fn(&T, &T) -> bool + Sync> Compare<T> for Less<F> {
+    fn function(&self) -> Result<impl Fn(&T, &T) -> bool + Sync> {
+        let (size, most) = (size_of::<T>(), Self::MAX_BYTES);
+        if !(1..=most).contains(&size) {
+            let name = &self.name;
+            return Err(Error::unsupported(format!(
+                "order {name} is of elements of {size} bytes; 1 to {most} are possible"
+            )));
+        }
+        Ok(&self.less)
+    }
+
+    fn source(&self) -> Result<(Source, bool)> {
+        let prelude = self.texts.prelude(&format!("order {}", self.name), size_of::<T>(), "int", "op_less", "");
+        Ok((Source(Text::Prelude(prelude)), self.needs_fp64))
+    }
+}
+
+impl<F> fmt::Debug for Less<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, texts: Texts { expression, .. }, .. } = self;
+        write!(f, "Less({name}: {expression})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_have_the_order_of_sorts() {
+        let less = |order: &Order, a: f32, b: f32| Compare::function(order).unwrap()(&a, &b);
+        let up = Order::ascending();
+        for (a, b) in [(-f32::NAN, f32::NEG_INFINITY), (-1.0, -0.0), (-0.0, 0.0), (f32::INFINITY, f32::NAN)] {
+            assert!(less(&up, a, b) && !less(&up, b, a) && !less(&up, a, a), "{a} {b}");
+            assert!(less(&Order::descending(), b, a), "{a} {b}");
+        }
+        let sign = Order::ascending().bits(15..16);
+        assert!(Compare::<i16>::function(&sign).unwrap()(&-1, &1) && !Compare::<i16>::function(&sign).unwrap()(&1, &2));
+        assert!(Compare::<i16>::function(&up.clone().bits(0..17)).is_err());
+        let (source, _) = Compare::<u32>::source(&up).unwrap();
+        assert!(format!("{source:?}").contains("((a ^ 0x0u) & 0xffffffffu)"), "{source:?}");
+    }
+}

@@ -1,0 +1,319 @@
+//! Merges, merge sorts, sets and searches: by every geometry, over many tiles, and against the standard library's.
+
+#![cfg(feature = "checks")]
+
+mod common;
+
+use bytemuck::{Pod, Zeroable};
+use common::{gpu, tuned};
+use oclprim::{
+    Device, ErrorKind, Order, Scratch, SetOp,
+    check::guarded,
+    op::{Compare, Less},
+};
+use proptest::prelude::*;
+
+/// Every device, in its own geometry and in that of GPUs with much, little and no local memory.
+fn devices() -> Vec<(String, Device)> {
+    tuned(&[
+        ("a GPU", gpu()),
+        ("a small GPU", gpu().local_bytes(9 << 10)),
+        ("a GPU without local memory", gpu().local_bytes(1024)),
+    ])
+}
+
+/// In its own geometry and in that of a GPU.
+fn few_devices() -> Vec<(String, Device)> {
+    tuned(&[("a GPU", gpu())])
+}
+
+/// Elements of several tiles, where there is time of many.
+fn many() -> usize {
+    if common::tiny() { 1_300 } else { 70_003 }
+}
+
+/// Random numbers, few, with a few very frequent, up and down, all alike.
+fn kinds(n: usize, seed: u64) -> Vec<Vec<u32>> {
+    let random: Vec<u32> = common::random(n, seed);
+    let few = random.iter().map(|x| x & 0x0010_0100).collect();
+    let skewed = random.iter().map(|x| x >> (x % 32)).collect();
+    let pipe = (0..n).map(|i| i.min(n - i) as u32).collect();
+    vec![random, few, skewed, pipe, vec![7; n]]
+}
+
+fn sorted(mut x: Vec<u32>) -> Vec<u32> {
+    x.sort_unstable();
+    x
+}
+
+fn up() -> Order {
+    Order::ascending()
+}
+
+fn places(first: usize, n: usize) -> Vec<u32> {
+    (first as u32..(first + n) as u32).collect()
+}
+
+/// Both ranges with places as values, against a stable sort of one behind the other.
+fn merges((name, device): &(String, Device), a: &[u32], b: &[u32]) {
+    let both = [a, b].concat();
+    let mut want = places(0, both.len());
+    want.sort_by_key(|&place| both[place as usize]);
+    let (keys, values) = device.merge_pairs((a, &places(0, a.len())), (b, &places(a.len(), b.len())), &up()).unwrap();
+    let what = format!("{name}: {} and {}", a.len(), b.len());
+    assert!(values.to_vec().unwrap() == want, "{what}: values");
+    let want: Vec<u32> = want.iter().map(|&place| both[place as usize]).collect();
+    assert!(keys.to_vec().unwrap() == want, "{what}: keys");
+    assert!(device.merge(a, b, &up()).unwrap().to_vec().unwrap() == want, "{what}: without values");
+}
+
+fn sorts((name, device): &(String, Device), x: &[u32]) {
+    let mut want = places(0, x.len());
+    want.sort_by_key(|&place| std::cmp::Reverse(x[place as usize]));
+    let order = Order::descending();
+    let (keys, values) = device.merge_sort_pairs(x, &places(0, x.len()), &order).unwrap();
+    assert!(values.to_vec().unwrap() == want, "{name}: values of {}", x.len());
+    let want: Vec<u32> = want.iter().map(|&place| x[place as usize]).collect();
+    assert!(keys.to_vec().unwrap() == want, "{name}: keys of {}", x.len());
+    assert!(device.merge_sort(x, &order).unwrap().to_vec().unwrap() == want, "{name}: {} alone", x.len());
+}
+
+/// The definition: of m equals in a and n in b so many.
+fn obvious(op: SetOp, a: &[u32], b: &[u32]) -> Vec<u32> {
+    let mut counts = std::collections::BTreeMap::<u32, (usize, usize)>::new();
+    a.iter().for_each(|&x| counts.entry(x).or_default().0 += 1);
+    b.iter().for_each(|&x| counts.entry(x).or_default().1 += 1);
+    let kept = |(m, n): (usize, usize)| match op {
+        SetOp::Union => m.max(n),
+        SetOp::Intersection => m.min(n),
+        SetOp::Difference => m.saturating_sub(n),
+        SetOp::SymmetricDifference => m.abs_diff(n),
+    };
+    counts.into_iter().flat_map(|(x, both)| std::iter::repeat_n(x, kept(both))).collect()
+}
+
+fn sets((name, device): &(String, Device), ops: &[SetOp], a: &[u32], b: &[u32]) {
+    for &op in ops {
+        let got = device.set_operation(op, a, b, &up()).unwrap().to_vec().unwrap();
+        assert!(got == obvious(op, a, b), "{name}: {} of {} and {}", op.name(), a.len(), b.len());
+    }
+}
+
+fn searches((name, device): &(String, Device), range: &[u32], needles: &[u32]) {
+    let what = format!("{name}: {} needles in {}", needles.len(), range.len());
+    let want: Vec<u64> = needles.iter().map(|x| range.partition_point(|y| y < x) as u64).collect();
+    assert!(device.lower_bound::<_, u64, _>(range, needles, &up()).unwrap().to_vec().unwrap() == want, "{what}");
+    let want: Vec<u32> = needles.iter().map(|x| range.partition_point(|y| y <= x) as u32).collect();
+    assert!(device.upper_bound::<_, u32, _>(range, needles, &up()).unwrap().to_vec().unwrap() == want, "{what}");
+}
+
+#[test]
+fn many_tiles() {
+    let n = many();
+    for device in devices() {
+        for (a, b) in kinds(n, 1).into_iter().zip(kinds(n / 2 + 5, 2)) {
+            sorts(&device, &a);
+            merges(&device, &sorted(a), &sorted(b));
+        }
+    }
+}
+
+#[test]
+fn ranges_of_very_different_lengths() {
+    let n = many();
+    let long = sorted(common::random(n, 3));
+    for device in few_devices() {
+        for short in [0, 1, 2, 100] {
+            let short = sorted(common::random(short, 4));
+            merges(&device, &long, &short);
+            merges(&device, &short, &long);
+            // All of one range behind or before the other.
+            merges(&device, &vec![u32::MAX; short.len()], &long);
+            sets(&device, &SetOp::ALL[..2], &long, &short);
+            sets(&device, &SetOp::ALL[..2], &short, &long);
+        }
+    }
+}
+
+/// Equals that fill many tiles, of which one range has more, and others beside them.
+#[test]
+fn sets_of_many_equals() {
+    let n = many();
+    let equals = |less: usize, of_five: usize, more: usize| {
+        let parts = [vec![3; less], vec![5; of_five], vec![9; more]];
+        parts.concat()
+    };
+    for device in devices() {
+        sets(&device, &SetOp::ALL, &equals(n / 7, n, 3), &equals(n / 5, n / 3, 1));
+        sets(&device, &SetOp::ALL, &equals(0, n / 3, 0), &equals(1, n, n / 2));
+    }
+}
+
+#[test]
+fn sets_of_any_kind() {
+    let n = many() / 2;
+    for device in few_devices() {
+        for (a, b) in kinds(n, 5).into_iter().zip(kinds(2 * n / 3, 6)) {
+            sets(&device, &SetOp::ALL, &sorted(a), &sorted(b));
+        }
+    }
+}
+
+#[test]
+fn searches_of_any_kind() {
+    let n = many();
+    for device in devices() {
+        for (range, needles) in kinds(n, 7).into_iter().zip(kinds(n / 3, 8)) {
+            let range = sorted(range);
+            searches(&device, &range, &needles);
+            searches(&device, &range, &sorted(needles));
+            searches(&device, &range[..700], &range[..300]);
+        }
+        for n in [0, 1, 2, 31, 255, 511, 512, 513] {
+            searches(&device, &places(1, n), &[0, 1, 2, 200, 600]);
+        }
+    }
+}
+
+#[test]
+fn offsets_of_64_bits() {
+    let (a, b) = (kinds(many() / 2, 9), kinds(many() / 3, 10));
+    for device in common::wide() {
+        sorts(&device, &a[2]);
+        let (a, b) = (sorted(a[2].clone()), sorted(b[2].clone()));
+        merges(&device, &a, &b);
+        sets(&device, &[SetOp::SymmetricDifference], &a, &b);
+        searches(&device, &a, &b);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+struct Particle {
+    at: [f32; 3],
+    cell: u32,
+}
+
+/// By the cell alone, so that what is equal stays in its order.
+#[test]
+fn structs_of_users() {
+    let types = "typedef struct { float at[3]; uint cell; } Particle;";
+    let less = |a: &Particle, b: &Particle| a.cell < b.cell;
+    let by_cell = Less::of_struct("by cell", "Particle", types, less, "a.cell < b.cell");
+    let cells: Vec<u32> = common::random::<u32>(many() / 3, 11).iter().map(|x| x % 100).collect();
+    let particle = |(i, &cell): (usize, &u32)| Particle { at: [i as f32, 0.5, -1.0], cell };
+    let x: Vec<Particle> = cells.iter().enumerate().map(particle).collect();
+    let mut want = x.clone();
+    want.sort_by_key(|particle| particle.cell);
+    for (name, device) in devices() {
+        assert!(device.merge_sort(&x, &by_cell).unwrap().to_vec().unwrap() == want, "{name}");
+        let needles = [Particle { cell: 50, ..x[0] }];
+        let found = device.lower_bound::<_, u32, _>(&want, &needles, &by_cell).unwrap().to_vec().unwrap();
+        assert_eq!(found[0] as usize, want.partition_point(|x| x.cell < 50), "{name}");
+        assert_eq!(device.is_sorted(&x, &by_cell).unwrap(), x == want, "{name}");
+        assert!(device.is_sorted(&want, &by_cell).unwrap(), "{name}");
+    }
+}
+
+/// Scratch of the size that is told serves every call, and is reused.
+#[test]
+fn scratch_serves_calls_of_any_form() {
+    let n = many() / 4;
+    let x: Vec<u32> = common::random(n, 12);
+    let want = sorted(x.clone());
+    for (name, device) in few_devices() {
+        let mut scratch = Scratch::new();
+        let sizes = [
+            device.merge_scratch::<u32, _>(n, &up()).unwrap(),
+            device.merge_sort_scratch::<u32, _>(n, &up()).unwrap(),
+            device.merge_sort_pairs_scratch::<u32, u32, _>(n, &up()).unwrap(),
+            device.merge_pairs_scratch::<u32, u32, _>(n, &up()).unwrap(),
+            device.set_scratch::<u32, _>(n, &up()).unwrap(),
+        ];
+        scratch.reserve(&device, sizes.into_iter().max().unwrap()).unwrap();
+        for _ in 0..2 {
+            let mut got = vec![0; n];
+            device.merge_sort_into(&x, &mut got, &up(), &mut scratch).unwrap();
+            assert!(got == want, "{name}");
+            let mut values = vec![0; n];
+            device.merge_sort_pairs_into(&x, &x, &mut got, &mut values, &up(), &mut scratch).unwrap();
+            assert!(values == want, "{name}");
+            let (a, b) = want.split_at(n / 3);
+            device.merge_into(a, b, &mut got, &up(), &mut scratch).unwrap();
+            assert!(got == want, "{name}");
+            let mut count = [0];
+            device.set_operation_into(SetOp::Union, a, b, &mut got, &mut count, &up(), &mut scratch).unwrap();
+            assert!(got[..count[0] as usize] == obvious(SetOp::Union, a, b), "{name}");
+        }
+    }
+}
+
+/// Whatever the order says, calls end and keep to their outputs.
+#[test]
+fn orders_that_are_none() {
+    let n = many() / 3;
+    let x: Vec<f32> = common::random::<u32>(n, 13).into_iter().map(f32::from_bits).collect();
+    // NaN is equal to all, which are not.
+    let order = Less::new("with NaN", |a: &f32, b: &f32| a < b, "a < b");
+    for (name, device) in devices() {
+        let (a, b) = (device.upload(&x[..n / 2]).unwrap(), device.upload(&x[n / 2..]).unwrap());
+        let (a, b) = (&a, &b);
+        let ran = guarded(&device, n, 1, |out| Ok(device.merge_into(a, b, out, &order, &mut Scratch::new())?));
+        ran.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
+        let ran =
+            guarded(&device, a.len(), 3, |out| Ok(device.merge_sort_into(a, out, &order, &mut Scratch::new())?));
+        ran.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
+        let ran = guarded(&device, 100, 1, |out| {
+            let mut count = device.zeroed::<u64>(1)?;
+            let op = SetOp::SymmetricDifference;
+            Ok(device.set_operation_into(op, a, b, out, &mut count, &order, &mut Scratch::new())?)
+        });
+        ran.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
+    }
+}
+
+/// A text that does not compile is told with its line; lengths that do not fit with their numbers.
+#[test]
+fn what_is_refused() {
+    for (name, device) in common::opencl_devices() {
+        let wrong = Less::new("wrong", |a: &u32, b: &u32| a < b, "a < b / no_such_name");
+        let error = device.merge(&[1u32], &[2], &wrong).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Build, "{name}");
+        let log = error.build_log().unwrap_or_default();
+        let wanted = ("order wrong:1", 9, "a < b / no_such_name");
+        assert!(common::names_line(&device, log, wanted), "{name}: {log}");
+        let types = "typedef struct { uint x, y; } Two;";
+        let size = Less::of_struct("size", "Two", types, |a: &u32, b: &u32| a < b, "a.x < b.x");
+        assert_eq!(device.merge_sort(&[1u32], &size).unwrap_err().kind(), ErrorKind::Build, "{name}");
+    }
+    let device = Device::cpu();
+    let error = device.lower_bound_into(&[1u8], &[1, 2], &mut [0u32; 3], &up()).unwrap_err();
+    assert_eq!(error.to_string(), "a search needs an output of 2 elements, got 3");
+    let error = device.merge_sort_pairs(&[1u8, 2], &[1u8], &up()).unwrap_err();
+    assert_eq!(error.to_string(), "sorting 2 keys with 1 values");
+    assert!(Compare::<u8>::function(&up().bits(3..9)).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_ranges(
+        a in prop::collection::vec(0u32..30, 0..400), b in prop::collection::vec(0u32..30, 0..400),
+        needles in prop::collection::vec(0u32..32, 0..50),
+    ) {
+        for device in tested() {
+            sorts(device, &a);
+            let (a, b) = (sorted(a.clone()), sorted(b.clone()));
+            merges(device, &a, &b);
+            sets(device, &SetOp::ALL, &a, &b);
+            searches(device, &a, &needles);
+        }
+    }
+}
+
+/// The devices themselves, opened once.
+fn tested() -> &'static [(String, Device)] {
+    static DEVICES: std::sync::OnceLock<Vec<(String, Device)>> = std::sync::OnceLock::new();
+    DEVICES.get_or_init(common::devices)
+}
