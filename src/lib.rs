@@ -39,7 +39,10 @@
 //! | [`gather`](Device::gather), [`scatter`](Device::scatter) | from or to the places that indices name: [`copy::gather`] |
 //! | [`reverse`](Device::reverse), [`reverse_in_place`](Device::reverse_in_place) | in the other order: [`copy::reverse`] |
 //! | [`sort`](Device::sort), [`sort_pairs`](Device::sort_pairs), [`argsort`](Device::argsort) | keys in order, with values, or their places: [`sort`] |
+//! | [`top_k`](Device::top_k), [`top_k_places`](Device::top_k_places), [`top_k_pairs`](Device::top_k_pairs) | the largest or smallest keys, with their places or values, also of each row: [`topk`] |
+//! | [`nth_element`](Device::nth_element), [`quantiles`](Device::quantiles), [`median`](Device::median) | the key of a rank, and quantiles: [`topk`] |
 //! | [`iota`](Device::iota), [`iota_by`](Device::iota_by) | the numbers from a start on: [`iota`] |
+//! | [`random`](Device::random), [`random_in`](Device::random_in) | random numbers by counter, over all values or in a range: [`random`] |
 //!
 //! # N-dimensional arrays
 //!
@@ -55,8 +58,8 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different places, reverse; sort, with values, argsort; iota of integers | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`], the default; scans; statistics, also along an axis; by an [`Operator`](op::Operator) of the user's; histogram of floats, float weights; transpose with a cast or a factor; iota of floats | yes | yes, where the device keeps subnormals |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different places, reverse; sort, with values, argsort; top-k, keys of ranks, quantiles; iota of integers; random numbers | yes | yes |
+//! | float sum and product, [`Determinism::Fixed`], the default; scans; statistics, also along an axis; by an [`Operator`](op::Operator) of the user's; histogram of floats, float weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`]; scatter by equal indices | no promise | no |
 //!
 //! [`Capabilities::denormals`] tells whether a device keeps subnormals.
@@ -101,6 +104,7 @@ mod ndarray;
 pub mod op;
 mod parallel;
 pub mod permute;
+pub mod random;
 pub mod reduce;
 #[allow(unsafe_code, reason = "the boundary to OpenCL; every block names its promise")]
 mod runtime;
@@ -108,6 +112,7 @@ pub mod scan;
 pub mod sort;
 #[allow(unsafe_code, reason = "the boundary to the loader")]
 mod sys;
+pub mod topk;
 pub mod transpose;
 mod tuning;
 
@@ -118,6 +123,7 @@ pub use histogram::{Accumulate, Bins, Counter, Histogram, Outside, Weight, Weigh
 pub use layout::{Layout, Rows};
 pub use nd::{NdView, NdViewMut};
 pub use num_complex::Complex;
+pub use random::Philox;
 pub use reduce::{
     Determinism, Extreme, Offset,
     axis::extremes::AxisExtremes,
@@ -130,5 +136,6 @@ pub use runtime::{
 };
 pub use scan::Scan;
 pub use sort::Order;
+pub use topk::{Interpolation, Top};
 pub use transpose::Matrices;
 pub use tuning::Tuning;

@@ -46,6 +46,11 @@ const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "reverse 4 bytes",
     "4-byte keys",
     "pairs of 4 and 4 bytes",
+    "top-k of 4-byte keys",
+    "top-k with places",
+    "keys of ranks",
+    "random",
+    "random of few",
     "iota",
 ];
 

@@ -262,6 +262,8 @@ pub fn registry() -> &'static [&'static dyn Spec] {
         &crate::transpose::spec::Transpose,
         &crate::permute::spec::Permute,
         &crate::sort::spec::Sort,
+        &crate::topk::spec::TopK,
+        &crate::random::spec::Random,
         &large::Large,
     ]
 }

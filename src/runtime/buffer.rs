@@ -1058,7 +1058,7 @@ pub(crate) struct ClInput {
 #[cfg(feature = "opencl")]
 impl ClInput {
     /// `bytes` bytes of the device's pool, for elements of `size` bytes.
-    fn pooled(device: &ClDevice, bytes: usize, size: usize) -> Result<Self> {
+    pub(crate) fn pooled(device: &ClDevice, bytes: usize, size: usize) -> Result<Self> {
         let held = Held::Pooled(device.pooled(bytes)?);
         let root = (held.mem().as_ptr().addr(), 0);
         Ok(Self { held, visit: None, root, offset: 0, len: bytes / size.max(1), size })
@@ -1084,6 +1084,12 @@ impl ClInput {
 
     pub(crate) fn mem(&self) -> &ClMem {
         self.held.mem()
+    }
+
+    /// `len` elements from `start` on, which are there, for a call that ends before this does.
+    pub(crate) fn part(&self, start: usize, len: usize) -> Self {
+        let held = Held::Buffer(self.mem().clone());
+        Self { held, visit: None, root: self.root, offset: self.offset + start, len, size: self.size }
     }
 
     /// The first element's position in the buffer.

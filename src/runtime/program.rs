@@ -22,6 +22,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/bins.cl", include_str!("../../cl/lib/bins.cl")),
     ("lib/turn.cl", include_str!("../../cl/lib/turn.cl")),
     ("lib/words.cl", include_str!("../../cl/lib/words.cl")),
+    ("lib/keys.cl", include_str!("../../cl/lib/keys.cl")),
 ];
 
 /// A program as the driver gets it.

@@ -12,7 +12,7 @@ const RADIX: usize = 256;
 const SERIAL: usize = 1 << 14;
 
 /// A key by its bits.
-trait Word: Pod + Into<u64> + Send + Sync {}
+pub(crate) trait Word: Pod + Into<u64> + Send + Sync {}
 impl<T: Pod + Into<u64> + Send + Sync> Word for T {}
 
 /// What goes with a key: nothing, or a number.
@@ -31,7 +31,7 @@ pub(super) fn keys(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> {
 }
 
 /// The places of the keys in their order; the keys in `output`, if they are wanted.
-pub(super) fn places<I: Pod + Send + Sync + TryFrom<usize> + Default>(
+pub(crate) fn places<I: Pod + Send + Sync + TryFrom<usize> + Default>(
     keys: &Keys,
     input: &[u8],
     output: Option<&mut [u8]>,

@@ -15,10 +15,10 @@
 //! of them in local memory first. Passes over digits that are the same in all keys are left out without asking the host. On the
 //! CPU parts of the keys are moved in parallel.
 
-mod cpu;
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
-mod keys;
+pub(crate) mod keys;
 #[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
@@ -35,7 +35,7 @@ use crate::{
 use keys::Keys;
 
 /// The most keys whose places are `u32`.
-const NARROW: usize = 1 << 32;
+pub(crate) const NARROW: usize = 1 << 32;
 
 fn as_many(keys: usize, values: usize) -> Result<()> {
     if keys == values {

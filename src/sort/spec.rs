@@ -16,7 +16,7 @@ pub(crate) struct Sort;
 
 /// How keys lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Keys {
+pub(crate) enum Keys {
     As(Data),
     /// Two values.
     Two,
@@ -27,10 +27,12 @@ enum Keys {
     /// All alike but for bits of one byte, and of two.
     Byte,
     Bytes,
+    /// Small numbers, each the rarer the larger it is.
+    Zipf,
 }
 
 impl Keys {
-    const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::As(Data::Random),
         Self::As(Data::Bits),
         Self::As(Data::Constant),
@@ -41,9 +43,10 @@ impl Keys {
         Self::Signs,
         Self::Byte,
         Self::Bytes,
+        Self::Zipf,
     ];
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::As(data) => data.name(),
             Self::Two => "two values",
@@ -52,10 +55,11 @@ impl Keys {
             Self::Signs => "signs",
             Self::Byte => "one byte",
             Self::Bytes => "two bytes",
+            Self::Zipf => "Zipf",
         }
     }
 
-    fn make<T: Element>(self, n: usize) -> Vec<T> {
+    pub(crate) fn make<T: Element>(self, n: usize) -> Vec<T> {
         let Self::As(data) = self else {
             let mut keys: Vec<T> = Data::Bits.generate(n, n as u64);
             match self {
@@ -82,6 +86,7 @@ impl Keys {
                 let shift = (high / 2) & !7;
                 0x2122_2324_2526_2728 & !(0xff << shift) | (bits & 0xff) << shift
             }
+            Self::Zipf => 2f64.powf(16.0 * ((bits & 0x7f) as f64 / 128.0)) as u64,
             _ => 0x2122_2324_2526_2728 & !0xff & !(0xff << high) | bits & 0xff | (bits & 0x7f) << high,
         })
     }
@@ -95,7 +100,7 @@ fn bits<T: Element>(key: T) -> u64 {
 }
 
 /// How many values of its type are below a key: of floats its distance from zero, on either side.
-fn rank<T: Element>(key: T) -> u64 {
+pub(crate) fn rank<T: Element>(key: T) -> u64 {
     let (bits, half) = (bits(key), 1u64 << (8 * size_of::<T>() - 1));
     match T::TYPE {
         ty if ty.is_float() && bits >= half => half - 1 - (bits - half),

@@ -13,6 +13,8 @@ mod scan;
 #[cfg(feature = "opencl")]
 mod sort;
 #[cfg(feature = "opencl")]
+mod topk;
+#[cfg(feature = "opencl")]
 mod transpose;
 
 #[cfg(feature = "opencl")]
@@ -27,6 +29,8 @@ pub(crate) use reduce::reduce;
 pub(crate) use scan::scan;
 #[cfg(feature = "opencl")]
 pub(crate) use sort::sort;
+#[cfg(feature = "opencl")]
+pub(crate) use topk::{TopK, top_k};
 #[cfg(feature = "opencl")]
 pub(crate) use transpose::{InPlace, in_place, narrow, padding, transpose, unit, unit_type};
 
@@ -136,6 +140,7 @@ mod tests {
                 groups.extend([histogram(&caps).work_group, histogram(&caps).large_work_group]);
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| transpose(&caps, size).work_group));
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| in_place(&caps, size).work_group));
+                groups.extend(top_k(&caps).iter().map(|shape| shape.work_group));
                 groups.extend([gather(&caps, 4).work_group, self::reverse(&caps).work_group, sort(&caps).work_group]);
                 for copy in [copy(&caps), copy_ranges(&caps)] {
                     if let Copy::Words { work_group, .. } = copy {
