@@ -18,11 +18,8 @@
 // them once; it reads and writes values once.
 #include "lib/types.cl"
 #include "lib/subgroup.cl"
+#include "lib/keys.cl"
 
-#ifndef KEY
-#define KEY uint
-#define KEY_BYTES 4
-#endif
 // Values; 0 bytes: none.
 #ifndef VALUE_BYTES
 #define VALUE_BYTES 0
@@ -54,11 +51,6 @@
 #endif
 
 #define RADIX 256
-#if KEY_BYTES == 8
-#define WORD ulong
-#else
-#define WORD uint
-#endif
 
 // Codes: where a pass reads (AT_IN, AT_OUT, AT_SPARE), four times where it writes, ACTIVE, and LAST.
 #define AT_IN 0
@@ -67,13 +59,6 @@
 #define ACTIVE 16
 #define LAST 32
 #define PLACE(code, in, out, spare) ((code) == AT_IN ? (in) : (code) == AT_OUT ? (out) : (spare))
-
-// What rises with the keys.
-static inline WORD ordered(KEY key, WORD flip, WORD always)
-{
-    const WORD bits = key;
-    return bits ^ (((WORD)0 - (bits >> (8 * KEY_BYTES - 1))) & flip) ^ always;
-}
 
 #define DIGIT(key) ((uint)(ordered(key, flip, always) >> shift) & mask)
 

@@ -279,6 +279,81 @@ def merge(folder):
             compare(folder, f"search {side} {dtype}", "search", first, [*needles, *option], same(expected))
 
 
+def top_k(folder):
+    for dtype in INTEGERS + FLOATS:
+        array = random_array(dtype, 100_003)
+        array[::3] = array[1]
+        for k in [1, 7, 40_000]:
+            largest = numpy.sort(numpy.partition(array, array.size - k)[array.size - k :])[::-1]
+            options = ["--k", str(k), "--sorted"]
+            compare(folder, f"top {k} {dtype}", "topk", array, options, same(numpy.ascontiguousarray(largest)))
+            # Of equal ones the first, in the order of the file.
+            places = numpy.sort(numpy.argsort(array, kind="stable")[:k]).astype("i8")
+            options = ["--k", str(k), "--smallest", "--indices"]
+            compare(folder, f"least {k} {dtype}", "topk", array, options, same(places))
+    array = random_array("f4", (57, 3001))
+    places = numpy.argsort(array, axis=-1, kind="stable")[:, :5].astype("i8")
+    options = ["--k", "5", "--smallest", "--sorted", "--rows", "--indices"]
+    compare(folder, "least 5 of rows f4", "topk", array, options, same(numpy.ascontiguousarray(places)))
+
+
+def quantiles(folder):
+    levels = numpy.array([0, 0.001, 0.25, 0.3, 0.5, 0.75, 0.999, 1])
+    text = ",".join(str(level) for level in levels)
+    for dtype, method in itertools.product(INTEGERS + FLOATS, ["linear", "lower", "higher", "nearest", "midpoint"]):
+        for size in [100_003, 10]:
+            array = random_array(dtype, size)
+            expected = numpy.quantile(array.astype("f8"), levels, method=method)
+
+            def is_right(result, expected=expected):
+                return result.dtype == "f8" and numpy.allclose(result, expected, rtol=1e-15, atol=0)
+
+            compare(folder, f"quantiles {dtype} {method}", "quantile", array, ["--q", text, "--method", method], is_right)
+    array = random_array("f4", 1003)
+    array[77] = numpy.nan
+    compare(folder, "quantiles with NaN", "quantile", array, ["--q", text], same(numpy.full(len(levels), numpy.nan)))
+
+
+def philox(count, seed, stream):
+    """The words of `count` blocks of Philox4x32-10."""
+    block = numpy.arange(count, dtype="u8")
+    low, mask = numpy.uint64(32), numpy.uint64(0xFFFFFFFF)
+    x = [block & mask, block >> low, numpy.full(count, stream & 0xFFFFFFFF, "u8"), numpy.full(count, stream >> 32, "u8")]
+    key = [seed & 0xFFFFFFFF, seed >> 32]
+    for _ in range(10):
+        a, b = x[0] * numpy.uint64(0xD2511F53), x[2] * numpy.uint64(0xCD9E8D57)
+        k = [numpy.uint64(part) for part in key]
+        x = [(b >> low) ^ x[1] ^ k[0], b & mask, (a >> low) ^ x[3] ^ k[1], a & mask]
+        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return numpy.stack(x, 1).astype("u4").ravel()
+
+
+def random(folder):
+    n, seed, stream, skip = 100_003, 0x0123456789ABCDEF, 2**40 + 7, 1001
+    words = philox(2 * n + 2000, seed, stream)
+    options = ["--seed", str(seed), "--stream", str(stream), "--skip", str(skip)]
+    taken = slice(skip, skip + n)
+    for name, dtype in zip(["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"], INTEGERS):
+        expected = words.view(dtype)[taken]
+        compare_made(folder, f"random {dtype}", [str(n), "--type", name, *options], same(expected))
+    bits = {"f2": ("u2", 5, -11), "f4": ("u4", 8, -24), "f8": ("u8", 11, -53)}
+    for dtype, (own, shift, power) in bits.items():
+        expected = numpy.ldexp((words.view(own)[taken] >> numpy.array(shift, own)).astype("f8"), power).astype(dtype)
+        compare_made(folder, f"random {dtype}", [str(n), "--type", f"f{8 * int(dtype[1])}", *options], same(expected))
+    wide = words.view("u8")[taken]
+    expected = numpy.array([-3 + (int(x) * 10 >> 64) for x in wide], "i2")
+    compare_made(folder, "random i2 of 10", [str(n), "--type", "i16", "--range", "-3", "6", *options], same(expected))
+
+
+def compare_made(folder, name, options, is_right):
+    """The same for what takes no file."""
+    number = next(NUMBERS)
+    for device in DEVICES:
+        output = folder / f"made{number}.{device}.npy"
+        job = POOL.submit(run, "random", options[0], output, device, *options[1:])
+        jobs.append((f"{name} on {device}", output, job, is_right))
+
+
 def transpose(folder):
     for dtype in INTEGERS + FLOATS + ["c8", "c16"]:
         array = random_array("f8", (317, 1009)).astype(dtype) if dtype[0] == "c" else random_array(dtype, (317, 1009))
@@ -484,7 +559,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         figures = (reduce, along_an_axis, statistics, statistics_along_an_axis)
         figures = (*figures, counts_of, segments_and_wide_sums)
-        for family in (*figures, scan, sort, merge, transpose, permute, histogram, ranges, copy, reversed_and_picked):
+        for family in (*figures, scan, sort, merge, top_k, quantiles, random, transpose, permute, histogram, ranges, copy, reversed_and_picked):
             family(Path(folder))
         judge()
         bad_files(Path(folder))

@@ -47,7 +47,10 @@
 //! | [`merge_sort`](Device::merge_sort), [`merge_sort_pairs`](Device::merge_sort_pairs) | by any [order](op::Compare), a user's over structs too: [`merge::sort`] |
 //! | [`set_operation`](Device::set_operation) | union, intersection, difference of sorted ranges: [`merge::set`] |
 //! | [`lower_bound`](Device::lower_bound), [`upper_bound`](Device::upper_bound), [`is_sorted`](Device::is_sorted) | places in sorted ranges, of many needles; whether one is sorted: [`merge::search`] |
+//! | [`top_k`](Device::top_k), [`top_k_places`](Device::top_k_places), [`top_k_pairs`](Device::top_k_pairs) | the largest or smallest keys, with their places or values, also of each row: [`topk`] |
+//! | [`nth_element`](Device::nth_element), [`quantiles`](Device::quantiles), [`median`](Device::median) | the key of a rank, and quantiles: [`topk`] |
 //! | [`iota`](Device::iota), [`iota_by`](Device::iota_by) | the numbers from a start on: [`iota`] |
+//! | [`random`](Device::random), [`random_in`](Device::random_in) | random numbers by counter, over all values or in a range: [`random`] |
 //!
 //! # N-dimensional arrays
 //!
@@ -63,8 +66,8 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different places, reverse; sort, with values, argsort; selections, partitions, runs; merge, merge sort, set operations, searches; iota of integers | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`], the default; scans; statistics, also along an axis; by key; adjacent differences; by an [`Operator`](op::Operator) of the user's; histogram of floats, float weights; transpose with a cast or a factor; iota of floats | yes | yes, where the device keeps subnormals |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different places, reverse; sort, with values, argsort; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys of ranks, quantiles; iota of integers; random numbers | yes | yes |
+//! | float sum and product, [`Determinism::Fixed`], the default; scans; statistics, also along an axis; by key; adjacent differences; by an [`Operator`](op::Operator) of the user's; histogram of floats, float weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`]; scatter by equal indices; the order of [`Device::select_unordered`] | no promise | no |
 //!
 //! [`Capabilities::denormals`] tells whether a device keeps subnormals.
@@ -110,6 +113,7 @@ mod ndarray;
 pub mod op;
 mod parallel;
 pub mod permute;
+pub mod random;
 pub mod reduce;
 #[allow(unsafe_code, reason = "the boundary to OpenCL; every block names its promise")]
 mod runtime;
@@ -118,6 +122,7 @@ pub mod select;
 pub mod sort;
 #[allow(unsafe_code, reason = "the boundary to the loader")]
 mod sys;
+pub mod topk;
 pub mod transpose;
 mod tuning;
 
@@ -129,6 +134,7 @@ pub use layout::{Layout, Rows};
 pub use merge::set::SetOp;
 pub use nd::{NdView, NdViewMut};
 pub use num_complex::Complex;
+pub use random::Philox;
 pub use reduce::{
     Determinism, Extreme, Offset,
     axis::extremes::AxisExtremes,
@@ -141,5 +147,6 @@ pub use runtime::{
 };
 pub use scan::Scan;
 pub use sort::Order;
+pub use topk::{Interpolation, Top};
 pub use transpose::Matrices;
 pub use tuning::Tuning;

@@ -129,6 +129,9 @@ fn every_subcommand_has_help_with_an_example() {
         "select",
         "unique",
         "rle",
+        "topk",
+        "quantile",
+        "random",
         "transpose",
         "permute",
         "histogram",
@@ -557,6 +560,42 @@ fn merged_files() {
     assert!(text.ends_with("first.npy is not sorted: element 1 comes before the one in front of it\n"), "{text}");
     let whole = folder.save("whole.npy", &[2], &[1i32, 2]);
     assert!(refuses(&["run", "search", &more, "--needles", &whole]).contains("has elements of <i4"));
+}
+
+#[test]
+fn largest_elements_and_quantiles() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    let input = folder.save("in.npy", &[2, 3], &[3.5f32, -0.0, 0.0, f32::INFINITY, -2.0, 3.5]);
+    for device in devices() {
+        let run = |words: &[&str]| succeeds(&[words, &["--verify"], &device[..]].concat());
+        assert_eq!(run(&["run", "topk", &input, "--k", "3"]).trim(), "3.5 inf 3.5");
+        assert_eq!(run(&["run", "topk", &input, "--k", "3", "--sorted", "--indices"]).trim(), "3 0 5");
+        run(&["run", "topk", &input, "--k", "2", "--smallest", "--sorted", "--rows", "-o", name]);
+        assert_eq!(load::<f32>(&output), (vec![2, 2], vec![-0.0, 0.0, -2.0, 3.5]));
+        assert_eq!(run(&["run", "quantile", &input, "--q", "0.5,0.1"]).trim(), "1.75 -1");
+        run(&["run", "quantile", &input, "--q", "0.9", "--method", "lower", "-o", name]);
+        assert_eq!(load::<f64>(&output), (vec![1], vec![3.5]));
+    }
+    assert!(refuses(&["run", "topk", &input, "--k", "7"]).contains("no 7 largest of 6 keys"));
+    assert!(refuses(&["run", "quantile", &input, "--q", "2"]).contains("from 0 to 1"));
+}
+
+#[test]
+fn random_numbers() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let run = |words: &[&str]| succeeds(&[&["run", "random", "--verify"], words, &device[..]].concat());
+        assert_eq!(run(&["4", "--type", "u32"]).trim(), "1713891541 3781805453 3159862348 2600524760");
+        run(&["2", "--type", "u32", "--skip", "2", "-o", name]);
+        assert_eq!(load::<u32>(&output), (vec![2], vec![3_159_862_348, 2_600_524_760]));
+        run(&["1000", "--type", "i8", "--range", "-3", "3", "--seed", "9", "-o", name]);
+        assert!(load::<i8>(&output).1.iter().all(|x| (-3..=3).contains(x)));
+    }
+    assert!(refuses(&["run", "random", "3", "--type", "bf16"]).contains("no bf16"));
 }
 
 #[test]

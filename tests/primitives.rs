@@ -56,6 +56,11 @@ const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "union",
     "lower bound",
     "first unsorted",
+    "top-k of 4-byte keys",
+    "top-k with places",
+    "keys of ranks",
+    "random",
+    "random of few",
     "iota",
 ];
 

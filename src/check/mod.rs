@@ -264,6 +264,8 @@ pub fn registry() -> &'static [&'static dyn Spec] {
         &crate::permute::spec::Permute,
         &crate::sort::spec::Sort,
         &crate::merge::spec::Merge,
+        &crate::topk::spec::TopK,
+        &crate::random::spec::Random,
         &large::Large,
     ]
 }

@@ -1104,6 +1104,12 @@ impl ClInput {
         self.held.mem()
     }
 
+    /// `len` elements from `start` on, which are there, for a call that ends before this does.
+    pub(crate) fn part(&self, start: usize, len: usize) -> Self {
+        let held = Held::Buffer(self.mem().clone());
+        Self { held, visit: None, root: self.root, offset: self.offset + start, len, size: self.size }
+    }
+
     /// The first element's position in the buffer.
     pub(crate) fn offset(&self) -> usize {
         self.offset

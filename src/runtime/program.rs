@@ -25,6 +25,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/words.cl", include_str!("../../cl/lib/words.cl")),
     ("lib/first.cl", include_str!("../../cl/lib/first.cl")),
     ("lib/merge.cl", include_str!("../../cl/lib/merge.cl")),
+    ("lib/keys.cl", include_str!("../../cl/lib/keys.cl")),
 ];
 
 /// A program as the driver gets it.

@@ -18,7 +18,7 @@ const BUCKET_BYTES: usize = 256 << 10;
 const FEW: usize = 24;
 
 /// A key by its bits.
-trait Word: Pod + Into<u64> + Send + Sync + RadixKey {
+pub(crate) trait Word: Pod + Into<u64> + Send + Sync + RadixKey {
     /// The low bits.
     fn of(bits: u64) -> Self;
 }
@@ -86,7 +86,7 @@ pub(super) fn pairs<T: Pod>(
 }
 
 /// The places of the keys in their order; the keys in `output`, if they are wanted.
-pub(super) fn places<I: Pod + Send + Sync + TryFrom<usize> + Default>(
+pub(crate) fn places<I: Pod + Send + Sync + TryFrom<usize> + Default>(
     keys: &Keys,
     input: &[u8],
     output: Option<&mut [u8]>,
@@ -123,7 +123,7 @@ fn by_rdst<K: Word>(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> 
     output.radix_sort_unstable();
     if !keys.plain() {
         parallel::chunks_mut(output, SERIAL, &|_, part| {
-            part.iter_mut().for_each(|to| *to = K::of(keys.restored((*to).into())));
+            part.iter_mut().for_each(|to| *to = K::of(keys.key((*to).into())));
         });
     }
     Ok(())

@@ -179,11 +179,11 @@ pub(crate) fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Pla
 
 /// Where the values are that go with the keys.
 #[derive(Clone, Copy)]
-pub(super) struct Values<'a> {
-    pub(super) bytes: usize,
+pub(crate) struct Values<'a> {
+    pub(crate) bytes: usize,
     /// `None`: they are the keys' places.
-    pub(super) from: Option<&'a ClInput>,
-    pub(super) to: &'a ClInput,
+    pub(crate) from: Option<&'a ClInput>,
+    pub(crate) to: &'a ClInput,
 }
 
 /// The codes of `cl/sort.cl`.
@@ -200,12 +200,12 @@ fn code(pass: Pass) -> u32 {
 }
 
 /// The `WORD` of keys of `bytes` bytes.
-fn word(launch: Launch<'_>, value: u64, bytes: usize) -> Launch<'_> {
+pub(crate) fn word(launch: Launch<'_>, value: u64, bytes: usize) -> Launch<'_> {
     if bytes == 8 { launch.scalar(value) } else { launch.scalar(value as u32) }
 }
 
 /// Sorts `from` into `to`, if it is wanted, and values with them, as is best with these capabilities.
-pub(super) fn run(
+pub(crate) fn run(
     device: &ClDevice,
     caps: &Capabilities,
     keys: &Keys,
@@ -262,7 +262,7 @@ pub(super) fn run(
     Ok(())
 }
 
-pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
+pub(crate) fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
     Ok(if n == 0 { 0 } else { plan(n, form, &*device.capabilities()?, device.tuning().wide(n)).scratch.end })
 }
 

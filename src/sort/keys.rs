@@ -101,12 +101,12 @@ impl Keys {
         key ^ (negative.wrapping_neg() & self.flip) ^ self.always
     }
 
-    /// The key whose number it is.
+    /// The key of such a number.
     #[inline]
-    pub(crate) fn restored(&self, bits: u64) -> u64 {
-        let key = bits ^ self.always;
-        let negative = key >> (8 * self.bytes - 1) & 1;
-        key ^ (negative.wrapping_neg() & self.flip)
+    pub(crate) fn key(&self, number: u64) -> u64 {
+        let bits = number ^ self.always;
+        let negative = bits >> (8 * self.bytes - 1);
+        bits ^ (negative.wrapping_neg() & self.flip)
     }
 
     /// Whether all bits count, and whether keys are their own numbers.
@@ -182,6 +182,7 @@ mod tests {
             for (order, rises) in [(Order::ascending(), true), (Order::descending(), false)] {
                 let keys_of = Keys::of(element, &order).unwrap();
                 let numbers: Vec<u64> = keys.iter().map(|&key| keys_of.ordered(key)).collect();
+                assert!(numbers.iter().zip(keys).all(|(&number, &key)| keys_of.key(number) == key), "{element}");
                 assert!(numbers.iter().all(|&number| number <= u64::MAX >> (64 - 8 * element.size())), "{element}");
                 assert!(numbers.windows(2).all(|pair| (pair[0] < pair[1]) == rises), "{element}: {numbers:x?}");
             }

@@ -16,7 +16,7 @@
 //! CPU the most significant digits put keys into buckets, in parallel, each of which one thread sorts in its cache; keys alone
 //! are sorted by `rdst`.
 
-mod cpu;
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 pub(crate) mod keys;
@@ -36,7 +36,7 @@ use crate::{
 use keys::Keys;
 
 /// The most keys whose places are `u32`.
-const NARROW: usize = 1 << 32;
+pub(crate) const NARROW: usize = 1 << 32;
 
 fn as_many(keys: usize, values: usize) -> Result<()> {
     if keys == values {

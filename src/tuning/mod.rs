@@ -17,6 +17,8 @@ mod select;
 #[cfg(feature = "opencl")]
 mod sort;
 #[cfg(feature = "opencl")]
+mod topk;
+#[cfg(feature = "opencl")]
 mod transpose;
 
 #[cfg(feature = "opencl")]
@@ -35,6 +37,8 @@ pub(crate) use scan::scan;
 pub(crate) use select::select;
 #[cfg(feature = "opencl")]
 pub(crate) use sort::sort;
+#[cfg(feature = "opencl")]
+pub(crate) use topk::{TopK, top_k};
 #[cfg(feature = "opencl")]
 pub(crate) use transpose::{InPlace, in_place, narrow, padding, transpose, unit, unit_type};
 
@@ -144,6 +148,7 @@ mod tests {
                 groups.extend([histogram(&caps).work_group, histogram(&caps).large_work_group]);
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| transpose(&caps, size).work_group));
                 groups.extend([1, 2, 3, 4, 8, 16].map(|size| in_place(&caps, size).work_group));
+                groups.extend(top_k(&caps).iter().map(|shape| shape.work_group));
                 groups.extend([gather(&caps, 4).work_group, self::reverse(&caps).work_group]);
                 groups.extend([sort(&caps).work_group, select(&caps).work_group, merge(&caps).work_group]);
                 for copy in [copy(&caps), copy_ranges(&caps)] {

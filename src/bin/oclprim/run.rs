@@ -8,8 +8,8 @@ use std::{
 use bytemuck::Pod;
 use clap::{Args, Subcommand, ValueEnum};
 use oclprim::{
-    Bins, Determinism, Device, Element, ElementType, Extreme, Histogram, Input, Integer, MomentsRecord,
-    Order as Sorted, Scan, SetOp, Statistics, Weight, WeightedHistogram,
+    Bins, Determinism, Device, Element, ElementType, Extreme, Histogram, Input, Integer, Interpolation, MomentsRecord,
+    Order as Sorted, Philox, Scan, SetOp, Statistics, Top, Weight, WeightedHistogram,
     check::{Failure, close, same, same_bytes, sum_bound},
     f16, op, with_element, with_integer,
 };
@@ -27,6 +27,8 @@ Examples:
   oclprim run select samples.npy --above 1.5 -o large.npy
   oclprim run unique labels.npy -o runs.npy
   oclprim run rle labels.npy -o values.npy --lengths lengths.npy
+  oclprim run topk scores.npy --k 100 --sorted -o best.npy
+  oclprim run quantile samples.npy --q 0.25,0.5,0.75
   oclprim run transpose matrix.npy -o transposed.npy
   oclprim run permute volume.npy --axes 2,0,1 -o permuted.npy
   oclprim run histogram heights.npy --bins 20 --range 1.5 2.0 -o counts.npy
@@ -36,6 +38,7 @@ Examples:
   oclprim run gather samples.npy --indices order.npy -o picked.npy
   oclprim run merge sorted.npy --with more.npy -o all.npy
   oclprim run search sorted.npy --needles samples.npy -o places.npy
+  oclprim run random 1000000 --type f32 --seed 7 -o uniform.npy
 
 Files are in C order and in this machine's byte order, as numpy.save writes them.";
 
@@ -57,6 +60,8 @@ enum Primitive {
     Select(Select),
     Unique(Unique),
     Rle(Rle),
+    Topk(TopK),
+    Quantile(Quantile),
     Transpose(Transpose),
     Permute(Permute),
     Histogram(HistogramOf),
@@ -65,6 +70,7 @@ enum Primitive {
     Gather(Gather),
     Merge(Merge),
     Search(Search),
+    Random(Random),
 }
 
 impl Run {
@@ -78,6 +84,8 @@ impl Run {
             Primitive::Select(select) => select.run(out),
             Primitive::Unique(unique) => unique.run(out),
             Primitive::Rle(rle) => rle.run(out),
+            Primitive::Topk(top) => top.run(out),
+            Primitive::Quantile(quantile) => quantile.run(out),
             Primitive::Transpose(transpose) => transpose.run(out),
             Primitive::Permute(permute) => permute.run(out),
             Primitive::Histogram(histogram) => histogram.run(out),
@@ -86,6 +94,7 @@ impl Run {
             Primitive::Gather(gather) => gather.run(out),
             Primitive::Merge(merge) => merge.run(out),
             Primitive::Search(search) => search.run(out),
+            Primitive::Random(random) => random.run(out),
         }
     }
 }
@@ -162,11 +171,18 @@ fn places(path: &Path) -> Result<(Array, Vec<u64>), Stop> {
     Ok((array, places))
 }
 
-/// What numpy calls a type of 8 bytes, or a float.
+/// What numpy calls a type, which is not bf16.
 fn numpy_name(ty: ElementType) -> &'static str {
     match ty {
+        ElementType::I8 => "|i1",
+        ElementType::U8 => "|u1",
+        ElementType::I16 => "<i2",
+        ElementType::U16 => "<u2",
+        ElementType::I32 => "<i4",
+        ElementType::U32 => "<u4",
         ElementType::I64 => "<i8",
         ElementType::U64 => "<u8",
+        ElementType::F16 => "<f2",
         ElementType::F32 => "<f4",
         _ => "<f8",
     }
@@ -958,6 +974,141 @@ impl Rle {
     }
 }
 
+const TOPK_EXAMPLES: &str = "\
+Examples:
+  oclprim run topk scores.npy --k 100 --sorted
+  oclprim run topk distances.npy --k 10 --smallest --indices -o nearest.npy --verify
+  oclprim run topk matrix.npy --k 3 --rows --device opencl";
+
+/// Take the k largest elements of an array of any shape, or of each row.
+///
+/// NaN are larger than all other numbers, those with a minus sign smaller; -0 is below +0. Of equal elements the first are taken.
+/// Without --sorted they are in the order of the file. With -o, the elements are written, or with --indices the places where they
+/// were, as int64; with --rows there are k for each row.
+#[derive(Args)]
+#[command(after_help = TOPK_EXAMPLES)]
+struct TopK {
+    #[command(flatten)]
+    common: Common,
+    /// How many.
+    #[arg(long, value_parser = crate::options::size)]
+    k: usize,
+    /// The largest, which they are without further words.
+    #[arg(long, conflicts_with = "smallest")]
+    largest: bool,
+    /// The smallest.
+    #[arg(long)]
+    smallest: bool,
+    /// The first of them first, instead of the order of the file.
+    #[arg(long)]
+    sorted: bool,
+    /// So many of each row along the last axis.
+    #[arg(long)]
+    rows: bool,
+    /// The elements' places instead of the elements; with --rows in their row.
+    #[arg(long)]
+    indices: bool,
+}
+
+impl TopK {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "topk")?;
+        let axis = if self.rows { Some(self.common.axis(&array, -1)?) } else { None };
+        let top = if self.smallest { Top::smallest(self.k) } else { Top::largest(self.k) };
+        let top = if self.sorted { top.sorted() } else { top };
+        let (mut shape, top) = match axis {
+            Some(axis) => (array.lengths(), top.in_rows(array.lengths()[axis])),
+            None => (vec![0], top),
+        };
+        if let Some(last) = shape.last_mut() {
+            *last = self.k;
+        }
+        let device = self.common.device.open()?;
+        with_element!(element, T => self.take::<T>(&array, &array.elements(), (top, &shape), &device, out))
+    }
+
+    fn take<T: Element>(
+        &self,
+        array: &Array,
+        input: &[T],
+        (top, shape): (Top, &[usize]),
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        if self.indices {
+            let places = device.top_k_places::<T, u64>(input, top)?.1.to_vec()?;
+            if self.common.verify {
+                let want = Device::cpu().top_k_places::<T, u64>(input, top)?.1.to_vec()?;
+                matches(same(&places, &want, "index "))?;
+            }
+            let text = in_words(&places, shape, "<i8", device);
+            return self.common.finish(&Array::of("<i8", shape, &places), text, out);
+        }
+        let taken = device.top_k(input, top)?.to_vec()?;
+        if self.common.verify {
+            matches(same_bytes(&taken, &Device::cpu().top_k(input, top)?.to_vec()?, "element "))?;
+        }
+        self.common.finish(&array.like(shape, &taken), in_words(&taken, shape, &array.type_name(), device), out)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Method {
+    Linear,
+    Lower,
+    Higher,
+    Nearest,
+    Midpoint,
+}
+
+const QUANTILE_EXAMPLES: &str = "\
+Examples:
+  oclprim run quantile samples.npy --q 0.5
+  oclprim run quantile samples.npy --q 0.05,0.95 --method nearest --device opencl --verify";
+
+/// Quantiles of all elements of an array, as numpy.quantile has them.
+///
+/// They are computed as float64, and with -o written so. Where any element is NaN, all quantiles are.
+#[derive(Args)]
+#[command(after_help = QUANTILE_EXAMPLES)]
+struct Quantile {
+    #[command(flatten)]
+    common: Common,
+    /// Which ones: 0 is the smallest element, 0.5 the median, 1 the largest.
+    #[arg(long, value_name = "Q,...", value_delimiter = ',', required = true)]
+    q: Vec<f64>,
+    /// What a quantile between two elements is.
+    #[arg(long, value_enum, default_value_t = Method::Linear)]
+    method: Method,
+}
+
+impl Quantile {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "quantile")?;
+        let device = self.common.device.open()?;
+        let values = with_element!(element, T => self.of::<T>(&array.elements(), &device)?);
+        let shape = [values.len()];
+        self.common.finish(&Array::of("<f8", &shape, &values), in_words(&values, &shape, "<f8", &device), out)
+    }
+
+    fn of<T: Element>(&self, input: &[T], device: &Device) -> Result<Vec<f64>, Stop> {
+        let how = match self.method {
+            Method::Linear => Interpolation::Linear,
+            Method::Lower => Interpolation::Lower,
+            Method::Higher => Interpolation::Higher,
+            Method::Nearest => Interpolation::Nearest,
+            Method::Midpoint => Interpolation::Midpoint,
+        };
+        let values = device.quantiles(input, &self.q, how)?;
+        if self.common.verify {
+            matches(same(&values, &Device::cpu().quantiles(input, &self.q, how)?, "quantile "))?;
+        }
+        Ok(values)
+    }
+}
+
 /// Runs an expression with `$T` bound to a plain type of `$size` bytes, of 1 to 16; `$other` for the rest.
 macro_rules! with_size {
     ($size:expr, $T:ident => $body:expr, $other:expr) => {
@@ -1517,5 +1668,80 @@ impl Search {
         }
         let text = in_words(&places, &shape, "<i8", device);
         self.common.finish(&Array::of("<i8", &shape, &places), text, out)
+    }
+}
+
+const RANDOM_EXAMPLES: &str = "\
+Examples:
+  oclprim run random 1000000 --type f32 --seed 7 -o uniform.npy
+  oclprim run random 100 --type u8 --range 1 6
+  oclprim run random 2^20 --type u32 --seed 7 --stream 3 --skip 4096 --device opencl --verify";
+
+/// Make random numbers: Philox4x32-10, the same on every device.
+///
+/// Integers have all values, or those of a range with both its ends; floats are in [0, 1), or from the start of a range up to
+/// below its end.
+#[derive(Args)]
+#[command(after_help = RANDOM_EXAMPLES)]
+struct Random {
+    /// How many.
+    #[arg(value_name = "N", value_parser = crate::options::size)]
+    n: usize,
+    /// The type of the numbers: i8 to i64, u8 to u64, f16, f32 or f64.
+    #[arg(long = "type", value_name = "TYPE", default_value = "f64")]
+    element: ElementType,
+    /// The key of the generator.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// One of the streams of a seed.
+    #[arg(long, default_value_t = 0)]
+    stream: u64,
+    /// Leave out so many numbers of the stream.
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    skip: u64,
+    /// In a range.
+    #[arg(long, num_args = 2, value_names = ["LO", "HI"], allow_negative_numbers = true)]
+    range: Option<Vec<String>>,
+    /// Write the result to this .npy file instead of printing it.
+    #[arg(short, long, value_name = "OUT.npy")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceChoice,
+    /// Make them on the CPU as well, and compare; the exit code is 1 if they differ.
+    #[arg(long)]
+    verify: bool,
+}
+
+impl Random {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        if self.element == ElementType::Bf16 {
+            return Err(Stop::usage("--type: .npy has no bf16"));
+        }
+        let device = self.device.open()?;
+        with_element!(self.element, T => {
+            let values = self.make::<T>(&device)?;
+            if self.verify {
+                matches(same_bytes(&values, &self.make::<T>(&Device::cpu())?, "element "))?;
+            }
+            let (shape, name) = ([values.len()], numpy_name(T::TYPE));
+            match &self.output {
+                Some(path) => Array::of(name, &shape, &values).write(path),
+                None => Ok(writeln!(out, "{}", in_words(&values, &shape, name, &device))?),
+            }
+        })
+    }
+
+    fn make<T: Element>(&self, device: &Device) -> Result<Vec<T>, Stop> {
+        let numbers = Philox::new(self.seed).stream(self.stream).skip(self.skip);
+        let Some(range) = &self.range else {
+            return Ok(device.random(self.n, numbers)?.to_vec()?);
+        };
+        let (low, high) = (parse::<T>("--range", &range[0])?, parse::<T>("--range", &range[1])?);
+        let values = if T::TYPE.is_float() {
+            device.random_in(self.n, numbers, low..high)?
+        } else {
+            device.random_in(self.n, numbers, low..=high)?
+        };
+        Ok(values.to_vec()?)
     }
 }

@@ -1,0 +1,310 @@
+//! Random numbers: uniform bits, floats in [0, 1), and integers and floats in a range.
+//!
+//! | property | |
+//! |---|---|
+//! | work | one write of each element, and ten rounds of the generator for each 16 bytes of a stream |
+//! | what an element is | a function of (seed, stream, its place in the stream, type, range) |
+//! | determinism | everywhere; floats in a range where the device keeps subnormals |
+//! | scratch | none |
+//! | limits | 2^64 streams of 2^64 elements to a seed |
+//!
+//! The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw 2011), which has no state: a block of 16 bytes is a function of
+//! the block's number, the stream and the seed. Element `i` takes bytes `[i * d, (i + 1) * d)` of its stream, in the order of a
+//! little-endian machine:
+//!
+//! | | d | value |
+//! |---|---|---|
+//! | integers | the type's size | these bytes |
+//! | floats in [0, 1) | the type's size | the highest 11 (`f16`), 8 (`bf16`), 24 (`f32`) or 53 (`f64`) bits, as a fraction |
+//! | floats in a..b | the type's size | a + u (b - a) with u as above; what rounding lifts to b is the number below b |
+//! | integers of up to 4 bytes in a range | 8 | the lowest one, and the high half of the 128-bit product of these bytes and the count |
+//! | integers of 8 bytes in a range | 16 | likewise of 192 bits, above the low 128 |
+//!
+//! Of the count's values none is more likely than another by more than 2^-32 of its probability.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+#[cfg(any(test, feature = "checks"))]
+pub(crate) mod spec;
+
+use std::ops::{Bound, RangeBounds};
+
+use crate::{Buffer, Device, Element, Error, Integer, Output, Result, runtime::Backend, with_integer};
+
+/// A stream of random numbers, and a place in it.
+///
+/// ```
+/// use oclprim::{Device, Philox};
+///
+/// let device = Device::best()?;
+/// let numbers = Philox::new(42);
+/// let all: Vec<u32> = device.random(1000, numbers)?.to_vec()?;
+/// // Any part of it, on any device.
+/// assert_eq!(Device::cpu().random::<u32>(10, numbers.skip(990))?.to_vec()?, all[990..]);
+/// assert_ne!(device.random::<u32>(1000, numbers.stream(1))?.to_vec()?, all);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Philox {
+    seed: u64,
+    stream: u64,
+    skipped: u64,
+}
+
+impl Philox {
+    /// Stream 0 of a seed, from its first number on.
+    pub const fn new(seed: u64) -> Self {
+        Self { seed, stream: 0, skipped: 0 }
+    }
+
+    /// Another stream of the same seed, which has nothing to do with the others.
+    pub const fn stream(self, stream: u64) -> Self {
+        Self { stream, ..self }
+    }
+
+    /// The stream without its first `count` elements, of whatever type is made: a call that made `n` of them is continued
+    /// by `skip(n)`. A place is counted from the stream's start, so that the last call holds.
+    pub const fn skip(self, count: u64) -> Self {
+        Self { skipped: count, ..self }
+    }
+
+    /// Refuses places beyond what the counter has.
+    fn has(&self, n: usize) -> Result<()> {
+        match self.skipped.checked_add(n as u64) {
+            Some(_) => Ok(()),
+            None => Err(Error::invalid(format!("a stream of 2^64 elements has no {n} from {} on", self.skipped))),
+        }
+    }
+}
+
+/// What is made of an element's bytes of the stream.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Draw<T: Element> {
+    /// All bits of integers, floats in [0, 1).
+    Whole,
+    /// The lowest value's bits, and how many values there are, 0 for 2^64.
+    Integers {
+        lower: u64,
+        span: u64,
+    },
+    Floats {
+        lower: T::Acc,
+        width: T::Acc,
+        upper: T::Acc,
+        last: T,
+    },
+}
+
+impl<T: Element> Draw<T> {
+    /// Bytes of the stream that an element takes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Integers { .. } => {
+                if size_of::<T>() == 8 {
+                    16
+                } else {
+                    8
+                }
+            }
+            _ => size_of::<T>(),
+        }
+    }
+
+    fn within(range: &impl RangeBounds<T>) -> Result<Self> {
+        let (start, end) = (range.start_bound(), range.end_bound());
+        if !T::TYPE.is_float() {
+            return with_integer!(T::TYPE, I => {
+                let cast = |x: &T| bytemuck::cast::<T, I>(*x).to_i128();
+                Self::integers(
+                    match start {
+                        Bound::Included(x) => cast(x),
+                        Bound::Excluded(x) => cast(x) + 1,
+                        Bound::Unbounded => I::LOWEST.to_i128(),
+                    },
+                    match end {
+                        Bound::Included(x) => cast(x),
+                        Bound::Excluded(x) => cast(x) - 1,
+                        Bound::Unbounded => I::HIGHEST.to_i128(),
+                    },
+                )
+            }, unreachable!("floats are below"));
+        }
+        match (start, end) {
+            (Bound::Included(&lower), Bound::Excluded(&upper)) => Self::floats(lower, upper),
+            _ => Err(Error::invalid("random floats are in a range with both ends, and without the upper one: a..b")),
+        }
+    }
+
+    fn integers(lowest: i128, highest: i128) -> Result<Self> {
+        if lowest > highest {
+            return Err(Error::invalid(format!("there is no integer from {lowest} to {highest}")));
+        }
+        Ok(Self::Integers { lower: lowest as u64, span: (highest - lowest + 1) as u64 })
+    }
+
+    fn floats(lower: T, upper: T) -> Result<Self> {
+        let (a, b) = (lower.widen(), upper.widen());
+        let width = b.add(a.mul(T::Acc::ZERO.add(T::Acc::from_f64(-1.0))));
+        let finite = |x: T::Acc| x.to_f64().is_finite();
+        // NaN is below nothing.
+        let rises = lower < upper;
+        if !rises || ![a, b, width].into_iter().all(finite) {
+            let ty = T::TYPE;
+            return Err(Error::invalid(format!("{lower}..{upper} is no range of finite {ty} with a finite width")));
+        }
+        Ok(Self::Floats { lower: a, width, upper: b, last: below(upper) })
+    }
+}
+
+/// The largest float below a finite one.
+fn below<T: Element>(x: T) -> T {
+    let sign = 1u64 << (8 * size_of::<T>() - 1);
+    let mut bits = [0; 8];
+    bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&x));
+    T::from_bits_lossy(match u64::from_le_bytes(bits) {
+        zero if zero & !sign == 0 => sign | 1,
+        negative if negative & sign != 0 => negative + 1,
+        positive => positive - 1,
+    })
+}
+
+impl Device {
+    /// `n` random elements: integers of all values, floats in [0, 1).
+    ///
+    /// Floats are multiples of 2^-11 (`f16`), 2^-8 (`bf16`), 2^-24 (`f32`) or 2^-53 (`f64`), all equally likely.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the elements;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the stream ends before.
+    ///
+    /// ```
+    /// use oclprim::{Device, Philox};
+    ///
+    /// let device = Device::best()?;
+    /// let first: Vec<u32> = device.random(4, Philox::new(0))?.to_vec()?;
+    /// assert_eq!(first, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+    /// let x: Vec<f32> = device.random(1000, Philox::new(1))?.to_vec()?;
+    /// assert!(x.iter().all(|x| (0.0..1.0).contains(x)));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn random<T: Element>(&self, n: usize, numbers: Philox) -> Result<Buffer<T>> {
+        let mut out = self.uninit(n)?;
+        self.draw(numbers, Draw::Whole, Output::from(&mut out))?;
+        Ok(out)
+    }
+
+    /// [`Device::random`] into a caller's slice, buffer or view. Does not wait, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::random`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` is another
+    /// device's.
+    ///
+    /// ```
+    /// use oclprim::{Device, Philox};
+    ///
+    /// let (mut bytes, mut words) = ([0u8; 8], [0u64; 1]);
+    /// Device::best()?.random_into(Philox::new(7), &mut bytes)?;
+    /// Device::best()?.random_into(Philox::new(7), &mut words)?;
+    /// assert_eq!(words[0].to_le_bytes(), bytes); // the same bytes of one stream
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn random_into<'a, T: Element>(&self, numbers: Philox, output: impl Into<Output<'a, T>>) -> Result<()> {
+        self.draw(numbers, Draw::Whole, output.into())
+    }
+
+    /// `n` random elements of a range: integers of `a..b`, `a..=b` or an open range, floats of `a..b`.
+    ///
+    /// Integers are found by a product with 64 random bits, or 128 for types of 8 bytes, without trying again, so that each is
+    /// a function of its place; no value's probability is off by more than 2^-32 of it. Of floats `a + u * (b - a)` is computed
+    /// in the type, `f16` and `bf16` in `f32`, with `u` as [`Device::random`] has it; it is `a` at least and below `b`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::random`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if nothing is in the range, or
+    /// floats have a range that is not finite or of another kind.
+    ///
+    /// ```
+    /// use oclprim::{Device, Philox};
+    ///
+    /// let device = Device::best()?;
+    /// let dice = device.random_in(1000, Philox::new(3), 1..=6u8)?.to_vec()?;
+    /// assert!((1..=6).all(|side| dice.contains(&side)) && dice.iter().all(|side| (1..=6).contains(side)));
+    /// let x = device.random_in(1000, Philox::new(3), -0.5f64..0.25);
+    /// # if x.as_ref().is_err_and(|error| error.kind() == oclprim::ErrorKind::Unsupported) { return Ok(()) }
+    /// assert!(x?.to_vec()?.iter().all(|x| (-0.5..0.25).contains(x)));
+    /// assert!(device.random_in(1, Philox::new(3), 5..5).is_err());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn random_in<T: Element>(&self, n: usize, numbers: Philox, range: impl RangeBounds<T>) -> Result<Buffer<T>> {
+        let draw = Draw::within(&range)?;
+        let mut out = self.uninit(n)?;
+        self.draw(numbers, draw, Output::from(&mut out))?;
+        Ok(out)
+    }
+
+    /// [`Device::random_in`] into a caller's slice, buffer or view. Does not wait, unless `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::random_in`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` is another
+    /// device's.
+    ///
+    /// ```
+    /// use oclprim::{Device, Philox};
+    ///
+    /// let device = Device::best()?;
+    /// let mut x = device.zeroed::<i16>(5)?;
+    /// device.random_in_into(Philox::new(3), -1..=1, x.view_mut(1..4)?)?;
+    /// assert_eq!(x.to_vec()?[1..4], device.random_in(3, Philox::new(3), -1..=1i16)?.to_vec()?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn random_in_into<'a, T: Element>(
+        &self,
+        numbers: Philox,
+        range: impl RangeBounds<T>,
+        output: impl Into<Output<'a, T>>,
+    ) -> Result<()> {
+        self.draw(numbers, Draw::within(&range)?, output.into())
+    }
+
+    fn draw<T: Element>(&self, numbers: Philox, draw: Draw<T>, output: Output<'_, T>) -> Result<()> {
+        numbers.has(output.len())?;
+        match self.backend() {
+            Backend::Cpu => cpu::fill(numbers, &draw, output.host()?),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::fill(device, numbers, &draw, output)?,
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_below_a_float() {
+        assert_eq!((below(1.0f32), below(0.0f64), below(-0.0f32)), (1.0f32.next_down(), -5e-324, -1e-45));
+        assert_eq!((below(-1.0f64), below(f32::from_bits(1))), ((-1.0f64).next_down(), 0.0));
+    }
+
+    #[test]
+    fn ranges_that_are_none() {
+        let text = |draw: Result<Draw<i8>>| draw.unwrap_err().to_string();
+        assert_eq!(text(Draw::within(&(5i8..5))), "there is no integer from 5 to 4");
+        assert_eq!(text(Draw::within(&(..i8::MIN))), "there is no integer from -128 to -129");
+        let text = |draw: Result<Draw<f32>>| draw.unwrap_err().to_string();
+        let no_range = |range: &str| format!("{range} is no range of finite f32 with a finite width");
+        assert_eq!(text(Draw::within(&(1.0f32..1.0))), no_range("1..1"));
+        assert_eq!(text(Draw::within(&(0.0..f32::NAN))), no_range("0..NaN"));
+        assert_eq!(text(Draw::within(&(0.0..f32::INFINITY))), no_range("0..inf"));
+        assert!(text(Draw::within(&(f32::MIN..f32::MAX))).contains("finite width"));
+        assert!(text(Draw::within(&(0.0f32..=1.0))).contains("a..b"));
+        assert_eq!(Draw::within(&(..)).unwrap(), Draw::<u64>::Integers { lower: 0, span: 0 });
+        assert!(Philox::new(0).skip(u64::MAX).has(1).is_err() && Philox::new(0).skip(u64::MAX).has(0).is_ok());
+    }
+}

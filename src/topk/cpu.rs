@@ -1,0 +1,161 @@
+//! Selection on the CPU: radix selection in parallel.
+
+use std::ops::Range;
+
+use crate::{
+    Result, parallel,
+    sort::{
+        cpu::{Word, places},
+        keys::Keys,
+    },
+};
+
+/// Bits of a digit, as far as there are so many.
+const DIGIT: u32 = 11;
+/// Keys below which a part is not worth its counters.
+const SERIAL: usize = 1 << 14;
+/// Keys up to which pairs of key and place are selected from, without counters.
+const SMALL: usize = 1 << 10;
+
+/// The keys that are taken are those whose numbers are below `number`, and the first `need` of those that equal it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Threshold {
+    number: u64,
+    need: usize,
+}
+
+/// Runs `$body` with `$row` bound to the keys that `$bytes` has.
+macro_rules! with_keys {
+    ($keys:expr, $bytes:expr, $row:ident => $body:expr) => {
+        match $keys.bytes {
+            1 => {
+                let $row: &[u8] = $bytes;
+                $body
+            }
+            2 => {
+                let $row: &[u16] = bytemuck::cast_slice($bytes);
+                $body
+            }
+            4 => {
+                let $row: &[u32] = bytemuck::cast_slice($bytes);
+                $body
+            }
+            _ => {
+                let $row: &[u64] = bytemuck::cast_slice($bytes);
+                $body
+            }
+        }
+    };
+}
+
+/// The places of the k first keys of a row, in their order, else in the row's. `row` has the keys' bytes; 0 < k <= keys.
+pub(super) fn select(keys: &Keys, row: &[u8], k: usize, sorted: bool) -> Result<Vec<usize>> {
+    with_keys!(keys, row, row => {
+        if row.len() <= SMALL {
+            return Ok(of_few(keys, row, k, sorted));
+        }
+        let mut taken = taken(keys, row, threshold(keys, row, k));
+        if sorted {
+            let found: Vec<_> = taken.iter().map(|&place| row[place]).collect();
+            let mut order = vec![0u64; found.len()];
+            places(keys, bytemuck::cast_slice(&found), None, &mut order)?;
+            taken = order.into_iter().map(|i| taken[i as usize]).collect();
+        }
+        Ok(taken)
+    })
+}
+
+/// The same for a row of few keys.
+fn of_few<K: Word>(keys: &Keys, row: &[K], k: usize, sorted: bool) -> Vec<usize> {
+    let numbers = row.iter().map(|&key| keys.ordered(key.into()));
+    let mut pairs: Vec<(u64, usize)> = numbers.zip(0..).collect();
+    pairs.select_nth_unstable(k - 1);
+    pairs.truncate(k);
+    if sorted {
+        pairs.sort_unstable();
+    } else {
+        pairs.sort_unstable_by_key(|&(_, place)| place);
+    }
+    pairs.into_iter().map(|(_, place)| place).collect()
+}
+
+/// The bits of the key of a rank, from 0 on.
+pub(super) fn value(keys: &Keys, row: &[u8], rank: usize) -> u64 {
+    with_keys!(keys, row, row => keys.key(threshold(keys, row, rank + 1).number))
+}
+
+fn parts(n: usize) -> (usize, usize) {
+    let part = n.div_ceil(2 * parallel::threads()).max(SERIAL);
+    (part, n.div_ceil(part))
+}
+
+fn range(i: usize, part: usize, n: usize) -> Range<usize> {
+    i * part..n.min((i + 1) * part)
+}
+
+fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Threshold {
+    let as_they_are = Keys { bytes: 8, flip: 0, always: 0, bits: 0..64 };
+    let (mut number, mut need, mut left) = (0, k, 8 * keys.bytes as u32);
+    // The numbers that agree with the digits so far, once they are few.
+    let mut few: Option<Vec<u64>> = None;
+    while left > 0 {
+        let bits = left.min(DIGIT);
+        left -= bits;
+        let counts = match &few {
+            Some(few) => counts(&as_they_are, few, number, left, bits),
+            None => counts(keys, row, number, left, bits),
+        };
+        let mut found = 0;
+        while need > counts[found] {
+            need -= counts[found];
+            found += 1;
+        }
+        number = number << bits | found as u64;
+        if few.is_none() && left > 0 && counts[found] <= row.len() / 4 {
+            let (part, count) = parts(row.len());
+            let own = parallel::map(count, &|i| {
+                let numbers = row[range(i, part, row.len())].iter().map(|&key| keys.ordered(key.into()));
+                numbers.filter(|&x| x >> left == number).collect::<Vec<_>>()
+            });
+            few = Some(own.concat());
+        }
+    }
+    Threshold { number, need }
+}
+
+/// How many of the keys whose higher digits are `number` have each digit of `bits` bits above the lowest `left`.
+fn counts<K: Word>(keys: &Keys, row: &[K], number: u64, left: u32, bits: u32) -> Vec<usize> {
+    let (part, count) = parts(row.len());
+    let own = parallel::map(count, &|i| {
+        let mut counts = vec![0; 1 << bits];
+        for &key in &row[range(i, part, row.len())] {
+            let above = keys.ordered(key.into()) >> left;
+            if above >> bits == number {
+                counts[above as usize & ((1 << bits) - 1)] += 1;
+            }
+        }
+        counts
+    });
+    (0..1 << bits).map(|d| own.iter().map(|counts: &Vec<usize>| counts[d]).sum()).collect()
+}
+
+/// The places of the keys that are taken, in the row's order.
+fn taken<K: Word>(keys: &Keys, row: &[K], Threshold { number, need }: Threshold) -> Vec<usize> {
+    let (part, count) = parts(row.len());
+    let ordered = |key: K| keys.ordered(key.into());
+    let at =
+        parallel::map(count, &|i| row[range(i, part, row.len())].iter().filter(|&&key| ordered(key) == number).count());
+    let before: Vec<usize> = at.iter().scan(0, |sum, &count| Some(std::mem::replace(sum, *sum + count))).collect();
+    let own = parallel::map(count, &|i| {
+        let (mut places, mut at) = (Vec::new(), before[i]);
+        for place in range(i, part, row.len()) {
+            let x = ordered(row[place]);
+            if x < number || (x == number && at < need) {
+                places.push(place);
+            }
+            at += usize::from(x == number);
+        }
+        places
+    });
+    own.concat()
+}

@@ -1,0 +1,452 @@
+//! Selection on OpenCL devices: the plan, then its launches.
+
+use super::bounds;
+use crate::{
+    Input, Result, Scratch,
+    runtime::{
+        Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
+        opencl::{ClDevice, ClMem, Launch},
+    },
+    sort::{
+        gpu::{self as sort, word},
+        keys::Keys,
+    },
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../cl/topk.cl");
+/// Local memory that is not for the arrays of the kernels: what their compilers add.
+const RESERVED_BYTES: usize = 64;
+/// Listed keys that are written at a time, at least, and keys of a tile of one item: as in `cl/topk.cl`.
+const FLUSH: usize = 1024;
+const TILE_ALONE: usize = 4096;
+/// Scratch of the rows that are searched at a time, and how many these are, at most.
+const BATCH_BYTES: usize = 1 << 30;
+const BATCH_ROWS: usize = 1 << 22;
+
+/// What is selected, and from what.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Form<'a> {
+    pub(crate) keys: &'a Keys,
+    /// 0 where places are not wanted.
+    pub(crate) place_bytes: usize,
+    pub(crate) rows: usize,
+    pub(crate) len: usize,
+    pub(crate) want: Want<'a>,
+}
+
+/// What is wanted of each row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Want<'a> {
+    /// So many keys, from 1 on.
+    Keys { k: usize, sorted: bool },
+    /// One key, of a rank from 0 on; all rows are the same keys.
+    Ranks(&'a [u64]),
+}
+
+impl Form<'_> {
+    /// Keys from one row to the next.
+    fn stride(&self) -> usize {
+        match self.want {
+            Want::Keys { .. } => self.len,
+            Want::Ranks(_) => 0,
+        }
+    }
+}
+
+/// How keys that were taken get in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ordering {
+    None,
+    /// By one group, whose number of keys is rounded up to this.
+    Group(usize),
+    Sort,
+}
+
+/// Where in a row's scratch everything lies, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Regions {
+    row: usize,
+    histogram: usize,
+    classes: usize,
+    tallies: usize,
+    segment_counts: usize,
+    segments: usize,
+    keys: usize,
+    places: usize,
+}
+
+impl Regions {
+    fn words(&self) -> [u64; 8] {
+        let Self { row, histogram, classes, tallies, segment_counts, segments, keys, places } = *self;
+        [row, histogram, classes, tallies, segment_counts, segments, keys, places].map(|at| at as u64)
+    }
+}
+
+/// The launches of a selection from rows of n > 0 keys.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) program: ProgramSpec,
+    pub(crate) work_group: usize,
+    pub(crate) tile: usize,
+    /// Rows at a time.
+    pub(crate) batch: usize,
+    /// Groups of a row, and the keys of each; with none of them one group does it all.
+    pub(crate) parts: usize,
+    pub(crate) share: usize,
+    /// Whether the threshold gets bounds, and of the keys between them how many segments each part has at most, and how many
+    /// there can be in all.
+    pub(crate) pick: bool,
+    segments: usize,
+    capacity: usize,
+    /// The shift and the bits of each digit, from the most significant one on.
+    pub(crate) digits: Vec<(usize, usize)>,
+    regions: Regions,
+    ordering: Ordering,
+    /// What is yet to be put in order.
+    spare_keys: usize,
+    spare_places: usize,
+    pub(crate) scratch_bytes: usize,
+    pub(crate) wide: bool,
+}
+
+/// Words of 16 bytes of an item in a tile.
+fn words(key_bytes: usize) -> usize {
+    key_bytes.min(4)
+}
+
+/// Bytes of local memory of the kernel that needs most.
+fn local_bytes(shape: &tuning::TopK, key_bytes: usize) -> usize {
+    let word = if key_bytes == 8 { 8 } else { 4 };
+    let counts = (4 * shape.replicas) << shape.digit_bits;
+    let sums = 16 * (shape.work_group + 2 * 16 + 1) + 3 * 8;
+    let tile = shape.work_group * words(key_bytes) * 16 / key_bytes;
+    let start = shape.sample * word + counts + sums;
+    let filter = 4 * (FLUSH + tile) + sums + 16;
+    start.max(filter).max(shape.order * (word + 4)) + RESERVED_BYTES
+}
+
+/// The part of a row that is between the bounds, as is expected, at the most for one of these ranks.
+fn between(form: &Form<'_>, sample: usize) -> f64 {
+    let of = |k: f64| {
+        let (low, high) = bounds(k, form.len as f64, sample as f64);
+        (high.min(sample as f64) - low.max(0.0)) / sample as f64
+    };
+    match form.want {
+        Want::Keys { k, .. } => of(k as f64),
+        Want::Ranks(ranks) => ranks.iter().map(|&rank| of(rank as f64 + 1.0)).fold(0.0, f64::max),
+    }
+}
+
+pub(crate) fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
+    let &Form { keys: &Keys { bytes: key_bytes, .. }, place_bytes, rows, len, want } = form;
+    let shapes = tuning::top_k(caps);
+    let fits = |shape: &&tuning::TopK| shape.work_group == 1 || local_bytes(shape, key_bytes) <= caps.local_bytes;
+    let shape = *shapes.iter().find(fits).expect("the last one always does");
+    let alone = shape.work_group == 1;
+    // Without local memory a work-group is one item.
+    let caps = &Capabilities { class: if alone { DeviceClass::Cpu } else { caps.class }, ..caps.clone() };
+    let (offset, width) = (if wide { 8 } else { 4 }, 8 * key_bytes);
+    let digit_bits = shape.digit_bits.min(width.max(shape.work_group.ilog2() as usize));
+    let unrolled = !alone && matches!(caps.sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
+    let program = ProgramSpec::new("topk.cl", TEXT, caps)
+        .define("KEY", tuning::unit_type(key_bytes))
+        .define("KEY_BYTES", key_bytes)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .flag("WIDE", wide)
+        .define("WG", shape.work_group)
+        .define("ROWS", words(key_bytes))
+        .define("RADIX_BITS", digit_bits)
+        .define("REPLICAS", shape.replicas)
+        .define("SAMPLE", shape.sample)
+        .define("ORDER", shape.order)
+        .flag("UNROLLED", unrolled)
+        .unoptimised_on_a_checker(caps);
+    let program = match place_bytes {
+        0 => program,
+        bytes => program.define("PLACE_BYTES", bytes).define("PLACE", tuning::unit_type(bytes)),
+    };
+    let digits: Vec<_> = (0..width.div_ceil(digit_bits))
+        .map(|pass| {
+            let left = width - pass * digit_bits;
+            (left.saturating_sub(digit_bits), left.min(digit_bits))
+        })
+        .collect();
+
+    let word_keys = 16 / key_bytes;
+    let tile = if alone { TILE_ALONE } else { shape.work_group * words(key_bytes) * word_keys };
+    let units = caps.compute_units.max(1) as usize;
+    // Short rows, and rows of some length where there are enough, are for one group each.
+    let whole = len <= 4 * tile || (len <= 64 * tile && rows >= 2 * units);
+    let tiles = (len + word_keys - 1).div_ceil(tile);
+    // A part's positions are told by 32 bits.
+    let parts = (shape.max_groups / rows).clamp(1, tiles).max((tiles * tile) >> 31);
+    let share = tiles.div_ceil(parts) * tile;
+    let parts = if whole { 0 } else { (tiles * tile).div_ceil(share) };
+
+    let expected = between(form, shape.sample);
+    let pick = !whole && len / shape.each >= shape.sample && expected <= 0.125;
+    let capacity = if pick { ((1.5 * expected * len as f64) as usize).min(len / 8).min(1 << 31) + FLUSH } else { 0 };
+    let segments = if pick { share / FLUSH + 2 } else { 0 };
+    let mut regions = Regions::default();
+    if !whole {
+        let mut region = |bytes: usize| {
+            let start = regions.row;
+            regions.row += bytes.next_multiple_of(16);
+            start
+        };
+        region(8 * 8);
+        let histogram = region(offset << digit_bits);
+        let [classes, tallies, segment_counts] = [16 * parts, 8 * parts, 4 * parts].map(&mut region);
+        let [segments, keys] = [8 * segments * parts, capacity * key_bytes].map(&mut region);
+        let places = region(if place_bytes > 0 { capacity * offset } else { 0 });
+        let row = regions.row;
+        regions = Regions { row, histogram, classes, tallies, segment_counts, segments, keys, places };
+    }
+    let batch = if whole { BATCH_ROWS } else { (BATCH_BYTES / regions.row).clamp(1, BATCH_ROWS) }.min(rows);
+
+    let (ordering, taken) = match want {
+        Want::Keys { k, sorted: true } if k > shape.order => (Ordering::Sort, 0),
+        Want::Keys { k, sorted: true } if k > 1 => (Ordering::Group(k.next_power_of_two()), rows * k),
+        _ => (Ordering::None, 0),
+    };
+    let spare_keys = batch * regions.row;
+    let spare_places = spare_keys + (taken * key_bytes).next_multiple_of(16);
+    let scratch_bytes = spare_places + taken * place_bytes;
+    Plan {
+        program,
+        work_group: shape.work_group,
+        tile,
+        batch,
+        parts,
+        share,
+        pick,
+        segments,
+        capacity,
+        digits,
+        regions,
+        ordering,
+        spare_keys,
+        spare_places,
+        scratch_bytes,
+        wide,
+    }
+}
+
+/// Memory, and the first element that is written there.
+type To<'a> = (&'a ClMem, usize);
+
+/// Where the keys taken go, and their places, to each of which `step` is added for each row before its own.
+#[derive(Clone, Copy)]
+struct Taken<'a> {
+    keys: To<'a>,
+    places: Option<To<'a>>,
+    step: usize,
+}
+
+/// Selects from `input`, which has as many rows as `form` says, into `out` and `places`, to each of which `step` is added for
+/// each row before its own.
+pub(super) fn run(
+    device: &ClDevice,
+    form: &Form<'_>,
+    input: &ClInput,
+    out: &ClInput,
+    (places, step): (Option<&ClInput>, usize),
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let caps = device.capabilities()?;
+    let plan = plan(form, &caps, device.tuning().wide(form.len + 16));
+    let (keys, key_bytes, place_bytes) = (form.keys, form.keys.bytes, form.place_bytes);
+    let wanted =
+        Taken { keys: (out.mem(), out.offset()), places: places.map(|places| (places.mem(), places.offset())), step };
+    match (plan.ordering, form.want) {
+        (Ordering::None, _) | (_, Want::Ranks(_)) => {
+            let mem = scratch.cl(device, plan.scratch_bytes)?;
+            select(device, &plan, form, input, mem, wanted)
+        }
+        (Ordering::Group(most), Want::Keys { k, .. }) => {
+            let mem = scratch.cl(device, plan.scratch_bytes)?;
+            let spare = plan.spare_keys / key_bytes;
+            let spare_places = places.map(|_| plan.spare_places / place_bytes);
+            let to = Taken { keys: (mem, spare), places: spare_places.map(|first| (mem, first)), step };
+            select(device, &plan, form, input, mem, to)?;
+            let launch = device.launch(&plan.program, "topk_order")?.mem(mem).scalar(spare as u64);
+            let launch = launch.scalar(spare_places.unwrap_or(0) as u64).scalar(k as u32).scalar(most as u32);
+            let launch = word(word(launch, keys.flip, key_bytes), keys.always, key_bytes);
+            let (to, first) = wanted.places.unwrap_or((mem, 0));
+            let launch = launch.mem(wanted.keys.0).scalar(wanted.keys.1 as u64).mem(to).scalar(first as u64);
+            launch.run([form.rows, 1, 1], [plan.work_group, 1, 1])
+        }
+        (Ordering::Sort, Want::Keys { k, .. }) => {
+            let taken = form.rows * k;
+            let spare = ClInput::pooled(device, taken * key_bytes, key_bytes)?;
+            let spare_places = places.map(|_| ClInput::pooled(device, taken * place_bytes, place_bytes)).transpose()?;
+            let mem = scratch.cl(device, plan.scratch_bytes)?;
+            let at = spare_places.as_ref().map(|spare| (spare.mem(), 0));
+            select(device, &plan, form, input, mem, Taken { keys: (spare.mem(), 0), places: at, step })?;
+            for first in (0..taken).step_by(k) {
+                let from = spare_places.as_ref().map(|spare| spare.part(first, k));
+                let to = places.map(|places| places.part(first, k));
+                let values = from.as_ref().zip(to.as_ref());
+                let values = values.map(|(from, to)| sort::Values { bytes: place_bytes, from: Some(from), to });
+                sort::run(device, &caps, keys, &spare.part(first, k), Some(&out.part(first, k)), values, scratch)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// All but putting in order.
+fn select<'d>(
+    device: &'d ClDevice,
+    plan: &Plan,
+    form: &Form<'_>,
+    input: &ClInput,
+    mem: &ClMem,
+    to: Taken<'_>,
+) -> Result<()> {
+    let (keys, stride, (out, out_first)) = (form.keys, form.stride(), to.keys);
+    let (k, ranks) = match form.want {
+        Want::Keys { k, .. } => (k, None),
+        // One key for each row.
+        Want::Ranks(ranks) => (1, Some(Input::from(ranks).cl(device)?)),
+    };
+    let local = [plan.work_group, 1, 1];
+    for first in (0..form.rows).step_by(plan.batch) {
+        let rows = plan.batch.min(form.rows - first);
+        let with_rows = |kernel| -> Result<Launch<'d>> {
+            let launch = device.launch(&plan.program, kernel)?.mem(input.mem());
+            let launch = launch.scalar((input.offset() + first * stride) as u64).offset(form.len as u64, plan.wide);
+            let launch = launch.scalar(stride as u64).mem(mem).scalar(plan.regions.words()).scalar(rows as u32);
+            let launch = launch.scalar(plan.parts as u32).offset(plan.share as u64, plan.wide);
+            Ok(word(word(launch, keys.flip, keys.bytes), keys.always, keys.bytes))
+        };
+        let with_ranks = |launch: Launch<'d>| match &ranks {
+            Some(ranks) => launch.mem(ranks.mem()).scalar(first as u32 + 1),
+            None => launch.mem(mem).scalar(0u32),
+        };
+        let with_out = |launch: Launch<'d>| {
+            let launch = launch.scalar(k as u64).mem(out).scalar((out_first + first * k) as u64);
+            let (places, at) = to.places.map_or((out, 0), |(places, at)| (places, at + first * k));
+            launch.mem(places).scalar(at as u64).scalar((first * to.step) as u64).scalar(to.step as u64)
+        };
+        let (each, of_parts) = ([rows, 1, 1], [rows * plan.parts, 1, 1]);
+        if plan.parts == 0 {
+            with_out(with_ranks(with_rows("topk_rows")?)).run(each, local)?;
+            continue;
+        }
+        let launch = with_ranks(with_rows("topk_start")?.scalar(k as u64));
+        launch.scalar(u32::from(plan.pick)).run(each, local)?;
+        let segments = plan.segments as u32;
+        if plan.pick {
+            let launch = with_rows("topk_filter")?.scalar(segments);
+            launch.scalar(plan.capacity as u32).run(of_parts, local)?;
+            with_rows("topk_settle")?.run(each, local)?;
+        }
+        for &(shift, bits) in &plan.digits {
+            let (shift, bits) = (shift as u32, bits as u32);
+            with_rows("topk_count")?.scalar(shift).scalar(bits).run(of_parts, local)?;
+            let launch = with_rows("topk_find")?.scalar(shift).scalar(bits);
+            launch.scalar(u32::from(ranks.is_some())).run(each, local)?;
+        }
+        if ranks.is_some() {
+            let launch = with_rows("topk_values")?.mem(out).scalar((out_first + first) as u64);
+            launch.run([rows.div_ceil(plan.work_group), 1, 1], local)?;
+        } else {
+            with_rows("topk_tally")?.scalar(segments).run(of_parts, local)?;
+            with_out(with_rows("topk_write")?.scalar(segments)).run(of_parts, local)?;
+        }
+    }
+    Ok(())
+}
+
+/// The scratch of a selection from n > 0 keys, and that of sorting what it takes.
+pub(super) fn scratch_bytes(device: &ClDevice, form: &Form<'_>) -> Result<usize> {
+    let plan = plan(form, &*device.capabilities()?, device.tuning().wide(form.len + 16));
+    match form.want {
+        Want::Keys { k, .. } if plan.ordering == Ordering::Sort => {
+            let (key_bytes, value_bytes) = (form.keys.bytes, form.place_bytes);
+            let sorted = sort::Form { key_bytes, value_bytes, passes: key_bytes, keys: true };
+            Ok(plan.scratch_bytes.max(sort::scratch_bytes(device, k, sorted)?))
+        }
+        _ => Ok(plan.scratch_bytes),
+    }
+}
+
+/// Every program of a device with these capabilities.
+#[cfg(any(test, feature = "checks"))]
+pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    let mut programs = Vec::new();
+    for key_bytes in [1, 2, 4, 8] {
+        for place_bytes in [0, 4, 8] {
+            for wide in [false, true] {
+                let keys = &Keys { bytes: key_bytes, flip: 0, always: 0, bits: 0..8 * key_bytes as u32 };
+                let want = Want::Keys { k: 7, sorted: true };
+                programs.push(plan(&Form { keys, place_bytes, rows: 1, len: 1 << 20, want }, caps, wide).program);
+            }
+        }
+    }
+    programs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Device, ElementType, Order, Output, Tuning, check::data::Data, runtime::Backend};
+
+    /// Without this results would be right, too, after more reads.
+    #[test]
+    fn bounds_leave_few_keys() {
+        const N: usize = 300_007;
+        /// `IN_LIST` of `cl/topk.cl`, and where a row's state has it.
+        const IN_LIST: u64 = 8;
+        const WAY: usize = 24;
+        let x: Vec<u32> = Data::Bits.generate(N, 3);
+        for (index, info) in Device::list().iter().enumerate() {
+            let device = Device::at(index).unwrap();
+            let as_gpu = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
+            for device in [device, as_gpu] {
+                let Backend::OpenCl(cl) = device.backend() else { continue };
+                for order in [Order::ascending(), Order::descending()] {
+                    let keys = &Keys::of(ElementType::U32, &order).unwrap();
+                    let want = Want::Keys { k: 100, sorted: false };
+                    let form = Form { keys, place_bytes: 0, rows: 1, len: N, want };
+                    let (from, mut to) = (device.upload(&x).unwrap(), device.zeroed::<u32>(100).unwrap());
+                    let input = Input::from(&from).cl(cl).unwrap();
+                    let out = Output::from(&mut to).cl(cl, false).unwrap();
+                    let mut scratch = Scratch::new();
+                    run(cl, &form, &input, &out, (None, 0), &mut scratch).unwrap();
+                    let mut way = [0; 8];
+                    cl.read(scratch.cl(cl, 1).unwrap(), WAY, &mut way).unwrap();
+                    assert!(u64::from_le_bytes(way) & IN_LIST != 0, "{info}: {way:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn plans_fit_their_devices() {
+        for (name, caps) in Capabilities::samples() {
+            for local_bytes in [caps.local_bytes, 0, 4096, 12_288] {
+                let caps = Capabilities { local_bytes, ..caps.clone() };
+                for (rows, len) in [(1, 1), (1, 70_000), (1, 1 << 28), (1000, 1000), (77, 1 << 20), (3, 1 << 33)] {
+                    for key_bytes in [1, 2, 4, 8] {
+                        let want = Want::Keys { k: len / 3 + 1, sorted: rows > 1 };
+                        let keys = &Keys { bytes: key_bytes, flip: 0, always: 0, bits: 0..8 };
+                        let form = Form { keys, place_bytes: 4, rows, len, want };
+                        let wide = len >= 1 << 31;
+                        let plan = plan(&form, &caps, wide);
+                        let what = format!("{name}, {local_bytes} bytes, {form:?}: {plan:?}");
+                        assert!(plan.parts == 0 || plan.parts * plan.share >= len + 16 / key_bytes - 1, "{what}");
+                        assert!(plan.share.is_multiple_of(plan.tile) && plan.share <= 1 << 31, "{what}");
+                        assert!(plan.batch > 0 && plan.batch <= rows, "{what}");
+                        assert_eq!(plan.digits.iter().map(|digit| digit.1).sum::<usize>(), 8 * key_bytes, "{what}");
+                        assert_eq!(plan.digits.last().unwrap().0, 0, "{what}");
+                        assert!(plan.work_group <= caps.max_work_group, "{what}");
+                        assert!(1 << plan.digits[0].1 >= plan.work_group || key_bytes == 1, "{what}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,531 @@
+//! The largest or smallest keys: [`Device::top_k`], with their places ([`Device::top_k_places`]) or with values
+//! ([`Device::top_k_pairs`]); the key of a rank ([`Device::nth_element`]), and quantiles ([`Device::quantiles`]).
+//!
+//! | property | |
+//! |---|---|
+//! | work | one read of the keys, and what k of them cost; for most keys of an input a second read |
+//! | where many keys are alike near the threshold | one read for each 11 bits of a key, and two more |
+//! | order of floats | total, by their bits, as [`sort`](crate::sort) has it: -NaN, -inf, …, -0, +0, …, inf, NaN |
+//! | ties | of equal keys the first are taken |
+//! | determinism | everywhere: the result is a function of the input |
+//! | scratch | an eighth of the keys at most, and their places if these are wanted, and some KiB for each row: [`Device::top_k_scratch`] |
+//! | limits | any n that fits the device |
+//!
+//! This is radix selection from the most significant digit on (Zhang, Naruse, Li and Wang 2023), without reading back what a pass
+//! finds. Before it, bounds for the threshold are taken from a few keys, so that one read of all leaves those between the
+//! bounds alone; where the bounds turn out wrong, all keys are searched. Short rows have a work-group each.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(crate) mod gpu;
+mod quantile;
+#[cfg(any(test, feature = "checks"))]
+pub(crate) mod spec;
+
+use bytemuck::Pod;
+
+pub use quantile::Interpolation;
+
+use crate::{
+    Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, parallel,
+    runtime::Backend,
+    sort::{NARROW, keys::Keys},
+};
+
+/// Ranks up to which each is selected; of more the keys are sorted.
+const RANKS: usize = 16;
+
+/// Which keys are taken, and how they are put.
+///
+/// ```
+/// use oclprim::{Device, Top};
+///
+/// let device = Device::best()?;
+/// let x = device.upload(&[5, 1, 4, 1, 3, 9])?;
+/// let top = |top| device.top_k(&x, top)?.to_vec();
+/// assert_eq!(top(Top::largest(3))?, [5, 4, 9]); // in the order of the input
+/// assert_eq!(top(Top::largest(3).sorted())?, [9, 5, 4]);
+/// assert_eq!(top(Top::smallest(2).sorted())?, [1, 1]);
+/// assert_eq!(top(Top::largest(1).in_rows(3))?, [5, 9]); // of each row of 3
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Top {
+    k: usize,
+    largest: bool,
+    sorted: bool,
+    row: Option<usize>,
+}
+
+impl Top {
+    /// The k largest keys, in the order of the input.
+    pub const fn largest(k: usize) -> Self {
+        Self { k, largest: true, sorted: false, row: None }
+    }
+
+    /// The k smallest keys, in the order of the input.
+    pub const fn smallest(k: usize) -> Self {
+        Self { k, largest: false, sorted: false, row: None }
+    }
+
+    /// The first of the keys first: the largest of the largest, the smallest of the smallest. Equal ones stay in the order of the
+    /// input.
+    pub const fn sorted(self) -> Self {
+        Self { sorted: true, ..self }
+    }
+
+    /// So many of each row, where the input has rows of `len` keys: a matrix in row-major order. Results are rows of k, and
+    /// places count from the start of their row.
+    pub const fn in_rows(self, len: usize) -> Self {
+        Self { row: Some(len), ..self }
+    }
+
+    fn keys<T: Element>(&self) -> Result<Keys> {
+        Keys::of(T::TYPE, &if self.largest { Order::descending() } else { Order::ascending() })
+    }
+
+    /// Rows, and the keys of each.
+    fn shape(&self, n: usize) -> Result<(usize, usize)> {
+        let len = self.row.unwrap_or(n);
+        if self.row.is_some() && (len == 0 || !n.is_multiple_of(len)) {
+            return Err(Error::invalid(format!("{n} keys are no rows of {len}")));
+        }
+        if self.k > len {
+            let which = if self.largest { "largest" } else { "smallest" };
+            return Err(Error::invalid(format!("there are no {} {which} of {len} keys", self.k)));
+        }
+        Ok((n.checked_div(len).unwrap_or(0), len))
+    }
+
+    /// How many keys are taken of `n`.
+    fn taken(&self, n: usize) -> Result<usize> {
+        Ok(self.shape(n)?.0 * self.k)
+    }
+
+    #[cfg(feature = "opencl")]
+    fn form<'a>(&self, keys: &'a Keys, n: usize, place_bytes: usize) -> Result<gpu::Form<'a>> {
+        let (rows, len) = self.shape(n)?;
+        let want = gpu::Want::Keys { k: self.k, sorted: self.sorted };
+        Ok(gpu::Form { keys, place_bytes, rows, len, want })
+    }
+}
+
+/// From which among `sample` keys to which those of rank k, from 1 on, lies in `n`, almost surely: the same as in `cl/topk.cl`.
+#[cfg(feature = "opencl")]
+fn bounds(k: f64, n: f64, sample: f64) -> (f64, f64) {
+    let middle = k / n * sample;
+    let off = 5.0 * (middle * (1.0 - middle / sample).max(0.0)).sqrt() + 8.0;
+    (middle - off, middle + off)
+}
+
+/// Where the places of keys go, and what is added for each row before.
+struct Places<'a, I: Offset> {
+    to: Output<'a, I>,
+    step: usize,
+}
+
+impl Device {
+    /// The k largest or smallest keys.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are fewer than k keys, or they are no rows of the length given;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result and the scratch.
+    ///
+    /// ```
+    /// use oclprim::{Device, Top};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[2.5f32, -0.0, f32::NAN, 0.0, -1.0])?;
+    /// assert_eq!(device.top_k(&x, Top::smallest(2).sorted())?.to_vec()?, [-1.0, -0.0]);
+    /// assert!(device.top_k(&x, Top::largest(1))?.to_vec()?[0].is_nan());
+    /// assert_eq!(device.top_k(&x, Top::largest(6)).unwrap_err().to_string(), "there are no 6 largest of 5 keys");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn top_k<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, top: Top) -> Result<Buffer<T>> {
+        let input = input.into();
+        let mut keys = self.uninit(top.taken(input.len())?)?;
+        self.top::<T, u32>(input, Output::from(&mut keys), None, top, &mut Scratch::new())?;
+        Ok(keys)
+    }
+
+    /// [`Device::top_k`] into a caller's slice, buffer or view of k elements, or of k for each row. Does not wait, unless `output`
+    /// is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::top_k`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the length differs, or both are over one memory of a user's
+    /// and overlap.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, Top};
+    ///
+    /// let device = Device::best()?;
+    /// let (mut scratch, mut best) = (Scratch::new(), device.zeroed(2)?);
+    /// scratch.reserve(&device, device.top_k_scratch::<i32>(4, Top::largest(2))?)?;
+    /// for x in [[5i32, -7, 3, 6], [2, 1, 0, 2]] {
+    ///     device.top_k_into(&x, &mut best, Top::largest(2), &mut scratch)?;
+    /// }
+    /// assert_eq!(best.to_vec()?, [2, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn top_k_into<'a, 'b, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        output: impl Into<Output<'b, T>>,
+        top: Top,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.top::<T, u32>(input.into(), output.into(), None, top, scratch)
+    }
+
+    /// The bytes of scratch that [`Device::top_k_into`] uses for `n` keys, beside the keys themselves where more than some
+    /// hundred are sorted.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the device cannot be asked what it can do; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::top_k`].
+    ///
+    /// ```
+    /// let (device, top) = (oclprim::Device::best()?, oclprim::Top::largest(32));
+    /// println!("{} bytes", device.top_k_scratch::<f64>(1 << 20, top)?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn top_k_scratch<T: Element>(&self, n: usize, top: Top) -> Result<usize> {
+        self.top_scratch::<T>(n, top, 0)
+    }
+
+    fn top_scratch<T: Element>(&self, n: usize, top: Top, place_bytes: usize) -> Result<usize> {
+        let (taken, keys) = (top.taken(n)?, top.keys::<T>()?);
+        if taken == 0 {
+            return Ok(0);
+        }
+        match self.backend() {
+            Backend::Cpu => Ok(0),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::scratch_bytes(device, &top.form(&keys, n, place_bytes)?),
+        }
+    }
+
+    /// The k largest or smallest keys, and where they are. Places are `u32` or `u64`; of equal keys they are the lowest.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::top_k`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if rows have more than 2^32 keys and places are `u32`.
+    ///
+    /// ```
+    /// use oclprim::{Device, Top};
+    ///
+    /// let device = Device::best()?;
+    /// let (keys, places) = device.top_k_places::<_, u32>(&[30i16, -10, 20, 30, -10, 30], Top::largest(2))?;
+    /// assert_eq!((keys.to_vec()?, places.to_vec()?), (vec![30, 30], vec![0, 3]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn top_k_places<'a, T: Element, I: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        top: Top,
+    ) -> Result<(Buffer<T>, Buffer<I>)> {
+        let input = input.into();
+        let taken = top.taken(input.len())?;
+        let (mut keys, mut places) = (self.uninit(taken)?, self.uninit(taken)?);
+        let to = Places { to: Output::from(&mut places), step: 0 };
+        self.top(input, Output::from(&mut keys), Some(to), top, &mut Scratch::new())?;
+        Ok((keys, places))
+    }
+
+    /// [`Device::top_k_places`] into a caller's slices, buffers or views. Does not wait, unless one of them is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::top_k_places`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also as [`Device::top_k_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, Top};
+    ///
+    /// let device = Device::best()?;
+    /// let (top, mut scratch) = (Top::smallest(2).in_rows(3).sorted(), Scratch::new());
+    /// scratch.reserve(&device, device.top_k_places_scratch::<u8, u64>(6, top)?)?;
+    /// let (mut keys, mut places) = ([0; 4], [0u64; 4]);
+    /// device.top_k_places_into(&[3u8, 1, 2, 9, 8, 7], &mut keys, &mut places, top, &mut scratch)?;
+    /// assert_eq!((keys, places), ([1, 2, 7, 8], [1, 2, 2, 1]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn top_k_places_into<'a, 'b, 'c, T: Element, I: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        keys: impl Into<Output<'b, T>>,
+        places: impl Into<Output<'c, I>>,
+        top: Top,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let places = Places { to: places.into(), step: 0 };
+        self.top(input.into(), keys.into(), Some(places), top, scratch)
+    }
+
+    /// The bytes of scratch that [`Device::top_k_places_into`] uses for `n` keys, beside the keys and places themselves where more
+    /// than some hundred are sorted.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::top_k_scratch`].
+    pub fn top_k_places_scratch<T: Element, I: Offset>(&self, n: usize, top: Top) -> Result<usize> {
+        self.top_scratch::<T>(n, top, size_of::<I>())
+    }
+
+    /// The k largest or smallest keys, and their values, which are plain data of any size.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::top_k`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there is not one value for each key;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
+    ///
+    /// ```
+    /// use oclprim::{Device, Top};
+    ///
+    /// let device = Device::best()?;
+    /// let (ages, names) = (device.upload(&[41u8, 7, 41])?, device.upload(&[*b"Ida", *b"Bo ", *b"Lu "])?);
+    /// let (ages, names) = device.top_k_pairs(&ages, &names, Top::smallest(2).sorted())?;
+    /// assert_eq!((ages.to_vec()?, names.to_vec()?), (vec![7, 41], vec![*b"Bo ", *b"Ida"]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn top_k_pairs<'a, 'b, K: Element, V: Pod>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        top: Top,
+    ) -> Result<(Buffer<K>, Buffer<V>)> {
+        let (keys, values) = (keys.into(), values.into());
+        let taken = top.taken(keys.len())?;
+        let (mut keys_out, mut values_out) = (self.uninit(taken)?, self.uninit(taken)?);
+        let outputs = (Output::from(&mut keys_out), Output::from(&mut values_out));
+        self.top_pairs((keys, values), outputs, top, &mut Scratch::new())?;
+        Ok((keys_out, values_out))
+    }
+
+    /// [`Device::top_k_pairs`] into a caller's slices, buffers or views. Does not wait, unless one of them is a host slice.
+    ///
+    /// Uses the scratch of [`Device::top_k_places_scratch`], with places of `u32` up to 2^32 keys, and besides the places.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::top_k_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also as [`Device::top_k_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, Top};
+    ///
+    /// let (mut keys, mut values) = ([0i64; 2], [0.0f32; 2]);
+    /// Device::best()?.top_k_pairs_into(
+    ///     &[5i64, -1, 5], &[0.5f32, 1.5, 2.5], &mut keys, &mut values, Top::largest(2), &mut Scratch::new(),
+    /// )?;
+    /// assert_eq!((keys, values), ([5, 5], [0.5, 2.5]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn top_k_pairs_into<'a, 'b, 'c, 'd, K: Element, V: Pod>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        keys_out: impl Into<Output<'c, K>>,
+        values_out: impl Into<Output<'d, V>>,
+        top: Top,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (inputs, outputs) = ((keys.into(), values.into()), (keys_out.into(), values_out.into()));
+        self.top_pairs(inputs, outputs, top, scratch)
+    }
+
+    /// [`Device::top_k_pairs_into`], built once for each pair of types.
+    fn top_pairs<K: Element, V: Pod>(
+        &self,
+        (keys, values): (Input<'_, K>, Input<'_, V>),
+        (keys_out, values_out): (Output<'_, K>, Output<'_, V>),
+        top: Top,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let n = keys.len();
+        if n != values.len() {
+            return Err(Error::invalid(format!("selecting from {n} keys with {} values", values.len())));
+        }
+        if size_of::<V>() == 0 {
+            return Err(Error::unsupported("values of 0 bytes have no places"));
+        }
+        let taken = top.taken(n)?;
+        values_out.expect_len(taken, "a selection of values")?;
+        if n <= NARROW {
+            self.top_values::<K, V, u32>((keys, values), (keys_out, values_out), top, taken, scratch)
+        } else {
+            self.top_values::<K, V, u64>((keys, values), (keys_out, values_out), top, taken, scratch)
+        }
+    }
+
+    /// By places among all keys.
+    fn top_values<K: Element, V: Pod, I: Offset>(
+        &self,
+        (keys, values): (Input<'_, K>, Input<'_, V>),
+        (keys_out, values_out): (Output<'_, K>, Output<'_, V>),
+        top: Top,
+        taken: usize,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let mut places = self.uninit::<I>(taken)?;
+        let step = top.row.unwrap_or(0);
+        self.top(keys, keys_out, Some(Places { to: Output::from(&mut places), step }), top, scratch)?;
+        let mut outside = self.uninit::<u64>(1)?;
+        self.gather_into(values, &places, values_out, &mut outside)
+    }
+
+    /// All selections of keys. The type of places that are not wanted is of no matter.
+    fn top<T: Element, I: Offset>(
+        &self,
+        input: Input<'_, T>,
+        output: Output<'_, T>,
+        places: Option<Places<'_, I>>,
+        top: Top,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (rows, len) = top.shape(input.len())?;
+        let taken = rows * top.k;
+        output.expect_len(taken, "a selection of keys")?;
+        if let Some(Places { to, step }) = &places {
+            to.expect_len(taken, "a selection of places")?;
+            if size_of::<I>() == 4 && len.max(step * rows) > NARROW {
+                return Err(Error::invalid(format!("the places of {len} keys are no u32: there are 2^32")));
+            }
+        }
+        if taken == 0 {
+            return Ok(());
+        }
+        let keys = top.keys::<T>()?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (input, output) = (input.host()?, output.host()?);
+                let bytes = len * size_of::<T>();
+                let found = parallel::map(rows, &|row| {
+                    let own = &bytemuck::cast_slice(input)[row * bytes..(row + 1) * bytes];
+                    cpu::select(&keys, own, top.k, top.sorted)
+                });
+                let found: Vec<Vec<usize>> = found.into_iter().collect::<Result<_>>()?;
+                parallel::chunks_mut(output, top.k, &|row, out| {
+                    out.iter_mut().zip(&found[row]).for_each(|(key, place)| *key = input[row * len + place]);
+                });
+                if let Some(Places { to, step }) = places {
+                    parallel::chunks_mut(to.host()?, top.k, &|row, out| {
+                        let numbers = found[row].iter().map(|place| (row * step + place) as u64);
+                        out.iter_mut().zip(numbers).for_each(|(to, place)| *to = I::from_bits_lossy(place));
+                    });
+                }
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                let form = top.form(&keys, input.len(), places.as_ref().map_or(0, |_| size_of::<I>()))?;
+                match places {
+                    Some(Places { to, step }) => {
+                        let to = to.cl(device, false)?;
+                        crate::runtime::apart(&[&input], &[&output, &to])?;
+                        gpu::run(device, &form, &input, &output, (Some(&to), step), scratch)?;
+                        to.finish(device)?;
+                    }
+                    None => {
+                        crate::runtime::apart(&[&input], &[&output])?;
+                        gpu::run(device, &form, &input, &output, (None, 0), scratch)?;
+                    }
+                }
+                output.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The key of a rank: with 0 the smallest, with n - 1 the largest one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no more keys than that; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold
+    /// the scratch.
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// let x = device.upload(&[7u8, 3, 9, 3])?;
+    /// assert_eq!((device.nth_element(&x, 1)?, device.nth_element(&x, 2)?), (3, 7));
+    /// assert_eq!(device.nth_element(&x, 4).unwrap_err().to_string(), "there is no rank 4 among 4 keys, from 0 on");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn nth_element<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, rank: usize) -> Result<T> {
+        let mut value = [T::ZERO];
+        self.nth(input.into(), &[rank], Output::from(&mut value), &mut Scratch::new())?;
+        Ok(value[0])
+    }
+
+    /// The keys of several ranks, in the order of these, into a caller's slice, buffer or view. Does not wait, unless `output` is a
+    /// host slice.
+    ///
+    /// Up to 16 are selected at once; for more the keys are sorted.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::nth_element`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has not one element for each rank, or is over
+    /// one memory of a user's with the input and overlaps it.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let mut ends = [0.0f32; 2];
+    /// Device::best()?.nth_elements_into(&[2.0f32, -1.0, 5.0], &[2, 0], &mut ends, &mut Scratch::new())?;
+    /// assert_eq!(ends, [5.0, -1.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn nth_elements_into<'a, 'b, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        ranks: &[usize],
+        output: impl Into<Output<'b, T>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.nth(input.into(), ranks, output.into(), scratch)
+    }
+
+    /// [`Device::nth_elements_into`], built once for each type.
+    fn nth<T: Element>(
+        &self,
+        input: Input<'_, T>,
+        ranks: &[usize],
+        output: Output<'_, T>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let n = input.len();
+        output.expect_len(ranks.len(), "a selection by ranks")?;
+        if let Some(rank) = ranks.iter().find(|&&rank| rank >= n) {
+            return Err(Error::invalid(format!("there is no rank {rank} among {n} keys, from 0 on")));
+        }
+        if ranks.is_empty() {
+            return Ok(());
+        }
+        let ranks: Vec<u64> = ranks.iter().map(|&rank| rank as u64).collect();
+        if ranks.len() > RANKS {
+            let mut sorted = self.uninit(n)?;
+            self.sort_into(input, &mut sorted, Order::ascending(), scratch)?;
+            let mut outside = self.uninit::<u64>(1)?;
+            return self.gather_into(&sorted, &ranks, output, &mut outside);
+        }
+        let keys = Keys::of(T::TYPE, &Order::ascending())?;
+        match self.backend() {
+            Backend::Cpu => {
+                let row = bytemuck::cast_slice(input.host()?);
+                for (value, &rank) in output.host()?.iter_mut().zip(&ranks) {
+                    *value = T::from_bits_lossy(cpu::value(&keys, row, rank as usize));
+                }
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                crate::runtime::apart(&[&input], &[&output])?;
+                let want = gpu::Want::Ranks(&ranks);
+                let form = gpu::Form { keys: &keys, place_bytes: 0, rows: ranks.len(), len: n, want };
+                gpu::run(device, &form, &input, &output, (None, 0), scratch)?;
+                output.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! Quantiles: keys of ranks, and what lies between them.
+
+use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, op::Max};
+
+/// What a quantile between two keys is, as `numpy.quantile` names them.
+///
+/// ```
+/// use oclprim::{Device, Interpolation};
+///
+/// let x = [10u8, 20, 40];
+/// let at = |how| Device::best()?.quantile(&x, 0.75, how);
+/// assert_eq!(at(Interpolation::Linear)?, 30.0);
+/// assert_eq!((at(Interpolation::Lower)?, at(Interpolation::Higher)?), (20.0, 40.0));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Interpolation {
+    /// Between the two, in the proportion in which the quantile is.
+    #[default]
+    Linear,
+    /// The lower one.
+    Lower,
+    /// The higher one.
+    Higher,
+    /// The nearer one; of two equally near that of an even rank.
+    Nearest,
+    /// Half-way between the two.
+    Midpoint,
+}
+
+impl Interpolation {
+    /// Every way.
+    pub const ALL: [Self; 5] = [Self::Linear, Self::Lower, Self::Higher, Self::Nearest, Self::Midpoint];
+
+    /// The name, such as `linear`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Lower => "lower",
+            Self::Higher => "higher",
+            Self::Nearest => "nearest",
+            Self::Midpoint => "midpoint",
+        }
+    }
+
+    /// Two ranks among n > 0 keys, and how far from the first to the second a quantile lies.
+    fn place(self, n: usize, q: f64) -> (usize, usize, f64) {
+        let at = (n - 1) as f64 * q;
+        // Of large n a product may be rounded beyond the last rank.
+        let rank = |x: f64| (x as usize).min(n - 1);
+        let (low, high) = (rank(at.floor()), rank(at.ceil()));
+        match self {
+            Self::Linear => (low, high, at - at.floor()),
+            Self::Lower => (low, low, 0.0),
+            Self::Higher => (high, high, 0.0),
+            Self::Nearest => (rank(at.round_ties_even()), rank(at.round_ties_even()), 0.0),
+            Self::Midpoint => (low, high, 0.5),
+        }
+    }
+}
+
+/// As numpy has it, from the nearer end.
+fn between(low: f64, high: f64, part: f64) -> f64 {
+    if low == high || part == 0.0 {
+        return low;
+    }
+    let width = high - low;
+    if part >= 0.5 { high - width * (1.0 - part) } else { low + width * part }
+}
+
+impl Device {
+    /// The quantile `q`, from 0 to 1: 0 is the smallest, 1 the largest key; [`Device::quantiles`] of one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::quantiles`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Interpolation};
+    ///
+    /// let device = Device::best()?;
+    /// assert_eq!(device.quantile(&[3.0f32, 1.0, 2.0, 10.0], 0.1, Interpolation::Nearest)?, 1.0);
+    /// assert!(device.quantile(&[1.0f32, f32::NAN], 0.1, Interpolation::Linear)?.is_nan());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn quantile<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, q: f64, how: Interpolation) -> Result<f64> {
+        let mut value = [0.0];
+        self.quantiles_of(input.into(), &[q], how, &mut value, &mut Scratch::new())?;
+        Ok(value[0])
+    }
+
+    /// The median: the key in the middle, or half-way between the two there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::quantiles`].
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.median(&[7u8, 1, 3, 6])?, 4.5);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn median<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<f64> {
+        self.quantile(input, 0.5, Interpolation::Midpoint)
+    }
+
+    /// Several quantiles, in the order of `q`, each from 0 to 1. Waits for them.
+    ///
+    /// The quantile `q` of n keys is at rank `q * (n - 1)`, counted from 0; between two ranks `how` says what it is. This is
+    /// computed in `f64`, to which 64-bit integers are rounded. Where any key is NaN, all quantiles are.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Empty`] if there are no keys; [`ErrorKind::InvalidInput`] if a quantile is not from 0 to 1;
+    /// [`ErrorKind::OutOfMemory`] if the device does not hold the scratch.
+    ///
+    /// ```
+    /// use oclprim::{Device, Interpolation};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[40i32, 10, 30, 20])?;
+    /// assert_eq!(device.quantiles(&x, &[0.0, 0.5, 1.0], Interpolation::Linear)?, [10.0, 25.0, 40.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn quantiles<'a, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        q: &[f64],
+        how: Interpolation,
+    ) -> Result<Vec<f64>> {
+        let mut values = vec![0.0; q.len()];
+        self.quantiles_of(input.into(), q, how, &mut values, &mut Scratch::new())?;
+        Ok(values)
+    }
+
+    /// [`Device::quantiles`] into a slice with one element for each.
+    ///
+    /// [`Device::nth_elements_into`] keeps the keys of ranks on the device.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::quantiles`]; [`ErrorKind::InvalidInput`] also if there is not one element for each quantile.
+    ///
+    /// ```
+    /// use oclprim::{Device, Interpolation, Scratch};
+    ///
+    /// let (device, mut scratch, mut quartiles) = (Device::best()?, Scratch::new(), [0.0; 3]);
+    /// for x in [[5u16, 1, 4, 2, 3], [5, 5, 5, 5, 5]] {
+    ///     device.quantiles_into(&x, &[0.25, 0.5, 0.75], Interpolation::Linear, &mut quartiles, &mut scratch)?;
+    /// }
+    /// assert_eq!(quartiles, [5.0; 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn quantiles_into<'a, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        q: &[f64],
+        how: Interpolation,
+        output: &mut [f64],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.quantiles_of(input.into(), q, how, output, scratch)
+    }
+
+    /// [`Device::quantiles_into`], built once for each type.
+    fn quantiles_of<T: Element>(
+        &self,
+        input: Input<'_, T>,
+        q: &[f64],
+        how: Interpolation,
+        output: &mut [f64],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let n = input.len();
+        Output::from(&mut *output).expect_len(q.len(), "a selection of quantiles")?;
+        if n == 0 {
+            return Err(Error::new(ErrorKind::Empty, "quantiles of 0 keys have no answer"));
+        }
+        if let Some(q) = q.iter().find(|q| !(0.0..=1.0).contains(*q)) {
+            return Err(Error::invalid(format!("quantiles are from 0 to 1, not {q}")));
+        }
+        // Several steps read the keys.
+        let own;
+        let input = match input {
+            Input::Host(keys) if !self.is_cpu() => {
+                own = self.upload(keys)?;
+                Input::from(&own)
+            }
+            input => input,
+        };
+        if T::TYPE.is_float() {
+            let mut largest = [T::ZERO];
+            self.reduce_into(input, Max, crate::Determinism::Fast, &mut largest, scratch)?;
+            if largest[0].is_nan() {
+                output.fill(f64::NAN);
+                return Ok(());
+            }
+        }
+        let places: Vec<_> = q.iter().map(|&q| how.place(n, q)).collect();
+        let mut ranks: Vec<usize> = places.iter().flat_map(|&(low, high, _)| [low, high]).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        let mut keys = vec![T::ZERO; ranks.len()];
+        self.nth_elements_into(input, &ranks, &mut keys, scratch)?;
+        let key = |rank| keys[ranks.partition_point(|&other| other < rank)].to_f64();
+        for (value, &(low, high, part)) in output.iter_mut().zip(&places) {
+            *value = between(key(low), key(high), part);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_those_of_numpy() {
+        assert_eq!(Interpolation::Linear.place(5, 0.3), (1, 2, 4.0 * 0.3 - 1.0));
+        assert_eq!(Interpolation::Nearest.place(6, 0.5), (2, 2, 0.0));
+        assert_eq!(Interpolation::Nearest.place(6, 0.7), (4, 4, 0.0));
+        assert_eq!(Interpolation::Midpoint.place(3, 0.5), (1, 1, 0.5));
+        assert!(Interpolation::ALL.iter().all(|how| how.place(1, 1.0) == (0, 0, how.place(1, 1.0).2)));
+        assert_eq!((between(2.0, 4.0, 0.25), between(2.0, 4.0, 0.75)), (2.5, 3.5));
+        assert_eq!(between(f64::INFINITY, f64::INFINITY, 0.3), f64::INFINITY);
+    }
+}

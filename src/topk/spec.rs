@@ -1,0 +1,440 @@
+//! What is checked and measured of selections.
+
+use bytemuck::Pod;
+
+use super::{Interpolation, Top};
+use crate::{
+    Capabilities, Device, Element, ElementType, Offset, ProgramSpec, Scratch,
+    bench::Bench,
+    check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, poison, same_bytes},
+    ladder::Climb,
+    sort::spec::{Keys, rank},
+    with_element,
+};
+
+/// The primitive's entry in the registry.
+pub(crate) struct TopK;
+
+/// What a case selects: `top.k` of each of some rows, which begin at an offset.
+#[derive(Clone, Copy, Debug)]
+struct What {
+    rows: usize,
+    len: usize,
+    offset: usize,
+    keys: Keys,
+    top: Top,
+}
+
+impl What {
+    fn n(&self) -> usize {
+        self.rows * self.len
+    }
+
+    fn taken(&self) -> usize {
+        self.rows * self.top.k
+    }
+
+    fn shape(&self) -> String {
+        let Self { rows, len, offset, top, .. } = self;
+        let (which, how) = (if top.largest { "largest" } else { "smallest" }, if top.sorted { ", sorted" } else { "" });
+        format!("{} {which} of {rows} x {len} at {offset}{how}", top.k)
+    }
+
+    /// The places in each row, by sorting all of it.
+    fn places<T: Element>(&self, keys: &[T]) -> Vec<usize> {
+        let of_row = |row: usize| {
+            let own = &keys[row * self.len..(row + 1) * self.len];
+            let mut places: Vec<usize> = (0..self.len).collect();
+            places.sort_by_key(|&place| if self.top.largest { !rank(own[place]) } else { rank(own[place]) });
+            places.truncate(self.top.k);
+            if !self.top.sorted {
+                places.sort_unstable();
+            }
+            places
+        };
+        (0..self.rows).flat_map(of_row).collect()
+    }
+
+    /// The keys at places in their rows.
+    fn at<T: Copy>(&self, all: &[T], places: &[usize]) -> Vec<T> {
+        places.iter().enumerate().map(|(i, place)| all[i / self.top.k * self.len + place]).collect()
+    }
+}
+
+fn check_keys<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
+    let all: Vec<T> = what.keys.make(what.n() + what.offset);
+    let (on_device, input) = (device.upload(&all)?, &all[what.offset..]);
+    let got = guarded(device, what.taken(), what.offset, |out| {
+        Ok(device.top_k_into(on_device.view(what.offset..)?, out, what.top, &mut Scratch::new())?)
+    })?;
+    let want = if device.is_cpu() {
+        what.at(input, &what.places(input))
+    } else {
+        Device::cpu().top_k(input, what.top)?.to_vec()?
+    };
+    same_bytes(&got, &want, "keys")
+}
+
+fn check_places<T: Element, I: Offset>(device: &Device, what: What) -> Result<(), Failure> {
+    let all: Vec<T> = what.keys.make(what.n() + what.offset);
+    let (on_device, input) = (device.upload(&all)?, &all[what.offset..]);
+    let mut places = Vec::new();
+    let got = guarded(device, what.taken(), what.offset, |out| {
+        places = guarded(device, what.taken(), what.offset, |places| {
+            let keys = on_device.view(what.offset..)?;
+            Ok(device.top_k_places_into(keys, out, places, what.top, &mut Scratch::new())?)
+        })?;
+        Ok(())
+    })?;
+    let (want, want_places) = if device.is_cpu() {
+        let places = what.places(input);
+        let numbers = places.iter().map(|&place| I::from_bits_lossy(place as u64)).collect();
+        (what.at(input, &places), numbers)
+    } else {
+        let (keys, places) = Device::cpu().top_k_places::<T, I>(input, what.top)?;
+        (keys.to_vec()?, places.to_vec()?)
+    };
+    same_bytes(&got, &want, "keys")?;
+    same_bytes(&places, &want_places, "places")
+}
+
+fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device, what: What) -> Result<(), Failure> {
+    let all: Vec<K> = what.keys.make(what.n() + what.offset);
+    let values: Vec<V> = crate::check::data::random_bits(what.n() + what.offset, 5);
+    let (on_device, values_there) = (device.upload(&all)?, device.upload(&values)?);
+    let (input, values) = (&all[what.offset..], &values[what.offset..]);
+    let mut got_values = Vec::new();
+    let got = guarded(device, what.taken(), what.offset, |out| {
+        got_values = guarded(device, what.taken(), what.offset, |values_out| {
+            let (keys, values) = (on_device.view(what.offset..)?, values_there.view(what.offset..)?);
+            Ok(device.top_k_pairs_into(keys, values, out, values_out, what.top, &mut Scratch::new())?)
+        })?;
+        Ok(())
+    })?;
+    let (want, want_values) = if device.is_cpu() {
+        let places = what.places(input);
+        (what.at(input, &places), what.at(values, &places))
+    } else {
+        let (keys, values) = Device::cpu().top_k_pairs(input, values, what.top)?;
+        (keys.to_vec()?, values.to_vec()?)
+    };
+    same_bytes(&got, &want, "keys")?;
+    same_bytes(&got_values, &want_values, "values")
+}
+
+/// Keys of several ranks among one row, whatever its k.
+fn check_ranks<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
+    let (n, offset) = (what.len, what.offset);
+    let all: Vec<T> = what.keys.make(n + offset);
+    let (on_device, input) = (device.upload(&all)?, &all[offset..]);
+    // Some of them twice; of more than 16 the keys are sorted.
+    let ranks: Vec<usize> = match (n, what.top.sorted) {
+        (0, _) => Vec::new(),
+        (_, false) => vec![n / 2, 0, n - 1, n / 2, 3 % n],
+        (_, true) => (0..20).map(|i| i * (n - 1) / 19).collect(),
+    };
+    let got = guarded(device, ranks.len(), offset, |out| {
+        Ok(device.nth_elements_into(on_device.view(offset..)?, &ranks, out, &mut Scratch::new())?)
+    })?;
+    let want: Vec<T> = if device.is_cpu() {
+        let mut sorted = input.to_vec();
+        sorted.sort_by_key(|&key| rank(key));
+        ranks.iter().map(|&rank| sorted[rank]).collect()
+    } else {
+        let mut want = vec![T::ZERO; ranks.len()];
+        Device::cpu().nth_elements_into(input, &ranks, &mut want, &mut Scratch::new())?;
+        want
+    };
+    same_bytes(&got, &want, "keys of ranks")
+}
+
+fn check_quantiles<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
+    const Q: [f64; 7] = [0.5, 0.0, 0.25, 1.0, 0.999, 1e-5, 0.3];
+    if what.len == 0 {
+        return match device.quantiles::<T>(&[], &Q, Interpolation::Linear) {
+            Err(error) if error.kind() == crate::ErrorKind::Empty => Ok(()),
+            other => Err(Failure::Mismatch(format!("{other:?} instead of an error"))),
+        };
+    }
+    let all: Vec<T> = what.keys.make(what.len + what.offset);
+    let (on_device, input) = (device.upload(&all)?, &all[what.offset..]);
+    let mut sorted = input.to_vec();
+    sorted.sort_by_key(|&key| rank(key));
+    let nan = input.iter().any(|x| x.is_nan());
+    for how in Interpolation::ALL {
+        let got = device.quantiles(on_device.view(what.offset..)?, &Q, how)?;
+        let want = |q: f64| {
+            let at = (what.len - 1) as f64 * q;
+            let (low, high) = (sorted[at.floor() as usize].to_f64(), sorted[at.ceil() as usize].to_f64());
+            match how {
+                _ if nan => f64::NAN,
+                Interpolation::Lower => low,
+                Interpolation::Higher => high,
+                Interpolation::Nearest if at.fract() == 0.5 => {
+                    if (at as usize).is_multiple_of(2) {
+                        low
+                    } else {
+                        high
+                    }
+                }
+                Interpolation::Nearest => {
+                    if at.fract() < 0.5 {
+                        low
+                    } else {
+                        high
+                    }
+                }
+                _ if low == high || at.fract() == 0.0 => low,
+                Interpolation::Midpoint => high - (high - low) * 0.5,
+                _ if at.fract() < 0.5 => low + (high - low) * at.fract(),
+                _ => high - (high - low) * (1.0 - at.fract()),
+            }
+        };
+        crate::check::same(&got, &Q.map(want), how.name())?;
+    }
+    Ok(())
+}
+
+/// From host slices to host slices, and what is refused.
+fn check_host(device: &Device) -> Result<(), Failure> {
+    let scratch = &mut Scratch::new();
+    let (mut keys, mut places) = ([0i8; 2], [0u32; 2]);
+    let x = [3i8, -1, 2, -1];
+    device.top_k_places_into(&x, &mut keys, &mut places, Top::smallest(2), scratch)?;
+    same_bytes(&keys, &[-1, -1], "keys")?;
+    same_bytes(&places, &[1, 3], "places")?;
+    let refused = |result: crate::Result<()>, text: &str| match result {
+        Err(error) if error.to_string() == text => Ok(()),
+        other => Err(Failure::Mismatch(format!("{other:?} instead of: {text}"))),
+    };
+    let short = device.top_k_into(&x, &mut keys, Top::largest(3), scratch);
+    refused(short, "a selection of keys needs an output of 3 elements, got 2")?;
+    refused(device.top_k(&x, Top::smallest(5)).map(drop), "there are no 5 smallest of 4 keys")?;
+    refused(device.top_k(&x, Top::largest(1).in_rows(3)).map(drop), "4 keys are no rows of 3")?;
+    refused(device.top_k(&x, Top::largest(0).in_rows(0)).map(drop), "4 keys are no rows of 0")?;
+    let unequal = device.top_k_pairs(&x, &[1u8, 2], Top::largest(1)).map(drop);
+    refused(unequal, "selecting from 4 keys with 2 values")?;
+    let nothing = device.top_k_pairs(&[1u8], &[()], Top::largest(1)).map(drop);
+    refused(nothing, "values of 0 bytes have no places")?;
+    refused(device.nth_element(&x, 4).map(drop), "there is no rank 4 among 4 keys, from 0 on")?;
+    let beyond = device.quantile(&x, 1.5, Interpolation::Linear).map(drop);
+    refused(beyond, "quantiles are from 0 to 1, not 1.5")
+}
+
+type Check = fn(&Device, What) -> Result<(), Failure>;
+
+fn cases_of(level: Level, form: &str, element: ElementType, check: Check, cases: &mut Vec<Case>) {
+    let any = Keys::As(Data::Bits);
+    let of = |rows, len, offset, keys, top| What { rows, len, offset, keys, top };
+    let mut all = vec![
+        of(1, 0, 0, any, Top::largest(0)),
+        of(1, 1, 1, any, Top::smallest(1)),
+        of(1, 300, 3, any, Top::largest(7).sorted()),
+        of(1, 2600, 1, Keys::Signs, Top::smallest(100)),
+        of(1, 3001, 2, Keys::As(Data::Constant), Top::largest(33)),
+        of(3, 501, 1, any, Top::largest(20).sorted()),
+    ];
+    if level >= Level::Quick {
+        all.extend([
+            of(1, 20_011, 3, any, Top::smallest(10_005)),
+            of(1, 70_001, 0, any, Top::largest(32).sorted()),
+            of(1, 280_003, 1, any, Top::smallest(1000)),
+            of(1, 280_001, 5, Keys::Two, Top::largest(50_000)),
+            of(1, 90_007, 2, Keys::Zipf, Top::smallest(5000).sorted()),
+            of(3, 66_007, 1, any, Top::smallest(129).sorted()),
+            of(300, 33, 0, Keys::Byte, Top::largest(4)),
+        ]);
+    }
+    if level >= Level::Full {
+        for n in [2, 3, 255, 256, 1023, 1025, 4095, 4096, 4097, 16_384, 16_385, 65_537, 270_001, 1_000_003] {
+            let mut ks = vec![0, 1, 2, n / 2, n - 1, n];
+            ks.dedup();
+            for (i, k) in ks.into_iter().enumerate() {
+                let top = if i % 2 == 0 { Top::largest(k) } else { Top::smallest(k) };
+                all.push(of(1, n, (n + k) % 5, any, if n % 2 == 0 { top.sorted() } else { top }));
+            }
+        }
+        for (i, keys) in Keys::ALL.into_iter().enumerate() {
+            for (n, k) in [(5003, 40), (20_011, 10_000), (270_011, 30), (270_011, 135_005)] {
+                all.extend([of(1, n, i % 4, keys, Top::largest(k)), of(1, n, i % 3, keys, Top::smallest(k).sorted())]);
+            }
+        }
+        for (rows, len, k) in
+            [(1, 1, 1), (7, 1, 1), (1000, 7, 3), (33, 4097, 4097), (9, 20_011, 3000), (2, 270_001, 17)]
+        {
+            all.push(of(rows, len, 1, any, Top::smallest(k)));
+            all.push(of(rows, len, 0, Keys::Zipf, Top::largest(k).sorted()));
+        }
+    }
+    for mut what in all {
+        if what.rows > 1 {
+            what.top = what.top.in_rows(what.len);
+        }
+        cases.push(Case::new(form, element, what.shape(), what.keys.name(), what.n(), move |device| {
+            everywhere(check(device, what))
+        }));
+    }
+}
+
+impl Spec for TopK {
+    fn name(&self) -> &'static str {
+        "topk"
+    }
+
+    fn cases(&self, level: Level) -> Vec<Case> {
+        let mut cases = Vec::new();
+        // Kernels know the size of keys alone.
+        let stands =
+            |element| matches!(element, ElementType::U8 | ElementType::F16 | ElementType::F32 | ElementType::I64);
+        for element in ElementType::ALL.into_iter().filter(|&element| level >= Level::Full || stands(element)) {
+            let form = format!("top-k of {}-byte keys", element.size());
+            with_element!(element, T => cases_of(level, &form, element, check_keys::<T>, &mut cases));
+        }
+        let mut push = |form, element, check: Check| cases_of(level, form, element, check, &mut cases);
+        push("top-k with places", ElementType::F32, check_places::<f32, u32>);
+        push("keys of ranks", ElementType::U32, check_ranks::<u32>);
+        if level >= Level::Quick {
+            push("top-k with u64 places", ElementType::U64, check_places::<u64, u64>);
+            push("top-k of pairs", ElementType::I16, check_pairs::<i16, [u8; 3]>);
+            push("quantiles", ElementType::F32, check_quantiles::<f32>);
+        }
+        if level >= Level::Full {
+            push("top-k with places", ElementType::U8, check_places::<u8, u32>);
+            push("top-k of pairs", ElementType::F32, check_pairs::<f32, u32>);
+            push("keys of ranks", ElementType::F16, check_ranks::<crate::f16>);
+            push("keys of ranks", ElementType::I8, check_ranks::<i8>);
+            push("keys of ranks", ElementType::I64, check_ranks::<i64>);
+            push("quantiles", ElementType::I32, check_quantiles::<i32>);
+        }
+        cases.push(Case::new("selections of host slices", ElementType::I8, "n = 4", "by hand", 4, check_host));
+        cases
+    }
+
+    fn benches(&self) -> Vec<Bench> {
+        let any = Keys::As(Data::Random);
+        vec![
+            bench_keys::<f32>(any, |_| 32),
+            bench_keys::<f32>(any, |n| n.clamp(0, 1024)),
+            bench_keys::<f32>(any, |n| n.clamp(0, 1 << 16)),
+            bench_keys::<f32>(any, |n| n / 2),
+            bench_keys::<f32>(Keys::Two, |n| n.clamp(0, 1024)),
+            bench_keys::<f32>(Keys::Sorted, |n| n.clamp(0, 1024)),
+            bench_keys::<u64>(Keys::As(Data::Bits), |n| n.clamp(0, 1024)),
+            bench_keys::<u8>(Keys::As(Data::Bits), |n| n.clamp(0, 1024)),
+            bench_places(),
+            bench_rows(1 << 10, 32),
+            bench_rows(1 << 17, 32),
+            bench_median(),
+        ]
+    }
+
+    #[cfg(feature = "opencl")]
+    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+        super::gpu::programs(caps)
+    }
+
+    #[cfg(not(feature = "opencl"))]
+    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
+        Vec::new()
+    }
+}
+
+/// Selections of k of n keys, where the name of k is that for many keys.
+fn bench_keys<T: Element>(keys: Keys, k: fn(usize) -> usize) -> Bench {
+    let name = match k(1 << 30) {
+        k if k < 1 << 20 => format!("{k}, {}", keys.name()),
+        _ => format!("half, {}", keys.name()),
+    };
+    let top = move |n| Top::largest(k(n).clamp(0, n));
+    Bench::new(
+        name,
+        T::TYPE,
+        |n| (n * size_of::<T>()) as u64,
+        move |device, n| {
+            let taken = device.zeroed::<T>(top(n).k)?;
+            Ok(Climb::new(
+                (device.clone(), device.upload(&keys.make::<T>(n))?, taken, Scratch::new()),
+                |(_, _, out, _)| out.fill(poison()),
+                move |(device, x, out, scratch)| device.top_k_into(&*x, out, top(x.len()), scratch),
+                move |(_, x, out, _)| {
+                    let want = Device::cpu().top_k(&x.to_vec()?, top(x.len()))?;
+                    same_bytes(&out.to_vec()?, &want.to_vec()?, "keys")
+                },
+            ))
+        },
+    )
+}
+
+fn bench_places() -> Bench {
+    let top = |n: usize| Top::largest(n.clamp(0, 1024)).sorted();
+    Bench::new(
+        "1024 with places, sorted, random",
+        ElementType::F32,
+        |n| 4 * n as u64,
+        move |device, n| {
+            let x = device.upload(&Data::Random.generate::<f32>(n, n as u64))?;
+            let taken = (device.zeroed::<f32>(top(n).k)?, device.zeroed::<u32>(top(n).k)?);
+            Ok(Climb::new(
+                (device.clone(), x, taken, Scratch::new()),
+                |(_, _, (keys, places), _)| {
+                    keys.fill(poison())?;
+                    places.fill(poison())
+                },
+                move |(device, x, (keys, places), scratch)| {
+                    device.top_k_places_into(&*x, keys, places, top(x.len()), scratch)
+                },
+                move |(_, x, (keys, places), _)| {
+                    let want = Device::cpu().top_k_places::<f32, u32>(&x.to_vec()?, top(x.len()))?;
+                    same_bytes(&keys.to_vec()?, &want.0.to_vec()?, "keys")?;
+                    same_bytes(&places.to_vec()?, &want.1.to_vec()?, "places")
+                },
+            ))
+        },
+    )
+}
+
+fn bench_rows(len: usize, k: usize) -> Bench {
+    let name = format!("{k} of rows of {len}, sorted, random");
+    let top = Top::largest(k).sorted().in_rows(len);
+    Bench::new(
+        name,
+        ElementType::F32,
+        |n| 4 * n as u64,
+        move |device, n| {
+            let n = (n / len).max(1) * len;
+            let x = device.upload(&Data::Random.generate::<f32>(n, n as u64))?;
+            Ok(Climb::new(
+                (device.clone(), x, device.zeroed::<f32>(n / len * k)?, Scratch::new()),
+                |(_, _, out, _)| out.fill(poison()),
+                move |(device, x, out, scratch)| device.top_k_into(&*x, out, top, scratch),
+                move |(_, x, out, _)| {
+                    same_bytes(&out.to_vec()?, &Device::cpu().top_k(&x.to_vec()?, top)?.to_vec()?, "keys")
+                },
+            ))
+        },
+    )
+}
+
+fn bench_median() -> Bench {
+    Bench::new(
+        "keys in the middle, random",
+        ElementType::F32,
+        |n| 4 * n as u64,
+        |device, n| {
+            let x = device.upload(&Data::Random.generate::<f32>(n, n as u64))?;
+            Ok(Climb::new(
+                (device.clone(), x, device.zeroed::<f32>(2)?, Scratch::new()),
+                |(_, _, out, _)| out.fill(poison()),
+                |(device, x, out, scratch)| {
+                    device.nth_elements_into(&*x, &[(x.len() - 1) / 2, x.len() / 2], out, scratch)
+                },
+                |(_, x, out, _)| {
+                    let mut want = [0.0; 2];
+                    let ranks = [(x.len() - 1) / 2, x.len() / 2];
+                    Device::cpu().nth_elements_into(&x.to_vec()?, &ranks, &mut want, &mut Scratch::new())?;
+                    same_bytes(&out.to_vec()?, &want, "keys in the middle")
+                },
+            ))
+        },
+    )
+}

@@ -1,0 +1,169 @@
+//! Selections: by every geometry, by bounds that hold and bounds that do not, and against the standard library's sort.
+
+#![cfg(feature = "checks")]
+
+mod common;
+
+use common::{gpu, tuned};
+use oclprim::{Device, Interpolation, Scratch, Top};
+use proptest::prelude::*;
+
+/// Every device, in its own geometry and in that of GPUs with much, little and no local memory.
+fn devices() -> Vec<(String, Device)> {
+    tuned(&[
+        ("a GPU", gpu()),
+        ("a GPU of 32 KiB", gpu().local_bytes(32 << 10)),
+        ("a small GPU", gpu().local_bytes(12 << 10)),
+        ("a GPU without local memory", gpu().local_bytes(1024)),
+    ])
+}
+
+/// Keys of which bounds are taken, where there is time.
+fn many() -> usize {
+    if common::tiny() { 3_001 } else { 280_001 }
+}
+
+/// The places that are wanted, by sorting all.
+fn places(keys: &[u32], k: usize, largest: bool, sorted: bool) -> Vec<u32> {
+    let mut places: Vec<u32> = (0..keys.len() as u32).collect();
+    places.sort_by_key(|&place| if largest { !keys[place as usize] } else { keys[place as usize] });
+    places.truncate(k);
+    if !sorted {
+        places.sort_unstable();
+    }
+    places
+}
+
+fn top(k: usize, largest: bool, sorted: bool) -> Top {
+    let top = if largest { Top::largest(k) } else { Top::smallest(k) };
+    if sorted { top.sorted() } else { top }
+}
+
+fn selects((name, device): &(String, Device), keys: &[u32], k: usize, largest: bool, sorted: bool) {
+    let want = places(keys, k, largest, sorted);
+    let (got, found) = device.top_k_places::<u32, u32>(keys, top(k, largest, sorted)).unwrap();
+    let what = format!("{name}: {k} of {}, largest: {largest}, sorted: {sorted}", keys.len());
+    let (got, found) = (got.to_vec().unwrap(), found.to_vec().unwrap());
+    let wrong = found.iter().zip(&want).position(|(a, b)| a != b);
+    assert!(found == want, "places of {what}: the first that differs is {wrong:?}");
+    assert!(got == want.iter().map(|&place| keys[place as usize]).collect::<Vec<_>>(), "keys of {what}");
+    if k > 0 {
+        let mut rank = [0];
+        let at = if largest { keys.len() - k } else { k - 1 };
+        device.nth_elements_into(keys, &[at], &mut rank, &mut Scratch::new()).unwrap();
+        let mut all = keys.to_vec();
+        assert_eq!(rank[0], *all.select_nth_unstable(at).1, "rank {at} of {what}");
+    }
+}
+
+#[test]
+fn offsets_of_64_bits() {
+    let keys: Vec<u32> = common::random(many(), 6);
+    for device in common::wide() {
+        for k in [20, keys.len() / 2] {
+            selects(&device, &keys, k, true, false);
+        }
+    }
+}
+
+#[test]
+fn keys_that_lie_in_all_ways() {
+    let n = many();
+    let random: Vec<u32> = common::random(n, 1);
+    let ramp: Vec<u32> = (0..n as u32).collect();
+    let skewed: Vec<u32> = random.iter().map(|x| x >> (x % 32)).collect();
+    let two: Vec<u32> = random.iter().map(|x| x & 0x1000).collect();
+    let back: Vec<u32> = ramp.iter().rev().copied().collect();
+    for device in devices() {
+        for keys in [&random, &ramp, &back, &skewed, &two, &vec![7; n]] {
+            selects(&device, keys, 30, true, true);
+            selects(&device, keys, n / 2, false, false);
+        }
+        selects(&device, &random, n / 9, false, true);
+        selects(&device, &random, n - 1, true, false);
+        selects(&device, &random, n, true, false);
+    }
+}
+
+/// All places that any geometry looks at for its bounds have the least key.
+#[test]
+fn bounds_that_are_wrong() {
+    let n = many();
+    let mut keys: Vec<u32> = common::random::<u32>(n, 2).iter().map(|x| x | 1 << 8).collect();
+    let mixed = |mut x: u32| {
+        x = (x ^ x >> 16).wrapping_mul(0x85eb_ca6b);
+        x = (x ^ x >> 13).wrapping_mul(0xc2b2_ae35);
+        x ^ x >> 16
+    };
+    for sample in [256, 512, 1024, 2048, 4096] {
+        let piece = (n / sample) as u64;
+        for i in 0..sample as u64 {
+            keys[(i * piece + ((u64::from(mixed(i as u32 + 1)) * piece) >> 32)) as usize] = 0;
+        }
+    }
+    for device in devices() {
+        selects(&device, &keys, 100, true, false);
+        selects(&device, &keys, 100, false, true);
+        selects(&device, &keys, n / 2, true, false);
+    }
+}
+
+#[test]
+fn rows_of_any_length() {
+    for device in tuned(&[("a GPU", gpu())]) {
+        let (name, device) = device;
+        for (rows, len, k) in [(70, 31, 31), (3, many() / 3, 40), (if common::tiny() { 9 } else { 300 }, 700, 13)] {
+            let keys: Vec<u32> = common::random::<u32>(rows * len, 3).iter().map(|x| x % 5000).collect();
+            for sorted in [false, true] {
+                let want: Vec<u32> = keys.chunks(len).flat_map(|row| places(row, k, true, sorted)).collect();
+                let (got, found) = device.top_k_places::<u32, u32>(&keys, top(k, true, sorted).in_rows(len)).unwrap();
+                assert!(found.to_vec().unwrap() == want, "{name}: places of {k} of {rows} x {len}");
+                let row = |i: usize| i / k * len;
+                let of = |(i, place): (usize, &u32)| keys[row(i) + *place as usize];
+                let keys_wanted: Vec<u32> = want.iter().enumerate().map(of).collect();
+                assert!(got.to_vec().unwrap() == keys_wanted, "{name}: keys of {k} of {rows} x {len}");
+                let numbers: Vec<u64> = (0..keys.len() as u64).collect();
+                let (_, values) = device.top_k_pairs(&keys, &numbers, top(k, true, sorted).in_rows(len)).unwrap();
+                let values_wanted: Vec<u64> =
+                    want.iter().enumerate().map(|(i, &place)| row(i) as u64 + u64::from(place)).collect();
+                assert!(values.to_vec().unwrap() == values_wanted, "{name}: values of {k} of {rows} x {len}");
+            }
+        }
+    }
+}
+
+#[test]
+fn quantiles_of_floats() {
+    let n = many();
+    let keys: Vec<f32> = common::random::<u32>(n, 4).iter().map(|&x| x as f32 - 1e9).collect();
+    let mut sorted = keys.clone();
+    sorted.sort_by(f32::total_cmp);
+    for (name, device) in tuned(&[("a GPU", gpu())]) {
+        let x = device.upload(&keys).unwrap();
+        let ends = device.quantiles(&x, &[0.0, 1.0], Interpolation::Linear).unwrap();
+        assert_eq!(ends, [f64::from(sorted[0]), f64::from(sorted[n - 1])], "{name}");
+        assert_eq!(device.median(&x).unwrap(), f64::from(sorted[n / 2]), "{name}");
+        let mut with_nan = keys.clone();
+        with_nan[n / 3] = -f32::NAN;
+        assert!(device.median(&with_nan).unwrap().is_nan(), "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_keys(keys in prop::collection::vec(any::<u32>(), 1..600), narrow in 0u32..32, part in 0.0f64..=1.0) {
+        let keys: Vec<u32> = keys.into_iter().map(|key| key >> narrow).collect();
+        let k = (part * keys.len() as f64) as usize;
+        for device in tested() {
+            selects(device, &keys, k, narrow % 2 == 0, narrow % 3 == 0);
+        }
+    }
+}
+
+/// The devices themselves, opened once.
+fn tested() -> &'static [(String, Device)] {
+    static DEVICES: std::sync::OnceLock<Vec<(String, Device)>> = std::sync::OnceLock::new();
+    DEVICES.get_or_init(common::devices)
+}
