@@ -114,6 +114,8 @@ fn every_subcommand_has_help_with_an_example() {
     folder.save("order.npy", &[3], &[4u32, 0, 1]);
     folder.save("sorted.npy", &[3], &[0.5f32, 1.0, 2.5]);
     folder.save("more.npy", &[2], &[1.0f32, 3.0]);
+    folder.save("scores.npy", &[128], &[0.5f32; 128]);
+    folder.save("distances.npy", &[12], &[2.5f64; 12]);
     folder.save("colours.npy", &[10], &[[1u8, 2, 3, 4]; 10].map(u32::from_le_bytes));
     for words in [&[][..], &["devices"], &["check"], &["bench"], &["ladder"], &["run"], &["completions"]] {
         let text = succeeds(&[words, &["--help"]].concat());
