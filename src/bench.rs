@@ -180,36 +180,74 @@ pub fn measure(
     mut reset: impl FnMut() -> Result<()>,
     mut run: impl FnMut() -> Result<()>,
 ) -> Result<Times> {
+    let mut times = rounds(device, effort, &mut [(&mut reset, &mut run)])?;
+    Ok(times.pop().expect("one contender has one sample"))
+}
+
+/// Times several climbs in turns, so that what changes with time, such as clocks, changes for all of them. `effort` counts
+/// the runs of each, and the seconds of all.
+///
+/// # Errors
+///
+/// Those of [`measure`].
+///
+/// ```
+/// use oclprim::{Device, bench::{Effort, measure_in_turns}, check::registry};
+///
+/// let device = Device::best()?.profiled()?;
+/// let iota = registry().iter().find(|spec| spec.name() == "iota").unwrap();
+/// let mut climbs = Vec::new();
+/// for bench in iota.benches() {
+///     climbs.push((bench.prepare)(&device, 1000)?);
+/// }
+/// let effort = Effort { warm_up: 1, runs: 3, ..Effort::default() };
+/// for times in measure_in_turns(&device, effort, &mut climbs)? {
+///     println!("{} s", times.device.median);
+/// }
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[cfg(any(test, feature = "checks"))]
+pub fn measure_in_turns(device: &Device, effort: Effort, climbs: &mut [Climb]) -> Result<Vec<Times>> {
+    let contenders = climbs.iter_mut().map(|climb| (&mut climb.reset as &mut Step, &mut climb.run as &mut Step));
+    rounds(device, effort, &mut contenders.collect::<Vec<_>>())
+}
+
+type Step<'a> = dyn FnMut() -> Result<()> + 'a;
+
+/// A run of each in every round: what resets it, and what is timed.
+fn rounds(device: &Device, effort: Effort, all: &mut [(&mut Step<'_>, &mut Step<'_>)]) -> Result<Vec<Times>> {
     let begin = Instant::now();
     let mut scrub = if effort.cold { Some(Scrub::new(device)?) } else { None };
-    let (mut seconds, mut walls) = (Vec::new(), Vec::new());
+    let mut samples = vec![(Vec::new(), Vec::new()); all.len()];
     for round in 0..effort.warm_up + effort.runs.max(1) {
-        let timed = round >= effort.warm_up;
-        if timed && seconds.len() >= 3 && begin.elapsed().as_secs_f64() > effort.seconds {
+        let timed = round.saturating_sub(effort.warm_up);
+        if timed >= 3 && begin.elapsed().as_secs_f64() > effort.seconds {
             break;
         }
-        reset()?;
-        if let Some(scrub) = &mut scrub {
-            scrub.run(device)?;
-        }
-        device.take_timings()?;
-        let start = Instant::now();
-        run()?;
-        device.finish()?;
-        let wall = start.elapsed().as_secs_f64();
-        let timings = device.take_timings()?;
-        let first = timings.iter().map(|timing| timing.start).min();
-        let last = timings.iter().map(|timing| timing.end).max();
-        let time = match (first, last) {
-            (Some(first), Some(last)) => last.saturating_sub(first) as f64 * 1e-9,
-            _ => wall,
-        };
-        if timed {
-            seconds.push(time);
-            walls.push(wall);
+        for ((reset, run), (seconds, walls)) in all.iter_mut().zip(&mut samples) {
+            reset()?;
+            if let Some(scrub) = &mut scrub {
+                scrub.run(device)?;
+            }
+            device.take_timings()?;
+            let start = Instant::now();
+            run()?;
+            device.finish()?;
+            let wall = start.elapsed().as_secs_f64();
+            let timings = device.take_timings()?;
+            let first = timings.iter().map(|timing| timing.start).min();
+            let last = timings.iter().map(|timing| timing.end).max();
+            if round >= effort.warm_up {
+                seconds.push(match (first, last) {
+                    (Some(first), Some(last)) => last.saturating_sub(first) as f64 * 1e-9,
+                    _ => wall,
+                });
+                walls.push(wall);
+            }
         }
     }
-    Ok(Times { device: Sample::of(seconds), wall: Sample::of(walls) })
+    let times = |(seconds, walls)| Times { device: Sample::of(seconds), wall: Sample::of(walls) };
+    Ok(samples.into_iter().map(times).collect())
 }
 
 /// Puts a benchmark's data on a device, for a number of elements.

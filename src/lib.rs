@@ -124,7 +124,7 @@ pub mod sort;
 mod sys;
 pub mod topk;
 pub mod transpose;
-mod tuning;
+pub mod tuning;
 
 pub use element::{Element, ElementType, Float, Integer};
 pub use error::{Error, ErrorKind, Result};

@@ -94,7 +94,7 @@ pub(crate) fn copy(
     if bytes == 0 {
         return Ok(());
     }
-    let caps = device.capabilities()?;
+    let caps = device.capabilities_for("copy", 1, bytes)?;
     let plan = plan(bytes, from_byte, to_byte, &caps, |n| device.tuning().wide(n));
     let name = match plan.kernel {
         Kernel::Runs { .. } => "copy_runs",

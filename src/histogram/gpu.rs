@@ -273,7 +273,7 @@ pub(super) fn round(device: &ClDevice) -> usize {
 }
 
 pub(super) fn scratch_bytes<T: Element>(device: &ClDevice, n: usize, bins: &Bins<T>) -> Result<usize> {
-    let caps = device.capabilities()?;
+    let caps = device.capabilities_for("histogram", size_of::<T>(), n)?;
     Ok(plan(n, Form::of(bins), ElementType::U64, &caps, round(device))?.scratch_bytes)
 }
 
@@ -285,7 +285,8 @@ pub(super) fn mapped_scratch_bytes<U: Element>(
 ) -> Result<usize> {
     // No text: what the function is does not matter here.
     let mapped = Mapped { from, prelude: String::new() };
-    let (caps, round) = (device.capabilities()?, round(device));
+    let caps = device.capabilities_for("histogram", from.size(), n)?;
+    let round = round(device);
     Ok(plan_mapped(n, Form::of(bins), Some(&mapped), ElementType::U64, &caps, round)?.scratch_bytes)
 }
 
@@ -370,7 +371,8 @@ pub(super) fn histogram<T: Element, C: Counter>(
     accumulate: Accumulate,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let caps = device.capabilities()?;
+    let size = mapped.map_or(T::TYPE, |mapped| mapped.from).size();
+    let caps = device.capabilities_for("histogram", size, input.len())?;
     let plan = plan_mapped(input.len(), Form::of(bins), mapped, C::TYPE, &caps, round(device))?;
     let keep = accumulate == Accumulate::Add;
     let (counts, outside) = (counts.cl(device, keep)?, outside.cl(device, keep)?);

@@ -74,7 +74,6 @@ pub(crate) fn permute(device: &ClDevice, job: Job, input: &ClInput, output: &ClI
         let (from, to) = (bases[0] + job.from * job.size, bases[1] + job.to * job.size);
         return crate::copy::gpu::copy(device, (input.mem(), from), (output.mem(), to), bytes);
     }
-    let caps = device.capabilities()?;
     if let Some(turn) = job.turn() {
         let batch = job.batch(&turn);
         let fits = batch.is_empty() || turn.rows.n * turn.cols.n >= TILE_CELLS;
@@ -93,10 +92,12 @@ pub(crate) fn permute(device: &ClDevice, job: Job, input: &ClInput, output: &ClI
             return matrices::launch(device, &shape, input.mem(), output.mem());
         }
     }
+    let caps = device.capabilities_for("copy_ranges", 1, bytes)?;
     if let Some(rows) = Rows::of(&job, bases, &caps) {
         let (from, to) = (bases[0] + job.from * job.size, bases[1] + job.to * job.size);
         return nd::copy(device, &rows, (input, from), (output, to));
     }
+    let caps = device.capabilities_for("permute", job.size, job.len())?;
     // Elements of several units add an axis, so that there can be one too many.
     for part in job.widened(bases).split(MAX_AXES) {
         gather(device, plan(part, bases, &caps, |n| device.tuning().wide(n)), input, output)?;

@@ -1,5 +1,7 @@
 //! What a device can do, as found by running kernels on it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{ElementType, Error, Result};
@@ -176,9 +178,17 @@ pub struct Capabilities {
     pub checker: bool,
     /// Self-tests that failed or were not possible, each with its reason.
     pub notes: Vec<String>,
+    /// Numbers that a tuning chose for one primitive, by name; else empty.
+    #[serde(skip)]
+    pub(crate) chosen: BTreeMap<&'static str, usize>,
 }
 
 impl Capabilities {
+    /// The number of this name that a tuning chose, or the usual one. Who asks keeps it lawful.
+    pub(crate) fn chosen(&self, name: &str, usual: usize) -> usize {
+        self.chosen.get(name).copied().unwrap_or(usual)
+    }
+
     /// The macros that `cl/lib` wants on every build for this device, with these sub-groups.
     pub(crate) fn options(&self, sub_group: &SubGroup) -> Vec<String> {
         let mut options =
@@ -239,6 +249,7 @@ impl Capabilities {
             compute_capability: 0,
             checker: false,
             notes: Vec::new(),
+            chosen: BTreeMap::new(),
         };
         let with = |backend, width| SubGroup { backend, width, ..SubGroup::NONE };
         let mut samples = vec![

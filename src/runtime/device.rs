@@ -338,7 +338,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`] if the device cannot do what is asked.
+    /// [`ErrorKind::Unsupported`] if the device cannot do what is asked, [`ErrorKind::InvalidInput`] if it names a parameter
+    /// that there is not.
     ///
     /// ```
     /// use oclprim::{Device, Tuning, op::Sum};
@@ -356,6 +357,28 @@ impl Device {
                 device.capabilities()?;
                 Ok(Self { backend: Backend::OpenCl(device) })
             }
+        }
+    }
+
+    /// How many choices for single primitives hold here: rows of the [tuning file](crate::tuning::TuningFile) that are for
+    /// this device and its driver, and what [`Tuning::set`] chose. 0 for the CPU backend.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Device::capabilities`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Tuning};
+    ///
+    /// let device = Device::best()?.with_tuning(Tuning::default().without_file())?;
+    /// assert_eq!(device.tuned()?, 0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn tuned(&self) -> Result<usize> {
+        match &self.backend {
+            Backend::Cpu => Ok(0),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => device.choice_count(),
         }
     }
 

@@ -153,7 +153,7 @@ pub(super) fn scan(
     if n == 0 {
         return device.fill(out.mem(), out.byte_offset(), outputs * start.out.len(), &start.out);
     }
-    let caps = device.capabilities()?;
+    let caps = device.capabilities_for("scan", form.element.size(), n)?;
     let aligned =
         [input, out].into_iter().all(|place| if form.reversed { place.ends_aligned() } else { place.aligned() });
     let plan = plan(outputs, form, aligned, &caps, device.tuning().wide(outputs))?;

@@ -1,5 +1,7 @@
 //! Sorts on OpenCL devices: the plan, then its launches.
 
+use std::sync::Arc;
+
 use super::keys::{Keys, Pass, Place, route};
 use crate::{
     Result, Scratch,
@@ -204,6 +206,11 @@ pub(crate) fn word(launch: Launch<'_>, value: u64, bytes: usize) -> Launch<'_> {
     if bytes == 8 { launch.scalar(value) } else { launch.scalar(value as u32) }
 }
 
+/// The device's, with what was chosen for such keys.
+pub(super) fn capabilities(device: &ClDevice, keys: &Keys, from: &ClInput) -> Result<Arc<Capabilities>> {
+    device.capabilities_for("sort", keys.bytes, from.len())
+}
+
 /// Sorts `from` into `to`, if it is wanted, and values with them, as is best with these capabilities.
 pub(crate) fn run(
     device: &ClDevice,
@@ -263,7 +270,8 @@ pub(crate) fn run(
 }
 
 pub(crate) fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
-    Ok(if n == 0 { 0 } else { plan(n, form, &*device.capabilities()?, device.tuning().wide(n)).scratch.end })
+    let caps = device.capabilities_for("sort", form.key_bytes, n)?;
+    Ok(if n == 0 { 0 } else { plan(n, form, &caps, device.tuning().wide(n)).scratch.end })
 }
 
 /// Every program of a device with these capabilities.

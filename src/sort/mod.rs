@@ -120,7 +120,15 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;
-                gpu::run(device, &*device.capabilities()?, &keys, &input, Some(&output), None, scratch)?;
+                gpu::run(
+                    device,
+                    &*gpu::capabilities(device, &keys, &input)?,
+                    &keys,
+                    &input,
+                    Some(&output),
+                    None,
+                    scratch,
+                )?;
                 output.finish(device)?;
             }
         }
@@ -256,7 +264,15 @@ impl Device {
                 crate::runtime::apart(&[&input, &values], &[&output, &values_out])?;
                 if gpu::VALUE_SIZES.contains(&size) {
                     let with = gpu::Values { bytes: size, from: Some(&values), to: &values_out };
-                    gpu::run(device, &*device.capabilities()?, &keys, &input, Some(&output), Some(with), scratch)?;
+                    gpu::run(
+                        device,
+                        &*gpu::capabilities(device, &keys, &input)?,
+                        &keys,
+                        &input,
+                        Some(&output),
+                        Some(with),
+                        scratch,
+                    )?;
                 } else if n <= NARROW {
                     let places = self.sort_places::<u32>(device, &keys, &input, &output, scratch)?;
                     self.gather_values(device, size, &values, &places, &values_out)?;
@@ -299,7 +315,7 @@ impl Device {
         let mut places = self.uninit(input.len())?;
         let to = Output::from(&mut places).cl(device, false)?;
         let with = gpu::Values { bytes: size_of::<I>(), from: None, to: &to };
-        gpu::run(device, &*device.capabilities()?, keys, input, Some(output), Some(with), scratch)?;
+        gpu::run(device, &*gpu::capabilities(device, keys, input)?, keys, input, Some(output), Some(with), scratch)?;
         to.finish(device)?;
         Ok(places)
     }
@@ -402,7 +418,15 @@ impl Device {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;
                 let with = gpu::Values { bytes: size_of::<I>(), from: None, to: &output };
-                gpu::run(device, &*device.capabilities()?, &keys, &input, None, Some(with), scratch)?;
+                gpu::run(
+                    device,
+                    &*gpu::capabilities(device, &keys, &input)?,
+                    &keys,
+                    &input,
+                    None,
+                    Some(with),
+                    scratch,
+                )?;
                 output.finish(device)?;
             }
         }

@@ -181,7 +181,8 @@ pub(super) fn transpose(
 
 /// Transposes matrices of at least two rows and two columns; `shape` has the places within both buffers.
 pub(crate) fn launch(device: &ClDevice, shape: &Shape, input: &ClMem, output: &ClMem) -> Result<()> {
-    let caps = device.capabilities()?;
+    let cells = shape.count() * shape.rows * shape.cols;
+    let caps = device.capabilities_for("transpose", shape.size, cells)?;
     let plan = plan(shape, &caps, |n| device.tuning().wide(n));
     let &Shape { rows, cols, size, ld_in, ld_out, .. } = shape;
     let wide = plan.wide;

@@ -1,5 +1,6 @@
 //! Parameters of histograms.
 
+use super::{Parameter, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass};
 
 /// Geometry of histograms.
@@ -33,15 +34,15 @@ pub(crate) struct Histogram {
 
 /// Parameters of histograms by device class.
 pub(crate) fn histogram(caps: &Capabilities) -> Histogram {
-    let units = caps.compute_units.max(1) as usize;
-    let fits = |items| super::work_group(items, caps);
+    let units = super::units(caps);
+    let fits = |name, items| super::work_group(caps.chosen(name, items), caps);
     match caps.class {
         // One item a group counts a contiguous run without atomics.
         DeviceClass::Cpu => Histogram {
             work_group: 1,
             large_work_group: 1,
-            max_groups: 2 * units,
-            min_bytes: 64 << 10,
+            max_groups: caps.chosen("max_groups", 2 * units),
+            min_bytes: caps.chosen("min_bytes", 64 << 10),
             max_replicas: 1,
             replica_bytes: 0,
             max_ranges: 1,
@@ -54,19 +55,43 @@ pub(crate) fn histogram(caps: &Capabilities) -> Histogram {
         },
         // On an H200, 256 bins of 2^28 i32: 4 to 32 replicas and 256 to 1,024 items a group all reach 4,370 to 4,490 GB/s.
         DeviceClass::Gpu => Histogram {
-            work_group: fits(512),
-            large_work_group: fits(1024),
-            max_groups: 4 * units,
-            min_bytes: 32 << 10,
-            max_replicas: 32,
+            work_group: fits("work_group", 512),
+            large_work_group: fits("large_work_group", 1024),
+            max_groups: caps.chosen("max_groups", 4 * units),
+            min_bytes: caps.chosen("min_bytes", 32 << 10),
+            max_replicas: caps.chosen("max_replicas", 32),
             replica_bytes: caps.local_bytes / 2,
             max_ranges: 8,
-            few_ranges: 4,
+            few_ranges: caps.chosen("few_ranges", 4),
             max_partitions: 512,
             table_bytes: 64 << 20,
             global_bytes: 4 << 20,
             edge_bytes: caps.local_bytes / 4,
             weighted_bytes: caps.local_bytes / 4,
         },
+    }
+}
+
+/// What is searched for.
+pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
+    /// Local memory of an item where tables are added up.
+    const ITEM_BYTES: usize = 8;
+    let usual = histogram(caps);
+    let min_bytes = Parameter::new("min_bytes", usual.min_bytes, [8 << 10, 32 << 10, 64 << 10, 128 << 10]);
+    let groups = |factors: &[usize]| Parameter::new("max_groups", usual.max_groups, of_units(factors, caps));
+    match caps.class {
+        DeviceClass::Cpu => vec![groups(&[1, 2, 4, 8]), min_bytes],
+        DeviceClass::Gpu => {
+            let small = work_groups(usual.work_group, ITEM_BYTES, &[128, 256, 512, 1024], caps);
+            let large = work_groups(usual.large_work_group, ITEM_BYTES, &[256, 512, 1024], caps);
+            let large = large.map(|large| Parameter { name: "large_work_group", ..large });
+            let others = [
+                groups(&[1, 2, 4, 8]),
+                Parameter::new("max_replicas", usual.max_replicas, [1, 4, 8, 16, 32]),
+                Parameter::new("few_ranges", usual.few_ranges, [2, 4, 8]),
+                min_bytes,
+            ];
+            small.into_iter().chain(large).chain(others).collect()
+        }
     }
 }

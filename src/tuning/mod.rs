@@ -1,9 +1,15 @@
-//! Choices by device class, and how to override them.
+//! What is chosen for a device: by its class, by a file that `oclprim tune` wrote, and by whoever opens it.
+//!
+//! The crate has numbers for each class of devices. `oclprim tune` measures others on a device, and keeps those that are
+//! faster in a file, which every program that uses the crate reads once. [`Tuning`] overrides both. Results do not depend
+//! on any of these.
 
 #[cfg(feature = "opencl")]
 mod copy;
+mod file;
 #[cfg(feature = "opencl")]
 mod histogram;
+mod parameters;
 #[cfg(feature = "opencl")]
 mod merge;
 #[cfg(feature = "opencl")]
@@ -28,6 +34,8 @@ pub(crate) use histogram::histogram;
 #[cfg(feature = "opencl")]
 pub(crate) use merge::merge;
 #[cfg(feature = "opencl")]
+use parameters::{of_units, work_groups};
+#[cfg(feature = "opencl")]
 pub(crate) use permute::permute;
 #[cfg(feature = "opencl")]
 pub(crate) use reduce::reduce;
@@ -42,10 +50,23 @@ pub(crate) use topk::{TopK, top_k};
 #[cfg(feature = "opencl")]
 pub(crate) use transpose::{InPlace, in_place, narrow, padding, transpose, unit, unit_type};
 
+pub use file::{Row, TuningFile};
+pub use parameters::{PRIMITIVES, Parameter, SizeClass, parameters, row_bytes};
+
+#[cfg(feature = "opencl")]
+use std::sync::Arc;
+
+#[cfg(feature = "opencl")]
+use crate::runtime::DeviceInfo;
 use crate::{
     Error, Result,
     runtime::{Capabilities, DeviceClass, SubGroupBackend},
 };
+
+#[cfg(feature = "opencl")]
+fn units(caps: &Capabilities) -> usize {
+    caps.compute_units.max(1) as usize
+}
 
 /// The largest work-group of at most `most` items, a power of two: kernels share out lanes by halves, and devices allow
 /// any number.
@@ -82,6 +103,8 @@ pub struct Tuning {
     local_bytes: Option<usize>,
     wide_offsets: bool,
     no_look_back: bool,
+    without_file: bool,
+    set: Vec<(String, String, usize)>,
 }
 
 impl Tuning {
@@ -115,6 +138,74 @@ impl Tuning {
         self
     }
 
+    /// What the crate has for the device's class, whatever a [tuning file](TuningFile) says of it.
+    pub fn without_file(mut self) -> Self {
+        self.without_file = true;
+        self
+    }
+
+    /// One of the [`parameters`] of a primitive, for elements and inputs of all sizes. The tuning file is not asked about
+    /// this primitive then.
+    ///
+    /// A name that there is not, or a value that is not among the parameter's, is an error of
+    /// [`Device::with_tuning`](crate::Device::with_tuning).
+    ///
+    /// ```
+    /// use oclprim::{Device, ErrorKind, Tuning, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let wide = Tuning::default().set("reduce", "max_groups", 16 * device.info().compute_units as usize);
+    /// assert_eq!(device.with_tuning(wide)?.reduce(&[1u32, 2, 3], Sum)?, 6);
+    /// if !device.is_cpu() {
+    ///     let error = device.with_tuning(Tuning::default().set("reduce", "colour", 3)).unwrap_err();
+    ///     assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    /// }
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn set(mut self, primitive: &str, parameter: &str, value: usize) -> Self {
+        self.set.push((primitive.into(), parameter.into(), value));
+        self
+    }
+
+    /// Whether the tuning file's choices, which were made for the device as it is, hold.
+    #[cfg(feature = "opencl")]
+    fn asks_file(&self) -> bool {
+        let as_it_is = self.class.is_none() && self.sub_groups.is_none() && self.local_bytes.is_none();
+        as_it_is && !self.no_look_back && !self.without_file
+    }
+
+    /// Choices for single primitives on a device with these capabilities, which [`apply`](Self::apply) has checked.
+    #[cfg(feature = "opencl")]
+    pub(crate) fn choices(&self, info: &DeviceInfo, caps: &Capabilities) -> Vec<Choice> {
+        self.choices_of(if self.asks_file() { file::loaded() } else { &[] }, info, caps)
+    }
+
+    #[cfg(feature = "opencl")]
+    fn choices_of(&self, rows: &[Row], info: &DeviceInfo, caps: &Capabilities) -> Vec<Choice> {
+        let with = |chosen| Arc::new(Capabilities { chosen, ..caps.clone() });
+        let mut choices = Vec::new();
+        for primitive in PRIMITIVES {
+            let set = self.set.iter().filter(|(name, ..)| name == primitive);
+            let known = set.flat_map(|(_, name, value)| {
+                let all = ELEMENT_SIZES.into_iter().flat_map(|size| parameters(primitive, caps, size));
+                let name = all.map(|parameter| parameter.name).find(|known| known == name);
+                name.map(|name| (name, *value))
+            });
+            let chosen: std::collections::BTreeMap<_, _> = known.collect();
+            if !chosen.is_empty() {
+                choices.push(Choice { primitive, place: None, caps: with(chosen) });
+                continue;
+            }
+            for row in rows.iter().filter(|row| row.primitive == primitive) {
+                if let Some(chosen) = row.fitting(info, caps) {
+                    let place = Some((row.element_bytes, row.size));
+                    choices.push(Choice { primitive, place, caps: with(chosen) });
+                }
+            }
+        }
+        choices
+    }
+
     /// Whether kernels over `n` elements use 64-bit offsets.
     pub(crate) fn wide(&self, n: usize) -> bool {
         self.wide_offsets || n >= 1 << 31
@@ -130,13 +221,90 @@ impl Tuning {
                 Error::unsupported(format!("sub-group back end `{}` did not pass the self-test", backend.name()))
             })?;
         }
-        Ok(())
+        self.set.iter().try_for_each(|(primitive, name, value)| check(primitive, name, *value, caps))
+    }
+}
+
+/// Sizes of elements among which some have every parameter.
+const ELEMENT_SIZES: [usize; 5] = [1, 2, 4, 8, 16];
+
+/// Refuses what is no value of a parameter for elements of any size.
+fn check(primitive: &str, name: &str, value: usize, caps: &Capabilities) -> Result<()> {
+    if !PRIMITIVES.contains(&primitive) {
+        let all = PRIMITIVES.join(", ");
+        return Err(Error::invalid(format!("no primitive `{primitive}` has parameters: there are {all}")));
+    }
+    let all: Vec<_> = ELEMENT_SIZES.into_iter().flat_map(|size| parameters(primitive, caps, size)).collect();
+    let mut values: Vec<_> =
+        all.iter().filter(|parameter| parameter.name == name).flat_map(|parameter| parameter.values.clone()).collect();
+    if values.is_empty() {
+        let mut names: Vec<_> = all.iter().map(|parameter| parameter.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        let names = if names.is_empty() { "none here".into() } else { names.join(", ") };
+        return Err(Error::invalid(format!("{primitive} has no parameter `{name}`: there are {names}")));
+    }
+    values.sort_unstable();
+    values.dedup();
+    if !values.contains(&value) {
+        return Err(Error::invalid(format!("{name} of {primitive} is one of {values:?} here, not {value}")));
+    }
+    Ok(())
+}
+
+/// Numbers chosen for one primitive.
+#[cfg(feature = "opencl")]
+pub(crate) struct Choice {
+    primitive: &'static str,
+    /// The elements' size and the inputs' to which it is limited.
+    place: Option<(usize, SizeClass)>,
+    /// The device's, with these numbers.
+    pub(crate) caps: Arc<Capabilities>,
+}
+
+#[cfg(feature = "opencl")]
+impl Choice {
+    pub(crate) fn is_for(&self, primitive: &str, element_bytes: usize, bytes: usize) -> bool {
+        let place = || (row_bytes(primitive, element_bytes), SizeClass::of(bytes));
+        self.primitive == primitive && self.place.is_none_or(|only| only == place())
+    }
+
+    pub(crate) fn of(&self, primitive: &str) -> bool {
+        self.primitive == primitive
     }
 }
 
 #[cfg(all(test, feature = "opencl"))]
 mod tests {
     use super::*;
+    use crate::Device;
+
+    /// The work-groups of every primitive, and the local memory that is known of each.
+    fn work_groups(caps: &Capabilities) -> Vec<usize> {
+        let mut groups = vec![reduce(caps).work_group, scan(caps).work_group];
+        groups.extend([histogram(caps).work_group, histogram(caps).large_work_group]);
+        for size in [1, 2, 3, 4, 8, 16] {
+            let (apart, within) = (transpose(caps, size), in_place(caps, size));
+            groups.extend([apart.work_group, within.work_group]);
+            for (tiles, block, side) in [(1, apart.block, apart.side), (2, within.block, within.side)] {
+                let bytes = tiles * (block * side).pow(2) * size;
+                assert!(caps.class == DeviceClass::Cpu || bytes <= caps.local_bytes, "{bytes} bytes of {caps:?}");
+                let blocks = side * side;
+                let whole = block == 0 || caps.class == DeviceClass::Cpu || blocks.is_multiple_of(apart.work_group);
+                assert!(whole, "{blocks} blocks of {caps:?}");
+            }
+        }
+        groups.extend([gather(caps, 4).work_group, self::reverse(caps).work_group, sort(caps).work_group]);
+        groups.push(permute(caps, 4).work_group);
+        groups.extend(top_k(caps).iter().map(|shape| shape.work_group));
+        groups.extend([select(caps).work_group, merge(caps).work_group]);
+        for copy in [copy(caps), copy_ranges(caps)] {
+            if let Copy::Words { work_group, .. } = copy {
+                groups.push(work_group);
+            }
+        }
+        groups
+    }
 
     #[test]
     fn work_groups_are_powers_of_two_on_every_device() {
@@ -144,22 +312,164 @@ mod tests {
             for max_work_group in [0, 1, 3, 64, 100, 255, 256, 300, 1000, 4096] {
                 let caps = Capabilities { max_work_group, ..caps.clone() };
                 let most = max_work_group.max(1);
-                let mut groups = vec![reduce(&caps).work_group, scan(&caps).work_group];
-                groups.extend([histogram(&caps).work_group, histogram(&caps).large_work_group]);
-                groups.extend([1, 2, 3, 4, 8, 16].map(|size| transpose(&caps, size).work_group));
-                groups.extend([1, 2, 3, 4, 8, 16].map(|size| in_place(&caps, size).work_group));
-                groups.extend(top_k(&caps).iter().map(|shape| shape.work_group));
-                groups.extend([gather(&caps, 4).work_group, self::reverse(&caps).work_group]);
-                groups.extend([sort(&caps).work_group, select(&caps).work_group, merge(&caps).work_group]);
-                for copy in [copy(&caps), copy_ranges(&caps)] {
-                    if let Copy::Words { work_group, .. } = copy {
-                        groups.push(work_group);
+                let lawful = |caps: &Capabilities| {
+                    for group in work_groups(caps) {
+                        let what = format!("{name}: {group} of {max_work_group}, {:?}", caps.chosen);
+                        assert!(group.is_power_of_two() && group <= most, "{what}");
                     }
-                }
-                for group in groups {
-                    assert!(group.is_power_of_two() && group <= most, "{name}: {group} of {max_work_group}");
+                };
+                lawful(&caps);
+                for primitive in PRIMITIVES {
+                    for parameter in ELEMENT_SIZES.into_iter().flat_map(|size| parameters(primitive, &caps, size)) {
+                        for value in parameter.values {
+                            lawful(&Capabilities { chosen: [(parameter.name, value)].into(), ..caps.clone() });
+                        }
+                    }
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_candidate_is_what_is_taken() {
+        for (name, caps) in Capabilities::samples() {
+            for primitive in PRIMITIVES {
+                let all = parameters(primitive, &caps, 4);
+                for parameter in &all {
+                    let what = format!("{name}: {primitive}, {parameter:?}");
+                    assert!(parameter.values.contains(&parameter.usual), "{what}");
+                    assert!(parameter.values.is_sorted() && !parameter.values.contains(&0), "{what}");
+                    assert_eq!(all.iter().filter(|other| other.name == parameter.name).count(), 1, "{what}");
+                    let taken = |value| {
+                        let chosen = [(parameter.name, value)].into();
+                        let taken = parameters_of(primitive, &Capabilities { chosen, ..caps.clone() });
+                        taken.into_iter().find(|(name, _)| *name == parameter.name).expect("its name").1
+                    };
+                    for &value in &parameter.values {
+                        assert_eq!(taken(value), value, "{what}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a primitive on 4-byte elements takes for each of its parameters.
+    fn parameters_of(primitive: &str, caps: &Capabilities) -> Vec<(&'static str, usize)> {
+        let of_copy = |copy| match copy {
+            Copy::Runs { max_groups, min_run } => vec![("max_groups", max_groups), ("min_run", min_run)],
+            Copy::Words { work_group, words } => vec![("work_group", work_group), ("words", words)],
+        };
+        match primitive {
+            "reduce" => vec![("work_group", reduce(caps).work_group), ("max_groups", reduce(caps).max_groups)],
+            "scan" => vec![("work_group", scan(caps).work_group), ("max_groups", scan(caps).max_groups)],
+            "copy" => of_copy(copy(caps)),
+            "copy_ranges" => of_copy(copy_ranges(caps)),
+            "gather" => {
+                let Gather { work_group, each, max_groups, min_run } = gather(caps, 4);
+                vec![("work_group", work_group), ("each", each), ("max_groups", max_groups), ("min_run", min_run)]
+            }
+            "reverse" => {
+                let it = self::reverse(caps);
+                vec![("work_group", it.work_group), ("max_groups", it.max_groups), ("min_run", it.min_run)]
+            }
+            "histogram" => {
+                let it = histogram(caps);
+                vec![
+                    ("work_group", it.work_group),
+                    ("large_work_group", it.large_work_group),
+                    ("max_groups", it.max_groups),
+                    ("max_replicas", it.max_replicas),
+                    ("few_ranges", it.few_ranges),
+                    ("min_bytes", it.min_bytes),
+                ]
+            }
+            "transpose" => {
+                let it = transpose(caps, 4);
+                // A smaller side takes fewer items.
+                let work_group = it.work_group;
+                vec![("work_group", work_group), ("side", it.side), ("max_groups", it.max_groups)]
+            }
+            "permute" => {
+                let it = permute(caps, 4);
+                let run = [("max_groups", it.max_groups), ("min_run", it.min_run)];
+                [("work_group", it.work_group), ("each", it.each)].into_iter().chain(run).collect()
+            }
+            "sort" => {
+                let it = sort(caps);
+                vec![
+                    ("items", it.items),
+                    ("tile_bytes", it.tile_bytes),
+                    ("max_groups", it.max_groups),
+                    ("offsets_work_group", it.offsets_work_group),
+                ]
+            }
+            _ => unreachable!("{primitive} is none of them"),
+        }
+    }
+
+    #[test]
+    fn choices_are_for_their_sizes() {
+        let (info, (_, caps)) = (Device::cpu().info(), Capabilities::samples().pop().expect("samples"));
+        let rows = [
+            Row::new(&info, "reduce", 4, SizeClass::Large, [("max_groups", 2 * 132)]),
+            Row::new(&info, "reduce", 4, SizeClass::Small, [("max_groups", 132)]),
+            Row::new(&info, "copy", 4, SizeClass::Medium, [("words", 4)]),
+            Row::new(&info, "sort", 4, SizeClass::Medium, [("items", 5)]),
+        ];
+        let choices = Tuning::default().choices_of(&rows, &info, &caps);
+        let chosen = |primitive, size, bytes| {
+            let choice = choices.iter().find(|choice| choice.is_for(primitive, size, bytes))?;
+            choice.caps.chosen.values().next().copied()
+        };
+        assert_eq!(chosen("reduce", 4, 1 << 26), Some(264));
+        assert_eq!(chosen("reduce", 4, (1 << 26) - 1), None);
+        assert_eq!(chosen("reduce", 4, 1 << 20), None);
+        assert_eq!(chosen("reduce", 4, (1 << 20) - 1), Some(132));
+        assert_eq!(chosen("reduce", 8, 1 << 26), None);
+        assert_eq!(chosen("scan", 4, 1 << 26), None);
+        assert_eq!(chosen("copy", 1, 1 << 20), Some(4));
+        assert_eq!(chosen("copy", 16, 1 << 20), Some(4));
+        assert_eq!(chosen("sort", 4, 1 << 20), None);
+        // What is set counts for all sizes, and the file's rows of the primitive do not.
+        let set = Tuning::default().set("reduce", "work_group", 64);
+        let choices = set.choices_of(&rows, &info, &caps);
+        let of_reduce: Vec<_> = choices.iter().filter(|choice| choice.of("reduce")).collect();
+        assert!(of_reduce.len() == 1 && of_reduce[0].is_for("reduce", 8, 0));
+        assert_eq!(of_reduce[0].caps.chosen, [("work_group", 64)].into());
+        assert!(choices.iter().any(|choice| choice.is_for("copy", 1, 1 << 20)));
+    }
+
+    #[test]
+    fn other_choices_than_the_device_s_own_leave_the_file_out() {
+        let all = Tuning::default();
+        assert!(all.asks_file() && all.clone().wide_offsets().asks_file());
+        let others = [
+            all.clone().class(DeviceClass::Gpu),
+            all.clone().sub_groups(SubGroupBackend::Local),
+            all.clone().local_bytes(1 << 14),
+            all.clone().without_look_back(),
+            all.without_file(),
+        ];
+        for tuning in others {
+            assert!(
+                !tuning.asks_file() && tuning.choices(&Device::cpu().info(), &Capabilities::samples()[0].1).is_empty()
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_set_must_be_there() {
+        let refused = |primitive, name, value| {
+            let mut caps = Capabilities::samples().pop().expect("samples").1;
+            Tuning::default().set(primitive, name, value).apply(&mut caps).map_err(|error| error.to_string())
+        };
+        assert_eq!(refused("transpose", "side", 32), Ok(()));
+        let all = "reduce, scan, copy, copy_ranges, gather, reverse, histogram, transpose, permute, sort";
+        assert_eq!(refused("dance", "side", 1), Err(format!("no primitive `dance` has parameters: there are {all}")));
+        let text = "transpose has no parameter `words`: there are max_groups, side, work_group";
+        assert_eq!(refused("transpose", "words", 1), Err(text.into()));
+        assert_eq!(refused("scan", "words", 1), Err("scan has no parameter `words`: there are none here".into()));
+        let text = "words of copy is one of [1, 2, 4] here, not 3";
+        assert_eq!(refused("copy", "words", 3), Err(text.into()));
     }
 }

@@ -1,5 +1,6 @@
 //! Parameters of scans.
 
+use super::{Parameter, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass, SubGroupBackend};
 
 /// Teams of a work-group, of which each item has a place in a team.
@@ -20,20 +21,34 @@ pub(crate) struct Scan {
 
 /// Parameters of scans by device class.
 pub(crate) fn scan(caps: &Capabilities) -> Scan {
-    let units = caps.compute_units.max(1) as usize;
+    let units = super::units(caps);
     // One item walks whole tiles.
-    let alone = Scan { work_group: 1, max_groups: 8 * units, shuffles: false };
+    let alone = Scan { work_group: 1, max_groups: caps.chosen("max_groups", 8 * units), shuffles: false };
     if caps.class == DeviceClass::Cpu {
         return alone;
     }
-    let (sub_group, max_groups) = (caps.sub_group, 16 * units);
+    let (sub_group, max_groups) = (caps.sub_group, caps.chosen("max_groups", 16 * units));
     // These have one width; other compilers may choose another for each kernel.
     let shuffles = matches!(sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
     let work_group = if shuffles {
         super::work_group(TEAMS * sub_group.width.min(32) as usize, caps)
     } else {
         let local_bytes = caps.local_bytes.saturating_sub(RESERVED_BYTES);
-        super::work_group_of(256, ITEM_BYTES, &Capabilities { local_bytes, ..caps.clone() })
+        super::work_group_of(caps.chosen("work_group", 256), ITEM_BYTES, &Capabilities { local_bytes, ..caps.clone() })
     };
     if work_group < TEAMS { alone } else { Scan { work_group, max_groups, shuffles } }
+}
+
+/// What is searched for: nothing where each tile has a work-group of its own, and sub-groups make that.
+pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
+    let usual = scan(caps);
+    let mut parameters = Vec::new();
+    if usual.work_group > 1 && !usual.shuffles {
+        parameters.extend(work_groups(usual.work_group, ITEM_BYTES, &[64, 128, 256], caps));
+    }
+    if usual.work_group == 1 || !(caps.forward_progress && caps.device_fence && caps.int64_atomics) {
+        let candidates = of_units(&[2, 4, 8, 16, 32], caps);
+        parameters.push(Parameter::new("max_groups", usual.max_groups, candidates));
+    }
+    parameters
 }

@@ -1,5 +1,6 @@
 //! Parameters of sorts.
 
+use super::{Parameter, of_units};
 use crate::runtime::{Capabilities, DeviceClass};
 
 /// Geometry of sorts.
@@ -17,23 +18,45 @@ pub(crate) struct Sort {
 
 /// Parameters of sorts by device class.
 pub(crate) fn sort(caps: &Capabilities) -> Sort {
-    let units = caps.compute_units.max(1) as usize;
+    let units = super::units(caps);
     match caps.class {
         // One item walks its keys.
-        DeviceClass::Cpu => {
-            Sort { work_group: 1, items: 1024, offsets_work_group: 1, tile_bytes: usize::MAX, max_groups: 4 * units }
-        }
+        DeviceClass::Cpu => Sort {
+            work_group: 1,
+            items: caps.chosen("items", 1024),
+            offsets_work_group: 1,
+            tile_bytes: usize::MAX,
+            max_groups: caps.chosen("max_groups", 4 * units),
+        },
         // An interpreter is to see several tiles of a group, too.
         DeviceClass::Gpu if caps.checker => {
             Sort { work_group: 64, items: 4, offsets_work_group: 4, tile_bytes: 4096, max_groups: 2 }
         }
         DeviceClass::Gpu => Sort {
             work_group: super::work_group(256, caps),
-            items: if caps.ptx { 32 } else { 16 },
-            offsets_work_group: 256,
-            tile_bytes: 32 << 10,
+            items: caps.chosen("items", if caps.ptx { 32 } else { 16 }),
+            offsets_work_group: caps.chosen("offsets_work_group", 256),
+            tile_bytes: caps.chosen("tile_bytes", 32 << 10),
             // A tile each: what neighbouring groups write at the same time is side by side then.
-            max_groups: if caps.ptx { 1 << 16 } else { 8 * units },
+            max_groups: caps.chosen("max_groups", if caps.ptx { 1 << 16 } else { 8 * units }),
         },
+    }
+}
+
+/// What is searched for.
+pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
+    let usual = sort(caps);
+    match caps.class {
+        DeviceClass::Cpu => vec![
+            Parameter::new("items", usual.items, [512, 1024, 4096, 16_384]),
+            Parameter::new("max_groups", usual.max_groups, of_units(&[1, 2, 4, 8, 16], caps)),
+        ],
+        DeviceClass::Gpu if caps.checker => Vec::new(),
+        DeviceClass::Gpu => vec![
+            Parameter::new("items", usual.items, [4, 8, 16, 32]),
+            Parameter::new("tile_bytes", usual.tile_bytes, [8 << 10, 16 << 10, 32 << 10, 64 << 10]),
+            Parameter::new("max_groups", usual.max_groups, of_units(&[4, 8, 16, 32], caps)),
+            Parameter::new("offsets_work_group", usual.offsets_work_group, [64, 128, 256]),
+        ],
     }
 }

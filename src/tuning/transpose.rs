@@ -1,5 +1,6 @@
 //! Parameters of transpositions.
 
+use super::{Parameter, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass};
 
 /// Geometry of transpositions.
@@ -22,10 +23,11 @@ pub(crate) fn transpose(caps: &Capabilities, size: usize) -> Transpose {
         // Each group is one item, which walks over tiles as wide as four cache lines.
         DeviceClass::Cpu => {
             let block = (64 / size).next_power_of_two();
-            Transpose { work_group: 1, block, side: 4, tile: 0, max_groups: 8 * caps.compute_units.max(1) as usize }
+            let (side, max_groups) = (caps.chosen("side", 4), caps.chosen("max_groups", 8 * super::units(caps)));
+            Transpose { work_group: 1, block, side, tile: 0, max_groups }
         }
         DeviceClass::Gpu => {
-            let work_group = super::work_group(256, caps);
+            let work_group = super::work_group(caps.chosen("work_group", 256), caps);
             // Blocks of 8-byte vectors for 1 and 2 bytes, where 16 bytes would take twice the local memory; tiles of 4
             // to 16 KiB.
             let (block, side): (usize, usize) = match size {
@@ -35,12 +37,42 @@ pub(crate) fn transpose(caps: &Capabilities, size: usize) -> Transpose {
                 16 => (1, 32),
                 _ => (0, 0),
             };
+            let side = if block > 0 { caps.chosen("side", side) } else { side };
             let fits = (side * block).pow(2) * size <= caps.local_bytes;
+            // An item has a block at least.
+            let work_group = if block > 0 { work_group.min(side * side) } else { work_group };
             let mut tile = 1 << ((16 << 10) / size).ilog2();
             while tile > work_group && padded_bytes(tile, size) > caps.local_bytes {
                 tile /= 2;
             }
-            Transpose { work_group, block: if fits { block } else { 0 }, side, tile, max_groups: 1 << 22 }
+            Transpose {
+                work_group,
+                block: if fits { block } else { 0 },
+                side,
+                tile,
+                max_groups: caps.chosen("max_groups", 1 << 22),
+            }
+        }
+    }
+}
+
+/// What is searched for, for both.
+pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
+    /// Local memory that compilers take beside the tiles.
+    const RESERVED_BYTES: usize = 64;
+    let usual = transpose(caps, size);
+    match caps.class {
+        DeviceClass::Cpu => vec![
+            Parameter::new("side", usual.side, [1, 2, 4, 8]),
+            Parameter::new("max_groups", usual.max_groups, of_units(&[1, 2, 4, 8, 16, 32], caps)),
+        ],
+        DeviceClass::Gpu => {
+            let fits = |&side: &usize| (side * usual.block).pow(2) * size + RESERVED_BYTES <= caps.local_bytes;
+            let sides = [8, 16, 32].into_iter().filter(fits);
+            let side = (usual.block > 0).then(|| Parameter::new("side", usual.side, sides));
+            let max_groups = Parameter::new("max_groups", usual.max_groups, of_units(&[8, 16, 32], caps));
+            let work_group = work_groups(usual.work_group, 0, &[64, 128, 256], caps);
+            work_group.into_iter().chain(side).chain([max_groups]).collect()
         }
     }
 }

@@ -56,12 +56,13 @@ fn tables(plan: &Plan, pieces: &[Piece], begin: [usize; 2]) -> Result<(Vec<[u64;
 
 /// The pieces are at least one.
 pub(super) fn copy(device: &ClDevice, from: &ClInput, to: &ClInput, pieces: &[Piece]) -> Result<()> {
-    let plan = plan(device.capabilities()?.as_ref());
+    let bytes = pieces.iter().map(|piece| piece.bytes).sum();
+    let plan = plan(device.capabilities_for("copy_ranges", 1, bytes)?.as_ref());
     let (ranges, owner) = tables(&plan, pieces, [from.byte_offset(), to.byte_offset()])?;
     // One write, since each waits.
-    let bytes = [bytemuck::cast_slice::<_, u8>(&ranges), bytemuck::cast_slice(&owner)].concat();
-    let table = device.pooled(bytes.len())?;
-    device.write(table.mem(), 0, &bytes)?;
+    let tables = [bytemuck::cast_slice::<_, u8>(&ranges), bytemuck::cast_slice(&owner)].concat();
+    let table = device.pooled(tables.len())?;
+    device.write(table.mem(), 0, &tables)?;
     device
         .launch(&plan.program, if plan.words { "copy_tiles" } else { "copy_tiles_runs" })?
         .mem(from.mem())

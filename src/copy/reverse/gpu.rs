@@ -99,7 +99,8 @@ pub(super) fn reverse(device: &ClDevice, size: usize, input: &ClInput, output: &
     if n == 0 {
         return Ok(());
     }
-    let plan = plan(n, size, input.byte_offset(), output.byte_offset(), device.capabilities()?.as_ref());
+    let caps = device.capabilities_for("reverse", size, n)?;
+    let plan = plan(n, size, input.byte_offset(), output.byte_offset(), &caps);
     let launch = device
         .launch(&plan.program, plan.kernel)?
         .mem(input.mem())
@@ -120,7 +121,7 @@ pub(super) fn swap(device: &ClDevice, size: usize, x: &ClInput) -> Result<()> {
     if n < 2 {
         return Ok(());
     }
-    let plan = plan_swap(n, size, x.byte_offset(), device.capabilities()?.as_ref());
+    let plan = plan_swap(n, size, x.byte_offset(), device.capabilities_for("reverse", size, n)?.as_ref());
     let launch = device.launch(&plan.program, plan.kernel)?.mem(x.mem()).scalar(x.offset() as u64).scalar(n as u64);
     let launch = match plan.way {
         Way::Runs(run) => launch.scalar(run as u64),

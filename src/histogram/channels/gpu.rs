@@ -118,7 +118,9 @@ pub(super) fn scratch_bytes(
     (pixels, channels): (usize, usize),
     mut maps: &[(&Map, usize)],
 ) -> Result<usize> {
-    let (caps, most, mut bytes) = (device.capabilities()?, round(device) / channels, 0);
+    let size = element.size();
+    let caps = device.capabilities_for("histogram", size, pixels.saturating_mul(channels))?;
+    let (most, mut bytes) = (round(device) / channels, 0);
     while !maps.is_empty() {
         let these = pass(maps);
         let bins: Vec<usize> = these.iter().map(|&(_, bins)| bins).collect();
@@ -150,7 +152,7 @@ pub(super) fn channels(
         }
         return Ok(());
     }
-    let caps = device.capabilities()?;
+    let caps = device.capabilities_for("histogram", size, input.len())?;
     let most = round(device) / channels;
     let (mut first, mut counts_at, mut outside_at) = (0, counts.offset(), outside.offset());
     while first < maps.len() {

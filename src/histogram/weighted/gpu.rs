@@ -121,7 +121,8 @@ pub(super) fn weighted(
         }
         return Ok(());
     }
-    let (caps, wide) = (device.capabilities()?, device.tuning().wide(n));
+    let sample = form.samples.element.size();
+    let (caps, wide) = (device.capabilities_for("histogram", sample, n)?, device.tuning().wide(n));
     let plan = plan(n, form, samples.aligned() && weights.aligned(), &caps, wide)?;
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let (local, merge_local) = ([plan.work_group, 1, 1], [plan.merge_work_group, 1, 1]);

@@ -205,7 +205,8 @@ impl Device {
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = gpu::Form { samples: super::gpu::Form::of(bins), weight: W::TYPE, sum: W::Sum::TYPE };
-                Ok(gpu::plan(n, form, true, &*device.capabilities()?, device.tuning().wide(n))?.scratch_bytes)
+                let caps = device.capabilities_for("histogram", size_of::<T>(), n)?;
+                Ok(gpu::plan(n, form, true, &caps, device.tuning().wide(n))?.scratch_bytes)
             }
         }
     }

@@ -137,18 +137,21 @@ pub(super) struct OnDevice<'a> {
 }
 
 impl<'a> OnDevice<'a> {
-    pub(super) fn new(device: &'a ClDevice, lines: &'a Lines) -> Result<Self> {
+    /// Lines of elements of this type.
+    pub(super) fn new(device: &'a ClDevice, lines: &'a Lines, element: ElementType) -> Result<Self> {
         let wide = device.tuning().wide(lines.outputs.max(lines.len));
-        Ok(Self { device, caps: device.capabilities()?, lines, wide })
+        let n = lines.outputs.saturating_mul(lines.len);
+        Ok(Self { device, caps: device.capabilities_for("reduce", element.size(), n)?, lines, wide })
     }
 
     /// The scratch of a plan, of which there is none where there is nothing to do.
     pub(super) fn scratch_bytes(
         device: &'a ClDevice,
         lines: &'a Lines,
+        element: ElementType,
         planned: impl FnOnce(Self) -> Result<usize>,
     ) -> Result<usize> {
-        if lines.len == 0 || lines.outputs == 0 { Ok(0) } else { planned(Self::new(device, lines)?) }
+        if lines.len == 0 || lines.outputs == 0 { Ok(0) } else { planned(Self::new(device, lines, element)?) }
     }
 
     /// The index of the first element, and whether it is `bytes` aligned.
@@ -186,7 +189,9 @@ impl<'a> OnDevice<'a> {
 
 /// The scratch for an axis on this device, if its first element is aligned or not.
 pub(super) fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
-    OnDevice::scratch_bytes(device, lines, |on| Ok(plan(on.lines, form, true, &on.caps, on.wide)?.scratch_bytes))
+    OnDevice::scratch_bytes(device, lines, form.element, |on| {
+        Ok(plan(on.lines, form, true, &on.caps, on.wide)?.scratch_bytes)
+    })
 }
 
 /// `empty` is the result for no elements.
@@ -218,7 +223,7 @@ fn run(
     if lines.len == 0 {
         return device.fill(out.mem(), out.byte_offset(), lines.outputs * empty.len(), empty);
     }
-    let there = OnDevice::new(device, lines)?;
+    let there = OnDevice::new(device, lines, form.element)?;
     let (first, aligned) = there.first(input, form.element, 16);
     let plan = plan(lines, form, aligned, &there.caps, there.wide)?;
     let partials = scratch.cl(device, plan.scratch_bytes)?;

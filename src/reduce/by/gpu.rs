@@ -89,7 +89,7 @@ pub(super) fn reduce(
             .enumerate()
             .try_for_each(|(i, part)| device.fill(out.mem(), out.byte_offset() + i * size, size, part));
     }
-    let caps = device.capabilities()?;
+    let caps = device.capabilities_for("reduce", form.size, input.len())?;
     let plan = plan(input.len(), form, &caps, &|n| device.tuning().wide(n))?;
     let partials = scratch.cl(device, scratch_bytes(input.len(), form.size))?;
     let (mut from, mut from_offset, mut end) = (input.mem(), input.offset(), 0);

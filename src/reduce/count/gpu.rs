@@ -48,7 +48,8 @@ pub(super) fn answer(
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let (n, caps) = (input.len(), device.capabilities()?);
+    let n = input.len();
+    let caps = device.capabilities_for("reduce", size, n)?;
     let plan = plan(n, size, input.aligned(), &caps, device.tuning().wide(n));
     let counts = scratch.cl(device, 8 * plan.groups)?;
     let local = [plan.work_group, 1, 1];

@@ -249,7 +249,10 @@ impl Device {
         match self.backend() {
             Backend::Cpu => Ok(0),
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => Ok(gpu::scratch_bytes(device.capabilities()?.as_ref())),
+            Backend::OpenCl(device) => {
+                let all = device.all_capabilities_for("reduce")?;
+                Ok(all.iter().map(|caps| gpu::scratch_bytes(caps)).max().unwrap_or(0))
+            }
         }
     }
 

@@ -129,7 +129,7 @@ pub(crate) fn plan(
 
 /// The most scratch that any form over `n` elements of a size takes.
 pub(super) fn scratch_bytes(device: &ClDevice, n: usize, size: usize) -> Result<usize> {
-    let caps = device.capabilities()?;
+    let caps = device.capabilities_for("reduce", size, n)?;
     let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
     let source = <Sum as Op<u8>>::source();
     let form = Form { element, acc: element, out: element, source, offset: ElementType::U64 };
@@ -166,7 +166,7 @@ fn run(
     if n == 0 {
         return device.fill(out.mem(), out.byte_offset(), segments * empty.len(), empty);
     }
-    let caps = device.capabilities()?;
+    let caps = device.capabilities_for("reduce", form.element.size(), n)?;
     let plan = plan(n, segments, form, input.aligned(), &caps, &|n| device.tuning().wide(n))?;
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let local = [plan.work_group, 1, 1];

@@ -116,7 +116,7 @@ fn joins(tiles: usize) -> Vec<usize> {
 
 /// The most scratch that statistics or extremes of `n` elements take.
 pub(super) fn scratch_bytes(device: &ClDevice, n: usize, element: ElementType) -> Result<usize> {
-    let (caps, wide) = (device.capabilities()?, device.tuning().wide(n));
+    let (caps, wide) = (device.capabilities_for("reduce", element.size(), n)?, device.tuning().wide(n));
     let bytes = |find| plan(n.max(1), element, element, find, true, &caps, wide).map(|plan| plan.scratch_bytes);
     Ok(std::cmp::max(bytes(Find::Both)?, bytes(Find::Moments)?))
 }
@@ -130,7 +130,8 @@ fn run<T: Element>(
     (places, places_offset): (&ClMem, usize),
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let (n, caps) = (input.len(), device.capabilities()?);
+    let n = input.len();
+    let caps = device.capabilities_for("reduce", size_of::<T>(), n)?;
     let plan = plan(n, T::TYPE, T::Acc::TYPE, find, input.aligned(), &caps, device.tuning().wide(n))?;
     launch(device, &plan, input, (out, out_offset), (places, places_offset), scratch)
 }

@@ -20,7 +20,7 @@ pub(crate) use launch::Launch;
 use pool::Pool;
 
 use super::{Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing, Tuning};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, tuning::Choice};
 
 /// A buffer of the device.
 pub(crate) type ClMem = Mem;
@@ -98,6 +98,7 @@ pub(crate) struct ClDevice {
 struct Tuned {
     tuning: Tuning,
     capabilities: OnceLock<Arc<Capabilities>>,
+    choices: OnceLock<Vec<Choice>>,
 }
 
 /// Every OpenCL device, found once: drivers' first discovery is not safe to run from two threads.
@@ -357,6 +358,36 @@ impl ClDevice {
         Ok(self.tuned.capabilities.get_or_init(|| Arc::new(caps)).clone())
     }
 
+    /// The same with what was chosen for a primitive on an input of `n` elements of `element_bytes` bytes.
+    pub(crate) fn capabilities_for(
+        &self,
+        primitive: &str,
+        element_bytes: usize,
+        n: usize,
+    ) -> Result<Arc<Capabilities>> {
+        let (caps, bytes) = (self.capabilities()?, n.saturating_mul(element_bytes));
+        let choice = self.choices(&caps).iter().find(|choice| choice.is_for(primitive, element_bytes, bytes));
+        Ok(choice.map_or(caps, |choice| choice.caps.clone()))
+    }
+
+    /// All that may be chosen for a primitive: what holds for inputs of any size must hold for each.
+    pub(crate) fn all_capabilities_for(&self, primitive: &str) -> Result<Vec<Arc<Capabilities>>> {
+        let caps = self.capabilities()?;
+        let chosen = self.choices(&caps).iter().filter(|choice| choice.of(primitive));
+        let mut all: Vec<_> = chosen.map(|choice| choice.caps.clone()).collect();
+        all.push(caps);
+        Ok(all)
+    }
+
+    fn choices(&self, caps: &Capabilities) -> &[Choice] {
+        self.tuned.choices.get_or_init(|| self.tuned.tuning.choices(self.info(), caps))
+    }
+
+    /// How many choices are made for single primitives.
+    pub(crate) fn choice_count(&self) -> Result<usize> {
+        Ok(self.choices(&*self.capabilities()?).len())
+    }
+
     fn probed(&self) -> Result<&Capabilities> {
         let shared = &self.shared;
         if let Some(caps) = shared.capabilities.get() {
@@ -390,13 +421,14 @@ impl ClDevice {
 
     /// The same device with other choices of geometry and back ends.
     pub(crate) fn with_tuning(&self, tuning: Tuning) -> Self {
-        Self { tuned: Arc::new(Tuned { tuning, capabilities: OnceLock::new() }), ..self.clone() }
+        Self { tuned: Arc::new(Tuned { tuning, ..Tuned::default() }), ..self.clone() }
     }
 
     /// The same device, taken to be capable of something else.
     #[cfg(test)]
     pub(crate) fn with_capabilities(&self, caps: Capabilities) -> Self {
-        let tuned = Tuned { tuning: Tuning::default(), capabilities: Arc::new(caps).into() };
+        let tuned =
+            Tuned { tuning: Tuning::default(), capabilities: Arc::new(caps).into(), choices: Vec::new().into() };
         Self { tuned: Arc::new(tuned), ..self.clone() }
     }
 

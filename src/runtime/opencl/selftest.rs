@@ -223,6 +223,7 @@ impl SelfTest<'_> {
             compute_capability: if ptx { self.reported.compute_capability as u32 } else { 0 },
             checker: self.reported.oclgrind(),
             notes: self.notes,
+            chosen: Default::default(),
         })
     }
 

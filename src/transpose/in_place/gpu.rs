@@ -90,7 +90,8 @@ pub(super) fn transpose(
     if rows <= 1 || cols <= 1 {
         return Ok(());
     }
-    let plan = plan(rows * cols, size, &*device.capabilities()?, |n| device.tuning().wide(n));
+    let caps = device.capabilities_for("transpose", size, rows * cols)?;
+    let plan = plan(rows * cols, size, &caps, |n| device.tuning().wide(n));
     if rows == cols {
         return square(device, &plan, data, rows, size);
     }

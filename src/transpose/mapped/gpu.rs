@@ -95,10 +95,10 @@ pub(super) fn transpose(
     (rows, cols): (usize, usize),
     output: &ClInput,
 ) -> Result<()> {
-    let caps = device.capabilities()?;
     if rows * cols == 0 {
         return Ok(());
     }
+    let caps = device.capabilities_for("transpose", form.acc.size(), rows * cols)?;
     let in_blocks = input.offset().is_multiple_of(BLOCK) && output.offset().is_multiple_of(BLOCK);
     let plan = plan(form, (rows, cols), in_blocks, &caps, |n| device.tuning().wide(n))?;
     let name = match plan.kernel {

@@ -102,7 +102,9 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
 
 /// The scratch for an axis on this device.
 pub(super) fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
-    OnDevice::scratch_bytes(device, lines, |on| Ok(plan(on.lines, form, true, &on.caps, on.wide)?.scratch_bytes))
+    OnDevice::scratch_bytes(device, lines, form.element, |on| {
+        Ok(plan(on.lines, form, true, &on.caps, on.wide)?.scratch_bytes)
+    })
 }
 
 /// There are elements in each line, if there are lines.
@@ -132,7 +134,7 @@ fn run(
     places: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let there = OnDevice::new(device, lines)?;
+    let there = OnDevice::new(device, lines, form.element)?;
     let (first, aligned) = there.first(input, form.element, 16);
     let plan = plan(lines, form, aligned, &there.caps, there.wide)?;
     let found = scratch.cl(device, plan.scratch_bytes)?;

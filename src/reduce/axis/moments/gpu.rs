@@ -127,7 +127,9 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
 
 /// The scratch for an axis on this device.
 pub(super) fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
-    OnDevice::scratch_bytes(device, lines, |on| Ok(plan(on.lines, form, true, &on.caps, on.wide)?.scratch_bytes))
+    OnDevice::scratch_bytes(device, lines, form.element, |on| {
+        Ok(plan(on.lines, form, true, &on.caps, on.wide)?.scratch_bytes)
+    })
 }
 
 /// There are elements in each line, if there are lines.
@@ -154,7 +156,7 @@ fn run(
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let there = OnDevice::new(device, lines)?;
+    let there = OnDevice::new(device, lines, form.element)?;
     let (first, aligned) = there.first(input, form.element, 4 * form.element.size());
     let plan = plan(lines, form, aligned, &there.caps, there.wide)?;
     let partials = scratch.cl(device, plan.scratch_bytes)?;

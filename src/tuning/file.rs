@@ -1,0 +1,299 @@
+//! The file of choices that `oclprim tune` made for the devices of a machine.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    fs::{self, File},
+    io::{Read, Write},
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{PRIMITIVES, SizeClass, parameters, parameters::MOST_ELEMENT_BYTES, row_bytes};
+use crate::{
+    Error, ErrorKind, Result,
+    runtime::{Capabilities, DeviceInfo},
+};
+
+const FORMAT: u32 = 1;
+/// A file beyond this is none of ours.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// What was chosen for a primitive on a device: it holds for this driver and this version of the crate alone.
+///
+/// ```
+/// use oclprim::{Device, tuning::{Row, SizeClass}};
+///
+/// let row = Row::new(&Device::cpu().info(), "reduce", 4, SizeClass::Large, [("max_groups", 64)]);
+/// assert_eq!((row.primitive.as_str(), row.chosen["max_groups"]), ("reduce", 64));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Row {
+    /// The platform's name.
+    pub platform: String,
+    /// The device's name.
+    pub device: String,
+    /// The driver's version.
+    pub driver: String,
+    /// The version of OpenCL, with the driver's details.
+    pub version: String,
+    /// The device's compute units.
+    pub compute_units: u32,
+    /// The crate's version.
+    pub oclprim: String,
+    /// One of [`PRIMITIVES`].
+    pub primitive: String,
+    /// Bytes of an element, as [`row_bytes`] has them.
+    pub element_bytes: usize,
+    /// The sizes of inputs.
+    pub size: SizeClass,
+    /// Values by the names of parameters.
+    pub chosen: BTreeMap<String, usize>,
+}
+
+impl Row {
+    /// Choices for a device.
+    pub fn new<'a>(
+        info: &DeviceInfo,
+        primitive: &str,
+        element_bytes: usize,
+        size: SizeClass,
+        chosen: impl IntoIterator<Item = (&'a str, usize)>,
+    ) -> Self {
+        Self {
+            platform: info.platform.clone(),
+            device: info.name.clone(),
+            driver: info.driver.clone(),
+            version: info.version.clone(),
+            compute_units: info.compute_units,
+            oclprim: env!("CARGO_PKG_VERSION").into(),
+            primitive: primitive.into(),
+            element_bytes: row_bytes(primitive, element_bytes),
+            size,
+            chosen: chosen.into_iter().map(|(name, value)| (name.into(), value)).collect(),
+        }
+    }
+
+    /// Whether both are choices for the same thing.
+    fn same_place(&self, other: &Self) -> bool {
+        Self { chosen: BTreeMap::new(), ..self.clone() } == Self { chosen: BTreeMap::new(), ..other.clone() }
+    }
+
+    /// The choices, if they are for this device, and each is one that was tested.
+    pub(super) fn fitting(&self, info: &DeviceInfo, caps: &Capabilities) -> Option<BTreeMap<&'static str, usize>> {
+        let device = Self::new(info, &self.primitive, self.element_bytes, self.size, []);
+        let known = PRIMITIVES.contains(&self.primitive.as_str()) && !self.chosen.is_empty();
+        if !known || !self.same_place(&device) || !(1..=MOST_ELEMENT_BYTES).contains(&self.element_bytes) {
+            return None;
+        }
+        let parameters = parameters(&self.primitive, caps, self.element_bytes);
+        let named = |(name, value): (&String, &usize)| {
+            let parameter = parameters.iter().find(|parameter| parameter.name == name)?;
+            parameter.values.contains(value).then_some((parameter.name, *value))
+        };
+        self.chosen.iter().map(named).collect()
+    }
+}
+
+/// The rows of a tuning file. Those that this version does not understand are kept, and not used.
+///
+/// ```
+/// use oclprim::{Device, tuning::{Row, SizeClass, TuningFile}};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("tuning.json");
+/// let row = Row::new(&Device::cpu().info(), "sort", 4, SizeClass::Small, [("items", 512)]);
+/// let mut file = TuningFile::read(&path)?; // a missing file has no rows
+/// file.put(&row);
+/// file.write(&path)?;
+/// assert_eq!(TuningFile::read(&path)?.rows(), [row]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TuningFile {
+    format: u32,
+    rows: Vec<Value>,
+}
+
+impl Default for TuningFile {
+    fn default() -> Self {
+        Self { format: FORMAT, rows: Vec::new() }
+    }
+}
+
+impl TuningFile {
+    /// Where the file is: what the variable `OCLPRIM_TUNING` names, nowhere if that is empty, else in the user's
+    /// configuration folder.
+    ///
+    /// ```
+    /// if let Some(path) = oclprim::tuning::TuningFile::path() {
+    ///     println!("choices for devices are in {}", path.display());
+    /// }
+    /// ```
+    pub fn path() -> Option<PathBuf> {
+        match env::var_os("OCLPRIM_TUNING") {
+            Some(path) if path.is_empty() => None,
+            Some(path) => Some(path.into()),
+            None => {
+                let folders = directories::ProjectDirs::from("", "", "oclprim")?;
+                Some(folders.config_dir().join("tuning.json"))
+            }
+        }
+    }
+
+    /// Reads a file; one that is missing has no rows.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::InvalidInput`] if it is no tuning file of this format.
+    pub fn read(path: &Path) -> Result<Self> {
+        let failed = |error: std::io::Error| {
+            Error::new(ErrorKind::Io, format!("{}: {error}", path.display())).with_source(error)
+        };
+        let refused = |what: String| Error::invalid(format!("{} is no tuning file: {what}", path.display()));
+        match fs::metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(failed(error)),
+            Ok(found) if !found.is_file() => return Err(refused("it is not a plain file".into())),
+            Ok(found) if found.len() > MOST_BYTES => return Err(refused(format!("it has {} bytes", found.len()))),
+            Ok(_) => {}
+        }
+        let mut bytes = Vec::new();
+        File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes)).map_err(failed)?;
+        Self::parse(&bytes).map_err(refused)
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let file: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if file.format == FORMAT { Ok(file) } else { Err(format!("its format is {}, not {FORMAT}", file.format)) }
+    }
+
+    /// The rows that are well-formed, whatever device they are for.
+    pub fn rows(&self) -> Vec<Row> {
+        self.rows.iter().filter_map(|row| Row::deserialize(row).ok()).collect()
+    }
+
+    /// Replaces what is there for the same device, primitive, element size and sizes of inputs. A row that chooses nothing
+    /// leaves none: the crate's defaults.
+    pub fn put(&mut self, row: &Row) {
+        self.rows.retain(|old| Row::deserialize(old).is_ok_and(|old| !old.same_place(row)) || !is_row(old));
+        if !row.chosen.is_empty() {
+            self.rows.push(serde_json::to_value(row).expect("strings and numbers"));
+        }
+    }
+
+    /// Writes the file, its folder too if need be. Who reads at the same time sees the old file or the new one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] if it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let write = || -> std::io::Result<()> {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            fs::create_dir_all(folder)?;
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            serde_json::to_writer_pretty(&mut file, self)?;
+            file.write_all(b"\n")?;
+            file.persist(path)?;
+            Ok(())
+        };
+        write().map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display())).with_source(error))
+    }
+}
+
+/// Whether this version can read it as a row.
+fn is_row(value: &Value) -> bool {
+    Row::deserialize(value).is_ok()
+}
+
+/// The rows of this machine's file, read once; none if it is missing or damaged.
+pub(super) fn loaded() -> &'static [Row] {
+    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
+    let read = || TuningFile::read(&TuningFile::path()?).ok().map(|file| file.rows());
+    ROWS.get_or_init(|| read().unwrap_or_default())
+}
+
+#[cfg(all(test, feature = "opencl"))]
+mod tests {
+    use super::*;
+    use crate::Device;
+
+    fn info() -> DeviceInfo {
+        DeviceInfo { driver: "1.2".into(), compute_units: 132, ..Device::cpu().info() }
+    }
+
+    fn nvidia() -> Capabilities {
+        Capabilities::samples().pop().expect("samples").1
+    }
+
+    #[test]
+    fn rows_are_for_one_device_driver_and_version() {
+        let (info, caps) = (info(), nvidia());
+        let row = Row::new(&info, "reduce", 4, SizeClass::Large, [("max_groups", 2 * 132), ("work_group", 128)]);
+        let chosen = row.fitting(&info, &caps).expect("a row of this device");
+        assert_eq!(chosen, BTreeMap::from([("max_groups", 264), ("work_group", 128)]));
+        let stale: [fn(&mut Row); 11] = [
+            |row| row.driver = "1.3".into(),
+            |row| row.device = "another".into(),
+            |row| row.platform = "another".into(),
+            |row| row.version = "OpenCL 9".into(),
+            |row| row.compute_units = 131,
+            |row| row.oclprim = "0.0.0".into(),
+            |row| row.primitive = "dance".into(),
+            |row| row.chosen = BTreeMap::new(),
+            |row| row.chosen = BTreeMap::from([("no_such_name".into(), 1), ("work_group".into(), 128)]),
+            // Lawful, and no value that was tested.
+            |row| row.chosen = BTreeMap::from([("work_group".into(), 96)]),
+            |row| row.element_bytes = 0,
+        ];
+        for change in stale {
+            let mut row = row.clone();
+            change(&mut row);
+            assert_eq!(row.fitting(&info, &caps), None, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn damaged_files_and_rows_are_ignored() {
+        for text in ["", "{", "[]", "{\"format\": 1}", "{\"format\": 2, \"rows\": []}", "{\"rows\": []}", "\u{0}\u{1}"]
+        {
+            assert!(TuningFile::parse(text.as_bytes()).is_err(), "{text}");
+        }
+        let row = Row::new(&info(), "scan", 4, SizeClass::Small, [("max_groups", 4)]);
+        let good = serde_json::to_value(&row).unwrap();
+        for change in [("chosen", Value::from(3)), ("size", Value::from("huge")), ("element_bytes", Value::from(-1))] {
+            let mut bad = good.clone();
+            bad[change.0] = change.1;
+            let file = TuningFile { format: FORMAT, rows: vec![bad.clone(), Value::Null, good.clone()] };
+            assert_eq!(file.rows(), [row.clone()], "{bad}");
+            // They may be another version's.
+            let mut file = file;
+            file.put(&row);
+            assert_eq!(file.rows, [bad, Value::Null, good.clone()]);
+        }
+    }
+
+    #[test]
+    fn rows_replace_those_of_the_same_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new").join("tuning.json");
+        let other = DeviceInfo { name: "other".into(), ..info() };
+        let [small, large, others] =
+            [(info(), SizeClass::Small), (info(), SizeClass::Large), (other, SizeClass::Small)]
+                .map(|(info, size)| Row::new(&info, "copy", 4, size, [("words", 2)]));
+        let mut file = TuningFile::read(&path).unwrap();
+        [&small, &large, &others].into_iter().for_each(|row| file.put(row));
+        file.put(&Row { chosen: BTreeMap::from([("words".into(), 4)]), ..large.clone() });
+        file.put(&Row { chosen: BTreeMap::new(), ..small });
+        file.write(&path).unwrap();
+        let rows = TuningFile::read(&path).unwrap().rows();
+        assert_eq!((rows.len(), &rows[0], rows[1].chosen["words"]), (2, &others, 4));
+        fs::write(&path, "no JSON").unwrap();
+        assert_eq!(TuningFile::read(&path).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(TuningFile::read(folder.path()).unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+}
