@@ -127,14 +127,14 @@ struct EarlierLine {
 
 /// How a time compares with an earlier one.
 #[derive(Serialize)]
-struct Against {
+pub(crate) struct Against {
     /// The earlier time over that of now.
-    ratio: f64,
-    verdict: &'static str,
+    pub(crate) ratio: f64,
+    pub(crate) verdict: &'static str,
 }
 
 impl Against {
-    fn new(before: &Sample, now: &Sample) -> Self {
+    pub(crate) fn new(before: &Sample, now: &Sample) -> Self {
         let ratio = if now.median > 0.0 { before.median / now.median } else { 1.0 };
         let noise = (before.spread + now.spread).max(0.02);
         let verdict = if ratio > 1.0 + noise {
@@ -234,14 +234,14 @@ impl Bench {
 }
 
 /// On standard error, and only on a terminal.
-fn progress() -> ProgressBar {
+pub(crate) fn progress() -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}").expect("a constant template");
     let bar = ProgressBar::new_spinner().with_style(style);
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
 
-fn wanted<T: PartialEq>(list: &[T], item: &T) -> bool {
+pub(crate) fn wanted<T: PartialEq>(list: &[T], item: &T) -> bool {
     list.is_empty() || list.contains(item)
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use oclprim::{Capabilities, Device, DeviceInfo, SubGroup};
+use oclprim::{Capabilities, Device, DeviceInfo, SubGroup, tuning::TuningFile};
 use serde::Serialize;
 
 use crate::output::{BOLD, RED, Stop, bytes, json, paint};
@@ -29,17 +29,19 @@ struct Entry {
     #[serde(flatten)]
     info: DeviceInfo,
     capabilities: Option<Capabilities>,
+    /// Rows of the tuning file that hold here.
+    tuned: usize,
     error: Option<String>,
 }
 
 impl Entry {
     fn new(index: usize, info: DeviceInfo) -> Self {
-        let probed = Device::at(index).and_then(|device| device.capabilities());
-        let (capabilities, error) = match probed {
-            Ok(capabilities) => (capabilities, None),
-            Err(error) => (None, Some(error.to_string())),
+        let probed = Device::at(index).and_then(|device| Ok((device.capabilities()?, device.tuned()?)));
+        let (capabilities, tuned, error) = match probed {
+            Ok((capabilities, tuned)) => (capabilities, tuned, None),
+            Err(error) => (None, 0, Some(error.to_string())),
         };
-        Self { info, capabilities, error }
+        Self { info, capabilities, tuned, error }
     }
 }
 
@@ -90,6 +92,9 @@ fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop
     }
     let Some(caps) = &entry.capabilities else { return Ok(()) };
     line("geometry", caps.class.name())?;
+    if let (1.., Some(path)) = (entry.tuned, TuningFile::path()) {
+        line("tuned", &format!("{} choices of {}", entry.tuned, path.display()))?;
+    }
     line("work-group", &format!("{} at most", caps.max_work_group))?;
     line("local memory", &bytes(caps.local_bytes as u64))?;
     if caps.cache_bytes > 0 {

@@ -10,6 +10,7 @@ mod npy;
 mod options;
 mod output;
 mod run;
+mod tune;
 
 use std::{
     io::{self, Write},
@@ -27,6 +28,7 @@ Examples:
   oclprim check                                   is every answer right, on every device
   oclprim bench reduce --n 2^24                   how fast, against the device's own copy
   oclprim ladder transpose --svg transpose.svg    what each step of an optimisation buys
+  oclprim tune                                    the geometry that suits this device
   oclprim run reduce samples.npy --op max         one primitive on a file written by numpy";
 
 /// Data-parallel primitives on OpenCL devices and on the CPU: checked, measured, and run on files.
@@ -43,6 +45,7 @@ enum Command {
     Check(check::Check),
     Bench(bench::Bench),
     Ladder(ladder::Ladder),
+    Tune(tune::Tune),
     Run(run::Run),
     /// Write a shell's completion script to standard output.
     #[command(after_help = "Example:\n  oclprim completions bash > ~/.local/share/bash-completion/completions/oclprim")]
@@ -61,6 +64,7 @@ impl Command {
             Self::Check(command) => command.run(out),
             Self::Bench(command) => command.run(out),
             Self::Ladder(command) => command.run(out),
+            Self::Tune(command) => command.run(out),
             Self::Run(command) => command.run(out),
             Self::Completions { shell } => {
                 // clap_complete panics where a write fails, so a buffer comes between.
