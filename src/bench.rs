@@ -201,13 +201,13 @@ pub fn measure(
 ///     climbs.push((bench.prepare)(&device, 1000)?);
 /// }
 /// let effort = Effort { warm_up: 1, runs: 3, ..Effort::default() };
-/// for times in measure_in_turns(&device, effort, &mut climbs)? {
+/// for times in measure_in_turns(&device, effort, &mut climbs.iter_mut().collect::<Vec<_>>())? {
 ///     println!("{} s", times.device.median);
 /// }
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[cfg(any(test, feature = "checks"))]
-pub fn measure_in_turns(device: &Device, effort: Effort, climbs: &mut [Climb]) -> Result<Vec<Times>> {
+pub fn measure_in_turns(device: &Device, effort: Effort, climbs: &mut [&mut Climb]) -> Result<Vec<Times>> {
     let contenders = climbs.iter_mut().map(|climb| (&mut climb.reset as &mut Step, &mut climb.run as &mut Step));
     rounds(device, effort, &mut contenders.collect::<Vec<_>>())
 }

@@ -117,7 +117,7 @@ fn every_subcommand_has_help_with_an_example() {
     folder.save("scores.npy", &[128], &[0.5f32; 128]);
     folder.save("distances.npy", &[12], &[2.5f64; 12]);
     folder.save("colours.npy", &[10], &[[1u8, 2, 3, 4]; 10].map(u32::from_le_bytes));
-    for words in [&[][..], &["devices"], &["check"], &["bench"], &["ladder"], &["run"], &["completions"]] {
+    for words in [&[][..], &["devices"], &["check"], &["bench"], &["ladder"], &["tune"], &["run"], &["completions"]] {
         let text = succeeds(&[words, &["--help"]].concat());
         assert!(text.contains("Usage: oclprim") && text.contains("oclprim "), "{words:?}: {text}");
         assert!(text.contains("Example"), "{words:?}: {text}");
@@ -171,6 +171,7 @@ fn wrong_arguments_are_refused() {
         &[],
         &["ladder", "stairs"],
         &["bench", "--n", "many"],
+        &["tune", "dance"],
         &["check", "--only", "x"],
         &["check", "--tiny", "--form", "no such form"],
     ] {
@@ -268,6 +269,48 @@ fn bench_compares_with_an_earlier_run() {
     assert!(error.contains("measured on rayon / GPU, this is rayon / CPU"), "{error}");
     fs::write(&slow, "{}").expect("a file");
     assert!(refuses(&[&common[..], &["--compare", slow_name]].concat()).contains("not a report"));
+}
+
+/// The OpenCL device that comes first, or none where a search would see nothing: an interpreter's times.
+fn tunable() -> bool {
+    let devices: Value = serde_json::from_str(&succeeds(&["devices", "--json"])).expect("JSON");
+    let first = devices.as_array().expect("a list").iter().find(|device| device["opencl"] == true).cloned();
+    first.is_some_and(|device| device["capabilities"]["checker"] == false)
+}
+
+#[test]
+fn tune_measures_and_writes_nothing_in_a_dry_run() {
+    assert!(refuses(&["tune", "--device", "cpu", "--dry-run"]).contains("has no geometry to tune"));
+    if !tunable() {
+        return;
+    }
+    let folder = Folder::new();
+    let path = folder.path("tuning.json");
+    let common = ["tune", "copy", "--device", "opencl", "--type", "u8", "--seconds", "1", "--hot", "--n", "2^14"];
+    let tune = |more: &[&str]| {
+        let mut command = program(&[&common[..], more].concat());
+        let output = command.env("OCLPRIM_TUNING", &path).output().expect("the program starts");
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let report: Value = serde_json::from_str(&tune(&["--dry-run", "--json", "-"])).expect("JSON");
+    let lines = report["lines"].as_array().expect("a list");
+    assert_eq!(lines.len(), 1, "{report}");
+    assert_eq!((&lines[0]["primitive"], &lines[0]["size"]), (&"copy".into(), &"small".into()));
+    assert_eq!((&lines[0]["wrong"], &lines[0]["element_bytes"]), (&false.into(), &1.into()));
+    assert!(!lines[0]["tried"].as_array().expect("a list").is_empty(), "{report}");
+    assert!(!path.exists(), "a dry run wrote a file");
+    let text = tune(&["--verbose"]);
+    assert!(text.contains("copy of 1 bytes, small:") && text.contains("tuning.json"), "{text}");
+    let file: Value = serde_json::from_slice(&fs::read(&path).expect("a file")).expect("JSON");
+    assert_eq!(file["format"], 1);
+    // What is not ours is not written over.
+    fs::write(&path, "notes").expect("a file");
+    let output = program(&common).env("OCLPRIM_TUNING", &path).output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("is no tuning file"), "{}", stderr(&output));
+    let twice = refuses(&["tune", "copy", "--device", "opencl", "--type", "u8", "--n", "1,2", "--dry-run"]);
+    assert!(twice.contains("are both small"), "{twice}");
 }
 
 #[test]

@@ -269,7 +269,7 @@ mod tests {
             let mut bad = good.clone();
             bad[change.0] = change.1;
             let file = TuningFile { format: FORMAT, rows: vec![bad.clone(), Value::Null, good.clone()] };
-            assert_eq!(file.rows(), [row.clone()], "{bad}");
+            assert_eq!(file.rows(), std::slice::from_ref(&row), "{bad}");
             // They may be another version's.
             let mut file = file;
             file.put(&row);

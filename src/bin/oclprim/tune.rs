@@ -1,12 +1,6 @@
 //! `oclprim tune`
 
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    io::Write,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, fs::File, io::Write, path::PathBuf, time::Instant};
 
 use clap::{Args, builder::PossibleValuesParser};
 use comfy_table::Cell;
@@ -14,7 +8,7 @@ use indicatif::ProgressBar;
 use oclprim::{
     Capabilities, Device, DeviceInfo, DeviceType, ElementType, ErrorKind, Tuning,
     bench::{Bench, Effort, Sample, measure_in_turns},
-    check::{Failure, registry},
+    check::{Failure, Level, Verdict, registry},
     ladder::Climb,
     tuning::{PRIMITIVES, Parameter, Row, SizeClass, TuningFile, parameters, row_bytes},
 };
@@ -35,8 +29,8 @@ Examples:
 Numbers of each primitive's geometry are searched one after another, on inputs of 256 KiB, 16 MiB and 256 MiB (96 MiB \
 on CPUs), or of --n elements. Each variant's results are compared with the CPU's before it is timed. The best one is \
 measured again, in turns with the default, on every form that `oclprim bench` has of this primitive and element size: \
-it is kept if it is faster by more than both spreads and 2 % on one that was searched on, and slower on none. What is \
-kept goes to the file that every program with this crate reads: `tuning.json` in the user's configuration folder, or \
+it is kept if it is faster by more than both spreads and 2 % on one that was searched on, slower on none, and passes \
+the tiny checks of this element size. What is kept goes to the file that every program with this crate reads: `tuning.json` in the user's configuration folder, or \
 the one that the variable OCLPRIM_TUNING names. Results never depend on it. The exit code is 1 if a result was wrong.";
 
 /// Search the geometry that suits a device, and keep what is faster than the default.
@@ -111,6 +105,7 @@ struct Tried {
     /// The time of the best one before it over its own.
     ratio: Option<f64>,
     what: String,
+    wrong: bool,
 }
 
 #[derive(Serialize)]
@@ -287,6 +282,10 @@ impl Site<'_> {
         if let Err(lost) = result {
             line.lose(lost);
         }
+        // A device that errs in one variant is not trusted in another.
+        if let Some(tried) = line.tried.iter().find(|tried| tried.wrong) {
+            line.lose(Lost::Wrong(format!("{}, {}", chosen_text(&tried.chosen), tried.what)));
+        }
         line
     }
 
@@ -308,9 +307,7 @@ impl Site<'_> {
 
     /// A form in a variant, after its result was compared with the CPU's.
     fn verified(&self, bench: &Bench, chosen: &Chosen) -> Result<Climb, Lost> {
-        let set = |tuning: Tuning, (name, value): (&&str, &usize)| tuning.set(self.subject.primitive, name, *value);
-        let device = self.device.with_tuning(chosen.iter().fold(shipped(), set))?;
-        let mut climb = (bench.prepare)(&device, self.elements(bench))?;
+        let mut climb = (bench.prepare)(&self.variant(chosen)?, self.elements(bench))?;
         (climb.reset)()?;
         (climb.run)()?;
         match (climb.verify)() {
@@ -326,7 +323,7 @@ impl Site<'_> {
 
     /// Tries the values of one parameter after another, and again while that helps and there is time.
     fn search(&self, line: &mut Line) -> Result<(), Lost> {
-        let end = Instant::now() + Duration::try_from_secs_f64(self.tune.seconds).unwrap_or(Duration::MAX / 4);
+        let begin = Instant::now();
         let leads = self.leads();
         if leads.is_empty() {
             return Err(Lost::Error("there is no room for such inputs".into()));
@@ -338,7 +335,7 @@ impl Site<'_> {
             for Parameter { name, usual, values, .. } in &all {
                 let before = line.chosen.get(name).copied().unwrap_or(*usual);
                 for &value in values.iter().filter(|&&value| value != before) {
-                    if Instant::now() > end {
+                    if begin.elapsed().as_secs_f64() > self.tune.seconds {
                         line.note = format!("not all within {} s", self.tune.seconds);
                         return Ok(());
                     }
@@ -349,6 +346,7 @@ impl Site<'_> {
                         continue;
                     }
                     self.bar.set_message(format!("{} {name} {value}", line.what()));
+                    let mut wrong = false;
                     let (ratio, what) = match self.verified_all(&leads, &chosen) {
                         Ok(mut climbs) => {
                             let ratio = self.compare(&mut best, &mut climbs)?;
@@ -361,11 +359,11 @@ impl Site<'_> {
                         }
                         Err(Lost::Error(text)) => (None, text),
                         Err(Lost::Wrong(text)) => {
-                            line.wrong = true;
-                            (None, format!("WRONG: {text}"))
+                            wrong = true;
+                            (None, text)
                         }
                     };
-                    line.tried.push(Tried { chosen, ratio, what });
+                    line.tried.push(Tried { chosen, ratio, what, wrong });
                 }
             }
         }
@@ -376,23 +374,17 @@ impl Site<'_> {
         benches.iter().map(|bench| self.verified(bench, chosen)).collect()
     }
 
-    /// The times of `old` over those of `new`: the geometric mean.
-    fn compare(&self, old: &mut Vec<Climb>, new: &mut Vec<Climb>) -> Result<f64, Lost> {
+    /// The times of `old` over those of `new`: the geometric mean, or the first that is far worse, as no winner's is.
+    fn compare(&self, old: &mut [Climb], new: &mut [Climb]) -> Result<f64, Lost> {
+        const FAR_WORSE: f64 = 0.7;
         let (mut sum, count) = (0.0, old.len());
-        for i in 0..count {
-            let mut pair = [old.remove(0), new.remove(0)];
-            let times = measure_in_turns(self.device, self.effort(7, 0.4), &mut pair);
-            let [first, second] = pair;
-            (old.push(first), new.push(second));
-            let times = times?;
+        for (old, new) in old.iter_mut().zip(new) {
+            let times = measure_in_turns(self.device, self.effort(7, 0.4), &mut [old, new])?;
             let ratio = times[0].device.median / times[1].device.median;
-            sum += if ratio.is_finite() && ratio > 0.0 { ratio.ln() } else { 0.0 };
-            // What is much slower on one form is no winner.
-            if ratio < 0.7 && i + 1 < count {
-                old.rotate_left(count - i - 1);
-                new.rotate_left(count - i - 1);
+            if ratio < FAR_WORSE {
                 return Ok(ratio);
             }
+            sum += if ratio.is_finite() { ratio.ln() } else { 0.0 };
         }
         Ok((sum / count as f64).exp())
     }
@@ -413,16 +405,16 @@ impl Site<'_> {
                 let new = self.verified(bench, &line.chosen)?;
                 Ok([old, new])
             });
-            let mut climbs = match climbs {
+            let [mut old, mut new] = match climbs {
                 // What the device cannot do at all.
                 Err(Lost::Error(_)) if self.is_unsupported(bench) => continue,
                 other => other?,
             };
-            let mut times = measure_in_turns(self.device, self.effort(21, 2.0), &mut climbs)?;
+            let mut times = measure_in_turns(self.device, self.effort(21, 2.0), &mut [&mut old, &mut new])?;
             let mut against = Against::new(&times[0].device, &times[1].device);
             if against.verdict == "slower" {
                 // Once more: of many forms one is slow by chance.
-                times = measure_in_turns(self.device, self.effort(41, 4.0), &mut climbs)?;
+                times = measure_in_turns(self.device, self.effort(41, 4.0), &mut [&mut old, &mut new])?;
                 against = Against::new(&times[0].device, &times[1].device);
             }
             if against.verdict == "slower" {
@@ -444,8 +436,31 @@ impl Site<'_> {
         line.kept = faster && line.gain > 1.02;
         if !line.kept {
             line.note = "no faster than the default beyond the noise".into();
+            return Ok(());
+        }
+        self.bar.set_message(format!("{} checks of every form", line.what()));
+        self.check(&line.chosen)
+    }
+
+    /// Checks the forms and types of this element size that have no benchmark, too.
+    fn check(&self, chosen: &Chosen) -> Result<(), Lost> {
+        let Subject { primitive, element_bytes, .. } = self.subject;
+        let device = self.variant(chosen)?;
+        let cases = registry().iter().filter(|spec| spec.name() == spec_of(primitive));
+        for case in cases.flat_map(|spec| spec.cases(Level::Tiny)) {
+            let fails = |device| matches!(case.run(device).verdict, Verdict::Fail(_));
+            let concerned = row_bytes(primitive, case.element.size()) == *element_bytes;
+            if concerned && fails(&device) && !fails(self.device) {
+                let (form, shape, data) = (&case.form, &case.shape, &case.data);
+                return Err(Lost::Wrong(format!("{form} {}, {shape}, {data} data", case.element)));
+            }
         }
         Ok(())
+    }
+
+    fn variant(&self, chosen: &Chosen) -> oclprim::Result<Device> {
+        let set = |tuning: Tuning, (name, value): (&&str, &usize)| tuning.set(self.subject.primitive, name, *value);
+        self.device.with_tuning(chosen.iter().fold(shipped(), set))
     }
 
     fn is_unsupported(&self, bench: &Bench) -> bool {
@@ -476,8 +491,9 @@ impl Line {
     }
 
     fn print_tried(&self, out: &mut dyn Write) -> Result<(), Stop> {
-        for Tried { chosen, ratio, what } in &self.tried {
-            let ratio = ratio.map_or(what.clone(), |ratio| format!("{} x", digits(ratio)));
+        for Tried { chosen, ratio, what, wrong } in &self.tried {
+            let what = if *wrong { format!("WRONG: {what}") } else { what.clone() };
+            let ratio = ratio.map_or(what, |ratio| format!("{} x", digits(ratio)));
             writeln!(out, "{} {}: {ratio}", self.what(), chosen_text(chosen))?;
         }
         Ok(())
