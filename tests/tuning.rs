@@ -34,7 +34,7 @@ fn forms(primitive: &str) -> (&str, &[&str]) {
         "copy" => ("copy", &["copy 4 bytes", "copy 1 byte"]),
         "copy_ranges" => ("copy", &["copy ranges 4 bytes", "strided copy 1 byte"]),
         "gather" => ("copy", &["gather 4 bytes by u32", "scatter 3 bytes by u64"]),
-        "reverse" => ("copy", &["reverse 4 bytes", "reverse in place 4 bytes"]),
+        "reverse" => ("copy", &["reverse 4 bytes"]),
         "histogram" => ("histogram", &["ids", "edges", "edges weighted f32", "channels even"]),
         "transpose" => {
             ("transpose", &["4-byte elements", "batch, 4-byte elements", "in place, 4-byte elements", "cast in f16"])

@@ -207,7 +207,7 @@ pub(crate) fn word(launch: Launch<'_>, value: u64, bytes: usize) -> Launch<'_> {
 }
 
 /// The device's, with what was chosen for such keys.
-pub(super) fn capabilities(device: &ClDevice, keys: &Keys, from: &ClInput) -> Result<Arc<Capabilities>> {
+pub(crate) fn capabilities(device: &ClDevice, keys: &Keys, from: &ClInput) -> Result<Arc<Capabilities>> {
     device.capabilities_for("sort", keys.bytes, from.len())
 }
 

@@ -289,7 +289,9 @@ pub(super) fn run(
                 let to = places.map(|places| places.part(first, k));
                 let values = from.as_ref().zip(to.as_ref());
                 let values = values.map(|(from, to)| sort::Values { bytes: place_bytes, from: Some(from), to });
-                sort::run(device, &caps, keys, &spare.part(first, k), Some(&out.part(first, k)), values, scratch)?;
+                let from = spare.part(first, k);
+                let caps = sort::capabilities(device, keys, &from)?;
+                sort::run(device, &caps, keys, &from, Some(&out.part(first, k)), values, scratch)?;
             }
             Ok(())
         }

@@ -9,9 +9,9 @@ mod copy;
 mod file;
 #[cfg(feature = "opencl")]
 mod histogram;
-mod parameters;
 #[cfg(feature = "opencl")]
 mod merge;
+mod parameters;
 #[cfg(feature = "opencl")]
 mod permute;
 #[cfg(feature = "opencl")]
