@@ -107,6 +107,17 @@ fn searches((name, device): &(String, Device), range: &[u32], needles: &[u32]) {
     assert!(device.upper_bound::<_, u32, _>(range, needles, &up()).unwrap().to_vec().unwrap() == want, "{what}");
 }
 
+/// Whatever its type is in OpenCL C, the expression counts where it is not 0.
+#[test]
+fn an_order_is_not_cut_to_an_int() {
+    let x = [1 << 63, 5, 1 << 63 | 1, 3];
+    let top = Less::new("top bit", |a: &u64, b: &u64| (b & !a) >> 63 != 0, "b & ~a & (1ul << 63)");
+    for (name, device) in devices() {
+        let sorted = device.merge_sort(&x, &top).unwrap().to_vec().unwrap();
+        assert_eq!(sorted, [5, 3, 1 << 63, 1 << 63 | 1], "{name}");
+    }
+}
+
 #[test]
 fn many_tiles() {
     let n = many();

@@ -419,3 +419,13 @@ fn guarded_by<T: bytemuck::Pod + PartialEq>(
     all.truncate(first + len);
     Ok(all.split_off(first))
 }
+
+/// Notes that a part of a unit test did not run here, as the integration tests do.
+#[cfg(test)]
+pub(crate) fn skip(test: &str, reason: &str) {
+    use std::io::Write;
+    println!("skipped {test}: {reason}");
+    let Some(path) = std::env::var_os("OCLPRIM_SKIP_LOG") else { return };
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    log.and_then(|mut log| writeln!(log, "{test}\t{reason}")).expect("the skip log can be written");
+}

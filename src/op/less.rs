@@ -70,7 +70,7 @@ impl<T: Element> Compare<T> for Order {
             format!("(({turned}) & {mask:#x}{suffix})")
         };
         let texts = Texts::new(ty, "", &format!("{} < {}", number("a"), number("b")));
-        Ok((Source(Text::Prelude(texts.prelude("order of elements", keys.bytes, "int", "op_less", ""))), false))
+        Ok((Source(Text::Prelude(texts.prelude("order of elements", keys.bytes, "bool", "op_less", ""))), false))
     }
 }
 
@@ -185,7 +185,7 @@ impl<T: Pod, F: Fn(&T, &T) -> bool + Sync> Compare<T> for Less<F> {
     }
 
     fn source(&self) -> Result<(Source, bool)> {
-        let prelude = self.texts.prelude(&format!("order {}", self.name), size_of::<T>(), "int", "op_less", "");
+        let prelude = self.texts.prelude(&format!("order {}", self.name), size_of::<T>(), "bool", "op_less", "");
         Ok((Source(Text::Prelude(prelude)), self.needs_fp64))
     }
 }

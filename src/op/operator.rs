@@ -120,8 +120,8 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
 
     /// An operator over a type of the user's: `type_name` in OpenCL C, where `types` defines it. A kernel does not build
     /// where its size differs from that of `T`; nor where `type_name` is a macro of the build or of a kernel file, such as
-    /// `WG` or `TILE`, or another name one of a device's macros, which start with `HAS_`, `SG_`, `PTX_`, `DEVICE_` or
-    /// `INLINE_`.
+    /// `WG` or `TILE`, or the name of a variable there, such as `pair` or `item`, or another name one of a device's macros,
+    /// which start with `HAS_`, `SG_`, `PTX_`, `DEVICE_` or `INLINE_`. Names such as `Span` keep clear of all.
     pub fn of_struct(name: &str, type_name: &str, types: &str, identity: T, combine: F, expression: &str) -> Self {
         let texts = Texts::new(type_name, types, expression);
         Self { name: quoted(name), identity, combine, texts, needs_fp64: false }

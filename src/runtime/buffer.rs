@@ -54,6 +54,15 @@ fn byte_len<T>(len: usize) -> Result<usize> {
         .ok_or_else(|| Error::invalid(format!("{len} elements of {} bytes overflow the address space", size_of::<T>())))
 }
 
+/// Refuses sizes of scratch that no memory has.
+#[cfg(feature = "opencl")]
+pub(crate) fn addressable(len: usize, bytes_each: usize) -> Result<()> {
+    len.checked_mul(bytes_each).filter(|&bytes| bytes <= isize::MAX as usize / 2).map(drop).ok_or_else(|| {
+        let what = format!("scratch for {len} elements of {bytes_each} bytes overflows the address space");
+        Error::new(ErrorKind::OutOfMemory, what)
+    })
+}
+
 /// `len` zeroed elements in the host's memory, or an error where there is not enough.
 fn host_memory<T: Pod>(len: usize) -> Result<Vec<T>> {
     let bytes = byte_len::<T>(len)?;

@@ -10,7 +10,7 @@ mod program;
 
 pub use buffer::{Buffer, Input, MapMut, MapRef, Output, Scratch, View, ViewMut};
 #[cfg(feature = "opencl")]
-pub(crate) use buffer::{ClInput, ClOutput, apart};
+pub(crate) use buffer::{ClInput, ClOutput, addressable, apart};
 pub use capabilities::{Capabilities, DeviceClass, SubGroup, SubGroupBackend};
 pub(crate) use device::Backend;
 pub use device::{Device, DeviceInfo, DeviceType, Timing};

@@ -6,7 +6,7 @@ use super::keys::{Keys, Pass, Place, route};
 use crate::{
     Result, Scratch,
     runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend,
+        Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend, addressable,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning,
@@ -270,6 +270,7 @@ pub(crate) fn run(
 }
 
 pub(crate) fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
+    addressable(n, 2 * form.key_bytes + form.value_bytes)?;
     let caps = device.capabilities_for("sort", form.key_bytes, n)?;
     Ok(if n == 0 { 0 } else { plan(n, form, &caps, device.tuning().wide(n)).scratch.end })
 }
@@ -308,7 +309,8 @@ mod tests {
             let Backend::OpenCl(cl) = device.backend() else { continue };
             let caps = cl.capabilities().unwrap();
             for compute_units in [1000, 1] {
-                let caps = Capabilities { max_work_group: 32, compute_units, ..(*caps).clone() };
+                let mut caps = Capabilities { max_work_group: 32, compute_units, ..(*caps).clone() };
+                caps.chosen.insert("max_groups", 8 * compute_units as usize);
                 let form = Form { key_bytes: 4, value_bytes: 4, passes: 4, keys: true };
                 let plan = plan(N, form, &caps, false);
                 let (rounds, tiles) = (plan.groups.div_ceil(16 * plan.offsets_work_group), plan.tiles);

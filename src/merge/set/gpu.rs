@@ -5,7 +5,7 @@ use crate::{
     Result, Scratch,
     merge::gpu::{Form, Place, Plan},
     runtime::{
-        Capabilities, ClInput, ProgramSpec,
+        Capabilities, ClInput, ProgramSpec, addressable,
         opencl::{ClDevice, Launch},
     },
 };
@@ -81,5 +81,6 @@ fn bytes(plan: &Plan) -> usize {
 }
 
 pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
+    addressable(n, form.size + form.value_bytes)?;
     Ok(bytes(&plan(SetOp::Union, n, form, &*device.capabilities()?, device.tuning().wide(n))?))
 }

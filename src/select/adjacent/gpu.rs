@@ -3,7 +3,7 @@
 use crate::{
     ElementType, Result,
     op::Source,
-    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
     tuning,
 };
 
@@ -33,7 +33,7 @@ pub(crate) fn plan(
 ) -> Result<Plan> {
     caps.supports(element)?;
     let params = tuning::select(caps);
-    let cpu = caps.class == DeviceClass::Cpu;
+    let cpu = params.work_group == 1;
     let share = params.work_group * HELD * 16 / element.size();
     let run = n.div_ceil(params.max_groups).max(params.min_run);
     let program = ProgramSpec::new("adjacent.cl", TEXT, caps)
