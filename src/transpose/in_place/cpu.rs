@@ -1,14 +1,14 @@
 //! Transposition in place on the CPU.
 
-use std::mem::swap;
-
 use super::{Steps, scratch_bytes};
 use crate::{
     parallel,
     permute::{
         self,
-        job::{Axis, Job},
+        cpu::{by_size, turn_block},
+        job::Job,
     },
+    runtime::lines,
 };
 
 /// Elements of a tile's side; pairs of tiles change places.
@@ -23,27 +23,24 @@ pub(super) fn transpose(data: &mut [u8], (rows, cols): (usize, usize), size: usi
     }
     if rows != cols && data.len() <= strip {
         let mut copy = vec![0; data.len()];
-        let axis = |n, from: usize, to: usize| Axis { n, from: from as isize, to: to as isize };
-        let job = Job { size, axes: vec![axis(cols, 1, rows), axis(rows, cols, 1)], from: 0, to: 0 };
-        permute::cpu::permute(&job, data, &mut copy);
+        permute::cpu::permute(&Job::matrix(size, rows, cols), data, &mut copy);
         data.copy_from_slice(&copy);
         return;
     }
-    // Only the size counts, so that the loops below exist once for each.
-    macro_rules! by_size {
-        ($($size:literal)*) => {
-            match size {
-                $($size if rows == cols => square::<$size>(bytemuck::cast_slice_mut(data), rows),)*
-                $($size => rectangle::<$size>(bytemuck::cast_slice_mut(data), &Steps::new(rows, cols), strip),)*
-                size => unreachable!("elements of {size} bytes are refused before"),
-            }
-        };
+    by_size!(size, by_shape(data, (rows, cols), strip));
+}
+
+fn by_shape<const N: usize, const S: usize>(data: &mut [u8], (rows, cols): (usize, usize), strip: usize) {
+    let data: &mut [[u8; N]] = bytemuck::cast_slice_mut(data);
+    if rows == cols {
+        square::<N, S>(data, rows);
+    } else {
+        rectangle(data, &Steps::new(rows, cols), strip);
     }
-    by_size!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
 }
 
 /// The tiles of each band of rows change places with those of the band of columns below it, each pair a task.
-fn square<const N: usize>(data: &mut [[u8; N]], n: usize) {
+fn square<const N: usize, const S: usize>(data: &mut [[u8; N]], n: usize) {
     for first in (0..n).step_by(SIDE) {
         let height = SIDE.min(n - first);
         let (band, below) = data[first * n..].split_at_mut(height * n);
@@ -57,31 +54,44 @@ fn square<const N: usize>(data: &mut [[u8; N]], n: usize) {
         let with_pieces = |tile| (tile, rows.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>());
         let tasks = below.chunks_mut(SIDE * n).map(with_pieces).collect();
         parallel::consume(tasks, &|(tile, mut pieces): (&mut [[u8; N]], Vec<&mut [[u8; N]]>)| {
-            swap_tiles(tile, (n, first), &mut pieces);
+            swap_tiles::<N, S>(tile, (n, first), &mut pieces);
         });
     }
 }
 
 /// Element (k, first + i) of `tile`, whose rows have n elements, changes places with element k of piece i.
 ///
-/// Blocks of a cache line's width go by way of a buffer: the lines of a matrix whose row is a power of two long compete
-/// for the same places of a cache, so each is used whole at once.
-fn swap_tiles<const N: usize>(tile: &mut [[u8; N]], (n, first): (usize, usize), pieces: &mut [&mut [[u8; N]]]) {
-    let side = (64 / N).next_power_of_two();
-    let mut buffer = vec![[0; N]; side * side];
-    for top in (0..tile.len() / n).step_by(side) {
-        let height = side.min(tile.len() / n - top);
-        for (block, pieces) in pieces.chunks_mut(side).enumerate() {
+/// Blocks of a cache line's width go by way of buffers: the lines of a matrix whose row is a power of two long compete
+/// for the same places of a cache, so each is used whole at once, and asked for before.
+fn swap_tiles<const N: usize, const S: usize>(
+    tile: &mut [[u8; N]],
+    (n, first): (usize, usize),
+    pieces: &mut [&mut [[u8; N]]],
+) {
+    let tile_height = tile.len() / n;
+    let (mut below, mut beside, mut turned) = ([[[0; N]; S]; S], [[[0; N]; S]; S], [[[0; N]; S]; S]);
+    for top in (0..tile_height).step_by(S) {
+        let height = S.min(tile_height - top);
+        let next_height = S.min(tile_height - top - height);
+        for (block, pieces) in pieces.chunks_mut(S).enumerate() {
             let width = pieces.len();
-            let at = |k: usize| (top + k) * n + first + block * side;
-            for k in 0..height {
-                buffer[k * side..][..width].copy_from_slice(&tile[at(k)..][..width]);
+            let at = |k: usize| (top + k) * n + first + block * S;
+            for k in height..height + next_height {
+                lines::fetch(tile[at(k)..][..width].as_flattened());
             }
-            for (i, piece) in pieces.iter_mut().enumerate() {
-                piece[top..top + height].iter_mut().enumerate().for_each(|(k, x)| swap(x, &mut buffer[k * side + i]));
+            for (k, below) in below[..height].iter_mut().enumerate() {
+                below[..width].copy_from_slice(&tile[at(k)..][..width]);
             }
-            for k in 0..height {
-                tile[at(k)..][..width].copy_from_slice(&buffer[k * side..][..width]);
+            turn_block(&below, &mut turned);
+            for ((piece, beside), turned) in pieces.iter_mut().zip(&mut beside).zip(&turned) {
+                lines::fetch(piece[top + height..][..next_height].as_flattened());
+                let piece = &mut piece[top..top + height];
+                beside[..height].copy_from_slice(piece);
+                piece.copy_from_slice(&turned[..height]);
+            }
+            turn_block(&beside, &mut turned);
+            for (k, turned) in turned[..height].iter().enumerate() {
+                tile[at(k)..][..width].copy_from_slice(&turned[..width]);
             }
         }
     }
