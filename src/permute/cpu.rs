@@ -24,8 +24,10 @@ const HIGH: usize = 4;
 const WIDE: [usize; 2] = [16, 8];
 /// Blocks side by side, where results stay in caches.
 const CACHED_WIDE: usize = 4;
-/// So many rows before it is read a piece is asked for.
+/// So many rows before it is read a piece is asked for: of matrices whose row is a power of two long caches hold few more.
 const AHEAD: usize = 16;
+/// Bytes of a row of the result at least, where it is streamed.
+const STREAM_ROW_BYTES: usize = 256;
 /// Bytes that are read at once of a matrix of few rows or columns.
 const NARROW_BYTES: usize = 8192;
 
@@ -211,7 +213,8 @@ fn blocks<const N: usize, const S: usize>(
     let row_cells = rows.n * inner_count;
     let (ld, bytes) = (rows.from as usize, job.len() * N);
     let wanted = 8 * parallel::threads();
-    let form = if bytes < stream {
+    let short = rows.n * N < STREAM_ROW_BYTES && inner_count * outer_count > 1;
+    let form = if bytes < stream || short {
         Form { wide: CACHED_WIDE, high: 1, streams: false }
     } else {
         let enough = |wide: &usize| 2 * outer_count * cols.n.div_ceil(wide * S) >= wanted;
@@ -309,22 +312,23 @@ struct Tiles<const N: usize, const S: usize> {
     form: Form,
     /// Rows of the input, each with a line between, so that those of a block lie in different places of the cache.
     panel: Vec<[u128; LINE / 16]>,
-    /// Rows of the output that a block column becomes, after room for a line each.
+    /// Rows of the output, each after the beginning of a line that waits for its end: only whole lines are streamed.
     stage: Vec<u8>,
-    /// The beginning of a line for each row of the output, which waits for its end: only whole lines are streamed.
-    waiting: Vec<[u8; LINE]>,
+    block: [[[u8; N]; S]; S],
+    turned: [[[u8; N]; S]; S],
     stream: Stream,
 }
 
 impl<const N: usize, const S: usize> Tiles<N, S> {
     fn new(form: Form) -> Self {
         let Form { wide, high, streams } = form;
-        let lines = (high * S * Self::pitch(wide)).max(NARROW_BYTES).div_ceil(LINE);
+        let lines = (S * Self::pitch(wide)).max(NARROW_BYTES).div_ceil(LINE);
         Self {
             form,
             panel: vec![[0; LINE / 16]; lines],
-            stage: vec![0; S * Self::stage_pitch(high)],
-            waiting: vec![[0; LINE]; if streams { wide * S } else { 0 }],
+            stage: vec![0; if streams { wide * S * Self::stage_pitch(high) } else { 0 }],
+            block: [[[0; N]; S]; S],
+            turned: [[[0; N]; S]; S],
             stream: Stream::new(),
         }
     }
@@ -342,8 +346,9 @@ impl<const N: usize, const S: usize> Tiles<N, S> {
     /// Column i of the input, whose first element and distance of rows are `(from, ld)`, to row i of `out`.
     fn turn(&mut self, source: Source<'_>, (from, ld): (usize, usize), mut out: Rows<'_, '_, N>) {
         let (width, height) = (out.count(), out.row(0).len());
-        let few = (S / 4).max(4);
-        if let (true, Rows::Whole { cells, ld: out_ld, .. }) = (height <= few, &mut out) {
+        let few = (S / 2).clamp(4, 8);
+        let small = height <= few || width * height <= S * S / 4;
+        if let (true, Rows::Whole { cells, ld: out_ld, .. }) = (small, &mut out) {
             let len = (width - 1) * *out_ld + height;
             return self.interleave(source, (from, ld), height, &mut cells[..len], *out_ld);
         }
@@ -355,59 +360,70 @@ impl<const N: usize, const S: usize> Tiles<N, S> {
             let w = (width - c).min(wide * S);
             for r in (0..height).step_by(high * S) {
                 let h = (height - r).min(high * S);
-                let panel: &mut [u8] = bytemuck::cast_slice_mut(&mut self.panel);
-                for (k, to) in panel.chunks_exact_mut(Self::pitch(wide)).take(h).enumerate() {
-                    let at = from + (r + k) * ld + c;
-                    if streams && r + k + AHEAD < height {
-                        (source.fetch)(at + AHEAD * ld, w);
+                for q in 0..h.div_ceil(S) {
+                    let (top, rows) = (r + q * S, S.min(h - q * S));
+                    let fetch = |k: usize| {
+                        if streams && top + k < height {
+                            (source.fetch)(from + (top + k) * ld + c, w);
+                        }
+                    };
+                    let panel: &mut [u8] = bytemuck::cast_slice_mut(&mut self.panel);
+                    for (k, to) in panel.chunks_exact_mut(Self::pitch(wide)).take(rows).enumerate() {
+                        if k + AHEAD < S {
+                            fetch(k + AHEAD);
+                        }
+                        (source.read)(from + (top + k) * ld + c, &mut to[..w * N]);
                     }
-                    (source.read)(at, &mut to[..w * N]);
+                    // While these blocks are turned the first rows of the next ones are on their way.
+                    let blocks = w.div_ceil(S);
+                    let share = AHEAD.min(S).div_ceil(blocks);
+                    for b in 0..blocks {
+                        (b * share..AHEAD.min(S).min((b + 1) * share)).for_each(|k| fetch(S + k));
+                        self.turn_one(b);
+                        let turned = &self.turned[..S.min(w - b * S)];
+                        if streams {
+                            let pitch = Self::stage_pitch(high);
+                            for (to, row) in self.stage[b * S * pitch..].chunks_exact_mut(pitch).zip(turned) {
+                                to[LINE + q * S * N..][..S * N].copy_from_slice(row.as_flattened());
+                            }
+                        } else {
+                            for (i, row) in turned.iter().enumerate() {
+                                copy_line::<N, S>(&mut out.row(c + b * S + i)[top..top + rows], &row[..rows]);
+                            }
+                        }
+                    }
                 }
-                for b in 0..w.div_ceil(S) {
-                    self.turn_column(b, h);
-                    for i in 0..S.min(w - b * S) {
-                        self.write(i, b * S + i, (r, h), out.row(c + b * S + i));
+                if streams {
+                    for i in 0..w {
+                        self.write(i, (r, h), out.row(c + i));
                     }
                 }
             }
         }
     }
 
-    /// Column `b` of the tile's blocks, of which `h` rows are read, to the stage.
-    fn turn_column(&mut self, b: usize, h: usize) {
-        let Form { wide, high, .. } = self.form;
+    /// Turns block `b` of the panel.
+    fn turn_one(&mut self, b: usize) {
         let panel: &[u8] = bytemuck::cast_slice(&self.panel);
-        let (mut block, mut turned) = ([[[0; N]; S]; S], [[[0; N]; S]; S]);
-        let line = S * N;
-        for q in 0..h.div_ceil(S) {
-            let rows = panel[q * S * Self::pitch(wide)..].chunks(Self::pitch(wide));
-            for (to, row) in block.iter_mut().zip(rows) {
-                to.as_flattened_mut().copy_from_slice(&row[b * line..][..line]);
-            }
-            turn_block(&block, &mut turned);
-            for (to, row) in self.stage.chunks_exact_mut(Self::stage_pitch(high)).zip(&turned) {
-                to[LINE + q * line..][..line].copy_from_slice(row.as_flattened());
-            }
+        for (to, row) in self.block.iter_mut().zip(panel.chunks_exact(Self::pitch(self.form.wide))) {
+            to.as_flattened_mut().copy_from_slice(&row[b * S * N..][..S * N]);
         }
+        turn_block(&self.block, &mut self.turned);
     }
 
-    /// Elements r to r + h of `row`, which row `i` of the stage has; it is row `k` of those of the tile.
-    fn write(&mut self, i: usize, k: usize, (r, h): (usize, usize), row: &mut [[u8; N]]) {
+    /// Elements r to r + h of `row`, which row `i` of the stage has.
+    fn write(&mut self, i: usize, (r, h): (usize, usize), row: &mut [[u8; N]]) {
         let stage = &mut self.stage[i * Self::stage_pitch(self.form.high)..][..LINE + h * N];
         let last = r + h == row.len();
         let row = row[..r + h].as_flattened_mut();
-        if !self.form.streams {
-            return row[r * N..].copy_from_slice(&stage[LINE..]);
-        }
         // What waits ends where this begins, and begins with a line or the row.
         let into_line = |at: usize| row.as_ptr().wrapping_add(at) as usize % LINE;
         let before = into_line(r * N).min(r * N);
         let after = if last { 0 } else { into_line(row.len()) };
-        stage[..LINE].copy_from_slice(&self.waiting[k]);
         let end = row.len() - after;
         self.stream.copy(&mut row[r * N - before..end], &stage[LINE - before..LINE + h * N - after]);
-        if !last {
-            self.waiting[k].copy_from_slice(&stage[h * N..]);
+        if after > 0 {
+            stage.copy_within(h * N..h * N + LINE, 0);
         }
     }
 
@@ -430,7 +446,7 @@ impl<const N: usize, const S: usize> Tiles<N, S> {
                 piece[k..].iter_mut().step_by(out_ld).zip(buffer).for_each(|(to, x)| *to = *x);
             }
         };
-        if self.form.streams && out_ld == height {
+        if self.form.streams && out_ld == height && cells.len() * N >= 4 * NARROW_BYTES {
             return self.stream.fill(cells.as_flattened_mut(), height * N, &mut make);
         }
         let columns = NARROW_BYTES / N;
@@ -454,6 +470,15 @@ impl<const N: usize, const S: usize> Tiles<N, S> {
                 to.iter_mut().zip(buffer[i..].iter().step_by(width)).for_each(|(to, x)| *to = *x);
             }
         }
+    }
+}
+
+/// Copies at most `S` elements; as many at once.
+#[inline(always)]
+pub(crate) fn copy_line<const N: usize, const S: usize>(to: &mut [[u8; N]], from: &[[u8; N]]) {
+    match (<&mut [[u8; N]; S]>::try_from(&mut *to), <&[[u8; N]; S]>::try_from(from)) {
+        (Ok(to), Ok(from)) => *to = *from,
+        _ => to.copy_from_slice(from),
     }
 }
 

@@ -34,13 +34,17 @@ impl Stream {
         }
         let (first, to) = to.split_at_mut(head);
         let (from_first, from) = from.split_at(head);
-        first.copy_from_slice(from_first);
+        if head > 0 {
+            first.copy_from_slice(from_first);
+        }
         let (lines, rest) = to.as_chunks_mut::<LINE>();
         let (from_lines, from_rest) = from.as_chunks::<LINE>();
         for (to, from) in lines.iter_mut().zip(from_lines) {
             write_line(to, from);
         }
-        rest.copy_from_slice(from_rest);
+        if !rest.is_empty() {
+            rest.copy_from_slice(from_rest);
+        }
     }
 
     /// Copies what `make` writes: elements of `size` bytes from the one on that it is told, piece by piece.

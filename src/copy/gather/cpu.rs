@@ -37,7 +37,7 @@ fn gather_elements<const N: usize>(size: usize, table: &[u8], index: Offsets<'_>
 }
 
 /// A task whose indices are all in range can write past the caches; others leave some elements as they are.
-fn gather_by<const N: usize, I: Copy + Sync>(
+fn gather_by<const N: usize, I: Copy + Ord + Default + Sync>(
     size: usize,
     table: &[u8],
     index: &[I],
@@ -49,11 +49,16 @@ fn gather_by<const N: usize, I: Copy + Sync>(
     let streams = line.len() >= STREAM_BYTES;
     parallel::chunks_mut(line, CHUNK * size, &|chunk, line| {
         let index = &index[chunk * CHUNK..][..line.len() / size];
-        let largest = |largest: usize, &i: &I| largest.max(place(i));
-        if index.iter().fold(0, largest) < len {
+        let largest = index.iter().fold(I::default(), |largest, &i| largest.max(i));
+        if place(largest) < len {
             let mut make = |first: usize, to: &mut [u8]| {
-                for (to, &i) in to.chunks_exact_mut(size).zip(&index[first..]) {
-                    to.copy_from_slice(&table[place(i) * size..][..size]);
+                if N > 0 {
+                    let (table, to): (&[[u8; N]], &mut [[u8; N]]) =
+                        (bytemuck::cast_slice(table), bytemuck::cast_slice_mut(to));
+                    to.iter_mut().zip(&index[first..]).for_each(|(to, &i)| *to = table[place(i)]);
+                } else {
+                    let elements = to.chunks_exact_mut(size).zip(&index[first..]);
+                    elements.for_each(|(to, &i)| to.copy_from_slice(&table[place(i) * size..][..size]));
                 }
             };
             if streams {

@@ -5,14 +5,14 @@ use crate::{
     parallel,
     permute::{
         self,
-        cpu::{by_size, turn_block},
+        cpu::{by_size, copy_line, turn_block},
         job::Job,
     },
     runtime::lines,
 };
 
-/// Elements of a tile's side; pairs of tiles change places.
-const SIDE: usize = 128;
+/// Blocks of a tile's side; pairs of tiles change places.
+const SIDE: usize = 8;
 /// Elements of a task at least, where there are as many.
 const TASK_CELLS: usize = 1 << 14;
 
@@ -39,23 +39,50 @@ fn by_shape<const N: usize, const S: usize>(data: &mut [u8], (rows, cols): (usiz
     }
 }
 
-/// The tiles of each band of rows change places with those of the band of columns below it, each pair a task.
+/// The tiles of each band of rows change places with those of the band of columns below it, each pair a task, and so is
+/// the tile on the diagonal.
 fn square<const N: usize, const S: usize>(data: &mut [[u8; N]], n: usize) {
-    for first in (0..n).step_by(SIDE) {
-        let height = SIDE.min(n - first);
+    let side = SIDE * S;
+    for first in (0..n).step_by(side) {
+        let height = side.min(n - first);
         let (band, below) = data[first * n..].split_at_mut(height * n);
-        for r in 0..height {
-            for c in r + 1..height {
-                band.swap(r * n + first + c, c * n + first + r);
-            }
-        }
         // The pieces of the band's rows, tile by tile.
-        let mut rows: Vec<_> = band.chunks_mut(n).map(|row| row[first + height..].chunks_mut(SIDE)).collect();
+        let mut rows: Vec<_> = band.chunks_mut(n).map(|row| row[first..].chunks_mut(side)).collect();
         let with_pieces = |tile| (tile, rows.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>());
-        let tasks = below.chunks_mut(SIDE * n).map(with_pieces).collect();
-        parallel::consume(tasks, &|(tile, mut pieces): (&mut [[u8; N]], Vec<&mut [[u8; N]]>)| {
-            swap_tiles::<N, S>(tile, (n, first), &mut pieces);
+        let tiles = std::iter::once(None).chain(below.chunks_mut(side * n).map(Some));
+        let tasks = tiles.map(with_pieces).collect();
+        parallel::consume(tasks, &|(tile, mut pieces): (Option<&mut [[u8; N]]>, Vec<&mut [[u8; N]]>)| match tile {
+            Some(tile) => swap_tiles::<N, S>(tile, (n, first), &mut pieces),
+            None => turn_tile::<N, S>(&mut pieces),
         });
+    }
+}
+
+/// The tile of these rows, which is as high as wide.
+fn turn_tile<const N: usize, const S: usize>(rows: &mut [&mut [[u8; N]]]) {
+    let n = rows.len();
+    let (mut above, mut below, mut turned) = ([[[0; N]; S]; S], [[[0; N]; S]; S], [[[0; N]; S]; S]);
+    let read = |block: &mut [[[u8; N]; S]; S], rows: &[&mut [[u8; N]]], r: usize, c: usize| {
+        for (to, row) in block.iter_mut().zip(&rows[r..]) {
+            let len = S.min(n - c);
+            copy_line::<N, S>(&mut to[..len], &row[c..c + len]);
+        }
+    };
+    let write = |block: &[[[u8; N]; S]; S], rows: &mut [&mut [[u8; N]]], r: usize, c: usize| {
+        for (from, row) in block.iter().zip(&mut rows[r..]) {
+            let len = S.min(n - c);
+            copy_line::<N, S>(&mut row[c..c + len], &from[..len]);
+        }
+    };
+    for r in (0..n).step_by(S) {
+        for c in (r..n).step_by(S) {
+            read(&mut above, rows, r, c);
+            read(&mut below, rows, c, r);
+            turn_block(&above, &mut turned);
+            write(&turned, rows, c, r);
+            turn_block(&below, &mut turned);
+            write(&turned, rows, r, c);
+        }
     }
 }
 
@@ -80,18 +107,18 @@ fn swap_tiles<const N: usize, const S: usize>(
                 lines::fetch(tile[at(k)..][..width].as_flattened());
             }
             for (k, below) in below[..height].iter_mut().enumerate() {
-                below[..width].copy_from_slice(&tile[at(k)..][..width]);
+                copy_line::<N, S>(&mut below[..width], &tile[at(k)..][..width]);
             }
             turn_block(&below, &mut turned);
             for ((piece, beside), turned) in pieces.iter_mut().zip(&mut beside).zip(&turned) {
                 lines::fetch(piece[top + height..][..next_height].as_flattened());
                 let piece = &mut piece[top..top + height];
-                beside[..height].copy_from_slice(piece);
-                piece.copy_from_slice(&turned[..height]);
+                copy_line::<N, S>(&mut beside[..height], piece);
+                copy_line::<N, S>(piece, &turned[..height]);
             }
             turn_block(&beside, &mut turned);
             for (k, turned) in turned[..height].iter().enumerate() {
-                tile[at(k)..][..width].copy_from_slice(&turned[..width]);
+                copy_line::<N, S>(&mut tile[at(k)..][..width], &turned[..width]);
             }
         }
     }
