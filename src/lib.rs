@@ -115,7 +115,7 @@ mod parallel;
 pub mod permute;
 pub mod random;
 pub mod reduce;
-#[allow(unsafe_code, reason = "the boundary to OpenCL; every block names its promise")]
+#[allow(unsafe_code, reason = "the boundary to OpenCL and to the processor; every block names its promise")]
 mod runtime;
 pub mod scan;
 pub mod select;

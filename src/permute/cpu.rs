@@ -3,7 +3,10 @@
 use std::ops::Range;
 
 use super::job::{Axis, Job, Turn};
-use crate::parallel;
+use crate::{
+    parallel,
+    runtime::lines::{self, LINE, STREAM_BYTES, Stream},
+};
 
 /// Below this many bytes threads cost more than they bring.
 const SERIAL_BYTES: usize = 128 << 10;
@@ -14,29 +17,72 @@ const TASK_CELLS: usize = 1 << 14;
 /// Elements of a part of a row at least: each costs a slice.
 const CUT_ROW: usize = 256;
 
-/// Moves elements as `job` says, which the caller has checked against both lengths.
-pub(crate) fn permute(job: &Job, input: &[u8], output: &mut [u8]) {
-    // Only the size counts, so that the loops below exist once for each.
-    macro_rules! by_size {
-        ($($size:literal)*) => {
-            match job.size {
-                $($size => cells::<$size>(job, bytemuck::cast_slice(input), bytemuck::cast_slice_mut(output)),)*
-                size => unreachable!("elements of {size} bytes are in units"),
-            }
-        };
-    }
-    by_size!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
+/// Blocks of a tile, where results are streamed: the longer the pieces of rows that are read and written at once, the
+/// more of the memory's bandwidth they get. Runs of four lines are written at full speed, runs of 16 are read so when they
+/// are asked for before.
+const HIGH: usize = 4;
+const WIDE: [usize; 2] = [16, 8];
+/// Blocks side by side, where results stay in caches.
+const CACHED_WIDE: usize = 4;
+/// So many rows before it is read a piece is asked for: of matrices whose row is a power of two long caches hold few more.
+const AHEAD: usize = 16;
+/// Bytes of a row of the result at least, where it is streamed.
+const STREAM_ROW_BYTES: usize = 256;
+/// Bytes that are read at once of a matrix of few rows or columns.
+const NARROW_BYTES: usize = 8192;
+
+/// Where elements come from.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    /// Puts neighbours, of which the first has this place, into bytes that are aligned as their type.
+    pub(crate) read: &'a (dyn Fn(usize, &mut [u8]) + Sync),
+    /// Asks for so many neighbours from a place on, which will be read soon.
+    pub(crate) fetch: &'a (dyn Fn(usize, usize) + Sync),
 }
 
-fn cells<const N: usize>(job: &Job, input: &[[u8; N]], output: &mut [[u8; N]]) {
+/// `$run::<N, S>` for elements of N bytes and blocks of S x S, which are a cache line wide at least. Only the size counts,
+/// so that loops exist once for each.
+macro_rules! by_size {
+    ($size:expr, $run:ident $arguments:tt) => {
+        by_size!($size, $run $arguments 1 64 2 32 3 32 4 16 5 16 6 16 7 16 8 8 9 8 10 8 11 8 12 8 13 8 14 8 15 8 16 4)
+    };
+    ($size:expr, $run:ident $arguments:tt $($n:literal $side:literal)*) => {
+        match $size {
+            $($n => $run::<$n, $side>$arguments,)*
+            size => unreachable!("elements of {size} bytes are in units or refused"),
+        }
+    };
+}
+pub(crate) use by_size;
+
+/// Moves elements as `job` says, which the caller has checked against both lengths.
+pub(crate) fn permute(job: &Job, input: &[u8], output: &mut [u8]) {
+    by_size!(job.size, cells(job, input, output, STREAM_BYTES));
+}
+
+/// The matrix of `rows` x `cols` elements of `size` bytes that comes from `source`, transposed; both sides are 2 at least.
+pub(crate) fn turn_from(size: usize, (rows, cols): (usize, usize), source: Source<'_>, output: &mut [u8]) {
+    let job = Job::matrix(size, rows, cols);
+    let turn = job.turn().expect("both sides are longer than 1");
+    by_size!(size, blocks(&job, &turn, source, bytemuck::cast_slice_mut(output), STREAM_BYTES));
+}
+
+/// Results of `stream` bytes are written past the caches.
+fn cells<const N: usize, const S: usize>(job: &Job, input: &[u8], output: &mut [u8], stream: usize) {
     if job.len() == 0 {
         return;
     }
-    let output = &mut output[job.to..];
-    match job.turn() {
-        Some(turn) => blocks(job, &turn, input, output),
-        None => gather(job, input, output),
-    }
+    let input: &[[u8; N]] = bytemuck::cast_slice(input);
+    let output = &mut bytemuck::cast_slice_mut(output)[job.to..];
+    let Some(turn) = job.turn() else {
+        return gather::<N>(job, input, output);
+    };
+    let read = |from: usize, to: &mut [u8]| {
+        let to: &mut [[u8; N]] = bytemuck::cast_slice_mut(to);
+        to.copy_from_slice(&input[from..from + to.len()]);
+    };
+    let fetch = |from: usize, len: usize| lines::fetch(input[from..from + len].as_flattened());
+    blocks::<N, S>(job, &turn, Source { read: &read, fetch: &fetch }, output, stream);
 }
 
 /// The place of element i of some axes, from that of the first: in the input and in the output.
@@ -154,24 +200,37 @@ impl<const N: usize> Rows<'_, '_, N> {
 /// bands, a part of each of one band's rows.
 ///
 /// What tasks and parts of rows take beside the data depends on the threads, not on how much is moved.
-fn blocks<const N: usize>(job: &Job, turn: &Turn, input: &[[u8; N]], output: &mut [[u8; N]]) {
+fn blocks<const N: usize, const S: usize>(
+    job: &Job,
+    turn: &Turn,
+    source: Source<'_>,
+    output: &mut [[u8; N]],
+    stream: usize,
+) {
     let (outer, inner) = (&job.axes[..turn.at], &job.axes[turn.at + 1..job.axes.len() - 1]);
     let (outer_count, inner_count) = (count(outer), count(inner));
     let (rows, cols) = (turn.rows, turn.cols);
-    let side = (64 / N).next_power_of_two();
     let row_cells = rows.n * inner_count;
-    // Four blocks, more where columns are short.
-    let band = (4 * side).max((TASK_CELLS / row_cells).next_multiple_of(side));
+    let (ld, bytes) = (rows.from as usize, job.len() * N);
+    let wanted = 8 * parallel::threads();
+    let short = rows.n * N < STREAM_ROW_BYTES && inner_count * outer_count > 1;
+    let form = if bytes < stream || short {
+        Form { wide: CACHED_WIDE, high: 1, streams: false }
+    } else {
+        let enough = |wide: &usize| 2 * outer_count * cols.n.div_ceil(wide * S) >= wanted;
+        Form { wide: WIDE.into_iter().find(enough).unwrap_or(WIDE[0]), high: HIGH, streams: true }
+    };
+    // One tile, more where columns are short.
+    let band = (form.wide * S).max((TASK_CELLS / row_cells).next_multiple_of(S));
+    let form = form.fitting((rows.n, band.min(cols.n)), S);
     let bands = cols.n.div_ceil(band);
     let all = outer_count * bands;
-    let (ld, bytes) = (rows.from as usize, job.len() * N);
     let place_of = |o: usize, c: usize, k: usize| {
         let ((x, y), (u, v)) = (place(outer, o), place(inner, k));
         ((job.from as isize + x + u) as usize + c, y + v + c * cols.to as usize)
     };
     // The first column of band i of all, and where that is along the outer axes.
     let first = |i: usize| (i / bands, i % bands * band);
-    let wanted = 8 * parallel::threads();
     if row_cells <= WHOLE_ROW || 2 * all >= wanted {
         let chunk = all.div_ceil(wanted).max(TASK_CELLS / (row_cells * band.min(cols.n)));
         let start = |i| {
@@ -182,14 +241,14 @@ fn blocks<const N: usize>(job: &Job, turn: &Turn, input: &[[u8; N]], output: &mu
         let parts = cut(output, starts.iter().map(|&(_, at)| at));
         let tasks = starts.into_iter().zip(parts).collect();
         run(bytes, tasks, &|((i, at), part): ((usize, usize), &mut [[u8; N]])| {
-            let mut buffer = vec![[0; N]; side * side];
+            let mut tiles = Tiles::<N, S>::new(form);
             for (o, c) in (i..all.min(i + chunk)).map(first) {
                 for k in 0..inner_count {
                     let (from, to) = place_of(o, c, k);
                     let cells = &mut part[to - at..];
                     let count = band.min(cols.n - c);
                     let out = Rows::Whole { cells, count, len: rows.n, ld: cols.to as usize };
-                    turn_blocks(&input[from..], ld, &mut buffer, side, out);
+                    tiles.turn(source, (from, ld), out);
                 }
             }
         });
@@ -200,7 +259,7 @@ fn blocks<const N: usize>(job: &Job, turn: &Turn, input: &[[u8; N]], output: &mu
     let lines = inner_count.div_ceil(wanted);
     let chunks = inner_count.div_ceil(lines);
     let pieces = if lines > 1 { 1 } else { wanted.div_ceil(chunks) };
-    let len = rows.n.div_ceil(pieces).next_multiple_of(side).clamp(CUT_ROW.min(rows.n), rows.n);
+    let len = rows.n.div_ceil(pieces).next_multiple_of(S).clamp(CUT_ROW.min(rows.n), rows.n);
     let pieces = rows.n.div_ceil(len);
     let columns = || (0..outer_count).flat_map(move |o| (0..cols.n).map(move |c| (o, c)));
     let starts = || columns().flat_map(move |(o, c)| (0..chunks).map(move |q| (o, c, q)));
@@ -221,42 +280,242 @@ fn blocks<const N: usize>(job: &Job, turn: &Turn, input: &[[u8; N]], output: &mu
         let (o, c) = first(i);
         let begin = place_of(o, c, q * lines).1;
         let height = parts[0].len().min(rows.n);
-        let mut buffer = vec![[0; N]; side * side];
+        let mut tiles = Tiles::<N, S>::new(form);
         for k in q * lines..inner_count.min((q + 1) * lines) {
             let (from, to) = place_of(o, c, k);
             let out = Rows::Parts { parts: &mut parts, at: to - begin, len: height };
-            turn_blocks(&input[from + piece * len * ld..], ld, &mut buffer, side, out);
+            tiles.turn(source, (from + piece * len * ld, ld), out);
         }
     });
 }
 
-/// Column i of the input, whose rows are `ld` elements apart, to row i of `out`, block by block.
+/// Blocks of a tile, and whether results are written past the caches.
+#[derive(Clone, Copy)]
+struct Form {
+    wide: usize,
+    high: usize,
+    streams: bool,
+}
+
+impl Form {
+    /// No larger than what is turned at once.
+    fn fitting(self, (height, width): (usize, usize), side: usize) -> Self {
+        Self { wide: self.wide.min(width.div_ceil(side)), high: self.high.min(height.div_ceil(side)), ..self }
+    }
+}
+
+/// What a task turns matrices by: tiles of some blocks of `S` x `S` elements of `N` bytes.
 ///
-/// A block of `side` x `side` goes by way of `buffer`: the lines of a matrix whose row is a power of two long compete for
-/// the same places of a cache, so each is used whole at once.
-fn turn_blocks<const N: usize>(
-    input: &[[u8; N]],
-    ld: usize,
-    buffer: &mut [[u8; N]],
-    side: usize,
-    mut out: Rows<'_, '_, N>,
-) {
-    let (width, height) = (out.count(), out.row(0).len());
-    for r in (0..height).step_by(side) {
-        let block_height = side.min(height - r);
-        for c in (0..width).step_by(side) {
-            let block_width = side.min(width - c);
-            for k in 0..block_height {
-                let from = (r + k) * ld + c;
-                buffer[k * side..k * side + block_width].copy_from_slice(&input[from..from + block_width]);
-            }
-            for i in 0..block_width {
-                let to = &mut out.row(c + i)[r..r + block_height];
-                for (k, to) in to.iter_mut().enumerate() {
-                    *to = buffer[k * side + i];
+/// Every block goes by way of buffers: the lines of a matrix whose row is a power of two long compete for the same places
+/// of a cache, so each is read and written whole at once.
+struct Tiles<const N: usize, const S: usize> {
+    form: Form,
+    /// Rows of the input, each with a line between, so that those of a block lie in different places of the cache.
+    panel: Vec<[u128; LINE / 16]>,
+    /// Rows of the output, each after the beginning of a line that waits for its end: only whole lines are streamed.
+    stage: Vec<u8>,
+    block: [[[u8; N]; S]; S],
+    turned: [[[u8; N]; S]; S],
+    stream: Stream,
+}
+
+impl<const N: usize, const S: usize> Tiles<N, S> {
+    fn new(form: Form) -> Self {
+        let Form { wide, high, streams } = form;
+        let lines = (S * Self::pitch(wide)).max(NARROW_BYTES).div_ceil(LINE);
+        Self {
+            form,
+            panel: vec![[0; LINE / 16]; lines],
+            stage: vec![0; if streams { wide * S * Self::stage_pitch(high) } else { 0 }],
+            block: [[[0; N]; S]; S],
+            turned: [[[0; N]; S]; S],
+            stream: Stream::new(),
+        }
+    }
+
+    /// Bytes between rows of the panel.
+    fn pitch(wide: usize) -> usize {
+        (wide * S * N + LINE).next_multiple_of(16)
+    }
+
+    /// Bytes between rows of the stage.
+    fn stage_pitch(high: usize) -> usize {
+        LINE + high * S * N
+    }
+
+    /// Column i of the input, whose first element and distance of rows are `(from, ld)`, to row i of `out`.
+    fn turn(&mut self, source: Source<'_>, (from, ld): (usize, usize), mut out: Rows<'_, '_, N>) {
+        let (width, height) = (out.count(), out.row(0).len());
+        let few = (S / 2).clamp(4, 8);
+        let small = height <= few || width * height <= S * S / 4;
+        if let (true, Rows::Whole { cells, ld: out_ld, .. }) = (small, &mut out) {
+            let len = (width - 1) * *out_ld + height;
+            return self.interleave(source, (from, ld), height, &mut cells[..len], *out_ld);
+        }
+        if width <= few && ld == width {
+            return self.separate(source, from, out);
+        }
+        let Form { wide, high, streams } = self.form;
+        for c in (0..width).step_by(wide * S) {
+            let w = (width - c).min(wide * S);
+            for r in (0..height).step_by(high * S) {
+                let h = (height - r).min(high * S);
+                for q in 0..h.div_ceil(S) {
+                    let (top, rows) = (r + q * S, S.min(h - q * S));
+                    let fetch = |k: usize| {
+                        if streams && top + k < height {
+                            (source.fetch)(from + (top + k) * ld + c, w);
+                        }
+                    };
+                    let panel: &mut [u8] = bytemuck::cast_slice_mut(&mut self.panel);
+                    for (k, to) in panel.chunks_exact_mut(Self::pitch(wide)).take(rows).enumerate() {
+                        if k + AHEAD < S {
+                            fetch(k + AHEAD);
+                        }
+                        (source.read)(from + (top + k) * ld + c, &mut to[..w * N]);
+                    }
+                    // While these blocks are turned the first rows of the next ones are on their way.
+                    let blocks = w.div_ceil(S);
+                    let share = AHEAD.min(S).div_ceil(blocks);
+                    for b in 0..blocks {
+                        (b * share..AHEAD.min(S).min((b + 1) * share)).for_each(|k| fetch(S + k));
+                        self.turn_one(b);
+                        let turned = &self.turned[..S.min(w - b * S)];
+                        if streams {
+                            let pitch = Self::stage_pitch(high);
+                            for (to, row) in self.stage[b * S * pitch..].chunks_exact_mut(pitch).zip(turned) {
+                                to[LINE + q * S * N..][..S * N].copy_from_slice(row.as_flattened());
+                            }
+                        } else {
+                            for (i, row) in turned.iter().enumerate() {
+                                copy_line::<N, S>(&mut out.row(c + b * S + i)[top..top + rows], &row[..rows]);
+                            }
+                        }
+                    }
+                }
+                if streams {
+                    for i in 0..w {
+                        self.write(i, (r, h), out.row(c + i));
+                    }
                 }
             }
         }
+    }
+
+    /// Turns block `b` of the panel.
+    fn turn_one(&mut self, b: usize) {
+        let panel: &[u8] = bytemuck::cast_slice(&self.panel);
+        for (to, row) in self.block.iter_mut().zip(panel.chunks_exact(Self::pitch(self.form.wide))) {
+            to.as_flattened_mut().copy_from_slice(&row[b * S * N..][..S * N]);
+        }
+        turn_block(&self.block, &mut self.turned);
+    }
+
+    /// Elements r to r + h of `row`, which row `i` of the stage has.
+    fn write(&mut self, i: usize, (r, h): (usize, usize), row: &mut [[u8; N]]) {
+        let stage = &mut self.stage[i * Self::stage_pitch(self.form.high)..][..LINE + h * N];
+        let last = r + h == row.len();
+        let row = row[..r + h].as_flattened_mut();
+        // What waits ends where this begins, and begins with a line or the row.
+        let into_line = |at: usize| row.as_ptr().wrapping_add(at) as usize % LINE;
+        let before = into_line(r * N).min(r * N);
+        let after = if last { 0 } else { into_line(row.len()) };
+        let end = row.len() - after;
+        self.stream.copy(&mut row[r * N - before..end], &stage[LINE - before..LINE + h * N - after]);
+        if after > 0 {
+            stage.copy_within(h * N..h * N + LINE, 0);
+        }
+    }
+
+    /// A matrix of few rows: the rows of the output, `out_ld` elements apart, are short.
+    fn interleave(
+        &mut self,
+        source: Source<'_>,
+        (from, ld): (usize, usize),
+        height: usize,
+        cells: &mut [[u8; N]],
+        out_ld: usize,
+    ) {
+        let panel: &mut [u8] = bytemuck::cast_slice_mut(&mut self.panel);
+        let mut make = |first: usize, piece: &mut [u8]| {
+            let piece: &mut [[u8; N]] = bytemuck::cast_slice_mut(piece);
+            let buffer = &mut panel[..piece.len().div_ceil(out_ld) * N];
+            for k in 0..height {
+                (source.read)(from + k * ld + first, buffer);
+                let buffer: &[[u8; N]] = bytemuck::cast_slice(buffer);
+                piece[k..].iter_mut().step_by(out_ld).zip(buffer).for_each(|(to, x)| *to = *x);
+            }
+        };
+        if self.form.streams && out_ld == height && cells.len() * N >= 4 * NARROW_BYTES {
+            return self.stream.fill(cells.as_flattened_mut(), height * N, &mut make);
+        }
+        let columns = NARROW_BYTES / N;
+        for (i, piece) in cells.chunks_mut(columns.saturating_mul(out_ld)).enumerate() {
+            make(i * columns, piece.as_flattened_mut());
+        }
+    }
+
+    /// A matrix of few columns without gaps between its rows.
+    fn separate(&mut self, source: Source<'_>, from: usize, mut out: Rows<'_, '_, N>) {
+        let (width, height) = (out.count(), out.row(0).len());
+        let panel: &mut [u8] = bytemuck::cast_slice_mut(&mut self.panel);
+        let rows = NARROW_BYTES / (width * N);
+        for r in (0..height).step_by(rows) {
+            let h = rows.min(height - r);
+            let buffer = &mut panel[..h * width * N];
+            (source.read)(from + r * width, buffer);
+            let buffer: &[[u8; N]] = bytemuck::cast_slice(buffer);
+            for i in 0..width {
+                let to = &mut out.row(i)[r..r + h];
+                to.iter_mut().zip(buffer[i..].iter().step_by(width)).for_each(|(to, x)| *to = *x);
+            }
+        }
+    }
+}
+
+/// Copies at most `S` elements; as many at once.
+#[inline(always)]
+pub(crate) fn copy_line<const N: usize, const S: usize>(to: &mut [[u8; N]], from: &[[u8; N]]) {
+    match (<&mut [[u8; N]; S]>::try_from(&mut *to), <&[[u8; N]; S]>::try_from(from)) {
+        (Ok(to), Ok(from)) => *to = *from,
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// Row i of `to` becomes column i of `block`.
+pub(crate) fn turn_block<const N: usize, const S: usize>(block: &[[[u8; N]; S]; S], to: &mut [[[u8; N]; S]; S]) {
+    if N > 2 {
+        for (i, to) in to.iter_mut().enumerate() {
+            for (to, row) in to.iter_mut().zip(block) {
+                *to = row[i];
+            }
+        }
+        return;
+    }
+    // As many rows at once as a vector has elements, in perfect shuffles: those are vector instructions.
+    let at_once = 16 / N;
+    let (mut x, mut y) = ([[0; N]; 1024], [[0; N]; 1024]);
+    let (x, y) = (&mut x[..at_once * S], &mut y[..at_once * S]);
+    for (top, rows) in block.chunks_exact(at_once).enumerate() {
+        shuffle(rows.as_flattened(), x);
+        shuffle(x, y);
+        shuffle(y, x);
+        if N == 1 {
+            shuffle(x, y);
+        }
+        let turned: &[[u8; N]] = if N == 1 { y } else { x };
+        for (to, x) in to.iter_mut().zip(turned.chunks_exact(at_once)) {
+            to[top * at_once..][..at_once].copy_from_slice(x);
+        }
+    }
+}
+
+/// The halves of `from`, element by element in turns.
+#[inline(always)]
+fn shuffle<E: Copy>(from: &[E], to: &mut [E]) {
+    let (a, b) = from.split_at(from.len() / 2);
+    for ((to, &a), &b) in to.chunks_exact_mut(2).zip(a).zip(b) {
+        (to[0], to[1]) = (a, b);
     }
 }
 
@@ -291,13 +550,38 @@ mod tests {
                 let (from, to) = place(&job.axes, i);
                 want[job.to + to] = input[(job.from as isize + from) as usize];
             }
-            for threads in [1, 2, 3, 16, 100] {
+            for (threads, stream) in [1, 2, 3, 16, 100].into_iter().flat_map(|n| [(n, usize::MAX), (n, 0)]) {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 let mut got = vec![[0xA5; 2]; want.len()];
                 pool.install(|| {
-                    permute(&job, bytemuck::cast_slice(&input), bytemuck::cast_slice_mut(&mut got));
+                    let output = bytemuck::cast_slice_mut(&mut got);
+                    cells::<2, 32>(&job, bytemuck::cast_slice(&input), output, stream);
                 });
-                assert!(got == want, "{shape:?} by {axes:?}, {threads} threads");
+                assert!(got == want, "{shape:?} by {axes:?}, {threads} threads, past the caches from {stream} bytes");
+            }
+        }
+    }
+
+    /// Every size of elements and every place within a line, of one tile and of several.
+    #[test]
+    fn elements_of_every_size_are_turned_and_streamed() {
+        for size in 1..=Job::MAX_BYTES {
+            let side = (64 / size).next_power_of_two();
+            for (rows, cols) in
+                [(2, 700), (700, 3), (side, side), (5 * side + 3, 17 * side + 1), (9 * side, 3 * side - 1)]
+            {
+                let job = Job::matrix(size, rows, cols);
+                let input: Vec<u8> = (0..rows * cols * size).map(|i| (i * 7 % 251) as u8).collect();
+                let begins = if size < 3 { 0..3 } else { 5..6 };
+                for (begin, stream) in begins.flat_map(|begin| [(begin, usize::MAX), (begin, 0), (begin + 8, 0)]) {
+                    let mut got = vec![0xA5; begin + input.len() + 1];
+                    let output = &mut got[begin..begin + input.len()];
+                    by_size!(size, cells(&job, &input, output, stream));
+                    let right = |(i, x): (usize, &[u8])| *x == input[(i % rows * cols + i / rows) * size..][..size];
+                    let all = got[begin..begin + input.len()].chunks(size).enumerate().all(right);
+                    assert!(all, "{rows} x {cols} of {size} bytes at {begin}, past the caches from {stream} bytes");
+                    assert!(got[..begin].iter().chain(got.last()).all(|&x| x == 0xA5));
+                }
             }
         }
     }

@@ -58,6 +58,16 @@ impl Job {
         Ok(if size > Self::MAX_BYTES { job.in_units(unit) } else { job })
     }
 
+    /// The transposition of a matrix without gaps between its rows.
+    pub(crate) fn matrix(size: usize, rows: usize, cols: usize) -> Self {
+        let axis = |n, from: usize, to: usize| Axis { n, from: from as isize, to: to as isize };
+        let axes = match (rows, cols) {
+            (0 | 1, _) | (_, 0 | 1) => vec![axis(rows * cols, 1, 1)],
+            _ => vec![axis(cols, 1, rows), axis(rows, cols, 1)],
+        };
+        Self { size, axes, from: 0, to: 0 }
+    }
+
     /// The number of elements.
     pub(crate) fn len(&self) -> usize {
         self.axes.iter().map(|axis| axis.n).product()

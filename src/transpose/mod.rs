@@ -28,10 +28,7 @@ pub use batch::Matrices;
 
 use crate::{
     Buffer, Device, Error, Input, Output, Result,
-    permute::{
-        self,
-        job::{Axis, Job},
-    },
+    permute::{self, job::Job},
     runtime::Backend,
 };
 
@@ -117,12 +114,7 @@ impl Device {
         output.expect_len(len, "transpose")?;
         match self.backend() {
             Backend::Cpu => {
-                let axis = |n, from: usize, to: usize| Axis { n, from: from as isize, to: to as isize };
-                let axes = match (rows, cols) {
-                    (0 | 1, _) | (_, 0 | 1) => vec![axis(len, 1, 1)],
-                    _ => vec![axis(cols, 1, rows), axis(rows, cols, 1)],
-                };
-                let job = Job { size: size_of::<T>(), axes, from: 0, to: 0 };
+                let job = Job::matrix(size_of::<T>(), rows, cols);
                 permute::cpu::permute(
                     &job,
                     bytemuck::cast_slice(input.host()?),

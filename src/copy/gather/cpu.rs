@@ -2,7 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::{parallel, reduce::segmented::Offsets};
+use crate::{
+    parallel,
+    reduce::segmented::Offsets,
+    runtime::lines::{STREAM_BYTES, Stream},
+};
 
 /// Indices of a task.
 const CHUNK: usize = 1 << 14;
@@ -24,12 +28,49 @@ fn range(i: usize, size: usize, len: usize) -> Option<std::ops::Range<usize>> {
 
 /// `N` is the size, or 0.
 fn gather_elements<const N: usize>(size: usize, table: &[u8], index: Offsets<'_>, line: &mut [u8]) -> Option<usize> {
+    match index {
+        Offsets::U32(index) => gather_by::<N, _>(size, table, index, &|i| i as usize, line),
+        Offsets::U64(index) => {
+            gather_by::<N, _>(size, table, index, &|i| usize::try_from(i).unwrap_or(usize::MAX), line)
+        }
+    }
+}
+
+/// A task whose indices are all in range can write past the caches; others leave some elements as they are.
+fn gather_by<const N: usize, I: Copy + Ord + Default + Sync>(
+    size: usize,
+    table: &[u8],
+    index: &[I],
+    place: &(impl Fn(I) -> usize + Sync),
+    line: &mut [u8],
+) -> Option<usize> {
     let size = if N > 0 { N } else { size };
     let (len, outside) = (table.len() / size, AtomicUsize::new(usize::MAX));
+    let streams = line.len() >= STREAM_BYTES;
     parallel::chunks_mut(line, CHUNK * size, &|chunk, line| {
+        let index = &index[chunk * CHUNK..][..line.len() / size];
+        let largest = index.iter().fold(I::default(), |largest, &i| largest.max(i));
+        if place(largest) < len {
+            let mut make = |first: usize, to: &mut [u8]| {
+                if N > 0 {
+                    let (table, to): (&[[u8; N]], &mut [[u8; N]]) =
+                        (bytemuck::cast_slice(table), bytemuck::cast_slice_mut(to));
+                    to.iter_mut().zip(&index[first..]).for_each(|(to, &i)| *to = table[place(i)]);
+                } else {
+                    let elements = to.chunks_exact_mut(size).zip(&index[first..]);
+                    elements.for_each(|(to, &i)| to.copy_from_slice(&table[place(i) * size..][..size]));
+                }
+            };
+            if streams {
+                Stream::new().fill(line, size, &mut make);
+            } else {
+                make(0, line);
+            }
+            return;
+        }
         let mut first = usize::MAX;
-        for (i, to) in (chunk * CHUNK..).zip(line.chunks_exact_mut(size)) {
-            match range(index.get(i), size, len) {
+        for ((i, &from), to) in (chunk * CHUNK..).zip(index).zip(line.chunks_exact_mut(size)) {
+            match range(place(from), size, len) {
                 Some(from) => to.copy_from_slice(&table[from]),
                 None => first = first.min(i),
             }

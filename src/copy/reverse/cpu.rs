@@ -1,6 +1,9 @@
 //! Reversing on the CPU.
 
-use crate::parallel;
+use crate::{
+    parallel,
+    runtime::lines::{STREAM_BYTES, Stream},
+};
 
 /// Elements of a task.
 const CHUNK: usize = 1 << 15;
@@ -18,12 +21,31 @@ pub(super) fn swap(size: usize, x: &mut [u8]) {
 /// `N` is the size, or 0.
 fn reverse_elements<const N: usize>(size: usize, from: &[u8], to: &mut [u8]) {
     let size = if N > 0 { N } else { size };
+    let streams = to.len() >= STREAM_BYTES;
     parallel::chunks_mut(to, CHUNK * size, &|chunk, to| {
-        let end = from.len() - chunk * CHUNK * size;
-        for (to, x) in to.chunks_exact_mut(size).zip(from[..end].rchunks_exact(size)) {
-            to.copy_from_slice(x);
+        let from = &from[..from.len() - chunk * CHUNK * size];
+        let mut make = |first: usize, to: &mut [u8]| {
+            let from = &from[..from.len() - first * size];
+            reversed::<N>(size, &from[from.len() - to.len()..], to);
+        };
+        if streams {
+            Stream::new().fill(to, size, &mut make);
+        } else {
+            make(0, to);
         }
     });
+}
+
+/// Arrays, not slices of `N` bytes: those are turned round by vector instructions.
+fn reversed<const N: usize>(size: usize, from: &[u8], to: &mut [u8]) {
+    if N > 0 {
+        let (from, to): (&[[u8; N]], &mut [[u8; N]]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
+        from.iter().rev().zip(to).for_each(|(x, to)| *to = *x);
+    } else {
+        for (to, x) in to.chunks_exact_mut(size).zip(from.rchunks_exact(size)) {
+            to.copy_from_slice(x);
+        }
+    }
 }
 
 fn swap_elements<const N: usize>(size: usize, x: &mut [u8]) {
@@ -32,8 +54,14 @@ fn swap_elements<const N: usize>(size: usize, x: &mut [u8]) {
     let (low, high) = x.split_at_mut(half);
     let parts = low.chunks_mut(CHUNK * size).zip(high.rchunks_mut(CHUNK * size)).collect();
     parallel::consume(parts, &|(low, high): (&mut [u8], &mut [u8])| {
-        for (a, b) in low.chunks_exact_mut(size).zip(high.rchunks_exact_mut(size)) {
-            a.swap_with_slice(b);
+        if N > 0 {
+            let (low, high): (&mut [[u8; N]], &mut [[u8; N]]) =
+                (bytemuck::cast_slice_mut(low), bytemuck::cast_slice_mut(high));
+            low.iter_mut().zip(high.iter_mut().rev()).for_each(|(a, b)| std::mem::swap(a, b));
+        } else {
+            for (a, b) in low.chunks_exact_mut(size).zip(high.rchunks_exact_mut(size)) {
+                a.swap_with_slice(b);
+            }
         }
     });
 }

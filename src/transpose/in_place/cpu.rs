@@ -1,18 +1,18 @@
 //! Transposition in place on the CPU.
 
-use std::mem::swap;
-
 use super::{Steps, scratch_bytes};
 use crate::{
     parallel,
     permute::{
         self,
-        job::{Axis, Job},
+        cpu::{by_size, copy_line, turn_block},
+        job::Job,
     },
+    runtime::lines,
 };
 
-/// Elements of a tile's side; pairs of tiles change places.
-const SIDE: usize = 128;
+/// Blocks of a tile's side; pairs of tiles change places.
+const SIDE: usize = 8;
 /// Elements of a task at least, where there are as many.
 const TASK_CELLS: usize = 1 << 14;
 
@@ -23,65 +23,102 @@ pub(super) fn transpose(data: &mut [u8], (rows, cols): (usize, usize), size: usi
     }
     if rows != cols && data.len() <= strip {
         let mut copy = vec![0; data.len()];
-        let axis = |n, from: usize, to: usize| Axis { n, from: from as isize, to: to as isize };
-        let job = Job { size, axes: vec![axis(cols, 1, rows), axis(rows, cols, 1)], from: 0, to: 0 };
-        permute::cpu::permute(&job, data, &mut copy);
+        permute::cpu::permute(&Job::matrix(size, rows, cols), data, &mut copy);
         data.copy_from_slice(&copy);
         return;
     }
-    // Only the size counts, so that the loops below exist once for each.
-    macro_rules! by_size {
-        ($($size:literal)*) => {
-            match size {
-                $($size if rows == cols => square::<$size>(bytemuck::cast_slice_mut(data), rows),)*
-                $($size => rectangle::<$size>(bytemuck::cast_slice_mut(data), &Steps::new(rows, cols), strip),)*
-                size => unreachable!("elements of {size} bytes are refused before"),
-            }
-        };
-    }
-    by_size!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
+    by_size!(size, by_shape(data, (rows, cols), strip));
 }
 
-/// The tiles of each band of rows change places with those of the band of columns below it, each pair a task.
-fn square<const N: usize>(data: &mut [[u8; N]], n: usize) {
-    for first in (0..n).step_by(SIDE) {
-        let height = SIDE.min(n - first);
+fn by_shape<const N: usize, const S: usize>(data: &mut [u8], (rows, cols): (usize, usize), strip: usize) {
+    let data: &mut [[u8; N]] = bytemuck::cast_slice_mut(data);
+    if rows == cols {
+        square::<N, S>(data, rows);
+    } else {
+        rectangle(data, &Steps::new(rows, cols), strip);
+    }
+}
+
+/// The tiles of each band of rows change places with those of the band of columns below it, each pair a task, and so is
+/// the tile on the diagonal.
+fn square<const N: usize, const S: usize>(data: &mut [[u8; N]], n: usize) {
+    let side = SIDE * S;
+    for first in (0..n).step_by(side) {
+        let height = side.min(n - first);
         let (band, below) = data[first * n..].split_at_mut(height * n);
-        for r in 0..height {
-            for c in r + 1..height {
-                band.swap(r * n + first + c, c * n + first + r);
-            }
-        }
         // The pieces of the band's rows, tile by tile.
-        let mut rows: Vec<_> = band.chunks_mut(n).map(|row| row[first + height..].chunks_mut(SIDE)).collect();
+        let mut rows: Vec<_> = band.chunks_mut(n).map(|row| row[first..].chunks_mut(side)).collect();
         let with_pieces = |tile| (tile, rows.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>());
-        let tasks = below.chunks_mut(SIDE * n).map(with_pieces).collect();
-        parallel::consume(tasks, &|(tile, mut pieces): (&mut [[u8; N]], Vec<&mut [[u8; N]]>)| {
-            swap_tiles(tile, (n, first), &mut pieces);
+        let tiles = std::iter::once(None).chain(below.chunks_mut(side * n).map(Some));
+        let tasks = tiles.map(with_pieces).collect();
+        parallel::consume(tasks, &|(tile, mut pieces): (Option<&mut [[u8; N]]>, Vec<&mut [[u8; N]]>)| match tile {
+            Some(tile) => swap_tiles::<N, S>(tile, (n, first), &mut pieces),
+            None => turn_tile::<N, S>(&mut pieces),
         });
+    }
+}
+
+/// The tile of these rows, which is as high as wide.
+fn turn_tile<const N: usize, const S: usize>(rows: &mut [&mut [[u8; N]]]) {
+    let n = rows.len();
+    let (mut above, mut below, mut turned) = ([[[0; N]; S]; S], [[[0; N]; S]; S], [[[0; N]; S]; S]);
+    let read = |block: &mut [[[u8; N]; S]; S], rows: &[&mut [[u8; N]]], r: usize, c: usize| {
+        for (to, row) in block.iter_mut().zip(&rows[r..]) {
+            let len = S.min(n - c);
+            copy_line::<N, S>(&mut to[..len], &row[c..c + len]);
+        }
+    };
+    let write = |block: &[[[u8; N]; S]; S], rows: &mut [&mut [[u8; N]]], r: usize, c: usize| {
+        for (from, row) in block.iter().zip(&mut rows[r..]) {
+            let len = S.min(n - c);
+            copy_line::<N, S>(&mut row[c..c + len], &from[..len]);
+        }
+    };
+    for r in (0..n).step_by(S) {
+        for c in (r..n).step_by(S) {
+            read(&mut above, rows, r, c);
+            read(&mut below, rows, c, r);
+            turn_block(&above, &mut turned);
+            write(&turned, rows, c, r);
+            turn_block(&below, &mut turned);
+            write(&turned, rows, r, c);
+        }
     }
 }
 
 /// Element (k, first + i) of `tile`, whose rows have n elements, changes places with element k of piece i.
 ///
-/// Blocks of a cache line's width go by way of a buffer: the lines of a matrix whose row is a power of two long compete
-/// for the same places of a cache, so each is used whole at once.
-fn swap_tiles<const N: usize>(tile: &mut [[u8; N]], (n, first): (usize, usize), pieces: &mut [&mut [[u8; N]]]) {
-    let side = (64 / N).next_power_of_two();
-    let mut buffer = vec![[0; N]; side * side];
-    for top in (0..tile.len() / n).step_by(side) {
-        let height = side.min(tile.len() / n - top);
-        for (block, pieces) in pieces.chunks_mut(side).enumerate() {
+/// Blocks of a cache line's width go by way of buffers: the lines of a matrix whose row is a power of two long compete
+/// for the same places of a cache, so each is used whole at once, and asked for before.
+fn swap_tiles<const N: usize, const S: usize>(
+    tile: &mut [[u8; N]],
+    (n, first): (usize, usize),
+    pieces: &mut [&mut [[u8; N]]],
+) {
+    let tile_height = tile.len() / n;
+    let (mut below, mut beside, mut turned) = ([[[0; N]; S]; S], [[[0; N]; S]; S], [[[0; N]; S]; S]);
+    for top in (0..tile_height).step_by(S) {
+        let height = S.min(tile_height - top);
+        let next_height = S.min(tile_height - top - height);
+        for (block, pieces) in pieces.chunks_mut(S).enumerate() {
             let width = pieces.len();
-            let at = |k: usize| (top + k) * n + first + block * side;
-            for k in 0..height {
-                buffer[k * side..][..width].copy_from_slice(&tile[at(k)..][..width]);
+            let at = |k: usize| (top + k) * n + first + block * S;
+            for k in height..height + next_height {
+                lines::fetch(tile[at(k)..][..width].as_flattened());
             }
-            for (i, piece) in pieces.iter_mut().enumerate() {
-                piece[top..top + height].iter_mut().enumerate().for_each(|(k, x)| swap(x, &mut buffer[k * side + i]));
+            for (k, below) in below[..height].iter_mut().enumerate() {
+                copy_line::<N, S>(&mut below[..width], &tile[at(k)..][..width]);
             }
-            for k in 0..height {
-                tile[at(k)..][..width].copy_from_slice(&buffer[k * side..][..width]);
+            turn_block(&below, &mut turned);
+            for ((piece, beside), turned) in pieces.iter_mut().zip(&mut beside).zip(&turned) {
+                lines::fetch(piece[top + height..][..next_height].as_flattened());
+                let piece = &mut piece[top..top + height];
+                copy_line::<N, S>(&mut beside[..height], piece);
+                copy_line::<N, S>(piece, &turned[..height]);
+            }
+            turn_block(&beside, &mut turned);
+            for (k, turned) in turned[..height].iter().enumerate() {
+                copy_line::<N, S>(&mut tile[at(k)..][..width], &turned[..width]);
             }
         }
     }

@@ -15,11 +15,14 @@ pub(super) mod gpu;
 pub(super) mod spec;
 
 use super::validate;
-use crate::{Buffer, Device, Element, Input, Output, Result, op::Mapping, parallel, runtime::Backend};
+use crate::{
+    Buffer, Device, Element, Input, Output, Result,
+    op::Mapping,
+    parallel, permute,
+    runtime::{Backend, lines},
+};
 
-/// Rows of the input that are read at once, and columns of a task at least.
-const SIDE: usize = 16;
-/// Elements of a task at least, where there are as many.
+/// Elements of a task of a row or a column.
 const TASK_CELLS: usize = 1 << 14;
 
 impl Device {
@@ -113,21 +116,19 @@ impl Device {
     }
 }
 
-/// Bands of columns, which are rows of the output, in parallel.
+/// What `map` makes of the elements is turned as they would be: the loops over matrices know sizes alone.
 fn on_cpu<T: Element, U: Element>(
     input: &[T],
     output: &mut [U],
     (rows, cols): (usize, usize),
     map: &(impl Fn(T) -> U + Sync),
 ) {
-    let band = (TASK_CELLS / rows).max(4 * SIDE);
-    parallel::chunks_mut(output, band * rows, &|chunk, part| {
-        for top in (0..rows).step_by(SIDE) {
-            for (i, row) in part.chunks_mut(rows).enumerate() {
-                for (r, x) in row[top..rows.min(top + SIDE)].iter_mut().enumerate() {
-                    *x = map(input[(top + r) * cols + chunk * band + i]);
-                }
-            }
-        }
-    });
+    let put = |from: usize, to: &mut [U]| to.iter_mut().zip(&input[from..]).for_each(|(to, &x)| *to = map(x));
+    if rows == 1 || cols == 1 {
+        return parallel::chunks_mut(output, TASK_CELLS, &|chunk, part| put(chunk * TASK_CELLS, part));
+    }
+    let read = |from: usize, to: &mut [u8]| put(from, bytemuck::cast_slice_mut(to));
+    let fetch = |from: usize, len: usize| lines::fetch(bytemuck::cast_slice(&input[from..from + len]));
+    let source = permute::cpu::Source { read: &read, fetch: &fetch };
+    permute::cpu::turn_from(size_of::<U>(), (rows, cols), source, bytemuck::cast_slice_mut(output));
 }

@@ -1,0 +1,141 @@
+//! What the processor does with whole cache lines beyond loads and stores: writing them past the caches, and fetching
+//! them ahead.
+//!
+//! A plain store to a line that is not in a cache reads it first, and a matrix's columns miss the prefetcher: of the
+//! memory's bandwidth a transposition by plain loads and stores gets a third.
+
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
+/// From so many bytes on a result is written past the caches: less is likely to be read again from there.
+pub(crate) const STREAM_BYTES: usize = 8 << 20;
+/// Bytes that [`Stream::fill`] makes at once.
+const PIECE: usize = 4096;
+
+/// Writes past the caches. Such stores are ordered by nothing but what dropping this does: a task drops it before it ends,
+/// so that whoever waits for the task sees them.
+pub(crate) struct Stream(());
+
+impl Stream {
+    pub(crate) fn new() -> Self {
+        Self(())
+    }
+
+    /// Copies, the whole lines of `to` past the caches where the processor can.
+    ///
+    /// # Panics
+    ///
+    /// If the lengths differ.
+    #[inline]
+    pub(crate) fn copy(&self, to: &mut [u8], from: &[u8]) {
+        assert_eq!(to.len(), from.len());
+        let head = to.as_ptr().align_offset(LINE);
+        if to.len() < head.saturating_add(LINE) {
+            return to.copy_from_slice(from);
+        }
+        let (first, to) = to.split_at_mut(head);
+        let (from_first, from) = from.split_at(head);
+        if head > 0 {
+            first.copy_from_slice(from_first);
+        }
+        let (lines, rest) = to.as_chunks_mut::<LINE>();
+        let (from_lines, from_rest) = from.as_chunks::<LINE>();
+        for (to, from) in lines.iter_mut().zip(from_lines) {
+            write_line(to, from);
+        }
+        if !rest.is_empty() {
+            rest.copy_from_slice(from_rest);
+        }
+    }
+
+    /// Copies what `make` writes: elements of `size` bytes from the one on that it is told, piece by piece.
+    pub(crate) fn fill(&self, to: &mut [u8], size: usize, make: &mut dyn FnMut(usize, &mut [u8])) {
+        let whole = PIECE.max(size) / size * size;
+        let mut buffer = vec![0; whole.min(to.len())];
+        // The first piece ends with a line, and the others do where elements do.
+        let head = to.as_ptr().align_offset(LINE);
+        let mut len = if head.is_multiple_of(size) && head > 0 { head } else { whole };
+        let (mut rest, mut done) = (to, 0);
+        while !rest.is_empty() {
+            let (piece, later) = rest.split_at_mut(len.min(rest.len()));
+            let buffer = &mut buffer[..piece.len()];
+            make(done / size, buffer);
+            self.copy(piece, buffer);
+            (done, rest, len) = (done + piece.len(), later, whole);
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: every x86-64 has SSE.
+        unsafe {
+            std::arch::x86_64::_mm_sfence();
+        }
+    }
+}
+
+/// `to` begins a line.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    debug_assert!((to.as_ptr() as usize).is_multiple_of(LINE));
+    let (from, to) = (from.as_ptr().cast::<__m128i>(), to.as_mut_ptr().cast::<__m128i>());
+    for k in 0..LINE / 16 {
+        // SAFETY: every x86-64 has SSE2; both arrays have 64 bytes, and the caller begins `to` at a multiple of 64.
+        unsafe { _mm_stream_si128(to.add(k), _mm_loadu_si128(from.add(k))) };
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
+    *to = *from;
+}
+
+/// Asks for the lines of `data`, which will be read soon.
+#[inline]
+pub(crate) fn fetch(data: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in data.chunks(LINE) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: every x86-64 has SSE, and prefetching reads nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_streamed_arrives() {
+        let from: Vec<u8> = (0..1000u32).map(|i| (i * 7 % 251) as u8).collect();
+        for begin in 0..70 {
+            for len in [0, 1, 63, 64, 65, 127, 128, 200, 900] {
+                let mut to = vec![0xA5; 1000];
+                fetch(&from[begin..begin + len]);
+                Stream::new().copy(&mut to[begin..begin + len], &from[..len]);
+                assert_eq!(to[begin..begin + len], from[..len]);
+                assert!(to[..begin].iter().chain(&to[begin + len..]).all(|&x| x == 0xA5));
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_cover_everything_once() {
+        for size in [1, 2, 3, 4, 12, 16, 5000] {
+            for (begin, n) in [(0, 0), (0, 1), (1, 3), (5, 4000), (64, 9000 / size), (16, 10_000)] {
+                let mut to = vec![0xA5; begin + n * size + 1];
+                Stream::new().fill(&mut to[begin..begin + n * size], size, &mut |first, piece| {
+                    for (i, x) in (first * size..).zip(piece) {
+                        *x = (i * 7 % 251) as u8;
+                    }
+                });
+                assert!(to[begin..begin + n * size].iter().enumerate().all(|(i, &x)| x == (i * 7 % 251) as u8));
+                assert_eq!((to[begin + n * size], to[..begin].iter().all(|&x| x == 0xA5)), (0xA5, true));
+            }
+        }
+    }
+}
