@@ -51,7 +51,7 @@ fn square<const N: usize, const S: usize>(data: &mut [[u8; N]], n: usize) {
         let with_pieces = |tile| (tile, rows.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>());
         let tiles = std::iter::once(None).chain(below.chunks_mut(side * n).map(Some));
         let tasks = tiles.map(with_pieces).collect();
-        parallel::consume(tasks, &|(tile, mut pieces): (Option<&mut [[u8; N]]>, Vec<&mut [[u8; N]]>)| match tile {
+        parallel::consume(tasks, &|(tile, mut pieces): (Option<_>, Vec<&mut [[u8; N]]>)| match tile {
             Some(tile) => swap_tiles::<N, S>(tile, (n, first), &mut pieces),
             None => turn_tile::<N, S>(&mut pieces),
         });
