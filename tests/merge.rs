@@ -157,6 +157,8 @@ fn sets_of_many_equals() {
     for device in devices() {
         sets(&device, &SetOp::ALL, &equals(n / 7, n, 3), &equals(n / 5, n / 3, 1));
         sets(&device, &SetOp::ALL, &equals(0, n / 3, 0), &equals(1, n, n / 2));
+        // Fewer in the first range, where others precede them.
+        sets(&device, &SetOp::ALL, &equals(n / 2, n / 7, 0), &equals(1, n / 3, 2));
     }
 }
 
