@@ -61,7 +61,7 @@ def cpu(folder):
 def plain(line):
     """The name under which a line of the crate meets a peer's: without what peers have no choice in."""
     name = f"{line['primitive']} {line['form']}"
-    return re.sub(r" (fixed|fast)\b| bin ids,| even,", "", name)
+    return re.sub(r" (fixed|fast)\b| ids,| even,", "", name)
 
 
 def gb(seconds, size):
