@@ -3,13 +3,22 @@
 //! Primitives call rayon through these alone: rayon's own iterators are instantiated anew for each body, type and operator,
 //! and were most of the crate's compile time.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::{
+    ops::Range,
+    sync::{Mutex, OnceLock, PoisonError},
+};
 
 use rayon::prelude::*;
 
 /// Threads that tasks are shared by.
 pub(crate) fn threads() -> usize {
     rayon::current_num_threads()
+}
+
+/// The parts of `n` things, `least` at least but for the last: two for each thread.
+pub(crate) fn parts(n: usize, least: usize) -> Vec<Range<usize>> {
+    let part = n.div_ceil(2 * threads()).max(least);
+    (0..n).step_by(part).map(|first| first..n.min(first + part)).collect()
 }
 
 /// Runs `body` for each of `0..tasks`. A panic in it is passed on.

@@ -112,7 +112,7 @@ fn every_case_on_every_device(part: u64) {
                 match case.run(&device).verdict {
                     Verdict::Pass => passed += 1,
                     Verdict::Skip(reason) => {
-                        common::log_skip("every_case_on_every_device", &format!("{}: {reason}", spec.name()));
+                        oclprim::check::log_skip("every_case_on_every_device", &format!("{}: {reason}", spec.name()));
                         *skipped.entry(reason).or_insert(0) += 1;
                     }
                     Verdict::Fail(text) => failures.push(format!(

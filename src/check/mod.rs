@@ -16,6 +16,8 @@ pub use laws::{laws, laws_by};
 use std::{
     any::Any,
     collections::HashMap,
+    env, fs,
+    io::Write,
     panic::{AssertUnwindSafe, catch_unwind},
     time::Instant,
 };
@@ -420,12 +422,10 @@ fn guarded_by<T: bytemuck::Pod + PartialEq>(
     Ok(all.split_off(first))
 }
 
-/// Notes that a part of a unit test did not run here, as the integration tests do.
-#[cfg(test)]
-pub(crate) fn skip(test: &str, reason: &str) {
-    use std::io::Write;
-    println!("skipped {test}: {reason}");
-    let Some(path) = std::env::var_os("OCLPRIM_SKIP_LOG") else { return };
-    let log = std::fs::OpenOptions::new().create(true).append(true).open(path);
+/// Notes that a part of a test did not run here: to the file that `OCLPRIM_SKIP_LOG` names, which `scripts/test` counts.
+#[doc(hidden)]
+pub fn log_skip(test: &str, reason: &str) {
+    let Some(path) = env::var_os("OCLPRIM_SKIP_LOG") else { return };
+    let log = fs::OpenOptions::new().create(true).append(true).open(path);
     log.and_then(|mut log| writeln!(log, "{test}\t{reason}")).expect("the skip log can be written");
 }

@@ -258,7 +258,7 @@ mod tests {
         let caps = cl.capabilities().unwrap();
         let mut plan = plan(n, &Form::of::<T, T, Sum>(false, None), true, &caps, false).unwrap();
         if !plan.look_back {
-            crate::check::skip(what, "no look-back");
+            crate::check::log_skip(what, "no look-back");
             return;
         }
         plan.program = plan.program.flag("STALL", true);

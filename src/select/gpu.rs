@@ -432,7 +432,7 @@ mod tests {
         let caps = cl.capabilities().unwrap();
         let mut plan = plan(n, &form, true, &caps, false).unwrap();
         if plan.way != Way::LookBack {
-            crate::check::skip(what, "no look-back");
+            crate::check::log_skip(what, "no look-back");
             return;
         }
         assert!(plan.tiles > 70, "{what}: {plan:?}");

@@ -1,7 +1,7 @@
 //! Radix sort on the CPU: buckets by the most significant digits, in parallel, until each fits a thread's cache; there from
 //! the least significant digit on. Keys alone by all bits are left to `rdst`.
 
-use std::{ops::Range, slice::IterMut};
+use std::slice::IterMut;
 
 use bytemuck::{Pod, try_cast_slice, try_cast_slice_mut};
 use rdst::{RadixKey, RadixSort};
@@ -270,21 +270,11 @@ fn move_by_digits<K: Word, V: With>(keys: &Keys, digits: &[Digit], a: Pairs<'_, 
     moved
 }
 
-/// The parts of `n` keys that are counted and moved in parallel.
-fn ranges(n: usize) -> impl Fn(usize) -> Range<usize> + Sync {
-    let part = n.div_ceil(2 * parallel::threads()).max(SERIAL);
-    move |i| (i * part).min(n)..n.min((i + 1) * part)
-}
-
-fn parts(n: usize) -> usize {
-    n.div_ceil(n.div_ceil(2 * parallel::threads()).max(SERIAL))
-}
-
 /// The digits that differ; the first one where none does.
 fn active<K: Word>(keys: &Keys, input: &[K]) -> Vec<Digit> {
-    let range = ranges(input.len());
-    let seen = parallel::map(parts(input.len()), &|i| {
-        let bits = input[range(i)].iter().map(|&key| keys.ordered(key.into()));
+    let parts = parallel::parts(input.len(), SERIAL);
+    let seen = parallel::map(parts.len(), &|i| {
+        let bits = input[parts[i].clone()].iter().map(|&key| keys.ordered(key.into()));
         bits.fold((0, u64::MAX), |(any, all), bits| (any | bits, all & bits))
     });
     let (any, all) = seen.into_iter().fold((0, u64::MAX), |a, b| (a.0 | b.0, a.1 & b.1));
@@ -300,11 +290,11 @@ fn partition<K: Word, V: With>(
     (from, with): (&[K], &[V]),
     (mut to, mut with_to): Pairs<'_, K, V>,
 ) -> Vec<usize> {
-    let range = ranges(from.len());
+    let parts = parallel::parts(from.len(), SERIAL);
     let of = |key: K| digit.of(keys.ordered(key.into()));
-    let counts: Vec<[usize; RADIX]> = parallel::map(parts(from.len()), &|i| {
+    let counts: Vec<[usize; RADIX]> = parallel::map(parts.len(), &|i| {
         let mut counts = [0; RADIX];
-        from[range(i)].iter().for_each(|&key| counts[of(key)] += 1);
+        from[parts[i].clone()].iter().for_each(|&key| counts[of(key)] += 1);
         counts
     });
     // Each part has a place of its own for each digit.
@@ -321,7 +311,7 @@ fn partition<K: Word, V: With>(
         ends.push(end);
     }
     parallel::consume(places.into_iter().enumerate().collect(), &|(i, mut places)| {
-        for (&key, &value) in from[range(i)].iter().zip(&with[range(i)]) {
+        for (&key, &value) in from[parts[i].clone()].iter().zip(&with[parts[i].clone()]) {
             let (keys, values) = &mut places[of(key)];
             if let (Some(to), Some(with_to)) = (keys.next(), values.next()) {
                 *to = key;

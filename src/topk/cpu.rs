@@ -1,7 +1,5 @@
 //! Selection on the CPU: radix selection in parallel.
 
-use std::ops::Range;
-
 use crate::{
     Result, parallel,
     sort::{
@@ -84,15 +82,6 @@ pub(super) fn value(keys: &Keys, row: &[u8], rank: usize) -> u64 {
     with_keys!(keys, row, row => keys.key(threshold(keys, row, rank + 1).number))
 }
 
-fn parts(n: usize) -> (usize, usize) {
-    let part = n.div_ceil(2 * parallel::threads()).max(SERIAL);
-    (part, n.div_ceil(part))
-}
-
-fn range(i: usize, part: usize, n: usize) -> Range<usize> {
-    i * part..n.min((i + 1) * part)
-}
-
 fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Threshold {
     let as_they_are = Keys { bytes: 8, flip: 0, always: 0, bits: 0..64 };
     let (mut number, mut need, mut left) = (0, k, 8 * keys.bytes as u32);
@@ -112,9 +101,9 @@ fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Threshold {
         }
         number = number << bits | found as u64;
         if few.is_none() && left > 0 && counts[found] <= row.len() / 4 {
-            let (part, count) = parts(row.len());
-            let own = parallel::map(count, &|i| {
-                let numbers = row[range(i, part, row.len())].iter().map(|&key| keys.ordered(key.into()));
+            let parts = parallel::parts(row.len(), SERIAL);
+            let own = parallel::map(parts.len(), &|i| {
+                let numbers = row[parts[i].clone()].iter().map(|&key| keys.ordered(key.into()));
                 numbers.filter(|&x| x >> left == number).collect::<Vec<_>>()
             });
             few = Some(own.concat());
@@ -125,10 +114,10 @@ fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Threshold {
 
 /// How many of the keys whose higher digits are `number` have each digit of `bits` bits above the lowest `left`.
 fn counts<K: Word>(keys: &Keys, row: &[K], number: u64, left: u32, bits: u32) -> Vec<usize> {
-    let (part, count) = parts(row.len());
-    let own = parallel::map(count, &|i| {
+    let parts = parallel::parts(row.len(), SERIAL);
+    let own = parallel::map(parts.len(), &|i| {
         let mut counts = vec![0; 1 << bits];
-        for &key in &row[range(i, part, row.len())] {
+        for &key in &row[parts[i].clone()] {
             let above = keys.ordered(key.into()) >> left;
             if above >> bits == number {
                 counts[above as usize & ((1 << bits) - 1)] += 1;
@@ -141,14 +130,14 @@ fn counts<K: Word>(keys: &Keys, row: &[K], number: u64, left: u32, bits: u32) ->
 
 /// The places of the keys that are taken, in the row's order.
 fn taken<K: Word>(keys: &Keys, row: &[K], Threshold { number, need }: Threshold) -> Vec<usize> {
-    let (part, count) = parts(row.len());
+    let parts = parallel::parts(row.len(), SERIAL);
     let ordered = |key: K| keys.ordered(key.into());
     let at =
-        parallel::map(count, &|i| row[range(i, part, row.len())].iter().filter(|&&key| ordered(key) == number).count());
+        parallel::map(parts.len(), &|i| row[parts[i].clone()].iter().filter(|&&key| ordered(key) == number).count());
     let before: Vec<usize> = at.iter().scan(0, |sum, &count| Some(std::mem::replace(sum, *sum + count))).collect();
-    let own = parallel::map(count, &|i| {
+    let own = parallel::map(parts.len(), &|i| {
         let (mut places, mut at) = (Vec::new(), before[i]);
-        for place in range(i, part, row.len()) {
+        for place in parts[i].clone() {
             let x = ordered(row[place]);
             if x < number || (x == number && at < need) {
                 places.push(place);

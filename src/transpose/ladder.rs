@@ -601,7 +601,7 @@ pub(super) mod device {
                 let (caps, name) = (cl.capabilities().unwrap(), device.info());
                 let most = 1 << caps.max_work_group.ilog2();
                 if most < *BLOCKS.start() {
-                    crate::check::skip(&name.to_string(), &format!("work-groups of {most}"));
+                    crate::check::log_skip(&name.to_string(), &format!("work-groups of {most}"));
                     continue;
                 }
                 let blocks = KERNEL_BLOCKS.map(|block| block.min(most));

@@ -5,8 +5,6 @@ use std::{
     collections::HashSet,
     env,
     ffi::OsStr,
-    fs,
-    io::Write,
     process::{Command, Output, Stdio},
     sync::Mutex,
     time::{Duration, Instant},
@@ -14,7 +12,7 @@ use std::{
 
 use oclprim::{
     Device, DeviceClass, Tuning,
-    check::{Failure, data::Rng},
+    check::{Failure, data::Rng, log_skip},
     ladder::{self, Request},
 };
 
@@ -174,13 +172,6 @@ pub(crate) fn opencl_devices_or_skip(test: &str) -> Vec<(String, Device)> {
         skip(test, "no OpenCL device");
     }
     devices
-}
-
-/// The same for one of many, which the test sums up itself.
-pub(crate) fn log_skip(test: &str, reason: &str) {
-    let Some(path) = env::var_os("OCLPRIM_SKIP_LOG") else { return };
-    let log = fs::OpenOptions::new().create(true).append(true).open(path);
-    log.and_then(|mut log| writeln!(log, "{test}\t{reason}")).expect("the skip log can be written");
 }
 
 /// A command that runs `program` as this process was run: drivers of another system need its loader in front.
