@@ -26,6 +26,7 @@ Examples:
   oclprim check                        every device, in under a minute
   oclprim check --full --device gpu    every size, type and data set on one device
   oclprim check --only reduce --json   for a program to read
+  oclprim check --full --part 1/4      a quarter; the other three beside it or elsewhere
 
 The CPU backend is checked against plain loops, OpenCL devices against the CPU backend. An OpenCL device that is a \
 CPU also runs the tiny checks in the geometry of a GPU, each form with one type, and sums for each way in which its \
@@ -59,6 +60,9 @@ pub(crate) struct Check {
     /// Check forms whose name contains this text alone, such as `segments`.
     #[arg(long, value_name = "TEXT")]
     form: Option<String>,
+    /// Check the K-th of N parts alone, so that N processes or machines share the work. A form's type is in one part.
+    #[arg(long, value_name = "K/N", value_parser = part)]
+    part: Option<(usize, usize)>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -70,6 +74,12 @@ pub(crate) struct Check {
 /// The names of all primitives, for clap.
 pub(crate) fn primitives() -> PossibleValuesParser {
     registry().iter().map(|spec| spec.name()).collect::<Vec<_>>().into()
+}
+
+/// `K/N`, for clap.
+fn part(text: &str) -> Result<(usize, usize), String> {
+    let part = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+    part.filter(|(k, n)| (1..=*n).contains(k)).ok_or_else(|| "it is K/N with K from 1 to N, such as 2/4".to_owned())
 }
 
 /// A device in one geometry, and what to check on it.
@@ -257,7 +267,8 @@ impl Check {
             cases.retain(|case| self.form.as_ref().is_none_or(|part| case.form.contains(part.as_str())));
             cases.into_iter().map(|case| (spec.name(), case))
         };
-        let cases = registry().iter().filter(|spec| wanted(spec.name())).flat_map(cases).collect();
+        let cases: Vec<_> = registry().iter().filter(|spec| wanted(spec.name())).flat_map(cases).collect();
+        let cases = if let Some(part) = self.part { part_of(cases, part) } else { cases };
         if self.level() == Level::Quick { one_type_after_another(cases) } else { cases }
     }
 
@@ -328,6 +339,16 @@ impl Check {
         writeln!(out, "{}", total.line())?;
         if total.failed == 0 { Ok(()) } else { Err(Stop::mismatch(format!("{} checks failed", total.failed))) }
     }
+}
+
+/// The cases of every `n`-th form and type, from the `k`-th.
+fn part_of(cases: Vec<(&'static str, Case)>, (k, n): (usize, usize)) -> Vec<(&'static str, Case)> {
+    let mut known = HashMap::new();
+    let mut mine = |primitive: &'static str, case: &Case| {
+        let next = known.len();
+        *known.entry((primitive, case.form.clone(), case.element)).or_insert(next) % n == k - 1
+    };
+    cases.into_iter().filter(|(primitive, case)| mine(primitive, case)).collect()
 }
 
 /// Each form with its first type, then each with its second one, and so on: no form waits for the types of another.
@@ -436,6 +457,20 @@ mod tests {
             one_type_after_another(cases).into_iter().map(|(_, case)| (case.form, case.element)).collect();
         let wanted = [("sum", U8), ("sum", U8), ("max", F32), ("sum", I32), ("max", I32)];
         assert_eq!(order, wanted.map(|(form, element)| (form.to_owned(), element)));
+    }
+
+    #[test]
+    fn parts_are_the_whole() {
+        use ElementType::{F32, I32, U8};
+        let all = || {
+            let case = |form: &str, element| ("reduce", Case::new(form, element, "", "", 0, |_: &Device| Ok(())));
+            vec![case("sum", U8), case("sum", I32), case("sum", U8), case("max", F32)]
+        };
+        let part = |k| part_of(all(), (k, 2)).into_iter().map(|(_, case)| (case.form, case.element)).collect::<Vec<_>>();
+        let named = |list: &[(&str, ElementType)]| list.iter().map(|(f, e)| ((*f).to_owned(), *e)).collect::<Vec<_>>();
+        assert_eq!(part(1), named(&[("sum", U8), ("sum", U8), ("max", F32)]));
+        assert_eq!(part(2), named(&[("sum", I32)]));
+        assert!(super::part("0/2").is_err() && super::part("3/2").is_err() && super::part("2").is_err());
     }
 
     #[derive(Parser)]
