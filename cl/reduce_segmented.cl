@@ -27,6 +27,7 @@
 // Bytes: reads n elements once, the offsets about twice; writes a result a segment.
 #include "lib/types.cl"
 #include "lib/op.cl"
+#include "lib/subgroup.cl"
 
 #ifndef WG
 #define WG 256
@@ -136,6 +137,40 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
 
 #if WG > 1
 
+// Offsets of a tile that are kept in local memory.
+#define NEAR (4 * WG)
+
+// Offset r of a tile whose offsets from rank `low` on are near, relative to its first position, or are all in memory.
+#define OFFSET_AT(r) (is_near ? base + near[(r) - low] : (POS_T)offsets[r])
+
+// rank_within and rank_from for such a tile.
+static inline OFFSET_T near_within(
+    __global const S* offsets, __local const uint* near, uint is_near, POS_T base, OFFSET_T low, OFFSET_T from, OFFSET_T to,
+    POS_T p)
+{
+    while (from < to) {
+        const OFFSET_T middle = from + (to - from) / 2;
+        if (OFFSET_AT(middle) <= p) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return from;
+}
+
+static inline OFFSET_T near_from(
+    __global const S* offsets, __local const uint* near, uint is_near, POS_T base, OFFSET_T low, OFFSET_T from, OFFSET_T to,
+    POS_T p)
+{
+    OFFSET_T step = 1;
+    while (to - from >= step && OFFSET_AT(from + step - 1) <= p) {
+        from += step;
+        step *= 2;
+    }
+    return near_within(offsets, near, is_near, base, low, from, from + min((OFFSET_T)(step - 1), (OFFSET_T)(to - from)), p);
+}
+
 // The vector's place in `stage`, so that neither rows of vectors nor the 4 vectors of a block meet in one bank.
 #define STAGE(q) ((q) ^ (((q) >> 3) & 3))
 
@@ -156,6 +191,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
     const ulong nodes, __global OUT* out_base, const ulong out_offset, const uint last)
 {
     __local TV stage[BLOCK_VECS * WG];
+    __local uint near[NEAR];
     __local A heads[WG], tails[WG];
     __local OFFSET_T lasts[WG];
     __local uint flags[WG];
@@ -166,11 +202,30 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
     const OFFSET_T tile = get_group_id(0);
     const POS_T base = (POS_T)tile * TILE;
 
-    if (n - base >= TILE) {
-        TV row[BLOCK_VECS];
+    // The tile's elements come while its offsets are looked at.
+    const uint whole = n - base >= TILE;
+    TV row[BLOCK_VECS];
+    if (whole) {
         for (uint v = 0; v < BLOCK_VECS; v++) {
             row[v] = load_vec(in + base + (v * WG + item) * VEC);
         }
+    }
+    const OFFSET_T low = RANKS[tile], high = RANKS[tile + 1];
+    const uint starts_tile = base > 0 && low > 0 && offsets[low - 1] == base;
+    const uint is_near = low <= high && high - low <= NEAR;
+    if (is_near) {
+        for (uint i = item; i < (uint)(high - low); i += WG) {
+            near[i] = (uint)(offsets[low + i] - base);
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const POS_T first = base + item * ITEM;
+    const POS_T end = first < n ? min((POS_T)(first + ITEM), n) : first;
+    OFFSET_T rank = near_within(offsets, near, is_near, base, low, low, high, min(first, (POS_T)(n - 1)));
+    POS_T next = rank < high ? OFFSET_AT(rank) : n;
+    A head = OP_IDENTITY, tail = OP_IDENTITY;
+    uint flagged = item == 0 ? starts_tile : first < n && rank > low && OFFSET_AT(rank - 1) == first;
+    if (whole) {
         for (uint v = 0; v < BLOCK_VECS; v++) {
             stage[STAGE(v * WG + item)] = row[v];
         }
@@ -183,12 +238,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    const POS_T first = base + item * ITEM;
-    const POS_T end = first < n ? min((POS_T)(first + ITEM), n) : first;
-    OFFSET_T rank = rank_within(offsets, RANKS[tile], RANKS[tile + 1], min(first, (POS_T)(n - 1)));
-    POS_T next = rank < count ? (POS_T)offsets[rank] : n;
-    A head = OP_IDENTITY, tail = OP_IDENTITY;
-    uint flagged = first > 0 && first < n && rank > 0 && offsets[rank - 1] == first;
     if (next >= end && first + ITEM == end) {
         for (uint v = 0; v < BLOCK_VECS; v++) {
             A x[VEC];
@@ -212,44 +261,45 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
                             flagged = 1;
                         }
                         tail = OP_IDENTITY;
-                        rank = rank_from(offsets, rank, count, p);
-                        next = rank < count ? (POS_T)offsets[rank] : n;
+                        rank = near_from(offsets, near, is_near, base, low, rank, high, p);
+                        next = rank < high ? OFFSET_AT(rank) : n;
                     }
                     tail = OP(tail, x[k]);
                 }
             }
         }
     }
-    heads[item] = flagged ? head : tail;
-    tails[item] = tail;
-    lasts[item] = rank;
-    flags[item] = flagged;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    head = flagged ? head : tail;
+    // The right one of two nodes hands itself over to the left one.
     for (uint d = 1; d < WG; d <<= 1) {
-        const uint i = 2 * d * item;
-        if (i + d < WG) {
-            A h = heads[i], t = tails[i];
-            OFFSET_T l = lasts[i];
-            uint f = flags[i];
-            join(&h, &t, &l, &f, heads[i + d], tails[i + d], lasts[i + d], flags[i + d], out, count);
-            heads[i] = h;
-            tails[i] = t;
-            lasts[i] = l;
-            flags[i] = f;
+        const uint place = item & (2 * d - 1);
+        if (place == d) {
+            heads[item] = head;
+            tails[item] = tail;
+            lasts[item] = rank;
+            flags[item] = flagged;
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        if (d < sg_size()) {
+            sg_barrier();
+        } else {
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        if (place == 0) {
+            join(
+                &head, &tail, &rank, &flagged, heads[item + d], tails[item + d], lasts[item + d], flags[item + d], out, count);
+        }
     }
     if (item == 0) {
         if (last) {
-            if (flags[0]) {
-                emit(out, count, RANKS[0], heads[0]);
+            if (flagged) {
+                emit(out, count, low, head);
             }
-            emit(out, count, lasts[0], tails[0]);
+            emit(out, count, rank, tail);
         } else {
-            HEADS[tile] = heads[0];
-            TAILS[tile] = tails[0];
-            LASTS[tile] = lasts[0];
-            FLAGS[tile] = flags[0];
+            HEADS[tile] = head;
+            TAILS[tile] = tail;
+            LASTS[tile] = rank;
+            FLAGS[tile] = flagged;
         }
     }
 }

@@ -67,6 +67,27 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void set_splits(RANGES,
     }
 }
 
+// The sum of x over the items before this one; that of all in *all. All items call it, after a barrier.
+INLINED OFFSET_T sum_before(OFFSET_T x, __local OFFSET_T* sums, OFFSET_T* all)
+{
+#if WG == 1
+    *all = x;
+    return 0;
+#else
+    const uint item = get_local_id(0);
+    sums[item] = x;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint lanes = 1; lanes < WG; lanes *= 2) {
+        const OFFSET_T more = item >= lanes ? sums[item - lanes] : 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sums[item] += more;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    *all = sums[WG - 1];
+    return sums[item] - x;
+#endif
+}
+
 // One group: sums of what is before each tile, and of all to `total`.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void set_offsets(
     const uint tiles, __global OFFSET_T* scratch, __global ulong* total_base, const ulong total_offset)
@@ -78,22 +99,15 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void set_offsets(
     for (uint t = begin; t < end; t++) {
         sum += COUNTS[t];
     }
-    sums[item] = sum;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint lanes = 1; lanes < WG; lanes *= 2) {
-        const OFFSET_T more = item >= lanes ? sums[item - lanes] : 0;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        sums[item] += more;
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    OFFSET_T before = sums[item] - sum;
+    OFFSET_T all;
+    OFFSET_T before = sum_before(sum, sums, &all);
     for (uint t = begin; t < end; t++) {
         const OFFSET_T count = COUNTS[t];
         COUNTS[t] = before;
         before += count;
     }
-    if (item == WG - 1) {
-        total_base[total_offset] = sums[WG - 1];
+    if (item == 0) {
+        total_base[total_offset] = all;
     }
 }
 
@@ -149,28 +163,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void set_tiles(
 
 #else
 
-// The sum of x over the items before this one; that of all in *all. All items call it, after a barrier.
-INLINED uint sum_before(uint x, __local uint* sums, uint* all)
-{
-    const uint item = get_local_id(0);
-    sums[item] = x;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint lanes = 1; lanes < WG; lanes *= 2) {
-        const uint more = item >= lanes ? sums[item - lanes] : 0;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        sums[item] += more;
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    *all = sums[WG - 1];
-    return sums[item] - x;
-}
-
 __kernel GROUP void set_tiles(
     RANGES, __global OFFSET_T* scratch, __global T* to_base, const ulong to_offset, const OFFSET_T capacity,
     const uint writes)
 {
     __local T tile[TILE + 1];
-    __local uint sums[WG];
+    __local OFFSET_T sums[WG];
     const uint item = get_local_id(0);
     __global T* to = to_base + to_offset;
     for (uint t = get_group_id(0); t < tiles; t += get_num_groups(0)) {
@@ -234,27 +232,23 @@ __kernel GROUP void set_tiles(
                 equals_a = op_less(x[k], x_a) ? all_a + 1 : equals_a;
             }
         }
-        uint all;
-        uint place = sum_before(popcount(keep), sums, &all);
-        if (writes == 0) {
-            if (item == 0) {
-                COUNTS[t] = all;
-            }
-        } else {
-            UNROLL
-            for (uint k = 0; k < ITEMS; k++) {
-                if (keep >> k & 1) {
-                    tile[place++] = x[k];
-                }
+        OFFSET_T all;
+        uint place = (uint)sum_before(popcount(keep), sums, &all);
+        if (writes == 0 && item == 0) {
+            COUNTS[t] = all;
+        }
+        UNROLL
+        for (uint k = 0; k < ITEMS; k++) {
+            if (keep >> k & 1) {
+                tile[place++] = x[k];
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (writes != 0) {
-            const OFFSET_T first = COUNTS[t];
-            for (uint i = item; i < all; i += WG) {
-                if (first + i < capacity) {
-                    to[first + i] = tile[i];
-                }
+        // No branches round these steps as a whole: PoCL 5 aborts on them.
+        const OFFSET_T first = writes == 0 ? 0 : COUNTS[t], room = writes == 0 ? 0 : capacity;
+        for (uint i = item; i < all; i += WG) {
+            if (first + i < room) {
+                to[first + i] = tile[i];
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);

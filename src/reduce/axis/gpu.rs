@@ -14,6 +14,8 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/reduce_axis.cl");
+/// Outputs of an item whose axis is short.
+const SHORT: usize = 4;
 /// Neighbouring outputs of one item on CPU drivers.
 const CPU_COLUMNS: usize = 64;
 
@@ -51,6 +53,8 @@ pub(crate) struct Plan {
     pub(crate) work_group: usize,
     /// Outputs of a group.
     pub(crate) columns: usize,
+    /// Whether the axis is of few neighbours, whose outputs items take some at a time.
+    pub(crate) short: bool,
     /// Chunks of a part, a power of two; parts of each output.
     pub(crate) run: usize,
     pub(crate) parts: usize,
@@ -83,7 +87,8 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
         }
     };
     let slots = params.work_group / (columns * share);
-    let blocks = outputs.div_ceil(columns.max(1));
+    let short = unit && !cpu && len <= LANES && share * vec == lanes;
+    let blocks = outputs.div_ceil(if short { SHORT * columns } else { columns.max(1) });
     // Enough parts to occupy the device, each of some work.
     let wanted = (2 * params.max_groups / blocks).clamp(1, chunks.div_ceil(4 * slots.max(1)));
     let run = chunks.div_ceil(wanted).next_power_of_two().max(slots);
@@ -100,6 +105,8 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .flag("COLUMNS", across && !cpu)
         .flag("UNIT", unit && !cpu)
+        .flag("SHORT", short)
+        .define("BATCH", SHORT)
         .flag(
             "ALIGNED",
             aligned && unit && !cpu && lines.strides.iter().all(|stride| stride.unsigned_abs().is_multiple_of(vec)),
@@ -109,6 +116,7 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
         program,
         work_group: params.work_group,
         columns,
+        short,
         run,
         parts,
         groups: blocks * parts,
@@ -226,9 +234,13 @@ fn run(
     let there = OnDevice::new(device, lines, form.element)?;
     let (first, aligned) = there.first(input, form.element, 16);
     let plan = plan(lines, form, aligned, &there.caps, there.wide)?;
+    let local = [plan.work_group, 1, 1];
+    if plan.short {
+        let launch = there.launch(&plan.program, "axis_short", input, first)?.offset(lines.len as u64, plan.wide);
+        return launch.mem(out.mem()).scalar(out.offset() as u64).run([plan.groups, 1, 1], local);
+    }
     let partials = scratch.cl(device, plan.scratch_bytes)?;
     let last = plan.parts == 1;
-    let local = [plan.work_group, 1, 1];
     there
         .launch_parts(&plan.program, "axis_chunks", input, (first, plan.run, plan.parts))?
         .mem(if last { out.mem() } else { partials })

@@ -13,8 +13,8 @@ const TEXT: &str = include_str!("../../../cl/reduce_segmented.cl");
 const CPU_BLOCKS: usize = 1024;
 /// Bytes of scratch for a node, whatever its types.
 const NODE_BYTES: usize = 32;
-/// Bytes of local memory of an item at most: its block, two accumulators, a rank and a flag.
-const ITEM_BYTES: usize = BLOCK_BYTES + 8 + 8 + 8 + 4;
+/// Bytes of local memory of an item at most: its block, four offsets, two accumulators, a rank and a flag.
+const ITEM_BYTES: usize = BLOCK_BYTES + 4 * 4 + 8 + 8 + 8 + 4;
 
 /// What a segmented reduction is of: everything but its size.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
     let cpu = work_group == 1;
     let word = |wide| if wide { "ulong" } else { "uint" };
     let wide_offsets = form.offset == ElementType::U64;
-    let program = ProgramSpec::new("reduce_segmented.cl", TEXT, caps)
+    let program = ProgramSpec::with_sub_groups("reduce_segmented.cl", TEXT, caps)
         .with(form.element.options("T"))
         .with(form.acc.options("A"))
         .with(form.out.options("OUT"))
