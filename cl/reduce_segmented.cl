@@ -1,6 +1,6 @@
 // Segmented reduction: segment s is the elements offsets[s] .. offsets[s + 1], and out[s] what combines them.
 //
-// The order is that of one binary tree over the positions of the input. Its leaves are blocks of ITEM elements, 64 bytes,
+// The order is that of one binary tree over the positions of the input. Its leaves are blocks of BLOCK elements, 64 bytes,
 // which are combined from left to right; above them neighbours are combined, blocks 2i and 2i + 1, then their pairs,
 // and so on. A segment's result is what the tree gives with all other elements left out. So it depends on where the segment
 // starts and ends alone, and any aligned part of the tree can be computed by whoever has it.
@@ -39,13 +39,19 @@
 #ifndef POS_T
 #define POS_T uint
 #endif
-// Blocks of a tile; a power of two.
+// Neighbouring blocks of an item: 1, 2 or 4; blocks of a tile, a power of two.
+#ifndef ITEM_BLOCKS
+#define ITEM_BLOCKS 4
+#endif
 #ifndef BLOCKS
-#define BLOCKS WG
+#define BLOCKS (ITEM_BLOCKS * WG)
 #endif
 #define BLOCK_VECS 4
-#define ITEM (BLOCK_VECS * VEC)
-#define TILE (BLOCKS * ITEM)
+#define BLOCK (BLOCK_VECS * VEC)
+#define TILE (BLOCKS * BLOCK)
+#define UNROLL _Pragma("unroll")
+// For functions with local memory, which PoCL 3.1 gets wrong in functions that it calls.
+#define INLINED static inline __attribute__((always_inline))
 
 // The arrays in scratch: `nodes` of each part of a node, then the ranks.
 #define HEADS ((__global A*)scratch)
@@ -138,13 +144,13 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
 #if WG > 1
 
 // Offsets of a tile that are kept in local memory.
-#define NEAR (4 * WG)
+#define NEAR (2 * BLOCKS)
 
 // Offset r of a tile whose offsets from rank `low` on are near, relative to its first position, or are all in memory.
 #define OFFSET_AT(r) (is_near ? base + near[(r) - low] : (POS_T)offsets[r])
 
 // rank_within and rank_from for such a tile.
-static inline OFFSET_T near_within(
+INLINED OFFSET_T near_within(
     __global const S* offsets, __local const uint* near, uint is_near, POS_T base, OFFSET_T low, OFFSET_T from, OFFSET_T to,
     POS_T p)
 {
@@ -159,7 +165,7 @@ static inline OFFSET_T near_within(
     return from;
 }
 
-static inline OFFSET_T near_from(
+INLINED OFFSET_T near_from(
     __global const S* offsets, __local const uint* near, uint is_near, POS_T base, OFFSET_T low, OFFSET_T from, OFFSET_T to,
     POS_T p)
 {
@@ -171,8 +177,10 @@ static inline OFFSET_T near_from(
     return near_within(offsets, near, is_near, base, low, from, from + min((OFFSET_T)(step - 1), (OFFSET_T)(to - from)), p);
 }
 
-// The vector's place in `stage`, so that neither rows of vectors nor the 4 vectors of a block meet in one bank.
-#define STAGE(q) ((q) ^ (((q) >> 3) & 3))
+// Vectors of an item.
+#define ITEM_VECS (ITEM_BLOCKS * BLOCK_VECS)
+// The vector's place in `stage`, so that neither rows of vectors nor the vectors of neighbouring items meet in one bank.
+#define STAGE(q) ((q) ^ ((q) / ITEM_VECS & 7))
 
 // The vector at p, of which `count` elements are there.
 static inline TV load_part(__global const T* p, uint count)
@@ -184,13 +192,14 @@ static inline TV load_part(__global const T* p, uint count)
     return VLOAD(0, part);
 }
 
-// Item i of group g has block i of tile g. With `last` there is one tile, and its segments are complete.
+// Item i of group g has the blocks from ITEM_BLOCKS * i on of tile g. With `last` there is one tile, and its segments are
+// complete.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
     __global const T* restrict in_base, const ulong in_offset, const POS_T n,
     __global const S* restrict offsets_base, const ulong offsets_offset, const OFFSET_T count, __global uchar* scratch,
     const ulong nodes, __global OUT* out_base, const ulong out_offset, const uint last)
 {
-    __local TV stage[BLOCK_VECS * WG];
+    __local TV stage[ITEM_VECS * WG];
     __local uint near[NEAR];
     __local A heads[WG], tails[WG];
     __local OFFSET_T lasts[WG];
@@ -204,9 +213,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
 
     // The tile's elements come while its offsets are looked at.
     const uint whole = n - base >= TILE;
-    TV row[BLOCK_VECS];
+    TV row[ITEM_VECS];
     if (whole) {
-        for (uint v = 0; v < BLOCK_VECS; v++) {
+        UNROLL
+        for (uint v = 0; v < ITEM_VECS; v++) {
             row[v] = load_vec(in + base + (v * WG + item) * VEC);
         }
     }
@@ -219,57 +229,108 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    const POS_T first = base + item * ITEM;
-    const POS_T end = first < n ? min((POS_T)(first + ITEM), n) : first;
-    OFFSET_T rank = near_within(offsets, near, is_near, base, low, low, high, min(first, (POS_T)(n - 1)));
+    // How many offsets are before the item's first element, and what the next one is.
+    const POS_T first = base + item * (ITEM_BLOCKS * BLOCK);
+    OFFSET_T rank = low;
+    if (item > 0) {
+        rank = near_within(offsets, near, is_near, base, low, low, high, min(first, n) - 1);
+    }
     POS_T next = rank < high ? OFFSET_AT(rank) : n;
-    A head = OP_IDENTITY, tail = OP_IDENTITY;
-    uint flagged = item == 0 ? starts_tile : first < n && rank > low && OFFSET_AT(rank - 1) == first;
     if (whole) {
-        for (uint v = 0; v < BLOCK_VECS; v++) {
+        UNROLL
+        for (uint v = 0; v < ITEM_VECS; v++) {
             stage[STAGE(v * WG + item)] = row[v];
         }
     } else {
-        for (uint v = 0; v < BLOCK_VECS; v++) {
-            const uint q = (v * WG + item) * VEC;
-            const uint there = (uint)(n - base);
-            stage[STAGE(v * WG + item)] = load_part(in + base + min(q, there), there - min(q, there));
+        const uint there = (uint)(n - base);
+        for (uint q = item; q < ITEM_VECS * WG; q += WG) {
+            const uint from = min(q * VEC, there);
+            stage[STAGE(q)] = load_part(in + base + from, there - from);
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    if (next >= end && first + ITEM == end) {
-        for (uint v = 0; v < BLOCK_VECS; v++) {
-            A x[VEC];
-            unpack(stage[STAGE(item * BLOCK_VECS + v)], x);
-            for (uint k = 0; k < VEC; k++) {
-                tail = OP(tail, x[k]);
-            }
+    // The item's blocks as nodes: `left` awaits the next block, `half` the next two.
+    A head, tail;
+    uint flagged;
+#if ITEM_BLOCKS > 1
+    A left_head, left_tail;
+    OFFSET_T left_rank;
+    uint left_flagged;
+#endif
+#if ITEM_BLOCKS > 2
+    A half_head, half_tail;
+    OFFSET_T half_rank;
+    uint half_flagged;
+#endif
+    for (uint b = 0; b < ITEM_BLOCKS; b++) {
+        const POS_T begin = first + b * BLOCK, end = begin < n ? min((POS_T)(begin + BLOCK), n) : begin;
+        flagged = item == 0 && b == 0 && starts_tile;
+        if (begin < n && next == begin && (item > 0 || b > 0)) {
+            flagged = 1;
+            rank = near_from(offsets, near, is_near, base, low, rank, high, begin);
+            next = rank < high ? OFFSET_AT(rank) : n;
         }
-    } else {
-        for (uint v = 0; v < BLOCK_VECS; v++) {
-            A x[VEC];
-            unpack(stage[STAGE(item * BLOCK_VECS + v)], x);
-            for (uint k = 0; k < VEC; k++) {
-                const POS_T p = first + v * VEC + k;
-                if (p < end) {
-                    if (p == next && p > first) {
-                        if (flagged) {
-                            emit(out, count, rank, tail);
-                        } else {
-                            head = tail;
-                            flagged = 1;
-                        }
-                        tail = OP_IDENTITY;
-                        rank = near_from(offsets, near, is_near, base, low, rank, high, p);
-                        next = rank < high ? OFFSET_AT(rank) : n;
-                    }
+        head = tail = OP_IDENTITY;
+        const uint place = item * ITEM_VECS + b * BLOCK_VECS;
+        if (next >= end && begin + BLOCK == end) {
+            UNROLL
+            for (uint v = 0; v < BLOCK_VECS; v++) {
+                A x[VEC];
+                unpack(stage[STAGE(place + v)], x);
+                for (uint k = 0; k < VEC; k++) {
                     tail = OP(tail, x[k]);
                 }
             }
+        } else {
+            for (POS_T p = begin; p < end; p++) {
+                if (p == next && p > begin) {
+                    if (flagged) {
+                        emit(out, count, rank, tail);
+                    } else {
+                        head = tail;
+                        flagged = 1;
+                    }
+                    tail = OP_IDENTITY;
+                    rank = near_from(offsets, near, is_near, base, low, rank, high, p);
+                    next = rank < high ? OFFSET_AT(rank) : n;
+                }
+                const uint k = (uint)(p - begin);
+                tail = OP(tail, TAKEN(((__local const T*)(stage + STAGE(place + k / VEC)))[k % VEC]));
+            }
         }
+        head = flagged ? head : tail;
+#if ITEM_BLOCKS > 1
+        if (b % 2 == 1) {
+            join(&left_head, &left_tail, &left_rank, &left_flagged, head, tail, rank, flagged, out, count);
+        } else {
+            left_head = head;
+            left_tail = tail;
+            left_rank = rank;
+            left_flagged = flagged;
+        }
+#endif
+#if ITEM_BLOCKS > 2
+        if (b == 1) {
+            half_head = left_head;
+            half_tail = left_tail;
+            half_rank = left_rank;
+            half_flagged = left_flagged;
+        }
+#endif
     }
-    head = flagged ? head : tail;
+#if ITEM_BLOCKS > 2
+    join(&half_head, &half_tail, &half_rank, &half_flagged, left_head, left_tail, left_rank, left_flagged, out, count);
+    head = half_head;
+    tail = half_tail;
+    rank = half_rank;
+    flagged = half_flagged;
+#elif ITEM_BLOCKS > 1
+    head = left_head;
+    tail = left_tail;
+    rank = left_rank;
+    flagged = left_flagged;
+#endif
     // The right one of two nodes hands itself over to the left one.
     for (uint d = 1; d < WG; d <<= 1) {
         const uint place = item & (2 * d - 1);
@@ -365,8 +426,8 @@ static inline A combine_run(__global const T* in, POS_T base, POS_T p, POS_T sto
     uint carries = 0;
     A x = OP_IDENTITY;
     while (p < stop) {
-        uint block = (uint)((p - base) / ITEM);
-        const POS_T end = min(stop, (POS_T)(base + (POS_T)(block + 1) * ITEM));
+        uint block = (uint)((p - base) / BLOCK);
+        const POS_T end = min(stop, (POS_T)(base + (POS_T)(block + 1) * BLOCK));
         // Intel's CPU runtime adds up a plain loop's floats in another order.
         volatile A serial = OP_IDENTITY;
         for (; p < end; p++) {

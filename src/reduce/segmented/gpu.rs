@@ -13,8 +13,9 @@ const TEXT: &str = include_str!("../../../cl/reduce_segmented.cl");
 const CPU_BLOCKS: usize = 1024;
 /// Bytes of scratch for a node, whatever its types.
 const NODE_BYTES: usize = 32;
-/// Bytes of local memory of an item at most: its block, four offsets, two accumulators, a rank and a flag.
-const ITEM_BYTES: usize = BLOCK_BYTES + 4 * 4 + 8 + 8 + 8 + 4;
+/// Items of a work-group at most, and blocks, so that several groups have their tiles in local memory.
+const ITEMS: usize = 256;
+const BLOCKS: usize = 512;
 
 /// What a segmented reduction is of: everything but its size.
 #[derive(Clone, Debug)]
@@ -67,13 +68,24 @@ pub(crate) struct Plan {
     pub(crate) wide_positions: bool,
 }
 
-/// Items, and blocks, of a tile; the tree is the same with any.
-fn work_group(caps: &Capabilities) -> usize {
-    tuning::work_group_of(tuning::reduce(caps).work_group, ITEM_BYTES, caps)
+/// Blocks of an item, where many share a tile; blocks of few elements are worth little by themselves.
+fn item_blocks(form: &Form) -> usize {
+    form.element.size().min(4)
+}
+
+/// Bytes of local memory of an item at most: its blocks, twice as many offsets, two accumulators, a rank and a flag.
+fn item_bytes(form: &Form) -> usize {
+    item_blocks(form) * (BLOCK_BYTES + 2 * 4) + 8 + 8 + 8 + 4
+}
+
+/// Items of a tile; the tree is the same with any.
+fn work_group(form: &Form, caps: &Capabilities) -> usize {
+    let most = tuning::reduce(caps).work_group.min(ITEMS).min(BLOCKS / item_blocks(form));
+    tuning::work_group_of(most, item_bytes(form), caps)
 }
 
 fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> ProgramSpec {
-    let work_group = work_group(caps);
+    let work_group = work_group(form, caps);
     let cpu = work_group == 1;
     let word = |wide| if wide { "ulong" } else { "uint" };
     let wide_offsets = form.offset == ElementType::U64;
@@ -82,6 +94,7 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
         .with(form.acc.options("A"))
         .with(form.out.options("OUT"))
         .define("WG", work_group)
+        .define("ITEM_BLOCKS", item_blocks(form))
         .define("S", word(wide_offsets))
         .define("OFFSET_T", word(wide))
         .define("POS_T", word(wide || wide_offsets))
@@ -101,9 +114,9 @@ pub(crate) fn plan(
 ) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
-    let (max_groups, work_group) = (tuning::reduce(caps).max_groups, work_group(caps));
+    let (max_groups, work_group) = (tuning::reduce(caps).max_groups, work_group(form, caps));
     let cpu = work_group == 1;
-    let blocks = if cpu { CPU_BLOCKS } else { work_group };
+    let blocks = if cpu { CPU_BLOCKS } else { item_blocks(form) * work_group };
     let tiles = n.div_ceil(blocks * BLOCK_BYTES / form.element.size());
     let (mut levels, mut nodes, mut last) = (Vec::new(), 0, tiles);
     while last > 1 {
@@ -226,7 +239,7 @@ pub(super) fn check(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize)
 fn check_by(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize, part: usize) -> Result<Option<usize>> {
     const NONE: u32 = u32::MAX;
     let caps = device.capabilities()?;
-    let (max_groups, work_group) = (tuning::reduce(&caps).max_groups, work_group(&caps));
+    let (max_groups, work_group) = (tuning::reduce(&caps).max_groups, work_group(form, &caps));
     let wide = device.tuning().wide(offsets.len()) || device.tuning().wide(n);
     let program = program(form, true, &caps, wide);
     let bad = device.pooled(size_of::<u32>())?;
@@ -285,11 +298,12 @@ mod tests {
     #[test]
     fn items_fit_the_local_memory() {
         for (name, caps) in Capabilities::samples() {
-            let whole = tuning::reduce(&caps).work_group;
-            assert_eq!(work_group(&caps), whole, "{name}");
-            for local_bytes in [8 << 10, 16 << 10] {
-                let items = work_group(&Capabilities { local_bytes, ..caps.clone() });
-                assert!(items * ITEM_BYTES <= local_bytes && items >= whole.min(64), "{name}: {items}");
+            for form in [Form::of::<u8, Sum>(ElementType::U32), Form::of::<f32, Sum>(ElementType::U64)] {
+                let whole = work_group(&form, &caps);
+                for local_bytes in [8 << 10, 16 << 10] {
+                    let items = work_group(&form, &Capabilities { local_bytes, ..caps.clone() });
+                    assert!(items * item_bytes(&form) <= local_bytes && items >= whole.min(16), "{name}: {items}");
+                }
             }
         }
     }
