@@ -5,8 +5,8 @@ use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, ElementType, Offset,
     bench::Bench,
-    check::{Case, Failure, Level, data::Rng, everywhere, guarded, poison, same_bytes},
-    copy::spec::{Plain, random},
+    check::{Case, Failure, Level, data::{Rng, random_bits}, everywhere, guarded, poison, same_bytes},
+    copy::spec::Plain,
     ladder::Climb,
 };
 
@@ -67,7 +67,7 @@ fn check_gather<T: Plain, I: Offset>(
     offset: usize,
     order: Order,
 ) -> Result<(), Failure> {
-    let table: Vec<T> = random(offset + len, 1);
+    let table: Vec<T> = random_bits(offset + len, 1);
     let index = [vec![I::HIGHEST; offset], order.indices(n, len)].concat();
     let (on_device, by) = (device.upload(&table)?, device.upload(&index)?);
     let (table, index) = (&table[offset..], &index[offset..]);
@@ -90,7 +90,7 @@ fn check_scatter<T: Plain, I: Offset>(
     offset: usize,
     order: Order,
 ) -> Result<(), Failure> {
-    let line: Vec<T> = random(offset + n, 1);
+    let line: Vec<T> = random_bits(offset + n, 1);
     let mut index = [vec![I::HIGHEST; offset], order.indices(n, len)].concat();
     let mut taken = vec![false; len];
     for i in &mut index[offset..] {
@@ -254,7 +254,7 @@ fn bench_gather<T: Plain>(form: &str, element: ElementType, block: usize) -> Ben
         |n| (n * (4 + 2 * size_of::<T>())) as u64,
         move |device, n| {
             let index = device.upload(&bench_indices(n, block.min(n)))?;
-            let from = device.upload(&random::<T>(n, n as u64))?;
+            let from = device.upload(&random_bits::<T>(n, n as u64))?;
             let state = (device.clone(), from, index, device.zeroed::<T>(n)?, device.zeroed::<u64>(1)?);
             Ok(Climb::new(
                 state,
