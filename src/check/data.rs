@@ -92,12 +92,12 @@ pub(crate) fn random_bits<T: bytemuck::Pod>(n: usize, seed: u64) -> Vec<T> {
 }
 
 /// `n` elements by their places, each of which may take as many random numbers as it wants.
-pub(crate) fn random_by<T: Default + Clone + Send>(
+pub(crate) fn random_by<T: bytemuck::Pod + Send>(
     n: usize,
     seed: u64,
     element: impl Fn(usize, &mut Rng) -> T + Sync,
 ) -> Vec<T> {
-    let mut all = vec![T::default(); n];
+    let mut all = vec![T::zeroed(); n];
     parallel::chunks_mut(&mut all, CHUNK, &|chunk, part| {
         let mut rng = Rng::new(Rng::new(seed).skip(chunk as u64).next());
         (chunk * CHUNK..).zip(part).for_each(|(i, x)| *x = element(i, &mut rng));
