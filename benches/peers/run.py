@@ -62,7 +62,7 @@ def wishes(path):
         family, name, elements, sizes, goal, peers = (field.strip() for field in line.split("|"))
         for n in map(number, sizes.split()):
             for element in elements.split():
-                found.append(Wish(family, Row(name, element, n), goal, Row(peers or name, element, n)))
+                found.append(Wish(family.rstrip("?"), Row(name, element, n), goal, Row(peers or name, element, n)))
     return found
 
 
@@ -88,6 +88,9 @@ def run(command, clock, **options):
             except subprocess.TimeoutExpired:
                 child.kill()
                 return None
+            except BaseException:
+                child.kill()
+                raise
     except OSError as error:
         print(error, file=sys.stderr)
         return None
@@ -101,18 +104,26 @@ class Report:
         self.own, self.peers, self.left_out = {}, {}, []
 
     def resume(self):
-        """Takes over what an earlier run of the same device and commit left in the folder."""
-        path = self.folder / "results.json"
-        if not path.exists():
-            return
-        old = json.loads(path.read_text())
-        for line in old["rows"]:
-            row = Row(line["what"], line["type"], line["n"])
-            if line.get("own"):
-                self.own[row] = line["own"]
-            for peer in line["peers"]:
+        """Takes over what earlier runs of the same device and commit left in the folder."""
+        for path in sorted(self.folder.glob("own-*.json")):
+            self.read_own(path)
+        for path in sorted(self.folder.glob("peers-*.jsonl")):
+            self.read_peers(path)
+
+    def read_own(self, path):
+        """What the crate's program wrote, if its last write was not cut short."""
+        if path.exists():
+            try:
+                self.add_own(json.loads(path.read_text()))
+            except json.JSONDecodeError:
+                self.leave_out(f"{path.stem}, cut short")
+
+    def read_peers(self, path):
+        """What a peer's program printed, but for a line that was cut short."""
+        for line in path.read_text().splitlines():
+            if line.startswith("{") and line.endswith("}"):
+                peer = json.loads(line)
                 self.peers.setdefault(Row(peer["what"], peer["element"], peer["n"]), {})[peer["peer"]] = peer
-        self.about = old["about"] | self.about
 
     def leave_out(self, text):
         if text not in self.left_out:
@@ -139,9 +150,6 @@ class Report:
                 self.own[row] = line
             else:
                 self.leave_out(f"{row}: {line['error']}")
-
-    def add_peer(self, line):
-        self.peers.setdefault(Row(line["what"], line["element"], line["n"]), {})[line["peer"]] = line
 
     def lines(self):
         """Each row with what came of it."""
@@ -188,7 +196,6 @@ class Report:
 
     def save(self):
         lines = self.lines()
-        self.about["seconds"] = round(self.about.get("seconds", 0))
         whole = {"about": self.about, "left_out": self.left_out, "rows": lines}
         for name, text in [
             ("results.json", json.dumps(whole, indent=1)),
@@ -294,13 +301,10 @@ def crate(options, clock, report, family, wanted):
     command = [options.program, "bench", "--device", options.device, "--json", path]
     for row in wanted:
         command += ["--row", str(row)]
-    code = run(command + options.arguments, clock, stdout=subprocess.DEVNULL, env=os.environ)
-    if path.exists():
-        # A write may have been cut short.
-        try:
-            report.add_own(json.loads(path.read_text()))
-        except json.JSONDecodeError:
-            report.leave_out(f"the crate's own {family}, cut short")
+    try:
+        code = run(command + options.arguments, clock, stdout=subprocess.DEVNULL)
+    finally:
+        report.read_own(path)
     for row in wanted:
         if row not in report.own:
             late = "for want of time" if code is None else "which the crate does not measure"
@@ -352,11 +356,11 @@ class Cuda:
         programs = [program for name in self.names(family) for program in sorted(self.folder.glob(f"{self.stem(name)}*"))]
         for program in programs:
             path = report.folder / f"peers-{program.name}.jsonl"
-            with path.open("w") as out:
-                code = run([program, *wanted], clock, stdout=out)
-            for line in path.read_text().splitlines():
-                if line.startswith("{") and line.endswith("}"):
-                    report.add_peer(json.loads(line))
+            try:
+                with path.open("w") as out:
+                    code = run([program, *wanted], clock, stdout=out)
+            finally:
+                report.read_peers(path)
             if code is None or code:
                 why = "for want of time" if code is None else f"exit code {code}"
                 report.leave_out(f"{program.name}, or parts of it: {why}")
@@ -384,9 +388,7 @@ class Cpu:
         sizes = sorted({wish.row.n for wish in report.wanted})
         with path.open("w") as out:
             code = run([self.options.build / "release" / "cpu-peers", *sizes], clock, stdout=out)
-        for line in path.read_text().splitlines():
-            if line.endswith("}"):
-                report.add_peer(json.loads(line))
+        report.read_peers(path)
         if code is None or code:
             report.leave_out("a part of the peers on the CPU")
 
@@ -465,11 +467,12 @@ def main():
             report.leave_out(f"{family}, for want of time")
             continue
         before = clock.spent()
-        crate(options, clock, report, family, rows)
-        report.save()
-        peers.measure(clock, report, family, theirs)
-        report.about["seconds"] = report.about.get("seconds", 0) + clock.spent() - before
-        report.save()
+        try:
+            # The peers first, which are done sooner: where time runs out, what was measured has something beside it.
+            peers.measure(clock, report, family, theirs)
+            crate(options, clock, report, family, rows)
+        finally:
+            report.save()
         print(f"{family}: {clock.spent() - before:.0f} s", file=sys.stderr)
     lines = report.lines()
     print(markdown(report.about, report.left_out, lines))

@@ -171,9 +171,7 @@ fn bench<T: Plain>(form: &str, element: ElementType, first: usize, second: usize
                 state,
                 |(_, _, to)| to.fill(poison()),
                 move |(device, from, to)| device.copy(from.view(first..)?, to.view_mut(second..)?),
-                move |(_, from, to)| {
-                    same_bytes(&to.view(second..)?.to_vec()?, &from.view(first..)?.to_vec()?, "copy")
-                },
+                move |(_, from, to)| same_bytes(&to.view(second..)?.to_vec()?, &from.view(first..)?.to_vec()?, "copy"),
             ))
         },
     )

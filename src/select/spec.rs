@@ -412,9 +412,7 @@ fn bench_flagged(percent: u64) -> Bench {
                 count.fill(poison())?;
                 out.fill(poison())
             },
-            |(device, (x, flags), (out, count), scratch)| {
-                device.select_flagged_into(&*x, &*flags, out, count, scratch)
-            },
+            |(device, (x, flags), (out, count), scratch)| device.select_flagged_into(&*x, &*flags, out, count, scratch),
             move |(_, _, (out, count), _)| {
                 let want: Vec<u32> = host.iter().zip(&flags).filter(|(_, flag)| **flag != 0).map(|(x, _)| *x).collect();
                 same_bytes(&count.to_vec()?, &[want.len() as u64], "count")?;

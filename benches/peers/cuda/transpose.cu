@@ -12,7 +12,7 @@ struct Blas {
     Handle handle = nullptr;
     bool open() {
         void* library = nullptr;
-        for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so"}) {
+        for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so"}) {
             library = library ? library : dlopen(name, RTLD_NOW);
         }
         if (!library) {

@@ -353,3 +353,34 @@ impl Report {
         Ok(writeln!(out, "{}", table.trim_fmt())?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_are_of_benchmarks() {
+        let mut known = Vec::new();
+        for spec in registry() {
+            known.extend(
+                spec.benches().into_iter().map(|bench| (format!("{} {}", spec.name(), bench.form), bench.element)),
+            );
+        }
+        for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers/goals")).expect("a folder") {
+            let text = fs::read_to_string(entry.expect("an entry").path()).expect("a file");
+            let rows = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+            for line in rows {
+                let fields: Vec<_> = line.split('|').map(str::trim).collect();
+                let [family, name, elements, sizes, goal, _] = fields[..] else { panic!("not six fields: {line}") };
+                assert!(sizes.split(' ').all(|n| positive(n).is_ok()), "{line}");
+                let own = goal.split(" and ").filter_map(|goal| goal.split_once(" of own ")).map(|(_, name)| name);
+                for name in own.chain((!family.ends_with('?')).then_some(name)) {
+                    for element in elements.split_whitespace() {
+                        let row = (name.to_owned(), element.parse().expect("an element type"));
+                        assert!(known.contains(&row), "{row:?} is not measured");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -5,9 +5,14 @@ use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, ElementType, Offset,
     bench::Bench,
-    check::{Case, Failure, Level, data::{Rng, random_bits}, everywhere, guarded, poison, same_bytes},
+    check::{
+        Case, Failure, Level,
+        data::{Rng, random_bits, random_by},
+        everywhere, guarded, poison, same_bytes,
+    },
     copy::spec::Plain,
     ladder::Climb,
+    parallel,
 };
 
 /// How indices lie.
@@ -234,15 +239,12 @@ pub(in crate::copy) fn cases(level: Level) -> Vec<Case> {
 
 /// `n` indices of `n` elements, sorted within blocks of `block`, which are in order.
 fn bench_indices(n: usize, block: usize) -> Vec<u32> {
-    let mut rng = Rng::new(n as u64);
-    let mut index = Vec::with_capacity(n);
-    for first in (0..n).step_by(block) {
-        let len = block.min(n - first);
-        let mut part: Vec<u32> = (0..len).map(|_| (first as u64 + rng.below(len as u64)) as u32).collect();
-        if len < n {
-            part.sort_unstable();
-        }
-        index.extend(part);
+    let mut index = random_by(n, n as u64, |i, rng| {
+        let first = i / block * block;
+        (first as u64 + rng.below(block.min(n - first) as u64)) as u32
+    });
+    if block < n {
+        parallel::chunks_mut(&mut index, block, &|_, part| part.sort_unstable());
     }
     index
 }

@@ -7,7 +7,11 @@ use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, ElementType,
     bench::Bench,
-    check::{Case, Failure, Level, data::{Rng, random_bits}, everywhere, guarded, poison, same_bytes},
+    check::{
+        Case, Failure, Level,
+        data::{Rng, random_bits},
+        everywhere, guarded, poison, same_bytes,
+    },
     copy::spec::Plain,
     ladder::Climb,
 };
