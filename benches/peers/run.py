@@ -3,6 +3,8 @@
 
 What is measured, and how fast it is meant to be, is in goals/. The results are written as they come, to results.json,
 results.md and results.svg of the folder --out. A peer that cannot be built or run here is named and left out.
+
+The peers in CUDA can be built on another machine: --build-only --arch sm_90, then --build with that folder.
 """
 import argparse
 import concurrent.futures
@@ -101,13 +103,16 @@ class Report:
 
     def __init__(self, folder, wanted, about):
         self.folder, self.wanted, self.about = folder, wanted, about
+        # What each program wrote by itself.
+        self.parts = folder / "parts"
+        self.parts.mkdir(parents=True, exist_ok=True)
         self.own, self.peers, self.left_out = {}, {}, []
 
     def resume(self):
         """Takes over what earlier runs of the same device and commit left in the folder."""
-        for path in sorted(self.folder.glob("own-*.json")):
+        for path in sorted(self.parts.glob("own-*.json")):
             self.read_own(path)
-        for path in sorted(self.folder.glob("peers-*.jsonl")):
+        for path in sorted(self.parts.glob("peers-*.jsonl")):
             self.read_peers(path)
 
     def read_own(self, path):
@@ -296,7 +301,7 @@ def chart(about, lines):
 
 def crate(options, clock, report, family, wanted):
     """Measures the crate's own rows."""
-    path = report.folder / f"own-{family}.json"
+    path = report.parts / f"own-{family}.json"
     path.unlink(missing_ok=True)
     command = [options.program, "bench", "--device", options.device, "--json", path]
     for row in wanted:
@@ -355,7 +360,7 @@ class Cuda:
     def measure(self, clock, report, family, wanted):
         programs = [program for name in self.names(family) for program in sorted(self.folder.glob(f"{self.stem(name)}*"))]
         for program in programs:
-            path = report.folder / f"peers-{program.name}.jsonl"
+            path = report.parts / f"peers-{program.name}.jsonl"
             try:
                 with path.open("w") as out:
                     code = run([program, *wanted], clock, stdout=out)
@@ -384,7 +389,7 @@ class Cpu:
         if self.done:
             return
         self.done = True
-        path = report.folder / "peers-cpu.jsonl"
+        path = report.parts / "peers-cpu.jsonl"
         sizes = sorted({wish.row.n for wish in report.wanted})
         with path.open("w") as out:
             code = run([self.options.build / "release" / "cpu-peers", *sizes], clock, stdout=out)
@@ -449,7 +454,6 @@ def main():
     families = options.only or known
     if unknown := set(families) - set(known):
         sys.exit(f"no such family: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
-    options.out.mkdir(parents=True, exist_ok=True)
     about = {"date": datetime.date.today().isoformat(), "tools": tools()}
     report = Report(options.out, asked, about)
     if options.resume:
