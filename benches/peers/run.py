@@ -194,9 +194,12 @@ class Report:
             return own["gb_per_s"] / float(found[1])
         if found := re.fullmatch(r"([\d.]+) by wall", goal):
             return line.get("wall_ratio") and float(found[1]) / line["wall_ratio"]
-        if found := re.fullmatch(r"([\d.]+) of own (.+)", goal):
-            other = self.own.get(Row(found[2], wish.row.element, wish.row.n))
-            return other and other["sample"]["median"] / own["sample"]["median"] / float(found[1])
+        if found := re.fullmatch(r"([\d.]+) of (own|keys of) (.+)", goal):
+            other = self.own.get(Row(found[3], wish.row.element, wish.row.n))
+            if not other:
+                return None
+            faster = other["sample"]["median"] / own["sample"]["median"]
+            return (faster if found[2] == "keys of" else own["gb_per_s"] / other["gb_per_s"]) / float(found[1])
         sys.exit(f"{wish.row}: no such goal: {goal}")
 
     def save(self):

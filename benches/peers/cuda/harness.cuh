@@ -65,6 +65,22 @@ __host__ __device__ inline T random(uint64_t i)
     }
 }
 
+// Offsets of segments as the crate's: 0 or 1 elements half of the time, then up to each next power of two half as often.
+inline std::vector<uint32_t> power_law(size_t n)
+{
+    std::vector<uint32_t> offsets{0};
+    for (size_t end = 0; end < n;) {
+        uint64_t bits = mix(offsets.size());
+        int ones = 0;
+        while (ones < 17 && bits >> ones & 1) {
+            ones++;
+        }
+        end = std::min<size_t>(n, end + (bits >> 32) % (size_t(2) << ones));
+        offsets.push_back((uint32_t)end);
+    }
+    return offsets;
+}
+
 template <class T, class F>
 __global__ void generate(T* out, size_t n, F f)
 {

@@ -138,18 +138,9 @@ void segments(const Wanted& wanted)
         }
         segmented(wanted, "of " + std::to_string(length), offsets);
     }
-    // As the crate's: 0 to 2 elements half of the time, then each next power of two half as often.
-    std::vector<uint32_t> offsets{0};
-    for (size_t end = 0; end < n;) {
-        uint64_t bits = mix(offsets.size());
-        int ones = 0;
-        while (ones < 17 && bits >> ones & 1) {
-            ones++;
-        }
-        end = std::min<size_t>(n, end + (bits >> 32) % (size_t(2) << ones));
-        offsets.push_back((uint32_t)end);
+    if (wanted("reduce sum of segments by a power law", "f32", n)) {
+        segmented(wanted, "by a power law", power_law(n));
     }
-    segmented(wanted, "by a power law", offsets);
 }
 
 int main(int count, char** arguments)

@@ -56,39 +56,37 @@ void scans(const Wanted& wanted, const char* element)
     }
 }
 
-// Sums that begin anew where the key changes: runs of 256 keys on average, and sums of less than 2^24, which floats hold.
+// Sums that begin anew where the key changes, of small whole numbers, so that floats are exact.
 template <class T>
-void by_key(const Wanted& wanted, const char* element)
+void by_key(const Wanted& wanted, const char* element, size_t length)
 {
-    for (size_t n : {size_t(1) << 24, size_t(1) << 28}) {
-        for (bool inclusive : {true, false}) {
-            std::string what = inclusive ? "scan sum by key inclusive" : "scan sum by key exclusive";
-            if (!wanted(what, element, n)) {
-                continue;
-            }
-            Buffer<uint32_t> keys(n);
-            Buffer<T> in(n), out(n);
-            // A new key in each 256, at a random place of them.
-            fill(keys, [] __device__(size_t i) { return (uint32_t)(i / 256 + (i % 256 >= mix(i / 256) % 256)); });
-            fill(in, [] __device__(size_t i) { return (T)(mix(i) >> 60); });
-            out.poison();
-            auto call = [&](void* t, size_t& b) {
-                return inclusive ? cub::DeviceScan::InclusiveSumByKey(t, b, keys.data, in.data, out.data, (int)n)
-                                 : cub::DeviceScan::ExclusiveSumByKey(t, b, keys.data, in.data, out.data, (int)n);
-            };
-            Prepared run(call);
-            Times times = measure([&] { run(); });
-            const uint32_t* key = keys.data;
-            const T *from = in.data, *to = out.data;
-            auto wrong = [=] __device__(size_t i) {
-                bool head = i == 0 || key[i] != key[i - 1];
-                T want = head ? (T)0 : to[i - 1];
-                want += inclusive ? from[i] : head ? (T)0 : from[i - 1];
-                return to[i] != want;
-            };
-            report("CUB", what, element, n, (4.0 + 2.0 * sizeof(T)) * n, times, total(n, wrong) == 0);
-        }
+    size_t n = size_t(1) << 28;
+    std::string what = "scan sum by key, segments " + (length > 0 ? "of " + std::to_string(length) : "by a power law");
+    if (!wanted(what, element, n)) {
+        return;
     }
+    Buffer<uint32_t> keys(n);
+    if (length > 0) {
+        fill(keys, [=] __device__(size_t i) { return (uint32_t)(i / length); });
+    } else {
+        std::vector<uint32_t> offsets = power_law(n), host(n);
+        for (size_t s = 0; s + 1 < offsets.size(); s++) {
+            std::fill(host.begin() + offsets[s], host.begin() + offsets[s + 1], (uint32_t)s);
+        }
+        CHECK(cudaMemcpy(keys.data, host.data(), 4 * n, cudaMemcpyHostToDevice));
+    }
+    Buffer<T> in(n), out(n);
+    fill(in, [] __device__(size_t i) { return (T)(mix(i) >> 60); });
+    out.poison();
+    auto call = [&](void* t, size_t& b) {
+        return cub::DeviceScan::InclusiveSumByKey(t, b, keys.data, in.data, out.data, (int)n);
+    };
+    Prepared run(call);
+    Times times = measure([&] { run(); });
+    const uint32_t* key = keys.data;
+    const T *from = in.data, *to = out.data;
+    auto wrong = [=] __device__(size_t i) { return to[i] != from[i] + (i == 0 || key[i] != key[i - 1] ? (T)0 : to[i - 1]); };
+    report("CUB", what, element, n, (4.0 + 2.0 * sizeof(T)) * n, times, total(n, wrong) == 0);
 }
 
 int main(int count, char** arguments)
@@ -97,7 +95,9 @@ int main(int count, char** arguments)
     scans<uint32_t>(wanted, "u32");
     scans<float>(wanted, "f32");
     scans<uint64_t>(wanted, "u64");
-    by_key<uint32_t>(wanted, "u32");
-    by_key<float>(wanted, "f32");
+    for (size_t length : {2, 16, 256, 1 << 20, 0}) {
+        by_key<uint32_t>(wanted, "u32", length);
+        by_key<float>(wanted, "f32", length);
+    }
     return 0;
 }

@@ -37,7 +37,7 @@ void pairs(const Wanted& wanted)
 void segments(const Wanted& wanted)
 {
     size_t n = size_t(1) << 28;
-    std::string what = "sort segments of 256 on average, bits";
+    std::string what = "sort keys of segments of 256";
     if (!wanted(what, "u32", n)) {
         return;
     }

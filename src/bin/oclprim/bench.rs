@@ -373,7 +373,10 @@ mod tests {
                 let fields: Vec<_> = line.split('|').map(str::trim).collect();
                 let [family, name, elements, sizes, goal, _] = fields[..] else { panic!("not six fields: {line}") };
                 assert!(sizes.split(' ').all(|n| positive(n).is_ok()), "{line}");
-                let own = goal.split(" and ").filter_map(|goal| goal.split_once(" of own ")).map(|(_, name)| name);
+                let own = goal.split(" and ").filter_map(|goal| {
+                    let (_, name) = goal.split_once(" of own ").or(goal.split_once(" of keys of "))?;
+                    Some(name)
+                });
                 for name in own.chain((!family.ends_with('?')).then_some(name)) {
                     for element in elements.split_whitespace() {
                         let row = (name.to_owned(), element.parse().expect("an element type"));
