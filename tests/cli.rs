@@ -247,6 +247,24 @@ fn bench_writes_json_and_markdown() {
 }
 
 #[test]
+fn bench_measures_single_rows() {
+    let rows = ["--row", "scan sum inclusive u32 2^10", "--row", "copy aligned u32 1000", "--row", "copy fast u32 7"];
+    let common = ["bench", "--device", "cpu", "--runs", "1", "--hot"];
+    let report = succeeds(&[&common[..], &rows, &["--json", "-"]].concat());
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let lines = report["lines"].as_array().expect("a list");
+    let measured: Vec<_> = lines.iter().map(|line| (line["form"].as_str().expect("a name"), &line["n"])).collect();
+    assert_eq!(measured, [("sum inclusive", &1024.into()), ("aligned", &1000.into())]);
+    for (row, why) in
+        [("sum", "expected a primitive"), ("sum x 2", "type `x`"), ("copy aligned u32 x", "such as 1000000")]
+    {
+        let output = oclprim(&[&common[..], &["--row", row]].concat());
+        assert!(!output.status.success() && stderr(&output).contains(why), "{}", stderr(&output));
+    }
+    assert!(!oclprim(&[&common[..], &["copy"], &rows[..2]].concat()).status.success());
+}
+
+#[test]
 fn bench_compares_with_an_earlier_run() {
     let folder = Folder::new();
     let (old, slow) = (folder.path("old.json"), folder.path("slow.json"));

@@ -1,107 +1,489 @@
 #!/usr/bin/env python3
-"""Runs the crate's benchmarks and those of its peers on one machine, and prints one table of ratios.
+"""Runs the crate's benchmarks and those of its peers side by side on one machine, and sets them against goals.
 
-A peer that cannot be built or run here is named and left out.
+What is measured, and how fast it is meant to be, is in goals/. The results are written as they come, to results.json,
+results.md and results.svg of the folder --out. A peer that cannot be built or run here is named and left out.
+
+The peers in CUDA can be built on another machine: --build-only --arch sm_90, then --build with that folder.
 """
 import argparse
+import concurrent.futures
+import dataclasses
+import datetime
+import hashlib
+import html
 import json
+import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
-import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+# The CUDA programs of a family that are not named like it.
+PROGRAMS = {"sort": ["sort", "sort_pairs"]}
 
 
-def crate(program, device, arguments, folder):
-    """The lines of `oclprim bench`, in one report for each primitive, so that one failure costs one of them."""
-    lines = []
-    for primitive in ("copy", "reduce", "transpose", "histogram", "scan", "sort"):
-        report = folder / f"{primitive}.json"
-        command = [program, "bench", primitive, "--device", device, "--json", report, *arguments]
-        if subprocess.run(command, stdout=subprocess.DEVNULL).returncode > 1 or not report.exists():
-            print(f"left out: the crate's own {primitive}", file=sys.stderr)
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What is measured: a row of `oclprim bench`."""
+
+    name: str
+    element: str
+    n: int
+
+    def __str__(self):
+        return f"{self.name} {self.element} {self.n}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """A row with its goal."""
+
+    family: str
+    row: Row
+    goal: str
+    peers: Row
+
+
+def number(text):
+    base, _, power = text.partition("^")
+    return int(base) ** int(power or 1)
+
+
+def wishes(path):
+    """The rows of a file of goals."""
+    found = []
+    for line in path.read_text().splitlines():
+        if not line.strip() or line.startswith("#"):
             continue
-        for line in json.loads(report.read_text())["lines"]:
+        family, name, elements, sizes, goal, peers = (field.strip() for field in line.split("|"))
+        for n in map(number, sizes.split()):
+            for element in elements.split():
+                found.append(Wish(family.rstrip("?"), Row(name, element, n), goal, Row(peers or name, element, n)))
+    return found
+
+
+class Clock:
+    """The time there is."""
+
+    def __init__(self, seconds):
+        self.start, self.seconds = time.monotonic(), seconds
+
+    def left(self):
+        return None if self.seconds is None else max(0.0, self.seconds - (time.monotonic() - self.start))
+
+    def spent(self):
+        return time.monotonic() - self.start
+
+
+def run(command, clock, **options):
+    """The exit code of a command, or None where the time was up or it does not start."""
+    try:
+        with subprocess.Popen(list(map(str, command)), **options) as child:
+            try:
+                return child.wait(clock.left())
+            except subprocess.TimeoutExpired:
+                child.kill()
+                return None
+            except BaseException:
+                child.kill()
+                raise
+    except OSError as error:
+        print(error, file=sys.stderr)
+        return None
+
+
+class Report:
+    """What was measured so far, and the files that tell it."""
+
+    def __init__(self, folder, wanted, about):
+        self.folder, self.wanted, self.about = folder, wanted, about
+        # What each program wrote by itself.
+        self.parts = folder / "parts"
+        self.parts.mkdir(parents=True, exist_ok=True)
+        self.own, self.peers, self.left_out = {}, {}, []
+
+    def resume(self):
+        """Takes over what earlier runs of the same device and commit left in the folder."""
+        for path in sorted(self.parts.glob("own-*.json")):
+            self.read_own(path)
+        for path in sorted(self.parts.glob("peers-*.jsonl")):
+            self.read_peers(path)
+
+    def read_own(self, path):
+        """What the crate's program wrote, if its last write was not cut short."""
+        if path.exists():
+            try:
+                self.add_own(json.loads(path.read_text()))
+            except json.JSONDecodeError:
+                self.leave_out(f"{path.stem}, cut short")
+
+    def read_peers(self, path):
+        """What a peer's program printed, but for a line that was cut short."""
+        for line in path.read_text().splitlines():
+            if line.startswith("{") and line.endswith("}"):
+                peer = json.loads(line)
+                self.peers.setdefault(Row(peer["what"], peer["element"], peer["n"]), {})[peer["peer"]] = peer
+
+    def leave_out(self, text):
+        if text not in self.left_out:
+            print(f"left out: {text}", file=sys.stderr)
+            self.left_out.append(text)
+
+    def add_own(self, report):
+        device = report["device"]
+        known = {
+            "device": device["name"].strip(),
+            "platform": device["platform"].strip(),
+            "driver": device.get("driver", ""),
+            "commit": report.get("commit"),
+            "version": report["version"],
+            "cold": report["cold"],
+        }
+        for key, value in known.items():
+            if self.about.get(key, value) != value:
+                sys.exit(f"{self.folder} is of {key} {self.about[key]}, this is {value}: give another folder by --out")
+        self.about |= known
+        for line in report["lines"]:
+            row = Row(f"{line['primitive']} {line['form']}", line["element"], line["n"])
             if line["sample"]:
-                lines.append(line)
-    return lines
-
-
-def cuda(source, folder):
-    """What a program of one CUDA source prints."""
-    nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-    if not nvcc:
-        print(f"left out: {source}, for want of nvcc", file=sys.stderr)
-        return []
-    program = folder / source.removesuffix(".cu")
-    build = [nvcc, "-O3", "-std=c++17", "-arch=native", "--extended-lambda", HERE / source, "-o", program]
-    if subprocess.run(build).returncode:
-        print(f"left out: {source}, which does not build", file=sys.stderr)
-        return []
-    run = subprocess.run([program], stdout=subprocess.PIPE, text=True)
-    if run.returncode:
-        print(f"left out: a part of {source}, exit code {run.returncode}", file=sys.stderr)
-    return [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
-
-
-def cpu(folder):
-    """What the Rust peers of the CPU backend print."""
-    manifest = HERE / "cpu" / "Cargo.toml"
-    build = ["cargo", "build", "--release", "--quiet", "--manifest-path", manifest, "--target-dir", folder]
-    if not shutil.which("cargo") or subprocess.run(build).returncode:
-        print("left out: the peers on the CPU, which do not build", file=sys.stderr)
-        return []
-    run = subprocess.run([pathlib.Path(folder) / "release" / "cpu-peers"], stdout=subprocess.PIPE, text=True)
-    return [json.loads(line) for line in run.stdout.splitlines()]
-
-
-def plain(line):
-    """The name under which a line of the crate meets a peer's: without what peers have no choice in."""
-    name = f"{line['primitive']} {line['form']}"
-    return re.sub(r" (fixed|fast)\b| ids,| even,", "", name)
-
-
-def gb(seconds, size):
-    return f"{size / seconds / 1e9:,.0f}" if seconds else "-"
-
-
-def table(own, peers):
-    print("| what | type | n | GB/s | ± | peer | GB/s | ± | ratio | wall, µs | peer's wall, µs |")
-    print("|---|---|--:|--:|--:|---|--:|--:|--:|--:|--:|")
-    wrong = 0
-    for line in own:
-        sample = line["sample"]
-        size, name = line["bytes"], f"{line['primitive']} {line['form']}"
-        found = [p for p in peers if (p["what"], p["element"], p["n"]) == (plain(line), line["element"], line["n"])]
-        wrong += line["wrong"] + sum(not p["ok"] for p in found)
-        for peer in found or [None]:
-            row = [name, line["element"], f"{line['n']:,}", gb(sample["median"], size), f"{sample['spread']:.1%}"]
-            if peer:
-                ratio = f"{peer['median'] / sample['median']:.2f}" + ("" if peer["ok"] else " (peer wrong)")
-                row += [peer["peer"], gb(peer["median"], peer["bytes"]), f"{peer['spread']:.1%}", ratio]
-                row += [f"{line['wall']['median'] * 1e6:.1f}", f"{peer['wall'] * 1e6:.1f}"]
+                self.own[row] = line
             else:
-                copy = line["copy_gb_per_s"]
-                ratio = f"{line['gb_per_s'] / copy:.2f}" if copy else "-"
-                row += ["its device's copy", f"{copy:,.0f}" if copy else "-", "", ratio, f"{line['wall']['median'] * 1e6:.1f}", ""]
-            print("| " + " | ".join(row) + " |" + (" WRONG" if line["wrong"] else ""))
-    return wrong
+                self.leave_out(f"{row}: {line['error']}")
+
+    def lines(self):
+        """Each row with what came of it."""
+        return [self.line(wish) for wish in self.wanted if wish.row in self.own or wish.peers in self.peers]
+
+    def line(self, wish):
+        own = self.own.get(wish.row)
+        peers = sorted(self.peers.get(wish.peers, {}).values(), key=lambda peer: peer["median"])
+        line = {
+            "family": wish.family,
+            "what": wish.row.name,
+            "type": wish.row.element,
+            "n": wish.row.n,
+            "goal": wish.goal,
+            "own": own,
+            "peers": peers,
+        }
+        if own and peers:
+            line["ratio"] = peers[0]["median"] / own["sample"]["median"]
+            line["wall_ratio"] = own["wall"]["median"] / min(peer["wall"] for peer in peers)
+        if own and own["copy_gb_per_s"]:
+            line["of_copy"] = own["gb_per_s"] / own["copy_gb_per_s"]
+        if own and wish.goal:
+            shares = [self.share(part, line, wish) for part in wish.goal.split(" and ")]
+            if None not in shares:
+                line["share"] = min(shares)
+                line["met"] = line["share"] >= 1 and not own["wrong"]
+        return line
+
+    def share(self, goal, line, wish):
+        """How much of one goal was reached, where it is known; 1 and more is all."""
+        own = line["own"]
+        if found := re.fullmatch(r"([\d.]+) of (peer|copy)", goal):
+            got = line.get("ratio" if found[2] == "peer" else "of_copy")
+            return got and got / float(found[1])
+        if found := re.fullmatch(r"([\d.]+) GB/s", goal):
+            return own["gb_per_s"] / float(found[1])
+        if found := re.fullmatch(r"([\d.]+) by wall", goal):
+            return line.get("wall_ratio") and float(found[1]) / line["wall_ratio"]
+        if found := re.fullmatch(r"([\d.]+) of (own|keys of) (.+)", goal):
+            other = self.own.get(Row(found[3], wish.row.element, wish.row.n))
+            if not other:
+                return None
+            faster = other["sample"]["median"] / own["sample"]["median"]
+            return (faster if found[2] == "keys of" else own["gb_per_s"] / other["gb_per_s"]) / float(found[1])
+        sys.exit(f"{wish.row}: no such goal: {goal}")
+
+    def save(self):
+        lines = self.lines()
+        whole = {"about": self.about, "left_out": self.left_out, "rows": lines}
+        for name, text in [
+            ("results.json", json.dumps(whole, indent=1)),
+            ("results.md", markdown(self.about, self.left_out, lines)),
+            ("results.svg", chart(self.about, lines)),
+        ]:
+            part = self.folder / f"{name}.part"
+            part.write_text(text + "\n")
+            part.replace(self.folder / name)
+
+
+def size(n):
+    return f"2^{n.bit_length() - 1}" if n & (n - 1) == 0 and n >= 1024 else f"{n:,}"
+
+
+def rate(line):
+    return line["bytes"] / line["median"] / 1e9 if line["median"] else 0.0
+
+
+def markdown(about, left_out, lines):
+    goals = [line for line in lines if line["own"] and line["goal"]]
+    met, known = sum(line.get("met", False) for line in goals), sum("met" in line for line in goals)
+    wrong = sum(bool(line["own"] and line["own"]["wrong"]) + sum(not p["ok"] for p in line["peers"]) for line in lines)
+    text = [
+        f"# {about.get('device', 'No device')} ({about.get('platform', '')}), {about['date']}",
+        "",
+        f"`benches/peers/run.py` at commit {about.get('commit') or 'unknown'}, driver {about.get('driver') or 'unknown'}"
+        f"{''.join(', ' + x for x in about.get('tools', []))}; caches {'cold' if about.get('cold', True) else 'hot'}; medians, and half"
+        " the distance between the 5th and the 95th percentile. GB/s count the bytes that must be read and written at least;"
+        " a ratio is the speed of the crate over that of the fastest peer, both by the device's clock; wall times are the"
+        f" host's. Goals met: {met} of {known}; results that are wrong: {wrong}.",
+        "",
+        "| what | type | n | GB/s | ± | of copy | peer | GB/s | ± | ratio | wall, µs | peer's wall, µs | goal | of the goal |",
+        "|---|---|--:|--:|--:|--:|---|--:|--:|--:|--:|--:|---|--:|",
+    ]
+    for line in lines:
+        own, peer = line["own"], line["peers"][0] if line["peers"] else None
+        row = [line["what"], line["type"], size(line["n"])]
+        if own:
+            sample, share = own["sample"], line.get("of_copy")
+            row += [f"{own['gb_per_s']:,.0f}", f"{sample['spread']:.1%}", f"{share:.1%}" if share else ""]
+        else:
+            row += ["", "", ""]
+        row += [peer["peer"], f"{rate(peer):,.0f}", f"{peer['spread']:.1%}"] if peer else ["", "", ""]
+        row += [f"{line['ratio']:.2f}" if "ratio" in line else ""]
+        row += [f"{own['wall']['median'] * 1e6:,.1f}" if own else "", f"{peer['wall'] * 1e6:,.1f}" if peer else ""]
+        row += [line["goal"], f"{line['share']:.2f}" if "share" in line else ""]
+        wrongs = (["WRONG"] if own and own["wrong"] else []) + [f"{p['peer']} is wrong" for p in line["peers"] if not p["ok"]]
+        text.append("| " + " | ".join(row) + " |" + " ".join([""] + wrongs))
+    missed = [line for line in goals if not line.get("met", True)]
+    if missed:
+        text += ["", "Missed: " + "; ".join(f"{x['what']} {x['type']} {size(x['n'])} ({x['share']:.2f})" for x in missed) + "."]
+    if left_out:
+        text += ["", "Left out: " + "; ".join(left_out) + "."]
+    return "\n".join(text)
+
+
+def chart(about, lines):
+    """A bar for each row of the crate, marks for its fastest peer and for the copy of as many bytes."""
+    shown = [line for line in lines if line["own"]]
+    most = max([line["own"]["gb_per_s"] for line in shown] + [rate(p) for x in shown for p in x["peers"][:1]] + [1e-9])
+    most = max([most] + [line["own"]["copy_gb_per_s"] or 0 for line in shown])
+    left, width, step = 360, 520, 15
+    out, y, family = [], 58, None
+
+    def at(value):
+        return left + width * value / most
+
+    for line in shown:
+        if line["family"] != family:
+            family, y = line["family"], y + 8
+        own = line["own"]
+        colour = {True: "#2a7f4f", False: "#b5482f"}.get(line.get("met"), "#6b7785")
+        label = html.escape(f"{line['what']} {line['type']} {size(line['n'])}")
+        out.append(f'<text x="{left - 6}" y="{y + 10}" text-anchor="end">{label}</text>')
+        bar = f'<rect x="{left}" y="{y + 1}" width="{max(at(own["gb_per_s"]) - left, 1):.1f}" height="{step - 4}" fill="{colour}"/>'
+        out.append(bar)
+        marks = [(rate(line["peers"][0]), "#1b1f24", 3)] if line["peers"] else []
+        marks += [(own["copy_gb_per_s"], "#c9a227", 2)] if own["copy_gb_per_s"] else []
+        for value, colour, thick in marks:
+            out.append(f'<rect x="{at(value) - thick / 2:.1f}" y="{y - 1}" width="{thick}" height="{step}" fill="{colour}"/>')
+        told = f"{own['gb_per_s']:,.0f}" + (f", {line['ratio']:.2f} of {line['peers'][0]['peer']}" if "ratio" in line else "")
+        out.append(f'<text x="{left + width + 8}" y="{y + 10}">{html.escape(told)}</text>')
+        y += step
+    key = "GB/s: green where the goal is met, red where not; black the fastest peer, yellow the driver's copy"
+    head = html.escape(f"{about.get('device', 'No device')}, {about['date']}, commit {about.get('commit') or 'unknown'}")
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 210}" height="{y + 12}" font-family="sans-serif" font-size="10.5">',
+            '<rect width="100%" height="100%" fill="white"/>',
+            f'<text x="12" y="22" font-size="14">{head}</text>',
+            f'<text x="12" y="42">{html.escape(key)}</text>',
+            *out,
+            "</svg>",
+        ]
+    )
+
+
+def crate(options, clock, report, family, wanted):
+    """Measures the crate's own rows."""
+    path = report.parts / f"own-{family}.json"
+    path.unlink(missing_ok=True)
+    command = [options.program, "bench", "--device", options.device, "--json", path]
+    for row in wanted:
+        command += ["--row", str(row)]
+    try:
+        code = run(command + options.arguments, clock, stdout=subprocess.DEVNULL)
+    finally:
+        report.read_own(path)
+    for row in wanted:
+        if row not in report.own:
+            late = "for want of time" if code is None else "which the crate does not measure"
+            report.leave_out(f"{row}, {late}")
+
+
+class Cuda:
+    """The peers in CUDA: built side by side, into a folder that later runs and other machines of the kind can use."""
+
+    def __init__(self, options):
+        self.options, self.folder = options, options.build
+        self.nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+
+    def stem(self, name):
+        """The name of a program's file, by what it is made of."""
+        parts = [HERE / "cuda" / "harness.cuh", HERE / "cuda" / f"{name}.cu"]
+        return f"{name}-{hashlib.sha256(b''.join(part.read_bytes() for part in parts)).hexdigest()[:12]}"
+
+    def build(self, name, cccl):
+        """Builds a program with nvcc's own CCCL, or another; what is wrong, if something is."""
+        program = self.folder / (self.stem(name) + (f"-{cccl_version(cccl)}" if cccl else ""))
+        if program.exists():
+            return None
+        if not self.nvcc:
+            return f"{name}.cu, for want of nvcc"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = program.with_name(f"part-{program.name}")
+        command = [self.nvcc, "-O3", "-std=c++17", f"-arch={self.options.arch}", "--extended-lambda"]
+        command += [f"-I{folder}" for folder in [cccl, *self.options.include] if folder]
+        command += [f"-L{folder}" for folder in self.options.libraries]
+        command += [HERE / "cuda" / f"{name}.cu", "-ldl", "-o", part]
+        made = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if made.returncode:
+            return f"{name}.cu, which does not build: {made.stdout[-2000:]}"
+        part.replace(program)
+        return None
+
+    def build_all(self, families, report):
+        cccls = [None] + ([self.options.cccl] if self.options.cccl else [])
+        jobs = [(name, cccl) for family in families for name in self.names(family) for cccl in cccls]
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            for text in filter(None, pool.map(lambda job: self.build(*job), jobs)):
+                report.leave_out(text)
+
+    def names(self, family):
+        return [name for name in PROGRAMS.get(family, [family]) if (HERE / "cuda" / f"{name}.cu").exists()]
+
+    def measure(self, clock, report, family, wanted):
+        programs = [program for name in self.names(family) for program in sorted(self.folder.glob(f"{self.stem(name)}*"))]
+        for program in programs:
+            path = report.parts / f"peers-{program.name}.jsonl"
+            try:
+                with path.open("w") as out:
+                    code = run([program, *wanted], clock, stdout=out)
+            finally:
+                report.read_peers(path)
+            if code is None or code:
+                why = "for want of time" if code is None else f"exit code {code}"
+                report.leave_out(f"{program.name}, or parts of it: {why}")
+
+
+class Cpu:
+    """The peers of the CPU backend, in Rust."""
+
+    def __init__(self, options):
+        self.options, self.done = options, False
+
+    def build_all(self, families, report):
+        manifest = HERE / "cpu" / "Cargo.toml"
+        command = ["cargo", "build", "--release", "--quiet", "--manifest-path", manifest, "--target-dir", self.options.build]
+        if not shutil.which("cargo") or subprocess.run(list(map(str, command))).returncode:
+            report.leave_out("the peers on the CPU, which do not build")
+            self.done = True
+
+    def measure(self, clock, report, family, wanted):
+        # One program measures all families.
+        if self.done:
+            return
+        self.done = True
+        path = report.parts / "peers-cpu.jsonl"
+        sizes = sorted({wish.row.n for wish in report.wanted})
+        with path.open("w") as out:
+            code = run([self.options.build / "release" / "cpu-peers", *sizes], clock, stdout=out)
+        report.read_peers(path)
+        if code is None or code:
+            report.leave_out("a part of the peers on the CPU")
+
+
+class Nobody:
+    """No peers."""
+
+    def build_all(self, families, report):
+        pass
+
+    def measure(self, clock, report, family, wanted):
+        pass
+
+
+def cccl_version(folder):
+    """The version of CUB in a folder of headers."""
+    text = (pathlib.Path(folder) / "cub" / "version.cuh").read_text()
+    return re.search(r"define CUB_VERSION (\d+)", text)[1]
+
+
+def tools():
+    """What the peers are made with."""
+    found = []
+    for command, pattern in [
+        (["nvcc", "--version"], r"release ([^,]+)"),
+        (["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], r"([\d.]+)"),
+    ]:
+        path = shutil.which(command[0]) or shutil.which(f"/usr/local/cuda/bin/{command[0]}")
+        text = subprocess.run([path, *command[1:]], capture_output=True, text=True).stdout if path else ""
+        if version := re.search(pattern, text):
+            found.append(("CUDA " if command[0] == "nvcc" else "NVIDIA driver ") + version[1])
+    return found
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--program", default="target/release/oclprim")
-    parser.add_argument("--device", default="gpu")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default="target/release/oclprim", help="the crate's program")
+    parser.add_argument("--device", default="gpu", help="as of `oclprim bench`")
+    parser.add_argument("--goals", type=pathlib.Path, help="a file of rows; without it goals/cpu.txt for the CPU, else goals/gpu.txt")
+    parser.add_argument("--only", type=lambda text: text.split(","), help="families, such as scan,sort, in this order")
+    parser.add_argument("--budget", type=float, help="seconds after which nothing more is begun or waited for")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "target/peers/results", help="the folder of the results")
+    parser.add_argument("--resume", action="store_true", help="keep what --out has; measure what is asked for again or anew")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "target/peers/programs", help="the folder of the peers' programs")
+    parser.add_argument("--build-only", action="store_true", help="build the peers and measure nothing")
+    parser.add_argument("--arch", default="native", help="of nvcc, such as sm_90 on a machine without a GPU")
+    parser.add_argument("--cccl", help="the headers of another CCCL, with which the peers are built a second time")
+    parser.add_argument("--include", action="append", default=[], help="a folder of headers for nvcc")
+    parser.add_argument("--libraries", action="append", default=[], help="a folder of libraries for nvcc")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at once")
+    parser.add_argument("--no-peers", action="store_true", help="measure the crate alone")
     parser.add_argument("arguments", nargs="*", help="more arguments of `oclprim bench`, after --")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        peers = cpu(folder) if options.device == "cpu" else cuda("cub.cu", folder)
-        own = crate(options.program, options.device, options.arguments, folder)
-    wrong = table(own, peers)
+    clock = Clock(options.budget)
+    on_cpu = options.device == "cpu"
+    asked = wishes(options.goals or HERE / "goals" / ("cpu.txt" if on_cpu else "gpu.txt"))
+    known = list(dict.fromkeys(wish.family for wish in asked))
+    families = options.only or known
+    if unknown := set(families) - set(known):
+        sys.exit(f"no such family: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    about = {"date": datetime.date.today().isoformat(), "tools": tools()}
+    report = Report(options.out, asked, about)
+    if options.resume:
+        report.resume()
+    peers = Nobody() if options.no_peers else Cpu(options) if on_cpu else Cuda(options)
+    peers.build_all(families, report)
+    if options.build_only:
+        sys.exit(1 if report.left_out else 0)
+    # So that a run that is ended from outside has told what it measured.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
+    for family in families:
+        rows = list(dict.fromkeys(wish.row for wish in asked if wish.family == family))
+        theirs = list(dict.fromkeys(str(wish.peers) for wish in asked if wish.family == family))
+        if clock.left() == 0:
+            report.leave_out(f"{family}, for want of time")
+            continue
+        before = clock.spent()
+        try:
+            # The peers first, which are done sooner: where time runs out, what was measured has something beside it.
+            peers.measure(clock, report, family, theirs)
+            crate(options, clock, report, family, rows)
+        finally:
+            report.save()
+        print(f"{family}: {clock.spent() - before:.0f} s", file=sys.stderr)
+    lines = report.lines()
+    print(markdown(report.about, report.left_out, lines))
+    wrong = sum(bool(line["own"] and line["own"]["wrong"]) + sum(not p["ok"] for p in line["peers"]) for line in lines)
     if wrong:
         sys.exit(f"{wrong} results are wrong")
 

@@ -82,9 +82,27 @@ impl Data {
 
 /// `n` elements of random bits, where only their size counts.
 pub(crate) fn random_bits<T: bytemuck::Pod>(n: usize, seed: u64) -> Vec<T> {
-    let mut rng = Rng::new(seed);
-    let bytes: Vec<u8> = (0..(n * size_of::<T>()).div_ceil(8)).flat_map(|_| rng.next().to_le_bytes()).collect();
-    bytemuck::pod_collect_to_vec(&bytes[..n * size_of::<T>()])
+    let mut all: Vec<T> = bytemuck::zeroed_vec(n);
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut all);
+    parallel::chunks_mut(bytes, 8 * CHUNK, &|chunk, part| {
+        let mut rng = Rng::new(seed).skip((chunk * CHUNK) as u64);
+        part.chunks_mut(8).for_each(|word| word.copy_from_slice(&rng.next().to_le_bytes()[..word.len()]));
+    });
+    all
+}
+
+/// `n` elements by their places, each of which may take as many random numbers as it wants.
+pub(crate) fn random_by<T: bytemuck::Pod + Send>(
+    n: usize,
+    seed: u64,
+    element: impl Fn(usize, &mut Rng) -> T + Sync,
+) -> Vec<T> {
+    let mut all = vec![T::zeroed(); n];
+    parallel::chunks_mut(&mut all, CHUNK, &|chunk, part| {
+        let mut rng = Rng::new(Rng::new(seed).skip(chunk as u64).next());
+        (chunk * CHUNK..).zip(part).for_each(|(i, x)| *x = element(i, &mut rng));
+    });
+    all
 }
 
 fn unit(bits: u64) -> f64 {

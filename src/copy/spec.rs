@@ -5,7 +5,7 @@ use bytemuck::Pod;
 use crate::{
     Capabilities, Device, ElementType, ErrorKind, ProgramSpec,
     bench::Bench,
-    check::{Case, Failure, Level, Spec, data::Rng, everywhere, guarded, poison, same_bytes},
+    check::{Case, Failure, Level, Spec, data::random_bits, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
 };
 
@@ -15,13 +15,6 @@ pub(crate) struct Copy;
 /// Any plain type that checks can handle.
 pub(super) trait Plain: Pod + PartialEq + std::fmt::Debug + Send + Sync {}
 impl<T: Pod + PartialEq + std::fmt::Debug + Send + Sync> Plain for T {}
-
-pub(super) fn random<T: Plain>(n: usize, seed: u64) -> Vec<T> {
-    let mut rng = Rng::new(seed);
-    let mut data: Vec<T> = bytemuck::zeroed_vec(n);
-    bytemuck::cast_slice_mut(&mut data).iter_mut().for_each(|byte: &mut u8| *byte = rng.next() as u8);
-    data
-}
 
 fn obvious<T: Plain>(from: &[T]) -> Vec<T> {
     let mut to = Vec::new();
@@ -47,7 +40,7 @@ fn sizes<T>(level: Level) -> Vec<usize> {
 }
 
 fn check<T: Plain>(device: &Device, n: usize, from: usize, to: usize) -> Result<(), Failure> {
-    let all: Vec<T> = random(from + n + 3, n as u64);
+    let all: Vec<T> = random_bits(from + n + 3, n as u64);
     let input = device.upload(&all)?;
     let got = guarded(device, n, to, |out| Ok(device.copy(input.view(from..from + n)?, out)?))?;
     same_bytes(&got, &obvious(&all[from..from + n]), "copy")?;
@@ -77,7 +70,7 @@ fn cases_of<T: Plain>(level: Level, name: &str, element: ElementType, cases: &mu
 
 /// Uploads and downloads through the same call.
 fn check_host<T: Plain>(device: &Device, n: usize) -> Result<(), Failure> {
-    let data: Vec<T> = random(n, 1);
+    let data: Vec<T> = random_bits(n, 1);
     let up = guarded(device, n, 1, |out| Ok(device.copy(&data, out)?))?;
     same_bytes(&up, &data, "upload")?;
     let buffer = device.upload(&data)?;
@@ -103,7 +96,7 @@ fn check_alignments(device: &Device, from: usize, sizes: &[usize]) -> Result<(),
 }
 
 fn check_within<T: Plain>(device: &Device, all: usize, n: usize, from: usize, to: usize) -> Result<(), Failure> {
-    let mut data: Vec<T> = random(all, n as u64);
+    let mut data: Vec<T> = random_bits(all, n as u64);
     let mut buffer = device.upload(&data)?;
     buffer.copy_within(from..from + n, to)?;
     data.copy_within(from..from + n, to);
@@ -112,7 +105,7 @@ fn check_within<T: Plain>(device: &Device, all: usize, n: usize, from: usize, to
 
 /// A part of a buffer set to one value, which is none that the buffer is likely to hold.
 fn check_fill<T: Plain>(device: &Device, n: usize, offset: usize) -> Result<(), Failure> {
-    let value: T = random(1, 7)[0];
+    let value: T = random_bits(1, 7)[0];
     let got = guarded(device, n, offset, |mut out| Ok(out.fill(value)?))?;
     same_bytes(&got, &vec![value; n], "fill")
 }
@@ -154,7 +147,7 @@ fn bench_fill<T: Plain>(element: ElementType, offset: usize) -> Bench {
         element,
         |n| (n * size_of::<T>()) as u64,
         move |device, n| {
-            let value: T = random(1, 7)[0];
+            let value: T = random_bits(1, 7)[0];
             Ok(Climb::new(
                 device.zeroed::<T>(n + offset)?,
                 |to| to.fill(poison()),
@@ -165,20 +158,20 @@ fn bench_fill<T: Plain>(element: ElementType, offset: usize) -> Bench {
     )
 }
 
-/// A copy of `n` elements from element `offset` on, to the start of another buffer.
-fn bench<T: Plain>(form: &str, element: ElementType, offset: usize) -> Bench {
+/// A copy of `n` elements from element `first` on, to another buffer from element `second` on.
+fn bench<T: Plain>(form: &str, element: ElementType, first: usize, second: usize) -> Bench {
     Bench::new(
         form,
         element,
         |n| 2 * (n * size_of::<T>()) as u64,
         move |device, n| {
-            let from = device.upload(&random::<T>(n + offset, n as u64))?;
-            let state = (device.clone(), from, device.zeroed::<T>(n)?);
+            let from = device.upload(&random_bits::<T>(n + first, n as u64))?;
+            let state = (device.clone(), from, device.zeroed::<T>(n + second)?);
             Ok(Climb::new(
                 state,
                 |(_, _, to)| to.fill(poison()),
-                move |(device, from, to)| device.copy(from.view(offset..)?, to),
-                move |(_, from, to)| same_bytes(&to.to_vec()?, &from.view(offset..)?.to_vec()?, "copy"),
+                move |(device, from, to)| device.copy(from.view(first..)?, to.view_mut(second..)?),
+                move |(_, from, to)| same_bytes(&to.view(second..)?.to_vec()?, &from.view(first..)?.to_vec()?, "copy"),
             ))
         },
     )
@@ -254,9 +247,11 @@ impl Spec for Copy {
 
     fn benches(&self) -> Vec<Bench> {
         let mut benches = vec![
-            bench::<u32>("aligned", ElementType::U32, 0),
-            bench::<u32>("from element 1", ElementType::U32, 1),
-            bench::<u8>("from element 1", ElementType::U8, 1),
+            bench::<u32>("aligned", ElementType::U32, 0, 0),
+            bench::<u32>("from element 1", ElementType::U32, 1, 0),
+            bench::<u32>("to element 1", ElementType::U32, 0, 1),
+            bench::<u8>("from element 1", ElementType::U8, 1, 0),
+            bench::<u8>("to element 1", ElementType::U8, 0, 1),
             bench_fill::<u32>(ElementType::U32, 0),
             bench_fill::<u8>(ElementType::U8, 1),
         ];

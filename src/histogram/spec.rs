@@ -11,7 +11,7 @@ use crate::{
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
-        data::{Data, Rng},
+        data::{Data, Rng, random_by},
         guarded, poison, same, stands_for_its_size,
     },
     ladder::Climb,
@@ -156,9 +156,9 @@ impl<T: Element> Shape<T> {
         if let Samples::Other(data) = samples {
             return data.generate(n, n as u64);
         }
-        let (zipf, mut rng) = (Zipf::new(bins), Rng::new(n as u64));
-        let sample = |i| {
-            let bin = samples.bin(i, bins, &zipf, &mut rng);
+        let zipf = Zipf::new(bins);
+        random_by(n, n as u64, |i, rng| {
+            let bin = samples.bin(i, bins, &zipf, rng);
             if samples == Samples::Edges {
                 // The bin's edge, or the last sample before it, or the first after it, round both ends of the range too.
                 let bin = match i % 16 {
@@ -169,8 +169,7 @@ impl<T: Element> Shape<T> {
                 return neighbour(self.edge(bin, bins), rng.below(3) as i32 - 1);
             }
             self.place(bin, rng.below(1 << 20) as f64 / f64::from(1 << 20), bins)
-        };
-        (0..n).map(sample).collect()
+        })
     }
 }
 
@@ -478,15 +477,12 @@ impl Spec for Histogram {
         let mut benches =
             vec![bench::<u8>(Shape::Ids, 256, Samples::Uniform, 0), bench::<u8>(Shape::Ids, 256, Samples::Uniform, 1)];
         for samples in [Samples::Uniform, Samples::Zipf, Samples::One] {
-            benches.push(bench::<i32>(Shape::Ids, 256, samples, 0));
+            let bins = [256, 1024, 4096, 16_384, 65_536, 5 << 20];
+            benches.extend(bins.map(|bins| bench::<i32>(Shape::Ids, bins, samples, 0)));
         }
-        let many = [1024, 4096, 16_384, 65_536, 5 << 20];
-        benches.extend(many.map(|bins| bench::<i32>(Shape::Ids, bins, Samples::Uniform, 0)));
-        for samples in [Samples::Zipf, Samples::One] {
-            benches.extend([65_536, 5 << 20].map(|bins| bench::<i32>(Shape::Ids, bins, samples, 0)));
-        }
+        benches.extend([Samples::Zipf, Samples::One].map(|samples| bench::<u8>(Shape::Ids, 256, samples, 0)));
         // On the edges each sample needs a second look.
-        let even = [Samples::Uniform, Samples::Edges];
+        let even = [Samples::Uniform, Samples::Edges, Samples::Zipf, Samples::One];
         benches.extend(even.map(|samples| bench::<f32>(Shape::Even(-1.0, 1.0), 256, samples, 0)));
         super::edges_spec::benches(&mut benches);
         super::weighted::spec::benches(&mut benches);

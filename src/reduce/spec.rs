@@ -417,6 +417,25 @@ fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism, 
     })
 }
 
+/// The result on the host, which small reductions are made for.
+fn host_bench<T: Element>() -> Bench {
+    let bench = Bench::new("sum to the host", T::TYPE, bytes_read::<T>, |device, n| {
+        Ok(Climb::new(
+            (Measured::<T>::new(device, n)?, T::ZERO),
+            |(_, got)| {
+                *got = poison();
+                Ok(())
+            },
+            |(this, got)| {
+                *got = this.device.reduce(&this.x, Sum)?;
+                Ok(())
+            },
+            |(this, got)| same(&[*got], &[Device::cpu().reduce(&this.host, Sum)?], "sum"),
+        ))
+    });
+    Bench { sizes: vec![1 << 10, 1 << 16, 1 << 20], ..bench }
+}
+
 fn arg_bench<T: Element>(end: End) -> Bench {
     Bench::new(end.name(), T::TYPE, bytes_read::<T>, move |device, n| {
         let state = (Measured::<T>::new(device, n)?, device.zeroed::<u64>(1)?);
@@ -480,9 +499,13 @@ impl Spec for Reduce {
             op_bench::<f64, Sum>(Determinism::Fixed, 0),
             op_bench::<f16, Sum>(Determinism::Fixed, 0),
             op_bench::<f32, Product>(Determinism::Fixed, 0),
+            op_bench::<i32, Min>(Determinism::Fixed, 0),
             op_bench::<f32, Min>(Determinism::Fixed, 0),
+            op_bench::<f64, Min>(Determinism::Fixed, 0),
             op_bench::<i32, Max>(Determinism::Fixed, 0),
             op_bench::<u32, Xor>(Determinism::Fixed, 0),
+            host_bench::<i32>(),
+            host_bench::<f32>(),
             arg_bench::<i32>(End::Min),
             arg_bench::<f32>(End::Min),
             arg_bench::<f32>(End::Max),

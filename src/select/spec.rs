@@ -12,7 +12,7 @@ use crate::{
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
-        data::{Rng, random_bits},
+        data::{Rng, random_bits, random_by},
         guarded, poison, same_bytes, stands_for_its_size,
     },
     f16,
@@ -57,8 +57,7 @@ impl Part {
 
     /// n whole numbers, some of them below the limit.
     fn values(self, n: usize) -> Vec<u64> {
-        let mut rng = Rng::new(n as u64);
-        let mut value = |i: usize| {
+        let value = |i: usize, rng: &mut Rng| {
             let taken = match self {
                 Self::None => false,
                 Self::All => true,
@@ -68,7 +67,7 @@ impl Part {
             };
             rng.below(LIMIT) + if taken { 0 } else { LIMIT }
         };
-        (0..n).map(&mut value).collect()
+        random_by(n, n as u64, value)
     }
 }
 
@@ -399,6 +398,30 @@ fn bench_partition<T: Element>(percent: u64) -> Bench {
     )
 }
 
+/// By flags of a byte each.
+fn bench_flagged(percent: u64) -> Bench {
+    let bytes = move |n: usize| (5 * n + 4 * (n * percent as usize / 100)) as u64;
+    Bench::new(format!("flagged, {percent} %"), ElementType::U32, bytes, move |device, n| {
+        let host: Vec<u32> = random_bits(n, n as u64);
+        let flags = random_by(n, n as u64, |_, rng| u8::from(rng.below(100) < percent));
+        let inputs = (device.upload(&host)?, device.upload(&flags)?);
+        let outputs = (device.zeroed::<u32>(n)?, device.zeroed::<u64>(1)?);
+        Ok(Climb::new(
+            (device.clone(), inputs, outputs, Scratch::new()),
+            |(_, _, (out, count), _)| {
+                count.fill(poison())?;
+                out.fill(poison())
+            },
+            |(device, (x, flags), (out, count), scratch)| device.select_flagged_into(&*x, &*flags, out, count, scratch),
+            move |(_, _, (out, count), _)| {
+                let want: Vec<u32> = host.iter().zip(&flags).filter(|(_, flag)| **flag != 0).map(|(x, _)| *x).collect();
+                same_bytes(&count.to_vec()?, &[want.len() as u64], "count")?;
+                filled(&out.to_vec()?, &want, "output")
+            },
+        ))
+    })
+}
+
 impl Spec for Select {
     fn name(&self) -> &'static str {
         "select"
@@ -450,6 +473,7 @@ impl Spec for Select {
         benches.extend([bench_select::<f32>(50), bench_select::<u64>(50)]);
         benches.extend([10, 50, 90].map(bench_unordered::<u32>));
         benches.extend([10, 50, 90].map(bench_partition::<u32>));
+        benches.extend([10, 50, 90].map(bench_flagged));
         benches.extend(runs::spec::benches());
         benches.extend(by_key::spec::benches());
         benches.extend(adjacent::spec::benches());

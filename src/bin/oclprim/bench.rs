@@ -5,6 +5,7 @@ use std::{
     fs::{self, File},
     io::Write,
     path::{Path, PathBuf},
+    str::FromStr,
     time::Duration,
 };
 
@@ -28,6 +29,7 @@ const EXAMPLES: &str = "\
 Examples:
   oclprim bench
   oclprim bench reduce --n 2^20,2^24 --type f32
+  oclprim bench --row 'scan sum inclusive u32 2^28' --row 'sort keys, bits u32 2^27'
   oclprim bench --device gpu --json bench.json --markdown > bench.md
   oclprim bench --compare bench.json
 
@@ -60,6 +62,10 @@ pub(crate) struct Bench {
     /// Forms whose name contains this text alone, such as `fixed`.
     #[arg(long)]
     form: Option<String>,
+    /// This row of the table alone: the primitive and its form, a type and a number of elements, such as `scan sum
+    /// inclusive u32 2^24`. May be given several times.
+    #[arg(long = "row", value_name = "ROW", conflicts_with_all = ["primitives", "n", "element", "form"])]
+    rows: Vec<Row>,
     /// Leave in the caches what a run before left there.
     #[arg(long)]
     hot: bool,
@@ -72,6 +78,25 @@ pub(crate) struct Bench {
     /// Print the table in Markdown.
     #[arg(long)]
     markdown: bool,
+}
+
+/// What a row of the table is of.
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    name: String,
+    element: ElementType,
+    n: usize,
+}
+
+impl FromStr for Row {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut words = text.rsplitn(3, ' ');
+        let (n, element) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let name = words.next().ok_or("expected a primitive, its form, a type and a number of elements")?.into();
+        Ok(Self { name, element: element.parse().map_err(|error| format!("{error}"))?, n: positive(n)? })
+    }
 }
 
 /// One form at one size.
@@ -189,9 +214,7 @@ impl Bench {
                 if self.form.as_ref().is_some_and(|part| !bench.form.contains(part.as_str())) {
                     continue;
                 }
-                let most = if info.ty == DeviceType::Cpu { 1 << 24 } else { usize::MAX };
-                let usual: Vec<_> = bench.sizes.iter().copied().filter(|&n| n <= most).collect();
-                for &n in if self.n.is_empty() { &usual } else { &self.n } {
+                for n in self.sizes(spec.name(), &bench, info.ty) {
                     let bytes = (bench.bytes)(n);
                     bar.set_message(format!("{} {} {} {}", spec.name(), bench.form, bench.element, count(n)));
                     let mut line = Line::new(spec.name(), &bench, n, bytes);
@@ -222,6 +245,20 @@ impl Bench {
             _ => report.print(self.markdown, out)?,
         }
         if wrong > 0 { Err(Stop::mismatch(format!("{wrong} results are wrong"))) } else { Ok(()) }
+    }
+
+    /// The numbers of elements at which a form is measured.
+    fn sizes(&self, primitive: &str, bench: &oclprim::bench::Bench, ty: DeviceType) -> Vec<usize> {
+        if !self.rows.is_empty() {
+            let name = format!("{primitive} {}", bench.form);
+            let asked = |row: &&Row| (&row.name, row.element) == (&name, bench.element);
+            return self.rows.iter().filter(asked).map(|row| row.n).collect();
+        }
+        if !self.n.is_empty() {
+            return self.n.clone();
+        }
+        let most = if ty == DeviceType::Cpu { 1 << 24 } else { usize::MAX };
+        bench.sizes.iter().copied().filter(|&n| n <= most).collect()
     }
 
     /// Writes what there is to the file of `--json`.
@@ -314,5 +351,39 @@ impl Report {
             table.add_row(row);
         }
         Ok(writeln!(out, "{}", table.trim_fmt())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_are_of_benchmarks() {
+        let mut known = Vec::new();
+        for spec in registry() {
+            known.extend(
+                spec.benches().into_iter().map(|bench| (format!("{} {}", spec.name(), bench.form), bench.element)),
+            );
+        }
+        for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers/goals")).expect("a folder") {
+            let text = fs::read_to_string(entry.expect("an entry").path()).expect("a file");
+            let rows = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+            for line in rows {
+                let fields: Vec<_> = line.split('|').map(str::trim).collect();
+                let [family, name, elements, sizes, goal, _] = fields[..] else { panic!("not six fields: {line}") };
+                assert!(sizes.split(' ').all(|n| positive(n).is_ok()), "{line}");
+                let own = goal.split(" and ").filter_map(|goal| {
+                    let (_, name) = goal.split_once(" of own ").or(goal.split_once(" of keys of "))?;
+                    Some(name)
+                });
+                for name in own.chain((!family.ends_with('?')).then_some(name)) {
+                    for element in elements.split_whitespace() {
+                        let row = (name.to_owned(), element.parse().expect("an element type"));
+                        assert!(known.contains(&row), "{row:?} is not measured");
+                    }
+                }
+            }
+        }
     }
 }

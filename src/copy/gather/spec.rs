@@ -5,9 +5,14 @@ use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, ElementType, Offset,
     bench::Bench,
-    check::{Case, Failure, Level, data::Rng, everywhere, guarded, poison, same_bytes},
-    copy::spec::{Plain, random},
+    check::{
+        Case, Failure, Level,
+        data::{Rng, random_bits, random_by},
+        everywhere, guarded, poison, same_bytes,
+    },
+    copy::spec::Plain,
     ladder::Climb,
+    parallel,
 };
 
 /// How indices lie.
@@ -67,7 +72,7 @@ fn check_gather<T: Plain, I: Offset>(
     offset: usize,
     order: Order,
 ) -> Result<(), Failure> {
-    let table: Vec<T> = random(offset + len, 1);
+    let table: Vec<T> = random_bits(offset + len, 1);
     let index = [vec![I::HIGHEST; offset], order.indices(n, len)].concat();
     let (on_device, by) = (device.upload(&table)?, device.upload(&index)?);
     let (table, index) = (&table[offset..], &index[offset..]);
@@ -90,7 +95,7 @@ fn check_scatter<T: Plain, I: Offset>(
     offset: usize,
     order: Order,
 ) -> Result<(), Failure> {
-    let line: Vec<T> = random(offset + n, 1);
+    let line: Vec<T> = random_bits(offset + n, 1);
     let mut index = [vec![I::HIGHEST; offset], order.indices(n, len)].concat();
     let mut taken = vec![false; len];
     for i in &mut index[offset..] {
@@ -234,15 +239,12 @@ pub(in crate::copy) fn cases(level: Level) -> Vec<Case> {
 
 /// `n` indices of `n` elements, sorted within blocks of `block`, which are in order.
 fn bench_indices(n: usize, block: usize) -> Vec<u32> {
-    let mut rng = Rng::new(n as u64);
-    let mut index = Vec::with_capacity(n);
-    for first in (0..n).step_by(block) {
-        let len = block.min(n - first);
-        let mut part: Vec<u32> = (0..len).map(|_| (first as u64 + rng.below(len as u64)) as u32).collect();
-        if len < n {
-            part.sort_unstable();
-        }
-        index.extend(part);
+    let mut index = random_by(n, n as u64, |i, rng| {
+        let first = i / block * block;
+        (first as u64 + rng.below(block.min(n - first) as u64)) as u32
+    });
+    if block < n {
+        parallel::chunks_mut(&mut index, block, &|_, part| part.sort_unstable());
     }
     index
 }
@@ -254,7 +256,7 @@ fn bench_gather<T: Plain>(form: &str, element: ElementType, block: usize) -> Ben
         |n| (n * (4 + 2 * size_of::<T>())) as u64,
         move |device, n| {
             let index = device.upload(&bench_indices(n, block.min(n)))?;
-            let from = device.upload(&random::<T>(n, n as u64))?;
+            let from = device.upload(&random_bits::<T>(n, n as u64))?;
             let state = (device.clone(), from, index, device.zeroed::<T>(n)?, device.zeroed::<u64>(1)?);
             Ok(Climb::new(
                 state,

@@ -3,8 +3,8 @@
 use crate::{
     Device, ElementType, ErrorKind, Layout, NdView, NdViewMut, Result,
     bench::Bench,
-    check::{Case, Failure, Level, everywhere, guarded, poison, same_bytes},
-    copy::spec::{Plain, random},
+    check::{Case, Failure, Level, data::random_bits, everywhere, guarded, poison, same_bytes},
+    copy::spec::Plain,
     ladder::Climb,
 };
 
@@ -52,7 +52,7 @@ impl Read {
 fn check<T: Plain>(device: &Device, shape: [usize; 3], pitches: [usize; 2], read: Read) -> Result<(), Failure> {
     let [planes, rows, cols] = shape;
     let (from, to) = (read.layout(shape, pitches[0])?, pitched(planes, rows, cols, pitches[1])?);
-    let data: Vec<T> = random(end(&from), 1);
+    let data: Vec<T> = random_bits(end(&from), 1);
     let x = device.upload(&data)?;
     let len = end(&to);
     let got = guarded(device, len, pitches[1] % 5, |out| {
@@ -144,7 +144,7 @@ fn bench<T: Plain>(form: &str, element: ElementType, gap: usize) -> Bench {
         move |device, n| {
             let (rows, pitch) = (n.div_ceil(1024), 1024 + gap);
             let state =
-                (device.clone(), device.upload(&random::<T>(rows * pitch, 1))?, device.zeroed::<T>(rows * 1024)?);
+                (device.clone(), device.upload(&random_bits::<T>(rows * pitch, 1))?, device.zeroed::<T>(rows * 1024)?);
             Ok(Climb::new(
                 state,
                 |(_, _, to)| to.fill(poison()),

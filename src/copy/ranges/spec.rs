@@ -7,8 +7,12 @@ use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, ElementType,
     bench::Bench,
-    check::{Case, Failure, Level, data::Rng, everywhere, guarded, poison, same_bytes},
-    copy::spec::{Plain, random},
+    check::{
+        Case, Failure, Level,
+        data::{Rng, random_bits},
+        everywhere, guarded, poison, same_bytes,
+    },
+    copy::spec::Plain,
     ladder::Climb,
 };
 
@@ -40,7 +44,7 @@ fn ranges(count: usize, longest: usize, input: usize) -> (Ranges, usize) {
 }
 
 fn check<T: Plain>(device: &Device, count: usize, longest: usize, offset: usize) -> Result<(), Failure> {
-    let all: Vec<T> = random(offset + longest + 100, 1);
+    let all: Vec<T> = random_bits(offset + longest + 100, 1);
     let (on_device, input) = (device.upload(&all)?, &all[offset..]);
     let (ranges, len) = ranges(count, longest, input.len());
     let got = guarded(device, len, offset, |out| Ok(device.copy_ranges(on_device.view(offset..)?, out, &ranges)?))?;
@@ -110,7 +114,7 @@ fn bench_ranges<T: Plain>(element: ElementType) -> Bench {
                 ranges.push((n - end - len..n - end, end));
                 end += len;
             }
-            let state = (device.clone(), device.upload(&random::<T>(n, 1))?, device.zeroed::<T>(n)?, ranges);
+            let state = (device.clone(), device.upload(&random_bits::<T>(n, 1))?, device.zeroed::<T>(n)?, ranges);
             Ok(Climb::new(
                 state,
                 |(_, _, to, _)| to.fill(poison()),

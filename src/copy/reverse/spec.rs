@@ -5,13 +5,13 @@ use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, ElementType,
     bench::Bench,
-    check::{Case, Failure, Level, everywhere, guarded, poison, same_bytes},
-    copy::spec::{Plain, random},
+    check::{Case, Failure, Level, data::random_bits, everywhere, guarded, poison, same_bytes},
+    copy::spec::Plain,
     ladder::Climb,
 };
 
 fn check<T: Plain>(device: &Device, n: usize, from: usize, to: usize) -> Result<(), Failure> {
-    let all: Vec<T> = random(from + n + 3, n as u64);
+    let all: Vec<T> = random_bits(from + n + 3, n as u64);
     let input = device.upload(&all)?;
     let mut want = Vec::new();
     for i in 0..n {
@@ -82,7 +82,7 @@ fn bench<T: Plain>(element: ElementType) -> Bench {
         element,
         |n| 2 * (n * size_of::<T>()) as u64,
         |device, n| {
-            let state = (device.clone(), device.upload(&random::<T>(n, 1))?, device.zeroed::<T>(n)?);
+            let state = (device.clone(), device.upload(&random_bits::<T>(n, 1))?, device.zeroed::<T>(n)?);
             Ok(Climb::new(
                 state,
                 |(_, _, to)| to.fill(poison()),
@@ -103,7 +103,7 @@ fn bench_in_place<T: Plain>(element: ElementType) -> Bench {
         element,
         |n| 2 * (n * size_of::<T>()) as u64,
         |device, n| {
-            let mut want = random::<T>(n, 1);
+            let mut want = random_bits::<T>(n, 1);
             let from = device.upload(&want)?;
             want.reverse();
             let state = (device.clone(), from, device.zeroed::<T>(n)?, want);

@@ -170,6 +170,7 @@ fn bench<T: Element, U: Element>(name: &str, inputs: u64, form: impl Form<T, U>)
 pub(in crate::reduce) fn benches() -> Vec<Bench> {
     vec![
         bench::<u8, u32>("sum", 1, As(Sum)),
+        bench::<i16, i64>("sum", 1, As(Sum)),
         bench::<i32, i64>("sum", 1, As(Sum)),
         bench::<f16, f32>("sum", 1, As(Sum)),
         bench::<f32, f32>("sum of x * x", 1, SQUARE),

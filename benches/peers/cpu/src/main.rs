@@ -114,7 +114,7 @@ fn histograms(n: usize) {
         counts.fill(0);
         x.iter().for_each(|&x| counts[x as usize & 255] += 1);
     };
-    let of = ("a loop, one core", "histogram 256 bins, uniform", "i32");
+    let of = ("a loop, one core", "histogram ids, 256 bins, uniform", "i32");
     report(of, (n, 4 * n + 1024), run, |()| true);
     assert_eq!(counts.iter().sum::<u32>() as usize, n);
 }

@@ -1,0 +1,83 @@
+// CUB's histograms.
+#include "harness.cuh"
+
+#include <cub/device/device_histogram.cuh>
+
+// Whether the counts of samples that are bin numbers, or have them as their whole part, are right.
+template <class T>
+bool counted(const T* in, size_t n, const int* counts, int bins)
+{
+    Buffer<int> other(bins);
+    CHECK(cudaMemset(other.data, 0, 4 * (size_t)bins));
+    int* want = other.data;
+    total(n, [=] __device__(size_t i) { return atomicAdd(want + (size_t)in[i], 1) < 0; });
+    return total(bins, [=] __device__(size_t i) { return counts[i] != want[i]; }) == 0;
+}
+
+template <class T, class Make, class Count>
+void one(const Wanted& wanted, const std::string& what, const char* element, int bins, Make make, Count count)
+{
+    size_t n = size_t(1) << 28;
+    if (!wanted(what, element, n)) {
+        return;
+    }
+    Buffer<T> in(n);
+    Buffer<int> counts(bins);
+    fill(in, make);
+    counts.poison();
+    auto call = [&](void* t, size_t& b) { return count(t, b, in.data, counts.data, (int)n); };
+    Prepared run(call);
+    Times times = measure([&] { run(); });
+    bool ok = counted(in.data, n, counts.data, bins);
+    report("CUB", what, element, n, (double)n * sizeof(T) + 4.0 * bins, times, ok);
+}
+
+template <class T, class Make>
+void even(const Wanted& wanted, const std::string& what, const char* element, int bins, Make make)
+{
+    // Levels as wide as CUB wants them.
+    using Level = typename std::conditional<std::is_floating_point<T>::value, float, int>::type;
+    auto count = [=](void* t, size_t& b, const T* in, int* counts, int n) {
+        return cub::DeviceHistogram::HistogramEven(t, b, in, counts, bins + 1, (Level)0, (Level)bins, n);
+    };
+    one<T>(wanted, what, element, bins, make, count);
+}
+
+// The k-th bin with a share of about 1/k: the inverse of the logarithm of its number.
+__host__ __device__ inline double zipf(size_t i, int bins)
+{
+    double share = (mix(i) >> 11) * (1.0 / (1ull << 53));
+    double bin = exp(share * log(bins + 1.0)) - 1;
+    return bin < bins ? (double)(int)bin : bins - 1;
+}
+
+template <class T>
+void bins(const Wanted& wanted, const std::string& form, const char* element, int bins)
+{
+    std::string what = "histogram " + form + std::to_string(bins) + " bins, ";
+    even<T>(wanted, what + "uniform", element, bins, [=] __device__(size_t i) { return (T)((mix(i) >> 32) * bins >> 32); });
+    even<T>(wanted, what + "one bin", element, bins, [=] __device__(size_t) { return (T)(bins / 2); });
+    even<T>(wanted, what + "zipf", element, bins, [=] __device__(size_t i) { return (T)zipf(i, bins); });
+}
+
+int main(int argc, char** argv)
+{
+    Wanted wanted(argc, argv);
+    for (int count : {256, 1024, 4096, 16384, 65536, 5 << 20}) {
+        bins<int>(wanted, "ids, ", "i32", count);
+    }
+    bins<uint8_t>(wanted, "ids, ", "u8", 256);
+    bins<float>(wanted, "even, ", "f32", 256);
+    // By edges, which are even here.
+    std::vector<float> levels;
+    for (int i = 0; i <= 256; i++) {
+        levels.push_back((float)i);
+    }
+    Buffer<float> edges(levels);
+    auto count = [&](void* t, size_t& b, const float* in, int* counts, int n) {
+        return cub::DeviceHistogram::HistogramRange(t, b, in, counts, 257, edges.data, n);
+    };
+    auto make = [] __device__(size_t i) { return (float)((mix(i) >> 40) * (256.0 / (1 << 24))); };
+    one<float>(wanted, "histogram edges, 256 bins, even", "f32", 256, make, count);
+    return 0;
+}

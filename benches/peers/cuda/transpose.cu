@@ -1,0 +1,70 @@
+// cuBLAS's transpositions: `geam` with nothing added.
+#include "harness.cuh"
+
+#include <dlfcn.h>
+
+// By dlopen, so that neither header nor link line is needed.
+struct Blas {
+    using Handle = void*;
+    int (*create)(Handle*) = nullptr;
+    int (*sgeam)(Handle, int, int, int, int, const float*, const float*, int, const float*, const float*, int, float*, int) = nullptr;
+    int (*dgeam)(Handle, int, int, int, int, const double*, const double*, int, const double*, const double*, int, double*, int) = nullptr;
+    Handle handle = nullptr;
+    bool open() {
+        void* library = nullptr;
+        for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so"}) {
+            library = library ? library : dlopen(name, RTLD_NOW);
+        }
+        if (!library) {
+            return false;
+        }
+        create = (decltype(create))dlsym(library, "cublasCreate_v2");
+        sgeam = (decltype(sgeam))dlsym(library, "cublasSgeam");
+        dgeam = (decltype(dgeam))dlsym(library, "cublasDgeam");
+        return create && sgeam && dgeam && create(&handle) == 0;
+    }
+    int geam(int m, int n, const float* one, const float* in, const float* zero, float* out) {
+        return sgeam(handle, 1, 0, m, n, one, in, n, zero, out, m, out, m);
+    }
+    int geam(int m, int n, const double* one, const double* in, const double* zero, double* out) {
+        return dgeam(handle, 1, 0, m, n, one, in, n, zero, out, m, out, m);
+    }
+};
+
+// `n` is what the crate's form makes this shape of.
+template <class T>
+void transposition(const Wanted& wanted, Blas& blas, const std::string& form, const char* element, size_t n, size_t rows, size_t cols)
+{
+    std::string what = "transpose " + form;
+    if (!wanted(what, element, n)) {
+        return;
+    }
+    size_t cells = rows * cols;
+    Buffer<T> in(cells), out(cells);
+    fill(in, [] __device__(size_t i) { return (T)(mix(i) >> 41); });
+    out.poison();
+    T one = 1, zero = 0;
+    int status = 0;
+    Times times = measure([&] { status |= blas.geam((int)rows, (int)cols, &one, in.data, &zero, out.data); });
+    const T *from = in.data, *to = out.data;
+    bool ok = status == 0
+        && total(cells, [=] __device__(size_t i) { return to[i % cols * rows + i / cols] != from[i]; }) == 0;
+    report("cuBLAS", what, element, n, 2.0 * cells * sizeof(T), times, ok);
+}
+
+int main(int count, char** arguments)
+{
+    Wanted wanted(count, arguments);
+    Blas blas;
+    if (!blas.open()) {
+        fprintf(stderr, "no cuBLAS\n");
+        return 1;
+    }
+    for (size_t side : {4096, 8192, 16384}) {
+        transposition<float>(wanted, blas, "4-byte elements", "u32", side * side, side, side);
+        transposition<double>(wanted, blas, "8-byte elements", "u64", side * side, side, side);
+    }
+    transposition<float>(wanted, blas, "three times as wide", "f32", 300000000, 10000, 30000);
+    transposition<float>(wanted, blas, "odd sides", "f32", size_t(1) << 26, 4097, 8191);
+    return 0;
+}
