@@ -108,6 +108,35 @@ fn bounds_that_are_wrong() {
     }
 }
 
+/// Keys between the bounds, all of which are taken, have their higher digits in common with keys beyond the bounds.
+#[test]
+fn bounds_within_clusters() {
+    // Of each 256 keys 16 are below the last one of a cluster, and 248 below the last cluster.
+    let blocks = if common::tiny() { 12 } else { 1100 };
+    let key = |i: u32| match i * 151 % 256 {
+        x @ 0..13 => x,
+        x @ 13..16 => 1024 + x,
+        16..32 => 1024 + 16,
+        x @ 32..248 => 2048 + x,
+        x => 4096 + x,
+    };
+    let keys: Vec<u32> = (0..256 * blocks).map(key).collect();
+    let mirrored: Vec<u32> = keys.iter().map(|key| !key).collect();
+    // 128 values, 16 of which differ in the lowest ten bits alone.
+    let few: Vec<u32> = (0..1 << 20).map(|i: u64| (((i * 2_654_435_761) >> 7) % 128 * 64) as u32).collect();
+    for device in devices() {
+        for below in [16, 248] {
+            let k = below * blocks as usize;
+            selects(&device, &keys, k, false, false);
+            selects(&device, &mirrored, k, true, false);
+        }
+        if !common::tiny() {
+            selects(&device, &few, few.len() / 8, false, false);
+            selects(&device, &few, few.len() / 8, true, false);
+        }
+    }
+}
+
 #[test]
 fn rows_of_any_length() {
     for device in tuned(&[("a GPU", gpu())]) {
