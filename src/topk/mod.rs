@@ -31,6 +31,8 @@ use crate::{
     runtime::Backend,
     sort::{NARROW, keys::Keys},
 };
+#[cfg(feature = "opencl")]
+use crate::{runtime::ClInput, sort};
 
 /// Ranks up to which each is selected; of more the keys are sorted.
 const RANKS: usize = 16;
@@ -350,15 +352,18 @@ impl Device {
             return Err(Error::unsupported("values of 0 bytes have no places"));
         }
         let taken = top.taken(n)?;
+        keys_out.expect_len(taken, "a selection of keys")?;
         values_out.expect_len(taken, "a selection of values")?;
-        if n <= NARROW {
+        if taken == 0 {
+            Ok(())
+        } else if n <= NARROW {
             self.top_values::<K, V, u32>((keys, values), (keys_out, values_out), top, taken, scratch)
         } else {
             self.top_values::<K, V, u64>((keys, values), (keys_out, values_out), top, taken, scratch)
         }
     }
 
-    /// By places among all keys.
+    /// By places among all keys, some of which are taken.
     fn top_values<K: Element, V: Pod, I: Offset>(
         &self,
         (keys, values): (Input<'_, K>, Input<'_, V>),
@@ -368,10 +373,27 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let mut places = self.uninit::<I>(taken)?;
-        let step = top.row.unwrap_or(0);
-        self.top(keys, keys_out, Some(Places { to: Output::from(&mut places), step }), top, scratch)?;
-        let mut outside = self.uninit::<u64>(1)?;
-        self.gather_into(values, &places, values_out, &mut outside)
+        let (to, step) = (Output::from(&mut places), top.row.unwrap_or(0));
+        match self.backend() {
+            Backend::Cpu => {
+                self.top(keys, keys_out, Some(Places { to, step }), top, scratch)?;
+                self.gather_into(values, &places, values_out, &mut [0])
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (kind, n) = (top.keys::<K>()?, keys.len());
+                let form = top.form(&kind, n, size_of::<I>())?;
+                let (keys, values) = (keys.cl(device)?, values.cl(device)?);
+                let (keys_out, values_out) = (keys_out.cl(device, false)?, values_out.cl(device, false)?);
+                crate::runtime::apart(&[&keys, &values], &[&keys_out, &values_out])?;
+                let to = to.cl(device, false)?;
+                gpu::run(device, &form, &keys, &keys_out, (Some(&to), step), scratch)?;
+                to.finish(device)?;
+                self.gather_values(device, size_of::<V>(), &values, &places, &values_out)?;
+                values_out.finish(device)?;
+                keys_out.finish(device)
+            }
+        }
     }
 
     /// All selections of keys. The type of places that are not wanted is of no matter.
@@ -502,14 +524,13 @@ impl Device {
             return Ok(());
         }
         let ranks: Vec<u64> = ranks.iter().map(|&rank| rank as u64).collect();
-        if ranks.len() > RANKS {
-            let mut sorted = self.uninit(n)?;
-            self.sort_into(input, &mut sorted, Order::ascending(), scratch)?;
-            let mut outside = self.uninit::<u64>(1)?;
-            return self.gather_into(&sorted, &ranks, output, &mut outside);
-        }
-        let keys = Keys::of(T::TYPE, &Order::ascending())?;
+        let (keys, many) = (Keys::of(T::TYPE, &Order::ascending())?, ranks.len() > RANKS);
         match self.backend() {
+            Backend::Cpu if many => {
+                let mut sorted = self.uninit(n)?;
+                self.sort_into(input, &mut sorted, Order::ascending(), scratch)?;
+                self.gather_into(&sorted, &ranks, output, &mut [0])?;
+            }
             Backend::Cpu => {
                 let row = bytemuck::cast_slice(input.host()?);
                 for (value, &rank) in output.host()?.iter_mut().zip(&ranks) {
@@ -520,9 +541,16 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;
-                let want = gpu::Want::Ranks(&ranks);
-                let form = gpu::Form { keys: &keys, place_bytes: 0, rows: ranks.len(), len: n, want };
-                gpu::run(device, &form, &input, &output, (None, 0), scratch)?;
+                if many {
+                    let sorted = ClInput::pooled(device, n * size_of::<T>(), size_of::<T>())?;
+                    let caps = sort::gpu::capabilities(device, &keys, &input)?;
+                    sort::gpu::run(device, &caps, &keys, &input, Some(&sorted), None, scratch)?;
+                    self.gather_values(device, size_of::<T>(), &sorted, &self.upload(&ranks)?, &output)?;
+                } else {
+                    let want = gpu::Want::Ranks(&ranks);
+                    let form = gpu::Form { keys: &keys, place_bytes: 0, rows: ranks.len(), len: n, want };
+                    gpu::run(device, &form, &input, &output, (None, 0), scratch)?;
+                }
                 output.finish(device)?;
             }
         }
