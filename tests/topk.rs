@@ -4,7 +4,11 @@
 
 mod common;
 
-use common::{gpu, tuned};
+use common::{
+    gpu,
+    memory::{Counting, allocated},
+    tuned,
+};
 use oclprim::{Device, Interpolation, Scratch, Top};
 use proptest::prelude::*;
 
@@ -158,6 +162,27 @@ fn rows_of_any_length() {
                 assert!(values.to_vec().unwrap() == values_wanted, "{name}: values of {k} of {rows} x {len}");
             }
         }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// What the CPU backend allocates to select from rows does not grow with their number.
+#[test]
+fn many_rows_on_the_cpu_take_little_memory() {
+    let (len, rows, k) = (1000, 1000, 3);
+    let keys: Vec<u32> = common::random(rows * len, 5);
+    let (mut best, mut found) = (vec![0; rows * k], vec![0u32; rows * k]);
+    for sorted in [false, true] {
+        let top = top(k, true, sorted).in_rows(len);
+        let taken = allocated(|| {
+            let (best, found) = (&mut best[..], &mut found[..]);
+            Device::cpu().top_k_places_into(&keys, best, found, top, &mut Scratch::new()).unwrap();
+        });
+        assert!(taken < 200_000, "{taken} bytes for {rows} rows of {len} keys");
+        let want: Vec<u32> = keys.chunks(len).flat_map(|row| places(row, k, true, sorted)).collect();
+        assert!(found == want, "sorted: {sorted}");
     }
 }
 

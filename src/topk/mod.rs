@@ -22,6 +22,8 @@ mod quantile;
 #[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
+use std::sync::{Mutex, PoisonError};
+
 use bytemuck::Pod;
 
 pub use quantile::Interpolation;
@@ -421,21 +423,30 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let (input, output) = (input.host()?, output.host()?);
-                let bytes = len * size_of::<T>();
-                let found = parallel::map(rows, &|row| {
-                    let own = &bytemuck::cast_slice(input)[row * bytes..(row + 1) * bytes];
-                    cpu::select(&keys, own, top.k, top.sorted)
+                let (to, step) = match places {
+                    Some(Places { to, step }) => (to.host()?, step),
+                    None => (<&mut [I]>::default(), 0),
+                };
+                // Each task has the results of some rows.
+                let each = parallel::parts(rows, 1)[0].len();
+                let of_tasks = to.chunks_mut(each * top.k).map(Some).chain(std::iter::repeat_with(|| None));
+                let tasks: Vec<_> = output.chunks_mut(each * top.k).zip(of_tasks).map(Mutex::new).collect();
+                let done = parallel::map(tasks.len(), &|task| {
+                    let (out, to) = &mut *tasks[task].lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut room = cpu::Room::default();
+                    for (i, out) in out.chunks_exact_mut(top.k).enumerate() {
+                        let row = task * each + i;
+                        let own = &input[row * len..(row + 1) * len];
+                        let found = cpu::select(&keys, bytemuck::cast_slice(own), top.k, top.sorted, &mut room)?;
+                        out.iter_mut().zip(found).for_each(|(key, &place)| *key = own[place]);
+                        if let Some(to) = to {
+                            let numbers = found.iter().map(|place| I::from_bits_lossy((row * step + place) as u64));
+                            to[i * top.k..].iter_mut().zip(numbers).for_each(|(to, place)| *to = place);
+                        }
+                    }
+                    Ok::<(), Error>(())
                 });
-                let found: Vec<Vec<usize>> = found.into_iter().collect::<Result<_>>()?;
-                parallel::chunks_mut(output, top.k, &|row, out| {
-                    out.iter_mut().zip(&found[row]).for_each(|(key, place)| *key = input[row * len + place]);
-                });
-                if let Some(Places { to, step }) = places {
-                    parallel::chunks_mut(to.host()?, top.k, &|row, out| {
-                        let numbers = found[row].iter().map(|place| (row * step + place) as u64);
-                        out.iter_mut().zip(numbers).for_each(|(to, place)| *to = I::from_bits_lossy(place));
-                    });
-                }
+                done.into_iter().collect::<Result<()>>()?;
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
