@@ -8,7 +8,7 @@
 //! | order of floats | total, by their bits, as [`sort`](crate::sort) has it: -NaN, -inf, …, -0, +0, …, inf, NaN |
 //! | ties | of equal keys the first are taken |
 //! | determinism | everywhere: the result is a function of the input |
-//! | scratch | an eighth of the keys at most, and their places if these are wanted, and some KiB for each row: [`Device::top_k_scratch`] |
+//! | scratch | for a row, or a rank: an eighth of its keys at most, and their places if these are wanted, and some KiB; what is taken, where it is sorted. For as many rows at a time as have room in 1 GiB, and in one allocation of the device: [`Device::top_k_scratch`] |
 //! | limits | any n that fits the device |
 //!
 //! This is radix selection from the most significant digit on (Zhang, Naruse, Li and Wang 2023), without reading back what a pass
