@@ -302,8 +302,28 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
     assert!(!path.exists(), "a dry run wrote a file");
     let text = tune(&["--verbose"]);
     assert!(text.contains("copy of 1 bytes, small:") && text.contains("tuning.json"), "{text}");
-    let file: Value = serde_json::from_slice(&fs::read(&path).expect("a file")).expect("JSON");
-    assert_eq!(file["format"], 1);
+    // A search that has no time and finds nothing writes none.
+    if let Ok(bytes) = fs::read(&path) {
+        assert_eq!(serde_json::from_slice::<Value>(&bytes).expect("JSON")["format"], 1);
+    }
+    // What an earlier search found outlives one that has no time, and one that fails.
+    for (size, words) in [("small", ["--seconds", "0", "--n", "2^14"]), ("large", ["--seconds", "1", "--n", "2^45"])] {
+        let mut row =
+            serde_json::json!({"oclprim": env!("CARGO_PKG_VERSION"), "primitive": "copy", "element_bytes": 1});
+        let info = &report["device"];
+        for key in ["platform", "driver", "version", "compute_units"] {
+            row[key] = info[key].clone();
+        }
+        (row["device"], row["size"]) = (info["name"].clone(), size.into());
+        row["chosen"] = serde_json::json!({"words": 2});
+        let earlier = serde_json::json!({"format": 1, "rows": [row]});
+        fs::write(&path, earlier.to_string()).expect("a file");
+        let arguments = [&["tune", "copy", "--device", "opencl", "--type", "u8", "--hot"][..], &words].concat();
+        let output = program(&arguments).env("OCLPRIM_TUNING", &path).output().expect("the program starts");
+        assert!(output.status.success(), "{}", stderr(&output));
+        let file: Value = serde_json::from_slice(&fs::read(&path).expect("a file")).expect("JSON");
+        assert_eq!(file, earlier, "{}", stdout(&output));
+    }
     // What is not ours is not written over.
     fs::write(&path, "notes").expect("a file");
     let output = program(&common).env("OCLPRIM_TUNING", &path).output().expect("the program starts");

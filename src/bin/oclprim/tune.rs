@@ -1,6 +1,12 @@
 //! `oclprim tune`
 
-use std::{collections::BTreeMap, fs::File, io::Write, path::PathBuf, time::Instant};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use clap::{Args, builder::PossibleValuesParser};
 use comfy_table::Cell;
@@ -92,6 +98,8 @@ struct Line {
     /// The default's time over the tuned one's: the geometric mean of the forms that were searched on.
     gain: f64,
     kept: bool,
+    /// Whether the search and the measurement of what it found came to their end.
+    ended: bool,
     /// Why nothing was kept.
     note: String,
     tried: Vec<Tried>,
@@ -138,16 +146,12 @@ impl Tune {
                 let class = SizeClass::of(bytes);
                 bar.set_message(format!("{} of {} bytes, {}", subject.primitive, subject.element_bytes, class.name()));
                 let site = Site { tune: &self, device: &device, caps: &caps, subject: &subject, bytes, bar: &bar };
-                let line = site.tune();
+                let mut line = site.tune();
                 if self.verbose {
                     bar.suspend(|| line.print_tried(out))?;
                 }
                 if let Some(path) = &path {
-                    let chosen = if line.kept { line.chosen.clone() } else { Chosen::new() };
-                    // Read again: a second search may run beside this one.
-                    let mut file = TuningFile::read(path)?;
-                    file.put(&Row::new(&info, subject.primitive, subject.element_bytes, class, chosen));
-                    file.write(path)?;
+                    line.store(path, &info)?;
                 }
                 report.lines.push(line);
             }
@@ -274,13 +278,15 @@ impl Site<'_> {
             tuned: None,
             gain: 1.0,
             kept: false,
+            ended: false,
             note: String::new(),
             tried: Vec::new(),
             wrong: false,
         };
-        let result = self.search(&mut line).and_then(|()| self.confirm(&mut line));
-        if let Err(lost) = result {
-            line.lose(lost);
+        let result = self.search(&mut line).and_then(|ended| self.confirm(&mut line).map(|()| ended));
+        match result {
+            Ok(ended) => line.ended = ended,
+            Err(lost) => line.lose(lost),
         }
         // A device that errs in one variant is not trusted in another.
         if let Some(tried) = line.tried.iter().find(|tried| tried.wrong) {
@@ -321,8 +327,8 @@ impl Site<'_> {
         Effort { warm_up: 1, runs, seconds, cold: !self.tune.hot }
     }
 
-    /// Tries the values of one parameter after another, and again while that helps and there is time.
-    fn search(&self, line: &mut Line) -> Result<(), Lost> {
+    /// Tries the values of one parameter after another, and again while that helps and there is time: whether there was.
+    fn search(&self, line: &mut Line) -> Result<bool, Lost> {
         let begin = Instant::now();
         let leads = self.leads();
         if leads.is_empty() {
@@ -337,7 +343,7 @@ impl Site<'_> {
                 for &value in values.iter().filter(|&&value| value != before) {
                     if begin.elapsed().as_secs_f64() > self.tune.seconds {
                         line.note = format!("not all within {} s", self.tune.seconds);
-                        return Ok(());
+                        return Ok(false);
                     }
                     let mut chosen = line.chosen.clone();
                     chosen.insert(name, value);
@@ -367,7 +373,7 @@ impl Site<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn verified_all(&self, benches: &[&Bench], chosen: &Chosen) -> Result<Vec<Climb>, Lost> {
@@ -477,6 +483,28 @@ fn chosen_text(chosen: &Chosen) -> String {
 impl Line {
     fn what(&self) -> String {
         format!("{} of {} bytes, {}:", self.primitive, self.element_bytes, self.size.name())
+    }
+
+    /// Puts what is kept into the file, or that the default is best. A search that failed, or had no time for all, is no reason
+    /// to drop what an earlier one found; a device that errs is.
+    fn store(&mut self, path: &Path, info: &DeviceInfo) -> Result<(), Stop> {
+        if !self.ended && !self.wrong && !self.kept {
+            return Ok(());
+        }
+        let chosen = if self.kept { self.chosen.clone() } else { Chosen::new() };
+        let row = Row::new(info, self.primitive, self.element_bytes, self.size, chosen);
+        let mut earlier = false;
+        TuningFile::update(path, |file| {
+            earlier = !self.ended && !self.wrong && file.rows().iter().any(|old| old.same_place(&row));
+            if !earlier {
+                file.put(&row);
+            }
+        })?;
+        if earlier {
+            self.kept = false;
+            self.note = format!("{}: what an earlier search found stays", self.note);
+        }
+        Ok(())
     }
 
     fn lose(&mut self, lost: Lost) {
