@@ -333,6 +333,20 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
     assert!(twice.contains("are both small"), "{twice}");
 }
 
+/// What the device cannot do, such as f64, does not end the search among what it can.
+#[test]
+fn tune_leaves_out_what_the_device_cannot_do() {
+    if !tunable() {
+        return;
+    }
+    let arguments = ["tune", "reduce", "--device", "opencl", "--type", "i64", "--seconds", "0", "--hot", "--n", "2^12"];
+    let report = succeeds(&[&arguments[..], &["--dry-run", "--json", "-"]].concat());
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let lines = report["lines"].as_array().expect("a list");
+    assert_eq!(lines.len(), 1, "{report}");
+    assert_eq!((&lines[0]["note"], &lines[0]["ended"]), (&"not all within 0 s".into(), &false.into()), "{report}");
+}
+
 #[test]
 fn ladders_are_climbed() {
     let folder = Folder::new();

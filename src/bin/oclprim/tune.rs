@@ -283,7 +283,10 @@ impl Site<'_> {
             tried: Vec::new(),
             wrong: false,
         };
-        let result = self.search(&mut line).and_then(|ended| self.confirm(&mut line).map(|()| ended));
+        let benches = self.possible();
+        let leads = leads(&benches);
+        let searched = self.search(&mut line, &leads);
+        let result = searched.and_then(|ended| self.confirm(&mut line, &benches, &leads).map(|()| ended));
         match result {
             Ok(ended) => line.ended = ended,
             Err(lost) => line.lose(lost),
@@ -295,12 +298,10 @@ impl Site<'_> {
         line
     }
 
-    /// Forms that stand for all: few, of different kernels.
-    fn leads(&self) -> Vec<&Bench> {
-        const LEADS: usize = 4;
-        let all = &self.subject.benches;
-        let step = all.len().div_ceil(LEADS).max(1);
-        all.iter().step_by(step).filter(|bench| self.has_room(bench)).collect()
+    /// The forms that the device can do at all, and has room for.
+    fn possible(&self) -> Vec<&Bench> {
+        let all = self.subject.benches.iter();
+        all.filter(|bench| self.has_room(bench) && !self.is_unsupported(bench)).collect()
     }
 
     fn elements(&self, bench: &Bench) -> usize {
@@ -328,13 +329,12 @@ impl Site<'_> {
     }
 
     /// Tries the values of one parameter after another, and again while that helps and there is time: whether there was.
-    fn search(&self, line: &mut Line) -> Result<bool, Lost> {
+    fn search(&self, line: &mut Line, leads: &[&Bench]) -> Result<bool, Lost> {
         let begin = Instant::now();
-        let leads = self.leads();
         if leads.is_empty() {
-            return Err(Lost::Error("there is no room for such inputs".into()));
+            return Err(Lost::Error("there is no room for such inputs, or nothing that the device can do".into()));
         }
-        let mut best = self.verified_all(&leads, &line.chosen)?;
+        let mut best = self.verified_all(leads, &line.chosen)?;
         let all = parameters(self.subject.primitive, self.caps, self.subject.element_bytes);
         let mut again = true;
         while std::mem::take(&mut again) {
@@ -353,7 +353,7 @@ impl Site<'_> {
                     }
                     self.bar.set_message(format!("{} {name} {value}", line.what()));
                     let mut wrong = false;
-                    let (ratio, what) = match self.verified_all(&leads, &chosen) {
+                    let (ratio, what) = match self.verified_all(leads, &chosen) {
                         Ok(mut climbs) => {
                             let ratio = self.compare(&mut best, &mut climbs)?;
                             if ratio > 1.02 {
@@ -396,26 +396,18 @@ impl Site<'_> {
     }
 
     /// Measures what the search found in turns with the default, on every form.
-    fn confirm(&self, line: &mut Line) -> Result<(), Lost> {
+    fn confirm(&self, line: &mut Line, benches: &[&Bench], leads: &[&Bench]) -> Result<(), Lost> {
         if line.chosen.is_empty() {
             if line.note.is_empty() {
                 line.note = "the default is best".into();
             }
             return Ok(());
         }
-        let leads: Vec<_> = self.leads().into_iter().map(|bench| (&bench.form, bench.element)).collect();
+        let leads: Vec<_> = leads.iter().map(|bench| (&bench.form, bench.element)).collect();
         let (mut logarithms, mut faster) = (Vec::new(), false);
-        for bench in self.subject.benches.iter().filter(|bench| self.has_room(bench)) {
+        for bench in benches {
             self.bar.set_message(format!("{} against the default: {} {}", line.what(), bench.form, bench.element));
-            let climbs = self.verified(bench, &Chosen::new()).and_then(|old| {
-                let new = self.verified(bench, &line.chosen)?;
-                Ok([old, new])
-            });
-            let [mut old, mut new] = match climbs {
-                // What the device cannot do at all.
-                Err(Lost::Error(_)) if self.is_unsupported(bench) => continue,
-                other => other?,
-            };
+            let (mut old, mut new) = (self.verified(bench, &Chosen::new())?, self.verified(bench, &line.chosen)?);
             let mut times = measure_in_turns(self.device, self.effort(21, 2.0), &mut [&mut old, &mut new])?;
             let mut against = Against::new(&times[0].device, &times[1].device);
             if against.verdict == "slower" {
@@ -470,9 +462,19 @@ impl Site<'_> {
     }
 
     fn is_unsupported(&self, bench: &Bench) -> bool {
-        let prepared = (bench.prepare)(self.device, self.elements(bench)).and_then(|mut climb| (climb.run)());
-        prepared.is_err_and(|error| error.kind() == ErrorKind::Unsupported)
+        /// As many elements as show it.
+        const FEW: usize = 1 << 12;
+        let n = self.elements(bench).min(FEW);
+        let done = (bench.prepare)(self.device, n).and_then(|mut climb| (climb.run)());
+        done.is_err_and(|error| error.kind() == ErrorKind::Unsupported)
     }
+}
+
+/// Forms that stand for all: few, of different kernels.
+fn leads<'a>(benches: &[&'a Bench]) -> Vec<&'a Bench> {
+    const LEADS: usize = 4;
+    let step = benches.len().div_ceil(LEADS).max(1);
+    benches.iter().step_by(step).copied().collect()
 }
 
 fn chosen_text(chosen: &Chosen) -> String {
