@@ -203,6 +203,29 @@ fn quantiles_of_floats() {
     }
 }
 
+/// Also where a device cannot compute with them.
+#[test]
+fn quantiles_of_doubles() {
+    let keys: Vec<f64> = (0..5003).map(|i| f64::from(i * 1009 % 5003)).collect();
+    for (name, device) in tuned(&[("a GPU", gpu())]) {
+        // As many as are selected with the ends, without them, and as are sorted.
+        for count in [1, 7, 8, 20] {
+            let q: Vec<f64> = (0..count).map(|i| (f64::from(i) + 0.3) / f64::from(count)).collect();
+            let of = |keys: &[f64]| {
+                device.quantiles(keys, &q, Interpolation::Linear).unwrap_or_else(|error| panic!("{name}: {error}"))
+            };
+            for (got, q) in of(&keys).iter().zip(&q) {
+                assert!((got - 5002.0 * q).abs() < 1e-9, "{name}: {q} is {got}");
+            }
+            for nan in [f64::NAN, -f64::NAN] {
+                let mut keys = keys.clone();
+                keys[1234] = nan;
+                assert!(of(&keys).iter().all(|x| x.is_nan()), "{name}: {count} with NaN");
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
