@@ -37,7 +37,9 @@ on CPUs), or of --n elements. Each variant's results are compared with the CPU's
 measured again, in turns with the default, on every form that `oclprim bench` has of this primitive and element size: \
 it is kept if it is faster by more than both spreads and 2 % on one that was searched on, slower on none, and passes \
 the tiny checks of this element size. What is kept goes to the file that every program with this crate reads: `tuning.json` in the user's configuration folder, or \
-the one that the variable OCLPRIM_TUNING names. Results never depend on it. The exit code is 1 if a result was wrong.";
+the one that the variable OCLPRIM_TUNING names. A search that fails, or has no time for all, replaces nothing there. Results \
+do not depend on it, but for what is open anyway: how float sums of `fast` reductions are rounded, and which of equal \
+indices a scatter takes. The exit code is 1 if a result was wrong.";
 
 /// Search the geometry that suits a device, and keep what is faster than the default.
 #[derive(Args)]
