@@ -8,7 +8,8 @@
 //     filter:   one read: counts what is below low, at low, between the two, and at high; lists what is between
 //     settle:   the threshold is low or high, or among those listed; where neither, all keys are searched
 //     count:    the digits of those keys, listed ones or all, that agree with the digits found so far
-//     find:     the digit of the threshold; with the last one, or where all keys left are taken, the row is done
+//     find:     the digit of the threshold; with the last one, or where all keys left are taken and none that is not listed can
+//               have the same digits, the row is done
 //     tally:    for each part of a row: how many keys are below the threshold, and at it
 //     write:    the keys taken, in the order of the row, each behind those taken before it
 //     order:    up to ORDER of them by their size; more are sorted elsewhere
@@ -615,7 +616,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_find(
         state[PREFIX] = prefix << bits | found[0];
         state[SHIFT] = shift;
         state[NEED] = need - found[1];
-        if (shift == 0 || (found[2] == need - found[1] && !exact)) {
+        // Where `write` reads keys that are not listed, some may have the digits of the threshold so far.
+        const int others = (way & IN_LIST) != 0 && (way & HAS_LOW) != 0;
+        if (shift == 0 || (found[2] == need - found[1] && !exact && !others)) {
             state[WAY] = way | DONE;
         }
     }

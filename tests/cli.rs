@@ -320,8 +320,28 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
     assert!(!path.exists(), "a dry run wrote a file");
     let text = tune(&["--verbose"]);
     assert!(text.contains("copy of 1 bytes, small:") && text.contains("tuning.json"), "{text}");
-    let file: Value = serde_json::from_slice(&fs::read(&path).expect("a file")).expect("JSON");
-    assert_eq!(file["format"], 1);
+    // A search that has no time and finds nothing writes none.
+    if let Ok(bytes) = fs::read(&path) {
+        assert_eq!(serde_json::from_slice::<Value>(&bytes).expect("JSON")["format"], 1);
+    }
+    // What an earlier search found outlives one that has no time, and one that fails.
+    for (size, words) in [("small", ["--seconds", "0", "--n", "2^14"]), ("large", ["--seconds", "1", "--n", "2^45"])] {
+        let mut row =
+            serde_json::json!({"oclprim": env!("CARGO_PKG_VERSION"), "primitive": "copy", "element_bytes": 1});
+        let info = &report["device"];
+        for key in ["platform", "driver", "version", "compute_units"] {
+            row[key] = info[key].clone();
+        }
+        (row["device"], row["size"]) = (info["name"].clone(), size.into());
+        row["chosen"] = serde_json::json!({"words": 2});
+        let earlier = serde_json::json!({"format": 1, "rows": [row]});
+        fs::write(&path, earlier.to_string()).expect("a file");
+        let arguments = [&["tune", "copy", "--device", "opencl", "--type", "u8", "--hot"][..], &words].concat();
+        let output = program(&arguments).env("OCLPRIM_TUNING", &path).output().expect("the program starts");
+        assert!(output.status.success(), "{}", stderr(&output));
+        let file: Value = serde_json::from_slice(&fs::read(&path).expect("a file")).expect("JSON");
+        assert_eq!(file, earlier, "{}", stdout(&output));
+    }
     // What is not ours is not written over.
     fs::write(&path, "notes").expect("a file");
     let output = program(&common).env("OCLPRIM_TUNING", &path).output().expect("the program starts");
@@ -329,6 +349,20 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
     assert!(stderr(&output).contains("is no tuning file"), "{}", stderr(&output));
     let twice = refuses(&["tune", "copy", "--device", "opencl", "--type", "u8", "--n", "1,2", "--dry-run"]);
     assert!(twice.contains("are both small"), "{twice}");
+}
+
+/// What the device cannot do, such as f64, does not end the search among what it can.
+#[test]
+fn tune_leaves_out_what_the_device_cannot_do() {
+    if !tunable() {
+        return;
+    }
+    let arguments = ["tune", "reduce", "--device", "opencl", "--type", "i64", "--seconds", "0", "--hot", "--n", "2^12"];
+    let report = succeeds(&[&arguments[..], &["--dry-run", "--json", "-"]].concat());
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let lines = report["lines"].as_array().expect("a list");
+    assert_eq!(lines.len(), 1, "{report}");
+    assert_eq!((&lines[0]["note"], &lines[0]["ended"]), (&"not all within 0 s".into(), &false.into()), "{report}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use ocl::{CommandQueueProperties, core::Event as CoreEvent, flags::MemFlags};
 use std::sync::{Mutex, MutexGuard};
 
 use oclprim::{
-    Accumulate, Bins, Buffer, Determinism, Device, ErrorKind, Matrices, MomentsRecord, Scratch, StatisticsRecord,
+    Accumulate, Bins, Buffer, Determinism, Device, ErrorKind, Matrices, MomentsRecord, Scratch, StatisticsRecord, Top,
     interop::{self, ocl},
     op::{Max, Operator, Scale, Sum},
 };
@@ -370,6 +370,22 @@ fn results_over_their_inputs_or_one_another_are_refused() {
         overlap(device.scatter_into(&other, six, &mut figures[..6], outside), "bytes 0..8 and 0..24");
         let (table, outside) = (b.view_mut(..6).unwrap(), words.view_mut(..1).unwrap());
         overlap(device.scatter_into(&other, &other, table, outside), "bytes 0..24 and 0..8");
+        let top = Top::largest(3);
+        let outs = (b.view_mut(4..7).unwrap(), &mut places[..3]);
+        overlap(device.top_k_pairs_into(six, &[0u64; 6], outs.0, outs.1, top, scratch), "bytes 16..28 and 0..24");
+        let outs = (b.view_mut(..3).unwrap(), &mut figures[..3]);
+        overlap(device.top_k_pairs_into(&other, six, outs.0, outs.1, top, scratch), "bytes 0..12 and 0..24");
+        let outs = (&mut figures[..3], words.view_mut(2..5).unwrap());
+        overlap(device.top_k_pairs_into(six, &[0u64; 6], outs.0, outs.1, top, scratch), "bytes 16..40 and 0..24");
+        let outs = (b.view_mut(..3).unwrap(), words.view_mut(1..4).unwrap());
+        overlap(device.top_k_pairs_into(&other, &[0u64; 6], outs.0, outs.1, top, scratch), "bytes 0..12 and 8..32");
+        let outs = (b.view_mut(..3).unwrap(), words.view_mut(1..4).unwrap());
+        overlap(device.top_k_places_into(&other, outs.0, outs.1, top, scratch), "bytes 0..12 and 8..32");
+        for ranks in [2, 16, 17] {
+            let out = b.view_mut(5..5 + ranks).unwrap();
+            let text = format!("bytes 20..{} and 0..24", 20 + 4 * ranks);
+            overlap(device.nth_elements_into(six, &[3; 17][..ranks], out, scratch), &text);
+        }
         assert_eq!(a.to_vec().unwrap(), data, "{device:?}");
     }
 }

@@ -4,12 +4,11 @@
 
 mod common;
 
-use common::{gpu, random, tiny, tuned};
-use std::{
-    alloc::{GlobalAlloc, Layout as Memory, System},
-    cell::Cell,
+use common::{
+    gpu,
+    memory::{Counting, allocated},
+    random, tiny, tuned,
 };
-
 use oclprim::{Device, ErrorKind, Layout, NdView, NdViewMut};
 use proptest::prelude::*;
 
@@ -56,27 +55,6 @@ fn as_many_axes_as_there_can_be_of_any_element() {
     }
 }
 
-/// Counts what a thread allocates.
-struct Counting;
-
-thread_local! {
-    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: the system's allocator does the work.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Memory) -> *mut u8 {
-        ALLOCATED.set(ALLOCATED.get() + layout.size());
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, address: *mut u8, layout: Memory) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(address, layout) }
-    }
-}
-
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
@@ -90,14 +68,10 @@ fn permuting_on_the_cpu_takes_little_memory() {
         let view = NdView::new(&x, Layout::contiguous(shape).unwrap()).unwrap();
         let turned: Vec<_> = axes.iter().map(|&axis| shape[axis]).collect();
         let mut out = vec![0; x.len()];
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-        let allocated = || pool.broadcast(|_| ALLOCATED.get()).iter().sum::<usize>();
-        let before = allocated();
-        pool.install(|| {
+        let taken = allocated(|| {
             let output = NdViewMut::new(&mut out, Layout::contiguous(&turned).unwrap()).unwrap();
             Device::cpu().permute_into(view, axes, output).unwrap();
         });
-        let taken = allocated() - before;
         assert!(taken < 700_000, "{shape:?} by {axes:?}: {taken} bytes for {}", x.len());
         assert!(out == view.permute(axes).unwrap().to_vec().unwrap(), "{shape:?} by {axes:?}");
     }

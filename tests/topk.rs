@@ -4,7 +4,11 @@
 
 mod common;
 
-use common::{gpu, tuned};
+use common::{
+    gpu,
+    memory::{Counting, allocated},
+    tuned,
+};
 use oclprim::{Device, Interpolation, Scratch, Top};
 use proptest::prelude::*;
 
@@ -108,6 +112,35 @@ fn bounds_that_are_wrong() {
     }
 }
 
+/// Keys between the bounds, all of which are taken, have their higher digits in common with keys beyond the bounds.
+#[test]
+fn bounds_within_clusters() {
+    // Of each 256 keys 16 are below the last one of a cluster, and 248 below the last cluster.
+    let blocks = if common::tiny() { 12 } else { 1100 };
+    let key = |i: u32| match i * 151 % 256 {
+        x @ 0..13 => x,
+        x @ 13..16 => 1024 + x,
+        16..32 => 1024 + 16,
+        x @ 32..248 => 2048 + x,
+        x => 4096 + x,
+    };
+    let keys: Vec<u32> = (0..256 * blocks).map(key).collect();
+    let mirrored: Vec<u32> = keys.iter().map(|key| !key).collect();
+    // 128 values, 16 of which differ in the lowest ten bits alone.
+    let few: Vec<u32> = (0..1 << 20).map(|i: u64| (((i * 2_654_435_761) >> 7) % 128 * 64) as u32).collect();
+    for device in devices() {
+        for below in [16, 248] {
+            let k = below * blocks as usize;
+            selects(&device, &keys, k, false, false);
+            selects(&device, &mirrored, k, true, false);
+        }
+        if !common::tiny() {
+            selects(&device, &few, few.len() / 8, false, false);
+            selects(&device, &few, few.len() / 8, true, false);
+        }
+    }
+}
+
 #[test]
 fn rows_of_any_length() {
     for device in tuned(&[("a GPU", gpu())]) {
@@ -132,6 +165,27 @@ fn rows_of_any_length() {
     }
 }
 
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// What the CPU backend allocates to select from rows does not grow with their number.
+#[test]
+fn many_rows_on_the_cpu_take_little_memory() {
+    let (len, rows, k) = (1000, 1000, 3);
+    let keys: Vec<u32> = common::random(rows * len, 5);
+    let (mut best, mut found) = (vec![0; rows * k], vec![0u32; rows * k]);
+    for sorted in [false, true] {
+        let top = top(k, true, sorted).in_rows(len);
+        let taken = allocated(|| {
+            let (best, found) = (&mut best[..], &mut found[..]);
+            Device::cpu().top_k_places_into(&keys, best, found, top, &mut Scratch::new()).unwrap();
+        });
+        assert!(taken < 200_000, "{taken} bytes for {rows} rows of {len} keys");
+        let want: Vec<u32> = keys.chunks(len).flat_map(|row| places(row, k, true, sorted)).collect();
+        assert!(found == want, "sorted: {sorted}");
+    }
+}
+
 #[test]
 fn quantiles_of_floats() {
     let n = many();
@@ -146,6 +200,29 @@ fn quantiles_of_floats() {
         let mut with_nan = keys.clone();
         with_nan[n / 3] = -f32::NAN;
         assert!(device.median(&with_nan).unwrap().is_nan(), "{name}");
+    }
+}
+
+/// Also where a device cannot compute with them.
+#[test]
+fn quantiles_of_doubles() {
+    let keys: Vec<f64> = (0..5003).map(|i| f64::from(i * 1009 % 5003)).collect();
+    for (name, device) in tuned(&[("a GPU", gpu())]) {
+        // As many as are selected with the ends, without them, and as are sorted.
+        for count in [1, 7, 8, 20] {
+            let q: Vec<f64> = (0..count).map(|i| (f64::from(i) + 0.3) / f64::from(count)).collect();
+            let of = |keys: &[f64]| {
+                device.quantiles(keys, &q, Interpolation::Linear).unwrap_or_else(|error| panic!("{name}: {error}"))
+            };
+            for (got, q) in of(&keys).iter().zip(&q) {
+                assert!((got - 5002.0 * q).abs() < 1e-9, "{name}: {q} is {got}");
+            }
+            for nan in [f64::NAN, -f64::NAN] {
+                let mut keys = keys.clone();
+                keys[1234] = nan;
+                assert!(of(&keys).iter().all(|x| x.is_nan()), "{name}: {count} with NaN");
+            }
+        }
     }
 }
 

@@ -167,10 +167,11 @@ fn check<T: Element>(device: &Device, what: What, numbers: Philox, n: usize, off
 /// The end of a stream, and what lies beyond.
 fn check_end(device: &Device) -> Result<(), Failure> {
     let last = NUMBERS.skip(u64::MAX - 3);
-    let got = device.random_in::<u64>(3, last, ..)?.to_vec()?;
-    same_bytes(&got, &obvious(What::All, last, 3), "element ")?;
-    match device.random::<u8>(4, last) {
-        Err(error) if error.to_string() == format!("a stream of 2^64 elements has no 4 from {} on", u64::MAX - 3) => {
+    let got = device.random_in::<u64>(4, last, ..)?.to_vec()?;
+    same_bytes(&got, &obvious(What::All, last, 4), "element ")?;
+    same_bytes(&device.random::<u8>(4, last)?.to_vec()?, &obvious(What::Whole, last, 4), "element ")?;
+    match device.random::<u8>(5, last) {
+        Err(error) if error.to_string() == format!("a stream of 2^64 elements has no 5 from {} on", u64::MAX - 3) => {
             Ok(())
         }
         other => Err(Failure::Mismatch(format!("{other:?} instead of an error"))),
@@ -222,7 +223,7 @@ impl Spec for Random {
                 }
             }
         }
-        cases.push(Case::new("end of a stream", ElementType::U64, "n = 3", "seed and stream", 3, check_end));
+        cases.push(Case::new("end of a stream", ElementType::U64, "n = 4", "seed and stream", 4, check_end));
         cases
     }
 

@@ -4,6 +4,8 @@
 //! A plain store to a line that is not in a cache reads it first, and a matrix's columns miss the prefetcher: of the
 //! memory's bandwidth a transposition by plain loads and stores gets a third.
 
+use std::marker::PhantomData;
+
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 /// From so many bytes on a result is written past the caches: less is likely to be read again from there.
@@ -12,12 +14,13 @@ pub(crate) const STREAM_BYTES: usize = 8 << 20;
 const PIECE: usize = 4096;
 
 /// Writes past the caches. Such stores are ordered by nothing but what dropping this does: a task drops it before it ends,
-/// so that whoever waits for the task sees them.
-pub(crate) struct Stream(());
+/// so that whoever waits for the task sees them. As this orders the stores of its own thread alone, a stream stays there: the
+/// pointer keeps it from being sent or shared.
+pub(crate) struct Stream(PhantomData<*const ()>);
 
 impl Stream {
     pub(crate) fn new() -> Self {
-        Self(())
+        Self(PhantomData)
     }
 
     /// Copies, the whole lines of `to` past the caches where the processor can.
@@ -40,7 +43,8 @@ impl Stream {
         let (lines, rest) = to.as_chunks_mut::<LINE>();
         let (from_lines, from_rest) = from.as_chunks::<LINE>();
         for (to, from) in lines.iter_mut().zip(from_lines) {
-            write_line(to, from);
+            // SAFETY: the lines begin at a multiple of `LINE`, and `self`, which stays in this thread, ends with a fence.
+            unsafe { write_line(to, from) };
         }
         if !rest.is_empty() {
             rest.copy_from_slice(from_rest);
@@ -75,10 +79,15 @@ impl Drop for Stream {
     }
 }
 
-/// `to` begins a line.
+/// Writes a line past the caches.
+///
+/// # Safety
+///
+/// `to` begins at a multiple of [`LINE`]. This thread executes a store fence, as dropping a [`Stream`] does, before any other
+/// thread may read or write there.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
+unsafe fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
     debug_assert!((to.as_ptr() as usize).is_multiple_of(LINE));
     let (from, to) = (from.as_ptr().cast::<__m128i>(), to.as_mut_ptr().cast::<__m128i>());
@@ -88,9 +97,14 @@ fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
     }
 }
 
+/// Writes a line.
+///
+/// # Safety
+///
+/// Any call is sound; elsewhere it is not.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
+unsafe fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
     *to = *from;
 }
 
@@ -108,6 +122,20 @@ pub(crate) fn fetch(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// This compiles where `Stream` is neither `Send` nor `Sync`: else there are two implementations to choose from.
+    #[test]
+    fn streams_stay_in_their_thread() {
+        struct Sent;
+        struct Shared;
+        trait Stays<A> {
+            fn stays() {}
+        }
+        impl<T> Stays<()> for T {}
+        impl<T: Send> Stays<Sent> for T {}
+        impl<T: Sync> Stays<Shared> for T {}
+        <Stream as Stays<_>>::stays();
+    }
 
     #[test]
     fn what_is_streamed_arrives() {

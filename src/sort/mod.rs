@@ -288,7 +288,7 @@ impl Device {
 
     /// Values of any size from their places, which are all within.
     #[cfg(feature = "opencl")]
-    fn gather_values<I: Offset>(
+    pub(crate) fn gather_values<I: Offset>(
         &self,
         device: &ClDevice,
         size: usize,

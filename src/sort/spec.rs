@@ -31,10 +31,12 @@ pub(crate) enum Keys {
     /// All alike but for bits of one byte, and of two.
     Byte,
     Bytes,
+    /// Those of [`clustered`].
+    Clusters,
 }
 
 impl Keys {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::As(Data::Random),
         Self::As(Data::Bits),
         Self::As(Data::Constant),
@@ -47,6 +49,7 @@ impl Keys {
         Self::Signs,
         Self::Byte,
         Self::Bytes,
+        Self::Clusters,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -60,6 +63,7 @@ impl Keys {
             Self::Signs => "signs",
             Self::Byte => "one byte",
             Self::Bytes => "two bytes",
+            Self::Clusters => "clusters",
         }
     }
 
@@ -67,6 +71,9 @@ impl Keys {
         let Self::As(data) = self else {
             let mut keys: Vec<T> = Data::Bits.generate(n, n as u64);
             match self {
+                Self::Clusters => {
+                    keys.iter_mut().enumerate().for_each(|(i, key)| *key = T::from_bits_lossy(clustered(i)))
+                }
                 Self::Sorted => keys.sort_by_key(|&key| rank(key)),
                 Self::Reversed => keys.sort_by_key(|&key| std::cmp::Reverse(rank(key))),
                 Self::Pipe => {
@@ -98,6 +105,19 @@ impl Keys {
             }
             _ => 0x2122_2324_2526_2728 & !0xff & !(0xff << high) | bits & 0xff | (bits & 0x7f) << high,
         })
+    }
+}
+
+/// A key of clusters with the same higher digits: of any 256 neighbours 16 are below the last key of their cluster, which the
+/// next 16 have, and 248 below the last cluster. Bounds round these ranks lie within clusters.
+pub(crate) fn clustered(i: usize) -> u64 {
+    let number = i as u64 * 151 % 256;
+    match number {
+        0..13 => number,
+        13..16 => 1024 + number,
+        16..32 => 1024 + 16,
+        32..248 => 2048 + number,
+        _ => 4096 + number,
     }
 }
 

@@ -46,27 +46,35 @@ macro_rules! with_keys {
     };
 }
 
+/// What a task reuses from row to row.
+#[derive(Default)]
+pub(super) struct Room {
+    pairs: Vec<(u64, usize)>,
+    places: Vec<usize>,
+}
+
 /// The places of the k first keys of a row, in their order, else in the row's. `row` has the keys' bytes; 0 < k <= keys.
-pub(super) fn select(keys: &Keys, row: &[u8], k: usize, sorted: bool) -> Result<Vec<usize>> {
+pub(super) fn select<'a>(keys: &Keys, row: &[u8], k: usize, sorted: bool, room: &'a mut Room) -> Result<&'a [usize]> {
     with_keys!(keys, row, row => {
         if row.len() <= SMALL {
-            return Ok(of_few(keys, row, k, sorted));
+            of_few(keys, row, k, sorted, room);
+        } else {
+            room.places = taken(keys, row, threshold(keys, row, k));
+            if sorted {
+                let found: Vec<_> = room.places.iter().map(|&place| row[place]).collect();
+                let mut order = vec![0u64; found.len()];
+                places(keys, bytemuck::cast_slice(&found), None, &mut order)?;
+                room.places = order.into_iter().map(|i| room.places[i as usize]).collect();
+            }
         }
-        let mut taken = taken(keys, row, threshold(keys, row, k));
-        if sorted {
-            let found: Vec<_> = taken.iter().map(|&place| row[place]).collect();
-            let mut order = vec![0u64; found.len()];
-            places(keys, bytemuck::cast_slice(&found), None, &mut order)?;
-            taken = order.into_iter().map(|i| taken[i as usize]).collect();
-        }
-        Ok(taken)
-    })
+    });
+    Ok(&room.places)
 }
 
 /// The same for a row of few keys.
-fn of_few<K: Word>(keys: &Keys, row: &[K], k: usize, sorted: bool) -> Vec<usize> {
-    let numbers = row.iter().map(|&key| keys.ordered(key.into()));
-    let mut pairs: Vec<(u64, usize)> = numbers.zip(0..).collect();
+fn of_few<K: Word>(keys: &Keys, row: &[K], k: usize, sorted: bool, Room { pairs, places }: &mut Room) {
+    pairs.clear();
+    pairs.extend(row.iter().map(|&key| keys.ordered(key.into())).zip(0..));
     pairs.select_nth_unstable(k - 1);
     pairs.truncate(k);
     if sorted {
@@ -74,7 +82,8 @@ fn of_few<K: Word>(keys: &Keys, row: &[K], k: usize, sorted: bool) -> Vec<usize>
     } else {
         pairs.sort_unstable_by_key(|&(_, place)| place);
     }
-    pairs.into_iter().map(|(_, place)| place).collect()
+    places.clear();
+    places.extend(pairs.iter().map(|&(_, place)| place));
 }
 
 /// The bits of the key of a rank, from 0 on.

@@ -103,7 +103,7 @@ pub(crate) struct Plan {
     pub(crate) digits: Vec<(usize, usize)>,
     regions: Regions,
     ordering: Ordering,
-    /// What is yet to be put in order.
+    /// What a batch is yet to be put in order.
     spare_keys: usize,
     spare_places: usize,
     pub(crate) scratch_bytes: usize,
@@ -203,16 +203,21 @@ pub(crate) fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
         let row = regions.row;
         regions = Regions { row, histogram, classes, tallies, segment_counts, segments, keys, places };
     }
-    let batch = if whole { BATCH_ROWS } else { (BATCH_BYTES / regions.row).clamp(1, BATCH_ROWS) }.min(rows);
-
-    let (ordering, taken) = match want {
+    let (ordering, spare) = match want {
         Want::Keys { k, sorted: true } if k > shape.order => (Ordering::Sort, 0),
-        Want::Keys { k, sorted: true } if k > 1 => (Ordering::Group(k.next_power_of_two()), rows * k),
+        Want::Keys { k, sorted: true } if k > 1 => (Ordering::Group(k.next_power_of_two()), k),
         _ => (Ordering::None, 0),
     };
+    // 0 is an unknown limit.
+    let limit = match caps.max_allocation_bytes {
+        0 => BATCH_BYTES,
+        most => BATCH_BYTES.min(usize::try_from(most).unwrap_or(usize::MAX)),
+    };
+    let row_bytes = regions.row + spare * (key_bytes + place_bytes);
+    let batch = (limit.saturating_sub(16) / row_bytes.max(1)).clamp(1, BATCH_ROWS).min(rows);
     let spare_keys = batch * regions.row;
-    let spare_places = spare_keys + (taken * key_bytes).next_multiple_of(16);
-    let scratch_bytes = spare_places + taken * place_bytes;
+    let spare_places = spare_keys + (batch * spare * key_bytes).next_multiple_of(16);
+    let scratch_bytes = spare_places + batch * spare * place_bytes;
     Plan {
         program,
         work_group: shape.work_group,
@@ -236,6 +241,10 @@ pub(crate) fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
 /// Memory, and the first element that is written there.
 type To<'a> = (&'a ClMem, usize);
 
+fn later((mem, first): To<'_>, by: usize) -> To<'_> {
+    (mem, first + by)
+}
+
 /// Where the keys taken go, and their places, to each of which `step` is added for each row before its own.
 #[derive(Clone, Copy)]
 struct Taken<'a> {
@@ -256,49 +265,44 @@ pub(super) fn run(
 ) -> Result<()> {
     let caps = device.capabilities()?;
     let plan = plan(form, &caps, device.tuning().wide(form.len + 16));
-    let (keys, key_bytes, place_bytes) = (form.keys, form.keys.bytes, form.place_bytes);
-    let wanted =
-        Taken { keys: (out.mem(), out.offset()), places: places.map(|places| (places.mem(), places.offset())), step };
-    match (plan.ordering, form.want) {
-        (Ordering::None, _) | (_, Want::Ranks(_)) => {
-            let mem = scratch.cl(device, plan.scratch_bytes)?;
-            select(device, &plan, form, input, mem, wanted)
-        }
-        (Ordering::Group(most), Want::Keys { k, .. }) => {
-            let mem = scratch.cl(device, plan.scratch_bytes)?;
-            let spare = plan.spare_keys / key_bytes;
-            let spare_places = places.map(|_| plan.spare_places / place_bytes);
-            let to = Taken { keys: (mem, spare), places: spare_places.map(|first| (mem, first)), step };
-            select(device, &plan, form, input, mem, to)?;
-            let launch = device.launch(&plan.program, "topk_order")?.mem(mem).scalar(spare as u64);
-            let launch = launch.scalar(spare_places.unwrap_or(0) as u64).scalar(k as u32).scalar(most as u32);
-            let launch = word(word(launch, keys.flip, key_bytes), keys.always, key_bytes);
-            let (to, first) = wanted.places.unwrap_or((mem, 0));
-            let launch = launch.mem(wanted.keys.0).scalar(wanted.keys.1 as u64).mem(to).scalar(first as u64);
-            launch.run([form.rows, 1, 1], [plan.work_group, 1, 1])
-        }
-        (Ordering::Sort, Want::Keys { k, .. }) => {
-            let taken = form.rows * k;
-            let spare = ClInput::pooled(device, taken * key_bytes, key_bytes)?;
-            let spare_places = places.map(|_| ClInput::pooled(device, taken * place_bytes, place_bytes)).transpose()?;
-            let mem = scratch.cl(device, plan.scratch_bytes)?;
-            let at = spare_places.as_ref().map(|spare| (spare.mem(), 0));
-            select(device, &plan, form, input, mem, Taken { keys: (spare.mem(), 0), places: at, step })?;
-            for first in (0..taken).step_by(k) {
-                let from = spare_places.as_ref().map(|spare| spare.part(first, k));
-                let to = places.map(|places| places.part(first, k));
-                let values = from.as_ref().zip(to.as_ref());
-                let values = values.map(|(from, to)| sort::Values { bytes: place_bytes, from: Some(from), to });
-                let from = spare.part(first, k);
-                let caps = sort::capabilities(device, keys, &from)?;
-                sort::run(device, &caps, keys, &from, Some(&out.part(first, k)), values, scratch)?;
-            }
-            Ok(())
-        }
-    }
+    planned(device, &plan, form, input, out, (places, step), scratch)
 }
 
-/// All but putting in order.
+/// The same as it is planned.
+fn planned(
+    device: &ClDevice,
+    plan: &Plan,
+    form: &Form<'_>,
+    input: &ClInput,
+    out: &ClInput,
+    (places, step): (Option<&ClInput>, usize),
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let (keys, key_bytes, place_bytes) = (form.keys, form.keys.bytes, form.place_bytes);
+    let (Ordering::Sort, Want::Keys { k, .. }) = (plan.ordering, form.want) else {
+        let mem = scratch.cl(device, plan.scratch_bytes)?;
+        let places = places.map(|places| (places.mem(), places.offset()));
+        return select(device, plan, form, input, mem, Taken { keys: (out.mem(), out.offset()), places, step });
+    };
+    let taken = form.rows * k;
+    let spare = ClInput::pooled(device, taken * key_bytes, key_bytes)?;
+    let spare_places = places.map(|_| ClInput::pooled(device, taken * place_bytes, place_bytes)).transpose()?;
+    let mem = scratch.cl(device, plan.scratch_bytes)?;
+    let at = spare_places.as_ref().map(|spare| (spare.mem(), 0));
+    select(device, plan, form, input, mem, Taken { keys: (spare.mem(), 0), places: at, step })?;
+    for first in (0..taken).step_by(k) {
+        let from = spare_places.as_ref().map(|spare| spare.part(first, k));
+        let to = places.map(|places| places.part(first, k));
+        let values = from.as_ref().zip(to.as_ref());
+        let values = values.map(|(from, to)| sort::Values { bytes: place_bytes, from: Some(from), to });
+        let from = spare.part(first, k);
+        let caps = sort::capabilities(device, keys, &from)?;
+        sort::run(device, &caps, keys, &from, Some(&out.part(first, k)), values, scratch)?;
+    }
+    Ok(())
+}
+
+/// All but sorting, batch after batch of rows.
 fn select<'d>(
     device: &'d ClDevice,
     plan: &Plan,
@@ -307,7 +311,7 @@ fn select<'d>(
     mem: &ClMem,
     to: Taken<'_>,
 ) -> Result<()> {
-    let (keys, stride, (out, out_first)) = (form.keys, form.stride(), to.keys);
+    let (keys, stride) = (form.keys, form.stride());
     let (k, ranks) = match form.want {
         Want::Keys { k, .. } => (k, None),
         // One key for each row.
@@ -316,6 +320,14 @@ fn select<'d>(
     let local = [plan.work_group, 1, 1];
     for first in (0..form.rows).step_by(plan.batch) {
         let rows = plan.batch.min(form.rows - first);
+        let (wanted, wanted_places) = (later(to.keys, first * k), to.places.map(|to| later(to, first * k)));
+        let ((out, out_first), places) = match plan.ordering {
+            Ordering::Group(_) => {
+                let places = to.places.map(|_| (mem, plan.spare_places / form.place_bytes));
+                ((mem, plan.spare_keys / keys.bytes), places)
+            }
+            _ => (wanted, wanted_places),
+        };
         let with_rows = |kernel| -> Result<Launch<'d>> {
             let launch = device.launch(&plan.program, kernel)?.mem(input.mem());
             let launch = launch.scalar((input.offset() + first * stride) as u64).offset(form.len as u64, plan.wide);
@@ -328,35 +340,43 @@ fn select<'d>(
             None => launch.mem(mem).scalar(0u32),
         };
         let with_out = |launch: Launch<'d>| {
-            let launch = launch.scalar(k as u64).mem(out).scalar((out_first + first * k) as u64);
-            let (places, at) = to.places.map_or((out, 0), |(places, at)| (places, at + first * k));
+            let launch = launch.scalar(k as u64).mem(out).scalar(out_first as u64);
+            let (places, at) = places.unwrap_or((out, 0));
             launch.mem(places).scalar(at as u64).scalar((first * to.step) as u64).scalar(to.step as u64)
         };
         let (each, of_parts) = ([rows, 1, 1], [rows * plan.parts, 1, 1]);
         if plan.parts == 0 {
             with_out(with_ranks(with_rows("topk_rows")?)).run(each, local)?;
-            continue;
-        }
-        let launch = with_ranks(with_rows("topk_start")?.scalar(k as u64));
-        launch.scalar(u32::from(plan.pick)).run(each, local)?;
-        let segments = plan.segments as u32;
-        if plan.pick {
-            let launch = with_rows("topk_filter")?.scalar(segments);
-            launch.scalar(plan.capacity as u32).run(of_parts, local)?;
-            with_rows("topk_settle")?.run(each, local)?;
-        }
-        for &(shift, bits) in &plan.digits {
-            let (shift, bits) = (shift as u32, bits as u32);
-            with_rows("topk_count")?.scalar(shift).scalar(bits).run(of_parts, local)?;
-            let launch = with_rows("topk_find")?.scalar(shift).scalar(bits);
-            launch.scalar(u32::from(ranks.is_some())).run(each, local)?;
-        }
-        if ranks.is_some() {
-            let launch = with_rows("topk_values")?.mem(out).scalar((out_first + first) as u64);
-            launch.run([rows.div_ceil(plan.work_group), 1, 1], local)?;
         } else {
-            with_rows("topk_tally")?.scalar(segments).run(of_parts, local)?;
-            with_out(with_rows("topk_write")?.scalar(segments)).run(of_parts, local)?;
+            let launch = with_ranks(with_rows("topk_start")?.scalar(k as u64));
+            launch.scalar(u32::from(plan.pick)).run(each, local)?;
+            let segments = plan.segments as u32;
+            if plan.pick {
+                let launch = with_rows("topk_filter")?.scalar(segments);
+                launch.scalar(plan.capacity as u32).run(of_parts, local)?;
+                with_rows("topk_settle")?.run(each, local)?;
+            }
+            for &(shift, bits) in &plan.digits {
+                let (shift, bits) = (shift as u32, bits as u32);
+                with_rows("topk_count")?.scalar(shift).scalar(bits).run(of_parts, local)?;
+                let launch = with_rows("topk_find")?.scalar(shift).scalar(bits);
+                launch.scalar(u32::from(ranks.is_some())).run(each, local)?;
+            }
+            if ranks.is_some() {
+                let launch = with_rows("topk_values")?.mem(out).scalar(out_first as u64);
+                launch.run([rows.div_ceil(plan.work_group), 1, 1], local)?;
+            } else {
+                with_rows("topk_tally")?.scalar(segments).run(of_parts, local)?;
+                with_out(with_rows("topk_write")?.scalar(segments)).run(of_parts, local)?;
+            }
+        }
+        if let Ordering::Group(most) = plan.ordering {
+            let launch = device.launch(&plan.program, "topk_order")?.mem(mem).scalar(out_first as u64);
+            let launch = launch.scalar(places.map_or(0, |(_, at)| at) as u64).scalar(k as u32).scalar(most as u32);
+            let launch = word(word(launch, keys.flip, keys.bytes), keys.always, keys.bytes);
+            let (to, at) = wanted_places.unwrap_or((mem, 0));
+            let launch = launch.mem(wanted.0).scalar(wanted.1 as u64).mem(to).scalar(at as u64);
+            launch.run(each, local)?;
         }
     }
     Ok(())
@@ -421,6 +441,59 @@ mod tests {
                     let mut way = [0; 8];
                     cl.read(scratch.cl(cl, 1).unwrap(), WAY, &mut way).unwrap();
                     assert!(u64::from_le_bytes(way) & IN_LIST != 0, "{info}: {way:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_come_batch_after_batch() {
+        for (index, info) in Device::list().iter().enumerate() {
+            let device = Device::at(index).unwrap();
+            let as_gpu = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
+            for device in [device, as_gpu] {
+                let Backend::OpenCl(cl) = device.backend() else { continue };
+                let caps = cl.capabilities().unwrap();
+                for (rows, len, k) in [(10, 50, 5), (4, 20_011, 20)] {
+                    let x: Vec<u32> = Data::Bits.generate(rows * len, 3);
+                    for sorted in [false, true] {
+                        let top = crate::Top::largest(k).in_rows(len);
+                        let top = if sorted { top.sorted() } else { top };
+                        let keys = &top.keys::<u32>().unwrap();
+                        let form = top.form(keys, x.len(), 4).unwrap();
+                        let plan = Plan { batch: 3, ..plan(&form, &caps, false) };
+                        let from = device.upload(&x).unwrap();
+                        let (mut best, mut places) = (vec![0u32; rows * k], vec![0u32; rows * k]);
+                        let input = Input::from(&from).cl(cl).unwrap();
+                        let out = Output::from(&mut best).cl(cl, false).unwrap();
+                        let out_places = Output::from(&mut places).cl(cl, false).unwrap();
+                        let mut scratch = Scratch::new();
+                        planned(cl, &plan, &form, &input, &out, (Some(&out_places), 0), &mut scratch).unwrap();
+                        out.finish(cl).unwrap();
+                        out_places.finish(cl).unwrap();
+                        let want = Device::cpu().top_k_places::<u32, u32>(&x, top).unwrap();
+                        assert_eq!(best, want.0.to_vec().unwrap(), "{info}: {form:?}");
+                        assert_eq!(places, want.1.to_vec().unwrap(), "{info}: {form:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn scratch_stays_within_limits() {
+        let ranks = Want::Ranks(&[1 << 26; 16]);
+        for (name, caps) in Capabilities::samples() {
+            for most in [0, 64 << 20, 1 << 30] {
+                let caps = Capabilities { max_allocation_bytes: most, ..caps.clone() };
+                let limit = if most == 0 { BATCH_BYTES } else { most as usize };
+                for (rows, len, k) in [(1 << 24, 100, 34), (1000, 1 << 22, 500), (1 << 23, 3000, 1), (16, 1 << 27, 0)] {
+                    let want = if k == 0 { ranks } else { Want::Keys { k, sorted: true } };
+                    let keys = &Keys { bytes: 4, flip: 0, always: 0, bits: 0..32 };
+                    let plan = plan(&Form { keys, place_bytes: 4, rows, len, want }, &caps, false);
+                    let what = format!("{name}, {most} bytes, {rows} rows of {len}: {plan:?}");
+                    assert!(plan.batch == 1 || plan.scratch_bytes <= limit, "{what}");
+                    assert!(plan.batch <= BATCH_ROWS, "{what}");
                 }
             }
         }

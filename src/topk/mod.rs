@@ -8,7 +8,7 @@
 //! | order of floats | total, by their bits, as [`sort`](crate::sort) has it: -NaN, -inf, …, -0, +0, …, inf, NaN |
 //! | ties | of equal keys the first are taken |
 //! | determinism | everywhere: the result is a function of the input |
-//! | scratch | an eighth of the keys at most, and their places if these are wanted, and some KiB for each row: [`Device::top_k_scratch`] |
+//! | scratch | for a row, or a rank: an eighth of its keys at most, and their places if these are wanted, and some KiB; what is taken, where it is sorted. For as many rows at a time as have room in 1 GiB, and in one allocation of the device: [`Device::top_k_scratch`] |
 //! | limits | any n that fits the device |
 //!
 //! This is radix selection from the most significant digit on (Zhang, Naruse, Li and Wang 2023), without reading back what a pass
@@ -22,6 +22,8 @@ mod quantile;
 #[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
+use std::sync::{Mutex, PoisonError};
+
 use bytemuck::Pod;
 
 pub use quantile::Interpolation;
@@ -31,6 +33,8 @@ use crate::{
     runtime::Backend,
     sort::{NARROW, keys::Keys},
 };
+#[cfg(feature = "opencl")]
+use crate::{runtime::ClInput, sort};
 
 /// Ranks up to which each is selected; of more the keys are sorted.
 const RANKS: usize = 16;
@@ -350,15 +354,18 @@ impl Device {
             return Err(Error::unsupported("values of 0 bytes have no places"));
         }
         let taken = top.taken(n)?;
+        keys_out.expect_len(taken, "a selection of keys")?;
         values_out.expect_len(taken, "a selection of values")?;
-        if n <= NARROW {
+        if taken == 0 {
+            Ok(())
+        } else if n <= NARROW {
             self.top_values::<K, V, u32>((keys, values), (keys_out, values_out), top, taken, scratch)
         } else {
             self.top_values::<K, V, u64>((keys, values), (keys_out, values_out), top, taken, scratch)
         }
     }
 
-    /// By places among all keys.
+    /// By places among all keys, some of which are taken.
     fn top_values<K: Element, V: Pod, I: Offset>(
         &self,
         (keys, values): (Input<'_, K>, Input<'_, V>),
@@ -368,10 +375,27 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let mut places = self.uninit::<I>(taken)?;
-        let step = top.row.unwrap_or(0);
-        self.top(keys, keys_out, Some(Places { to: Output::from(&mut places), step }), top, scratch)?;
-        let mut outside = self.uninit::<u64>(1)?;
-        self.gather_into(values, &places, values_out, &mut outside)
+        let (to, step) = (Output::from(&mut places), top.row.unwrap_or(0));
+        match self.backend() {
+            Backend::Cpu => {
+                self.top(keys, keys_out, Some(Places { to, step }), top, scratch)?;
+                self.gather_into(values, &places, values_out, &mut [0])
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (kind, n) = (top.keys::<K>()?, keys.len());
+                let form = top.form(&kind, n, size_of::<I>())?;
+                let (keys, values) = (keys.cl(device)?, values.cl(device)?);
+                let (keys_out, values_out) = (keys_out.cl(device, false)?, values_out.cl(device, false)?);
+                crate::runtime::apart(&[&keys, &values], &[&keys_out, &values_out])?;
+                let to = to.cl(device, false)?;
+                gpu::run(device, &form, &keys, &keys_out, (Some(&to), step), scratch)?;
+                to.finish(device)?;
+                self.gather_values(device, size_of::<V>(), &values, &places, &values_out)?;
+                values_out.finish(device)?;
+                keys_out.finish(device)
+            }
+        }
     }
 
     /// All selections of keys. The type of places that are not wanted is of no matter.
@@ -399,21 +423,30 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let (input, output) = (input.host()?, output.host()?);
-                let bytes = len * size_of::<T>();
-                let found = parallel::map(rows, &|row| {
-                    let own = &bytemuck::cast_slice(input)[row * bytes..(row + 1) * bytes];
-                    cpu::select(&keys, own, top.k, top.sorted)
+                let (to, step) = match places {
+                    Some(Places { to, step }) => (to.host()?, step),
+                    None => (<&mut [I]>::default(), 0),
+                };
+                // Each task has the results of some rows.
+                let each = parallel::parts(rows, 1)[0].len();
+                let of_tasks = to.chunks_mut(each * top.k).map(Some).chain(std::iter::repeat_with(|| None));
+                let tasks: Vec<_> = output.chunks_mut(each * top.k).zip(of_tasks).map(Mutex::new).collect();
+                let done = parallel::map(tasks.len(), &|task| {
+                    let (out, to) = &mut *tasks[task].lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut room = cpu::Room::default();
+                    for (i, out) in out.chunks_exact_mut(top.k).enumerate() {
+                        let row = task * each + i;
+                        let own = &input[row * len..(row + 1) * len];
+                        let found = cpu::select(&keys, bytemuck::cast_slice(own), top.k, top.sorted, &mut room)?;
+                        out.iter_mut().zip(found).for_each(|(key, &place)| *key = own[place]);
+                        if let Some(to) = to {
+                            let numbers = found.iter().map(|place| I::from_bits_lossy((row * step + place) as u64));
+                            to[i * top.k..].iter_mut().zip(numbers).for_each(|(to, place)| *to = place);
+                        }
+                    }
+                    Ok::<(), Error>(())
                 });
-                let found: Vec<Vec<usize>> = found.into_iter().collect::<Result<_>>()?;
-                parallel::chunks_mut(output, top.k, &|row, out| {
-                    out.iter_mut().zip(&found[row]).for_each(|(key, place)| *key = input[row * len + place]);
-                });
-                if let Some(Places { to, step }) = places {
-                    parallel::chunks_mut(to.host()?, top.k, &|row, out| {
-                        let numbers = found[row].iter().map(|place| (row * step + place) as u64);
-                        out.iter_mut().zip(numbers).for_each(|(to, place)| *to = I::from_bits_lossy(place));
-                    });
-                }
+                done.into_iter().collect::<Result<()>>()?;
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
@@ -502,14 +535,13 @@ impl Device {
             return Ok(());
         }
         let ranks: Vec<u64> = ranks.iter().map(|&rank| rank as u64).collect();
-        if ranks.len() > RANKS {
-            let mut sorted = self.uninit(n)?;
-            self.sort_into(input, &mut sorted, Order::ascending(), scratch)?;
-            let mut outside = self.uninit::<u64>(1)?;
-            return self.gather_into(&sorted, &ranks, output, &mut outside);
-        }
-        let keys = Keys::of(T::TYPE, &Order::ascending())?;
+        let (keys, many) = (Keys::of(T::TYPE, &Order::ascending())?, ranks.len() > RANKS);
         match self.backend() {
+            Backend::Cpu if many => {
+                let mut sorted = self.uninit(n)?;
+                self.sort_into(input, &mut sorted, Order::ascending(), scratch)?;
+                self.gather_into(&sorted, &ranks, output, &mut [0])?;
+            }
             Backend::Cpu => {
                 let row = bytemuck::cast_slice(input.host()?);
                 for (value, &rank) in output.host()?.iter_mut().zip(&ranks) {
@@ -520,9 +552,16 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;
-                let want = gpu::Want::Ranks(&ranks);
-                let form = gpu::Form { keys: &keys, place_bytes: 0, rows: ranks.len(), len: n, want };
-                gpu::run(device, &form, &input, &output, (None, 0), scratch)?;
+                if many {
+                    let sorted = ClInput::pooled(device, n * size_of::<T>(), size_of::<T>())?;
+                    let caps = sort::gpu::capabilities(device, &keys, &input)?;
+                    sort::gpu::run(device, &caps, &keys, &input, Some(&sorted), None, scratch)?;
+                    self.gather_values(device, size_of::<T>(), &sorted, &self.upload(&ranks)?, &output)?;
+                } else {
+                    let want = gpu::Want::Ranks(&ranks);
+                    let form = gpu::Form { keys: &keys, place_bytes: 0, rows: ranks.len(), len: n, want };
+                    gpu::run(device, &form, &input, &output, (None, 0), scratch)?;
+                }
                 output.finish(device)?;
             }
         }

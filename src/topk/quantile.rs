@@ -1,6 +1,7 @@
 //! Quantiles: keys of ranks, and what lies between them.
 
-use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, op::Max};
+use super::RANKS;
+use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch};
 
 /// What a quantile between two keys is, as `numpy.quantile` names them.
 ///
@@ -188,20 +189,28 @@ impl Device {
             }
             input => input,
         };
-        if T::TYPE.is_float() {
-            let mut largest = [T::ZERO];
-            self.reduce_into(input, Max, crate::Determinism::Fast, &mut largest, scratch)?;
-            if largest[0].is_nan() {
-                output.fill(f64::NAN);
-                return Ok(());
-            }
-        }
         let places: Vec<_> = q.iter().map(|&q| how.place(n, q)).collect();
-        let mut ranks: Vec<usize> = places.iter().flat_map(|&(low, high, _)| [low, high]).collect();
-        ranks.sort_unstable();
-        ranks.dedup();
+        let once = |mut ranks: Vec<usize>| {
+            ranks.sort_unstable();
+            ranks.dedup();
+            ranks
+        };
+        let mut ranks = once(places.iter().flat_map(|&(low, high, _)| [low, high]).collect());
+        let many = ranks.len() > RANKS;
+        if T::TYPE.is_float() {
+            // NaN is before all numbers, or after them.
+            ranks = once([&ranks[..], &[0, n - 1]].concat());
+        }
+        // Of many ranks all keys are sorted, for which two more are no reason.
+        let most = if many { ranks.len() } else { RANKS };
         let mut keys = vec![T::ZERO; ranks.len()];
-        self.nth_elements_into(input, &ranks, &mut keys, scratch)?;
+        for (ranks, keys) in ranks.chunks(most).zip(keys.chunks_mut(most)) {
+            self.nth_elements_into(input, ranks, keys, scratch)?;
+        }
+        if keys.iter().any(|key| key.is_nan()) {
+            output.fill(f64::NAN);
+            return Ok(());
+        }
         let key = |rank| keys[ranks.partition_point(|&other| other < rank)].to_f64();
         for (value, &(low, high, part)) in output.iter_mut().zip(&places) {
             *value = between(key(low), key(high), part);

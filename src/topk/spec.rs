@@ -233,6 +233,8 @@ fn cases_of(level: Level, form: &str, element: ElementType, check: Check, cases:
         of(1, 2600, 1, Keys::Signs, Top::smallest(100)),
         of(1, 3001, 2, Keys::As(Data::Constant), Top::largest(33)),
         of(3, 501, 1, any, Top::largest(20).sorted()),
+        // As many as are below a limit of the clusters.
+        of(1, 12 * 256, 1, Keys::Clusters, Top::smallest(12 * 248)),
     ];
     if level >= Level::Quick {
         all.extend([
@@ -243,6 +245,8 @@ fn cases_of(level: Level, form: &str, element: ElementType, check: Check, cases:
             of(1, 90_007, 2, Keys::Zipf, Top::smallest(5000).sorted()),
             of(3, 66_007, 1, any, Top::smallest(129).sorted()),
             of(300, 33, 0, Keys::Byte, Top::largest(4)),
+            of(1, 1100 * 256, 3, Keys::Clusters, Top::smallest(1100 * 248)),
+            of(1, 1100 * 256, 0, Keys::Clusters, Top::smallest(1100 * 16)),
         ]);
     }
     if level >= Level::Full {

@@ -3,8 +3,9 @@
 use std::{
     collections::BTreeMap,
     env,
+    ffi::OsString,
     fs::{self, File},
-    io::{Read, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
     sync::OnceLock,
 };
@@ -21,6 +22,8 @@ use crate::{
 const FORMAT: u32 = 1;
 /// A file beyond this is none of ours.
 const MOST_BYTES: u64 = 4 << 20;
+/// Symbolic links from one to the next that are followed.
+const MOST_LINKS: usize = 40;
 
 /// What was chosen for a primitive on a device: it holds for this driver and this version of the crate alone.
 ///
@@ -78,9 +81,24 @@ impl Row {
         }
     }
 
-    /// Whether both are choices for the same thing.
-    fn same_place(&self, other: &Self) -> bool {
-        Self { chosen: BTreeMap::new(), ..self.clone() } == Self { chosen: BTreeMap::new(), ..other.clone() }
+    /// Whether both are choices for the same thing, so that a file has one of them.
+    ///
+    /// ```
+    /// use oclprim::{Device, tuning::{Row, SizeClass}};
+    ///
+    /// let row = |size, groups| Row::new(&Device::cpu().info(), "reduce", 4, size, [("max_groups", groups)]);
+    /// assert!(row(SizeClass::Large, 64).same_place(&row(SizeClass::Large, 128)));
+    /// assert!(!row(SizeClass::Large, 64).same_place(&row(SizeClass::Small, 64)));
+    /// ```
+    pub fn same_place(&self, other: &Self) -> bool {
+        self.same_device(other)
+            && (&self.oclprim, &self.primitive, self.element_bytes, self.size)
+                == (&other.oclprim, &other.primitive, other.element_bytes, other.size)
+    }
+
+    fn same_device(&self, other: &Self) -> bool {
+        (&self.platform, &self.device, &self.driver, &self.version, self.compute_units)
+            == (&other.platform, &other.device, &other.driver, &other.version, other.compute_units)
     }
 
     /// The choices, if they are for this device, and each is one that was tested.
@@ -151,12 +169,10 @@ impl TuningFile {
     ///
     /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::InvalidInput`] if it is no tuning file of this format.
     pub fn read(path: &Path) -> Result<Self> {
-        let failed = |error: std::io::Error| {
-            Error::new(ErrorKind::Io, format!("{}: {error}", path.display())).with_source(error)
-        };
+        let failed = failed(path);
         let refused = |what: String| Error::invalid(format!("{} is no tuning file: {what}", path.display()));
         match fs::metadata(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(failed(error)),
             Ok(found) if !found.is_file() => return Err(refused("it is not a plain file".into())),
             Ok(found) if found.len() > MOST_BYTES => return Err(refused(format!("it has {} bytes", found.len()))),
@@ -177,37 +193,113 @@ impl TuningFile {
         self.rows.iter().filter_map(|row| Row::deserialize(row).ok()).collect()
     }
 
-    /// Replaces what is there for the same device, primitive, element size and sizes of inputs. A row that chooses nothing
-    /// leaves none: the crate's defaults.
+    /// Replaces what is there for the same device, primitive, element size and sizes of inputs, and drops what other versions
+    /// of the crate have for this device. A row that chooses nothing leaves none: the crate's defaults.
     pub fn put(&mut self, row: &Row) {
-        self.rows.retain(|old| Row::deserialize(old).is_ok_and(|old| !old.same_place(row)) || !is_row(old));
+        let goes = |old: Row| old.same_place(row) || (old.same_device(row) && old.oclprim != row.oclprim);
+        self.rows.retain(|old| !Row::deserialize(old).is_ok_and(goes));
         if !row.chosen.is_empty() {
             self.rows.push(serde_json::to_value(row).expect("strings and numbers"));
         }
     }
 
-    /// Writes the file, its folder too if need be. Who reads at the same time sees the old file or the new one.
+    /// Writes the file, its folder too if need be. Who reads at the same time sees the old file or the new one. Symbolic links
+    /// are followed, and an old file's permissions kept. Of more than can be read again, 4 MiB, the oldest rows are left out.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Io`] if it cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
-        let write = || -> std::io::Result<()> {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let write = || -> io::Result<()> {
+            let path = &followed(path)?;
+            let folder = folder(path);
             fs::create_dir_all(folder)?;
             let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            serde_json::to_writer_pretty(&mut file, self)?;
-            file.write_all(b"\n")?;
+            file.write_all(&self.text()?)?;
+            if let Ok(old) = fs::metadata(path) {
+                file.as_file().set_permissions(old.permissions())?;
+            }
             file.persist(path)?;
             Ok(())
         };
-        write().map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display())).with_source(error))
+        write().map_err(failed(path))
+    }
+
+    /// What is written: the last of the rows, as many as can be read again.
+    fn text(&self) -> io::Result<Vec<u8>> {
+        let mut file = self.clone();
+        loop {
+            let mut text = serde_json::to_vec_pretty(&file)?;
+            text.push(b'\n');
+            if text.len() as u64 <= MOST_BYTES || file.rows.is_empty() {
+                return Ok(text);
+            }
+            file.rows.drain(..file.rows.len().div_ceil(8));
+        }
+    }
+
+    /// Reads a file, changes it and writes it, while no other process that does the same comes between: it is locked by an empty
+    /// file beside it, whose name ends with `.lock`.
+    ///
+    /// # Errors
+    ///
+    /// As [`TuningFile::read`] and [`TuningFile::write`].
+    ///
+    /// ```
+    /// use oclprim::{Device, tuning::{Row, SizeClass, TuningFile}};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("tuning.json");
+    /// for n in [512, 1024] {
+    ///     let row = Row::new(&Device::cpu().info(), "sort", 4, SizeClass::Small, [("items", n)]);
+    ///     TuningFile::update(&path, |file| file.put(&row))?;
+    /// }
+    /// assert_eq!(TuningFile::read(&path)?.rows()[0].chosen["items"], 1024);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn update(path: &Path, change: impl FnOnce(&mut Self)) -> Result<()> {
+        // Closing it unlocks it.
+        let _locked = locked(path).map_err(failed(path))?;
+        let mut file = Self::read(path)?;
+        change(&mut file);
+        file.write(path)
     }
 }
 
-/// Whether this version can read it as a row.
-fn is_row(value: &Value) -> bool {
-    Row::deserialize(value).is_ok()
+fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
+    let path = path.display().to_string();
+    move |error| Error::new(ErrorKind::Io, format!("{path}: {error}")).with_source(error)
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The path, or where symbolic links from it lead, whether there is a file or not.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&path) {
+            Ok(to) => path = folder(&path).join(to),
+            // No link, or nothing at all.
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other(format!("more than {MOST_LINKS} symbolic links")))
+}
+
+/// The lock of a file, once no other process has it.
+fn locked(path: &Path) -> io::Result<File> {
+    let path = followed(path)?;
+    fs::create_dir_all(folder(&path))?;
+    let mut name = OsString::from(path);
+    name.push(".lock");
+    let lock = File::options().create(true).truncate(false).write(true).open(name)?;
+    match lock.lock() {
+        // A file system without locks.
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(lock),
+        done => done.map(|()| lock),
+    }
 }
 
 /// The rows of this machine's file, read once; none if it is missing or damaged.
@@ -295,5 +387,82 @@ mod tests {
         fs::write(&path, "no JSON").unwrap();
         assert_eq!(TuningFile::read(&path).unwrap_err().kind(), ErrorKind::InvalidInput);
         assert_eq!(TuningFile::read(folder.path()).unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn other_versions_leave_no_rows_for_a_device() {
+        let row = Row::new(&info(), "scan", 4, SizeClass::Small, [("max_groups", 4)]);
+        let elsewhere = Row { driver: "1.3".into(), oclprim: "0.0.0".into(), ..row.clone() };
+        let old = ["reduce", "scan"].map(|primitive| Row {
+            oclprim: "0.0.0".into(),
+            primitive: primitive.into(),
+            ..row.clone()
+        });
+        let same = Row { primitive: "copy".into(), ..row.clone() };
+        let all = old.iter().chain([&elsewhere, &same]);
+        let mut file = TuningFile { format: FORMAT, rows: all.map(|row| serde_json::to_value(row).unwrap()).collect() };
+        file.put(&row);
+        assert_eq!(file.rows(), [elsewhere, same, row]);
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tuning.json");
+        let row = |i| Row::new(&info(), "copy", 4, SizeClass::Small, [("words", i)]);
+        let n = 20_000;
+        let rows = (0..n).map(|i| serde_json::to_value(row(i)).unwrap()).collect();
+        TuningFile { format: FORMAT, rows }.write(&path).unwrap();
+        let rows = TuningFile::read(&path).unwrap().rows();
+        assert!(rows.len() > 5000 && rows.len() < n, "{}", rows.len());
+        assert_eq!(rows.last().unwrap(), &row(n - 1));
+    }
+
+    #[test]
+    fn rows_of_several_searches_all_arrive() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new").join("tuning.json");
+        std::thread::scope(|scope| {
+            for primitive in ["reduce", "scan", "copy", "gather", "sort", "permute"] {
+                let path = &path;
+                scope.spawn(move || {
+                    for size in [1, 2, 4, 8, 16] {
+                        let row = Row::new(&info(), primitive, size, SizeClass::Large, [("max_groups", size)]);
+                        TuningFile::update(path, |file| file.put(&row)).unwrap();
+                    }
+                });
+            }
+        });
+        // Copies are of bytes.
+        assert_eq!(TuningFile::read(&path).unwrap().rows().len(), 5 * 5 + 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_permissions_stay() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other, link, far] =
+            ["tuning.json", "other.json", "link", "far"].map(|name| folder.path().join(name));
+        let row = |n| Row::new(&info(), "copy", 4, SizeClass::Small, [("words", n)]);
+        let put = |path: &Path, n| TuningFile::update(path, |file| file.put(&row(n)));
+        let rows = |path: &Path| TuningFile::read(path).unwrap().rows();
+        put(&path, 1).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("tuning.json", &link).unwrap();
+        symlink(&link, &far).unwrap();
+        put(&far, 2).unwrap();
+        assert!([&link, &far].iter().all(|link| fs::symlink_metadata(link).unwrap().is_symlink()));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!((rows(&path), rows(&far)), (vec![row(2)], vec![row(2)]));
+        // A link to what is not there yet, and one to itself.
+        fs::remove_file(&link).unwrap();
+        symlink(&other, &link).unwrap();
+        put(&far, 3).unwrap();
+        assert_eq!(rows(&other), [row(3)]);
+        fs::remove_file(&link).unwrap();
+        symlink("link", &link).unwrap();
+        let error = put(&link, 4).unwrap_err();
+        assert_eq!((error.kind(), error.to_string().lines().count()), (ErrorKind::Io, 1));
     }
 }

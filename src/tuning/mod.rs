@@ -2,7 +2,9 @@
 //!
 //! The crate has numbers for each class of devices. `oclprim tune` measures others on a device, and keeps those that are
 //! faster in a file, which every program that uses the crate reads once. [`Tuning`] overrides both. Results do not depend
-//! on any of these.
+//! on any of these, but for what is open anyway: how float sums with
+//! [`Determinism::Fast`](crate::Determinism::Fast) are rounded, and which of equal indices a
+//! [`scatter`](crate::Device::scatter) takes.
 
 #[cfg(feature = "opencl")]
 mod copy;

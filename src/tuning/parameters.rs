@@ -12,7 +12,8 @@ use crate::runtime::Capabilities;
 pub const PRIMITIVES: [&str; 10] =
     ["reduce", "scan", "copy", "copy_ranges", "gather", "reverse", "histogram", "transpose", "permute", "sort"];
 
-/// A number of a primitive's geometry: results are the same with each of its values.
+/// A number of a primitive's geometry: results are the same with each of its values, but for what is open anyway, as
+/// [`tuning`](crate::tuning) says.
 ///
 /// ```
 /// use oclprim::{Capabilities, tuning::parameters};

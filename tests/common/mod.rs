@@ -1,6 +1,8 @@
 //! What the tests share: the devices, children of this process, and the account of skips.
 #![allow(dead_code, reason = "each test file takes its part")]
 
+pub(crate) mod memory;
+
 use std::{
     collections::HashSet,
     env,

@@ -1,6 +1,12 @@
 //! `oclprim tune`
 
-use std::{collections::BTreeMap, fs::File, io::Write, path::PathBuf, time::Instant};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use clap::{Args, builder::PossibleValuesParser};
 use comfy_table::Cell;
@@ -31,7 +37,9 @@ on CPUs), or of --n elements. Each variant's results are compared with the CPU's
 measured again, in turns with the default, on every form that `oclprim bench` has of this primitive and element size: \
 it is kept if it is faster by more than both spreads and 2 % on one that was searched on, slower on none, and passes \
 the tiny checks of this element size. What is kept goes to the file that every program with this crate reads: `tuning.json` in the user's configuration folder, or \
-the one that the variable OCLPRIM_TUNING names. Results never depend on it. The exit code is 1 if a result was wrong.";
+the one that the variable OCLPRIM_TUNING names. A search that fails, or has no time for all, replaces nothing there. Results \
+do not depend on it, but for what is open anyway: how float sums of `fast` reductions are rounded, and which of equal \
+indices a scatter takes. The exit code is 1 if a result was wrong.";
 
 /// Search the geometry that suits a device, and keep what is faster than the default.
 #[derive(Args)]
@@ -92,6 +100,8 @@ struct Line {
     /// The default's time over the tuned one's: the geometric mean of the forms that were searched on.
     gain: f64,
     kept: bool,
+    /// Whether the search and the measurement of what it found came to their end.
+    ended: bool,
     /// Why nothing was kept.
     note: String,
     tried: Vec<Tried>,
@@ -138,16 +148,12 @@ impl Tune {
                 let class = SizeClass::of(bytes);
                 bar.set_message(format!("{} of {} bytes, {}", subject.primitive, subject.element_bytes, class.name()));
                 let site = Site { tune: &self, device: &device, caps: &caps, subject: &subject, bytes, bar: &bar };
-                let line = site.tune();
+                let mut line = site.tune();
                 if self.verbose {
                     bar.suspend(|| line.print_tried(out))?;
                 }
                 if let Some(path) = &path {
-                    let chosen = if line.kept { line.chosen.clone() } else { Chosen::new() };
-                    // Read again: a second search may run beside this one.
-                    let mut file = TuningFile::read(path)?;
-                    file.put(&Row::new(&info, subject.primitive, subject.element_bytes, class, chosen));
-                    file.write(path)?;
+                    line.store(path, &info)?;
                 }
                 report.lines.push(line);
             }
@@ -274,13 +280,18 @@ impl Site<'_> {
             tuned: None,
             gain: 1.0,
             kept: false,
+            ended: false,
             note: String::new(),
             tried: Vec::new(),
             wrong: false,
         };
-        let result = self.search(&mut line).and_then(|()| self.confirm(&mut line));
-        if let Err(lost) = result {
-            line.lose(lost);
+        let benches = self.possible();
+        let leads = leads(&benches);
+        let searched = self.search(&mut line, &leads);
+        let result = searched.and_then(|ended| self.confirm(&mut line, &benches, &leads).map(|()| ended));
+        match result {
+            Ok(ended) => line.ended = ended,
+            Err(lost) => line.lose(lost),
         }
         // A device that errs in one variant is not trusted in another.
         if let Some(tried) = line.tried.iter().find(|tried| tried.wrong) {
@@ -289,12 +300,10 @@ impl Site<'_> {
         line
     }
 
-    /// Forms that stand for all: few, of different kernels.
-    fn leads(&self) -> Vec<&Bench> {
-        const LEADS: usize = 4;
-        let all = &self.subject.benches;
-        let step = all.len().div_ceil(LEADS).max(1);
-        all.iter().step_by(step).filter(|bench| self.has_room(bench)).collect()
+    /// The forms that the device can do at all, and has room for.
+    fn possible(&self) -> Vec<&Bench> {
+        let all = self.subject.benches.iter();
+        all.filter(|bench| self.has_room(bench) && !self.is_unsupported(bench)).collect()
     }
 
     fn elements(&self, bench: &Bench) -> usize {
@@ -321,14 +330,13 @@ impl Site<'_> {
         Effort { warm_up: 1, runs, seconds, cold: !self.tune.hot }
     }
 
-    /// Tries the values of one parameter after another, and again while that helps and there is time.
-    fn search(&self, line: &mut Line) -> Result<(), Lost> {
+    /// Tries the values of one parameter after another, and again while that helps and there is time: whether there was.
+    fn search(&self, line: &mut Line, leads: &[&Bench]) -> Result<bool, Lost> {
         let begin = Instant::now();
-        let leads = self.leads();
         if leads.is_empty() {
-            return Err(Lost::Error("there is no room for such inputs".into()));
+            return Err(Lost::Error("there is no room for such inputs, or nothing that the device can do".into()));
         }
-        let mut best = self.verified_all(&leads, &line.chosen)?;
+        let mut best = self.verified_all(leads, &line.chosen)?;
         let all = parameters(self.subject.primitive, self.caps, self.subject.element_bytes);
         let mut again = true;
         while std::mem::take(&mut again) {
@@ -337,7 +345,7 @@ impl Site<'_> {
                 for &value in values.iter().filter(|&&value| value != before) {
                     if begin.elapsed().as_secs_f64() > self.tune.seconds {
                         line.note = format!("not all within {} s", self.tune.seconds);
-                        return Ok(());
+                        return Ok(false);
                     }
                     let mut chosen = line.chosen.clone();
                     chosen.insert(name, value);
@@ -347,7 +355,7 @@ impl Site<'_> {
                     }
                     self.bar.set_message(format!("{} {name} {value}", line.what()));
                     let mut wrong = false;
-                    let (ratio, what) = match self.verified_all(&leads, &chosen) {
+                    let (ratio, what) = match self.verified_all(leads, &chosen) {
                         Ok(mut climbs) => {
                             let ratio = self.compare(&mut best, &mut climbs)?;
                             if ratio > 1.02 {
@@ -367,7 +375,7 @@ impl Site<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn verified_all(&self, benches: &[&Bench], chosen: &Chosen) -> Result<Vec<Climb>, Lost> {
@@ -390,26 +398,18 @@ impl Site<'_> {
     }
 
     /// Measures what the search found in turns with the default, on every form.
-    fn confirm(&self, line: &mut Line) -> Result<(), Lost> {
+    fn confirm(&self, line: &mut Line, benches: &[&Bench], leads: &[&Bench]) -> Result<(), Lost> {
         if line.chosen.is_empty() {
             if line.note.is_empty() {
                 line.note = "the default is best".into();
             }
             return Ok(());
         }
-        let leads: Vec<_> = self.leads().into_iter().map(|bench| (&bench.form, bench.element)).collect();
+        let leads: Vec<_> = leads.iter().map(|bench| (&bench.form, bench.element)).collect();
         let (mut logarithms, mut faster) = (Vec::new(), false);
-        for bench in self.subject.benches.iter().filter(|bench| self.has_room(bench)) {
+        for bench in benches {
             self.bar.set_message(format!("{} against the default: {} {}", line.what(), bench.form, bench.element));
-            let climbs = self.verified(bench, &Chosen::new()).and_then(|old| {
-                let new = self.verified(bench, &line.chosen)?;
-                Ok([old, new])
-            });
-            let [mut old, mut new] = match climbs {
-                // What the device cannot do at all.
-                Err(Lost::Error(_)) if self.is_unsupported(bench) => continue,
-                other => other?,
-            };
+            let (mut old, mut new) = (self.verified(bench, &Chosen::new())?, self.verified(bench, &line.chosen)?);
             let mut times = measure_in_turns(self.device, self.effort(21, 2.0), &mut [&mut old, &mut new])?;
             let mut against = Against::new(&times[0].device, &times[1].device);
             if against.verdict == "slower" {
@@ -464,9 +464,19 @@ impl Site<'_> {
     }
 
     fn is_unsupported(&self, bench: &Bench) -> bool {
-        let prepared = (bench.prepare)(self.device, self.elements(bench)).and_then(|mut climb| (climb.run)());
-        prepared.is_err_and(|error| error.kind() == ErrorKind::Unsupported)
+        /// As many elements as show it.
+        const FEW: usize = 1 << 12;
+        let n = self.elements(bench).min(FEW);
+        let done = (bench.prepare)(self.device, n).and_then(|mut climb| (climb.run)());
+        done.is_err_and(|error| error.kind() == ErrorKind::Unsupported)
     }
+}
+
+/// Forms that stand for all: few, of different kernels.
+fn leads<'a>(benches: &[&'a Bench]) -> Vec<&'a Bench> {
+    const LEADS: usize = 4;
+    let step = benches.len().div_ceil(LEADS).max(1);
+    benches.iter().step_by(step).copied().collect()
 }
 
 fn chosen_text(chosen: &Chosen) -> String {
@@ -477,6 +487,28 @@ fn chosen_text(chosen: &Chosen) -> String {
 impl Line {
     fn what(&self) -> String {
         format!("{} of {} bytes, {}:", self.primitive, self.element_bytes, self.size.name())
+    }
+
+    /// Puts what is kept into the file, or that the default is best. A search that failed, or had no time for all, is no reason
+    /// to drop what an earlier one found; a device that errs is.
+    fn store(&mut self, path: &Path, info: &DeviceInfo) -> Result<(), Stop> {
+        if !self.ended && !self.wrong && !self.kept {
+            return Ok(());
+        }
+        let chosen = if self.kept { self.chosen.clone() } else { Chosen::new() };
+        let row = Row::new(info, self.primitive, self.element_bytes, self.size, chosen);
+        let mut earlier = false;
+        TuningFile::update(path, |file| {
+            earlier = !self.ended && !self.wrong && file.rows().iter().any(|old| old.same_place(&row));
+            if !earlier {
+                file.put(&row);
+            }
+        })?;
+        if earlier {
+            self.kept = false;
+            self.note = format!("{}: what an earlier search found stays", self.note);
+        }
+        Ok(())
     }
 
     fn lose(&mut self, lost: Lost) {
