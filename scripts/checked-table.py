@@ -34,6 +34,7 @@ GROUPS = [
     (r"^histogram channels", "histogram of channels"),
     (r"^histogram edges", "histogram by edges"),
     (r"^histogram even", "histogram of even bins"),
+    (r"^histogram mapped", "histogram of a function"),
     (r"^histogram", "histogram of ids"),
     (r"^copy (gather|scatter)", "copy gather, scatter"),
     (r"^copy (strided|copy ranges)", "copy strided, many ranges"),
@@ -45,6 +46,14 @@ GROUPS = [
     (r"^merge (lower|upper|first)", "searches"),
     (r"^merge", "merge"),
     (r"^iota", "iota"),
+    (r"^select (selected|places|values|host)", "select"),
+    (r"^select parted", "partition"),
+    (r"^select (unique|run-length|non-trivial)", "unique, runs"),
+    (r"^select .*by key", "reduce by key"),
+    (r"^select adjacent", "adjacent difference"),
+    (r"^topk (keys? of|quantiles)", "keys of ranks, quantiles"),
+    (r"^topk", "top-k"),
+    (r"^random", "random"),
 ]
 
 

@@ -7,7 +7,7 @@ mod common;
 use common::{gpu, tuned};
 use oclprim::{
     Accumulate, Bins, Device, Element, ErrorKind, Histogram, Integer, Scratch, SubGroupBackend, Tuning,
-    check::guarded,
+    check::{guarded, poison},
     ladder::{self, Distribution, Request, Rung},
     op::Map,
 };
@@ -105,6 +105,32 @@ fn spread(n: usize, bins: usize) -> Vec<i32> {
     (0..n).map(|i| (i.wrapping_mul(2_654_435_761) % bins) as i32).collect()
 }
 
+/// B16: counts were never cleared, and their total alone was compared. Here counts and scratch hold other values before, and
+/// each bin is compared.
+#[test]
+fn b16_counts_that_held_other_values() {
+    for (name, device) in devices() {
+        let mut scratch = Scratch::new();
+        for bins in [7, 300, 9000] {
+            let samples = spread(6011, bins);
+            let mut want = vec![0u32; bins];
+            samples.iter().for_each(|&id| want[id as usize] += 1);
+            let (mut counts, mut outside) =
+                (device.filled(bins, poison::<u32>()).unwrap(), device.filled(3, poison::<u64>()).unwrap());
+            let layout = Bins::ids(bins).unwrap();
+            for round in 1..3 {
+                let how = if round == 1 { Accumulate::Overwrite } else { Accumulate::Add };
+                device
+                    .histogram_into(&samples, &layout, &mut counts, &mut outside, how, &mut scratch)
+                    .unwrap_or_else(|error| panic!("{name}: {error}"));
+                let want: Vec<u32> = want.iter().map(|count| round * count).collect();
+                assert!(counts.to_vec().unwrap() == want, "{name}: {bins} bins, round {round}");
+                assert_eq!(outside.to_vec().unwrap(), [0; 3], "{name}: {bins} bins, round {round}");
+            }
+        }
+    }
+}
+
 /// B30: the gain of tables in local memory was confounded with that of fewer work-groups. The ladder has each alone: the
 /// same reads, and a table for each group of the grid that is launched.
 #[test]
@@ -183,6 +209,87 @@ fn b33_samples_outside_are_counted_and_not_written() {
         let mut request = request(9000, 10);
         request.distribution = Distribution::Outside;
         climb(&device, &request, |_| true);
+    }
+}
+
+/// What lies outside of the bins, by every form: no bin counts any of it.
+#[test]
+fn nothing_but_samples_outside() {
+    const SIDES: [u64; 3] = [3000, 4500, 1500];
+    let samples = [f32::NEG_INFINITY, -1.5, 1.0, 1e30, f32::INFINITY, f32::NAN];
+    let x: Vec<f32> = (0..9000).map(|i| samples[i % 6]).collect();
+    let pixels: Vec<u8> = (0..9000).map(|i| if i % 3 == 0 { 99 } else { 200 }).collect();
+    let halves = vec![0.5f32; x.len()];
+    // What is doubled lies where it did.
+    let double = Map::new(|x: f32| x * 2.0, "x * 2.0f");
+    let sides = |found: &Histogram| [found.outside.below, found.outside.above, found.outside.nan];
+    for (name, device) in devices() {
+        let what = |form: &str, bins: usize| format!("{name}: {form}, {bins} bins");
+        for bins in [1, 9000] {
+            let edges: Vec<f32> = (0..=bins).map(|k| k as f32 / bins as f32).collect();
+            for (form, layout) in [("even", Bins::even(0.0, 1.0, bins)), ("edges", Bins::edges(&edges))] {
+                let layout = layout.unwrap();
+                let found = device.histogram(&x, &layout).unwrap();
+                assert_eq!((sides(&found), found.counts), (SIDES, vec![0; bins]), "{}", what(form, bins));
+                let found = device.map_histogram(&x, &double, &layout).unwrap();
+                assert_eq!((sides(&found), found.counts), (SIDES, vec![0; bins]), "{}, mapped", what(form, bins));
+                let found = device.histogram_weighted(&x, &halves, &layout).unwrap();
+                let sums = [found.below, found.above, found.nan];
+                assert_eq!(
+                    (sums, found.sums),
+                    ([1500.0, 2250.0, 750.0], vec![0.0; bins]),
+                    "{}, weighted",
+                    what(form, bins)
+                );
+            }
+        }
+        for bins in [1, 100] {
+            let layouts = [Bins::even(100, 200, bins), Bins::edges(&[100, 200]), Bins::ids(90)].map(Result::unwrap);
+            let found = device.histogram_channels(&pixels, 3, &layouts).unwrap();
+            let want = [([3000, 0, 0], bins), ([0, 3000, 0], 1), ([0, 3000, 0], 90)];
+            for (found, (outside, bins)) in found.iter().zip(want) {
+                assert_eq!(sides(found), outside, "{}", what("channels", bins));
+                assert_eq!(found.counts, vec![0; bins], "{}", what("channels", bins));
+            }
+        }
+    }
+}
+
+/// A single bin, by every form, with samples in it and on both sides.
+#[test]
+fn one_bin() {
+    let x: Vec<f32> = (0..9000).map(|i| [-0.25, 0.0, 0.5, 0.75, 1.0][i % 5]).collect();
+    let weights: Vec<f32> = (0..x.len()).map(|i| (i % 9) as f32 / 8.0).collect();
+    let integers: Vec<i32> = (0..x.len() as i32).map(|i| i % 9 - 3).collect();
+    let inside = |x: f32| (0.0..1.0).contains(&x);
+    let of = |fits: fn(f32) -> bool| -> (f32, i64) {
+        let places = (0..x.len()).filter(|&i| fits(x[i]));
+        places.fold((0.0, 0), |sum, i| (sum.0 + weights[i], sum.1 + i64::from(integers[i])))
+    };
+    let (below, within, above) = (of(|x| x < 0.0), of(|x| (0.0..1.0).contains(&x)), of(|x| x >= 1.0));
+    let count = x.iter().filter(|&&x| inside(x)).count() as u64;
+    assert_eq!(count, 5400);
+    let negated = Map::new(|x: f32| -x, "-x");
+    let pixels: Vec<u8> = (0..9000).map(|i| (i / 3 % 10) as u8).collect();
+    for (name, device) in devices() {
+        for layout in [Bins::even(0.0f32, 1.0, 1), Bins::edges(&[0.0f32, 1.0])].map(Result::unwrap) {
+            let found = device.histogram(&x, &layout).unwrap();
+            assert_eq!((found.counts, found.outside.below, found.outside.above), (vec![count], 1800, 1800), "{name}");
+            let found = device.histogram_weighted(&x, &weights, &layout).unwrap();
+            assert_eq!((found.below, found.sums, found.above), (below.0, vec![within.0], above.0), "{name}");
+            let found = device.histogram_weighted(&x, &integers, &layout).unwrap();
+            assert_eq!((found.below, found.sums, found.above), (below.1, vec![within.1], above.1), "{name}");
+            // -0 lies in the bin, and so does 0.25.
+            let found = device.map_histogram(&x, &negated, &layout).unwrap();
+            assert_eq!((found.counts, found.outside.below, found.outside.above), (vec![3600], 5400, 0), "{name}");
+        }
+        let layouts = [Bins::even(2u8, 5, 1), Bins::edges(&[0, 9]), Bins::ids(1)].map(Result::unwrap);
+        let found = device.histogram_channels(&pixels, 3, &layouts).unwrap();
+        let want = [(900, 600, 1500), (2700, 0, 300), (300, 0, 2700)];
+        for (found, (count, below, above)) in found.iter().zip(want) {
+            let sides = (found.counts[0], found.outside.below, found.outside.above);
+            assert_eq!((sides, found.counts.len()), ((count, below, above), 1), "{name}");
+        }
     }
 }
 

@@ -129,6 +129,27 @@ fn many_tiles() {
     }
 }
 
+/// B18: half of a merge was compared, splits were not kept within their ranges, and tiles were rounded up in floats. All of it
+/// is compared here, of lengths at which both ranges end within a tile.
+#[test]
+fn b18_the_whole_of_a_merge_is_compared() {
+    for (name, device) in devices() {
+        let mut scratch = Scratch::new();
+        for (m, n) in [(0, 1), (1, 1), (511, 514), (1025, 7), (3, 2047), (2049, 2050)] {
+            let below = sorted(common::random::<u32>(m, 14).iter().map(|x| x >> 1).collect());
+            let above: Vec<u32> = sorted(common::random::<u32>(n, 15).iter().map(|x| x | 1 << 31).collect());
+            let among = sorted(common::random::<u32>(n, 16).iter().map(|x| x >> 1).collect());
+            // Splits lie within both ranges, or at the end of one.
+            for (a, b) in [(&below, &among), (&below, &above), (&above, &below)] {
+                let want = sorted([&a[..], b].concat());
+                let (x, y) = (device.upload(a).unwrap(), device.upload(b).unwrap());
+                let got = guarded(&device, m + n, 1, |out| Ok(device.merge_into(&x, &y, out, &up(), &mut scratch)?));
+                assert!(got.unwrap() == want, "{name}: {} and {}", a.len(), b.len());
+            }
+        }
+    }
+}
+
 #[test]
 fn ranges_of_very_different_lengths() {
     let n = many();

@@ -5,9 +5,10 @@
 mod common;
 
 use oclprim::{
-    Device, Element, Scratch, Statistics, StatisticsRecord,
+    Device, Element, ErrorKind, Scratch, Statistics, StatisticsRecord, bf16,
     check::data::{Data, Rng},
-    op::Operator,
+    f16,
+    op::{Max, Min, Operator},
 };
 
 /// The OpenCL devices in the geometry of a GPU, also with 64-bit numbers.
@@ -52,6 +53,23 @@ fn statistics_of_a_tile_of_integers() {
     statistics_of::<i32>(Data::Random);
 }
 
+/// So many that a launch joins their moments before the last one does.
+#[test]
+fn statistics_of_more_tiles_than_one_group_joins() {
+    let x: Vec<f64> = Data::Random.generate(1024 * (64 << 10) / 8 + 17, 5);
+    let want = Device::cpu().statistics(&x).unwrap();
+    for (name, device) in gpus() {
+        if !common::runs_kernels_at_once(&device) {
+            common::skip("statistics of many tiles", "an interpreter takes minutes");
+            continue;
+        }
+        match device.statistics(&device.upload(&x).unwrap()) {
+            Err(error) if error.kind() == ErrorKind::Unsupported => common::skip(&name, &error.to_string()),
+            found => same(&found.unwrap(), &want, &name),
+        }
+    }
+}
+
 #[test]
 fn min_max_of_a_tile() {
     let x: Vec<f32> = Data::Special.generate(ELEMENTS, 2);
@@ -59,6 +77,137 @@ fn min_max_of_a_tile() {
     let want = Device::cpu().min_max(&x).unwrap();
     for (name, device) in gpus() {
         assert_eq!(device.min_max(&device.upload(&x).unwrap()).unwrap(), want, "{name}");
+    }
+}
+
+/// What is known of floats without the crate: elements, their minimum and the place of the least, their maximum and the place
+/// of the greatest. NaN is both; -0 is below +0, but neither is before the other where places are asked for.
+const KNOWN: &[(&[f64], Found, Found)] = &[
+    (&[0.0, -0.0], (-0.0, 0), (0.0, 0)),
+    (&[-0.0, 0.0], (-0.0, 0), (0.0, 0)),
+    (&[-0.0], (-0.0, 0), (-0.0, 0)),
+    (&[1.0, 0.0, -0.0, 0.0], (-0.0, 1), (1.0, 0)),
+    (&[-1.0, -0.0, 0.0, -0.0], (-1.0, 0), (0.0, 1)),
+    (&[2.0, INF, -INF, INF, -INF], (-INF, 2), (INF, 1)),
+    (&[INF, 5.0, INF], (5.0, 1), (INF, 0)),
+    (&[-INF, 5.0, -INF], (-INF, 0), (5.0, 1)),
+    (&[INF, INF], (INF, 0), (INF, 0)),
+    (&[-INF, -INF], (-INF, 0), (-INF, 0)),
+    (&[NAN], (NAN, 0), (NAN, 0)),
+    (&[INF, NAN, -INF, NAN], (NAN, 1), (NAN, 1)),
+    (&[3.0, -INF, -NAN], (NAN, 2), (NAN, 2)),
+    (&[-NAN, NAN, 1.0], (NAN, 0), (NAN, 0)),
+];
+type Found = (f64, usize);
+const NAN: f64 = f64::NAN;
+const INF: f64 = f64::INFINITY;
+
+/// The four answers on each device, for these elements.
+fn extremes_are<T: Element>((name, device): &(String, Device), x: &[T], min: (T, usize), max: (T, usize)) {
+    let what = || format!("{name}: {} of {}, {:?}", T::TYPE, x.len(), &x[..x.len().min(6)]);
+    let on_device = device.upload(x).unwrap();
+    let least = match device.arg_min(&on_device) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => return common::skip(&what(), &error.to_string()),
+        least => least.unwrap(),
+    };
+    let most = device.arg_max(&on_device).unwrap();
+    assert_eq!((least.index, most.index), (min.1, max.1), "{}: places", what());
+    assert!(least.value.same(x[min.1]) && most.value.same(x[max.1]), "{}: {least:?}, {most:?}", what());
+    let ends = device.min_max(&on_device).unwrap();
+    assert_eq!((ends.min.index, ends.max.index), (min.1, max.1), "{}: places at once", what());
+    assert!(ends.min.value.same(x[min.1]) && ends.max.value.same(x[max.1]), "{}: {ends:?}", what());
+    let (low, high) = (device.reduce(&on_device, Min).unwrap(), device.reduce(&on_device, Max).unwrap());
+    assert!(low.same(min.0) && high.same(max.0), "{}: {low:?}, {high:?}", what());
+}
+
+fn extremes_by_hand<T: Element>() {
+    let of = |x: f64| T::from_f64(x);
+    for device in common::tuned(&[("a GPU", common::gpu())]) {
+        for (x, min, max) in KNOWN {
+            let x: Vec<T> = x.iter().map(|&x| of(x)).collect();
+            extremes_are(&device, &x, (of(min.0), min.1), (of(max.0), max.1));
+        }
+        // Among others, in the same lane, beside and far from each other.
+        for (i, j) in [(0, 4999), (17, 18), (255, 256), (1024, 3000)] {
+            for (a, b) in [(-0.0, 0.0), (0.0, -0.0)] {
+                let among = |others: f64| {
+                    let mut x = vec![of(others); 5000];
+                    (x[i], x[j]) = (of(a), of(b));
+                    x
+                };
+                extremes_are(&device, &among(7.0), (of(-0.0), i), (of(7.0), usize::from(i == 0)));
+                extremes_are(&device, &among(-7.0), (of(-7.0), usize::from(i == 0)), (of(0.0), i));
+            }
+            let mut x = vec![of(INF); 5000];
+            (x[i], x[j]) = (of(-NAN), of(NAN));
+            extremes_are(&device, &x, (of(NAN), i), (of(NAN), i));
+            (x[i], x[j]) = (of(-INF), of(-INF));
+            extremes_are(&device, &x, (of(-INF), i), (of(INF), usize::from(i == 0)));
+        }
+    }
+}
+
+#[test]
+fn extremes_of_f16_by_hand() {
+    extremes_by_hand::<f16>();
+}
+
+#[test]
+fn extremes_of_bf16_by_hand() {
+    extremes_by_hand::<bf16>();
+}
+
+#[test]
+fn extremes_of_f32_by_hand() {
+    extremes_by_hand::<f32>();
+}
+
+#[test]
+fn extremes_of_f64_by_hand() {
+    extremes_by_hand::<f64>();
+}
+
+/// The same of each line of a matrix and of each segment, whose last element is there several times.
+#[test]
+fn extremes_of_parts_by_hand() {
+    const LEN: usize = 6;
+    let rows = KNOWN.len();
+    let lines = KNOWN.iter().flat_map(|(x, ..)| x.iter().chain(std::iter::repeat_n(&x[x.len() - 1], LEN - x.len())));
+    let x: Vec<f32> = lines.map(|&x| x as f32).collect();
+    let turned: Vec<f32> = (0..x.len()).map(|i| x[i % rows * LEN + i / rows]).collect();
+    let offsets: Vec<u32> = (0..=rows).map(|row| (row * LEN) as u32).collect();
+    let value = |line: usize, end: usize| if end == 0 { KNOWN[line].1.0 } else { KNOWN[line].2.0 } as f32;
+    let place = |line: usize, end: usize| if end == 0 { KNOWN[line].1.1 } else { KNOWN[line].2.1 };
+    for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
+        let (by_rows, by_columns) = (device.upload(&x).unwrap(), device.upload(&turned).unwrap());
+        for (axis, view) in [(1, by_rows.nd(&[rows, LEN]).unwrap()), (0, by_columns.nd(&[LEN, rows]).unwrap())] {
+            let ends = device.min_max_axis(view, axis).unwrap();
+            let reduced = [device.reduce_axis(view, axis, Min), device.reduce_axis(view, axis, Max)];
+            let found = [device.arg_min_axis(view, axis).unwrap(), device.arg_max_axis(view, axis).unwrap()];
+            let (both, both_at) = (ends.values.to_vec().unwrap(), ends.indices.to_vec().unwrap());
+            for (end, (reduced, found)) in reduced.into_iter().zip(found).enumerate() {
+                let reduced = reduced.unwrap().to_vec().unwrap();
+                let (values, places) = (found.values.to_vec().unwrap(), found.indices.to_vec().unwrap());
+                for line in 0..rows {
+                    let what = format!("{name}: end {end} of {:?} along axis {axis}", KNOWN[line].0);
+                    let at = place(line, end);
+                    let there = x[line * LEN + at];
+                    assert!(reduced[line].same(value(line, end)), "{what}: {}", reduced[line]);
+                    assert!(values[line].same(there) && places[line] == at as u64, "{what}: {}", values[line]);
+                    let k = end * rows + line;
+                    assert!(both[k].same(there) && both_at[k] == at as u64, "{what}: {} at {}", both[k], both_at[k]);
+                }
+            }
+        }
+        for (end, reduced) in
+            [device.reduce_segments(&by_rows, &offsets, Min), device.reduce_segments(&by_rows, &offsets, Max)]
+                .into_iter()
+                .enumerate()
+        {
+            for (line, got) in reduced.unwrap().to_vec().unwrap().into_iter().enumerate() {
+                assert!(got.same(value(line, end)), "{name}: end {end} of segment {:?}: {got}", KNOWN[line].0);
+            }
+        }
     }
 }
 

@@ -4,15 +4,21 @@
 
 mod common;
 
+use std::time::{Duration, Instant};
+
 use bytemuck::Pod;
 use oclprim::{
-    Accumulate, Bins, Buffer, Device, ErrorKind, Matrices, Order, Result, Scratch, StatisticsRecord,
+    Accumulate, Bins, Buffer, Complex, Device, ErrorKind, Interpolation, Matrices, Order, Philox, Result, Scan,
+    Scratch, SetOp, StatisticsRecord, Top,
     check::data::Data,
     f16,
-    op::{And, Map, Max, Min, Operator, Or, Product, Scale, Sum, Xor},
+    op::{And, Map, Max, Min, Operator, Or, Product, Scale, Sum, Xor, complex_product, complex_sum},
 };
 
 const RUNS: usize = 100;
+/// Where there is little time: of one form on one device, and the fewest runs whatever they take.
+const PATIENCE: Duration = Duration::from_millis(200);
+const FEWEST: usize = 5;
 
 /// Enough for more work-groups than a reduction has on two cores.
 const N: usize = 100_003;
@@ -36,12 +42,22 @@ struct Inputs {
     halves: Buffer<f16>,
     doubles: Buffer<f64>,
     parts: Buffer<u32>,
+    /// Near 1 too.
+    complex: Buffer<Complex<f32>>,
+    /// Each sorted, with many equals.
+    sorted: [Buffer<u32>; 2],
+    flags: Buffer<u8>,
 }
+
+/// What some forms take a part of: several tiles of a sort.
+const SOME: usize = 20_011;
 
 impl Inputs {
     fn new(device: &Device) -> Result<Self> {
         let offsets: Vec<u64> = (0..=60).map(|i| i * i * N as u64 / 3600).collect();
         let random: Vec<f32> = Data::Random.generate(FEW, 5);
+        let near_one = |x: f32| 1.0 + x / 1024.0;
+        let ascending = |n: usize, step: u32| (0..n as u32).map(|i| i / 3 * step).collect::<Vec<_>>();
         let bits: Vec<i32> = (0..FEW).map(|i| i32::from(i % 9_973 == 77) << (i % 31)).collect();
         Ok(Self {
             floats: device.upload(&Data::Random.generate(N, 1))?,
@@ -50,11 +66,16 @@ impl Inputs {
             pixels: device.upload(&Data::Random.generate(N / 3 * 3, 4))?,
             offsets: device.upload(&offsets)?,
             order: device.upload(&(0..FEW as u32).map(|i| i * 7919 % FEW as u32).collect::<Vec<_>>())?,
-            factors: device.upload(&random.iter().map(|x| 1.0 + x / 1024.0).collect::<Vec<_>>())?,
+            factors: device.upload(&random.iter().map(|&x| near_one(x)).collect::<Vec<_>>())?,
             bits: [device.upload(&bits)?, device.upload(&bits.iter().map(|x| !x).collect::<Vec<_>>())?],
             halves: device.upload(&Data::Random.generate(FEW, 6))?,
             doubles: device.upload(&Data::Random.generate(FEW, 7))?,
             parts: device.upload(&[0, 9, 9, 20_000, FEW as u32])?,
+            complex: device.upload(
+                &random.chunks_exact(2).map(|x| Complex::new(near_one(x[0]), x[1] / 64.0)).collect::<Vec<_>>(),
+            )?,
+            sorted: [device.upload(&ascending(SOME, 2))?, device.upload(&ascending(SOME / 2, 3))?],
+            flags: device.upload(&random.iter().map(|&x| u8::from(x > 0.25)).collect::<Vec<_>>())?,
         })
     }
 }
@@ -70,18 +91,37 @@ fn contents<T: Pod>(buffer: &Buffer<T>) -> Result<Vec<u8>> {
     Ok(bytes(&buffer.to_vec()?))
 }
 
+/// Of two outputs.
+fn both<T: Pod, U: Pod>((a, b): (Buffer<T>, Buffer<U>)) -> Result<Vec<u8>> {
+    Ok([contents(&a)?, contents(&b)?].concat())
+}
+
+fn sum_of_floats() -> Operator<f32, fn(f32, f32) -> f32> {
+    Operator::new("sum", -0.0, |a, b| a + b, "a + b")
+}
+
+fn above_a_quarter() -> Map<fn(f32) -> bool> {
+    Map::new(|x| x > 0.25, "x > 0.25f")
+}
+
 fn repeat(forms: &[Form]) {
     let cpu = Device::cpu();
     let inputs = Inputs::new(&cpu).unwrap();
     let wanted: Vec<_> = forms.iter().map(|(_, form)| form(&cpu, &inputs).unwrap()).collect();
-    // Where there is time, also with work-groups of many items.
-    let gpus = if common::tiny() { Vec::new() } else { common::tuned(&[("a GPU", common::gpu())]) };
-    for (name, device) in if gpus.is_empty() { common::devices() } else { gpus } {
+    // Also with work-groups of many items.
+    for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
         // An interpreter has time for few.
         let runs = if common::runs_kernels_at_once(&device) { RUNS } else { 2 };
         let inputs = Inputs::new(&device).unwrap();
         for ((form, run), want) in forms.iter().zip(&wanted) {
+            let mut start = Instant::now();
             for i in 0..runs {
+                if i == 1 {
+                    // The first one builds.
+                    start = Instant::now();
+                } else if i >= FEWEST && common::tiny() && start.elapsed() > PATIENCE {
+                    break;
+                }
                 let got = match run(&device, &inputs) {
                     Err(error) if error.kind() == ErrorKind::Unsupported => {
                         common::skip(&format!("{name}: {form}"), &error.to_string());
@@ -108,10 +148,9 @@ fn reductions() {
             let squares = Map::new(|x: f32| x * x, "x * x");
             Ok(bytes(&[device.map_reduce(&x.floats, &squares, Sum)?]))
         }),
-        ("sum by an operator", |device, x| {
-            let sum = Operator::new("sum", -0.0f32, |a, b| a + b, "a + b");
-            Ok(bytes(&[device.reduce_by(&x.floats, &sum)?]))
-        }),
+        ("sum by an operator", |device, x| Ok(bytes(&[device.reduce_by(&x.floats, &sum_of_floats())?]))),
+        ("complex sum", |device, x| Ok(bytes(&[device.reduce_by(&x.complex, &complex_sum())?]))),
+        ("complex product", |device, x| Ok(bytes(&[device.reduce_by(&x.complex, &complex_product())?]))),
     ]);
 }
 
@@ -147,6 +186,20 @@ fn results_of_parts() {
         ("sum along the first axis", |device, x| {
             contents(&device.reduce_axis(x.floats.view(..13_001 * 7)?.nd(&[13_001, 7])?, 0, Sum)?)
         }),
+        ("sum of segments in a wider type", |device, x| {
+            contents(&device.reduce_segments_as::<f16, f32, _, _>(&x.halves, &x.parts, Sum)?)
+        }),
+        ("segments by an operator", |device, x| {
+            contents(&device.reduce_segments_by(&x.floats, &x.offsets, &sum_of_floats())?)
+        }),
+        ("sum along an axis in a wider type", |device, x| {
+            let rows = x.halves.view(..3 * 13_001)?;
+            contents(&device.reduce_axis_as::<f16, f32, _>(rows.nd(&[3, 13_001])?, 1, Sum)?)
+        }),
+        ("along an axis by an operator", |device, x| {
+            let rows = x.floats.view(..7 * 13_001)?;
+            contents(&device.reduce_axis_by(rows.nd(&[7, 13_001])?, 1, &sum_of_floats())?)
+        }),
     ]);
 }
 
@@ -173,6 +226,10 @@ fn figures() {
         ("arg-max along the first axis", |device, x| {
             let most = device.arg_max_axis(x.floats.view(..13_001 * 7)?.nd(&[13_001, 7])?, 0)?;
             Ok([contents(&most.values)?, contents(&most.indices)?].concat())
+        }),
+        ("arg-min along the last axis", |device, x| {
+            let least = device.arg_min_axis(x.floats.view(..7 * 13_001)?.nd(&[7, 13_001])?, 1)?;
+            Ok([contents(&least.values)?, contents(&least.indices)?].concat())
         }),
         ("moments along the last axis", |device, x| {
             contents(&device.moments_axis(x.floats.view(..3 * 30_001)?.nd(&[3, 30_001])?, 1)?)
@@ -231,6 +288,11 @@ fn histograms_of_weights() {
             let found = device.histogram_weighted(&x.floats, &x.others, &Bins::even(-0.7, 0.9, 37)?)?;
             Ok([bytes(&found.sums), bytes(&[found.below, found.above, found.nan])].concat())
         }),
+        ("weights by edges", |device, x| {
+            let bins = Bins::edges(&[-0.9, -0.1, 0.0, 0.3, 0.8])?;
+            let found = device.histogram_weighted(&x.floats, &x.others, &bins)?;
+            Ok([bytes(&found.sums), bytes(&[found.below, found.above, found.nan])].concat())
+        }),
         ("integer weights", |device, x| {
             let found = device.histogram_weighted(&x.numbers, &x.numbers, &Bins::ids(256)?)?;
             Ok([bytes(&found.sums), bytes(&[found.below, found.above, found.nan])].concat())
@@ -262,39 +324,136 @@ fn moves() {
 #[test]
 fn numbers() {
     repeat(&[
+        ("fill", |device, _| {
+            let mut x = device.zeroed::<[u8; 3]>(FEW)?;
+            x.view_mut(1..FEW - 1)?.fill([1, 2, 3])?;
+            contents(&x)
+        }),
         ("iota", |device, _| contents(&device.iota(N, 7u32)?)),
+        ("iota of integers by a step", |device, _| contents(&device.iota_by(FEW, 7i64, -3)?)),
         ("iota of floats", |device, _| {
             let [start, step] = [-0.7, 0.3].map(oclprim::f16::from_f32);
             contents(&device.iota_by(FEW, start, step)?)
         }),
-        ("scan", |device, x| contents(&device.inclusive_scan(&x.floats, Sum)?)),
+        ("random bits", |device, _| contents(&device.random::<u64>(FEW, Philox::new(7))?)),
+        ("random floats", |device, _| contents(&device.random::<f32>(FEW, Philox::new(7).stream(1))?)),
+        ("random integers in a range", |device, _| {
+            contents(&device.random_in(FEW, Philox::new(7).skip(5), 3u32..1000)?)
+        }),
+        ("random floats in a range", |device, _| contents(&device.random_in(FEW, Philox::new(7), -0.5f32..0.3)?)),
+    ]);
+}
+
+#[test]
+fn scans() {
+    repeat(&[
+        ("inclusive", |device, x| contents(&device.inclusive_scan(&x.floats, Sum)?)),
+        ("exclusive", |device, x| contents(&device.exclusive_scan(&x.numbers, Sum)?)),
+        ("reversed", |device, x| contents(&device.scan(&x.floats, Sum, Scan::exclusive(0.5).reversed())?)),
+        ("in place", |device, x| {
+            let mut data = device.upload(&x.floats.view(..FEW)?.to_vec()?)?;
+            device.scan_in_place(&mut data, Sum, Scan::inclusive(), &mut Scratch::new())?;
+            contents(&data)
+        }),
+        ("in a wider type", |device, x| contents(&device.scan::<f16, f32, _>(&x.halves, Sum, Scan::inclusive())?)),
+        ("of lengths", |device, x| contents(&device.offsets_of::<u32, u64>(&x.numbers)?)),
+        ("by an operator", |device, x| contents(&device.scan_by(&x.floats, &sum_of_floats(), Scan::inclusive())?)),
+        ("of a function", |device, x| {
+            let squares = Map::new(|x: f32| x * x, "x * x");
+            contents(&device.map_scan(&x.floats, &squares, Sum, Scan::<f32>::inclusive())?)
+        }),
     ]);
 }
 
 #[test]
 fn sorts() {
-    repeat(&[("sort with values", |device, x| {
-        let (keys, values) =
-            device.sort_pairs(x.floats.view(..20_011)?, x.numbers.view(..20_011)?, Order::ascending())?;
-        Ok([contents(&keys)?, contents(&values)?].concat())
-    })]);
+    repeat(&[
+        ("sort", |device, x| contents(&device.sort(x.floats.view(..SOME)?, Order::descending())?)),
+        ("sort with values", |device, x| {
+            both(device.sort_pairs(x.floats.view(..SOME)?, x.numbers.view(..SOME)?, Order::ascending())?)
+        }),
+        ("sort of places", |device, x| {
+            contents(&device.argsort::<_, u32>(x.numbers.view(..SOME)?, Order::ascending())?)
+        }),
+        ("merge sort", |device, x| contents(&device.merge_sort(x.numbers.view(..SOME)?, &Order::ascending())?)),
+        ("merge sort with values", |device, x| {
+            let (keys, values) = (x.numbers.view(..SOME)?, x.floats.view(..SOME)?);
+            both(device.merge_sort_pairs(keys, values, &Order::ascending())?)
+        }),
+    ]);
+}
+
+#[test]
+fn sorted_ranges() {
+    repeat(&[
+        ("merge", |device, x| contents(&device.merge(&x.sorted[0], &x.sorted[1], &Order::ascending())?)),
+        ("merge with values", |device, x| {
+            let [a, b] = &x.sorted;
+            let values = (x.floats.view(..a.len())?, x.others.view(..b.len())?);
+            both(device.merge_pairs((a, values.0), (b, values.1), &Order::ascending())?)
+        }),
+        ("set operations", |device, x| {
+            let [a, b] = &x.sorted;
+            let of = |op| contents(&device.set_operation(op, a, b, &Order::ascending())?);
+            Ok(SetOp::ALL.into_iter().map(of).collect::<Result<Vec<_>>>()?.concat())
+        }),
+        ("searches", |device, x| {
+            let ([a, b], order) = (&x.sorted, Order::ascending());
+            both((device.lower_bound::<_, u32, _>(a, b, &order)?, device.upper_bound::<_, u64, _>(a, b, &order)?))
+        }),
+        ("first unsorted", |device, x| {
+            let order = Order::ascending();
+            let found = [device.first_unsorted(&x.floats, &order)?, device.first_unsorted(&x.sorted[0], &order)?];
+            Ok(bytes(&found.map(|place| place.map_or(u64::MAX, |place| place as u64))))
+        }),
+    ]);
+}
+
+#[test]
+fn ranks() {
+    repeat(&[
+        ("largest", |device, x| contents(&device.top_k(&x.floats, Top::largest(1000))?)),
+        ("smallest, sorted", |device, x| contents(&device.top_k(&x.numbers, Top::smallest(1000).sorted())?)),
+        ("largest, with places", |device, x| both(device.top_k_places::<_, u32>(&x.numbers, Top::largest(777))?)),
+        ("smallest, with values", |device, x| {
+            both(device.top_k_pairs(&x.numbers, &x.floats, Top::smallest(777).sorted())?)
+        }),
+        ("largest of rows", |device, x| {
+            both(device.top_k_places::<_, u64>(x.floats.view(..7 * 13_001)?, Top::largest(9).in_rows(13_001))?)
+        }),
+        ("key of a rank", |device, x| Ok(bytes(&[device.nth_element(&x.floats, N / 3)?]))),
+        ("quantiles", |device, x| {
+            Ok(bytes(&device.quantiles(&x.floats, &[0.01, 0.5, 0.77], Interpolation::Linear)?))
+        }),
+    ]);
 }
 
 #[test]
 fn selections() {
     repeat(&[
-        ("select", |device, x| contents(&device.select(&x.floats, &Map::new(|x: f32| x > 0.25, "x > 0.25f"))?)),
-        ("partition", |device, x| {
-            contents(&device.partition(x.floats.view(..FEW)?, &Map::new(|x: f32| x > 0.25, "x > 0.25f"))?.0)
+        ("select", |device, x| contents(&device.select(&x.floats, &above_a_quarter())?)),
+        ("select places", |device, x| contents(&device.select_indices::<_, u32, _>(&x.floats, &above_a_quarter())?)),
+        ("select by flags", |device, x| contents(&device.select_flagged(x.floats.view(..FEW)?, &x.flags)?)),
+        ("partition", |device, x| contents(&device.partition(x.floats.view(..FEW)?, &above_a_quarter())?.0)),
+        ("partition in three", |device, x| {
+            let below = Map::new(|x: f32| x < -0.25, "x < -0.25f");
+            let (parted, counts) = device.partition_three(x.floats.view(..FEW)?, &below, &above_a_quarter())?;
+            Ok([contents(&parted)?, bytes(&counts.map(|count| count as u64))].concat())
         }),
-        ("run-length encode", |device, x| {
-            let (values, lengths) = device.run_length_encode::<_, u32>(&x.numbers)?;
-            Ok([contents(&values)?, contents(&lengths)?].concat())
-        }),
-        ("sum by key", |device, x| {
-            let keys = device.sort(x.numbers.view(..FEW)?, Order::ascending())?;
-            let (_, sums) = device.reduce_by_key(&keys, x.floats.view(..FEW)?, Sum)?;
-            contents(&sums)
+        ("adjacent differences", |device, x| contents(&device.adjacent_difference(&x.floats)?)),
+    ]);
+}
+
+#[test]
+fn runs() {
+    repeat(&[
+        ("unique", |device, x| contents(&device.unique(&x.sorted[0])?)),
+        ("unique by key", |device, x| both(device.unique_by_key(&x.sorted[0], x.floats.view(..SOME)?)?)),
+        ("run-length encode", |device, x| both(device.run_length_encode::<_, u32>(&x.numbers)?)),
+        ("non-trivial runs", |device, x| both(device.non_trivial_runs::<_, u32>(&x.numbers)?)),
+        ("sum by key", |device, x| both(device.reduce_by_key(&x.sorted[0], x.floats.view(..SOME)?, Sum)?)),
+        ("by key by an operator", |device, x| {
+            both(device.reduce_by_key_by(&x.sorted[0], x.floats.view(..SOME)?, &sum_of_floats())?)
         }),
     ]);
 }

@@ -71,6 +71,27 @@ fn sizes_and_offsets_within_canaries() {
     }
 }
 
+/// B17: local memory past n was left uninitialised, and the verdict was computed and never shown. Behind the elements of a
+/// tile that is not full lie others here, and the total and every result are compared.
+#[test]
+fn b17_a_tile_that_is_not_full() {
+    let mut scratch = Scratch::new();
+    for (name, device) in common::with_sub_groups() {
+        for n in [1, 31, 33, 255, 1023, 1025, 8191, 8193, 2 * 8192 + 4097] {
+            let all: Vec<u32> = Data::Random.generate(n + 1030, n as u64);
+            let x = device.upload(&all).unwrap();
+            for (initial, outputs) in [(None, n), (Some(3), n + 1)] {
+                let kind = initial.map_or(Scan::inclusive(), Scan::exclusive);
+                let want = obvious(&[&all[..n], &[0]].concat(), Sum, initial);
+                let got = guarded(&device, outputs, 1, |out| {
+                    Ok(device.scan_into(x.view(..n)?, Sum, kind, out, &mut scratch)?)
+                });
+                assert_eq!(got.unwrap(), want[..outputs], "{name}: {n} {kind:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn the_total_comes_behind() {
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {

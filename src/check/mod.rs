@@ -24,7 +24,7 @@ use std::{
 
 use serde::Serialize;
 
-use crate::{Capabilities, Device, ElementType, Error, ErrorKind, ProgramSpec, Result, bench::Bench};
+use crate::{Capabilities, Device, ElementType, Error, ErrorKind, ProgramSpec, Result, Tuning, bench::Bench};
 
 /// How much to check.
 ///
@@ -112,6 +112,12 @@ impl Case {
         run: impl Fn(&Device) -> Result<(), Failure> + Send + Sync + 'static,
     ) -> Self {
         Self { form: form.into(), element, shape: shape.into(), data: data.into(), n, run: Box::new(run) }
+    }
+
+    /// The same check on the device in another geometry, as another form.
+    pub(crate) fn tuned(self, form: impl Into<String>, tuning: Tuning) -> Self {
+        let Self { element, shape, data, n, run, .. } = self;
+        Self::new(form, element, shape, data, n, move |device| run(&device.with_tuning(tuning.clone())?))
     }
 
     /// Runs the check. A panic in it is a failure.

@@ -3,7 +3,7 @@
 use super::{
     Accumulate, Bins,
     bins::{ABOVE, BELOW, NAN},
-    spec::{bench_of, check, neighbour},
+    spec::{RANGED_BINS, bench_of, check, neighbour, ranged_sizes, small_gpu},
 };
 use crate::{
     Element, ElementType,
@@ -115,6 +115,22 @@ pub(super) fn cases(level: Level, cases: &mut Vec<Case>) {
     for element in ElementType::ALL {
         with_element!(element, T => type_cases::<T>(level, cases));
     }
+    for &n in ranged_sizes(level) {
+        let case = case::<f32>(n, 1, RANGED_BINS, Pattern::Random, true);
+        cases.push(case.tuned("edges in many ranges", small_gpu()));
+    }
+}
+
+fn case<T: Element>(n: usize, offset: usize, bins: usize, pattern: Pattern, closed: bool) -> Case {
+    let form = if closed { "edges closed" } else { "edges" };
+    Case::new(form, T::TYPE, format!("n = {n} at {offset}, {bins} bins"), pattern.name(), n, move |device| {
+        let edges = pattern.edges::<T>(bins);
+        let layout = Bins::edges(&edges)?;
+        let layout = if closed { layout.closed() } else { layout };
+        let all = samples(&edges, n + offset);
+        let obvious = |x| obvious_slot(x, &edges, closed);
+        check::<T, u32>(device, &all, offset, &layout, &obvious, Accumulate::Overwrite)
+    })
 }
 
 fn type_cases<T: Element>(level: Level, cases: &mut Vec<Case>) {
@@ -125,16 +141,7 @@ fn type_cases<T: Element>(level: Level, cases: &mut Vec<Case>) {
                 if level < Level::Full && closed != (i % 2 == 0) {
                     continue;
                 }
-                let (offset, form) = (i % 4, if closed { "edges closed" } else { "edges" });
-                let shape = format!("n = {n} at {offset}, {bins} bins");
-                cases.push(Case::new(form, T::TYPE, shape, pattern.name(), n, move |device| {
-                    let edges = pattern.edges::<T>(bins);
-                    let layout = Bins::edges(&edges)?;
-                    let layout = if closed { layout.closed() } else { layout };
-                    let all = samples(&edges, n + offset);
-                    let obvious = |x| obvious_slot(x, &edges, closed);
-                    check::<T, u32>(device, &all, offset, &layout, &obvious, Accumulate::Overwrite)
-                }));
+                cases.push(case::<T>(n, i % 4, bins, pattern, closed));
             }
         }
     }

@@ -496,4 +496,20 @@ mod tests {
         assert_eq!(tables(65_536), Tables::Local { range: 32_770, ranges: 2, replica_bits: 0 });
         assert!(matches!(tables(5 << 20), Tables::Partition(partition) if partition.ranges == 256));
     }
+
+    /// What `spec.rs` checks everywhere in many ranges of little local memory takes both ways that there are.
+    #[test]
+    fn little_local_memory_makes_many_ranges() {
+        for (name, caps) in Capabilities::samples() {
+            let caps = Capabilities { local_bytes: 4096, class: DeviceClass::Gpu, ..caps };
+            let loops = caps.sub_group.backend.is_hardware();
+            let form = Form { element: ElementType::U32, bins: crate::histogram::spec::RANGED_BINS, map: 0 };
+            let tables = |n| plan(n, form, ElementType::U32, &caps, ROUND).unwrap().tables;
+            assert_eq!(tables(300), Tables::Global, "{name}");
+            match tables(6_011) {
+                Tables::Partition(partition) => assert!(loops && partition.groups > 1, "{name}: {partition:?}"),
+                tables => assert!(!loops && tables == Tables::Global, "{name}: {tables:?}"),
+            }
+        }
+    }
 }

@@ -7,7 +7,7 @@ use super::{
     bins::{ABOVE, BELOW, MAX_BINS, NAN, OUTSIDE, to_i128},
 };
 use crate::{
-    Buffer, Capabilities, Device, Element, ElementType, Integer, ProgramSpec, Scratch,
+    Buffer, Capabilities, Device, DeviceClass, Element, ElementType, Integer, ProgramSpec, Scratch, Tuning,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -321,19 +321,18 @@ fn sample_sets(level: Level) -> &'static [Samples] {
     }
 }
 
-fn push<T: Element>(
+fn case<T: Element>(
     shape: Shape<T>,
     n: usize,
     offset: usize,
     bins: usize,
     samples: Samples,
     accumulate: Accumulate,
-    cases: &mut Vec<Case>,
-) {
+) -> Case {
     let wide = accumulate == Accumulate::Add;
     let counter = if wide { "u64, added" } else { "u32" };
     let text = Text(shape, bins, n, offset, counter).to_string();
-    cases.push(Case::new(shape.form(), T::TYPE, text, samples.name(), n, move |device| {
+    Case::new(shape.form(), T::TYPE, text, samples.name(), n, move |device| {
         let all = shape.samples(samples, bins, n + offset);
         let (layout, edges) = (shape.bins(bins)?, obvious_edges(shape, bins));
         let obvious = |x| obvious_slot(x, shape, bins, &edges);
@@ -342,13 +341,40 @@ fn push<T: Element>(
         } else {
             check::<T, u32>(device, &all, offset, &layout, &obvious, accumulate)
         }
-    }));
+    })
 }
 
 /// As many bins as there can be: samples that are fewer than bins, and some that are more.
 fn most_bins<T: Element>(shape: Shape<T>, cases: &mut Vec<Case>) {
     for (n, samples) in [(1_000_003, Samples::Edges), (20_000_003, Samples::Around)] {
-        push::<T>(shape, n, 3, MAX_BINS, samples, Accumulate::Overwrite, cases);
+        cases.push(case::<T>(shape, n, 3, MAX_BINS, samples, Accumulate::Overwrite));
+    }
+}
+
+/// Bins in more ranges than a GPU reads all samples for, where its local memory is little.
+pub(super) const RANGED_BINS: usize = 9000;
+
+/// A GPU of little local memory.
+pub(super) fn small_gpu() -> Tuning {
+    Tuning::default().class(DeviceClass::Gpu).local_bytes(4096)
+}
+
+/// Numbers of samples that are counted in global memory, as they are fewer than a quarter of the bins, or shared out by ranges.
+pub(super) fn ranged_sizes(level: Level) -> &'static [usize] {
+    match level {
+        Level::Tiny => &[300, 6_011],
+        Level::Quick => &[300, 6_011, 40_009],
+        Level::Full => &[0, 1, 300, 2_250, 2_251, 6_011, 40_009, 262_147, 1_000_003],
+    }
+}
+
+fn ranged_cases<T: Element>(level: Level, shape: Shape<T>, cases: &mut Vec<Case>) {
+    for &n in ranged_sizes(level) {
+        for (i, samples) in [Samples::Around, Samples::One, Samples::Each].into_iter().enumerate() {
+            let accumulate = if i % 2 == 0 { Accumulate::Overwrite } else { Accumulate::Add };
+            let form = format!("{} in many ranges", shape.form());
+            cases.push(case(shape, n, i, RANGED_BINS, samples, accumulate).tuned(form, small_gpu()));
+        }
     }
 }
 
@@ -356,7 +382,7 @@ fn most_bins<T: Element>(shape: Shape<T>, cases: &mut Vec<Case>) {
 fn shape_cases<T: Element>(level: Level, shape: Shape<T>, cases: &mut Vec<Case>) {
     let mut push = |n: usize, offset: usize, bins: usize, samples: Samples, accumulate: Accumulate| {
         if shape.bins(bins).is_ok() {
-            push(shape, n, offset, bins, samples, accumulate, cases);
+            cases.push(case(shape, n, offset, bins, samples, accumulate));
         }
     };
     let middle = if level == Level::Tiny { 200 } else { 5003 };
@@ -462,6 +488,8 @@ impl Spec for Histogram {
                 }
             });
         }
+        ranged_cases::<u32>(level, Shape::Ids, &mut cases);
+        ranged_cases::<f32>(level, Shape::Even(-0.7, 0.9), &mut cases);
         if level == Level::Full {
             most_bins::<u32>(Shape::Ids, &mut cases);
             most_bins::<f32>(Shape::Closed(-1.0, 1.0), &mut cases);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Scan, cpu};
 use crate::{
-    Buffer, Capabilities, Device, Element, ElementType, Integer, ProgramSpec, Scratch, Tuning,
+    Buffer, Capabilities, Device, DeviceClass, Element, ElementType, Integer, ProgramSpec, Scratch, Tuning,
     bench::Bench,
     check::{Case, Failure, Level, Spec, close, data::Data, guarded, poison, same},
     f16,
@@ -389,6 +389,11 @@ impl Spec for ScanSpec {
             wide_cases::<u8, u32>(level, &mut cases);
             wide_cases::<f16, f32>(level, &mut cases);
         }
+        // As where work-groups do not wait for one another.
+        let (several, mut sums) = (Tuning::default().class(DeviceClass::Gpu).without_look_back(), Vec::new());
+        op_cases::<f32, Sum>(level, &mut sums);
+        sums.retain(|case| case.form == "sum with the total");
+        cases.extend(sums.into_iter().map(|case| case.tuned("sum, launch after launch", several.clone())));
         operator_cases(level, affine, &mut cases);
         mapped_cases::<f32, u32>(level, (|x| u32::from(x > 0.5), "x > 0.5f"), &mut cases);
         if level >= Level::Full {

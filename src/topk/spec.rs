@@ -4,7 +4,7 @@ use bytemuck::Pod;
 
 use super::{Interpolation, Top};
 use crate::{
-    Capabilities, Device, Element, ElementType, Offset, ProgramSpec, Scratch,
+    Capabilities, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
     bench::Bench,
     check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
@@ -124,17 +124,27 @@ fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device
 
 /// Keys of several ranks among one row, whatever its k.
 fn check_ranks<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
-    let (n, offset) = (what.len, what.offset);
-    let all: Vec<T> = what.keys.make(n + offset);
-    let (on_device, input) = (device.upload(&all)?, &all[offset..]);
+    let n = what.len;
     // Some of them twice; of more than 16 the keys are sorted.
     let ranks: Vec<usize> = match (n, what.top.sorted) {
         (0, _) => Vec::new(),
         (_, false) => vec![n / 2, 0, n - 1, n / 2, 3 % n],
         (_, true) => (0..20).map(|i| i * (n - 1) / 19).collect(),
     };
+    check_these_ranks::<T>(device, what, &ranks)
+}
+
+/// One rank: its k.
+fn check_rank<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
+    check_these_ranks::<T>(device, what, &[what.top.k])
+}
+
+fn check_these_ranks<T: Element>(device: &Device, what: What, ranks: &[usize]) -> Result<(), Failure> {
+    let offset = what.offset;
+    let all: Vec<T> = what.keys.make(what.len + offset);
+    let (on_device, input) = (device.upload(&all)?, &all[offset..]);
     let got = guarded(device, ranks.len(), offset, |out| {
-        Ok(device.nth_elements_into(on_device.view(offset..)?, &ranks, out, &mut Scratch::new())?)
+        Ok(device.nth_elements_into(on_device.view(offset..)?, ranks, out, &mut Scratch::new())?)
     })?;
     let want: Vec<T> = if device.is_cpu() {
         let mut sorted = input.to_vec();
@@ -142,7 +152,7 @@ fn check_ranks<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
         ranks.iter().map(|&rank| sorted[rank]).collect()
     } else {
         let mut want = vec![T::ZERO; ranks.len()];
-        Device::cpu().nth_elements_into(input, &ranks, &mut want, &mut Scratch::new())?;
+        Device::cpu().nth_elements_into(input, ranks, &mut want, &mut Scratch::new())?;
         want
     };
     same_bytes(&got, &want, "keys of ranks")
@@ -274,9 +284,22 @@ fn cases_of(level: Level, form: &str, element: ElementType, check: Check, cases:
         if what.rows > 1 {
             what.top = what.top.in_rows(what.len);
         }
-        cases.push(Case::new(form, element, what.shape(), what.keys.name(), what.n(), move |device| {
-            everywhere(check(device, what))
-        }));
+        cases.push(case(form, element, check, what));
+    }
+}
+
+fn case(form: &str, element: ElementType, check: Check, what: What) -> Case {
+    Case::new(form, element, what.shape(), what.keys.name(), what.n(), move |device| everywhere(check(device, what)))
+}
+
+/// Rows that many groups share, of which the longer one gets bounds: on a GPU of little local memory, where that takes few keys.
+fn shared_cases(form: &str, element: ElementType, check: Check, cases: &mut Vec<Case>) {
+    let little = Tuning::default().class(DeviceClass::Gpu).local_bytes(12 << 10);
+    for (len, keys, top) in
+        [(5_003, Keys::Two, Top::largest(33).sorted()), (33_001, Keys::As(Data::Bits), Top::smallest(100))]
+    {
+        let what = What { rows: 1, len, offset: 3, keys, top };
+        cases.push(case(form, element, check, what).tuned(format!("{form}, of many groups"), little.clone()));
     }
 }
 
@@ -297,6 +320,9 @@ impl Spec for TopK {
         let mut push = |form, element, check: Check| cases_of(level, form, element, check, &mut cases);
         push("top-k with places", ElementType::F32, check_places::<f32, u32>);
         push("keys of ranks", ElementType::U32, check_ranks::<u32>);
+        shared_cases("top-k with places", ElementType::F32, check_places::<f32, u32>, &mut cases);
+        shared_cases("key of a rank", ElementType::U32, check_rank::<u32>, &mut cases);
+        let mut push = |form, element, check: Check| cases_of(level, form, element, check, &mut cases);
         if level >= Level::Quick {
             push("top-k with u64 places", ElementType::U64, check_places::<u64, u64>);
             push("top-k of pairs", ElementType::I16, check_pairs::<i16, [u8; 3]>);

@@ -39,7 +39,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
 
 fn cases_of<T: Plain>(level: Level, name: &str, element: ElementType, cases: &mut Vec<Case>) {
     let sizes: &[usize] = match level {
-        Level::Tiny => &[1, 33, 2050],
+        Level::Tiny => &[1, 33, 64, 2050],
         Level::Quick => &[0, 1, 2, 17, 64, 2050, 40_001],
         Level::Full => &[0, 1, 2, 3, 15, 16, 17, 31, 33, 64, 100, 1023, 1024, 2050, 8191, 40_001, 300_000],
     };

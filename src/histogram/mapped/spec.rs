@@ -1,11 +1,15 @@
 //! What is checked and measured of histograms of what a function gives.
 
 use crate::{
-    Buffer, Device, Element, Scratch,
+    Buffer, Device, Element, ElementType, Scratch,
     bench::Bench,
     check::{Case, Failure, Level, data::Data, guarded, poison, same},
     f16,
-    histogram::{Accumulate, Bins, bins::OUTSIDE},
+    histogram::{
+        Accumulate, Bins,
+        bins::OUTSIDE,
+        spec::{RANGED_BINS, small_gpu},
+    },
     ladder::Climb,
     op::Map,
 };
@@ -40,6 +44,8 @@ const WIDE: Mapped<i32, f64> =
 /// More bins than local memory holds.
 const HIGH_BITS: Mapped<u32, u32> =
     Mapped { function: |x| x >> 15, expression: "x >> 15", bins: || Bins::ids(100_000) };
+const RANGED: Mapped<u32, u32> =
+    Mapped { function: |x| x >> 18, expression: "x >> 18", bins: || Bins::ids(RANGED_BINS) };
 
 fn check<T: Element, U: Element<Acc = U>>(
     device: &Device,
@@ -86,6 +92,10 @@ fn form<T: Element, U: Element<Acc = U>>(level: Level, name: &str, mapped: Mappe
 pub(crate) fn cases(level: Level, cases: &mut Vec<Case>) {
     if level >= Level::Quick {
         form::<f32, f32>(level, "even", SQUARES, cases);
+        // Of samples that are shared out by ranges of bins.
+        let ranged = |device: &Device| check::<u32, u32>(device, RANGED, Data::Random, 6_011, 1);
+        let case = Case::new("mapped, ids", ElementType::U32, "n = 6011 at 1", Data::Random.name(), 6_011, ranged);
+        cases.push(case.tuned("mapped, ids in many ranges", small_gpu()));
     }
     if level == Level::Full {
         form::<f16, f32>(level, "even", SQUARES, cases);
@@ -134,10 +144,7 @@ pub(crate) fn benches(benches: &mut Vec<Bench>) {
 
 #[cfg(feature = "opencl")]
 pub(crate) fn programs(caps: &crate::Capabilities, programs: &mut Vec<crate::ProgramSpec>) {
-    use crate::{
-        ElementType,
-        histogram::gpu::{self, Form},
-    };
+    use crate::histogram::gpu::{self, Form};
     fn plan<T: Element, U: Element<Acc = U>>(
         mapped: Mapped<T::Acc, U>,
         caps: &crate::Capabilities,

@@ -201,6 +201,8 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         (&[1, 5000], 1),
         (&[4, 0], 1),
         (&[0, 4], 1),
+        // In parts.
+        (&[8200, 2], 0),
     ];
     const QUICK: &[(&[usize], usize)] = &[
         (&[1, 1], 0),
