@@ -410,11 +410,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_segments_smal
                 const uint d = min(max(mine, from), to) - from, len_a = mid - from, len_b = to - mid;
                 uint split = d > len_b ? d - len_b : 0;
                 for (uint high = min(d, len_a); split < high;) {
-                    const uint half = split + (high - split) / 2;
-                    if (BELOW(tile[mid + d - 1 - half], tile[from + half])) {
-                        high = half;
+                    const uint middle = split + (high - split) / 2;
+                    if (BELOW(tile[mid + d - 1 - middle], tile[from + middle])) {
+                        high = middle;
                     } else {
-                        split = half + 1;
+                        split = middle + 1;
                     }
                 }
                 uint a = mine < from ? mine : from + split, b = mid + d - split;
