@@ -43,6 +43,8 @@
 //! | [`gather`](Device::gather), [`scatter`](Device::scatter) | from or to the places that indices name: [`copy::gather`] |
 //! | [`reverse`](Device::reverse), [`reverse_in_place`](Device::reverse_in_place) | in the other order: [`copy::reverse`] |
 //! | [`sort`](Device::sort), [`sort_pairs`](Device::sort_pairs), [`argsort`](Device::argsort) | keys in order, with values, or their places: [`sort`] |
+//! | [`sort_columns`](Device::sort_columns) | with several columns of values: [`sort::columns`] |
+//! | [`sort_in_place`](Device::sort_in_place) | keys in their own memory: [`sort::in_place`] |
 //! | [`sort_segments`](Device::sort_segments), [`sort_segments_pairs`](Device::sort_segments_pairs), [`argsort_segments`](Device::argsort_segments) | the same of each segment by itself: [`sort::segmented`] |
 //! | [`merge`](Device::merge), [`merge_pairs`](Device::merge_pairs) | two sorted ranges as one, with values: [`merge`] |
 //! | [`merge_sort`](Device::merge_sort), [`merge_sort_pairs`](Device::merge_sort_pairs) | by any [order](op::Compare), a user's over structs too: [`merge::sort`] |
@@ -147,7 +149,10 @@ pub use runtime::{
     Scratch, SubGroup, SubGroupBackend, Timing, View, ViewMut,
 };
 pub use scan::Scan;
-pub use sort::{Key, Order};
+pub use sort::{
+    Key, Order,
+    columns::{Column, Columns, Table},
+};
 pub use topk::{Interpolation, Top};
 pub use transpose::Matrices;
 pub use tuning::Tuning;

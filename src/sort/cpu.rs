@@ -107,6 +107,20 @@ fn by_size<V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, values
     }
 }
 
+/// Sorts keys, all bits of which count, in their own memory.
+pub(super) fn in_place(keys: &Keys, data: &mut [u8]) {
+    fn of<K: Word>(keys: &Keys, data: &mut [u8]) {
+        parallel::sort_unstable_by_key(bytemuck::cast_slice_mut::<u8, K>(data), &|key| keys.ordered((*key).into()));
+    }
+    match keys.bytes {
+        1 => of::<u8>(keys, data),
+        2 => of::<u16>(keys, data),
+        4 => of::<u32>(keys, data),
+        8 => of::<u64>(keys, data),
+        _ => parallel::sort_unstable_by_key(bytemuck::cast_slice_mut(data), &|key| keys.ordered_wide(*key)),
+    }
+}
+
 /// Sorts keys of 16 bytes, and `values` with them.
 fn wide<V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, values: &mut [V]) -> Result<()> {
     let input: &[u128] = bytemuck::cast_slice(input);

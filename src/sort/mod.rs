@@ -1,5 +1,6 @@
 //! Sorting: keys ([`Device::sort`]), values with them ([`Device::sort_pairs`]), or the places of the keys in their order
-//! ([`Device::argsort`]). All are stable: equal keys stay in their order. Segments each by itself: [`segmented`].
+//! ([`Device::argsort`]). All are stable: equal keys stay in their order. Segments each by itself: [`segmented`];
+//! several columns of values: [`columns`]. In their own memory: [`in_place`].
 //!
 //! | property | |
 //! |---|---|
@@ -16,9 +17,11 @@
 //! CPU the most significant digits put keys into buckets, in parallel, each of which one thread sorts in its cache; keys alone
 //! are sorted by `rdst`. Keys of 16 bytes are sorted by merges there.
 
+pub mod columns;
 pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+pub mod in_place;
 pub(crate) mod keys;
 pub mod segmented;
 #[cfg(any(test, feature = "checks"))]

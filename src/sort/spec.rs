@@ -406,6 +406,8 @@ impl Spec for Sort {
             cases_of::<i8>(level, "places of 1-byte keys", check_places::<i8, u32>, &mut cases);
         }
         super::segmented::spec::cases(level, &mut cases);
+        super::columns::spec::cases(level, &mut cases);
+        super::in_place::spec::cases(level, &mut cases);
         cases.push(Case::new("host slices", ElementType::I8, "n = 4", "by hand", 4, check_host));
         cases
     }
@@ -428,6 +430,8 @@ impl Spec for Sort {
         ]
         .into_iter()
         .chain(super::segmented::spec::benches())
+        .chain(super::columns::spec::benches())
+        .chain(super::in_place::spec::benches())
         .collect()
     }
 
@@ -435,6 +439,7 @@ impl Spec for Sort {
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         let mut programs = super::gpu::programs(caps);
         programs.extend(super::segmented::gpu::programs(caps));
+        programs.extend(super::in_place::gpu::programs(caps));
         programs
     }
 
