@@ -199,7 +199,7 @@ mod tests {
                         let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: n % 2 == 0 };
                         let plan = plan(n, form, ElementType::U64, &caps, n >= 1 << 31);
                         let what = format!("{name}, {local_bytes} bytes, n = {n}, {form:?}: {plan:?}");
-                        assert!(plan.window % 32 == 0 && plan.window >= 32 && plan.window < plan.tile, "{what}");
+                        assert!(plan.window.is_multiple_of(32) && plan.window >= 32 && plan.window < plan.tile, "{what}");
                         match shape(form, &caps) {
                             Some(shape) => assert!(shape.local_bytes(form) <= local_bytes, "{what}"),
                             None => assert_eq!(plan.work_group, 1, "{what}"),
