@@ -43,13 +43,19 @@
 #define WINDOW (TILE * 4 / 5 / 32 * 32)
 #endif
 #define UNROLL _Pragma("unroll")
+// NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
+#ifdef INLINE_PTX
+#define GROUP
+#else
+#define GROUP __attribute__((reqd_work_group_size(WG, 1, 1)))
+#endif
 
 // Where a key, of some of which only the bits of `mask` count, is below another one, both as numbers.
 #define BELOW(a, b) is_below((a) & sorted_by, (b) & sorted_by)
 
 // `segments` of them between offsets[0 .. segments + 1]. Tiles of the long ones have `share` keys. The lists have room for as
 // many as there can be, if no offset is beyond the next one.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_segments_mark(
+__kernel GROUP void sort_segments_mark(
     __global const S* offsets_base, const ulong offsets_offset, const OFFSET_T segments, const OFFSET_T n,
     __global uchar* scratch, const ulong header_at, const ulong heads_at, const ulong listed_at, const ulong bounds_at,
     const ulong tiles_at, const ulong owners_at, const uint listed_room, const uint long_room, const uint tile_room,
@@ -107,7 +113,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_segments_mark
 }
 
 // Of segments with more tiles than FEW_TILES.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_segments_owners(
+__kernel GROUP void sort_segments_owners(
     __global uchar* scratch, const ulong header_at, const ulong tiles_at, const ulong owners_at, const uint long_room)
 {
     const uint many = count_of((__global const uint*)(scratch + header_at), MANY);
@@ -283,7 +289,7 @@ INLINED uint last_head(__local const uint* heads, const uint p)
     return 32 * i + 31 - clz(word);
 }
 
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_segments_small(SMALL_PARAMS)
+__kernel GROUP void sort_segments_small(SMALL_PARAMS)
 {
     // Numbers that rise with the keys, and which key of the tile each is.
     __local KEY tile[TILE + 1];

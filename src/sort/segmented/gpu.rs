@@ -18,6 +18,8 @@ const TEXT: &str = include_str!("../../../cl/sort_segments.cl");
 const CPU_TILE: usize = 1 << 14;
 /// Segments that such an item looks at, at least.
 const CPU_SEGMENTS: usize = 1024;
+/// Words of registers for an item's keys and their places, so that four work-groups of 256 fit a multiprocessor.
+const HELD_WORDS: usize = 28;
 /// Local memory that is not for the arrays of the kernel: what compilers add.
 const RESERVED_BYTES: usize = 64;
 
@@ -53,10 +55,12 @@ fn shape(form: Form, caps: &Capabilities) -> Option<Shape> {
         return None;
     }
     let groups = (5..=params.work_group.max(1).ilog2()).rev().map(|bits| 1 << bits);
-    let mut shapes = groups.flat_map(|work_group| [15, 7, 3].map(|items| Shape { work_group, items }));
+    let words = form.key_bytes.div_ceil(4) + usize::from(form.value_bytes > 0);
+    let most = params.items.min(HELD_WORDS / words);
+    let mut shapes = groups.flat_map(|work_group| [15, 11, 7, 3].map(|items| Shape { work_group, items }));
     shapes.find(|shape| {
         let fits = shape.tile() * form.key_bytes <= params.tile_bytes && shape.local_bytes(form) <= caps.local_bytes;
-        fits && (shape.items <= params.items || shape.items == 3)
+        fits && (shape.items <= most || shape.items == 3)
     })
 }
 
@@ -89,6 +93,7 @@ fn plan(n: usize, form: Form, offset: ElementType, caps: &Capabilities, wide: bo
         .define("WG", shape.work_group)
         .define("ITEMS", shape.items)
         .define("WINDOW", window);
+    let program = if caps_here.ptx { program.with(["-cl-nv-maxrregcount=64"]) } else { program };
     let program = match form.value_bytes {
         0 => program,
         bytes => program.define("VALUE", tuning::unit_type(bytes)).define("VALUE_BYTES", bytes),
@@ -199,7 +204,10 @@ mod tests {
                         let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: n % 2 == 0 };
                         let plan = plan(n, form, ElementType::U64, &caps, n >= 1 << 31);
                         let what = format!("{name}, {local_bytes} bytes, n = {n}, {form:?}: {plan:?}");
-                        assert!(plan.window.is_multiple_of(32) && plan.window >= 32 && plan.window < plan.tile, "{what}");
+                        assert!(
+                            plan.window.is_multiple_of(32) && plan.window >= 32 && plan.window < plan.tile,
+                            "{what}"
+                        );
                         match shape(form, &caps) {
                             Some(shape) => assert!(shape.local_bytes(form) <= local_bytes, "{what}"),
                             None => assert_eq!(plan.work_group, 1, "{what}"),
