@@ -18,7 +18,7 @@
 // them once; it reads and writes values once.
 //
 // With SEGMENTS it sorts those segments of the keys that are too long for cl/sort_segments.cl, each to the places where it is.
-// Tiles are those of the segments then, and a group that has none goes; each segment has a table and totals of its own.
+// Tiles are those of the segments then, which groups share by turns; each segment has a table and totals of its own.
 #include "lib/types.cl"
 #include "lib/subgroup.cl"
 #include "lib/keys.cl"
@@ -85,31 +85,31 @@
 #define TABLE ((__global OFFSET_T*)(scratch + table_at))
 #define TOTALS ((__global OFFSET_T*)(scratch + totals_at))
 
-// A group's keys, from `first` to `end`; where the table has its count of a digit, and where the total of one is; where the first
-// of all keys goes.
+// A group has one part of the keys, from `first` to `end`, or with SEGMENTS any number of them. CELL: where the table has the
+// part's count of a digit; TOTAL: where the total of one is; ORIGIN: where the first of all keys goes.
 #ifdef SEGMENTS
 #define SEGMENT_PARAMS                                                                                                 \
     , const ulong header_at, const ulong bounds_at, const ulong tiles_at, const ulong owners_at, const uint long_room
+#define FOR_PARTS                                                                                                      \
+    const uint parts = count_of((__global const uint*)(scratch + header_at), TILES);                                   \
+    for (uint group = get_group_id(0); group < parts; group += get_num_groups(0))
 #define FIND_PART                                                                                                      \
-    const uint group = get_group_id(0);                                                                                \
-    if (group >= count_of((__global const uint*)(scratch + header_at), TILES)) {                                       \
-        return;                                                                                                        \
-    }                                                                                                                  \
     const ulong segment = ((__global const uint*)(scratch + owners_at))[group];                                        \
     __global const OFFSET_T* bounds = (__global const OFFSET_T*)(scratch + bounds_at) + 2 * segment;                   \
     const uint first_tile = ((__global const uint*)(scratch + tiles_at))[2 * segment];                                 \
     const uint row_tiles = ((__global const uint*)(scratch + tiles_at))[2 * segment + 1];                              \
-    const OFFSET_T share = (OFFSET_T)tiles * TILE, first = bounds[0] + (group - first_tile) * share;           \
+    const OFFSET_T share = (OFFSET_T)tiles * TILE, first = bounds[0] + (group - first_tile) * share;                   \
     const OFFSET_T end = first + min(share, bounds[1] - first);
 #define CELL(d) ((ulong)first_tile * RADIX + (ulong)(d) * row_tiles + (group - first_tile))
 #define TOTAL(d) (segment * RADIX + (d))
 #define ORIGIN bounds[0]
 #else
 #define SEGMENT_PARAMS
+#define FOR_PARTS const uint group = get_group_id(0);
 #define FIND_PART                                                                                                      \
-    const OFFSET_T share = (OFFSET_T)tiles * TILE, first = get_group_id(0) * share;                                    \
+    const OFFSET_T share = (OFFSET_T)tiles * TILE, first = group * share;                                              \
     const OFFSET_T end = first + min(share, n - first);
-#define CELL(d) ((d) * get_num_groups(0) + get_group_id(0))
+#define CELL(d) ((ulong)(d) * get_num_groups(0) + group)
 #define TOTAL(d) (d)
 #define ORIGIN 0
 #endif
@@ -125,25 +125,28 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_counts(
     LOOK_UP
     __global const KEY* from =
         PLACE(code & 3, in_base + in_offset, out_base + out_offset, (__global const KEY*)(scratch + spare_at));
-    FIND_PART
-    OFFSET_T counts[RADIX];
-    WORD any = (WORD)(0), all = ~(WORD)(0);
-    for (uint d = 0; d < RADIX; d++) {
-        counts[d] = 0;
-    }
-    for (OFFSET_T i = first; i < end; i++) {
-        const WORD bits = ordered(from[i], flip, always);
-        any |= bits;
-        all &= bits;
-        counts[digit_of(bits, shift, mask)]++;
-    }
-    for (uint d = 0; d < RADIX; d++) {
-        TABLE[CELL(d)] = counts[d];
-    }
-    if (pass == 0) {
-        __global SEEN* seen = (__global SEEN*)(scratch + seen_at) + 2 * get_group_id(0);
-        seen[0] = any;
-        seen[1] = all;
+    FOR_PARTS
+    {
+        FIND_PART
+        OFFSET_T counts[RADIX];
+        WORD any = (WORD)(0), all = ~(WORD)(0);
+        for (uint d = 0; d < RADIX; d++) {
+            counts[d] = 0;
+        }
+        for (OFFSET_T i = first; i < end; i++) {
+            const WORD bits = ordered(from[i], flip, always);
+            any |= bits;
+            all &= bits;
+            counts[digit_of(bits, shift, mask)]++;
+        }
+        for (uint d = 0; d < RADIX; d++) {
+            TABLE[CELL(d)] = counts[d];
+        }
+        if (pass == 0) {
+            __global SEEN* seen = (__global SEEN*)(scratch + seen_at) + 2 * (ulong)group;
+            seen[0] = any;
+            seen[1] = all;
+        }
     }
 }
 
@@ -160,16 +163,18 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_counts(
     LOOK_UP
     __global const KEY* from =
         PLACE(code & 3, in_base + in_offset, out_base + out_offset, (__global const KEY*)(scratch + spare_at));
-    FIND_PART
-    const uint item = get_local_id(0), replica = item % REPLICAS;
-    for (uint i = item; i < RADIX * REPLICAS; i += WG) {
-        counts[i] = 0;
-    }
-    if (item < 8) {
-        seen[item] = item % 2 == 0 ? 0 : ~0u;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    WORD any = (WORD)(0), all = ~(WORD)(0);
+    FOR_PARTS
+    {
+        FIND_PART
+        const uint item = get_local_id(0), replica = item % REPLICAS;
+        for (uint i = item; i < RADIX * REPLICAS; i += WG) {
+            counts[i] = 0;
+        }
+        if (item < 8) {
+            seen[item] = item % 2 == 0 ? 0 : ~0u;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        WORD any = (WORD)(0), all = ~(WORD)(0);
 #define COUNT(key)                                                                                                     \
     {                                                                                                                  \
         const WORD bits = ordered(key, flip, always);                                                                  \
@@ -177,62 +182,66 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_counts(
         all &= bits;                                                                                                   \
         atomic_inc(counts + digit_of(bits, shift, mask) * REPLICAS + replica);                                         \
     }
-    for (OFFSET_T base = first; base < end; base += TILE) {
-        if (end - base >= TILE) {
-            KEY held[ITEMS];
-            _Pragma("unroll")
-            for (uint k = 0; k < ITEMS; k++) {
-                held[k] = from[base + k * WG + item];
-            }
-            _Pragma("unroll")
-            for (uint k = 0; k < ITEMS; k++) {
-                COUNT(held[k])
-            }
-        } else {
-            for (uint k = 0; k < ITEMS; k++) {
-                const OFFSET_T i = base + k * WG + item;
-                if (i < end) {
-                    COUNT(from[i])
+        for (OFFSET_T base = first; base < end; base += TILE) {
+            if (end - base >= TILE) {
+                KEY held[ITEMS];
+                _Pragma("unroll")
+                for (uint k = 0; k < ITEMS; k++) {
+                    held[k] = from[base + k * WG + item];
+                }
+                _Pragma("unroll")
+                for (uint k = 0; k < ITEMS; k++) {
+                    COUNT(held[k])
+                }
+            } else {
+                for (uint k = 0; k < ITEMS; k++) {
+                    const OFFSET_T i = base + k * WG + item;
+                    if (i < end) {
+                        COUNT(from[i])
+                    }
                 }
             }
         }
-    }
-    if (pass == 0) {
+        if (pass == 0) {
 #if KEY_BYTES == 16
-        const uint4 ones = as_uint4(any), zeros = as_uint4(all);
-        atomic_or(seen, ones.x);
-        atomic_and(seen + 1, zeros.x);
-        atomic_or(seen + 2, ones.y);
-        atomic_and(seen + 3, zeros.y);
-        atomic_or(seen + 4, ones.z);
-        atomic_and(seen + 5, zeros.z);
-        atomic_or(seen + 6, ones.w);
-        atomic_and(seen + 7, zeros.w);
+            const uint4 ones = as_uint4(any), zeros = as_uint4(all);
+            atomic_or(seen, ones.x);
+            atomic_and(seen + 1, zeros.x);
+            atomic_or(seen + 2, ones.y);
+            atomic_and(seen + 3, zeros.y);
+            atomic_or(seen + 4, ones.z);
+            atomic_and(seen + 5, zeros.z);
+            atomic_or(seen + 6, ones.w);
+            atomic_and(seen + 7, zeros.w);
 #else
-        atomic_or(seen, (uint)any);
-        atomic_and(seen + 1, (uint)all);
+            atomic_or(seen, (uint)any);
+            atomic_and(seen + 1, (uint)all);
 #if KEY_BYTES == 8
-        atomic_or(seen + 2, (uint)(any >> 32));
-        atomic_and(seen + 3, (uint)(all >> 32));
+            atomic_or(seen + 2, (uint)(any >> 32));
+            atomic_and(seen + 3, (uint)(all >> 32));
 #endif
 #endif
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint d = item; d < RADIX; d += WG) {
-        uint sum = 0;
-        for (uint r = 0; r < REPLICAS; r++) {
-            sum += counts[d * REPLICAS + r];
         }
-        TABLE[CELL(d)] = sum;
-    }
-    if (pass == 0 && item == 0) {
-        __global SEEN* pair = (__global SEEN*)(scratch + seen_at) + 2 * get_group_id(0);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint d = item; d < RADIX; d += WG) {
+            uint sum = 0;
+            for (uint r = 0; r < REPLICAS; r++) {
+                sum += counts[d * REPLICAS + r];
+            }
+            TABLE[CELL(d)] = sum;
+        }
+        if (pass == 0 && item == 0) {
+            __global SEEN* pair = (__global SEEN*)(scratch + seen_at) + 2 * (ulong)group;
 #if KEY_BYTES == 16
-        pair[0] = as_ulong2((uint4)(seen[0], seen[2], seen[4], seen[6]));
-        pair[1] = as_ulong2((uint4)(seen[1], seen[3], seen[5], seen[7]));
+            pair[0] = as_ulong2((uint4)(seen[0], seen[2], seen[4], seen[6]));
+            pair[1] = as_ulong2((uint4)(seen[1], seen[3], seen[5], seen[7]));
 #else
-        pair[0] = (ulong)seen[2] << 32 | seen[0];
-        pair[1] = (ulong)seen[3] << 32 | seen[1];
+            pair[0] = (ulong)seen[2] << 32 | seen[0];
+            pair[1] = (ulong)seen[3] << 32 | seen[1];
+#endif
+        }
+#ifdef SEGMENTS
+        barrier(CLK_LOCAL_MEM_FENCE);
 #endif
     }
 }
@@ -407,8 +416,7 @@ __kernel __attribute__((reqd_work_group_size(OFFSETS_WG, 1, 1))) void sort_offse
         PLACE(code & 3, in_base + in_offset, out_base + out_offset, (__global const KEY*)(scratch + spare_at));        \
     __global KEY* to =                                                                                                 \
         PLACE(code >> 2 & 3, (__global KEY*)0, out_base + out_offset, (__global KEY*)(scratch + spare_at));            \
-    VALUE_PLACES                                                                                                       \
-    FIND_PART
+    VALUE_PLACES
 
 #ifdef DEVICE_CPU
 
@@ -416,23 +424,27 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_scatter(SCATTE
 {
     LOOK_UP
     SCATTER_PLACES
-    OFFSET_T next[RADIX];
-    OFFSET_T sum = ORIGIN;
-    for (uint d = 0; d < RADIX; d++) {
-        next[d] = sum + TABLE[CELL(d)];
-        sum += TOTALS[TOTAL(d)];
-    }
-    for (OFFSET_T i = first; i < end; i++) {
-        const KEY key = from[i];
-        const OFFSET_T place = next[DIGIT(key)]++;
-#if VALUE_BYTES > 0
-        if (keep_keys) {
-            to[place] = key;
+    FOR_PARTS
+    {
+        FIND_PART
+        OFFSET_T next[RADIX];
+        OFFSET_T sum = ORIGIN;
+        for (uint d = 0; d < RADIX; d++) {
+            next[d] = sum + TABLE[CELL(d)];
+            sum += TOTALS[TOTAL(d)];
         }
-        values_to[place] = places_from ? (VALUE)i : values_from[i];
+        for (OFFSET_T i = first; i < end; i++) {
+            const KEY key = from[i];
+            const OFFSET_T place = next[DIGIT(key)]++;
+#if VALUE_BYTES > 0
+            if (keep_keys) {
+                to[place] = key;
+            }
+            values_to[place] = places_from ? (VALUE)i : values_from[i];
 #else
-        to[place] = key;
+            to[place] = key;
 #endif
+        }
     }
 }
 
@@ -544,152 +556,156 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
     __local uint sg_scratch[SG_SCRATCH_WORDS];
     LOOK_UP
     SCATTER_PLACES
-    const uint item = get_local_id(0);
+    FOR_PARTS
+    {
+        FIND_PART
+        const uint item = get_local_id(0);
 #if SG_BACKEND == SG_LOCAL
-    __local uint* counts = (__local uint*)pool;
-    volatile __local uint* masks = counts + ROWS * RADIX;
-    const uint lanes = LANES, row = item / LANES, lane = item % LANES, bit = 1u << lane;
+        __local uint* counts = (__local uint*)pool;
+        volatile __local uint* masks = counts + ROWS * RADIX;
+        const uint lanes = LANES, row = item / LANES, lane = item % LANES, bit = 1u << lane;
 #else
-    __local COUNTER* counts = (__local COUNTER*)pool;
-    const uint lanes = sg_size(), row = sg_id(), lane = sg_lane();
+        __local COUNTER* counts = (__local COUNTER*)pool;
+        const uint lanes = sg_size(), row = sg_id(), lane = sg_lane();
 #endif
-    // The item's first key in a tile; the others follow `lanes` apart.
-    const uint mine = row * lanes * ITEMS + lane;
-    for (uint d = item; d < RADIX; d += WG) {
-        moves[d] = TOTALS[TOTAL(d)];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    scan_offsets(moves, offset_sums);
-    // Where the group's next key of each of the item's digits goes.
-    OFFSET_T next[OWN];
-    UNROLL
-    for (uint o = 0; o < OWN; o++) {
-        const uint d = item * OWN + o;
-        next[o] = ORIGIN + moves[d] + TABLE[CELL(d)];
-    }
-    KEY keys[ITEMS];
-    LOAD_KEYS(first, (uint)min((OFFSET_T)TILE, end - first))
-    for (OFFSET_T base = first; base < end; base += TILE) {
-        const uint len = (uint)min((OFFSET_T)TILE, end - base);
-        for (uint i = item; i < RANK_WORDS / 4; i += WG) {
-            pool[i] = (uint4)(0);
+        // The item's first key in a tile; the others follow `lanes` apart.
+        const uint mine = row * lanes * ITEMS + lane;
+        for (uint d = item; d < RADIX; d += WG) {
+            moves[d] = TOTALS[TOTAL(d)];
         }
-        // The digit in the high half; in the low one the rank among those of the sub-group, then the place in the tile.
-        uint places[ITEMS];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        scan_offsets(moves, offset_sums);
+        // Where the group's next key of each of the item's digits goes.
+        OFFSET_T next[OWN];
+        UNROLL
+        for (uint o = 0; o < OWN; o++) {
+            const uint d = item * OWN + o;
+            next[o] = ORIGIN + moves[d] + TABLE[CELL(d)];
+        }
+        KEY keys[ITEMS];
+        LOAD_KEYS(first, (uint)min((OFFSET_T)TILE, end - first))
+        for (OFFSET_T base = first; base < end; base += TILE) {
+            const uint len = (uint)min((OFFSET_T)TILE, end - base);
+            for (uint i = item; i < RANK_WORDS / 4; i += WG) {
+                pool[i] = (uint4)(0);
+            }
+            // The digit in the high half; in the low one the rank among those of the sub-group, then the place in the tile.
+            uint places[ITEMS];
 #if VALUE_BYTES > 0
-        VALUE values[ITEMS];
-        UNROLL
-        for (uint k = 0; k < ITEMS; k++) {
-            const uint i = min(mine + k * lanes, len - 1);
-            values[k] = places_from ? (VALUE)(base + i) : values_from[base + i];
-        }
+            VALUE values[ITEMS];
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                const uint i = min(mine + k * lanes, len - 1);
+                values[k] = places_from ? (VALUE)(base + i) : values_from[base + i];
+            }
 #endif
-        barrier(CLK_LOCAL_MEM_FENCE);
-        UNROLL
-        for (uint k = 0; k < ITEMS; k++) {
-            // Beyond the end are the highest digits, so that they stay there.
-            const uint digit = mine + k * lanes < len ? DIGIT(keys[k]) : mask, slot = row * RADIX + digit;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                // Beyond the end are the highest digits, so that they stay there.
+                const uint digit = mine + k * lanes < len ? DIGIT(keys[k]) : mask, slot = row * RADIX + digit;
 #if SG_BACKEND == SG_LOCAL
-            atomic_or(masks + slot, bit);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            const uint same = masks[slot], before = counts[slot];
-            barrier(CLK_LOCAL_MEM_FENCE);
-            atomic_xor(masks + slot, bit);
-            atomic_inc(counts + slot);
-            const uint below = popcount(same & (bit - 1));
+                atomic_or(masks + slot, bit);
+                barrier(CLK_LOCAL_MEM_FENCE);
+                const uint same = masks[slot], before = counts[slot];
+                barrier(CLK_LOCAL_MEM_FENCE);
+                atomic_xor(masks + slot, bit);
+                atomic_inc(counts + slot);
+                const uint below = popcount(same & (bit - 1));
 #else
-            ulong same = ~0ul;
-            UNROLL_BALLOTS
-            for (uint b = 0; b < 8; b++) {
-                same &= sg_alike(digit & (1u << b), sg_scratch);
-            }
-            const uint below = sg_rank(same), before = counts[slot];
-            sg_barrier();
-            if (below == 0) {
-                counts[slot] = (COUNTER)(before + (uint)popcount(same));
-            }
-            sg_barrier();
-#endif
-            places[k] = digit << 16 | (before + below);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        // Of each digit, the sub-groups' counts become the places of their first keys.
-        uint counted[OWN * ROWS], all = 0;
-        UNROLL
-        for (uint o = 0; o < OWN; o++) {
-            UNROLL
-            for (uint r = 0; r < ROWS; r++) {
-                const uint count = r < WG / lanes ? counts[r * RADIX + item * OWN + o] : 0;
-                counted[o * ROWS + r] = count;
-                all += count;
-            }
-        }
-        uint place = sum_before(all, row, lane, lanes, sums, sg_scratch);
-        UNROLL
-        for (uint o = 0; o < OWN; o++) {
-            moves[item * OWN + o] = next[o] - place;
-            UNROLL
-            for (uint r = 0; r < ROWS; r++) {
-                const uint count = counted[o * ROWS + r];
-                if (r < WG / lanes) {
-                    counts[r * RADIX + item * OWN + o] = place;
+                ulong same = ~0ul;
+                UNROLL_BALLOTS
+                for (uint b = 0; b < 8; b++) {
+                    same &= sg_alike(digit & (1u << b), sg_scratch);
                 }
-                place += count;
-                next[o] += count;
-            }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        UNROLL
-        for (uint k = 0; k < ITEMS; k++) {
-            places[k] = (places[k] & 0xffff) + counts[row * RADIX + (places[k] >> 16)];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        __local KEY* tile = (__local KEY*)pool;
-        UNROLL
-        for (uint k = 0; k < ITEMS; k++) {
-            tile[places[k]] = keys[k];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        // The next tile's are on their way while this one's go.
-        if (base + TILE < end) {
-            LOAD_KEYS(base + TILE, (uint)min((OFFSET_T)TILE, end - base - TILE))
-        }
-#if VALUE_BYTES > 0
-        OFFSET_T targets[ITEMS];
+                const uint below = sg_rank(same), before = counts[slot];
+                sg_barrier();
+                if (below == 0) {
+                    counts[slot] = (COUNTER)(before + (uint)popcount(same));
+                }
+                sg_barrier();
 #endif
-        UNROLL
-        for (uint k = 0; k < ITEMS; k++) {
-            const uint i = k * WG + item;
-            const KEY key = tile[i];
-            const OFFSET_T target = moves[DIGIT(key)] + i;
-#if VALUE_BYTES > 0
-            targets[k] = target;
-            if (i < len && keep_keys) {
-                to[target] = key;
+                places[k] = digit << 16 | (before + below);
             }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            // Of each digit, the sub-groups' counts become the places of their first keys.
+            uint counted[OWN * ROWS], all = 0;
+            UNROLL
+            for (uint o = 0; o < OWN; o++) {
+                UNROLL
+                for (uint r = 0; r < ROWS; r++) {
+                    const uint count = r < WG / lanes ? counts[r * RADIX + item * OWN + o] : 0;
+                    counted[o * ROWS + r] = count;
+                    all += count;
+                }
+            }
+            uint place = sum_before(all, row, lane, lanes, sums, sg_scratch);
+            UNROLL
+            for (uint o = 0; o < OWN; o++) {
+                moves[item * OWN + o] = next[o] - place;
+                UNROLL
+                for (uint r = 0; r < ROWS; r++) {
+                    const uint count = counted[o * ROWS + r];
+                    if (r < WG / lanes) {
+                        counts[r * RADIX + item * OWN + o] = place;
+                    }
+                    place += count;
+                    next[o] += count;
+                }
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                places[k] = (places[k] & 0xffff) + counts[row * RADIX + (places[k] >> 16)];
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            __local KEY* tile = (__local KEY*)pool;
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                tile[places[k]] = keys[k];
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            // The next tile's are on their way while this one's go.
+            if (base + TILE < end) {
+                LOAD_KEYS(base + TILE, (uint)min((OFFSET_T)TILE, end - base - TILE))
+            }
+#if VALUE_BYTES > 0
+            OFFSET_T targets[ITEMS];
+#endif
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                const uint i = k * WG + item;
+                const KEY key = tile[i];
+                const OFFSET_T target = moves[DIGIT(key)] + i;
+#if VALUE_BYTES > 0
+                targets[k] = target;
+                if (i < len && keep_keys) {
+                    to[target] = key;
+                }
 #else
-            if (i < len) {
-                to[target] = key;
-            }
+                if (i < len) {
+                    to[target] = key;
+                }
 #endif
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
 #if VALUE_BYTES > 0
-        __local VALUE* exchange = (__local VALUE*)pool;
-        UNROLL
-        for (uint k = 0; k < ITEMS; k++) {
-            exchange[places[k]] = values[k];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        UNROLL
-        for (uint k = 0; k < ITEMS; k++) {
-            const uint i = k * WG + item;
-            if (i < len) {
-                values_to[targets[k]] = exchange[i];
+            __local VALUE* exchange = (__local VALUE*)pool;
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                exchange[places[k]] = values[k];
             }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                const uint i = k * WG + item;
+                if (i < len) {
+                    values_to[targets[k]] = exchange[i];
+                }
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
 #endif
+        }
     }
 }
 

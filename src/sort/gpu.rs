@@ -18,6 +18,8 @@ const RADIX: usize = 256;
 const RESERVED_BYTES: usize = 64;
 /// Tiles of a group that sorts a part of a segment, where it is one item.
 const SEGMENT_TILES: usize = 16;
+/// Groups that sort long segments, for each compute unit.
+const SEGMENT_GROUPS: usize = 16;
 /// Of the segments' header.
 pub(super) const HEADER_BYTES: usize = 64;
 /// Sizes of values that are moved with the keys; others are gathered afterwards.
@@ -51,8 +53,10 @@ pub(crate) struct Plan {
     pub(crate) program: ProgramSpec,
     pub(crate) work_group: usize,
     pub(crate) offsets_work_group: usize,
+    /// Parts of the keys, and the groups to which they go.
     pub(crate) groups: usize,
-    /// Tiles of a group.
+    pub(crate) launched: usize,
+    /// Tiles of a part.
     pub(crate) tiles: usize,
     pub(crate) tile: usize,
     pub(crate) wide: bool,
@@ -230,7 +234,10 @@ pub(super) fn plan_of(
         end: 0,
     };
     scratch.end = end;
-    Plan { program, work_group, offsets_work_group, groups, tiles, tile, wide, long, scratch }
+    // Of the tiles of long segments the device knows how many there are: mostly few.
+    let most = if long.is_some() { SEGMENT_GROUPS * caps.compute_units.max(1) as usize } else { groups };
+    let launched = groups.min(most);
+    Plan { program, work_group, offsets_work_group, groups, launched, tiles, tile, wide, long, scratch }
 }
 
 /// Where the values are that go with the keys.
@@ -328,7 +335,7 @@ pub(super) fn passes(
     let (n, digits) = (from.len(), keys.digits());
     let (at, local) = (plan.scratch, [plan.work_group, 1, 1]);
     let (out, out_offset) = keys_out(plan, keys, to, mem);
-    let (groups, several) = ([plan.groups, 1, 1], digits.len() > 1);
+    let (groups, several) = ([plan.launched, 1, 1], digits.len() > 1);
     for (p, (digit, pass)) in digits.iter().zip(route(digits.len())).enumerate() {
         // Of several passes the kernels find out which there are, once the first has counted.
         let given = if several { 0 } else { code(pass) };

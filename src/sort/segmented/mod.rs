@@ -6,7 +6,7 @@
 //! | work | where segments are short, one read and one write of each key and value, and log(length) comparisons of a key in local memory; longer ones as [`sort`](crate::sort) |
 //! | keys | as `sort`, ascending or descending, by all bits or [some](Order::bits) |
 //! | determinism | everywhere: the result is a function of the input |
-//! | scratch | as `sort`, and n bits: [`Device::sort_segments_scratch`] |
+//! | scratch | as `sort`, and about a byte more for each key: [`Device::sort_segments_scratch`] |
 //! | limits | any n and any number of segments that fit the device |
 //!
 //! What is shared out are the keys, in windows of some thousands; a work-group sorts all segments that begin in one by merges in
