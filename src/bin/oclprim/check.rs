@@ -466,7 +466,8 @@ mod tests {
             let case = |form: &str, element| ("reduce", Case::new(form, element, "", "", 0, |_: &Device| Ok(())));
             vec![case("sum", U8), case("sum", I32), case("sum", U8), case("max", F32)]
         };
-        let part = |k| part_of(all(), (k, 2)).into_iter().map(|(_, case)| (case.form, case.element)).collect::<Vec<_>>();
+        let part =
+            |k| part_of(all(), (k, 2)).into_iter().map(|(_, case)| (case.form, case.element)).collect::<Vec<_>>();
         let named = |list: &[(&str, ElementType)]| list.iter().map(|(f, e)| ((*f).to_owned(), *e)).collect::<Vec<_>>();
         assert_eq!(part(1), named(&[("sum", U8), ("sum", U8), ("max", F32)]));
         assert_eq!(part(2), named(&[("sum", I32)]));

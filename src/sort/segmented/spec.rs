@@ -133,6 +133,8 @@ fn form<K: Made, C: Offset>(level: Level, form: &str, check: Check, cases: &mut 
         (700, Cut::Gaps, Keys::Two, Way::Up),
         (3000, Cut::PowerLaw, Keys::Bytes, Way::UpBy(1, w - 2)),
         (2500, Cut::Huge, any, Way::Up),
+        // One that is longer than a tile, and begins within.
+        (13_000, Cut::Gaps, any, Way::Down),
     ];
     if level >= Level::Quick {
         all.extend([
@@ -140,6 +142,7 @@ fn form<K: Made, C: Offset>(level: Level, form: &str, check: Check, cases: &mut 
             (5000, Cut::Empty, any, Way::Up),
             (20_011, Cut::Every(257), Keys::Two, Way::Down),
             (20_011, Cut::PowerLaw, any, Way::Up),
+            (60_011, Cut::Gaps, any, Way::Up),
             (30_011, Cut::Every(1000), any, Way::Up),
             (70_003, Cut::Every(4500), Keys::Byte, Way::Down),
             (40_000, Cut::Huge, Keys::Two, Way::DownBy(w / 2, w)),
