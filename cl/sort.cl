@@ -16,9 +16,15 @@
 // A pass moves keys from one to another of `in`, `out` and `spare`, as its code says; it is left out, with code 0, where its
 // digit is the same in all keys. Scratch has the rest, at multiples of 16 bytes. Bytes: a pass reads keys twice and writes
 // them once; it reads and writes values once.
+//
+// With SEGMENTS it sorts those segments of the keys that are too long for cl/sort_segments.cl, each to the places where it is.
+// Tiles are those of the segments then, which groups share by turns; each segment has a table and totals of its own.
 #include "lib/types.cl"
 #include "lib/subgroup.cl"
 #include "lib/keys.cl"
+#ifdef SEGMENTS
+#include "lib/segments.cl"
+#endif
 
 // Values; 0 bytes: none.
 #ifndef VALUE_BYTES
@@ -60,7 +66,14 @@
 #define LAST 32
 #define PLACE(code, in, out, spare) ((code) == AT_IN ? (in) : (code) == AT_OUT ? (out) : (spare))
 
-#define DIGIT(key) ((uint)(ordered(key, flip, always) >> shift) & mask)
+#define DIGIT(key) digit_of(ordered(key, flip, always), shift, mask)
+
+// The bits that are set in some numbers, and those that are in all.
+#if KEY_BYTES == 16
+#define SEEN ulong2
+#else
+#define SEEN ulong
+#endif
 
 // The code of a pass: the one given, if it is not 0, else what `passes` found.
 #define LOOK_UP                                                                                                        \
@@ -72,37 +85,68 @@
 #define TABLE ((__global OFFSET_T*)(scratch + table_at))
 #define TOTALS ((__global OFFSET_T*)(scratch + totals_at))
 
+// A group has one part of the keys, from `first` to `end`, or with SEGMENTS any number of them. CELL: where the table has the
+// part's count of a digit; TOTAL: where the total of one is; ORIGIN: where the first of all keys goes.
+#ifdef SEGMENTS
+#define SEGMENT_PARAMS                                                                                                 \
+    , const ulong header_at, const ulong bounds_at, const ulong tiles_at, const ulong owners_at, const uint long_room
+#define FOR_PARTS                                                                                                      \
+    const uint parts = count_of((__global const uint*)(scratch + header_at), TILES);                                   \
+    for (uint group = get_group_id(0); group < parts; group += get_num_groups(0))
+#define FIND_PART                                                                                                      \
+    const ulong segment = ((__global const uint*)(scratch + owners_at))[group];                                        \
+    __global const OFFSET_T* bounds = (__global const OFFSET_T*)(scratch + bounds_at) + 2 * segment;                   \
+    const uint first_tile = ((__global const uint*)(scratch + tiles_at))[2 * segment];                                 \
+    const uint row_tiles = ((__global const uint*)(scratch + tiles_at))[2 * segment + 1];                              \
+    const OFFSET_T share = (OFFSET_T)tiles * TILE, first = bounds[0] + (group - first_tile) * share;                   \
+    const OFFSET_T end = first + min(share, bounds[1] - first);
+#define CELL(d) ((ulong)first_tile * RADIX + (ulong)(d) * row_tiles + (group - first_tile))
+#define TOTAL(d) (segment * RADIX + (d))
+#define ORIGIN bounds[0]
+#else
+#define SEGMENT_PARAMS
+#define FOR_PARTS const uint group = get_group_id(0);
+#define FIND_PART                                                                                                      \
+    const OFFSET_T share = (OFFSET_T)tiles * TILE, first = group * share;                                              \
+    const OFFSET_T end = first + min(share, n - first);
+#define CELL(d) ((ulong)(d) * get_num_groups(0) + group)
+#define TOTAL(d) (d)
+#define ORIGIN 0
+#endif
+
 #ifdef DEVICE_CPU
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_counts(
     __global const KEY* in_base, const ulong in_offset, __global const KEY* out_base, const ulong out_offset,
     __global uchar* scratch, const ulong spare_at, const ulong table_at, const ulong seen_at, const ulong codes_at,
     const OFFSET_T n, const uint tiles, const uint given, const uint pass, const uint shift,
-    const uint mask, const WORD flip, const WORD always)
+    const uint mask, const WORD flip, const WORD always SEGMENT_PARAMS)
 {
     LOOK_UP
     __global const KEY* from =
         PLACE(code & 3, in_base + in_offset, out_base + out_offset, (__global const KEY*)(scratch + spare_at));
-    const OFFSET_T share = (OFFSET_T)tiles * TILE, first = get_group_id(0) * share;
-    const OFFSET_T end = first + min(share, n - first);
-    OFFSET_T counts[RADIX];
-    WORD any = 0, all = ~(WORD)0;
-    for (uint d = 0; d < RADIX; d++) {
-        counts[d] = 0;
-    }
-    for (OFFSET_T i = first; i < end; i++) {
-        const WORD bits = ordered(from[i], flip, always);
-        any |= bits;
-        all &= bits;
-        counts[(uint)(bits >> shift) & mask]++;
-    }
-    for (uint d = 0; d < RADIX; d++) {
-        TABLE[d * get_num_groups(0) + get_group_id(0)] = counts[d];
-    }
-    if (pass == 0) {
-        __global ulong* seen = (__global ulong*)(scratch + seen_at) + 2 * get_group_id(0);
-        seen[0] = any;
-        seen[1] = all;
+    FOR_PARTS
+    {
+        FIND_PART
+        OFFSET_T counts[RADIX];
+        WORD any = (WORD)(0), all = ~(WORD)(0);
+        for (uint d = 0; d < RADIX; d++) {
+            counts[d] = 0;
+        }
+        for (OFFSET_T i = first; i < end; i++) {
+            const WORD bits = ordered(from[i], flip, always);
+            any |= bits;
+            all &= bits;
+            counts[digit_of(bits, shift, mask)]++;
+        }
+        for (uint d = 0; d < RADIX; d++) {
+            TABLE[CELL(d)] = counts[d];
+        }
+        if (pass == 0) {
+            __global SEEN* seen = (__global SEEN*)(scratch + seen_at) + 2 * (ulong)group;
+            seen[0] = any;
+            seen[1] = all;
+        }
     }
 }
 
@@ -112,71 +156,93 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_counts(
     __global const KEY* in_base, const ulong in_offset, __global const KEY* out_base, const ulong out_offset,
     __global uchar* scratch, const ulong spare_at, const ulong table_at, const ulong seen_at, const ulong codes_at,
     const OFFSET_T n, const uint tiles, const uint given, const uint pass, const uint shift,
-    const uint mask, const WORD flip, const WORD always)
+    const uint mask, const WORD flip, const WORD always SEGMENT_PARAMS)
 {
     __local uint counts[RADIX * REPLICAS];
-    __local uint seen[4];
+    __local uint seen[8];
     LOOK_UP
     __global const KEY* from =
         PLACE(code & 3, in_base + in_offset, out_base + out_offset, (__global const KEY*)(scratch + spare_at));
-    const uint item = get_local_id(0), replica = item % REPLICAS;
-    const OFFSET_T share = (OFFSET_T)tiles * TILE, first = get_group_id(0) * share;
-    const OFFSET_T end = first + min(share, n - first);
-    for (uint i = item; i < RADIX * REPLICAS; i += WG) {
-        counts[i] = 0;
-    }
-    if (item < 4) {
-        seen[item] = item % 2 == 0 ? 0 : ~0u;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    WORD any = 0, all = ~(WORD)0;
+    FOR_PARTS
+    {
+        FIND_PART
+        const uint item = get_local_id(0), replica = item % REPLICAS;
+        for (uint i = item; i < RADIX * REPLICAS; i += WG) {
+            counts[i] = 0;
+        }
+        if (item < 8) {
+            seen[item] = item % 2 == 0 ? 0 : ~0u;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        WORD any = (WORD)(0), all = ~(WORD)(0);
 #define COUNT(key)                                                                                                     \
     {                                                                                                                  \
         const WORD bits = ordered(key, flip, always);                                                                  \
         any |= bits;                                                                                                   \
         all &= bits;                                                                                                   \
-        atomic_inc(counts + ((uint)(bits >> shift) & mask) * REPLICAS + replica);                                      \
+        atomic_inc(counts + digit_of(bits, shift, mask) * REPLICAS + replica);                                         \
     }
-    for (OFFSET_T base = first; base < end; base += TILE) {
-        if (end - base >= TILE) {
-            KEY held[ITEMS];
-            _Pragma("unroll")
-            for (uint k = 0; k < ITEMS; k++) {
-                held[k] = from[base + k * WG + item];
-            }
-            _Pragma("unroll")
-            for (uint k = 0; k < ITEMS; k++) {
-                COUNT(held[k])
-            }
-        } else {
-            for (uint k = 0; k < ITEMS; k++) {
-                const OFFSET_T i = base + k * WG + item;
-                if (i < end) {
-                    COUNT(from[i])
+        for (OFFSET_T base = first; base < end; base += TILE) {
+            if (end - base >= TILE) {
+                KEY held[ITEMS];
+                _Pragma("unroll")
+                for (uint k = 0; k < ITEMS; k++) {
+                    held[k] = from[base + k * WG + item];
+                }
+                _Pragma("unroll")
+                for (uint k = 0; k < ITEMS; k++) {
+                    COUNT(held[k])
+                }
+            } else {
+                for (uint k = 0; k < ITEMS; k++) {
+                    const OFFSET_T i = base + k * WG + item;
+                    if (i < end) {
+                        COUNT(from[i])
+                    }
                 }
             }
         }
-    }
-    if (pass == 0) {
-        atomic_or(seen, (uint)any);
-        atomic_and(seen + 1, (uint)all);
+        if (pass == 0) {
+#if KEY_BYTES == 16
+            const uint4 ones = as_uint4(any), zeros = as_uint4(all);
+            atomic_or(seen, ones.x);
+            atomic_and(seen + 1, zeros.x);
+            atomic_or(seen + 2, ones.y);
+            atomic_and(seen + 3, zeros.y);
+            atomic_or(seen + 4, ones.z);
+            atomic_and(seen + 5, zeros.z);
+            atomic_or(seen + 6, ones.w);
+            atomic_and(seen + 7, zeros.w);
+#else
+            atomic_or(seen, (uint)any);
+            atomic_and(seen + 1, (uint)all);
 #if KEY_BYTES == 8
-        atomic_or(seen + 2, (uint)(any >> 32));
-        atomic_and(seen + 3, (uint)(all >> 32));
+            atomic_or(seen + 2, (uint)(any >> 32));
+            atomic_and(seen + 3, (uint)(all >> 32));
 #endif
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint d = item; d < RADIX; d += WG) {
-        uint sum = 0;
-        for (uint r = 0; r < REPLICAS; r++) {
-            sum += counts[d * REPLICAS + r];
+#endif
         }
-        TABLE[d * get_num_groups(0) + get_group_id(0)] = sum;
-    }
-    if (pass == 0 && item == 0) {
-        __global ulong* pair = (__global ulong*)(scratch + seen_at) + 2 * get_group_id(0);
-        pair[0] = (ulong)seen[2] << 32 | seen[0];
-        pair[1] = (ulong)seen[3] << 32 | seen[1];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint d = item; d < RADIX; d += WG) {
+            uint sum = 0;
+            for (uint r = 0; r < REPLICAS; r++) {
+                sum += counts[d * REPLICAS + r];
+            }
+            TABLE[CELL(d)] = sum;
+        }
+        if (pass == 0 && item == 0) {
+            __global SEEN* pair = (__global SEEN*)(scratch + seen_at) + 2 * (ulong)group;
+#if KEY_BYTES == 16
+            pair[0] = as_ulong2((uint4)(seen[0], seen[2], seen[4], seen[6]));
+            pair[1] = as_ulong2((uint4)(seen[1], seen[3], seen[5], seen[7]));
+#else
+            pair[0] = (ulong)seen[2] << 32 | seen[0];
+            pair[1] = (ulong)seen[3] << 32 | seen[1];
+#endif
+        }
+#ifdef SEGMENTS
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     }
 }
 
@@ -185,16 +251,21 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_counts(
 // One group. `groups` counted; pass p has bits [begin + 8 p, begin + 8 p + 8), as far as there are any below `end`.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_passes(
     __global uchar* scratch, const ulong seen_at, const ulong codes_at, const uint groups, const uint begin,
-    const uint end)
+    const uint end SEGMENT_PARAMS)
 {
-    __local ulong any[WG];
-    __local ulong all[WG];
+    __local SEEN any[WG];
+    __local SEEN all[WG];
     const uint item = get_local_id(0);
-    __global const ulong* seen = (__global const ulong*)(scratch + seen_at);
+    __global const SEEN* seen = (__global const SEEN*)(scratch + seen_at);
     __global uint* codes = (__global uint*)(scratch + codes_at);
-    ulong some = 0, every = ~0ul;
-    for (uint base = 0; base < groups; base += WG) {
-        if (base + item < groups) {
+#ifdef SEGMENTS
+    const uint there = count_of((__global const uint*)(scratch + header_at), TILES);
+#else
+    const uint there = groups;
+#endif
+    SEEN some = (SEEN)(0), every = ~(SEEN)(0);
+    for (uint base = 0; base < there; base += WG) {
+        if (base + item < there) {
             some |= seen[2 * (base + item)];
             every &= seen[2 * (base + item) + 1];
         }
@@ -210,10 +281,15 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_passes(
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     if (item == 0) {
-        const ulong differ = (end < 64 ? any[0] & ((1ul << end) - 1) : any[0]) & ~all[0];
+        const SEEN differ = any[0] & ~all[0];
         uint active = 0, left = 0;
         for (uint shift = begin, p = 0; shift < end; shift += 8, p++) {
-            active |= (differ >> shift & 255) != 0 ? 1u << p : 0;
+#if KEY_BYTES == 16
+            const uint digit = digit_of(differ, shift, (1u << min(8u, end - shift)) - 1);
+#else
+            const uint digit = (uint)(differ >> shift) & ((1u << min(8u, end - shift)) - 1);
+#endif
+            active |= digit != 0 ? 1u << p : 0;
         }
         // Keys that are all alike are moved once.
         active = active == 0 ? 1 : active;
@@ -232,22 +308,18 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_passes(
     }
 }
 
-// RADIX groups, one for each digit.
-__kernel __attribute__((reqd_work_group_size(OFFSETS_WG, 1, 1))) void sort_offsets(
-    __global uchar* scratch, const ulong table_at, const ulong totals_at, const ulong codes_at, const uint groups,
-    const uint given, const uint pass)
+// Turns `len` counts into the sums of those before them; the sum of all. All items of `sort_offsets` call it; `sums` holds
+// one for each.
+INLINED OFFSET_T scan_row(__global OFFSET_T* row, const uint len, __local OFFSET_T* sums)
 {
-    __local OFFSET_T sums[OFFSETS_WG];
-    LOOK_UP
     const uint item = get_local_id(0);
-    __global OFFSET_T* row = TABLE + (ulong)get_group_id(0) * groups;
     OFFSET_T before = 0;
-    for (uint base = 0; base < groups; base += OFFSETS_WG * COUNTS) {
+    for (uint base = 0; base < len; base += OFFSETS_WG * COUNTS) {
         const uint begin = base + item * COUNTS;
         OFFSET_T counts[COUNTS];
         OFFSET_T sum = 0;
         for (uint k = 0; k < COUNTS; k++) {
-            counts[k] = begin + k < groups ? row[begin + k] : 0;
+            counts[k] = begin + k < len ? row[begin + k] : 0;
             sum += counts[k];
         }
         sums[item] = sum;
@@ -260,7 +332,7 @@ __kernel __attribute__((reqd_work_group_size(OFFSETS_WG, 1, 1))) void sort_offse
         }
         OFFSET_T next = before + sums[item] - sum;
         for (uint k = 0; k < COUNTS; k++) {
-            if (begin + k < groups) {
+            if (begin + k < len) {
                 row[begin + k] = next;
             }
             next += counts[k];
@@ -268,9 +340,49 @@ __kernel __attribute__((reqd_work_group_size(OFFSETS_WG, 1, 1))) void sort_offse
         before += sums[OFFSETS_WG - 1];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    if (item == 0) {
-        TOTALS[get_group_id(0)] = before;
+    return before;
+}
+
+// RADIX groups, one for each digit; of segments with few tiles one for each segment, by turns.
+__kernel __attribute__((reqd_work_group_size(OFFSETS_WG, 1, 1))) void sort_offsets(
+    __global uchar* scratch, const ulong table_at, const ulong totals_at, const ulong codes_at, const uint groups,
+    const uint given, const uint pass SEGMENT_PARAMS)
+{
+    __local OFFSET_T sums[OFFSETS_WG];
+    LOOK_UP
+    const uint item = get_local_id(0), group = get_group_id(0);
+#ifdef SEGMENTS
+    __global const uint* header = (__global const uint*)(scratch + header_at);
+    __global const uint* tiles = (__global const uint*)(scratch + tiles_at);
+    const uint few = count_of(header, FEW), many = count_of(header, MANY);
+    for (ulong segment = group; segment < few; segment += RADIX) {
+        const uint row_tiles = tiles[2 * segment + 1];
+        __global OFFSET_T* rows = TABLE + (ulong)tiles[2 * segment] * RADIX;
+        for (uint d = item; d < RADIX; d += OFFSETS_WG) {
+            OFFSET_T sum = 0;
+            for (uint j = 0; j < row_tiles; j++) {
+                const OFFSET_T count = rows[d * row_tiles + j];
+                rows[d * row_tiles + j] = sum;
+                sum += count;
+            }
+            TOTALS[TOTAL(d)] = sum;
+        }
     }
+    for (uint k = 0; k < many; k++) {
+        const ulong segment = long_room - 1 - k;
+        const uint row_tiles = tiles[2 * segment + 1];
+        __global OFFSET_T* row = TABLE + (ulong)tiles[2 * segment] * RADIX + (ulong)group * row_tiles;
+        const OFFSET_T sum = scan_row(row, row_tiles, sums);
+        if (item == 0) {
+            TOTALS[TOTAL(group)] = sum;
+        }
+    }
+#else
+    const OFFSET_T sum = scan_row(TABLE + (ulong)group * groups, groups, sums);
+    if (item == 0) {
+        TOTALS[group] = sum;
+    }
+#endif
 }
 
 #if VALUE_BYTES > 0
@@ -298,15 +410,13 @@ __kernel __attribute__((reqd_work_group_size(OFFSETS_WG, 1, 1))) void sort_offse
     __global const KEY *in_base, const ulong in_offset, __global KEY *out_base, const ulong out_offset,                \
         __global uchar *scratch, const ulong spare_at, const ulong table_at, const ulong totals_at,                    \
         const ulong codes_at, const OFFSET_T n, const uint tiles, const uint given, const uint pass, const uint shift, \
-        const uint mask, const WORD flip, const WORD always VALUE_PARAMS
+        const uint mask, const WORD flip, const WORD always VALUE_PARAMS SEGMENT_PARAMS
 #define SCATTER_PLACES                                                                                                 \
     __global const KEY* from =                                                                                         \
         PLACE(code & 3, in_base + in_offset, out_base + out_offset, (__global const KEY*)(scratch + spare_at));        \
     __global KEY* to =                                                                                                 \
         PLACE(code >> 2 & 3, (__global KEY*)0, out_base + out_offset, (__global KEY*)(scratch + spare_at));            \
-    VALUE_PLACES                                                                                                       \
-    const OFFSET_T share = (OFFSET_T)tiles * TILE, first = get_group_id(0) * share;                                    \
-    const OFFSET_T end = first + min(share, n - first);
+    VALUE_PLACES
 
 #ifdef DEVICE_CPU
 
@@ -314,23 +424,27 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_scatter(SCATTE
 {
     LOOK_UP
     SCATTER_PLACES
-    OFFSET_T next[RADIX];
-    OFFSET_T sum = 0;
-    for (uint d = 0; d < RADIX; d++) {
-        next[d] = sum + TABLE[d * get_num_groups(0) + get_group_id(0)];
-        sum += TOTALS[d];
-    }
-    for (OFFSET_T i = first; i < end; i++) {
-        const KEY key = from[i];
-        const OFFSET_T place = next[DIGIT(key)]++;
-#if VALUE_BYTES > 0
-        if (keep_keys) {
-            to[place] = key;
+    FOR_PARTS
+    {
+        FIND_PART
+        OFFSET_T next[RADIX];
+        OFFSET_T sum = ORIGIN;
+        for (uint d = 0; d < RADIX; d++) {
+            next[d] = sum + TABLE[CELL(d)];
+            sum += TOTALS[TOTAL(d)];
         }
-        values_to[place] = places_from ? (VALUE)i : values_from[i];
+        for (OFFSET_T i = first; i < end; i++) {
+            const KEY key = from[i];
+            const OFFSET_T place = next[DIGIT(key)]++;
+#if VALUE_BYTES > 0
+            if (keep_keys) {
+                to[place] = key;
+            }
+            values_to[place] = places_from ? (VALUE)i : values_from[i];
 #else
-        to[place] = key;
+            to[place] = key;
 #endif
+        }
     }
 }
 
@@ -424,7 +538,7 @@ INLINED uint sum_before(uint x, uint row, uint lane, uint lanes, __local uint* s
     UNROLL                                                                                                             \
     for (uint k = 0; k < ITEMS; k++) {                                                                                 \
         const uint i = mine + k * lanes;                                                                               \
-        keys[k] = i < (len) ? from[(base) + i] : 0;                                                                    \
+        keys[k] = i < (len) ? from[(base) + i] : (KEY)(0);                                                             \
     }
 
 // NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
@@ -442,152 +556,156 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
     __local uint sg_scratch[SG_SCRATCH_WORDS];
     LOOK_UP
     SCATTER_PLACES
-    const uint item = get_local_id(0);
+    FOR_PARTS
+    {
+        FIND_PART
+        const uint item = get_local_id(0);
 #if SG_BACKEND == SG_LOCAL
-    __local uint* counts = (__local uint*)pool;
-    volatile __local uint* masks = counts + ROWS * RADIX;
-    const uint lanes = LANES, row = item / LANES, lane = item % LANES, bit = 1u << lane;
+        __local uint* counts = (__local uint*)pool;
+        volatile __local uint* masks = counts + ROWS * RADIX;
+        const uint lanes = LANES, row = item / LANES, lane = item % LANES, bit = 1u << lane;
 #else
-    __local COUNTER* counts = (__local COUNTER*)pool;
-    const uint lanes = sg_size(), row = sg_id(), lane = sg_lane();
+        __local COUNTER* counts = (__local COUNTER*)pool;
+        const uint lanes = sg_size(), row = sg_id(), lane = sg_lane();
 #endif
-    // The item's first key in a tile; the others follow `lanes` apart.
-    const uint mine = row * lanes * ITEMS + lane;
-    for (uint d = item; d < RADIX; d += WG) {
-        moves[d] = TOTALS[d];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    scan_offsets(moves, offset_sums);
-    // Where the group's next key of each of the item's digits goes.
-    OFFSET_T next[OWN];
-    UNROLL
-    for (uint o = 0; o < OWN; o++) {
-        const uint d = item * OWN + o;
-        next[o] = moves[d] + TABLE[d * get_num_groups(0) + get_group_id(0)];
-    }
-    KEY keys[ITEMS];
-    LOAD_KEYS(first, (uint)min((OFFSET_T)TILE, end - first))
-    for (OFFSET_T base = first; base < end; base += TILE) {
-        const uint len = (uint)min((OFFSET_T)TILE, end - base);
-        for (uint i = item; i < RANK_WORDS / 4; i += WG) {
-            pool[i] = (uint4)(0);
+        // The item's first key in a tile; the others follow `lanes` apart.
+        const uint mine = row * lanes * ITEMS + lane;
+        for (uint d = item; d < RADIX; d += WG) {
+            moves[d] = TOTALS[TOTAL(d)];
         }
-        // The digit in the high half; in the low one the rank among those of the sub-group, then the place in the tile.
-        uint places[ITEMS];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        scan_offsets(moves, offset_sums);
+        // Where the group's next key of each of the item's digits goes.
+        OFFSET_T next[OWN];
+        UNROLL
+        for (uint o = 0; o < OWN; o++) {
+            const uint d = item * OWN + o;
+            next[o] = ORIGIN + moves[d] + TABLE[CELL(d)];
+        }
+        KEY keys[ITEMS];
+        LOAD_KEYS(first, (uint)min((OFFSET_T)TILE, end - first))
+        for (OFFSET_T base = first; base < end; base += TILE) {
+            const uint len = (uint)min((OFFSET_T)TILE, end - base);
+            for (uint i = item; i < RANK_WORDS / 4; i += WG) {
+                pool[i] = (uint4)(0);
+            }
+            // The digit in the high half; in the low one the rank among those of the sub-group, then the place in the tile.
+            uint places[ITEMS];
 #if VALUE_BYTES > 0
-        VALUE values[ITEMS];
-        UNROLL
-        for (uint k = 0; k < ITEMS; k++) {
-            const uint i = min(mine + k * lanes, len - 1);
-            values[k] = places_from ? (VALUE)(base + i) : values_from[base + i];
-        }
+            VALUE values[ITEMS];
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                const uint i = min(mine + k * lanes, len - 1);
+                values[k] = places_from ? (VALUE)(base + i) : values_from[base + i];
+            }
 #endif
-        barrier(CLK_LOCAL_MEM_FENCE);
-        UNROLL
-        for (uint k = 0; k < ITEMS; k++) {
-            // Beyond the end are the highest digits, so that they stay there.
-            const uint digit = mine + k * lanes < len ? DIGIT(keys[k]) : mask, slot = row * RADIX + digit;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                // Beyond the end are the highest digits, so that they stay there.
+                const uint digit = mine + k * lanes < len ? DIGIT(keys[k]) : mask, slot = row * RADIX + digit;
 #if SG_BACKEND == SG_LOCAL
-            atomic_or(masks + slot, bit);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            const uint same = masks[slot], before = counts[slot];
-            barrier(CLK_LOCAL_MEM_FENCE);
-            atomic_xor(masks + slot, bit);
-            atomic_inc(counts + slot);
-            const uint below = popcount(same & (bit - 1));
+                atomic_or(masks + slot, bit);
+                barrier(CLK_LOCAL_MEM_FENCE);
+                const uint same = masks[slot], before = counts[slot];
+                barrier(CLK_LOCAL_MEM_FENCE);
+                atomic_xor(masks + slot, bit);
+                atomic_inc(counts + slot);
+                const uint below = popcount(same & (bit - 1));
 #else
-            ulong same = ~0ul;
-            UNROLL_BALLOTS
-            for (uint b = 0; b < 8; b++) {
-                same &= sg_alike(digit & (1u << b), sg_scratch);
-            }
-            const uint below = sg_rank(same), before = counts[slot];
-            sg_barrier();
-            if (below == 0) {
-                counts[slot] = (COUNTER)(before + (uint)popcount(same));
-            }
-            sg_barrier();
-#endif
-            places[k] = digit << 16 | (before + below);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        // Of each digit, the sub-groups' counts become the places of their first keys.
-        uint counted[OWN * ROWS], all = 0;
-        UNROLL
-        for (uint o = 0; o < OWN; o++) {
-            UNROLL
-            for (uint r = 0; r < ROWS; r++) {
-                const uint count = r < WG / lanes ? counts[r * RADIX + item * OWN + o] : 0;
-                counted[o * ROWS + r] = count;
-                all += count;
-            }
-        }
-        uint place = sum_before(all, row, lane, lanes, sums, sg_scratch);
-        UNROLL
-        for (uint o = 0; o < OWN; o++) {
-            moves[item * OWN + o] = next[o] - place;
-            UNROLL
-            for (uint r = 0; r < ROWS; r++) {
-                const uint count = counted[o * ROWS + r];
-                if (r < WG / lanes) {
-                    counts[r * RADIX + item * OWN + o] = place;
+                ulong same = ~0ul;
+                UNROLL_BALLOTS
+                for (uint b = 0; b < 8; b++) {
+                    same &= sg_alike(digit & (1u << b), sg_scratch);
                 }
-                place += count;
-                next[o] += count;
-            }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        UNROLL
-        for (uint k = 0; k < ITEMS; k++) {
-            places[k] = (places[k] & 0xffff) + counts[row * RADIX + (places[k] >> 16)];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        __local KEY* tile = (__local KEY*)pool;
-        UNROLL
-        for (uint k = 0; k < ITEMS; k++) {
-            tile[places[k]] = keys[k];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        // The next tile's are on their way while this one's go.
-        if (base + TILE < end) {
-            LOAD_KEYS(base + TILE, (uint)min((OFFSET_T)TILE, end - base - TILE))
-        }
-#if VALUE_BYTES > 0
-        OFFSET_T targets[ITEMS];
+                const uint below = sg_rank(same), before = counts[slot];
+                sg_barrier();
+                if (below == 0) {
+                    counts[slot] = (COUNTER)(before + (uint)popcount(same));
+                }
+                sg_barrier();
 #endif
-        UNROLL
-        for (uint k = 0; k < ITEMS; k++) {
-            const uint i = k * WG + item;
-            const KEY key = tile[i];
-            const OFFSET_T target = moves[DIGIT(key)] + i;
-#if VALUE_BYTES > 0
-            targets[k] = target;
-            if (i < len && keep_keys) {
-                to[target] = key;
+                places[k] = digit << 16 | (before + below);
             }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            // Of each digit, the sub-groups' counts become the places of their first keys.
+            uint counted[OWN * ROWS], all = 0;
+            UNROLL
+            for (uint o = 0; o < OWN; o++) {
+                UNROLL
+                for (uint r = 0; r < ROWS; r++) {
+                    const uint count = r < WG / lanes ? counts[r * RADIX + item * OWN + o] : 0;
+                    counted[o * ROWS + r] = count;
+                    all += count;
+                }
+            }
+            uint place = sum_before(all, row, lane, lanes, sums, sg_scratch);
+            UNROLL
+            for (uint o = 0; o < OWN; o++) {
+                moves[item * OWN + o] = next[o] - place;
+                UNROLL
+                for (uint r = 0; r < ROWS; r++) {
+                    const uint count = counted[o * ROWS + r];
+                    if (r < WG / lanes) {
+                        counts[r * RADIX + item * OWN + o] = place;
+                    }
+                    place += count;
+                    next[o] += count;
+                }
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                places[k] = (places[k] & 0xffff) + counts[row * RADIX + (places[k] >> 16)];
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            __local KEY* tile = (__local KEY*)pool;
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                tile[places[k]] = keys[k];
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            // The next tile's are on their way while this one's go.
+            if (base + TILE < end) {
+                LOAD_KEYS(base + TILE, (uint)min((OFFSET_T)TILE, end - base - TILE))
+            }
+#if VALUE_BYTES > 0
+            OFFSET_T targets[ITEMS];
+#endif
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                const uint i = k * WG + item;
+                const KEY key = tile[i];
+                const OFFSET_T target = moves[DIGIT(key)] + i;
+#if VALUE_BYTES > 0
+                targets[k] = target;
+                if (i < len && keep_keys) {
+                    to[target] = key;
+                }
 #else
-            if (i < len) {
-                to[target] = key;
-            }
+                if (i < len) {
+                    to[target] = key;
+                }
 #endif
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
 #if VALUE_BYTES > 0
-        __local VALUE* exchange = (__local VALUE*)pool;
-        UNROLL
-        for (uint k = 0; k < ITEMS; k++) {
-            exchange[places[k]] = values[k];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        UNROLL
-        for (uint k = 0; k < ITEMS; k++) {
-            const uint i = k * WG + item;
-            if (i < len) {
-                values_to[targets[k]] = exchange[i];
+            __local VALUE* exchange = (__local VALUE*)pool;
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                exchange[places[k]] = values[k];
             }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                const uint i = k * WG + item;
+                if (i < len) {
+                    values_to[targets[k]] = exchange[i];
+                }
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
 #endif
+        }
     }
 }
 

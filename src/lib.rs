@@ -43,6 +43,9 @@
 //! | [`gather`](Device::gather), [`scatter`](Device::scatter) | from or to the places that indices name: [`copy::gather`] |
 //! | [`reverse`](Device::reverse), [`reverse_in_place`](Device::reverse_in_place) | in the other order: [`copy::reverse`] |
 //! | [`sort`](Device::sort), [`sort_pairs`](Device::sort_pairs), [`argsort`](Device::argsort) | keys in order, with values, or their places: [`sort`] |
+//! | [`sort_columns`](Device::sort_columns) | with several columns of values: [`sort::columns`] |
+//! | [`sort_in_place`](Device::sort_in_place) | keys in their own memory: [`sort::in_place`] |
+//! | [`sort_segments`](Device::sort_segments), [`sort_segments_pairs`](Device::sort_segments_pairs), [`argsort_segments`](Device::argsort_segments) | the same of each segment by itself: [`sort::segmented`] |
 //! | [`merge`](Device::merge), [`merge_pairs`](Device::merge_pairs) | two sorted ranges as one, with values: [`merge`] |
 //! | [`merge_sort`](Device::merge_sort), [`merge_sort_pairs`](Device::merge_sort_pairs) | by any [order](op::Compare), a user's over structs too: [`merge::sort`] |
 //! | [`set_operation`](Device::set_operation) | union, intersection, difference of sorted ranges: [`merge::set`] |
@@ -66,7 +69,7 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different places, reverse; sort, with values, argsort; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys of ranks, quantiles; iota of integers; random numbers | yes | yes |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different places, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys of ranks, quantiles; iota of integers; random numbers | yes | yes |
 //! | float sum and product, [`Determinism::Fixed`], the default; scans; statistics, also along an axis; by key; adjacent differences; by an [`Operator`](op::Operator) of the user's; histogram of floats, float weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`]; scatter by equal indices; the order of [`Device::select_unordered`] | no promise | no |
 //!
@@ -146,7 +149,10 @@ pub use runtime::{
     Scratch, SubGroup, SubGroupBackend, Timing, View, ViewMut,
 };
 pub use scan::Scan;
-pub use sort::Order;
+pub use sort::{
+    Key, Order,
+    columns::{Column, Columns, Table},
+};
 pub use topk::{Interpolation, Top};
 pub use transpose::Matrices;
 pub use tuning::Tuning;

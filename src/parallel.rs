@@ -53,6 +53,11 @@ pub(crate) fn chunks_mut<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usi
     consume(data.chunks_mut(len).enumerate().collect(), &|(i, chunk)| body(i, chunk));
 }
 
+/// Sorts by numbers, in the memory of `data`.
+pub(crate) fn sort_unstable_by_key<T: Send, N: Ord>(data: &mut [T], number: &(impl Fn(&T) -> N + Sync)) {
+    data.par_sort_unstable_by_key(number);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

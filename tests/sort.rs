@@ -5,7 +5,7 @@
 mod common;
 
 use common::{gpu, tuned};
-use oclprim::{Device, Element, Order, Scratch, SubGroupBackend, check::guarded};
+use oclprim::{Device, Element, Key, Order, Scratch, SubGroupBackend, check::guarded};
 use proptest::prelude::*;
 
 /// Every device, in its own geometry and in that of GPUs with much, little and no local memory.
@@ -58,6 +58,95 @@ fn offsets_of_64_bits() {
     let keys: Vec<u32> = common::random(many() / 2, 6);
     for device in common::wide() {
         sorts(&device, &keys, Ord::cmp);
+        sorts_segments(&device, &keys, &cut(keys.len()));
+        sorts_in_place(&device, &keys);
+    }
+}
+
+/// Segments of none, one, few and most of the keys, and what is in none.
+fn cut(n: usize) -> Vec<u64> {
+    let mut offsets: Vec<usize> = vec![2, 2, 2, 3, 5, 5, 36, 100];
+    offsets.extend((1..9).map(|i| 100 + i * n / 200));
+    offsets.extend([n - n / 300, n - n / 300, n - 1]);
+    offsets.into_iter().map(|offset| offset as u64).collect()
+}
+
+/// Segments in every form, against the standard library's stable sort.
+fn sorts_segments<K: Key + Ord + std::fmt::Debug>((name, device): &(String, Device), keys: &[K], offsets: &[u64]) {
+    let what = format!("{name}: {} keys of {} bytes in {} segments", keys.len(), size_of::<K>(), offsets.len() - 1);
+    let values: Vec<[u8; 3]> = (0..keys.len()).map(|i| [i as u8, (i >> 8) as u8, (i >> 16) as u8]).collect();
+    for (order, down) in [(Order::ascending(), false), (Order::descending(), true)] {
+        let mut places: Vec<u32> = (0..keys.len() as u32).collect();
+        for pair in offsets.windows(2) {
+            let part = &mut places[pair[0] as usize..pair[1] as usize];
+            let key = |place: &u32| &keys[*place as usize];
+            part.sort_by(|a, b| if down { key(b).cmp(key(a)) } else { key(a).cmp(key(b)) });
+        }
+        let want: Vec<K> = places.iter().map(|place| keys[*place as usize]).collect();
+        let got = device.sort_segments(keys, offsets, order.clone()).unwrap().to_vec().unwrap();
+        assert!(got == want, "{what}, {order:?}");
+        let found = device.argsort_segments::<K, u64, u32>(keys, offsets, order.clone()).unwrap().to_vec().unwrap();
+        assert!(found == places, "{what}, places, {order:?}");
+        let (got, with) = device.sort_segments_pairs(keys, &values, offsets, order.clone()).unwrap();
+        assert!(got.to_vec().unwrap() == want, "{what}, of pairs, {order:?}");
+        let moved: Vec<_> = places.iter().map(|place| values[*place as usize]).collect();
+        assert!(with.to_vec().unwrap() == moved, "{what}, values, {order:?}");
+    }
+}
+
+#[test]
+fn segments_of_any_length() {
+    let n = many();
+    let keys: Vec<u32> = common::random(n, 7);
+    let few: Vec<u16> = common::random::<u16>(n / 3, 8).into_iter().map(|key| key & 0x70).collect();
+    let wide: Vec<u128> = keys[..n / 5].iter().map(|&key| u128::from(key) << (key % 96)).collect();
+    for device in devices() {
+        sorts_segments(&device, &keys, &cut(n));
+        sorts_segments(&device, &few, &cut(few.len()));
+        sorts_segments(&device, &wide, &cut(wide.len()));
+        sorts_segments(&device, &keys[..1], &[0, 0, 1]);
+    }
+}
+
+fn sorts_in_place<K: Key + Ord + std::fmt::Debug>((name, device): &(String, Device), keys: &[K]) {
+    let mut want = keys.to_vec();
+    want.sort_unstable();
+    let mut got = device.upload(keys).unwrap();
+    device.sort_in_place(&mut got, Order::ascending()).unwrap();
+    assert!(got.to_vec().unwrap() == want, "{name}: {} keys of {} bytes", keys.len(), size_of::<K>());
+    want.reverse();
+    device.sort_in_place(&mut got, Order::descending()).unwrap();
+    assert!(got.to_vec().unwrap() == want, "{name}: {} keys of {} bytes, descending", keys.len(), size_of::<K>());
+}
+
+#[test]
+fn in_place() {
+    let n = many();
+    let keys: Vec<u32> = common::random(n, 9);
+    let pipe: Vec<u8> = (0..n).map(|i| (i.min(n - i) / 64) as u8).collect();
+    let wide: Vec<i128> = keys[..n / 9].iter().map(|&key| i128::from(key as i32) << (key % 96)).collect();
+    for device in devices() {
+        sorts_in_place(&device, &keys);
+        sorts_in_place(&device, &pipe);
+        sorts_in_place(&device, &wide);
+        sorts_in_place(&device, &vec![u32::MAX; 1000]);
+    }
+}
+
+/// Keys of 16 bytes, by bits of either half and of both.
+#[test]
+fn keys_of_16_bytes() {
+    let random: Vec<u64> = common::random(many() / 4, 10);
+    let keys: Vec<u128> = random.windows(2).map(|x| u128::from(x[0]) << 64 | u128::from(x[1])).collect();
+    for (name, device) in devices() {
+        for bits in [0..128, 0..64, 60..70, 64..128, 57..65, 63..64, 120..121] {
+            let mask = u128::MAX >> (128 - (bits.end - bits.start)) << bits.start;
+            let mut want: Vec<u32> = (0..keys.len() as u32).collect();
+            want.sort_by_key(|&place| keys[place as usize] & mask);
+            let order = Order::ascending().bits(bits.clone());
+            let got = device.argsort::<u128, u32>(&keys, order).unwrap().to_vec().unwrap();
+            assert!(got == want, "{name}: bits {bits:?}");
+        }
     }
 }
 
@@ -113,6 +202,7 @@ fn scratch_serves_calls_of_any_form() {
             device.sort_scratch::<i32>(n).unwrap(),
             device.sort_pairs_scratch::<i32, u32>(n).unwrap(),
             device.argsort_scratch::<i32, u32>(n).unwrap(),
+            device.sort_segments_scratch::<i32>(n).unwrap(),
         ];
         scratch.reserve(&device, sizes.into_iter().max().unwrap()).unwrap();
         let mut want = keys.clone();
@@ -121,6 +211,8 @@ fn scratch_serves_calls_of_any_form() {
         for _ in 0..2 {
             let (mut got, order) = (vec![0i32; n], Order::ascending);
             device.sort_into(&keys, &mut got, order(), &mut scratch).unwrap();
+            assert!(got == want, "{name}");
+            device.sort_segments_into(&keys, &[0u32, n as u32], &mut got, order(), &mut scratch).unwrap();
             assert!(got == want, "{name}");
             let mut places = vec![0u32; n];
             device.argsort_into(&keys, &mut places, order(), &mut scratch).unwrap();

@@ -354,6 +354,15 @@ fn sort_bytes(device: &Device) -> Result<(), Failure> {
     equal(device.reduce(&y, Sum)?, (7 * (N - 3) + 202) as u8, "sum")
 }
 
+fn sort_segments_of_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
+    let offsets = [0, 5, N - 2, N].map(|offset| offset as u64);
+    let y = device.sort_segments(&x, &offsets, Order::ascending())?;
+    let ends = [y.view(..6)?.to_vec()?, y.view(N - 3..)?.to_vec()?];
+    equal(ends, [vec![7, 7, 7, 7, 200, 0], vec![7, 2, 7]], "where segments begin and end")?;
+    equal(device.reduce(&y, Sum)?, (7 * (N - 3) + 202) as u8, "sum")
+}
+
 /// Little is written, so that what counts is where it comes from.
 fn select_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
@@ -488,6 +497,7 @@ impl Spec for Large {
             case("permute", ElementType::U8, PLANES.iter().product(), permute_bytes),
             case("transpose 1 x n", ElementType::U8, N, transpose_row),
             case("sort", ElementType::U8, N, sort_bytes),
+            case("sort of segments", ElementType::U8, N, sort_segments_of_bytes),
             case("select", ElementType::U8, N, select_bytes),
             case("runs", ElementType::U8, N, runs_of_bytes),
             case("merge, sets and searches", ElementType::U8, N, merge_bytes),

@@ -38,17 +38,11 @@ pub trait Compare<T: Pod>: Sync + Sealed {
 
 impl Sealed for Order {}
 
-/// The bits of `keys` that are compared.
-fn mask(keys: &Keys) -> u64 {
-    let width = keys.bits.end - keys.bits.start;
-    if width == 0 { 0 } else { u64::MAX >> (64 - width) << keys.bits.start }
-}
-
 /// The elements' own order, as sorts have it: of floats the total order.
 impl<T: Element> Compare<T> for Order {
     fn function(&self) -> Result<impl Fn(&T, &T) -> bool + Sync> {
         let keys = Keys::of(T::TYPE, self)?;
-        let mask = mask(&keys);
+        let mask = keys.mask() as u64;
         let number = move |x: &T| {
             let mut bytes = [0; 8];
             bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(x));
@@ -61,7 +55,7 @@ impl<T: Element> Compare<T> for Order {
         let keys = Keys::of(T::TYPE, self)?;
         let unsigned = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64];
         let (ty, high) = (unsigned[keys.bytes.ilog2() as usize].storage(), 8 * keys.bytes - 1);
-        let (suffix, always, mask) = (if keys.bytes == 8 { "ul" } else { "u" }, keys.always, mask(&keys));
+        let (suffix, always, mask) = (if keys.bytes == 8 { "ul" } else { "u" }, keys.always, keys.mask());
         let number = |x: &str| {
             let turned = match keys.flip {
                 0 => format!("{x} ^ {always:#x}{suffix}"),

@@ -26,6 +26,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/first.cl", include_str!("../../cl/lib/first.cl")),
     ("lib/merge.cl", include_str!("../../cl/lib/merge.cl")),
     ("lib/keys.cl", include_str!("../../cl/lib/keys.cl")),
+    ("lib/segments.cl", include_str!("../../cl/lib/segments.cl")),
 ];
 
 /// A program as the driver gets it.

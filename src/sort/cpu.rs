@@ -1,5 +1,5 @@
 //! Radix sort on the CPU: buckets by the most significant digits, in parallel, until each fits a thread's cache; there from
-//! the least significant digit on. Keys alone by all bits are left to `rdst`.
+//! the least significant digit on. Keys alone by all bits are left to `rdst`; those of 16 bytes are sorted by merges.
 
 use std::slice::IterMut;
 
@@ -7,7 +7,7 @@ use bytemuck::{Pod, try_cast_slice, try_cast_slice_mut};
 use rdst::{RadixKey, RadixSort};
 
 use super::keys::{Digit, Keys};
-use crate::{Error, ErrorKind, Result, parallel};
+use crate::{Error, ErrorKind, Offset, Result, merge::sort::cpu as merges, parallel};
 
 const RADIX: usize = 256;
 /// Keys below which a part is not worth its counters.
@@ -50,7 +50,8 @@ pub(super) fn keys(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> {
             1 => by_rdst::<u8>(keys, input, output),
             2 => by_rdst::<u16>(keys, input, output),
             4 => by_rdst::<u32>(keys, input, output),
-            _ => by_rdst::<u64>(keys, input, output),
+            8 => by_rdst::<u64>(keys, input, output),
+            _ => wide(keys, input, Some(output), &mut vec![(); input.len() / keys.bytes]),
         };
     }
     let n = input.len() / keys.bytes;
@@ -86,15 +87,10 @@ pub(super) fn pairs<T: Pod>(
 }
 
 /// The places of the keys in their order; the keys in `output`, if they are wanted.
-pub(crate) fn places<I: Pod + Send + Sync + TryFrom<usize> + Default>(
-    keys: &Keys,
-    input: &[u8],
-    output: Option<&mut [u8]>,
-    places: &mut [I],
-) -> Result<()> {
+pub(crate) fn places<I: Offset>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, places: &mut [I]) -> Result<()> {
     parallel::chunks_mut(places, SERIAL, &|chunk, part| {
         for (place, number) in (chunk * SERIAL..).zip(part) {
-            *number = I::try_from(place).unwrap_or_default();
+            *number = I::from_i128(place as i128);
         }
     });
     by_size(keys, input, output, places)
@@ -106,8 +102,41 @@ fn by_size<V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, values
         1 => of::<u8, V>(keys, input, output, values),
         2 => of::<u16, V>(keys, input, output, values),
         4 => of::<u32, V>(keys, input, output, values),
-        _ => of::<u64, V>(keys, input, output, values),
+        8 => of::<u64, V>(keys, input, output, values),
+        _ => wide(keys, input, output, values),
     }
+}
+
+/// Sorts keys, all bits of which count, in their own memory.
+pub(super) fn in_place(keys: &Keys, data: &mut [u8]) {
+    fn of<K: Word>(keys: &Keys, data: &mut [u8]) {
+        parallel::sort_unstable_by_key(bytemuck::cast_slice_mut::<u8, K>(data), &|key| keys.ordered((*key).into()));
+    }
+    match keys.bytes {
+        1 => of::<u8>(keys, data),
+        2 => of::<u16>(keys, data),
+        4 => of::<u32>(keys, data),
+        8 => of::<u64>(keys, data),
+        _ => parallel::sort_unstable_by_key(bytemuck::cast_slice_mut(data), &|key| keys.ordered_wide(*key)),
+    }
+}
+
+/// Sorts keys of 16 bytes, and `values` with them.
+fn wide<V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, values: &mut [V]) -> Result<()> {
+    let input: &[u128] = bytemuck::cast_slice(input);
+    let (n, mask) = (input.len(), keys.mask());
+    let mut own;
+    let output: &mut [u128] = match output {
+        Some(output) => bytemuck::cast_slice_mut(output),
+        None => {
+            own = room::<u128>(n)?;
+            &mut own
+        }
+    };
+    let mut from = room::<V>(n)?;
+    from.copy_from_slice(values);
+    let less = |a: &u128, b: &u128| keys.ordered_wide(*a) & mask < keys.ordered_wide(*b) & mask;
+    merges::sort((input, &from), (output, values), &less)
 }
 
 /// Sorts numbers that rise with the keys, made of them and back again.

@@ -16,6 +16,12 @@ const TEXT: &str = include_str!("../../cl/sort.cl");
 const RADIX: usize = 256;
 /// Local memory that is not for the arrays of the kernels: what their compilers add.
 const RESERVED_BYTES: usize = 64;
+/// Tiles of a group that sorts a part of a segment, where it is one item.
+const SEGMENT_TILES: usize = 16;
+/// Groups that sort long segments, for each compute unit.
+const SEGMENT_GROUPS: usize = 16;
+/// Of the segments' header.
+pub(super) const HEADER_BYTES: usize = 64;
 /// Sizes of values that are moved with the keys; others are gathered afterwards.
 pub(super) const VALUE_SIZES: [usize; 5] = [1, 2, 4, 8, 16];
 
@@ -30,17 +36,32 @@ pub(crate) struct Form {
     pub(crate) keys: bool,
 }
 
+/// Which keys are sorted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Parts {
+    All,
+    /// Those of each segment of more than `short` by themselves. The others are merged to and fro, if `merges`.
+    Long {
+        short: usize,
+        merges: bool,
+    },
+}
+
 /// The launches of a sort of n > 0 keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) program: ProgramSpec,
     pub(crate) work_group: usize,
     pub(crate) offsets_work_group: usize,
+    /// Parts of the keys, and the groups to which they go.
     pub(crate) groups: usize,
-    /// Tiles of a group.
+    pub(crate) launched: usize,
+    /// Tiles of a part.
     pub(crate) tiles: usize,
     pub(crate) tile: usize,
     pub(crate) wide: bool,
+    /// How many long segments there are at most, if it sorts those.
+    pub(crate) long: Option<usize>,
     pub(crate) scratch: Regions,
 }
 
@@ -55,6 +76,13 @@ pub(crate) struct Regions {
     pub(crate) totals: usize,
     pub(crate) seen: usize,
     pub(crate) codes: usize,
+    /// Of the segments, if there are any: what `cl/lib/segments.cl` names.
+    pub(crate) header: usize,
+    pub(crate) heads: usize,
+    pub(crate) listed: usize,
+    pub(crate) bounds: usize,
+    pub(crate) tiles: usize,
+    pub(crate) owners: usize,
     pub(crate) end: usize,
 }
 
@@ -81,8 +109,8 @@ impl Shape {
         let pool = (rows * RADIX * counter).max(self.work_group * self.items * size);
         let exchange = if self.sub_group.backend == SubGroupBackend::Local { 4 * self.work_group } else { 4 };
         let scatter = pool + (RADIX + 16) * offset + 4 * rows + exchange;
-        let counts = 4 * (RADIX * self.replicas + 4);
-        scatter.max(counts).max(16 * self.work_group) + RESERVED_BYTES
+        let counts = 4 * (RADIX * self.replicas + 8);
+        scatter.max(counts).max(if size > 8 { 32 } else { 16 } * self.work_group) + RESERVED_BYTES
     }
 }
 
@@ -124,7 +152,24 @@ fn shape(n: usize, size: usize, offset: usize, caps: &Capabilities) -> Option<Sh
     shapes.find(|shape| shape.items >= most.min(4) && fits(shape))
 }
 
+/// How keys of `bytes` bytes lie in OpenCL C.
+pub(super) fn key_type(bytes: usize) -> &'static str {
+    if bytes == 16 { "ulong2" } else { tuning::unit_type(bytes) }
+}
+
 pub(crate) fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Plan {
+    plan_of(n, form, caps, wide, Parts::All, [0; 2])
+}
+
+/// The same of all keys or of long segments; these have room for so many bytes of bits and of a list.
+pub(super) fn plan_of(
+    n: usize,
+    form: Form,
+    caps: &Capabilities,
+    wide: bool,
+    parts: Parts,
+    [heads_bytes, listed_bytes]: [usize; 2],
+) -> Plan {
     let (size, offset) = (form.key_bytes.max(form.value_bytes), if wide { 8 } else { 4 });
     let shape = shape(n, size, offset, caps);
     // Without local memory a work-group is one item.
@@ -145,7 +190,7 @@ pub(crate) fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Pla
         }
     };
     let program = program
-        .define("KEY", tuning::unit_type(form.key_bytes))
+        .define("KEY", key_type(form.key_bytes))
         .define("KEY_BYTES", form.key_bytes)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .define("OFFSETS_WG", offsets_work_group);
@@ -153,10 +198,16 @@ pub(crate) fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Pla
         0 => program,
         bytes => program.define("VALUE", tuning::unit_type(bytes)).define("VALUE_BYTES", bytes),
     };
-    let program = program.unoptimised_on_a_checker(caps);
+    let program = program.flag("SEGMENTS", parts != Parts::All).unoptimised_on_a_checker(caps);
     let all = n.div_ceil(tile);
-    let tiles = all.div_ceil(params.max_groups);
-    let groups = all.div_ceil(tiles);
+    let (long, merges) = match parts {
+        Parts::All => (None, false),
+        Parts::Long { short, merges } => (Some(n / (short + 1)), merges),
+    };
+    // One item is not to have a table for few keys.
+    let least = if long.is_some() && work_group == 1 { SEGMENT_TILES } else { 1 };
+    let tiles = all.div_ceil(params.max_groups).max(least);
+    let groups = all.div_ceil(tiles) + long.unwrap_or(0);
 
     let mut end = 0;
     let mut region = |bytes: usize| {
@@ -164,19 +215,29 @@ pub(crate) fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Pla
         end += bytes.next_multiple_of(16);
         start
     };
-    let several = if form.passes > 1 { n } else { 0 };
+    let several = if form.passes > 1 || merges { n } else { 0 };
+    let segments = |bytes| if long.is_some() { bytes } else { 0 };
     let mut scratch = Regions {
         spare: region(several * form.key_bytes),
         unwanted: region(if form.keys { 0 } else { several * form.key_bytes }),
         values: region(several * form.value_bytes),
         table: region(RADIX * groups * offset),
-        totals: region(RADIX * offset),
-        seen: region(16 * groups),
+        totals: region(RADIX * offset * long.unwrap_or(1)),
+        seen: region(2 * groups * form.key_bytes.max(8)),
         codes: region(4 * form.passes),
+        header: region(segments(HEADER_BYTES)),
+        heads: region(heads_bytes),
+        listed: region(listed_bytes),
+        bounds: region(2 * offset * long.unwrap_or(0)),
+        tiles: region(8 * long.unwrap_or(0)),
+        owners: region(segments(4 * groups)),
         end: 0,
     };
     scratch.end = end;
-    Plan { program, work_group, offsets_work_group, groups, tiles, tile, wide, scratch }
+    // Of the tiles of long segments the device knows how many there are: mostly few.
+    let most = if long.is_some() { SEGMENT_GROUPS * caps.compute_units.max(1) as usize } else { groups };
+    let launched = groups.min(most);
+    Plan { program, work_group, offsets_work_group, groups, launched, tiles, tile, wide, long, scratch }
 }
 
 /// Where the values are that go with the keys.
@@ -202,8 +263,13 @@ fn code(pass: Pass) -> u32 {
 }
 
 /// The `WORD` of keys of `bytes` bytes.
-pub(crate) fn word(launch: Launch<'_>, value: u64, bytes: usize) -> Launch<'_> {
-    if bytes == 8 { launch.scalar(value) } else { launch.scalar(value as u32) }
+pub(crate) fn word(launch: Launch<'_>, value: impl Into<u128>, bytes: usize) -> Launch<'_> {
+    let value: u128 = value.into();
+    match bytes {
+        16 => launch.plain(&value.to_ne_bytes()),
+        8 => launch.scalar(value as u64),
+        _ => launch.scalar(value as u32),
+    }
 }
 
 /// The device's, with what was chosen for such keys.
@@ -228,10 +294,48 @@ pub(crate) fn run(
     let value_bytes = values.map_or(0, |values| values.bytes);
     let form = Form { key_bytes: keys.bytes, value_bytes, passes: digits.len(), keys: to.is_some() };
     let plan = plan(n, form, caps, device.tuning().wide(n));
+    let mem: &ClMem = scratch.cl(device, plan.scratch.end)?;
+    passes(device, &plan, keys, form, from, to, values, mem)
+}
+
+/// The place of the sorted keys, wanted or not.
+pub(super) fn keys_out<'a>(plan: &Plan, keys: &Keys, to: Option<&'a ClInput>, mem: &'a ClMem) -> (&'a ClMem, u64) {
+    let (mem, offset) = to.map_or((mem, plan.scratch.unwanted / keys.bytes), |to| (to.mem(), to.offset()));
+    (mem, offset as u64)
+}
+
+/// The arguments of kernels for their values.
+pub(super) fn with_values<'d>(launch: Launch<'d>, values: Option<Values<'_>>, plan: &Plan, form: Form) -> Launch<'d> {
+    let Some(Values { from, to, .. }) = values else { return launch };
+    let mode = u32::from(from.is_none()) | if form.keys { 0 } else { 2 };
+    let from = from.unwrap_or(to);
+    let launch = launch.mem(from.mem()).scalar(from.offset() as u64).mem(to.mem());
+    launch.scalar(to.offset() as u64).scalar(plan.scratch.values as u64).scalar(mode)
+}
+
+/// The last arguments of kernels that sort long segments.
+fn with_segments<'d>(launch: Launch<'d>, plan: &Plan) -> Launch<'d> {
+    let (Some(long), at) = (plan.long, plan.scratch) else { return launch };
+    let launch = launch.scalar(at.header as u64).scalar(at.bounds as u64).scalar(at.tiles as u64);
+    launch.scalar(at.owners as u64).scalar(long as u32)
+}
+
+/// The launches of a plan, with scratch in `mem`.
+#[allow(clippy::too_many_arguments, reason = "two callers")]
+pub(super) fn passes(
+    device: &ClDevice,
+    plan: &Plan,
+    keys: &Keys,
+    form: Form,
+    from: &ClInput,
+    to: Option<&ClInput>,
+    values: Option<Values<'_>>,
+    mem: &ClMem,
+) -> Result<()> {
+    let (n, digits) = (from.len(), keys.digits());
     let (at, local) = (plan.scratch, [plan.work_group, 1, 1]);
-    let mem: &ClMem = scratch.cl(device, at.end)?;
-    let (out, out_offset) = to.map_or((mem, at.unwanted / keys.bytes), |to| (to.mem(), to.offset()));
-    let (groups, several) = ([plan.groups, 1, 1], digits.len() > 1);
+    let (out, out_offset) = keys_out(plan, keys, to, mem);
+    let (groups, several) = ([plan.launched, 1, 1], digits.len() > 1);
     for (p, (digit, pass)) in digits.iter().zip(route(digits.len())).enumerate() {
         // Of several passes the kernels find out which there are, once the first has counted.
         let given = if several { 0 } else { code(pass) };
@@ -239,32 +343,24 @@ pub(crate) fn run(
         // Both kernels have the same arguments, but for the place of one region.
         let of_keys = |kernel, region: usize, given: u32| -> Result<_> {
             let launch = device.launch(&plan.program, kernel)?.mem(from.mem()).scalar(from.offset() as u64).mem(out);
-            let launch = launch.scalar(out_offset as u64).mem(mem).scalar(at.spare as u64).scalar(at.table as u64);
+            let launch = launch.scalar(out_offset).mem(mem).scalar(at.spare as u64).scalar(at.table as u64);
             let launch = launch.scalar(region as u64).scalar(at.codes as u64).offset(n as u64, plan.wide);
             let launch = launch.scalar(plan.tiles as u32).scalar(given).scalar(p as u32);
             let launch = word(launch.scalar(digit.shift).scalar(digit.mask), keys.flip, keys.bytes);
             Ok(word(launch, keys.always, keys.bytes))
         };
-        of_keys("sort_counts", at.seen, counts)?.run(groups, local)?;
+        with_segments(of_keys("sort_counts", at.seen, counts)?, plan).run(groups, local)?;
         if several && p == 0 {
             let launch = device.launch(&plan.program, "sort_passes")?.mem(mem).scalar(at.seen as u64);
             let launch = launch.scalar(at.codes as u64).scalar(plan.groups as u32);
-            launch.scalar(keys.bits.start).scalar(keys.bits.end).run([1, 1, 1], local)?;
+            with_segments(launch.scalar(keys.bits.start).scalar(keys.bits.end), plan).run([1, 1, 1], local)?;
         }
         let launch = device.launch(&plan.program, "sort_offsets")?.mem(mem).scalar(at.table as u64);
         let launch = launch.scalar(at.totals as u64).scalar(at.codes as u64).scalar(plan.groups as u32);
-        launch.scalar(given).scalar(p as u32).run([RADIX, 1, 1], [plan.offsets_work_group, 1, 1])?;
-        let launch = of_keys("sort_scatter", at.totals, given)?;
-        let launch = match values {
-            None => launch,
-            Some(Values { from, to, .. }) => {
-                let mode = u32::from(from.is_none()) | if form.keys { 0 } else { 2 };
-                let from = from.unwrap_or(to);
-                let launch = launch.mem(from.mem()).scalar(from.offset() as u64).mem(to.mem());
-                launch.scalar(to.offset() as u64).scalar(at.values as u64).scalar(mode)
-            }
-        };
-        launch.run(groups, local)?;
+        let launch = with_segments(launch.scalar(given).scalar(p as u32), plan);
+        launch.run([RADIX, 1, 1], [plan.offsets_work_group, 1, 1])?;
+        let launch = with_values(of_keys("sort_scatter", at.totals, given)?, values, plan, form);
+        with_segments(launch, plan).run(groups, local)?;
     }
     Ok(())
 }
@@ -279,7 +375,7 @@ pub(crate) fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<u
 #[cfg(any(test, feature = "checks"))]
 pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
-    for key_bytes in [1, 2, 4, 8] {
+    for key_bytes in [1, 2, 4, 8, 16] {
         for value_bytes in [0].into_iter().chain(VALUE_SIZES) {
             for wide in [false, true] {
                 let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true };
@@ -336,7 +432,7 @@ mod tests {
             for local_bytes in [caps.local_bytes, 0, 4096, 8192, 12_288] {
                 let caps = Capabilities { local_bytes, ..caps.clone() };
                 for n in [1, 1000, 4096, 4097, 1 << 20, (1 << 28) + 1, 1 << 33] {
-                    for (key_bytes, value_bytes) in [(1, 0), (4, 0), (8, 0), (4, 4), (1, 16), (8, 16)] {
+                    for (key_bytes, value_bytes) in [(1, 0), (4, 0), (8, 0), (4, 4), (1, 16), (8, 16), (16, 4)] {
                         let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: n % 2 == 0 };
                         let wide = n >= 1 << 31;
                         let plan = plan(n, form, &caps, wide);

@@ -2,7 +2,61 @@
 
 use std::ops::Range;
 
+use bytemuck::Pod;
+
 use crate::{ElementType, Error, Result};
+
+/// What is known of a key's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    name: &'static str,
+    bytes: usize,
+    signed: bool,
+    float: bool,
+}
+
+impl Kind {
+    const fn of(element: ElementType) -> Self {
+        let (signed, float) = (element.is_signed(), element.is_float());
+        Self { name: element.name(), bytes: element.size(), signed, float }
+    }
+}
+
+mod sealed {
+    pub trait Sealed {
+        const KIND: super::Kind;
+    }
+}
+
+impl<T: crate::Element> sealed::Sealed for T {
+    const KIND: Kind = Kind::of(T::TYPE);
+}
+impl sealed::Sealed for u128 {
+    const KIND: Kind = Kind { name: "u128", bytes: 16, signed: false, float: false };
+}
+impl sealed::Sealed for i128 {
+    const KIND: Kind = Kind { name: "i128", bytes: 16, signed: true, float: false };
+}
+
+/// What sorts sort by: an [`Element`](crate::Element), `u128` or `i128`. The trait is sealed.
+///
+/// Keys of 16 bytes are for what has several parts, the most significant one highest:
+///
+/// ```
+/// use oclprim::{Buffer, Device, Order};
+///
+/// let parts = [(7u32, 0.5f32), (3, -2.0), (7, -1.0)];
+/// let key = |(group, x): (u32, f32)| {
+///     let bits = x.to_bits();
+///     u128::from(group) << 32 | u128::from(if bits >> 31 == 0 { bits | 1 << 31 } else { !bits })
+/// };
+/// let order = Order::ascending().bits(0..64);
+/// let places: Buffer<u32> = Device::best()?.argsort(&parts.map(key), order)?;
+/// assert_eq!(places.to_vec()?, [1, 2, 0]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub trait Key: Pod + Send + Sync + sealed::Sealed {}
+impl<T: Pod + Send + Sync + sealed::Sealed> Key for T {}
 
 /// Which way keys are sorted, and by which of their bits.
 ///
@@ -75,36 +129,57 @@ pub(crate) struct Keys {
     pub(crate) bytes: usize,
     /// What is inverted of keys whose highest bit is set, and then of all.
     pub(crate) flip: u64,
-    pub(crate) always: u64,
+    pub(crate) always: u128,
     pub(crate) bits: Range<u32>,
 }
 
 impl Keys {
     pub(crate) fn of(element: ElementType, order: &Order) -> Result<Self> {
-        let bytes = element.size();
+        Self::of_kind(Kind::of(element), order)
+    }
+
+    /// Those of a type.
+    pub(super) fn new<K: Key>(order: &Order) -> Result<Self> {
+        Self::of_kind(K::KIND, order)
+    }
+
+    fn of_kind(Kind { name, bytes, signed, float }: Kind, order: &Order) -> Result<Self> {
         let width = 8 * bytes as u32;
-        let ones = u64::MAX >> (64 - width);
-        let sign = if element.is_signed() { 1 << (width - 1) } else { 0 };
-        let flip = if element.is_float() { ones ^ sign } else { 0 };
+        let ones = u128::MAX >> (128 - width);
+        let sign = if signed { 1 << (width - 1) } else { 0 };
+        // No float has more than 64 bits.
+        let flip = if float { (ones ^ sign) as u64 } else { 0 };
         let always = if order.descending { sign ^ ones } else { sign };
         let bits = order.bits.clone().unwrap_or(0..width);
         if bits.start > bits.end || bits.end > width {
-            return Err(Error::invalid(format!("bits {bits:?} are not a range of the {width} bits of {element}")));
+            return Err(Error::invalid(format!("bits {bits:?} are not a range of the {width} bits of {name}")));
         }
         Ok(Self { bytes, flip, always, bits })
+    }
+
+    /// The bits of the numbers that are sorted by.
+    pub(crate) fn mask(&self) -> u128 {
+        let width = self.bits.end - self.bits.start;
+        if width == 0 { 0 } else { u128::MAX >> (128 - width) << self.bits.start }
     }
 
     /// The number whose bits are sorted by.
     #[inline]
     pub(crate) fn ordered(&self, key: u64) -> u64 {
         let negative = key >> (8 * self.bytes - 1);
-        key ^ (negative.wrapping_neg() & self.flip) ^ self.always
+        key ^ (negative.wrapping_neg() & self.flip) ^ self.always as u64
+    }
+
+    /// The same of a key of 16 bytes.
+    #[inline]
+    pub(crate) fn ordered_wide(&self, key: u128) -> u128 {
+        key ^ self.always
     }
 
     /// The key of such a number.
     #[inline]
     pub(crate) fn key(&self, number: u64) -> u64 {
-        let bits = number ^ self.always;
+        let bits = number ^ self.always as u64;
         let negative = bits >> (8 * self.bytes - 1);
         bits ^ (negative.wrapping_neg() & self.flip)
     }
@@ -174,6 +249,7 @@ mod tests {
         assert_eq!(digits(0..32).len(), 4);
         assert_eq!(digits(3..14), [Digit { shift: 3, mask: 255 }, Digit { shift: 11, mask: 7 }]);
         assert_eq!(digits(32..32), [Digit { shift: 0, mask: 0 }]);
+        assert_eq!(Keys::new::<u128>(&Order::ascending()).unwrap().digits().len(), 16);
     }
 
     #[test]
@@ -192,6 +268,11 @@ mod tests {
         let floats = [-f32::NAN, f32::NEG_INFINITY, -1.0, -1e-45, -0.0, 0.0, 1e-45, 1.0, f32::INFINITY, f32::NAN];
         rises(ElementType::F32, &floats.map(|x| u64::from(x.to_bits())));
         rises(ElementType::F64, &floats.map(|x| f64::from(x).to_bits()));
+        for (order, rises) in [(Order::ascending(), true), (Order::descending(), false)] {
+            let keys = Keys::new::<i128>(&order).unwrap();
+            let numbers = [i128::MIN, -1, 0, 1, i128::MAX].map(|key| keys.ordered_wide(key as u128));
+            assert!(numbers.windows(2).all(|pair| (pair[0] < pair[1]) == rises), "{numbers:x?}");
+        }
     }
 
     #[test]

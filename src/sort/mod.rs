@@ -1,10 +1,11 @@
 //! Sorting: keys ([`Device::sort`]), values with them ([`Device::sort_pairs`]), or the places of the keys in their order
-//! ([`Device::argsort`]). All are stable: equal keys stay in their order.
+//! ([`Device::argsort`]). All are stable: equal keys stay in their order. Segments each by itself: [`segmented`];
+//! several columns of values: [`columns`]. In their own memory: [`in_place`].
 //!
 //! | property | |
 //! |---|---|
 //! | work | a pass for each 8 bits in which keys differ: two reads and one write of each key, one of each value |
-//! | keys | integers and floats of up to 8 bytes, ascending or descending, by all bits or [some](Order::bits) |
+//! | keys | integers of up to 16 bytes and floats, ascending or descending, by all bits or [some](Order::bits) |
 //! | order of floats | total, by their bits: -NaN, -inf, …, -0, +0, …, inf, NaN, as [`f32::total_cmp`] |
 //! | determinism | everywhere: the result is a function of the input |
 //! | scratch | n keys (2 n without an output of keys) and n values, and some 256 counters for each work-group: [`Device::sort_scratch`] |
@@ -14,20 +15,23 @@
 //! each work-group's keys, adds the counts up, and moves each key to its place, in the order of which a work-group puts a tile
 //! of them in local memory first. Passes over digits that are the same in all keys are left out without asking the host. On the
 //! CPU the most significant digits put keys into buckets, in parallel, each of which one thread sorts in its cache; keys alone
-//! are sorted by `rdst`.
+//! are sorted by `rdst`. Keys of 16 bytes are sorted by merges there.
 
+pub mod columns;
 pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+pub mod in_place;
 pub(crate) mod keys;
+pub mod segmented;
 #[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
 use bytemuck::Pod;
 
-pub use keys::Order;
+pub use keys::{Key, Order};
 
-use crate::{Buffer, Device, Element, Error, Input, Offset, Output, Result, Scratch, runtime::Backend};
+use crate::{Buffer, Device, Error, Input, Offset, Output, Result, Scratch, runtime::Backend};
 #[cfg(feature = "opencl")]
 use crate::{
     copy::gather::{Way, gpu as gather},
@@ -37,6 +41,15 @@ use keys::Keys;
 
 /// The most keys whose places are `u32`.
 pub(crate) const NARROW: usize = 1 << 32;
+
+/// Bytes that a value of `size` goes along by: itself, or its place.
+fn moved_bytes(size: usize, n: usize) -> usize {
+    match size {
+        1 | 2 | 4 | 8 | 16 => size,
+        _ if n <= NARROW => 4,
+        _ => 8,
+    }
+}
 
 fn as_many(keys: usize, values: usize) -> Result<()> {
     if keys == values {
@@ -64,7 +77,7 @@ impl Device {
     /// assert_eq!(device.sort(&[3u8, 1, 2], Order::descending())?.to_vec()?, [3, 2, 1]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn sort<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, order: Order) -> Result<Buffer<T>> {
+    pub fn sort<'a, T: Key>(&self, input: impl Into<Input<'a, T>>, order: Order) -> Result<Buffer<T>> {
         let input = input.into();
         let mut output = self.uninit(input.len())?;
         self.sort_one(input, Output::from(&mut output), &order, &mut Scratch::new())?;
@@ -92,7 +105,7 @@ impl Device {
     /// assert_eq!(out.to_vec()?, [0, 1, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn sort_into<'a, 'b, T: Element>(
+    pub fn sort_into<'a, 'b, T: Key>(
         &self,
         input: impl Into<Input<'a, T>>,
         output: impl Into<Output<'b, T>>,
@@ -103,7 +116,7 @@ impl Device {
     }
 
     /// [`Device::sort_into`], built once for each type.
-    fn sort_one<T: Element>(
+    fn sort_one<T: Key>(
         &self,
         input: Input<'_, T>,
         output: Output<'_, T>,
@@ -111,7 +124,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(input.len(), "a sort")?;
-        let keys = Keys::of(T::TYPE, order)?;
+        let keys = Keys::new::<T>(order)?;
         match self.backend() {
             Backend::Cpu => {
                 cpu::keys(&keys, bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?))?;
@@ -146,7 +159,7 @@ impl Device {
     /// println!("{} bytes", device.sort_scratch::<f64>(1 << 20)?);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn sort_scratch<T: Element>(&self, n: usize) -> Result<usize> {
+    pub fn sort_scratch<T: Key>(&self, n: usize) -> Result<usize> {
         self.sort_scratch_of(n, size_of::<T>(), 0, true)
     }
 
@@ -179,7 +192,7 @@ impl Device {
     /// assert_eq!((ages.to_vec()?, names.to_vec()?), (vec![41, 41, 7], vec![*b"Ida", *b"Lu ", *b"Bo "]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn sort_pairs<'a, 'b, K: Element, V: Pod>(
+    pub fn sort_pairs<'a, 'b, K: Key, V: Pod>(
         &self,
         keys: impl Into<Input<'a, K>>,
         values: impl Into<Input<'b, V>>,
@@ -212,7 +225,7 @@ impl Device {
     /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![-1, 5, 5], vec![1.5, 0.5, 2.5]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn sort_pairs_into<'a, 'b, 'c, 'd, K: Element, V: Pod>(
+    pub fn sort_pairs_into<'a, 'b, 'c, 'd, K: Key, V: Pod>(
         &self,
         keys: impl Into<Input<'a, K>>,
         values: impl Into<Input<'b, V>>,
@@ -226,7 +239,7 @@ impl Device {
     }
 
     /// [`Device::sort_pairs_into`], built once for each pair of types.
-    fn sort_pairs_one<K: Element, V: Pod>(
+    fn sort_pairs_one<K: Key, V: Pod>(
         &self,
         (input, values): (Input<'_, K>, Input<'_, V>),
         (output, values_out): (Output<'_, K>, Output<'_, V>),
@@ -240,7 +253,7 @@ impl Device {
         if size == 0 {
             return Err(Error::unsupported("values of 0 bytes have no places"));
         }
-        let keys = Keys::of(K::TYPE, order)?;
+        let keys = Keys::new::<K>(order)?;
         match self.backend() {
             Backend::Cpu => {
                 let (input, output) = (bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
@@ -262,24 +275,10 @@ impl Device {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 let (values, values_out) = (values.cl(device)?, values_out.cl(device, false)?);
                 crate::runtime::apart(&[&input, &values], &[&output, &values_out])?;
-                if gpu::VALUE_SIZES.contains(&size) {
-                    let with = gpu::Values { bytes: size, from: Some(&values), to: &values_out };
-                    gpu::run(
-                        device,
-                        &*gpu::capabilities(device, &keys, &input)?,
-                        &keys,
-                        &input,
-                        Some(&output),
-                        Some(with),
-                        scratch,
-                    )?;
-                } else if n <= NARROW {
-                    let places = self.sort_places::<u32>(device, &keys, &input, &output, scratch)?;
-                    self.gather_values(device, size, &values, &places, &values_out)?;
-                } else {
-                    let places = self.sort_places::<u64>(device, &keys, &input, &output, scratch)?;
-                    self.gather_values(device, size, &values, &places, &values_out)?;
-                }
+                let caps = gpu::capabilities(device, &keys, &input)?;
+                self.with_values(device, size, n, (&values, &values_out), |with| {
+                    gpu::run(device, &caps, &keys, &input, Some(&output), Some(with), scratch)
+                })?;
                 values_out.finish(device)?;
                 output.finish(device)
             }
@@ -302,20 +301,38 @@ impl Device {
         gather::run(device, form, values, &Input::from(places).cl(device)?, to, &outside)
     }
 
-    /// Sorts keys, and returns their places.
+    /// Lets `sort` take values along; of other sizes than it can, it takes places, by which they are gathered.
     #[cfg(feature = "opencl")]
-    fn sort_places<I: Offset>(
+    fn with_values(
         &self,
         device: &ClDevice,
-        keys: &Keys,
-        input: &ClInput,
-        output: &ClInput,
-        scratch: &mut Scratch,
+        size: usize,
+        n: usize,
+        (values, to): (&ClInput, &ClInput),
+        sort: impl FnOnce(gpu::Values<'_>) -> Result<()>,
+    ) -> Result<()> {
+        if gpu::VALUE_SIZES.contains(&size) {
+            sort(gpu::Values { bytes: size, from: Some(values), to })
+        } else if n <= NARROW {
+            let places = self.places_by::<u32>(device, n, sort)?;
+            self.gather_values(device, size, values, &places, to)
+        } else {
+            let places = self.places_by::<u64>(device, n, sort)?;
+            self.gather_values(device, size, values, &places, to)
+        }
+    }
+
+    /// The places that `sort` writes.
+    #[cfg(feature = "opencl")]
+    fn places_by<I: Offset>(
+        &self,
+        device: &ClDevice,
+        n: usize,
+        sort: impl FnOnce(gpu::Values<'_>) -> Result<()>,
     ) -> Result<Buffer<I>> {
-        let mut places = self.uninit(input.len())?;
+        let mut places = self.uninit(n)?;
         let to = Output::from(&mut places).cl(device, false)?;
-        let with = gpu::Values { bytes: size_of::<I>(), from: None, to: &to };
-        gpu::run(device, &*gpu::capabilities(device, keys, input)?, keys, input, Some(output), Some(with), scratch)?;
+        sort(gpu::Values { bytes: size_of::<I>(), from: None, to: &to })?;
         to.finish(device)?;
         Ok(places)
     }
@@ -326,13 +343,8 @@ impl Device {
     /// # Errors
     ///
     /// As [`Device::sort_scratch`].
-    pub fn sort_pairs_scratch<K: Element, V: Pod>(&self, n: usize) -> Result<usize> {
-        let bytes = match size_of::<V>() {
-            bytes @ (1 | 2 | 4 | 8 | 16) => bytes,
-            _ if n <= NARROW => 4,
-            _ => 8,
-        };
-        self.sort_scratch_of(n, size_of::<K>(), bytes, true)
+    pub fn sort_pairs_scratch<K: Key, V: Pod>(&self, n: usize) -> Result<usize> {
+        self.sort_scratch_of(n, size_of::<K>(), moved_bytes(size_of::<V>(), n), true)
     }
 
     /// The places of the keys in their order: `input[output[0]]` is the first key, `input[output[1]]` the next one. Indices are
@@ -353,11 +365,7 @@ impl Device {
     /// assert_eq!(device.gather(&x, &places)?.to_vec()?, [-10, -10, 20, 30]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn argsort<'a, T: Element, I: Offset>(
-        &self,
-        input: impl Into<Input<'a, T>>,
-        order: Order,
-    ) -> Result<Buffer<I>> {
+    pub fn argsort<'a, T: Key, I: Offset>(&self, input: impl Into<Input<'a, T>>, order: Order) -> Result<Buffer<I>> {
         let input = input.into();
         let mut output = self.uninit(input.len())?;
         self.argsort_one(input, Output::from(&mut output), &order, &mut Scratch::new())?;
@@ -380,7 +388,7 @@ impl Device {
     /// assert_eq!(places, [1, 0, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn argsort_into<'a, 'b, T: Element, I: Offset>(
+    pub fn argsort_into<'a, 'b, T: Key, I: Offset>(
         &self,
         input: impl Into<Input<'a, T>>,
         output: impl Into<Output<'b, I>>,
@@ -391,7 +399,7 @@ impl Device {
     }
 
     /// [`Device::argsort_into`], built once for each pair of types.
-    fn argsort_one<T: Element, I: Offset>(
+    fn argsort_one<T: Key, I: Offset>(
         &self,
         input: Input<'_, T>,
         output: Output<'_, I>,
@@ -400,7 +408,7 @@ impl Device {
     ) -> Result<()> {
         let n = input.len();
         output.expect_len(n, "an argsort")?;
-        let keys = Keys::of(T::TYPE, order)?;
+        let keys = Keys::new::<T>(order)?;
         if size_of::<I>() == 4 && n > NARROW {
             return Err(Error::invalid(format!("the places of {n} keys are no u32: there are 2^32")));
         }
@@ -444,7 +452,7 @@ impl Device {
     /// println!("{} bytes", device.argsort_scratch::<f64, u32>(1 << 20)?);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn argsort_scratch<T: Element, I: Offset>(&self, n: usize) -> Result<usize> {
+    pub fn argsort_scratch<T: Key, I: Offset>(&self, n: usize) -> Result<usize> {
         self.sort_scratch_of(n, size_of::<T>(), size_of::<I>(), false)
     }
 }

@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 
-use super::keys::Order;
+use super::keys::{Key, Order};
 use crate::{
     Capabilities, Device, Element, ElementType, Offset, ProgramSpec, Scratch,
     bench::Bench,
@@ -140,9 +140,57 @@ pub(crate) fn rank<T: Element>(key: T) -> u64 {
     }
 }
 
+/// Keys of any type, as cases have them.
+pub(super) trait Made: Key + PartialEq + std::fmt::Debug {
+    /// The element type that stands for it in the list of cases.
+    const ELEMENT: ElementType;
+    fn make(keys: Keys, n: usize) -> Vec<Self>;
+    /// How many values of the type are below this one.
+    fn number(self) -> u128;
+}
+
+impl<T: Element> Made for T {
+    const ELEMENT: ElementType = T::TYPE;
+
+    fn make(keys: Keys, n: usize) -> Vec<Self> {
+        keys.make(n)
+    }
+
+    fn number(self) -> u128 {
+        rank(self).into()
+    }
+}
+
+impl Made for u128 {
+    const ELEMENT: ElementType = ElementType::U64;
+
+    fn make(keys: Keys, n: usize) -> Vec<Self> {
+        // Half of the high halves are one of a few.
+        let halves: (Vec<u64>, Vec<u64>) = (keys.make(n), Data::Bits.generate(n, 7));
+        let high = |(x, y): (u64, u64)| if y >> 63 == 0 { y & 3 } else { y.rotate_left(20) ^ x };
+        halves.0.into_iter().zip(halves.1).map(|pair| Self::from(high(pair)) << 64 | Self::from(pair.0)).collect()
+    }
+
+    fn number(self) -> u128 {
+        self
+    }
+}
+
+impl Made for i128 {
+    const ELEMENT: ElementType = ElementType::I64;
+
+    fn make(keys: Keys, n: usize) -> Vec<Self> {
+        u128::make(keys, n).into_iter().map(|key| key.rotate_left(3) as Self).collect()
+    }
+
+    fn number(self) -> u128 {
+        self as u128 ^ 1 << 127
+    }
+}
+
 /// Which way a case sorts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+pub(super) enum Way {
     Up,
     Down,
     /// By some of the bits.
@@ -151,7 +199,7 @@ enum Way {
 }
 
 impl Way {
-    fn order(self) -> Order {
+    pub(super) fn order(self) -> Order {
         match self {
             Self::Up => Order::ascending(),
             Self::Down => Order::descending(),
@@ -160,7 +208,7 @@ impl Way {
         }
     }
 
-    fn text(self) -> String {
+    pub(super) fn text(self) -> String {
         match self {
             Self::Up => "up".into(),
             Self::Down => "down".into(),
@@ -170,13 +218,13 @@ impl Way {
     }
 
     /// Where each key is before, in the order in which keys are to be.
-    fn places<T: Element>(self, keys: &[T]) -> Vec<usize> {
+    pub(super) fn places<T: Made>(self, keys: &[T]) -> Vec<usize> {
         let (begin, end) = match self {
             Self::UpBy(begin, end) | Self::DownBy(begin, end) => (begin, end),
             _ => (0, 8 * size_of::<T>() as u32),
         };
-        let mask = if end == begin { 0 } else { u64::MAX >> (64 - (end - begin)) };
-        let number = |&place: &usize| rank(keys[place]).checked_shr(begin).unwrap_or(0) & mask;
+        let mask = if end == begin { 0 } else { u128::MAX >> (128 - (end - begin)) };
+        let number = |&place: &usize| keys[place].number().checked_shr(begin).unwrap_or(0) & mask;
         let mut places: Vec<usize> = (0..keys.len()).collect();
         match self {
             Self::Up | Self::UpBy(..) => places.sort_by_key(number),
@@ -201,9 +249,9 @@ impl What {
     }
 }
 
-fn check_keys<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
+fn check_keys<T: Made>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, keys, way } = what;
-    let all: Vec<T> = keys.make(n + offset);
+    let all = T::make(keys, n + offset);
     let (on_device, input) = (device.upload(&all)?, &all[offset..]);
     let got = guarded(device, n, offset, |out| {
         Ok(device.sort_into(on_device.view(offset..)?, out, way.order(), &mut Scratch::new())?)
@@ -216,15 +264,21 @@ fn check_keys<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     same_bytes(&got, &want, "keys")
 }
 
-/// With the keys' places as values, as far as they hold them, so that equal keys in another order are seen.
-fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device, what: What) -> Result<(), Failure> {
-    let What { n, offset, keys, way } = what;
-    let all: Vec<K> = keys.make(n + offset);
-    let mut values: Vec<V> = bytemuck::zeroed_vec(n + offset);
+/// Values that tell their places, as far as they hold them.
+pub(super) fn numbered<V: Pod>(n: usize) -> Vec<V> {
+    let mut values: Vec<V> = bytemuck::zeroed_vec(n);
     for (i, value) in values.iter_mut().enumerate() {
         let number = (i as u128).wrapping_mul(0x1_0000_0001_0000_0000_0000_0000_0001).to_le_bytes();
         bytemuck::bytes_of_mut(value).copy_from_slice(&number[..size_of::<V>()]);
     }
+    values
+}
+
+/// With the keys' places as values, as far as they hold them, so that equal keys in another order are seen.
+fn check_pairs<K: Made, V: Pod + PartialEq + std::fmt::Debug>(device: &Device, what: What) -> Result<(), Failure> {
+    let What { n, offset, keys, way } = what;
+    let all = K::make(keys, n + offset);
+    let values: Vec<V> = numbered(n + offset);
     let (on_device, values_there) = (device.upload(&all)?, device.upload(&values)?);
     let (input, values) = (&all[offset..], &values[offset..]);
     let mut got_values = Vec::new();
@@ -245,9 +299,9 @@ fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device
     same_bytes(&got_values, &want_values, "values")
 }
 
-fn check_places<T: Element, I: Offset>(device: &Device, what: What) -> Result<(), Failure> {
+fn check_places<T: Made, I: Offset>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, keys, way } = what;
-    let all: Vec<T> = keys.make(n + offset);
+    let all = T::make(keys, n + offset);
     let (on_device, input) = (device.upload(&all)?, &all[offset..]);
     let got = guarded(device, n, offset, |out| {
         Ok(device.argsort_into(on_device.view(offset..)?, out, way.order(), &mut Scratch::new())?)
@@ -292,9 +346,9 @@ fn check_host(device: &Device) -> Result<(), Failure> {
 
 type Check = fn(&Device, What) -> Result<(), Failure>;
 
-/// Cases of a form; the width of a key is that of `element`.
-fn cases_of(level: Level, form: &str, element: ElementType, check: Check, cases: &mut Vec<Case>) {
-    let (w, any) = (8 * element.size() as u32, Keys::As(Data::Bits));
+/// Cases of a form.
+fn cases_of<K: Made>(level: Level, form: &str, check: Check, cases: &mut Vec<Case>) {
+    let (element, w, any) = (K::ELEMENT, 8 * size_of::<K>() as u32, Keys::As(Data::Bits));
     let mut all = vec![
         (0, 0, any, Way::Up),
         (1, 1, any, Way::Down),
@@ -342,26 +396,38 @@ impl Spec for Sort {
             |element| matches!(element, ElementType::U8 | ElementType::F16 | ElementType::F32 | ElementType::I64);
         for element in ElementType::ALL.into_iter().filter(|&element| level > Level::Tiny || stands(element)) {
             let form = format!("{}-byte keys", element.size());
-            with_element!(element, T => cases_of(level, &form, element, check_keys::<T>, &mut cases));
+            with_element!(element, T => cases_of::<T>(level, &form, check_keys::<T>, &mut cases));
         }
-        let mut push = |form, element, check: Check| cases_of(level, form, element, check, &mut cases);
-        push("pairs of 4 and 4 bytes", ElementType::F32, check_pairs::<f32, u32>);
-        push("places of 4-byte keys", ElementType::U32, check_places::<u32, u32>);
+        let mut wide = |form, check| cases_of::<u128>(level, form, check, &mut cases);
+        wide("16-byte keys", check_keys::<u128>);
         if level >= Level::Quick {
-            push("pairs of 1 and 16 bytes", ElementType::U8, check_pairs::<u8, u128>);
-            push("pairs of 8 and 8 bytes", ElementType::I64, check_pairs::<i64, u64>);
-            push("pairs of 4 and 3 bytes", ElementType::U32, check_pairs::<u32, [u8; 3]>);
+            wide("pairs of 16 and 4 bytes", check_pairs::<u128, u32>);
+            wide("places of 16-byte keys", check_places::<u128, u32>);
+            cases_of::<i128>(level, "16-byte keys", check_keys::<i128>, &mut cases);
         }
         if level >= Level::Full {
-            push("pairs of 2 and 1 bytes", ElementType::I16, check_pairs::<i16, u8>);
-            push("pairs of 2 and 2 bytes", ElementType::F16, check_pairs::<crate::f16, u16>);
-            push("pairs of 8 and 1 bytes", ElementType::F64, check_pairs::<f64, u8>);
-            push("pairs of 8 and 16 bytes", ElementType::U64, check_pairs::<u64, u128>);
-            push("pairs of 4 and 2 bytes", ElementType::I32, check_pairs::<i32, u16>);
-            push("pairs of 4 and 12 bytes", ElementType::U32, check_pairs::<u32, [u32; 3]>);
-            push("places of 8-byte keys, u64", ElementType::F64, check_places::<f64, u64>);
-            push("places of 1-byte keys", ElementType::I8, check_places::<i8, u32>);
+            cases_of::<i128>(level, "pairs of 16 and 16 bytes", check_pairs::<i128, u128>, &mut cases);
         }
+        cases_of::<f32>(level, "pairs of 4 and 4 bytes", check_pairs::<f32, u32>, &mut cases);
+        cases_of::<u32>(level, "places of 4-byte keys", check_places::<u32, u32>, &mut cases);
+        if level >= Level::Quick {
+            cases_of::<u8>(level, "pairs of 1 and 16 bytes", check_pairs::<u8, u128>, &mut cases);
+            cases_of::<i64>(level, "pairs of 8 and 8 bytes", check_pairs::<i64, u64>, &mut cases);
+            cases_of::<u32>(level, "pairs of 4 and 3 bytes", check_pairs::<u32, [u8; 3]>, &mut cases);
+        }
+        if level >= Level::Full {
+            cases_of::<i16>(level, "pairs of 2 and 1 bytes", check_pairs::<i16, u8>, &mut cases);
+            cases_of::<crate::f16>(level, "pairs of 2 and 2 bytes", check_pairs::<crate::f16, u16>, &mut cases);
+            cases_of::<f64>(level, "pairs of 8 and 1 bytes", check_pairs::<f64, u8>, &mut cases);
+            cases_of::<u64>(level, "pairs of 8 and 16 bytes", check_pairs::<u64, u128>, &mut cases);
+            cases_of::<i32>(level, "pairs of 4 and 2 bytes", check_pairs::<i32, u16>, &mut cases);
+            cases_of::<u32>(level, "pairs of 4 and 12 bytes", check_pairs::<u32, [u32; 3]>, &mut cases);
+            cases_of::<f64>(level, "places of 8-byte keys, u64", check_places::<f64, u64>, &mut cases);
+            cases_of::<i8>(level, "places of 1-byte keys", check_places::<i8, u32>, &mut cases);
+        }
+        super::segmented::spec::cases(level, &mut cases);
+        super::columns::spec::cases(level, &mut cases);
+        super::in_place::spec::cases(level, &mut cases);
         cases.push(Case::new("host slices", ElementType::I8, "n = 4", "by hand", 4, check_host));
         cases
     }
@@ -380,12 +446,21 @@ impl Spec for Sort {
             bench_pairs::<u32, u32>(),
             bench_pairs::<u64, u64>(),
             bench_places::<u32>(),
+            bench_keys::<u128>(any),
         ]
+        .into_iter()
+        .chain(super::segmented::spec::benches())
+        .chain(super::columns::spec::benches())
+        .chain(super::in_place::spec::benches())
+        .collect()
     }
 
     #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
-        super::gpu::programs(caps)
+        let mut programs = super::gpu::programs(caps);
+        programs.extend(super::segmented::gpu::programs(caps));
+        programs.extend(super::in_place::gpu::programs(caps));
+        programs
     }
 
     #[cfg(not(feature = "opencl"))]
@@ -394,10 +469,11 @@ impl Spec for Sort {
     }
 }
 
-fn bench_keys<T: Element>(keys: Keys) -> Bench {
+fn bench_keys<T: Made>(keys: Keys) -> Bench {
     let bytes = |n| 2 * (n * size_of::<T>()) as u64;
-    Bench::new(format!("keys, {}", keys.name()), T::TYPE, bytes, move |device, n| {
-        let state = (device.clone(), device.upload(&keys.make::<T>(n))?, device.zeroed::<T>(n)?, Scratch::new());
+    let form = if size_of::<T>() == 16 { "keys of 16 bytes" } else { "keys" };
+    Bench::new(format!("{form}, {}", keys.name()), T::ELEMENT, bytes, move |device, n| {
+        let state = (device.clone(), device.upload(&T::make(keys, n))?, device.zeroed::<T>(n)?, Scratch::new());
         Ok(Climb::new(
             state,
             |(_, _, out, _)| out.fill(poison()),

@@ -59,7 +59,7 @@ fn chunk<T: Copy, V: Copy>(
 }
 
 /// Sorts `from` into `to`; stable.
-pub(super) fn sort<T: Pod + Send + Sync, V: Pod + Send + Sync>(
+pub(crate) fn sort<T: Pod + Send + Sync, V: Pod + Send + Sync>(
     from: Pairs<'_, T, V>,
     to: PairsMut<'_, T, V>,
     less: &(impl Fn(&T, &T) -> bool + Sync),

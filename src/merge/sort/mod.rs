@@ -13,7 +13,7 @@
 //! 5.3.4), all of them by merges; then pairs of runs are merged, as [`merge`](crate::merge) does it. Elements in their own order
 //! are sorted faster by their bits: [`sort`](crate::sort).
 
-mod cpu;
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
 pub(in crate::merge) mod gpu;
 #[cfg(any(test, feature = "checks"))]

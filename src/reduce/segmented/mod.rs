@@ -17,7 +17,7 @@ pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 #[cfg(any(test, feature = "checks"))]
-pub(super) mod spec;
+pub(crate) mod spec;
 
 use crate::{
     Buffer, Device, Element, ElementType, Error, Input, Integer, Output, Result, Scratch,
@@ -82,7 +82,7 @@ impl<'a> Offsets<'a> {
     }
 
     /// How many are at most `p`.
-    fn rank(self, p: usize) -> usize {
+    pub(crate) fn rank(self, p: usize) -> usize {
         self.below(p + 1)
     }
 
@@ -405,6 +405,6 @@ impl Device {
 }
 
 /// The segments between so many offsets.
-fn segments(offsets: usize) -> Result<usize> {
+pub(crate) fn segments(offsets: usize) -> Result<usize> {
     offsets.checked_sub(1).ok_or_else(|| Error::invalid("segments need one offset more than there are, got 0 offsets"))
 }

@@ -1,0 +1,336 @@
+//! Sorts of tables: keys with several columns of values, each of its own type, [`Device::sort_columns`].
+//!
+//! | property | |
+//! |---|---|
+//! | work | a [sort](crate::sort) of the keys with their places, and a [gather](crate::copy::gather) of each column |
+//! | keys, determinism | as `sort`; stable |
+//! | values | any plain types, each column of its own |
+//! | scratch | as `sort` with values of 4 bytes, of 8 from 2^32 keys on: [`Device::sort_columns_scratch`]; and as many for each key |
+//! | limits | any n that fits the device |
+//!
+//! A pass over the keys would read and write every column, so that from two columns on it is less work to move places and to read
+//! each value once, from where it is. One column alone goes as the values of [`Device::sort_pairs`].
+
+#[cfg(any(test, feature = "checks"))]
+pub(super) mod spec;
+
+use bytemuck::Pod;
+
+#[cfg(feature = "opencl")]
+use super::gpu;
+use super::{Key, NARROW, Order, as_many, cpu, keys::Keys};
+#[cfg(feature = "opencl")]
+use crate::runtime::{ClInput, ClOutput, opencl::ClDevice};
+use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, View, runtime::Backend};
+
+/// Columns of values, and where they go.
+///
+/// ```
+/// use oclprim::{Columns, Device, Order, Scratch};
+///
+/// let device = Device::best()?;
+/// let (mut keys, mut names, mut sizes) = ([0u8; 3], [*b"---"; 3], device.zeroed::<f64>(3)?);
+/// let columns = Columns::new().with(&[*b"Ida", *b"Bo ", *b"Lu "], &mut names).with(&[1.5, 2.5, 3.5], &mut sizes);
+/// device.sort_columns_into(&[41u8, 7, 41], columns, &mut keys, Order::descending(), &mut Scratch::new())?;
+/// assert_eq!((keys, names, sizes.to_vec()?), ([41, 41, 7], [*b"Ida", *b"Lu ", *b"Bo "], vec![1.5, 3.5, 2.5]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Default)]
+pub struct Columns<'a> {
+    all: Vec<Box<dyn Pair<'a> + 'a>>,
+}
+
+impl<'a> Columns<'a> {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One more.
+    #[must_use]
+    pub fn with<V: Pod>(mut self, values: impl Into<Input<'a, V>>, values_out: impl Into<Output<'a, V>>) -> Self {
+        self.all.push(Box::new((values.into(), values_out.into())));
+        self
+    }
+}
+
+impl std::fmt::Debug for Columns<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} columns", self.all.len())
+    }
+}
+
+/// Places on the host.
+enum Places {
+    Narrow(Vec<u32>),
+    Wide(Vec<u64>),
+}
+
+/// A column, of whatever type.
+trait Pair<'a> {
+    fn size(&self) -> usize;
+    fn check(&self, n: usize) -> Result<()>;
+    /// On the host.
+    fn gather(self: Box<Self>, device: &Device, places: &Places) -> Result<()>;
+    #[cfg(feature = "opencl")]
+    fn cl(self: Box<Self>, device: &ClDevice) -> Result<(ClInput, ClOutput<'a>)>;
+}
+
+impl<'a, V: Pod> Pair<'a> for (Input<'a, V>, Output<'a, V>) {
+    fn size(&self) -> usize {
+        size_of::<V>()
+    }
+
+    fn check(&self, n: usize) -> Result<()> {
+        as_many(n, self.0.len())?;
+        self.1.expect_len(n, "a sort of values")?;
+        if self.size() == 0 {
+            return Err(Error::unsupported("values of 0 bytes have no places"));
+        }
+        Ok(())
+    }
+
+    fn gather(self: Box<Self>, device: &Device, places: &Places) -> Result<()> {
+        match places {
+            Places::Narrow(places) => device.gather_into(self.0, places, self.1, &mut [0]),
+            Places::Wide(places) => device.gather_into(self.0, places, self.1, &mut [0]),
+        }
+    }
+
+    #[cfg(feature = "opencl")]
+    fn cl(self: Box<Self>, device: &ClDevice) -> Result<(ClInput, ClOutput<'a>)> {
+        Ok((self.0.cl(device)?, self.1.cl(device, false)?))
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// What a column of values may be: a slice, array, vector, buffer or view.
+///
+/// ```
+/// use oclprim::{Column, Device};
+///
+/// fn first<'a, C: Column<'a>>(column: C) -> oclprim::Result<C::Value> {
+///     let device = Device::best()?;
+///     let (_, (values,)) = device.sort_columns(&[2u8, 1], (column,), oclprim::Order::ascending())?;
+///     Ok(values.to_vec()?[0])
+/// }
+/// assert_eq!(first(&[0.5f32, 1.5])?, 1.5);
+/// assert_eq!(first(&Device::best()?.upload(&[[1u8; 3], [2; 3]])?)?, [2; 3]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub trait Column<'a>: Into<Input<'a, Self::Value>> + sealed::Sealed {
+    /// What is in it.
+    type Value: Pod;
+}
+
+macro_rules! columns {
+    ($(($($generics:tt)*) $Column:ty;)*) => { $(
+        impl<$($generics)*> sealed::Sealed for $Column {}
+        impl<$($generics)*> Column<'a> for $Column {
+            type Value = V;
+        }
+    )* };
+}
+columns! {
+    ('a, V: Pod) &'a [V];
+    ('a, V: Pod, const N: usize) &'a [V; N];
+    ('a, V: Pod) &'a Vec<V>;
+    ('a, V: Pod) &'a Buffer<V>;
+    ('a, V: Pod) View<'a, V>;
+    ('a, V: Pod) Input<'a, V>;
+}
+
+/// Tuples of up to eight [columns](Column).
+///
+/// ```
+/// use oclprim::{Buffer, Device, Order, Table};
+///
+/// fn by_day<'a, T: Table<'a>>(days: &Buffer<u16>, table: T) -> oclprim::Result<T::Sorted> {
+///     Ok(Device::best()?.sort_columns(days, table, Order::ascending())?.1)
+/// }
+/// let days = Device::best()?.upload(&[3u16, 1])?;
+/// let (names, sums) = by_day(&days, (&[*b"wed", *b"mon"], &[0.5f32, 0.25]))?;
+/// assert_eq!((names.to_vec()?, sums.to_vec()?), (vec![*b"mon", *b"wed"], vec![0.25, 0.5]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub trait Table<'a>: sealed::Sealed {
+    /// A buffer for each column.
+    type Sorted;
+    /// What `sort` makes of the columns.
+    #[doc(hidden)]
+    fn sorted(self, device: &Device, sort: &mut dyn FnMut(Columns<'_>) -> Result<()>) -> Result<Self::Sorted>;
+}
+
+macro_rules! tables {
+    ($($($Column:ident $from:ident $to:ident),*;)*) => { $(
+        impl<$($Column),*> sealed::Sealed for ($($Column,)*) {}
+        impl<'a, $($Column: Column<'a>),*> Table<'a> for ($($Column,)*) {
+            type Sorted = ($(Buffer<$Column::Value>,)*);
+
+            fn sorted(self, device: &Device, sort: &mut dyn FnMut(Columns<'_>) -> Result<()>) -> Result<Self::Sorted> {
+                let ($($from,)*) = self;
+                $(let $from: Input<'a, $Column::Value> = $from.into();)*
+                $(let mut $to = device.uninit($from.len())?;)*
+                sort(Columns::new()$(.with($from, &mut $to))*)?;
+                Ok(($($to,)*))
+            }
+        }
+    )* };
+}
+tables! {
+    A a x;
+    A a x, B b y;
+    A a x, B b y, C c z;
+    A a x, B b y, C c z, D d w;
+    A a x, B b y, C c z, D d w, E e v;
+    A a x, B b y, C c z, D d w, E e v, F f u;
+    A a x, B b y, C c z, D d w, E e v, F f u, G g t;
+    A a x, B b y, C c z, D d w, E e v, F f u, G g t, H h s;
+}
+
+impl Device {
+    /// The keys in order, and each key's values at its place in every column.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort_pairs`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// let (ages, names) = (device.upload(&[41u8, 7, 41])?, device.upload(&[*b"Ida", *b"Bo ", *b"Lu "])?);
+    /// let (ages, (names, sizes)) = device.sort_columns(&ages, (&names, &[1.5f32, 0.5, 1.75]), Order::ascending())?;
+    /// assert_eq!(ages.to_vec()?, [7, 41, 41]);
+    /// assert_eq!((names.to_vec()?, sizes.to_vec()?), (vec![*b"Bo ", *b"Ida", *b"Lu "], vec![0.5, 1.5, 1.75]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn sort_columns<'a, 'b, K: Key, T: Table<'b>>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        table: T,
+        order: Order,
+    ) -> Result<(Buffer<K>, T::Sorted)> {
+        let input = keys.into();
+        let mut output = self.uninit(input.len())?;
+        let sorted = table.sorted(self, &mut |columns| {
+            self.sort_columns_one(input, columns, Output::from(&mut output), &order, &mut Scratch::new())
+        })?;
+        Ok((output, sorted))
+    }
+
+    /// [`Device::sort_columns`] into a caller's slices, buffers or views; any number of [`Columns`]. Does not wait, unless one of
+    /// them is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort_pairs_into`].
+    ///
+    /// ```
+    /// use oclprim::{Columns, Device, Order, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.sort_columns_scratch::<i64>(2)?)?;
+    /// let (mut keys, mut x, mut y) = (device.zeroed(2)?, device.zeroed(2)?, device.zeroed(2)?);
+    /// let columns = Columns::new().with(&[0.5f32, 1.5], &mut x).with(&[7u8, 8], &mut y);
+    /// device.sort_columns_into(&[5i64, -5], columns, &mut keys, Order::ascending(), &mut scratch)?;
+    /// assert_eq!((keys.to_vec()?, x.to_vec()?, y.to_vec()?), (vec![-5, 5], vec![1.5, 0.5], vec![8, 7]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn sort_columns_into<'a, 'b, K: Key>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        columns: Columns<'_>,
+        keys_out: impl Into<Output<'b, K>>,
+        order: Order,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.sort_columns_one(keys.into(), columns, keys_out.into(), &order, scratch)
+    }
+
+    /// [`Device::sort_columns_into`], built once for each type of keys.
+    fn sort_columns_one<K: Key>(
+        &self,
+        input: Input<'_, K>,
+        columns: Columns<'_>,
+        output: Output<'_, K>,
+        order: &Order,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let n = input.len();
+        output.expect_len(n, "a sort of keys")?;
+        columns.all.iter().try_for_each(|column| column.check(n))?;
+        let keys = Keys::new::<K>(order)?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (input, output) = (bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
+                let places = if n <= NARROW {
+                    let mut places = cpu::room(n)?;
+                    cpu::places(&keys, input, Some(output), &mut places)?;
+                    Places::Narrow(places)
+                } else {
+                    let mut places = cpu::room(n)?;
+                    cpu::places(&keys, input, Some(output), &mut places)?;
+                    Places::Wide(places)
+                };
+                columns.all.into_iter().try_for_each(|column| column.gather(self, &places))
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                let sizes: Vec<usize> = columns.all.iter().map(|column| column.size()).collect();
+                let columns = columns.all.into_iter().map(|column| column.cl(device)).collect::<Result<Vec<_>>>()?;
+                let inputs: Vec<_> = [&input].into_iter().chain(columns.iter().map(|(from, _)| from)).collect();
+                let outputs: Vec<_> = [&output].into_iter().chain(columns.iter().map(|(_, to)| to)).collect();
+                crate::runtime::apart(&inputs, &outputs)?;
+                let caps = gpu::capabilities(device, &keys, &input)?;
+                let mut sort = |with: Option<gpu::Values<'_>>| {
+                    gpu::run(device, &caps, &keys, &input, Some(&output), with, scratch)
+                };
+                match (&columns[..], &sizes[..]) {
+                    ([], _) => sort(None)?,
+                    ([(values, to)], &[size]) => {
+                        self.with_values(device, size, n, (values, to), |with| sort(Some(with)))?;
+                    }
+                    _ if n <= NARROW => self.gather_columns::<u32>(device, n, &sizes, &columns, sort)?,
+                    _ => self.gather_columns::<u64>(device, n, &sizes, &columns, sort)?,
+                }
+                for (_, to) in columns {
+                    to.finish(device)?;
+                }
+                output.finish(device)
+            }
+        }
+    }
+
+    /// Sorts places, and gathers columns by them.
+    #[cfg(feature = "opencl")]
+    fn gather_columns<I: crate::Offset>(
+        &self,
+        device: &ClDevice,
+        n: usize,
+        sizes: &[usize],
+        columns: &[(ClInput, ClOutput<'_>)],
+        sort: impl FnOnce(Option<gpu::Values<'_>>) -> Result<()>,
+    ) -> Result<()> {
+        let places = self.places_by::<I>(device, n, |with| sort(Some(with)))?;
+        columns
+            .iter()
+            .zip(sizes)
+            .try_for_each(|((from, to), &size)| self.gather_values(device, size, from, &places, to))
+    }
+
+    /// The bytes of scratch that [`Device::sort_columns_into`] uses for `n` keys by all bits, beside 4 or 8 for each key. One
+    /// column alone takes what [`Device::sort_pairs_scratch`] says.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort_scratch`].
+    pub fn sort_columns_scratch<K: Key>(&self, n: usize) -> Result<usize> {
+        self.sort_scratch_of(n, size_of::<K>(), if n <= NARROW { 4 } else { 8 }, true)
+    }
+}

@@ -1,0 +1,115 @@
+//! What is checked and measured of sorts of tables.
+
+use crate::{
+    Columns, Device, ElementType, Order, Scratch,
+    bench::Bench,
+    check::{Case, Failure, Level, data::Data, everywhere, guarded, poison, same_bytes},
+    ladder::Climb,
+    sort::spec::{Keys, Made, Way, numbered},
+};
+
+/// Three columns, of values that are moved otherwise, and not.
+fn check<K: Made>(device: &Device, (n, at, keys, way): (usize, usize, Keys, Way)) -> Result<(), Failure> {
+    let all = K::make(keys, n + at);
+    let (a, b, c) = (numbered::<u8>(n + at), numbered::<[u32; 3]>(n + at), numbered::<u64>(n + at));
+    let there = (device.upload(&all)?, device.upload(&a)?, device.upload(&b)?, device.upload(&c)?);
+    let (mut got_a, mut got_b, mut got_c) = (Vec::new(), Vec::new(), Vec::new());
+    let got = guarded(device, n, at, |out| {
+        got_a = guarded(device, n, at, |to_a| {
+            got_b = guarded(device, n, 1, |to_b| {
+                got_c = guarded(device, n, at, |to_c| {
+                    let columns = Columns::new().with(there.1.view(at..)?, to_a).with(there.2.view(at..)?, to_b);
+                    let columns = columns.with(there.3.view(at..)?, to_c);
+                    let x = there.0.view(at..)?;
+                    Ok(device.sort_columns_into(x, columns, out, way.order(), &mut Scratch::new())?)
+                })?;
+                Ok(())
+            })?;
+            Ok(())
+        })?;
+        Ok(())
+    })?;
+    // The places are checked as those of sorts.
+    let places: Vec<usize> = if device.is_cpu() {
+        way.places(&all[at..])
+    } else {
+        let places = Device::cpu().argsort::<K, u32>(&all[at..], way.order())?.to_vec()?;
+        places.into_iter().map(|place| place as usize).collect()
+    };
+    same_bytes(&got, &places.iter().map(|&place| all[at + place]).collect::<Vec<_>>(), "keys")?;
+    same_bytes(&got_a, &places.iter().map(|&place| a[at + place]).collect::<Vec<_>>(), "the first column")?;
+    same_bytes(&got_b, &places.iter().map(|&place| b[at + place]).collect::<Vec<_>>(), "the second column")?;
+    same_bytes(&got_c, &places.iter().map(|&place| c[at + place]).collect::<Vec<_>>(), "the third column")
+}
+
+/// Few columns, and what is refused.
+fn check_few(device: &Device) -> Result<(), Failure> {
+    let (x, mut keys, mut values, scratch) = ([3i32, -1, 2], [0; 3], [0u16; 3], &mut Scratch::new());
+    device.sort_columns_into(&x, Columns::new(), &mut keys, Order::descending(), scratch)?;
+    same_bytes(&keys, &[3, 2, -1], "keys alone")?;
+    let one = Columns::new().with(&[7u16, 8, 9], &mut values);
+    device.sort_columns_into(&x, one, &mut keys, Order::ascending(), scratch)?;
+    same_bytes(&values, &[8, 9, 7], "one column")?;
+    let short = Columns::new().with(&[7u16, 8, 9], &mut values[..2]);
+    let short = device.sort_columns_into(&x, short, &mut keys, Order::ascending(), scratch).map_err(|e| e.to_string());
+    let unequal = device.sort_columns(&x, (&[1u8; 3], &[1u8; 2]), Order::ascending()).map_err(|e| e.to_string());
+    match (short, unequal) {
+        (Err(short), Err(unequal)) => {
+            same_bytes(short.as_bytes(), b"a sort of values needs an output of 3 elements, got 2", "error")?;
+            same_bytes(unequal.as_bytes(), b"sorting 3 keys with 2 values", "error")
+        }
+        other => Err(Failure::Mismatch(format!("{:?} instead of errors", other.0))),
+    }
+}
+
+pub(in crate::sort) fn cases(level: Level, cases: &mut Vec<Case>) {
+    fn form<K: Made>(level: Level, cases: &mut Vec<Case>) {
+        let any = Keys::As(Data::Bits);
+        let mut all = vec![(300, 3, any, Way::Up), (700, 0, Keys::Two, Way::Down)];
+        if level >= Level::Quick {
+            all.extend([(0, 0, any, Way::Up), (20_011, 1, Keys::Byte, Way::UpBy(1, 8 * size_of::<K>() as u32))]);
+        }
+        if level >= Level::Full {
+            all.extend([(1, 0, any, Way::Up), (262_147, 3, any, Way::Down), (1_000_003, 0, Keys::Zipf, Way::Up)]);
+        }
+        for what in all {
+            let (n, at, keys, way) = what;
+            let (form, shape) =
+                (format!("columns by {}-byte keys", size_of::<K>()), format!("n = {n} at {at}, {}", way.text()));
+            cases.push(Case::new(form, K::ELEMENT, shape, keys.name(), n, move |device| {
+                everywhere(check::<K>(device, what))
+            }));
+        }
+    }
+    form::<u32>(level, cases);
+    if level >= Level::Quick {
+        form::<f64>(level, cases);
+    }
+    if level >= Level::Full {
+        form::<i8>(level, cases);
+        form::<u128>(level, cases);
+    }
+    cases.push(Case::new("few columns", ElementType::I32, "n = 3", "by hand", 3, check_few));
+}
+
+pub(in crate::sort) fn benches() -> Vec<Bench> {
+    let bytes = |n| (2 * 4 * 4 * n) as u64;
+    vec![Bench::new("three columns, bits", ElementType::U32, bytes, |device, n| {
+        let keys = device.upload(&Data::Bits.generate::<u32>(n, n as u64))?;
+        let column = || device.iota(n, 0u32);
+        let columns = [column()?, column()?, column()?];
+        let out = [device.zeroed::<u32>(n)?, device.zeroed(n)?, device.zeroed(n)?, device.zeroed(n)?];
+        Ok(Climb::new(
+            (device.clone(), keys, columns, out, Scratch::new()),
+            |(_, _, _, out, _)| out.iter_mut().try_for_each(|out| out.fill(poison())),
+            |(device, keys, [a, b, c], [out, to_a, to_b, to_c], scratch)| {
+                let columns = Columns::new().with(&*a, to_a).with(&*b, to_b).with(&*c, to_c);
+                device.sort_columns_into(&*keys, columns, out, Order::ascending(), scratch)
+            },
+            |(_, keys, _, out, _)| {
+                let want = Device::cpu().argsort::<u32, u32>(&keys.to_vec()?, Order::ascending())?.to_vec()?;
+                out[1..].iter().try_for_each(|out| same_bytes(&out.to_vec()?, &want, "a column"))
+            },
+        ))
+    })]
+}

@@ -1,0 +1,161 @@
+//! Sorts in place on OpenCL devices: the plan, then its launches.
+
+use crate::{
+    Result,
+    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    sort::{
+        gpu::{key_type, word},
+        keys::Keys,
+    },
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../../cl/sort_in_place.cl");
+/// Keys of an item, and the bits of how many there are.
+const HELD: usize = 16;
+const HELD_BITS: u32 = 4;
+/// Local memory that is not for the tile: what compilers add.
+const RESERVED_BYTES: usize = 64;
+/// Bytes of a tile, where one item sorts it.
+const CPU_TILE_BYTES: usize = 16 << 10;
+/// Of `tiles`.
+const FROM_KEYS: u32 = 1;
+const TO_KEYS: u32 = 2;
+
+/// One launch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Step {
+    /// All of a tile, or what is left of larger blocks in it.
+    Tiles { merges: bool },
+    /// Keys that are 2^low_bits apart.
+    Exchange { low_bits: u32, turned: bool },
+}
+
+/// The launches of a sort of n > 0 keys.
+#[derive(Clone, Debug, PartialEq)]
+struct Plan {
+    program: ProgramSpec,
+    work_group: usize,
+    tile_bits: u32,
+    steps: Vec<Step>,
+}
+
+fn plan(n: usize, key_bytes: usize, caps: &Capabilities, wide: bool) -> Plan {
+    let params = tuning::sort(caps);
+    let fits = |bits: u32, most: usize| {
+        let keys = 1 << bits;
+        keys * key_bytes <= most && (keys + keys / HELD) * key_bytes + RESERVED_BYTES <= caps.local_bytes
+    };
+    let (work_group, tile_bits) = if caps.class == DeviceClass::Cpu {
+        (1, (HELD_BITS..=14).rev().find(|&bits| fits(bits, CPU_TILE_BYTES)).unwrap_or(HELD_BITS))
+    } else {
+        let most = params.work_group.ilog2();
+        let bits = (0..=most).rev().find(|&bits| fits(bits + HELD_BITS, params.tile_bytes)).unwrap_or(0);
+        (1 << bits, bits + HELD_BITS)
+    };
+    let mut steps = vec![Step::Tiles { merges: false }];
+    for bits in tile_bits + 1..=n.next_power_of_two().ilog2() {
+        let mut left = bits - HELD_BITS;
+        steps.push(Step::Exchange { low_bits: left, turned: true });
+        while left > tile_bits {
+            left -= HELD_BITS;
+            steps.push(Step::Exchange { low_bits: left, turned: false });
+        }
+        steps.push(Step::Tiles { merges: true });
+    }
+    let program = ProgramSpec::new("sort_in_place.cl", TEXT, caps)
+        .define("KEY", key_type(key_bytes))
+        .define("KEY_BYTES", key_bytes)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .define("WG", work_group)
+        .define("TILE_BITS", tile_bits);
+    Plan { program: program.unoptimised_on_a_checker(caps), work_group, tile_bits, steps }
+}
+
+/// Sorts keys where they are.
+pub(super) fn run(device: &ClDevice, keys: &Keys, data: &ClInput) -> Result<()> {
+    let n = data.len();
+    if n == 0 {
+        return Ok(());
+    }
+    let caps = device.capabilities_for("sort", keys.bytes, n)?;
+    let wide = device.tuning().wide(n);
+    let plan = plan(n, keys.bytes, &caps, wide);
+    let local = [plan.work_group, 1, 1];
+    for (i, &step) in plan.steps.iter().enumerate() {
+        let launch = |kernel| -> Result<_> {
+            let launch = device.launch(&plan.program, kernel)?.mem(data.mem()).scalar(data.offset() as u64);
+            Ok(launch.offset(n as u64, wide))
+        };
+        match step {
+            Step::Tiles { merges } => {
+                let mode = if i == 0 { FROM_KEYS } else { 0 } | if i + 1 == plan.steps.len() { TO_KEYS } else { 0 };
+                let launch = launch("sort_in_place_tiles")?.scalar(u32::from(merges)).scalar(mode);
+                let launch = word(word(launch, keys.flip, keys.bytes), keys.always, keys.bytes);
+                launch.run([n.div_ceil(1 << plan.tile_bits), 1, 1], local)?;
+            }
+            Step::Exchange { low_bits, turned } => {
+                let sets = n.div_ceil(1 << (low_bits + HELD_BITS)) << low_bits;
+                let run = match caps.class {
+                    DeviceClass::Cpu => sets.div_ceil(4 * caps.compute_units.max(1) as usize).clamp(256, 1 << 20),
+                    DeviceClass::Gpu => 1,
+                };
+                let launch = launch("sort_in_place_exchange")?.offset(sets as u64, wide).scalar(run as u32);
+                let launch = launch.scalar(low_bits).scalar(u32::from(turned));
+                launch.run([sets.div_ceil(plan.work_group * run), 1, 1], local)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every program of a device with these capabilities.
+#[cfg(any(test, feature = "checks"))]
+pub(in crate::sort) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    let wide = [false, true].into_iter();
+    wide.flat_map(|wide| [1, 2, 4, 8, 16].map(|bytes| plan(1 << 20, bytes, caps, wide).program)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_fit_their_devices() {
+        for (name, caps) in Capabilities::samples() {
+            for local_bytes in [caps.local_bytes, 4096, 12_288] {
+                let caps = Capabilities { local_bytes, ..caps.clone() };
+                for (n, key_bytes) in [(1, 1), (4096, 4), (4097, 4), (1 << 28, 4), ((1 << 33) + 1, 8), (1 << 30, 16)] {
+                    let plan = plan(n, key_bytes, &caps, n >= 1 << 31);
+                    let what = format!("{name}, {local_bytes} bytes, n = {n}: {plan:?}");
+                    let tile = 1usize << plan.tile_bits;
+                    assert!((tile + tile / HELD) * key_bytes <= local_bytes, "{what}");
+                    assert!(plan.work_group == 1 || plan.work_group * HELD == tile, "{what}");
+                    assert!(plan.work_group <= caps.max_work_group, "{what}");
+                    assert_eq!(plan.steps.last(), Some(&Step::Tiles { merges: n > tile }), "{what}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_distance_is_done() {
+        let (_, caps) = &Capabilities::samples()[0];
+        let plan = plan(1 << 28, 4, caps, false);
+        assert_eq!(plan.steps.len(), 57, "{plan:?}");
+        let mut done = Vec::new();
+        for step in &plan.steps {
+            match *step {
+                Step::Exchange { low_bits, turned } => {
+                    assert_eq!(turned, done.is_empty(), "{plan:?}");
+                    done.extend((low_bits..low_bits + HELD_BITS).rev());
+                }
+                Step::Tiles { .. } => {
+                    assert!(done.windows(2).all(|pair| pair[0] == pair[1] + 1), "{plan:?}");
+                    assert!(done.last().is_none_or(|&last| last <= plan.tile_bits), "{plan:?}");
+                    done.clear();
+                }
+            }
+        }
+    }
+}

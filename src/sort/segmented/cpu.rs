@@ -1,0 +1,251 @@
+//! Segmented sorts on the CPU: runs of segments in parallel, then those that are worth it one by one, each in parallel.
+
+use bytemuck::Pod;
+
+use super::Offsets;
+use crate::{
+    Result, parallel,
+    sort::{
+        NARROW,
+        cpu::{self, Word},
+        keys::Keys,
+    },
+};
+
+/// Keys of a task. A segment of more is sorted by all threads.
+const TASK: usize = 1 << 16;
+
+/// A key by a number of which all bits count.
+trait Ranked: Pod + Send + Sync {
+    type Rank: Copy + Ord;
+    fn rank(self, keys: &Keys, mask: u128) -> Self::Rank;
+}
+
+impl<K: Word> Ranked for K {
+    type Rank = u64;
+    #[inline]
+    fn rank(self, keys: &Keys, mask: u128) -> u64 {
+        keys.ordered(self.into()) & mask as u64
+    }
+}
+
+impl Ranked for u128 {
+    type Rank = Self;
+    #[inline]
+    fn rank(self, keys: &Keys, mask: Self) -> Self {
+        keys.ordered_wide(self) & mask
+    }
+}
+
+/// What goes with the keys.
+trait With<V>: Sync {
+    /// That of the i-th key of all.
+    fn of(&self, i: usize) -> V;
+    /// Sorts a segment that begins there by all threads.
+    fn sort(&self, keys: &Keys, begin: usize, input: &[u8], output: Option<&mut [u8]>, values: &mut [V]) -> Result<()>;
+}
+
+/// Nothing.
+struct Alone;
+
+impl With<()> for Alone {
+    fn of(&self, _: usize) {}
+
+    fn sort(&self, keys: &Keys, _: usize, input: &[u8], output: Option<&mut [u8]>, _: &mut [()]) -> Result<()> {
+        output.map_or(Ok(()), |output| cpu::keys(keys, input, output))
+    }
+}
+
+/// Values.
+struct Values<'a, V>(&'a [V]);
+
+impl<V: Pod + Send + Sync> With<V> for Values<'_, V> {
+    fn of(&self, i: usize) -> V {
+        self.0[i]
+    }
+
+    fn sort(&self, keys: &Keys, begin: usize, input: &[u8], output: Option<&mut [u8]>, to: &mut [V]) -> Result<()> {
+        // Values come with their keys.
+        let Some(output) = output else { return Ok(()) };
+        let from = &self.0[begin..begin + to.len()];
+        if cpu::pairs(keys, (input, &mut *output), (from, &mut *to))? {
+            return Ok(());
+        }
+        if from.len() <= NARROW {
+            gathered::<u32, V>(keys, (input, output), (from, to))
+        } else {
+            gathered::<u64, V>(keys, (input, output), (from, to))
+        }
+    }
+}
+
+/// Values from their places.
+fn gathered<I: crate::Offset, V: Pod + Send + Sync>(
+    keys: &Keys,
+    (input, output): (&[u8], &mut [u8]),
+    (from, to): (&[V], &mut [V]),
+) -> Result<()> {
+    let mut places = cpu::room::<I>(from.len())?;
+    cpu::places(keys, input, Some(output), &mut places)?;
+    parallel::chunks_mut(to, TASK, &|chunk, part| {
+        for (to, place) in part.iter_mut().zip(&places[chunk * TASK..]) {
+            *to = from[place.to_i128() as usize];
+        }
+    });
+    Ok(())
+}
+
+/// The keys' places among all.
+struct Places;
+
+impl<I: crate::Offset> With<I> for Places {
+    fn of(&self, i: usize) -> I {
+        I::from_i128(i as i128)
+    }
+
+    fn sort(&self, keys: &Keys, begin: usize, input: &[u8], output: Option<&mut [u8]>, places: &mut [I]) -> Result<()> {
+        cpu::places(keys, input, output, places)?;
+        parallel::chunks_mut(places, TASK, &|_, part| {
+            part.iter_mut().for_each(|place| *place = place.add(I::from_i128(begin as i128)));
+        });
+        Ok(())
+    }
+}
+
+/// Sorts the segments of keys alone.
+pub(super) fn keys(keys: &Keys, input: &[u8], offsets: Offsets<'_>, output: &mut [u8]) -> Result<()> {
+    let n = input.len() / keys.bytes;
+    by_size(keys, input, offsets, Some(output), &mut vec![(); n], &Alone)
+}
+
+/// Sorts them with values.
+pub(super) fn pairs<V: Pod + Send + Sync>(
+    keys: &Keys,
+    offsets: Offsets<'_>,
+    (input, output): (&[u8], &mut [u8]),
+    (values, values_out): (&[V], &mut [V]),
+) -> Result<()> {
+    by_size(keys, input, offsets, Some(output), values_out, &Values(values))
+}
+
+/// The places of the keys, sorted by segments.
+pub(super) fn places<I: crate::Offset>(
+    keys: &Keys,
+    input: &[u8],
+    offsets: Offsets<'_>,
+    output: &mut [I],
+) -> Result<()> {
+    by_size(keys, input, offsets, None, output, &Places)
+}
+
+fn by_size<V: Copy + Send + Sync>(
+    keys: &Keys,
+    input: &[u8],
+    offsets: Offsets<'_>,
+    output: Option<&mut [u8]>,
+    values: &mut [V],
+    with: &dyn With<V>,
+) -> Result<()> {
+    match keys.bytes {
+        1 => of::<u8, V>(keys, input, offsets, output, values, with),
+        2 => of::<u16, V>(keys, input, offsets, output, values, with),
+        4 => of::<u32, V>(keys, input, offsets, output, values, with),
+        8 => of::<u64, V>(keys, input, offsets, output, values, with),
+        _ => of::<u128, V>(keys, input, offsets, output, values, with),
+    }
+}
+
+/// Segments of so many, and where their keys and values go.
+struct Task<'a, K, V> {
+    segments: std::ops::Range<usize>,
+    begin: usize,
+    output: Option<&'a mut [K]>,
+    values: &'a mut [V],
+}
+
+/// Takes the first `len` elements off.
+fn take<'a, T>(rest: &mut &'a mut [T], len: usize) -> &'a mut [T] {
+    rest.split_off_mut(..len).unwrap_or_default()
+}
+
+fn of<K: Ranked, V: Copy + Send + Sync>(
+    keys: &Keys,
+    input: &[u8],
+    offsets: Offsets<'_>,
+    output: Option<&mut [u8]>,
+    mut values: &mut [V],
+    with: &dyn With<V>,
+) -> Result<()> {
+    let input: &[K] = bytemuck::cast_slice(input);
+    let (n, count) = (input.len(), offsets.len() - 1);
+    let at = |i: usize| offsets.get(i).min(n);
+    let mut output = output.map(bytemuck::cast_slice_mut::<u8, K>);
+    // Of offsets that are none everything stays where it is.
+    let sound = (0..count).all(|i| at(i) <= at(i + 1));
+    let (first, last) = if sound { (at(0), at(count)) } else { (n, n) };
+    let (mut tasks, mut long) = (Vec::new(), Vec::new());
+    let mut task = |segments: std::ops::Range<usize>, begin: usize, end: usize| {
+        let output = output.as_mut().map(|output| take(output, end - begin));
+        let task = Task { segments, begin, output, values: take(&mut values, end - begin) };
+        if task.segments.len() == 1 && end - begin > TASK { long.push(task) } else { tasks.push(task) }
+    };
+    task(0..0, 0, first);
+    let mut segment = 0;
+    while sound && segment < count {
+        let begin = at(segment);
+        // As many as begin within a task, without a long one behind others.
+        let mut next = offsets.rank(begin + TASK).clamp(segment + 1, count);
+        if next - segment > 1 && at(next) - at(next - 1) > TASK {
+            next -= 1;
+        }
+        task(segment..next, begin, at(next));
+        segment = next;
+    }
+    task(0..0, last, n);
+    parallel::consume(tasks, &|task| sort_task(keys, input, &at, task, with));
+    for Task { begin, output, values, .. } in long {
+        let input = bytemuck::cast_slice(&input[begin..begin + values.len()]);
+        with.sort(keys, begin, input, output.map(bytemuck::cast_slice_mut), values)?;
+    }
+    Ok(())
+}
+
+/// Sorts short segments one after the other; without any, all stays in its place.
+fn sort_task<K: Ranked, V: Copy>(
+    keys: &Keys,
+    input: &[K],
+    at: &dyn Fn(usize) -> usize,
+    Task { segments, begin, mut output, values }: Task<'_, K, V>,
+    with: &dyn With<V>,
+) {
+    if let Some(output) = &mut output {
+        output.copy_from_slice(&input[begin..begin + values.len()]);
+    }
+    if size_of::<V>() > 0 || segments.is_empty() {
+        values.iter_mut().enumerate().for_each(|(i, value)| *value = with.of(begin + i));
+    }
+    let (mask, mut ranks) = (keys.mask(), Vec::<(K::Rank, u32)>::new());
+    for segment in segments {
+        let (start, end) = (at(segment), at(segment + 1));
+        if end - start < 2 {
+            continue;
+        }
+        let (from, part) = (&input[start..end], start - begin..end - begin);
+        if size_of::<V>() == 0 {
+            if let Some(output) = &mut output {
+                output[part].sort_by_key(|key| key.rank(keys, mask));
+            }
+            continue;
+        }
+        ranks.clear();
+        ranks.extend(from.iter().map(|key| key.rank(keys, mask)).zip(0..));
+        // No two are equal.
+        ranks.sort_unstable();
+        for (&(_, place), to) in ranks.iter().zip(part) {
+            if let Some(output) = &mut output {
+                output[to] = from[place as usize];
+            }
+            values[to] = with.of(start + place as usize);
+        }
+    }
+}

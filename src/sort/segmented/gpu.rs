@@ -1,0 +1,223 @@
+//! Segmented sorts on OpenCL devices: the plan, then its launches.
+
+use crate::{
+    ElementType, Result, Scratch,
+    runtime::{
+        Capabilities, ClInput, DeviceClass, ProgramSpec, addressable,
+        opencl::{ClDevice, ClMem},
+    },
+    sort::{
+        gpu::{self, Form, Parts, Values, word},
+        keys::Keys,
+    },
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../../cl/sort_segments.cl");
+/// Keys of a tile, where one item sorts it.
+const CPU_TILE: usize = 1 << 14;
+/// Segments that such an item looks at, at least.
+const CPU_SEGMENTS: usize = 1024;
+/// Words of registers for an item's keys and their places, so that four work-groups of 256 fit a multiprocessor.
+const HELD_WORDS: usize = 28;
+/// Local memory that is not for the arrays of the kernel: what compilers add.
+const RESERVED_BYTES: usize = 64;
+
+/// A work-group and its keys.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Shape {
+    work_group: usize,
+    /// Of an item; odd, but where one has the tile for itself.
+    items: usize,
+}
+
+impl Shape {
+    const fn tile(self) -> usize {
+        self.work_group * self.items
+    }
+
+    /// Keys in which the segments of a tile begin: what is left is for the end of the last one.
+    const fn window(self) -> usize {
+        self.tile() * 4 / 5 / 32 * 32
+    }
+
+    fn local_bytes(self, form: Form) -> usize {
+        let place = if form.value_bytes > 0 { 2 } else { 0 };
+        let heads = 4 * (self.tile() / 32 + 3);
+        (self.tile() + 1) * (form.key_bytes + place) + heads + 8 * self.work_group + RESERVED_BYTES
+    }
+}
+
+/// `None` where local memory is too small for any.
+fn shape(form: Form, caps: &Capabilities) -> Option<Shape> {
+    let params = tuning::sort(caps);
+    if caps.class == DeviceClass::Cpu {
+        return None;
+    }
+    let groups = (5..=params.work_group.max(1).ilog2()).rev().map(|bits| 1 << bits);
+    let words = form.key_bytes.div_ceil(4) + usize::from(form.value_bytes > 0);
+    let most = params.items.min(HELD_WORDS / words);
+    let mut shapes = groups.flat_map(|work_group| [15, 11, 7, 3].map(|items| Shape { work_group, items }));
+    shapes.find(|shape| {
+        let fits = shape.tile() * form.key_bytes <= params.tile_bytes && shape.local_bytes(form) <= caps.local_bytes;
+        fits && (shape.items <= most || shape.items == 3)
+    })
+}
+
+/// The launches of a sort of the segments of n > 0 keys.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan {
+    program: ProgramSpec,
+    work_group: usize,
+    tile: usize,
+    window: usize,
+    /// Segments that no window has, and that fit a tile, at most.
+    listed: usize,
+    /// Groups of kernels that go through lists.
+    groups: usize,
+    /// Long segments, and where in scratch all of it lies.
+    long: gpu::Plan,
+}
+
+fn plan(n: usize, form: Form, offset: ElementType, caps: &Capabilities, wide: bool) -> Plan {
+    let found = shape(form, caps);
+    let single = Capabilities { class: DeviceClass::Cpu, ..caps.clone() };
+    let caps_here = if found.is_some() { caps } else { &single };
+    let shape = found.unwrap_or(Shape { work_group: 1, items: CPU_TILE });
+    let (tile, window) = (shape.tile(), shape.window());
+    let program = ProgramSpec::new("sort_segments.cl", TEXT, caps_here)
+        .define("KEY", gpu::key_type(form.key_bytes))
+        .define("KEY_BYTES", form.key_bytes)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .define("S", offset.storage())
+        .define("WG", shape.work_group)
+        .define("ITEMS", shape.items)
+        .define("WINDOW", window);
+    let program = if caps_here.ptx { program.with(["-cl-nv-maxrregcount=64"]) } else { program };
+    let program = match form.value_bytes {
+        0 => program,
+        bytes => program.define("VALUE", tuning::unit_type(bytes)).define("VALUE_BYTES", bytes),
+    };
+    // A segment that does not end within the tile of its window has this many keys at least.
+    let listed = n / (tile - window + 1);
+    let heads_bytes = 4 * ((n + tile) / 32 + 2);
+    let listed_bytes = listed * if wide { 16 } else { 8 };
+    let parts = Parts::Long { short: tile, merges: found.is_none() };
+    Plan {
+        program: program.unoptimised_on_a_checker(caps),
+        work_group: shape.work_group,
+        tile,
+        window,
+        listed,
+        groups: 8 * caps.compute_units.max(1) as usize,
+        long: gpu::plan_of(n, form, caps, wide, parts, [heads_bytes, listed_bytes]),
+    }
+}
+
+/// Sorts the segments of `from` into `to`, if it is wanted, and values with them.
+pub(super) fn run(
+    device: &ClDevice,
+    keys: &Keys,
+    from: &ClInput,
+    (offsets, offset): (&ClInput, ElementType),
+    to: Option<&ClInput>,
+    values: Option<Values<'_>>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let (n, segments) = (from.len(), offsets.len() - 1);
+    if n == 0 {
+        return Ok(());
+    }
+    let value_bytes = values.map_or(0, |values| values.bytes);
+    let form = Form { key_bytes: keys.bytes, value_bytes, passes: keys.digits().len(), keys: to.is_some() };
+    let caps = gpu::capabilities(device, keys, from)?;
+    let wide = device.tuning().wide(n) || device.tuning().wide(segments);
+    let plan = plan(n, form, offset, &caps, wide);
+    let (at, local, long) = (plan.long.scratch, [plan.work_group, 1, 1], plan.long.long.unwrap_or(0));
+    let mem: &ClMem = scratch.cl(device, at.end)?;
+    device.fill(mem, at.header, at.listed - at.header, &[0; 4])?;
+    let mark = device.launch(&plan.program, "sort_segments_mark")?.mem(offsets.mem()).scalar(offsets.offset() as u64);
+    let mark = mark.offset(segments as u64, wide).offset(n as u64, wide).mem(mem).scalar(at.header as u64);
+    let mark = mark.scalar(at.heads as u64).scalar(at.listed as u64).scalar(at.bounds as u64).scalar(at.tiles as u64);
+    let mark = mark.scalar(at.owners as u64).scalar(plan.listed as u32).scalar(long as u32);
+    let mark = mark.scalar(plan.long.groups as u32).scalar((plan.long.tiles * plan.long.tile) as u32);
+    let each = if plan.work_group == 1 { CPU_SEGMENTS } else { plan.work_group };
+    mark.run([segments.div_ceil(each).clamp(1, plan.groups), 1, 1], local)?;
+    let (out, out_offset) = gpu::keys_out(&plan.long, keys, to, mem);
+    let small = |windows: usize, groups: usize| -> Result<()> {
+        let launch = device.launch(&plan.program, "sort_segments_small")?.mem(from.mem()).scalar(from.offset() as u64);
+        let launch = launch.mem(out).scalar(out_offset).mem(mem).scalar(at.spare as u64).scalar(at.header as u64);
+        let launch = launch.scalar(at.heads as u64).scalar(at.listed as u64).offset(n as u64, wide);
+        let launch = word(launch.scalar(windows as u32), keys.flip, keys.bytes);
+        let launch = word(word(launch, keys.always, keys.bytes), keys.mask(), keys.bytes);
+        gpu::with_values(launch, values, &plan.long, form).run([groups, 1, 1], local)
+    };
+    let windows = n.div_ceil(plan.window);
+    small(windows, windows)?;
+    // Where there cannot be any, nothing is asked.
+    if plan.listed > 0 {
+        small(0, plan.listed.min(plan.groups))?;
+    }
+    if long == 0 {
+        return Ok(());
+    }
+    let owners = device.launch(&plan.program, "sort_segments_owners")?.mem(mem).scalar(at.header as u64);
+    let owners = owners.scalar(at.tiles as u64).scalar(at.owners as u64).scalar(long as u32);
+    owners.run([long.min(plan.groups), 1, 1], local)?;
+    gpu::passes(device, &plan.long, keys, form, from, to, values, mem)
+}
+
+pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
+    addressable(n, 4 * (form.key_bytes + form.value_bytes))?;
+    let caps = device.capabilities_for("sort", form.key_bytes, n)?;
+    let wide = device.tuning().wide(n);
+    Ok(if n == 0 { 0 } else { plan(n, form, ElementType::U64, &caps, wide).long.scratch.end })
+}
+
+/// Every program of a device with these capabilities.
+#[cfg(any(test, feature = "checks"))]
+pub(in crate::sort) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    let mut programs = Vec::new();
+    for key_bytes in [1, 2, 4, 8, 16] {
+        for value_bytes in [0].into_iter().chain(gpu::VALUE_SIZES) {
+            for (wide, offset) in [(false, ElementType::U32), (false, ElementType::U64), (true, ElementType::U64)] {
+                let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true };
+                let plan = plan(1 << 28, form, offset, caps, wide);
+                programs.extend([plan.program, plan.long.program]);
+            }
+        }
+    }
+    programs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_fit_their_devices() {
+        for (name, caps) in Capabilities::samples() {
+            for local_bytes in [caps.local_bytes, 0, 4096, 8192, 12_288] {
+                let caps = Capabilities { local_bytes, ..caps.clone() };
+                for n in [1, 1000, 100_000, 1 << 28, 1 << 33] {
+                    for (key_bytes, value_bytes) in [(1, 0), (4, 0), (8, 8), (16, 0), (16, 16)] {
+                        let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: n % 2 == 0 };
+                        let plan = plan(n, form, ElementType::U64, &caps, n >= 1 << 31);
+                        let what = format!("{name}, {local_bytes} bytes, n = {n}, {form:?}: {plan:?}");
+                        assert!(
+                            plan.window.is_multiple_of(32) && plan.window >= 32 && plan.window < plan.tile,
+                            "{what}"
+                        );
+                        match shape(form, &caps) {
+                            Some(shape) => assert!(shape.local_bytes(form) <= local_bytes, "{what}"),
+                            None => assert_eq!(plan.work_group, 1, "{what}"),
+                        }
+                        // Items keep places within a tile in 16 bits.
+                        assert!(plan.work_group <= caps.max_work_group && plan.tile < 1 << 16, "{what}");
+                        assert!(u32::try_from(n.div_ceil(plan.window)).is_ok(), "{what}");
+                    }
+                }
+            }
+        }
+    }
+}

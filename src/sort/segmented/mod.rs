@@ -1,0 +1,374 @@
+//! Segmented sorts: each segment of an array by itself. Keys ([`Device::sort_segments`]), values with them
+//! ([`Device::sort_segments_pairs`]), or the places of the keys in their order ([`Device::argsort_segments`]). All are stable.
+//!
+//! | property | |
+//! |---|---|
+//! | work | where segments are short, one read and one write of each key and value, and log(length) comparisons of a key in local memory; longer ones as [`sort`](crate::sort) |
+//! | keys | as `sort`, ascending or descending, by all bits or [some](Order::bits) |
+//! | determinism | everywhere: the result is a function of the input |
+//! | scratch | as `sort`, and about a byte more for each key: [`Device::sort_segments_scratch`] |
+//! | limits | any n and any number of segments that fit the device |
+//!
+//! What is shared out are the keys, in windows of some thousands; a work-group sorts all segments that begin in one by merges in
+//! local memory, of lists that never mix segments (after Baxter's segmented sort of 2013). Segments that do not fit are
+//! listed on the device: those up to a tile are sorted by a work-group each, longer ones by the digits of their keys, all at once,
+//! in tiles of their own. So any mix of lengths goes, and the host waits for nothing.
+
+mod cpu;
+#[cfg(feature = "opencl")]
+pub(super) mod gpu;
+#[cfg(any(test, feature = "checks"))]
+pub(super) mod spec;
+
+use bytemuck::Pod;
+
+#[cfg(feature = "opencl")]
+use super::gpu::{Form, Values};
+use super::{Key, NARROW, Order, as_many, keys::Keys};
+use crate::{
+    Buffer, Device, Error, Input, Offset, Output, Result, Scratch,
+    reduce::segmented::{Offsets, segments},
+    runtime::Backend,
+};
+
+impl Device {
+    /// The keys of each segment in order: segment `s` is `input[offsets[s]..offsets[s + 1]]`, and stays where it is. Keys before
+    /// the first offset and from the last one on are in no segment, and stay, too.
+    ///
+    /// Offsets are checked, which waits; [`Device::sort_segments_into`] does neither.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if an offset is beyond the next one
+    /// or beyond the input, or there is none at all.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[3.0f32, 1.0, 2.0, -1.0, 5.0, 4.0])?;
+    /// let sorted = device.sort_segments(&x, &[0u32, 2, 2, 5], Order::descending())?;
+    /// assert_eq!(sorted.to_vec()?, [3.0, 1.0, 5.0, 2.0, -1.0, 4.0]);
+    ///
+    /// let error = device.sort_segments(&x, &[0u32, 7], Order::ascending()).unwrap_err();
+    /// assert_eq!(error.to_string(), "offset 1 is 7, beyond the 6 elements");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn sort_segments<'a, 'b, T: Key, C: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        offsets: impl Into<Input<'b, C>>,
+        order: Order,
+    ) -> Result<Buffer<T>> {
+        let (input, offsets) = (input.into(), offsets.into());
+        self.check_segments(offsets, input.len())?;
+        let mut output = self.uninit(input.len())?;
+        self.sort_segments_one(input, offsets, Output::from(&mut output), &order, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::sort_segments`] into a caller's slice, buffer or view of the same length.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice, and does not check the offsets: one beyond the input
+    /// counts as its end, and where one is beyond the next, results are unspecified. Whatever they are, nothing is read or
+    /// written out of bounds. [`Device::check_segments`] checks them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort_into`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are no offsets.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.sort_segments_scratch::<u16>(5)?)?;
+    /// let mut rows = [0u16; 5];
+    /// device.sort_segments_into(&[2u16, 1, 9, 8, 7], &[0u64, 2, 5], &mut rows, Order::ascending(), &mut scratch)?;
+    /// assert_eq!(rows, [1, 2, 7, 8, 9]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn sort_segments_into<'a, 'b, 'c, T: Key, C: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        offsets: impl Into<Input<'b, C>>,
+        output: impl Into<Output<'c, T>>,
+        order: Order,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.sort_segments_one(input.into(), offsets.into(), output.into(), &order, scratch)
+    }
+
+    /// [`Device::sort_segments_into`], built once for each pair of types.
+    fn sort_segments_one<T: Key, C: Offset>(
+        &self,
+        input: Input<'_, T>,
+        offsets: Input<'_, C>,
+        output: Output<'_, T>,
+        order: &Order,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        segments(offsets.len())?;
+        output.expect_len(input.len(), "a sort of segments")?;
+        let keys = Keys::new::<T>(order)?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (input, output) = (bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
+                cpu::keys(&keys, input, Offsets::of(offsets.host()?), output)
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, offsets, output) = (input.cl(device)?, offsets.cl(device)?, output.cl(device, false)?);
+                crate::runtime::apart(&[&input, &offsets], &[&output])?;
+                gpu::run(device, &keys, &input, (&offsets, C::TYPE), Some(&output), None, scratch)?;
+                output.finish(device)
+            }
+        }
+    }
+
+    /// The bytes of scratch that sorts of segments of `n` keys in all, by all bits, use.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort_scratch`].
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// println!("{} bytes", device.sort_segments_scratch::<f64>(1 << 20)?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn sort_segments_scratch<T: Key>(&self, n: usize) -> Result<usize> {
+        self.sort_segments_scratch_of(n, size_of::<T>(), 0, true)
+    }
+
+    fn sort_segments_scratch_of(&self, n: usize, key_bytes: usize, value_bytes: usize, keys: bool) -> Result<usize> {
+        match self.backend() {
+            Backend::Cpu => Ok(0),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                gpu::scratch_bytes(device, n, Form { key_bytes, value_bytes, passes: key_bytes, keys })
+            }
+        }
+    }
+
+    /// The keys of each segment in order, as by [`Device::sort_segments`], and each key's value at its place. Values are plain
+    /// data of any size, as [`Device::sort_pairs`] has them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort_segments`] and [`Device::sort_pairs`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// let (keys, values) = device.sort_segments_pairs(
+    ///     &[2u8, 1, 1, 3], &[*b"two", *b"one", *b"uno", *b"tre"], &[0u32, 2, 4], Order::ascending(),
+    /// )?;
+    /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![1, 2, 1, 3], vec![*b"one", *b"two", *b"uno", *b"tre"]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn sort_segments_pairs<'a, 'b, 'c, K: Key, V: Pod + Send + Sync, C: Offset>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        offsets: impl Into<Input<'c, C>>,
+        order: Order,
+    ) -> Result<(Buffer<K>, Buffer<V>)> {
+        let (keys, values, offsets) = (keys.into(), values.into(), offsets.into());
+        self.check_segments(offsets, keys.len())?;
+        let (mut keys_out, mut values_out) = (self.uninit(keys.len())?, self.uninit(values.len())?);
+        let outputs = (Output::from(&mut keys_out), Output::from(&mut values_out));
+        self.sort_segments_pairs_one((keys, values), offsets, outputs, &order, &mut Scratch::new())?;
+        Ok((keys_out, values_out))
+    }
+
+    /// [`Device::sort_segments_pairs`] into a caller's slices, buffers or views, as [`Device::sort_segments_into`]: it neither
+    /// waits nor checks the offsets.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort_segments_into`] and [`Device::sort_pairs_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.sort_segments_pairs_scratch::<i32, f64>(3)?)?;
+    /// let (mut keys, mut values) = (device.zeroed(3)?, device.zeroed(3)?);
+    /// device.sort_segments_pairs_into(
+    ///     &[5i32, -1, 7], &[0.5f64, 1.5, 2.5], &[0u32, 1, 3], &mut keys, &mut values, Order::descending(), &mut scratch,
+    /// )?;
+    /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![5, 7, -1], vec![0.5, 2.5, 1.5]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    #[allow(clippy::too_many_arguments, reason = "as many as there are arrays")]
+    pub fn sort_segments_pairs_into<'a, 'b, 'c, 'd, 'e, K: Key, V: Pod + Send + Sync, C: Offset>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, V>>,
+        offsets: impl Into<Input<'c, C>>,
+        keys_out: impl Into<Output<'d, K>>,
+        values_out: impl Into<Output<'e, V>>,
+        order: Order,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (inputs, outputs) = ((keys.into(), values.into()), (keys_out.into(), values_out.into()));
+        self.sort_segments_pairs_one(inputs, offsets.into(), outputs, &order, scratch)
+    }
+
+    /// [`Device::sort_segments_pairs_into`], built once for each set of types.
+    fn sort_segments_pairs_one<K: Key, V: Pod + Send + Sync, C: Offset>(
+        &self,
+        (input, values): (Input<'_, K>, Input<'_, V>),
+        offsets: Input<'_, C>,
+        (output, values_out): (Output<'_, K>, Output<'_, V>),
+        order: &Order,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let n = input.len();
+        segments(offsets.len())?;
+        as_many(n, values.len())?;
+        output.expect_len(n, "a sort of keys")?;
+        values_out.expect_len(n, "a sort of values")?;
+        if size_of::<V>() == 0 {
+            return Err(Error::unsupported("values of 0 bytes have no places"));
+        }
+        let keys = Keys::new::<K>(order)?;
+        match self.backend() {
+            Backend::Cpu => {
+                let pair = (bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
+                let values = (values.host()?, values_out.host()?);
+                cpu::pairs(&keys, Offsets::of(offsets.host()?), pair, values)
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                let (values, values_out) = (values.cl(device)?, values_out.cl(device, false)?);
+                let offsets = (&offsets.cl(device)?, C::TYPE);
+                crate::runtime::apart(&[&input, &values, offsets.0], &[&output, &values_out])?;
+                let size = size_of::<V>();
+                self.with_values(device, size, n, (&values, &values_out), |with| {
+                    gpu::run(device, &keys, &input, offsets, Some(&output), Some(with), scratch)
+                })?;
+                values_out.finish(device)?;
+                output.finish(device)
+            }
+        }
+    }
+
+    /// The bytes of scratch that [`Device::sort_segments_pairs_into`] uses for `n` keys in all by all bits, beside 4 or 8 for each
+    /// value whose size is not 1, 2, 4, 8 or 16.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort_scratch`].
+    pub fn sort_segments_pairs_scratch<K: Key, V: Pod>(&self, n: usize) -> Result<usize> {
+        self.sort_segments_scratch_of(n, size_of::<K>(), super::moved_bytes(size_of::<V>(), n), true)
+    }
+
+    /// The places of the keys in their order within each segment, among all keys: where segment `s` begins, `output` names its first
+    /// key, then the next one. What is in no segment names itself. Indices are `u32` or `u64`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort_segments`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are more than 2^32
+    /// keys and indices are `u32`.
+    ///
+    /// ```
+    /// use oclprim::{Buffer, Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[30i16, -10, 20, -10, 50])?;
+    /// let places: Buffer<u32> = device.argsort_segments(&x, &[0u32, 2, 5], Order::ascending())?;
+    /// assert_eq!(places.to_vec()?, [1, 0, 3, 2, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn argsort_segments<'a, 'b, T: Key, C: Offset, I: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        offsets: impl Into<Input<'b, C>>,
+        order: Order,
+    ) -> Result<Buffer<I>> {
+        let (input, offsets) = (input.into(), offsets.into());
+        self.check_segments(offsets, input.len())?;
+        let mut output = self.uninit(input.len())?;
+        self.argsort_segments_one(input, offsets, Output::from(&mut output), &order, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::argsort_segments`] into a caller's slice, buffer or view of the same length, as
+    /// [`Device::sort_segments_into`]: it neither waits nor checks the offsets.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort_segments_into`] and [`Device::argsort_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Scratch};
+    ///
+    /// let (mut places, order) = ([0u64; 3], Order::ascending());
+    /// let device = Device::best()?;
+    /// device.argsort_segments_into(&[2.0f64, 3.0, 1.0], &[1u32, 3], &mut places, order, &mut Scratch::new())?;
+    /// assert_eq!(places, [0, 2, 1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn argsort_segments_into<'a, 'b, 'c, T: Key, C: Offset, I: Offset>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        offsets: impl Into<Input<'b, C>>,
+        output: impl Into<Output<'c, I>>,
+        order: Order,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.argsort_segments_one(input.into(), offsets.into(), output.into(), &order, scratch)
+    }
+
+    /// [`Device::argsort_segments_into`], built once for each set of types.
+    fn argsort_segments_one<T: Key, C: Offset, I: Offset>(
+        &self,
+        input: Input<'_, T>,
+        offsets: Input<'_, C>,
+        output: Output<'_, I>,
+        order: &Order,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let n = input.len();
+        segments(offsets.len())?;
+        output.expect_len(n, "an argsort of segments")?;
+        let keys = Keys::new::<T>(order)?;
+        if size_of::<I>() == 4 && n > NARROW {
+            return Err(Error::invalid(format!("the places of {n} keys are no u32: there are 2^32")));
+        }
+        match self.backend() {
+            Backend::Cpu => {
+                let input = bytemuck::cast_slice(input.host()?);
+                cpu::places(&keys, input, Offsets::of(offsets.host()?), output.host()?)
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let (input, offsets, output) = (input.cl(device)?, offsets.cl(device)?, output.cl(device, false)?);
+                crate::runtime::apart(&[&input, &offsets], &[&output])?;
+                let with = Values { bytes: size_of::<I>(), from: None, to: &output };
+                gpu::run(device, &keys, &input, (&offsets, C::TYPE), None, Some(with), scratch)?;
+                output.finish(device)
+            }
+        }
+    }
+
+    /// The bytes of scratch that [`Device::argsort_segments_into`] uses for `n` keys in all by all bits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::sort_scratch`].
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// println!("{} bytes", device.argsort_segments_scratch::<f64, u32>(1 << 20)?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn argsort_segments_scratch<T: Key, I: Offset>(&self, n: usize) -> Result<usize> {
+        self.sort_segments_scratch_of(n, size_of::<T>(), size_of::<I>(), false)
+    }
+}
