@@ -17,7 +17,7 @@ pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
 #[cfg(any(test, feature = "checks"))]
-pub(super) mod spec;
+pub(crate) mod spec;
 
 use crate::{
     Buffer, Device, Element, ElementType, Error, Input, Integer, Output, Result, Scratch,
@@ -52,7 +52,7 @@ pub(crate) enum Offsets<'a> {
 }
 
 impl<'a> Offsets<'a> {
-    pub(crate) fn of<C: Offset>(offsets: &'a [C]) -> Self {
+    pub(crate) fn of<C: Element>(offsets: &'a [C]) -> Self {
         match C::TYPE {
             ElementType::U64 => Self::U64(bytemuck::cast_slice(offsets)),
             _ => Self::U32(bytemuck::cast_slice(offsets)),
@@ -74,7 +74,7 @@ impl<'a> Offsets<'a> {
     }
 
     /// How many are below `p`.
-    fn below(self, p: usize) -> usize {
+    pub(crate) fn below(self, p: usize) -> usize {
         match self {
             Self::U32(offsets) => offsets.partition_point(|&x| (x as usize) < p),
             Self::U64(offsets) => offsets.partition_point(|&x| x < p as u64),
@@ -82,7 +82,7 @@ impl<'a> Offsets<'a> {
     }
 
     /// How many are at most `p`.
-    fn rank(self, p: usize) -> usize {
+    pub(crate) fn rank(self, p: usize) -> usize {
         self.below(p + 1)
     }
 
@@ -405,6 +405,6 @@ impl Device {
 }
 
 /// The segments between so many offsets.
-fn segments(offsets: usize) -> Result<usize> {
+pub(crate) fn segments(offsets: usize) -> Result<usize> {
     offsets.checked_sub(1).ok_or_else(|| Error::invalid("segments need one offset more than there are, got 0 offsets"))
 }

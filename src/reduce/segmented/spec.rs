@@ -23,7 +23,7 @@ use crate::{Capabilities, ProgramSpec, reduce::by::spec::divisor};
 
 /// How the input is cut.
 #[derive(Clone, Copy, Debug)]
-enum Cut {
+pub(crate) enum Cut {
     /// Segments of that length; the last one shorter.
     Every(usize),
     /// Lengths by a power law, from 0 on.
@@ -37,7 +37,7 @@ enum Cut {
 }
 
 impl Cut {
-    fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         match self {
             Self::Every(len) => format!("of {len}"),
             Self::PowerLaw => "by a power law".into(),
@@ -47,7 +47,7 @@ impl Cut {
         }
     }
 
-    fn offsets<C: Offset>(self, n: usize) -> Vec<C> {
+    pub(crate) fn offsets<C: Offset>(self, n: usize) -> Vec<C> {
         let mut offsets = vec![0];
         match self {
             Self::Every(len) => offsets.extend((1..=n.div_ceil(len)).map(|i| n.min(i * len))),
