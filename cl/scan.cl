@@ -158,14 +158,12 @@ static inline void mark_tile(uint* marks, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
 static inline THING run_total(
     __global const T* x, OFFSET_T base, uint place, uint count, OFFSET_T n, const uint* marks)
 {
-    A total = TAKEN(x[AT(base + place, n)]);
-    uint head = MARKED(marks, place);
+    THING total = TOTAL(TAKEN(x[AT(base + place, n)]), MARKED(marks, place));
     for (uint k = 1; k < count; k++) {
-        const uint own = MARKED(marks, place + k);
-        total = JOINED(total, TAKEN(x[AT(base + place + k, n)]), own);
-        head |= own;
+        const THING own = TOTAL(TAKEN(x[AT(base + place + k, n)]), MARKED(marks, place + k));
+        total = THING_OP(total, own);
     }
-    return TOTAL(total, head);
+    return total;
 }
 
 #ifndef EXACT

@@ -126,7 +126,7 @@ fn form<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static>(
     cases: &mut Vec<Case>,
 ) {
     let wide = if T::TYPE == U::TYPE { String::new() } else { format!(" as {}", U::TYPE) };
-    let name = format!("{}{wide} along an axis", O::KIND.name());
+    let name = format!("{}{wide} of lines", O::KIND.name());
     form_by(level, &name, (monoid::<U, O>(), plain::<T, U, O>()), shapes, cases);
 }
 
@@ -204,7 +204,7 @@ pub(in crate::scan) fn cases(level: Level, cases: &mut Vec<Case>) {
     ];
     form::<f32, f32, Sum>(level, TINY, cases);
     form::<u32, u32, Sum>(level, &TINY[..2], cases);
-    form_by(level, "affine along an axis", by_affine(), &TINY[..3], cases);
+    form_by(level, "affine of lines", by_affine(), &TINY[..3], cases);
     if level >= Level::Quick {
         form::<f32, f32, Sum>(level, QUICK, cases);
         form::<u8, u8, Max>(level, &QUICK[..8], cases);
@@ -219,7 +219,7 @@ pub(in crate::scan) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<u16, u16, Xor>(level, QUICK, cases);
         form::<i32, i32, Product>(level, TINY, cases);
         form::<f16, f32, Sum>(level, QUICK, cases);
-        form_by(level, "affine along an axis", by_affine(), QUICK, cases);
+        form_by(level, "affine of lines", by_affine(), QUICK, cases);
     }
 }
 
@@ -233,7 +233,7 @@ fn bench<T: Element, O: Op<T> + Default + 'static>(name: &str, shape: fn(usize) 
         scratch: Scratch,
     }
     let bytes = |n: usize| 2 * (n * size_of::<T>()) as u64;
-    Bench::new(format!("{} along {name}", O::KIND.name()), T::TYPE, bytes, move |device, n| {
+    Bench::new(format!("{} of lines, {name}", O::KIND.name()), T::TYPE, bytes, move |device, n| {
         let shape = shape(n);
         let host = Data::Random.generate::<T>(shape[0] * shape[1], n as u64);
         let (x, out) = (device.upload(&host)?, device.zeroed(host.len())?);

@@ -34,8 +34,8 @@ type Tell<K> = fn(Cut, usize) -> Vec<K>;
 fn keys<K: Element>(cut: Cut, n: usize) -> Vec<K> {
     let mut key = 0;
     let next = |head| {
-        key += u8::from(head);
-        K::from_f64(f64::from(key % 3))
+        key = (key + u8::from(head)) % 3;
+        K::from_f64(f64::from(key))
     };
     heads(&cut.offsets::<u64>(n), n).into_iter().map(next).collect()
 }
@@ -292,7 +292,7 @@ fn special_keys<K: Element>(level: Level, cases: &mut Vec<Case>) {
     for &n in ns {
         for (i, data) in [Data::Special, Data::Extremes, Data::Constant].into_iter().enumerate() {
             let shape = format!("n = {n}, {} keys", K::TYPE);
-            cases.push(Case::new("sum by key", u32::TYPE, shape, data.name(), n, move |device| {
+            cases.push(Case::new("segmented sum by key", u32::TYPE, shape, data.name(), n, move |device| {
                 let (all, keys) = (Data::Random.generate::<u32>(n, 1), data.generate::<K>(n, 1));
                 let heads: Vec<_> = (0..n).map(|i| i > 0 && keys[i - 1] != keys[i]).collect();
                 check(device, &by_key::<K, u32, u32, Sum>(), (&all, &keys), &heads, 0, kind(i).1)
@@ -302,42 +302,42 @@ fn special_keys<K: Element>(level: Level, cases: &mut Vec<Case>) {
 }
 
 pub(in crate::scan) fn cases(level: Level, cases: &mut Vec<Case>) {
-    form(level, "sum by key", by_key::<u32, f32, f32, Sum>(), cases);
-    form(level, "sum of segments", segments::<u32, f32, f32, Sum>(), cases);
-    form(level, "sum of segments", segments::<u32, u32, u32, Sum>(), cases);
-    form(level, "max flagged", flagged::<i64, i64, Max>(), cases);
-    form(level, "affine by key", affine_by_key(), cases);
+    form(level, "segmented sum by key", by_key::<u32, f32, f32, Sum>(), cases);
+    form(level, "segmented sum at offsets", segments::<u32, f32, f32, Sum>(), cases);
+    form(level, "segmented sum at offsets", segments::<u32, u32, u32, Sum>(), cases);
+    form(level, "segmented max flagged", flagged::<i64, i64, Max>(), cases);
+    form(level, "segmented affine by key", affine_by_key(), cases);
     special_keys::<f32>(level, cases);
     if level >= Level::Quick {
-        form(level, "sum of segments", segments::<u64, u8, u8, Sum>(), cases);
-        form(level, "sum flagged", flagged::<f16, f16, Sum>(), cases);
-        form(level, "sum as u64 by key", by_key::<u8, u32, u64, Sum>(), cases);
-        form(level, "xor by key", by_key::<u64, u8, u8, Xor>(), cases);
+        form(level, "segmented sum at offsets", segments::<u64, u8, u8, Sum>(), cases);
+        form(level, "segmented sum flagged", flagged::<f16, f16, Sum>(), cases);
+        form(level, "segmented sum as u64 by key", by_key::<u8, u32, u64, Sum>(), cases);
+        form(level, "segmented xor by key", by_key::<u64, u8, u8, Xor>(), cases);
         special_keys::<f16>(level, cases);
     }
     if level >= Level::Full {
-        form(level, "affine of segments", affine_in_segments(), cases);
-        form(level, "a + b flagged", plus_flagged(), cases);
-        form(level, "sum by key", by_key::<f64, f64, f64, Sum>(), cases);
-        form(level, "sum of segments", segments::<u64, f64, f64, Sum>(), cases);
-        form(level, "sum by key", by_key::<i16, i8, i8, Sum>(), cases);
-        form(level, "sum flagged", flagged::<bf16, bf16, Sum>(), cases);
-        form(level, "product flagged", flagged::<i32, i32, Product>(), cases);
-        form(level, "min of segments", segments::<u32, f32, f32, Min>(), cases);
-        form(level, "sum as f32 of segments", segments::<u32, f16, f32, Sum>(), cases);
-        form(level, "sum as i64 by key", by_key::<u32, i8, i64, Sum>(), cases);
-        form(level, "max by key", by_key::<u8, u16, u16, Max>(), cases);
-        form(level, "sum flagged", flagged::<u32, u32, Sum>(), cases);
+        form(level, "segmented affine at offsets", affine_in_segments(), cases);
+        form(level, "segmented a + b flagged", plus_flagged(), cases);
+        form(level, "segmented sum by key", by_key::<f64, f64, f64, Sum>(), cases);
+        form(level, "segmented sum at offsets", segments::<u64, f64, f64, Sum>(), cases);
+        form(level, "segmented sum by key", by_key::<i16, i8, i8, Sum>(), cases);
+        form(level, "segmented sum flagged", flagged::<bf16, bf16, Sum>(), cases);
+        form(level, "segmented product flagged", flagged::<i32, i32, Product>(), cases);
+        form(level, "segmented min at offsets", segments::<u32, f32, f32, Min>(), cases);
+        form(level, "segmented sum as f32 at offsets", segments::<u32, f16, f32, Sum>(), cases);
+        form(level, "segmented sum as i64 by key", by_key::<u32, i8, i64, Sum>(), cases);
+        form(level, "segmented max by key", by_key::<u8, u16, u16, Max>(), cases);
+        form(level, "segmented sum flagged", flagged::<u32, u32, Sum>(), cases);
         special_keys::<f64>(level, cases);
         special_keys::<bf16>(level, cases);
     }
     for n in [9, 20_000] {
         let shape = format!("n = {n}, wrong offsets");
-        cases.push(Case::new("sum of segments", f32::TYPE, shape.clone(), "wild", n, move |device| {
+        cases.push(Case::new("segmented sum at offsets", f32::TYPE, shape.clone(), "wild", n, move |device| {
             check_wrong::<u32>(device, n)
         }));
         if level >= Level::Full {
-            cases.push(Case::new("sum of segments", f32::TYPE, shape + ", u64", "wild", n, move |device| {
+            cases.push(Case::new("segmented sum at offsets", f32::TYPE, shape + ", u64", "wild", n, move |device| {
                 check_wrong::<u64>(device, n)
             }));
         }
@@ -382,7 +382,7 @@ where
 }
 
 pub(in crate::scan) fn benches() -> Vec<Bench> {
-    let name = |form: &str| format!("sum {form}, segments");
+    let name = |form: &str| format!("segmented sum {form},");
     let mut benches = Vec::new();
     for cut in [Cut::Every(2), Cut::Every(16), Cut::Every(256), Cut::PowerLaw, Cut::Every(1 << 20)] {
         benches.push(bench(name("by key"), by_key::<u32, u32, u32, Sum>(), cut, true));
