@@ -317,7 +317,7 @@ KERNEL void scan_tiles(
 
 // A bit for each element of an item's runs, and those of run k.
 #ifdef SEGMENTED
-#define MARKS (RUNS * VEC / 32 + 1)
+#define MARKS ((RUNS * VEC + 31) / 32)
 #define RUN_MARKS(marks, k) ((marks)[(k) * VEC / 32] >> (k) * VEC % 32 & ((1u << VEC) - 1))
 #define MARKED(heads, j) ((heads) >> (j) & 1)
 #else
@@ -481,6 +481,7 @@ static inline void take_run(TV raw, A* a)
 // after the next barrier.
 INLINED void mark_tile(__local uint* bits, uint* marks, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
 {
+    UNROLL
     for (uint k = 0; k < MARKS; k++) {
         marks[k] = 0;
     }
@@ -504,6 +505,7 @@ INLINED void mark_tile(__local uint* bits, uint* marks, OFFSET_T tile, OFFSET_T 
             marks[k * VEC / 32] |= run_heads(true, base, place_of(k), n HEAD_PASS) << k * VEC % 32;
         }
     } else {
+        UNROLL
         for (uint k = 0; k < RUNS; k++) {
             marks[k * VEC / 32] |= run_heads(false, base, place_of(k), n HEAD_PASS) << k * VEC % 32;
         }
