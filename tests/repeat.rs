@@ -6,7 +6,7 @@ mod common;
 
 use bytemuck::Pod;
 use oclprim::{
-    Accumulate, Bins, Buffer, Device, ErrorKind, Matrices, Order, Result, Scratch, StatisticsRecord,
+    Accumulate, Bins, Buffer, Device, ErrorKind, Matrices, Order, Result, Scan, Scratch, StatisticsRecord,
     check::data::Data,
     f16,
     op::{And, Map, Max, Min, Operator, Or, Product, Scale, Sum, Xor},
@@ -268,6 +268,9 @@ fn numbers() {
             contents(&device.iota_by(FEW, start, step)?)
         }),
         ("scan", |device, x| contents(&device.inclusive_scan(&x.floats, Sum)?)),
+        ("scan in segments", |device, x| {
+            contents(&device.scan_segments(&x.floats, &x.offsets, Sum, Scan::<f32>::inclusive())?)
+        }),
     ]);
 }
 

@@ -39,7 +39,9 @@ pub(crate) enum Heads {
 pub(crate) enum Starts<'s> {
     /// Nowhere: there are no segments.
     None,
-    At(&'s ClInput),
+    /// Keys or flags.
+    Beside(&'s ClInput),
+    Offsets(&'s ClInput),
     Every(usize),
 }
 
@@ -225,20 +227,18 @@ pub(super) fn scan(
     }
     let caps = device.capabilities_for("scan", form.element.size(), n)?;
     let aligned = |place: &ClInput| if form.reversed { place.ends_aligned() } else { place.aligned() };
-    let heads_aligned = match starts {
-        Starts::At(heads) => aligned(heads),
-        Starts::None | Starts::Every(_) => true,
-    };
-    let most = match starts {
-        Starts::At(heads) => outputs.max(heads.len()),
-        Starts::None | Starts::Every(_) => outputs,
+    // One program does for what is not read in vectors.
+    let (heads_aligned, most) = match starts {
+        Starts::Beside(heads) => (aligned(heads), outputs),
+        Starts::Offsets(offsets) => (true, outputs.max(offsets.len())),
+        Starts::None | Starts::Every(_) => (true, outputs),
     };
     let aligned = [aligned(input) && aligned(out), heads_aligned];
     let plan = plan(outputs, form, aligned, &caps, device.tuning().wide(most))?;
     let memory = scratch.cl(device, plan.scratch_bytes)?;
     let job = Job { device, plan: &plan, start, input, out, starts, memory };
-    if matches!(form.heads, Some(Heads::Offsets(_))) {
-        job.ranks()?;
+    if let Starts::Offsets(offsets) = starts {
+        job.ranks(offsets)?;
     }
     if plan.look_back { job.look_back(SPINS) } else { job.reduce_then_scan() }
 }
@@ -250,8 +250,7 @@ impl<'j> Job<'j> {
     }
 
     /// Which of the offsets are in each tile.
-    fn ranks(&self) -> Result<()> {
-        let Starts::At(offsets) = self.starts else { return Ok(()) };
+    fn ranks(&self, offsets: &ClInput) -> Result<()> {
         let Plan { program, tiles, wide, work_group, max_groups, .. } = self.plan;
         self.device
             .launch(program, "scan_ranks")?
@@ -270,10 +269,8 @@ impl<'j> Job<'j> {
         let place = |launch: Launch<'j>, heads: &ClInput| launch.mem(heads.mem()).scalar(heads.offset() as u64);
         match self.starts {
             Starts::None => launch,
-            Starts::At(heads) if self.plan.scratch_bytes > self.plan.totals_bytes => {
-                place(launch, heads).mem(self.memory).scalar(self.ranks_at())
-            }
-            Starts::At(heads) => place(launch, heads),
+            Starts::Beside(heads) => place(launch, heads),
+            Starts::Offsets(offsets) => place(launch, offsets).mem(self.memory).scalar(self.ranks_at()),
             Starts::Every(len) => launch.offset(len as u64, self.plan.wide),
         }
     }
@@ -359,8 +356,8 @@ mod tests {
         let offsets = crate::Input::from(&offsets).cl(cl).unwrap();
         let starts = match heads {
             None => Starts::None,
-            Some(Heads::Offsets(_)) => Starts::At(&offsets),
-            Some(_) => Starts::At(&keys),
+            Some(Heads::Offsets(_)) => Starts::Offsets(&offsets),
+            Some(_) => Starts::Beside(&keys),
         };
         let caps = cl.capabilities().unwrap();
         let form = Form { heads, ..Form::of::<T, T, Sum>(false, None) };
@@ -374,8 +371,8 @@ mod tests {
         let memory = scratch.cl(cl, plan.scratch_bytes).unwrap();
         let start = Start::of(&monoid::<T, Sum>(), kind);
         let job = Job { device: cl, plan: &plan, start: &start, input: &input, out: &out, starts, memory };
-        if matches!(heads, Some(Heads::Offsets(_))) {
-            job.ranks().unwrap();
+        if let Starts::Offsets(offsets) = starts {
+            job.ranks(offsets).unwrap();
         }
         job.look_back(3).unwrap();
         out.finish(cl).unwrap();

@@ -20,6 +20,8 @@ pub(super) mod spec;
 use super::Scan;
 #[cfg(feature = "opencl")]
 use super::gpu;
+#[cfg(feature = "opencl")]
+use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch,
     op::{Monoid, Op, Operator, Source, monoid},
@@ -455,21 +457,27 @@ impl Device {
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
-                let (heads, told) = match parts {
-                    Segments::Keys(keys) => (gpu::Heads::Keys(K::TYPE), Ok(keys.cl(device)?)),
-                    Segments::Flags(flags) => (gpu::Heads::Flags, Ok(flags.cl(device)?)),
-                    Segments::Offsets(offsets) => (gpu::Heads::Offsets(K::TYPE), Ok(offsets.cl(device)?)),
-                    Segments::Rows(len) => (gpu::Heads::Rows, Err(len)),
+                let told;
+                let (heads, starts) = match parts {
+                    Segments::Keys(keys) => {
+                        told = keys.cl(device)?;
+                        (gpu::Heads::Keys(K::TYPE), gpu::Starts::Beside(&told))
+                    }
+                    Segments::Flags(flags) => {
+                        told = flags.cl(device)?;
+                        (gpu::Heads::Flags, gpu::Starts::Beside(&told))
+                    }
+                    Segments::Offsets(offsets) => {
+                        told = offsets.cl(device)?;
+                        (gpu::Heads::Offsets(K::TYPE), gpu::Starts::Offsets(&told))
+                    }
+                    Segments::Rows(len) => (gpu::Heads::Rows, gpu::Starts::Every(len)),
                 };
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-                crate::runtime::apart(&[&input], &[&output])?;
-                let starts = match &told {
-                    Ok(told) => {
-                        crate::runtime::apart(&[told], &[&output])?;
-                        gpu::Starts::At(told)
-                    }
-                    Err(len) => gpu::Starts::Every(*len),
-                };
+                apart(&[&input], &[&output])?;
+                if let gpu::Starts::Beside(told) | gpu::Starts::Offsets(told) = starts {
+                    apart(&[told], &[&output])?;
+                }
                 let form =
                     gpu::Form { heads: Some(heads), ..gpu::Form::by::<T, U>((source, !op.ordered), reversed, None) };
                 gpu::scan(device, &form, &gpu::Start::of(op, kind), (&input, starts), &output, scratch)?;
