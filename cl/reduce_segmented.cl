@@ -60,21 +60,9 @@
 #define FLAGS ((__global uint*)(scratch + 24 * nodes))
 #define RANKS ((__global OFFSET_T*)(scratch + 32 * nodes))
 
-// How many of the offsets are at most p, where the first `low` are and those from `high` on are not.
-static inline OFFSET_T rank_within(__global const S* offsets, OFFSET_T low, OFFSET_T high, POS_T p)
-{
-    while (low < high) {
-        const OFFSET_T middle = low + (high - low) / 2;
-        if (offsets[middle] <= p) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
+#include "lib/ranks.cl"
 
-// The same where the answer is near `low`.
+// How many of the offsets are at most p, where the first `low` are and the answer is near.
 static inline OFFSET_T rank_from(__global const S* offsets, OFFSET_T low, OFFSET_T count, POS_T p)
 {
     OFFSET_T step = 1;

@@ -12,16 +12,60 @@
 // Three kinds of launches: the totals of the tiles; before() of them, level after level; the outputs. Of one tile, the last
 // of them alone. `out` may be `x`: a tile is read before it is written.
 //
+// Segments start anew, from `initial` on, at the elements that lib/heads.cl marks. A total is then that of what comes last, from
+// the last such element on, and whether there is one; two of them come to (a, f) op (b, g) = (g ? b : a op b, f or g), in the
+// same order. What is added to a carry with such an element among it is added to `initial` instead. So the order depends on the
+// place and on the segments alone.
+//
 // With LOOK_BACK one launch: work-groups take tiles in the order in which they start, publish their totals, and wait for
 // those before theirs (Merrill & Garland 2016). before() needs totals alone, so no tile waits for what another waited for,
 // but for the last ones of each block, which publish its total. A word that is not there after `spins` looks is computed by
 // who needs it.
 //
-// Bytes: reads n elements twice, writes n, and 24 for each tile of 32 KiB; with LOOK_BACK reads them once.
+// Bytes: reads n elements twice, writes n, and 24 for each tile of 32 KiB; with LOOK_BACK reads them once. What marks segments is
+// read as often.
 #include "lib/types.cl"
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
 #include "lib/workgroup.cl"
+#include "lib/outputs.cl"
+
+#if defined(BY_KEYS) || defined(BY_FLAGS) || defined(BY_OFFSETS) || defined(BY_ROWS)
+#define SEGMENTED
+#endif
+
+// A total, as it is stored: TOTAL(value, head), of which VALUE and HEAD are parts. JOINED(a, b, head) is a op b, unless there is
+// a head in b; RESTARTED(initial, carry, head) is what comes before that.
+#ifdef SEGMENTED
+typedef struct {
+    A value;
+    uint head;
+} Total;
+#define THING Total
+#define TOTAL(value, head) ((Total){ value, head })
+#define VALUE(total) ((total).value)
+#define HEAD(total) ((total).head)
+#define JOINED(a, b, head) ((head) ? (b) : OP(a, b))
+#define RESTARTED(initial, carry, head) ((head) ? (initial) : (carry))
+#define THING_OP(a, b) total_op(a, b)
+#define THING_IDENTITY TOTAL(OP_IDENTITY, 0)
+// Mesa 25 loses structs that are copied from and to shared memory as a whole.
+#define THING_GET(place) TOTAL(VALUE(place), HEAD(place))
+#define THING_PUT(place, thing) (VALUE(place) = VALUE(thing), HEAD(place) = HEAD(thing))
+#define THING_CARRY(initial, carry, thing) OP(RESTARTED(initial, carry, HEAD(thing)), VALUE(thing))
+static inline Total total_op(Total a, Total b)
+{
+    return TOTAL(JOINED(a.value, b.value, b.head), a.head | b.head);
+}
+#else
+#define TOTAL(value, head) (value)
+#define VALUE(total) (total)
+#define HEAD(total) 0u
+#define JOINED(a, b, head) OP(a, b)
+#define RESTARTED(initial, carry, head) (carry)
+#define HEAD_PARAMS
+#define HEAD_PASS
+#endif
 #include "lib/spine.cl"
 
 #define CHUNK_RUNS 32
@@ -41,29 +85,6 @@
 #define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 #endif
 
-// OUT_RUN: vectors of 16 bytes that a run's results fill.
-#ifndef OUT_BYTES
-#define OUT_BYTES T_BYTES
-#endif
-#define OUT_RUN (OUT_BYTES / T_BYTES)
-#if OUT_BYTES == 1
-#define OUTV CAT(OUT, 16)
-#define OUT_VLOAD vload16
-#define OUT_VSTORE vstore16
-#elif OUT_BYTES == 2
-#define OUTV CAT(OUT, 8)
-#define OUT_VLOAD vload8
-#define OUT_VSTORE vstore8
-#elif OUT_BYTES == 4
-#define OUTV CAT(OUT, 4)
-#define OUT_VLOAD vload4
-#define OUT_VSTORE vstore4
-#else
-#define OUTV CAT(OUT, 2)
-#define OUT_VLOAD vload2
-#define OUT_VSTORE vstore2
-#endif
-
 // Where the i-th of `len` lies; where a run starts whose first is the i-th; the place of its j-th.
 #ifdef REVERSE
 #define AT(i, len) ((len) - 1 - (i))
@@ -74,6 +95,7 @@
 #define RUN_AT(i, len) (i)
 #define IN_RUN(j) (j)
 #endif
+#include "lib/heads.cl"
 
 // The first tile of a work-group, the one after its last, and the step between them: a CPU walks contiguous memory.
 #ifdef DEVICE_CPU
@@ -89,37 +111,81 @@
 
 #ifndef LOOK_BACK
 // One level of the spine: lib/spine.cl.
-KERNEL void scan_spine(__global A* totals, const OFFSET_T first, const OFFSET_T count, const OFFSET_T above)
+KERNEL void scan_spine(__global THING* totals, const OFFSET_T first, const OFFSET_T count, const OFFSET_T above)
 {
     spine_level(totals, first, count, above, get_global_id(0));
+}
+#endif
+
+#ifdef BY_OFFSETS
+// Which of `count` offsets are in each tile of n elements.
+KERNEL void scan_ranks(
+    __global const S* offsets_base, const ulong offsets_offset, const OFFSET_T count, const OFFSET_T n,
+    const OFFSET_T tiles, __global OFFSET_T* ranks_base, const ulong ranks_at)
+{
+    for (OFFSET_T t = get_global_id(0); t <= tiles; t += get_global_size(0)) {
+        ranks_base[ranks_at + t] = rank_of_tile(offsets_base + offsets_offset, count, t, n);
+    }
 }
 #endif
 
 #if WG == 1
 
 // One item has the tile to itself. Where no order is asked for, it goes through the elements one by one.
-static inline A run_total(__global const T* x, OFFSET_T first, uint count, OFFSET_T n)
+
+// A bit for each element of a tile, where segments start.
+#ifdef SEGMENTED
+#define MARKS (TILE / 32)
+#define MARKED(marks, at) ((marks)[(at) / 32] >> (at) % 32 & 1)
+#else
+#define MARKS 1
+#define MARKED(marks, at) 0
+#endif
+
+static inline void mark_tile(uint* marks, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
 {
-    A total = TAKEN(x[AT(first, n)]);
+    for (uint k = 0; k < MARKS; k++) {
+        marks[k] = 0;
+    }
+#ifdef BY_OFFSETS
+    mark_offsets(marks, tile, n HEAD_PASS);
+#elif defined(SEGMENTED)
+    const OFFSET_T base = tile * TILE;
+    for (uint place = 0; place < TILE && place < n - base; place += VEC) {
+        marks[place / 32] |= run_heads(n - base >= TILE, base, place, n HEAD_PASS) << place % 32;
+    }
+#endif
+}
+
+// The total of elements of a tile, from `place` on.
+static inline THING run_total(
+    __global const T* x, OFFSET_T base, uint place, uint count, OFFSET_T n, const uint* marks)
+{
+    THING total = TOTAL(TAKEN(x[AT(base + place, n)]), MARKED(marks, place));
     for (uint k = 1; k < count; k++) {
-        total = OP(total, TAKEN(x[AT(first + k, n)]));
+        const THING own = TOTAL(TAKEN(x[AT(base + place + k, n)]), MARKED(marks, place + k));
+        total = THING_OP(total, own);
     }
     return total;
 }
 
 #ifndef EXACT
-// What precedes each of the runs from `first` on, below n, in their chunk; the total of the chunk, if it is whole.
-static inline A chunk_scan(__global const T* x, OFFSET_T first, OFFSET_T n, A* before)
+// What precedes each of the runs from `place` of the tile on in their chunk; the total of the chunk, if it is whole.
+static inline THING chunk_scan(
+    __global const T* x, OFFSET_T base, uint place, OFFSET_T n, const uint* marks, THING* before)
 {
-    A total[CHUNK_RUNS];
-    if (n - first >= CHUNK_RUNS * VEC) {
+    THING total[CHUNK_RUNS];
+    if (n - base - place >= CHUNK_RUNS * VEC) {
         for (uint q = 0; q < CHUNK_RUNS; q++) {
-            total[q] = run_total(x, first + q * VEC, VEC, n);
+            total[q] = run_total(x, base, place + q * VEC, VEC, n, marks);
         }
     } else {
         for (uint q = 0; q < CHUNK_RUNS; q++) {
-            const OFFSET_T run = first + q * VEC;
-            total[q] = run < n ? run_total(x, run, min((OFFSET_T)VEC, n - run), n) : OP_IDENTITY;
+            const OFFSET_T run = base + place + q * VEC;
+            total[q] = THING_IDENTITY;
+            if (run < n) {
+                total[q] = run_total(x, base, place + q * VEC, min((OFFSET_T)VEC, n - run), n, marks);
+            }
         }
     }
     leaves_scan(total, before, CHUNK_RUNS);
@@ -127,12 +193,15 @@ static inline A chunk_scan(__global const T* x, OFFSET_T first, OFFSET_T n, A* b
 }
 
 // The same of the chunks of a tile.
-static inline A tile_scan(__global const T* x, OFFSET_T base, OFFSET_T n, A* before)
+static inline THING tile_scan(__global const T* x, OFFSET_T base, OFFSET_T n, const uint* marks, THING* before)
 {
-    A total[CHUNKS], unused[CHUNK_RUNS];
+    THING total[CHUNKS], unused[CHUNK_RUNS];
     for (uint c = 0; c < CHUNKS; c++) {
-        const OFFSET_T first = base + c * (CHUNK_RUNS * VEC);
-        total[c] = first < n ? chunk_scan(x, first, n, unused) : OP_IDENTITY;
+        const uint place = c * (CHUNK_RUNS * VEC);
+        total[c] = THING_IDENTITY;
+        if (base + place < n) {
+            total[c] = chunk_scan(x, base, place, n, marks, unused);
+        }
     }
     leaves_scan(total, before, CHUNKS);
     return total[0];
@@ -141,74 +210,85 @@ static inline A tile_scan(__global const T* x, OFFSET_T base, OFFSET_T n, A* bef
 
 // totals[t] for the whole tiles t < tiles.
 KERNEL void scan_totals(
-    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global A* totals, const OFFSET_T tiles)
+    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global THING* totals,
+    const OFFSET_T tiles HEAD_PARAMS)
 {
     __global const T* x = in_base + in_offset;
     const OFFSET_T end = END_TILE(tiles);
     for (OFFSET_T tile = FIRST_TILE(tiles); tile < end; tile += NEXT_TILE) {
+        uint marks[MARKS];
+        mark_tile(marks, tile, n HEAD_PASS);
 #ifdef EXACT
-        totals[tile] = run_total(x, tile * TILE, TILE, n);
+        const THING total = run_total(x, tile * TILE, 0, TILE, n, marks);
 #else
-        A before[CHUNKS];
-        totals[tile] = tile_scan(x, tile * TILE, n, before);
+        THING before[CHUNKS];
+        const THING total = tile_scan(x, tile * TILE, n, marks, before);
 #endif
+        THING_PUT(totals[tile], total);
     }
 }
 
 // There are n results or, if exclusive, n + 1.
 KERNEL void scan_tiles(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
-    const OFFSET_T outputs, __global const A* totals, const OFFSET_T tiles, const A initial, const uint inclusive)
+    const OFFSET_T outputs, __global const THING* totals, const OFFSET_T tiles, const A initial,
+    const uint inclusive HEAD_PARAMS)
 {
     __global const T* x = in_base + in_offset;
     __global OUT* out = out_base + out_offset;
     const OFFSET_T end = END_TILE(tiles);
     for (OFFSET_T tile = FIRST_TILE(tiles); tile < end; tile += NEXT_TILE) {
-        const OFFSET_T base = tile * TILE, stop = min(base + TILE, n);
+        const OFFSET_T base = tile * TILE;
+        const uint stop = min((OFFSET_T)TILE, n - min(base, n));
         const A carry = carry_of(totals, tile, tiles, initial);
         A acc = carry;
+        uint marks[MARKS];
+        mark_tile(marks, tile, n HEAD_PASS);
 #ifdef EXACT
         if (inclusive) {
-            for (OFFSET_T i = base; i < stop; i++) {
-                acc = OP(acc, TAKEN(x[AT(i, n)]));
-                store_acc(out + AT(i, outputs), acc);
+            for (uint i = 0; i < stop; i++) {
+                acc = OP(RESTARTED(initial, acc, MARKED(marks, i)), TAKEN(x[AT(base + i, n)]));
+                store_acc(out + AT(base + i, outputs), acc);
             }
         } else {
-            for (OFFSET_T i = base; i < stop; i++) {
-                const A value = TAKEN(x[AT(i, n)]);
-                store_acc(out + AT(i, outputs), acc);
+            for (uint i = 0; i < stop; i++) {
+                const A value = TAKEN(x[AT(base + i, n)]);
+                acc = RESTARTED(initial, acc, MARKED(marks, i));
+                store_acc(out + AT(base + i, outputs), acc);
                 acc = OP(acc, value);
             }
         }
 #else
-        A chunk[CHUNKS], before[CHUNK_RUNS];
-        tile_scan(x, base, n, chunk);
-        for (uint c = 0; base + c * (CHUNK_RUNS * VEC) < stop; c++) {
-            const OFFSET_T first = base + c * (CHUNK_RUNS * VEC);
-            chunk_scan(x, first, n, before);
+        THING chunk[CHUNKS], before[CHUNK_RUNS];
+        tile_scan(x, base, n, marks, chunk);
+        for (uint c = 0; c * (CHUNK_RUNS * VEC) < stop; c++) {
+            const uint first = c * (CHUNK_RUNS * VEC);
+            chunk_scan(x, base, first, n, marks, before);
             for (uint q = 0; q < CHUNK_RUNS && first + q * VEC < stop; q++) {
-                const OFFSET_T run = first + q * VEC;
-                const uint count = min((OFFSET_T)VEC, stop - run);
-                acc = OP(carry, OP(chunk[c], before[q]));
+                const uint run = first + q * VEC, count = min((uint)VEC, stop - run);
+                const THING preceding = THING_OP(chunk[c], before[q]);
+                acc = THING_CARRY(initial, carry, preceding);
                 for (uint k = 0; k < count; k++) {
-                    const A value = TAKEN(x[AT(run + k, n)]), next = OP(acc, value);
-                    store_acc(out + AT(run + k, outputs), inclusive ? next : acc);
+                    const A value = TAKEN(x[AT(base + run + k, n)]);
+                    acc = RESTARTED(initial, acc, MARKED(marks, run + k));
+                    const A next = OP(acc, value);
+                    store_acc(out + AT(base + run + k, outputs), inclusive ? next : acc);
                     acc = next;
                 }
             }
         }
         // Behind a whole run starts another.
-        const uint count = n - base;
-        if (outputs > n && n - base < TILE && count % VEC == 0) {
-            const uint run = count / VEC;
+        if (outputs > n && stop < TILE && stop % VEC == 0) {
+            const uint run = stop / VEC;
             if (run % CHUNK_RUNS == 0) {
-                before[0] = OP_IDENTITY;
+                before[0] = THING_IDENTITY;
             }
-            acc = OP(carry, OP(chunk[run / CHUNK_RUNS], before[run % CHUNK_RUNS]));
+            const THING preceding = THING_OP(chunk[run / CHUNK_RUNS], before[run % CHUNK_RUNS]);
+            acc = THING_CARRY(initial, carry, preceding);
         }
 #endif
         // The total, where it is asked for.
-        if (outputs > n && n - base < TILE) {
+        if (outputs > n && stop < TILE) {
             store_acc(out + AT(n, outputs), acc);
         }
     }
@@ -232,62 +312,125 @@ KERNEL void scan_tiles(
 #define UNROLL
 #define EXCHANGE (ROWS * WG)
 #endif
-#define SCRATCH __local A *exchange, __local uint *sg_scratch
+#if defined(SEGMENTED) && !defined(SHUFFLES)
+#define WORDS WG
+#else
+#define WORDS SG_SCRATCH_WORDS
+#endif
+#define SCRATCH __local A *exchange, __local uint *words
 
-// One level between items: `other` has the totals of the other half, before the item's own if that is the upper one.
-INLINED void join(const uint rows, const uint own, const bool upper, const A* other, A* total, A* before)
+// A bit for each element of an item's runs, and those of run k.
+#ifdef SEGMENTED
+#define MARKS ((RUNS * VEC + 31) / 32)
+#define RUN_MARKS(marks, k) ((marks)[(k) * VEC / 32] >> (k) * VEC % 32 & ((1u << VEC) - 1))
+#define MARKED(heads, j) ((heads) >> (j) & 1)
+#else
+#define MARKS 1
+#define RUN_MARKS(marks, k) 0u
+#define MARKED(heads, j) 0u
+#endif
+// Words of local memory that have a bit for each element of a tile.
+#ifdef BY_OFFSETS
+#define TILE_WORDS (TILE / 32)
+#else
+#define TILE_WORDS 1
+#endif
+
+// One level between items: `other` has the totals of the other half, before the item's own if that is the upper one. Bit r of a
+// word tells of row r whether a total has a head, or what precedes has one.
+INLINED void join(
+    const uint rows, const uint own, const bool upper, const A* other, const uint other_heads, A* total, uint* heads,
+    A* before, uint* cut)
 {
     UNROLL
     for (uint r = 0; r < rows; r++) {
         const A sum = total[r * own];
         UNROLL
-        for (uint k = r * own; k < (r + 1) * own; k++) {
-            before[k] = upper ? OP(other[r], before[k]) : before[k];
+        for (uint k = 0; k < own; k++) {
+            before[r * own + k] =
+                upper ? JOINED(other[r], before[r * own + k], MARKED(cut[k], r)) : before[r * own + k];
         }
-        total[r * own] = upper ? OP(other[r], sum) : OP(sum, other[r]);
+        total[r * own] =
+            upper ? JOINED(other[r], sum, MARKED(heads[0], r)) : JOINED(sum, other[r], MARKED(other_heads, r));
     }
+#ifdef SEGMENTED
+    UNROLL
+    for (uint k = 0; k < own; k++) {
+        cut[k] |= upper ? other_heads : 0;
+    }
+    heads[0] |= other_heads;
+#endif
 }
 
 // before() of each of a team's things, in `rows` rows of which every item has `own` neighbours; their total in
-// total[r * own], in every item. All items of the work-group call it, in uniform flow.
-INLINED void team_scan(const uint rows, const uint own, A* total, A* before, SCRATCH)
+// total[r * own], in every item. All items of the work-group call it, in uniform flow. `heads` and `cut` have a word for each
+// neighbour: on entry heads of the things, afterwards in the first one those of the totals, and in `cut` those of before().
+INLINED void team_scan(const uint rows, const uint own, A* total, uint* heads, A* before, uint* cut, SCRATCH)
 {
     UNROLL
     for (uint k = 0; k < rows * own; k++) {
         before[k] = OP_IDENTITY;
     }
+#ifdef SEGMENTED
+    UNROLL
+    for (uint k = 0; k < own; k++) {
+        cut[k] = 0;
+    }
+#endif
     UNROLL
     for (uint d = 1; d < own; d *= 2) {
         UNROLL
         for (uint k = 0; k < rows * own; k++) {
             if (k & d) {
-                before[k] = OP(total[k & ~(2 * d - 1)], before[k]);
+                before[k] = JOINED(total[k & ~(2 * d - 1)], before[k], MARKED(cut[k % own], k / own));
             }
         }
         UNROLL
         for (uint k = 0; k < rows * own; k += 2 * d) {
-            total[k] = OP(total[k], total[k + d]);
+            total[k] = JOINED(total[k], total[k + d], MARKED(heads[(k + d) % own], k / own));
         }
+#ifdef SEGMENTED
+        UNROLL
+        for (uint k = 0; k < own; k++) {
+            if (k & d) {
+                cut[k] |= heads[k & ~(2 * d - 1)];
+            }
+        }
+        UNROLL
+        for (uint k = 0; k < own; k += 2 * d) {
+            heads[k] |= heads[k + d];
+        }
+#endif
     }
     const uint item = get_local_id(0);
     for (uint d = 1; d < LANES; d *= 2) {
         A other[ROWS];
+        uint other_heads = 0;
 #ifdef SHUFFLES
         UNROLL
         for (uint r = 0; r < rows; r++) {
-            other[r] = shuffle_xor_acc(total[r * own], d, sg_scratch);
+            other[r] = shuffle_xor_acc(total[r * own], d, words);
         }
+#ifdef SEGMENTED
+        other_heads = sg_shuffle_xor_u32(heads[0], d, words);
+#endif
 #else
         for (uint r = 0; r < rows; r++) {
             exchange[r * WG + item] = total[r * own];
         }
+#ifdef SEGMENTED
+        words[item] = heads[0];
+#endif
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint r = 0; r < rows; r++) {
             other[r] = exchange[r * WG + (item ^ d)];
         }
+#ifdef SEGMENTED
+        other_heads = words[item ^ d];
+#endif
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-        join(rows, own, (item & d) != 0, other, total, before);
+        join(rows, own, (item & d) != 0, other, other_heads, total, heads, before, cut);
     }
 }
 
@@ -338,52 +481,107 @@ static inline void take_run(TV raw, A* a)
 #endif
 }
 
-static inline A run_total(TV raw)
+// Where segments start among the item's elements of the tile. All items call it, in uniform flow; `bits` may be used again
+// after the next barrier.
+INLINED void mark_tile(__local uint* bits, uint* marks, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
+{
+    UNROLL
+    for (uint k = 0; k < MARKS; k++) {
+        marks[k] = 0;
+    }
+#ifdef BY_OFFSETS
+    for (uint k = get_local_id(0); k < TILE_WORDS; k += WG) {
+        bits[k] = 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    mark_offsets(bits, tile, n HEAD_PASS);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    UNROLL
+    for (uint k = 0; k < RUNS; k++) {
+        const uint place = place_of(k);
+        marks[k * VEC / 32] |= (bits[place / 32] >> place % 32 & ((1u << VEC) - 1)) << k * VEC % 32;
+    }
+#elif defined(SEGMENTED)
+    const OFFSET_T base = tile * TILE;
+    if (n - base >= TILE) {
+        UNROLL
+        for (uint k = 0; k < RUNS; k++) {
+            marks[k * VEC / 32] |= run_heads(true, base, place_of(k), n HEAD_PASS) << k * VEC % 32;
+        }
+    } else {
+        UNROLL
+        for (uint k = 0; k < RUNS; k++) {
+            marks[k * VEC / 32] |= run_heads(false, base, place_of(k), n HEAD_PASS) << k * VEC % 32;
+        }
+    }
+#endif
+}
+
+static inline A run_total(TV raw, uint heads)
 {
     A a[VEC];
     take_run(raw, a);
     A total = a[0];
     for (uint j = 1; j < VEC; j++) {
-        total = OP(total, a[j]);
+        total = JOINED(total, a[j], MARKED(heads, j));
     }
     return total;
 }
 
-// What precedes each of the item's runs in its chunk, and the total of the tile. What precedes the chunks is in
-// node[CHUNKS] and on after the next barrier. All items call it, in uniform flow; `node` holds 2 * CHUNKS.
-INLINED A tile_scan(const TV* raw, A* before, __local A* node, SCRATCH)
+// What precedes each of the item's runs in its chunk, with heads as team_scan has them, and the total of the tile. What
+// precedes the chunks is in node[CHUNKS] and on after the next barrier. All items call it, in uniform flow; `node` holds
+// 2 * CHUNKS.
+INLINED void tile_scan(
+    const TV* raw, const uint* marks, A* before, uint* cut, THING* sum, __local THING* node, SCRATCH)
 {
     const uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
     A total[RUNS], chunk[2 * OWN], preceding[2 * OWN];
+    uint heads[OWN], chunk_heads[2 * OWN], preceding_heads[2 * OWN];
     UNROLL
     for (uint k = 0; k < RUNS; k++) {
-        total[k] = run_total(raw[k]);
+        total[k] = run_total(raw[k], RUN_MARKS(marks, k));
     }
-    team_scan(ROWS, OWN, total, before, exchange, sg_scratch);
+    UNROLL
+    for (uint k = 0; k < OWN; k++) {
+        heads[k] = 0;
+        cut[k] = 0;
+    }
+#ifdef SEGMENTED
+    UNROLL
+    for (uint k = 0; k < RUNS; k++) {
+        heads[k % OWN] |= (uint)(RUN_MARKS(marks, k) != 0) << k / OWN;
+    }
+#endif
+    team_scan(ROWS, OWN, total, heads, before, cut, exchange, words);
     if (lane == 0) {
         UNROLL
         for (uint r = 0; r < ROWS; r++) {
-            node[r * TEAMS + team] = total[r * OWN];
+            const THING chunk_total = TOTAL(total[r * OWN], MARKED(heads[0], r));
+            THING_PUT(node[r * TEAMS + team], chunk_total);
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint k = 0; k < 2 * OWN; k++) {
-        chunk[k] = node[lane * 2 * OWN + k];
+        const THING own = THING_GET(node[lane * 2 * OWN + k]);
+        chunk[k] = VALUE(own);
+        chunk_heads[k] = HEAD(own);
+        preceding_heads[k] = 0;
     }
     // Every team does it, since they can be of one sub-group.
-    team_scan(1, 2 * OWN, chunk, preceding, exchange, sg_scratch);
+    team_scan(1, 2 * OWN, chunk, chunk_heads, preceding, preceding_heads, exchange, words);
     if (team == 0) {
         for (uint k = 0; k < 2 * OWN; k++) {
-            node[CHUNKS + lane * 2 * OWN + k] = preceding[k];
+            const THING own = TOTAL(preceding[k], preceding_heads[k]);
+            THING_PUT(node[CHUNKS + lane * 2 * OWN + k], own);
         }
     }
-    return chunk[0];
+    *sum = TOTAL(chunk[0], chunk_heads[0]);
 }
 
 // Writes the item's results of the tile, `carry` being what precedes the tile.
 static inline void store_tile(
-    __global OUT* out, OFFSET_T base, OFFSET_T outputs, const TV* raw, const A* before, __local const A* node, A carry,
-    uint inclusive)
+    __global OUT* out, OFFSET_T base, OFFSET_T outputs, const TV* raw, const uint* marks, const A* before,
+    const uint* cut, __local const THING* node, A initial, A carry, uint inclusive)
 {
     const uint team = (uint)get_local_id(0) / LANES;
     UNROLL
@@ -391,28 +589,18 @@ static inline void store_tile(
         A a[VEC];
         take_run(raw[k], a);
         OUT run[VEC];
-        A acc = OP(carry, OP(node[CHUNKS + k / OWN * TEAMS + team], before[k]));
+        const THING own = TOTAL(before[k], MARKED(cut[k % OWN], k / OWN));
+        const THING chunk = THING_GET(node[CHUNKS + k / OWN * TEAMS + team]), preceding = THING_OP(chunk, own);
+        A acc = THING_CARRY(initial, carry, preceding);
         for (uint j = 0; j < VEC; j++) {
+            acc = RESTARTED(initial, acc, MARKED(RUN_MARKS(marks, k), j));
             const A next = OP(acc, a[j]);
             run[IN_RUN(j)] = narrow_acc(inclusive ? next : acc);
             acc = next;
         }
         const OFFSET_T first = base + place_of(k);
         if (outputs - base >= TILE) {
-            __global OUT* p = out + RUN_AT(first, outputs);
-#if OUT_BYTES < T_BYTES
-            for (uint j = 0; j < VEC; j++) {
-                p[j] = run[j];
-            }
-#else
-            for (uint v = 0; v < OUT_RUN; v++) {
-#ifdef ALIGNED
-                ((__global OUTV*)p)[v] = OUT_VLOAD(v, run);
-#else
-                OUT_VSTORE(OUT_VLOAD(v, run), v, p);
-#endif
-            }
-#endif
+            store_run(out + RUN_AT(first, outputs), run);
         } else {
             for (uint j = 0; j < VEC; j++) {
                 if (first + j < outputs) {
@@ -425,8 +613,8 @@ static inline void store_tile(
 
 #ifdef LOOK_BACK
 
-// A published total is a word, of eight bytes two: the low half is the value's, the other is not 0.
-#define WORDS (A_BYTES == 8 ? 2 : 1)
+// A published total is a word, of eight bytes two: the low half is the value's, the other is not 0, and has the head in bit 1.
+#define TOTAL_WORDS (A_BYTES == 8 ? 2 : 1)
 
 // Tiles that publish nothing, as a test wants it, so that others have to do without.
 static inline bool silent(OFFSET_T tile)
@@ -468,76 +656,83 @@ static inline A value_of(ulong bits)
 #endif
 }
 
-static inline void publish(volatile __global ulong* words, OFFSET_T at, A x)
+static inline void publish(volatile __global ulong* totals, OFFSET_T at, THING x)
 {
-    const ulong bits = bits_of(x);
-    for (uint w = 0; w < WORDS; w++) {
-        store_relaxed_u64(words + at * WORDS + w, 1ul << 32 | (bits >> (32 * w) & 0xffffffffu));
+    const ulong bits = bits_of(VALUE(x)), there = (ulong)(1 | HEAD(x) << 1) << 32;
+    for (uint w = 0; w < TOTAL_WORDS; w++) {
+        store_relaxed_u64(totals + at * TOTAL_WORDS + w, there | (bits >> (32 * w) & 0xffffffffu));
     }
 }
 
-// Whether a total is there; if so, its bits.
-static inline bool look(volatile __global ulong* words, OFFSET_T at, ulong* bits)
+// Whether a total is there; if so, it is put into `total`.
+static inline bool look(volatile __global ulong* totals, OFFSET_T at, THING* total)
 {
-    ulong found = 0;
+    ulong found = 0, word = 0;
     bool there = true;
-    for (uint w = 0; w < WORDS; w++) {
-        const ulong word = load_relaxed_u64(words + at * WORDS + w);
+    for (uint w = 0; w < TOTAL_WORDS; w++) {
+        word = load_relaxed_u64(totals + at * TOTAL_WORDS + w);
         there = there && word >> 32 != 0;
         found |= (word & 0xffffffffu) << (32 * w);
     }
-    *bits = found;
+    if (there) {
+        *total = TOTAL(value_of(found), (uint)(word >> 33));
+    }
     return there;
 }
 
 // Puts the total of a thing behind those of the k before it: stack[b] has that of the last 2^b, for the bits that are set in
 // their number. The return value is that of the things that end with this one, as many as a power of two.
-static inline A push(A* stack, uint k, A total)
+static inline THING push(THING* stack, uint k, THING total)
 {
     uint b = 0;
     for (; k >> b & 1; b++) {
-        total = OP(stack[b], total);
+        total = THING_OP(stack[b], total);
     }
     stack[b] = total;
     return total;
 }
 
 // The total of a tile, from its elements if it is not published.
-static inline A tile_total(__global const T* x, OFFSET_T n, volatile __global ulong* words, OFFSET_T tile)
+static inline THING tile_total(
+    __global const T* x, OFFSET_T n, volatile __global ulong* totals, OFFSET_T tile HEAD_PARAMS)
 {
-    ulong bits;
-    if (look(words, tile, &bits)) {
-        return value_of(bits);
+    THING stack[12], total = THING_IDENTITY;
+    if (look(totals, tile, &total)) {
+        return total;
     }
-    A stack[12], total = OP_IDENTITY;
     for (uint q = 0; q < TILE_RUNS; q++) {
-        total = push(stack, q, run_total(load_vec(x + RUN_AT(tile * TILE + q * VEC, n))));
+#ifdef SEGMENTED
+        const uint heads = run_heads(true, tile * TILE, q * VEC, n HEAD_PASS);
+#else
+        const uint heads = 0;
+#endif
+        const A run = run_total(load_vec(x + RUN_AT(tile * TILE + q * VEC, n)), heads);
+        total = push(stack, q, TOTAL(run, heads != 0));
     }
     // In place, elements are results once their total is there.
     fence_device();
-    if (look(words, tile, &bits)) {
-        return value_of(bits);
+    if (!look(totals, tile, &total)) {
+        publish(totals, tile, total);
     }
-    publish(words, tile, total);
     return total;
 }
 
 // The total of thing `index` of a level, that is of 32^level tiles, where it is not published.
-static __attribute__((noinline)) A missing_total(
-    __global const T* x, OFFSET_T n, volatile __global ulong* words, OFFSET_T index, uint level)
+static __attribute__((noinline)) THING missing_total(
+    __global const T* x, OFFSET_T n, volatile __global ulong* totals, OFFSET_T index, uint level HEAD_PARAMS)
 {
-    A stack[LEVELS * 5], total = OP_IDENTITY;
+    THING stack[LEVELS * 5], total = THING_IDENTITY;
     const OFFSET_T first = index << (5 * level), count = (OFFSET_T)1 << (5 * level);
     for (OFFSET_T k = 0; k < count; k++) {
-        total = tile_total(x, n, words, first + k);
+        total = tile_total(x, n, totals, first + k HEAD_PASS);
         OFFSET_T q = k;
         uint l = 0;
         for (; l < level && q % 32 == 31; l++) {
-            A before = OP_IDENTITY;
+            THING before = THING_IDENTITY;
             for (uint b = 0; b < 5; b++) {
-                before = OP(stack[l * 5 + b], before);
+                before = THING_OP(stack[l * 5 + b], before);
             }
-            total = OP(before, total);
+            total = THING_OP(before, total);
             q /= 32;
         }
         if (l < level) {
@@ -552,16 +747,17 @@ static __attribute__((noinline)) A missing_total(
 KERNEL SG_KERNEL void scan_look_back(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global ulong* state, const OFFSET_T tiles, const A initial, const uint inclusive,
-    const uint in_place, const uint spins)
+    const uint in_place, const uint spins HEAD_PARAMS)
 {
-    __local A node[2 * CHUNKS];
-    __local A digit[TEAMS];
+    __local THING node[2 * CHUNKS];
+    __local THING digit[TEAMS];
     __local A exchange[EXCHANGE];
-    __local uint sg_scratch[SG_SCRATCH_WORDS];
+    __local uint words[WORDS];
+    __local uint bits[TILE_WORDS];
     __local uint taken[1];
     __global const T* x = in_base + in_offset;
     __global OUT* out = out_base + out_offset;
-    volatile __global ulong* words = state + 2;
+    volatile __global ulong* totals = state + 2;
     const uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
     if (item == 0) {
         *taken = tiles > 1 ? atomic_inc((volatile __global uint*)state) : 0;
@@ -570,11 +766,14 @@ KERNEL SG_KERNEL void scan_look_back(
     const OFFSET_T tile = *taken;
     TV raw[RUNS];
     A before[RUNS];
+    uint marks[MARKS], cut[OWN];
+    THING sum;
+    mark_tile(bits, marks, tile, n HEAD_PASS);
     load_tile(x, tile * TILE, n, raw);
-    const A sum = tile_scan(raw, before, node, exchange, sg_scratch);
+    tile_scan(raw, marks, before, cut, &sum, node, exchange, words);
     const bool speaks = !silent(tile);
     if (item == 0 && tile + 1 < tiles && speaks) {
-        publish(words, tile, sum);
+        publish(totals, tile, sum);
         if (in_place) {
             // Who misses it has read the elements before they are overwritten.
             fence_device();
@@ -589,28 +788,34 @@ KERNEL SG_KERNEL void scan_look_back(
         at += count;
         count = (count - 1) / 32 + 1;
     }
-    A word[OWN], preceding[OWN];
+    A value[OWN], preceding[OWN];
+    uint heads[OWN], preceding_heads[OWN];
     for (uint k = 0; k < OWN; k++) {
         const uint leaf = lane * OWN + k;
-        word[k] = OP_IDENTITY;
+        THING found = THING_IDENTITY;
         if (leaf < own) {
             const OFFSET_T wanted = index - own + leaf;
-            ulong bits = 0;
             bool there = false;
             for (uint turn = 0; turn < spins && !there; turn++) {
-                there = look(words, at + wanted, &bits);
+                there = look(totals, at + wanted, &found);
             }
-            word[k] = there ? value_of(bits) : missing_total(x, n, words, wanted, team);
+            if (!there) {
+                found = missing_total(x, n, totals, wanted, team HEAD_PASS);
+            }
         }
+        value[k] = VALUE(found);
+        heads[k] = HEAD(found);
+        preceding_heads[k] = 0;
     }
-    team_scan(1, OWN, word, preceding, exchange, sg_scratch);
+    team_scan(1, OWN, value, heads, preceding, preceding_heads, exchange, words);
     const OFFSET_T blocks = (tiles - 1) / 32 + 1;
     for (uint k = 0; k < OWN; k++) {
         if (lane * OWN + k == own) {
-            digit[team] = preceding[k];
+            const THING found = TOTAL(preceding[k], preceding_heads[k]);
+            THING_PUT(digit[team], found);
             // At once, since it is what others wait for.
             if (team == 0 && own == 31 && tile / 32 + 1 < blocks && speaks) {
-                publish(words, tiles + tile / 32, OP(preceding[k], sum));
+                publish(totals, tiles + tile / 32, THING_OP(found, sum));
             }
         }
     }
@@ -619,43 +824,49 @@ KERNEL SG_KERNEL void scan_look_back(
     A carry = initial;
     UNROLL
     for (uint level = LEVELS; level > 0; level--) {
-        carry = OP(carry, digit[level - 1]);
+        const THING own_digit = THING_GET(digit[level - 1]);
+        carry = THING_CARRY(initial, carry, own_digit);
     }
     if (item == 0 && tile % 32 == 31 && speaks) {
-        A block = OP(digit[0], sum);
+        THING block = THING_OP(THING_GET(digit[0]), sum);
         OFFSET_T q = tile / 32;
         at = tiles;
         count = blocks;
         for (uint level = 1; level + 1 < LEVELS && q % 32 == 31; level++) {
-            block = OP(digit[level], block);
+            block = THING_OP(THING_GET(digit[level]), block);
             at += count;
             count = (count - 1) / 32 + 1;
             q /= 32;
             if (q + 1 < count) {
-                publish(words, at + q, block);
+                publish(totals, at + q, block);
             }
         }
     }
-    store_tile(out, tile * TILE, outputs, raw, before, node, carry, inclusive);
+    store_tile(out, tile * TILE, outputs, raw, marks, before, cut, node, initial, carry, inclusive);
 }
 
 #else
 
 // totals[t] for the whole tiles t < tiles.
 KERNEL SG_KERNEL void scan_totals(
-    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global A* totals, const OFFSET_T tiles)
+    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global THING* totals,
+    const OFFSET_T tiles HEAD_PARAMS)
 {
-    __local A node[2 * CHUNKS];
+    __local THING node[2 * CHUNKS];
     __local A exchange[EXCHANGE];
-    __local uint sg_scratch[SG_SCRATCH_WORDS];
+    __local uint words[WORDS];
+    __local uint bits[TILE_WORDS];
     __global const T* x = in_base + in_offset;
     for (OFFSET_T tile = FIRST_TILE(tiles); tile < END_TILE(tiles); tile += NEXT_TILE) {
         TV raw[RUNS];
         A before[RUNS];
+        uint marks[MARKS], cut[OWN];
+        THING sum;
+        mark_tile(bits, marks, tile, n HEAD_PASS);
         load_tile(x, tile * TILE, n, raw);
-        const A sum = tile_scan(raw, before, node, exchange, sg_scratch);
+        tile_scan(raw, marks, before, cut, &sum, node, exchange, words);
         if (get_local_id(0) == 0) {
-            totals[tile] = sum;
+            THING_PUT(totals[tile], sum);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
@@ -664,21 +875,26 @@ KERNEL SG_KERNEL void scan_totals(
 // There are n results or, if exclusive, n + 1.
 KERNEL SG_KERNEL void scan_tiles(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
-    const OFFSET_T outputs, __global const A* totals, const OFFSET_T tiles, const A initial, const uint inclusive)
+    const OFFSET_T outputs, __global const THING* totals, const OFFSET_T tiles, const A initial,
+    const uint inclusive HEAD_PARAMS)
 {
-    __local A node[2 * CHUNKS];
+    __local THING node[2 * CHUNKS];
     __local A exchange[EXCHANGE];
-    __local uint sg_scratch[SG_SCRATCH_WORDS];
+    __local uint words[WORDS];
+    __local uint bits[TILE_WORDS];
     __global const T* x = in_base + in_offset;
     __global OUT* out = out_base + out_offset;
     for (OFFSET_T tile = FIRST_TILE(tiles); tile < END_TILE(tiles); tile += NEXT_TILE) {
         TV raw[RUNS];
         A before[RUNS];
+        uint marks[MARKS], cut[OWN];
+        THING sum;
+        mark_tile(bits, marks, tile, n HEAD_PASS);
         load_tile(x, tile * TILE, n, raw);
-        tile_scan(raw, before, node, exchange, sg_scratch);
+        tile_scan(raw, marks, before, cut, &sum, node, exchange, words);
         barrier(CLK_LOCAL_MEM_FENCE);
-        store_tile(
-            out, tile * TILE, outputs, raw, before, node, carry_of(totals, tile, tiles, initial), inclusive);
+        const A carry = carry_of(totals, tile, tiles, initial);
+        store_tile(out, tile * TILE, outputs, raw, marks, before, cut, node, initial, carry, inclusive);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }

@@ -131,16 +131,9 @@
 #define OUTPUT_PASS MOVE_PASS VALUE_PASS PLACES_PASS LENGTHS_PASS
 
 #ifdef HEADS
-static inline bool equal(T a, T b)
-{
-#ifdef INFINITY_BITS
-    // Those of a NaN are beyond infinity's; those of zeros are none but the sign.
-    const T rest = (T)~((T)1 << (8 * T_BYTES - 1));
-    return (a == b && (a & rest) <= (T)INFINITY_BITS) || ((a | b) & rest) == 0;
-#else
-    return a == b;
-#endif
-}
+#define KEY T
+#define KEY_BYTES T_BYTES
+#include "lib/equal.cl"
 #endif
 
 // The list of element i, or LISTS.

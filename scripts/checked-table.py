@@ -22,6 +22,8 @@ GROUPS = [
     (r"^reduce (min|max)$", "reduce min, max"),
     (r"^reduce (arg|min-max)", "reduce arg-min, arg-max, min-max"),
     (r"^reduce (and|or|xor)", "reduce and, or, xor"),
+    (r"^scan segmented", "scan in segments"),
+    (r"^scan .* of lines", "scan along an axis"),
     (r"^scan sum as", "scan in a wider type"),
     (r"^scan (sum|product)", "scan sum, product"),
     (r"^scan", "scan min, max, and, or, xor"),

@@ -236,6 +236,17 @@ def scan(folder):
     for op, function in [("and", numpy.bitwise_and), ("or", numpy.bitwise_or), ("xor", numpy.bitwise_xor)]:
         array = random_array("i4", 100_003)
         compare(folder, f"scan {op} i4", "scan", array, ["--op", op], same(function.accumulate(array)))
+    array = random_array("i8", (211, 1013))
+    for axis in (0, 1):
+        options = ["--axis", str(axis)]
+        compare(folder, f"scan i8 along {axis}", "scan", array, options, same(numpy.cumsum(array, axis=axis)))
+    starts = numpy.unique(numpy.concatenate([[0], RANDOM.integers(0, array.size, 500)]))
+    numpy.save(folder / "starts.npy", starts)
+    parts = numpy.split(array.ravel(), starts[1:])
+    for name, function in [("sum", numpy.cumsum), ("max", numpy.maximum.accumulate)]:
+        options = ["--segments", str(folder / "starts.npy"), "--op", name]
+        expected = numpy.concatenate([function(part) for part in parts]).reshape(array.shape)
+        compare(folder, f"scan {name} i8 of segments", "scan", array, options, same(expected))
     odd = random_array("u4", (311, 97)) | numpy.array(1, "u4")
     expected = same(numpy.multiply.accumulate(odd.ravel(), dtype="u4").reshape(odd.shape))
     compare(folder, "scan product u4", "scan", odd, ["--op", "product"], expected)

@@ -133,6 +133,18 @@ impl ElementType {
         options
     }
 
+    /// The bits of infinity, of a float.
+    #[cfg(feature = "opencl")]
+    pub(crate) const fn infinity(self) -> Option<&'static str> {
+        match self {
+            Self::F16 => Some("0x7c00"),
+            Self::Bf16 => Some("0x7f80"),
+            Self::F32 => Some("0x7f800000"),
+            Self::F64 => Some("0x7ff0000000000000"),
+            _ => None,
+        }
+    }
+
     /// The type in which the type is computed with.
     #[cfg(feature = "opencl")]
     pub(crate) const fn accumulator(self) -> Self {

@@ -493,6 +493,24 @@ fn scans() {
     for (op, wanted) in [("and", "1 1 0 0 0 0"), ("or", "1 5 7 7 7 7"), ("xor", "1 4 6 6 1 2")] {
         assert_eq!(succeeds(&["run", "scan", &input, "--op", op, "--device", "cpu"]).trim(), wanted);
     }
+    let keys = folder.save("keys.npy", &[6], &[0.5f64, 0.5, 0.5, 2.0, 2.0, 0.5]);
+    let offsets = folder.save("offsets.npy", &[4], &[0i32, 4, 4, 5]);
+    let flags = folder.save("flags.npy", &[6], &[true, false, false, true, false, false]);
+    for device in devices() {
+        let lines = [
+            (["--axis", "0"], "1 5 3 5 10 8"),
+            (["--axis", "-1"], "1 6 2 2 7 10"),
+            (["--keys", &keys], "1 6 8 0 7 3"),
+            (["--segments", &offsets], "1 6 8 8 7 3"),
+            (["--flags", &flags], "1 6 8 0 7 10"),
+        ];
+        for (words, wanted) in lines {
+            let text = succeeds(&[&["run", "scan", &input, "--verify"], &words[..], &device[..]].concat());
+            assert_eq!(text.trim(), wanted, "{words:?}");
+        }
+    }
+    assert!(refuses(&["run", "scan", &input, "--axis", "2"]).contains("no axis 2"));
+    assert!(refuses(&["run", "scan", &input, "--keys", &offsets]).contains("4 keys for 6 elements"));
     let halves = folder.save("half.npy", &[3], &[0.5f32, 1.5, 2.0].map(half::f16::from_f32));
     assert_eq!(succeeds(&["run", "scan", &halves, "--device", "cpu"]).trim(), "0.5 2 4");
     assert!(refuses(&["run", "scan", &halves, "--op", "and"]).contains("bitwise"));

@@ -362,6 +362,9 @@ fn scans() {
             let squares = Map::new(|x: f32| x * x, "x * x");
             contents(&device.map_scan(&x.floats, &squares, Sum, Scan::<f32>::inclusive())?)
         }),
+        ("in segments", |device, x| {
+            contents(&device.scan_segments(&x.floats, &x.offsets, Sum, Scan::<f32>::inclusive())?)
+        }),
     ]);
 }
 

@@ -251,3 +251,107 @@ fn two_queues_at_once() {
         });
     }
 }
+
+/// Segments that are told in three ways, in both directions.
+#[test]
+fn segments_are_told_in_three_ways() {
+    for (name, device) in common::with_sub_groups() {
+        for n in SIZES {
+            let x: Vec<u64> = Data::Random.generate(n, 4);
+            let head = |i: usize| i.is_multiple_of(7) || i.is_multiple_of(1000) || i % 9001 == 5;
+            let flags: Vec<u8> = (0..n).map(|i| u8::from(head(i))).collect();
+            let offsets: Vec<u32> = (0..n).filter(|&i| head(i)).flat_map(|i| vec![i as u32; 1 + i % 3]).collect();
+            let offsets = [offsets, vec![n as u32]].concat();
+            let keys: Vec<i16> = (0..n)
+                .scan(0, |key, i| {
+                    Some({
+                        *key ^= i16::from(head(i));
+                        *key
+                    })
+                })
+                .collect();
+            for kind in [Scan::inclusive(), Scan::exclusive(3).reversed()] {
+                let places: Vec<usize> =
+                    if kind == Scan::inclusive() { (0..n).collect() } else { (0..n).rev().collect() };
+                let (mut want, mut acc) = (vec![0; n], 0u64);
+                for &i in &places {
+                    if kind == Scan::inclusive() {
+                        acc = if head(i) { x[i] } else { acc.wrapping_add(x[i]) };
+                        want[i] = acc;
+                    } else {
+                        acc = if i + 1 == n || head(i + 1) { 3 } else { acc };
+                        want[i] = acc;
+                        acc = acc.wrapping_add(x[i]);
+                    }
+                }
+                let what = format!("{name}: {n} {kind:?}");
+                assert!(device.scan_by_key(&keys, &x, Sum, kind).unwrap().to_vec().unwrap() == want, "{what} by key");
+                assert!(
+                    device.scan_flagged(&x, &flags, Sum, kind).unwrap().to_vec().unwrap() == want,
+                    "{what} flagged"
+                );
+                let found = device.scan_segments(&x, &offsets, Sum, kind).unwrap().to_vec().unwrap();
+                assert!(found == want, "{what} at offsets");
+            }
+        }
+    }
+}
+
+/// More empty segments than a tile has elements, at one place in it, are searched.
+#[test]
+fn empty_segments_by_the_thousand() {
+    for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
+        let (n, empty) = (30_000, 40_000);
+        let x: Vec<f32> = Data::Random.generate(n, 5);
+        let offsets = [vec![0u64; empty], vec![9000; empty], vec![9001, 9001, 20_000], vec![n as u64; empty]].concat();
+        for kind in [Scan::inclusive(), Scan::inclusive().reversed()] {
+            let want =
+                Device::cpu().scan_segments(&x, &[0u64, 9000, 9001, 20_000], Sum, kind).unwrap().to_vec().unwrap();
+            let found = device.scan_segments(&x, &offsets, Sum, kind).unwrap().to_vec().unwrap();
+            same(&found, &want, &format!("{name}: {kind:?}")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn lines_along_any_axis() {
+    for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
+        let shape = [3, 1100, 5, 2];
+        let x: Vec<i32> = Data::Random.generate(shape.iter().product(), 6);
+        for axis in 0..4 {
+            let step: usize = shape[axis + 1..].iter().product();
+            let mut want = x.clone();
+            for i in 0..x.len() {
+                if i / step % shape[axis] > 0 {
+                    want[i] = want[i].wrapping_add(want[i - step]);
+                }
+            }
+            let view = oclprim::Input::from(&x).nd(&shape).unwrap();
+            let found = device.scan_axis(view, axis, Sum, Scan::<i32>::inclusive()).unwrap().to_vec().unwrap();
+            assert!(found == want, "{name}: along {axis}");
+        }
+    }
+}
+
+#[test]
+fn what_tells_segments_has_to_fit() {
+    for (name, device) in common::devices() {
+        let (x, kind) = ([1u32; 4], Scan::<u32>::inclusive());
+        let refused = |result: oclprim::Result<oclprim::Buffer<u32>>| {
+            let error = result.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}: {error}");
+            error.to_string()
+        };
+        assert_eq!(refused(device.scan_by_key(&[1u8; 3], &x, Sum, kind)), "3 keys need as many values, got 4");
+        assert_eq!(refused(device.scan_flagged(&x, &[1; 5], Sum, kind)), "4 values need as many flags, got 5");
+        let beyond = refused(device.scan_segments(&x, &[0u32, 3, 2], Sum, kind));
+        assert_eq!(beyond, "offset 1 is 3, beyond the next one, 2");
+        assert!(refused(device.scan_segments::<_, u32, _, _>(&x, &[], Sum, kind)).contains("got 0 offsets"));
+        assert_eq!(refused(device.scan_axis(&x, 1, Sum, kind)), "axis 1 of a shape of [4]");
+        let mut out = [0; 3];
+        let error = device.scan_by_key_into(&x, &x, Sum, kind, &mut out, &mut Scratch::new()).unwrap_err();
+        assert_eq!(error.to_string(), "scan in segments needs an output of 4 elements, got 3");
+        assert!(device.scan_by_key::<u8, u8, u8, _>(&[], &[], Sum, Scan::inclusive()).unwrap().is_empty(), "{name}");
+        assert!(device.scan_segments(&[0f32; 0], &[0u32, 0], Sum, Scan::<f32>::inclusive()).unwrap().is_empty());
+    }
+}

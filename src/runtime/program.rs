@@ -27,6 +27,10 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/merge.cl", include_str!("../../cl/lib/merge.cl")),
     ("lib/keys.cl", include_str!("../../cl/lib/keys.cl")),
     ("lib/segments.cl", include_str!("../../cl/lib/segments.cl")),
+    ("lib/equal.cl", include_str!("../../cl/lib/equal.cl")),
+    ("lib/ranks.cl", include_str!("../../cl/lib/ranks.cl")),
+    ("lib/heads.cl", include_str!("../../cl/lib/heads.cl")),
+    ("lib/outputs.cl", include_str!("../../cl/lib/outputs.cl")),
 ];
 
 /// A program as the driver gets it.

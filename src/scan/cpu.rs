@@ -1,5 +1,7 @@
 //! Scans on the CPU: the order of `cl/scan.cl`, tiles in parallel. They are read a second time while the caches have them.
 
+use std::ops::Range;
+
 use super::Scan;
 use crate::{Element, op::Monoid, parallel};
 
@@ -30,6 +32,30 @@ pub(super) const fn tile<T>() -> usize {
 /// It is given the outputs from there on, too, which may be the elements; if reversed, those up to there.
 pub(super) type Load<'l, U> = dyn Fn(usize, &[U], &mut [<U as Element>::Acc]) + Sync + 'l;
 
+/// What `take` gives for the elements of `input`.
+pub(super) fn load<T: Element, U: Element>(
+    input: &[T],
+    take: &(impl Fn(T) -> U::Acc + Sync),
+    reversed: bool,
+) -> impl Fn(usize, &[U], &mut [U::Acc]) + Sync {
+    move |first, _, to| {
+        let put = |(to, &x): (&mut U::Acc, &T)| *to = take(x);
+        if reversed {
+            to.iter_mut().zip(input[..input.len() - first].iter().rev()).for_each(put);
+        } else {
+            to.iter_mut().zip(&input[first..]).for_each(put);
+        }
+    }
+}
+
+/// Tells of as many elements as there is room for, from one on in the order of the scan, whether a segment starts there.
+pub(super) type Mark<'m> = dyn Fn(usize, &mut [bool]) + Sync + 'm;
+
+/// Where a scan starts, and whether results have their own elements.
+pub(super) fn start<U: Element, F>(op: &Monoid<U, F>, kind: Scan<U>) -> (U::Acc, bool) {
+    kind.initial.map_or((op.identity, true), |initial| (initial.widen(), false))
+}
+
 /// Scans n elements in runs of `run`, the first one first. `out` has one more, if it is to have the total.
 pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     op: &Monoid<U, F>,
@@ -39,51 +65,169 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     kind: Scan<U>,
     out: &mut [U],
 ) {
-    let (tile, step) = (TILE_RUNS * run, THREAD_TASKS * parallel::threads() * TASK);
+    let tile = TILE_RUNS * run;
     let part = if op.ordered { tile } else { tile.min(PART) };
-    let (initial, inclusive) = kind.initial.map_or((op.identity, true), |initial| (initial.widen(), false));
+    let (initial, inclusive) = start(op, kind);
+    let spine = Spine::new(&op.combine, op.identity);
+    let carry = |digits: &[U::Acc]| digits.iter().fold(initial, |carry, &digit| (op.combine)(carry, digit));
+    let total = |first: usize, tiles: Range<usize>, source: &[U]| {
+        let mut work = Work::new(op.identity, part);
+        let total = |t: usize| {
+            let mut total = op.identity;
+            for at in (t * tile..(t + 1) * tile).step_by(part) {
+                load(first * tile + at, from(source, at, kind.reversed), &mut work.values);
+                total = work.total(&op.combine, op.ordered, run, total);
+            }
+            total
+        };
+        tiles.map(total).collect()
+    };
+    let write = |first: usize, carries: &[U::Acc], out: &mut [U]| {
+        let mut work = Work::new(op.identity, part.min(out.len()));
+        let mut carry = initial;
+        for (k, out) in parts(out, part, kind.reversed) {
+            let at = k * part;
+            if at.is_multiple_of(tile) {
+                carry = carries[at / tile];
+            }
+            let at = first * tile + at;
+            work.values.truncate(out.len().min(n - at));
+            load(at, out, &mut work.values);
+            carry = results(op, &mut work, run, carry, inclusive, out);
+            if kind.reversed {
+                out.reverse();
+            }
+        }
+    };
+    each_tile(out, tile, kind.reversed, spine, &carry, &total, &write);
+}
+
+/// The results of a tile of `work`, or of a part of one; one more, if `out` has room for it. Returns what precedes the next
+/// part.
+fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
+    op: &Monoid<U, F>,
+    work: &mut Work<U::Acc>,
+    run: usize,
+    carry: U::Acc,
+    inclusive: bool,
+    out: &mut [U],
+) -> U::Acc {
+    let n = work.values.len();
+    let mut acc = carry;
+    if op.ordered {
+        work.precede(&op.combine, run, out.len());
+        let before = |r: usize| (op.combine)(carry, work.before(&op.combine, r));
+        for (r, (values, out)) in work.values.chunks(run).zip(out.chunks_mut(run)).enumerate() {
+            acc = sequence(op, values, before(r), inclusive, out);
+        }
+        if n.is_multiple_of(run) && n < out.len() {
+            acc = before(n / run);
+        }
+    } else {
+        acc = sequence(op, &work.values, acc, inclusive, out);
+    }
+    if n < out.len() {
+        out[n] = U::narrow(acc);
+    }
+    acc
+}
+
+/// The same where segments start anew: as many results as elements. A total is that from the last start on, and whether there
+/// is one.
+pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
+    op: &Monoid<U, F>,
+    run: usize,
+    load: &Load<'_, U>,
+    mark: &Mark<'_>,
+    kind: Scan<U>,
+    out: &mut [U],
+) {
+    let tile = TILE_RUNS * run;
+    let part = if op.ordered { tile } else { tile.min(PART) };
+    let (initial, inclusive) = start(op, kind);
+    let join = |a: (U::Acc, bool), b: (U::Acc, bool)| (if b.1 { b.0 } else { (op.combine)(a.0, b.0) }, a.1 | b.1);
+    let after = |carry, total: (U::Acc, bool)| (op.combine)(if total.1 { initial } else { carry }, total.0);
+    let carry = |digits: &[(U::Acc, bool)]| digits.iter().fold(initial, |carry, &digit| after(carry, digit));
+    let put = |at: usize, source: &[U], work: &mut Work<(U::Acc, bool)>| {
+        let (mut values, mut heads) = (vec![op.identity; work.values.len()], vec![false; work.values.len()]);
+        load(at, source, &mut values);
+        mark(at, &mut heads);
+        work.values.iter_mut().zip(values.into_iter().zip(heads)).for_each(|(to, pair)| *to = pair);
+    };
+    let total = |first: usize, tiles: Range<usize>, source: &[U]| {
+        let mut work = Work::new((op.identity, false), part);
+        let total = |t: usize| {
+            let mut total = (op.identity, false);
+            for at in (t * tile..(t + 1) * tile).step_by(part) {
+                put(first * tile + at, from(source, at, kind.reversed), &mut work);
+                total = work.total(&join, op.ordered, run, total);
+            }
+            total
+        };
+        tiles.map(total).collect()
+    };
+    let write = |first: usize, carries: &[U::Acc], out: &mut [U]| {
+        let mut work = Work::new((op.identity, false), part.min(out.len()));
+        let mut acc = initial;
+        for (k, out) in parts(out, part, kind.reversed) {
+            let at = k * part;
+            if at.is_multiple_of(tile) {
+                acc = carries[at / tile];
+            }
+            work.values.truncate(out.len());
+            put(first * tile + at, out, &mut work);
+            if op.ordered {
+                let carry = acc;
+                work.precede(&join, run, out.len());
+                for (r, (values, out)) in work.values.chunks(run).zip(out.chunks_mut(run)).enumerate() {
+                    acc = segments(op, values, (initial, after(carry, work.before(&join, r))), inclusive, out);
+                }
+            } else {
+                acc = segments(op, &work.values, (initial, acc), inclusive, out);
+            }
+            if kind.reversed {
+                out.reverse();
+            }
+        }
+    };
+    each_tile(out, tile, kind.reversed, Spine::new(&join, (op.identity, false)), &carry, &total, &write);
+}
+
+/// Finds what precedes the tiles, and has their results written, in the order of the scan: `total` gives what each of some
+/// tiles comes to, counted from tile `first` and the outputs there; `carry` what precedes a tile, from the digits of its
+/// number, the highest first; `write` the results of some tiles, from one on, given what precedes each.
+fn each_tile<U: Send + Sync, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn(P, P) -> P>(
+    out: &mut [U],
+    tile: usize,
+    reversed: bool,
+    mut spine: Spine<'_, P, F>,
+    carry: &dyn Fn(&[P]) -> C,
+    total: &(dyn Fn(usize, Range<usize>, &[U]) -> Vec<P> + Sync),
+    write: &(dyn Fn(usize, &[C], &mut [U]) + Sync),
+) {
+    let step = THREAD_TASKS * parallel::threads() * TASK;
     // Nothing follows the last tile.
     let mut followed = out.len().div_ceil(tile).saturating_sub(1);
-    let mut spine = Spine { combine: &op.combine, identity: op.identity, levels: Vec::new() };
-    for (number, out) in parts(out, step * tile, kind.reversed) {
-        let (first, source) = (number * step, &*out);
-        let totals = parallel::map(step.min(followed).div_ceil(TASK), &|task| {
-            let mut work = Work::<U>::new(op.identity, part);
-            let total = |t: usize| {
-                let mut total = op.identity;
-                for at in (t * tile..(t + 1) * tile).step_by(part) {
-                    let from = if kind.reversed { &source[..source.len() - at] } else { &source[at..] };
-                    load(first * tile + at, from, &mut work.values);
-                    total = work.total(op, run, total);
-                }
-                total
-            };
-            (task * TASK..step.min(followed).min((task + 1) * TASK)).map(total).collect::<Vec<_>>()
+    for (number, out) in parts(out, step * tile, reversed) {
+        let (first, source, count) = (number * step, &*out, step.min(followed));
+        let totals = parallel::map(count.div_ceil(TASK), &|task| {
+            total(first, task * TASK..count.min((task + 1) * TASK), source)
         });
-        followed -= step.min(followed);
-        let mut carries = vec![spine.carry(initial)];
+        followed -= count;
+        let mut carries = vec![carry(&spine.digits())];
         for total in totals.concat() {
             spine.push(total);
-            carries.push(spine.carry(initial));
+            carries.push(carry(&spine.digits()));
         }
-        parallel::consume(parts(out, TASK * tile, kind.reversed), &|(task, out)| {
-            let mut work = Work::<U>::new(op.identity, part.min(out.len()));
-            let (begin, mut carry) = (task * TASK * tile, initial);
-            for (k, out) in parts(out, part, kind.reversed) {
-                let at = begin + k * part;
-                if at.is_multiple_of(tile) {
-                    carry = carries[at / tile];
-                }
-                let at = first * tile + at;
-                work.values.truncate(out.len().min(n - at));
-                load(at, out, &mut work.values);
-                carry = work.scan(op, run, carry, inclusive, out);
-                if kind.reversed {
-                    out.reverse();
-                }
-            }
+        parallel::consume(parts(out, TASK * tile, reversed), &|(task, out)| {
+            write(first + task * TASK, &carries[task * TASK..], out);
         });
     }
+}
+
+/// The outputs from one on in the order of the scan; if reversed, those up to there.
+fn from<U>(outputs: &[U], at: usize, reversed: bool) -> &[U] {
+    if reversed { &outputs[..outputs.len() - at] } else { &outputs[at..] }
 }
 
 /// Parts of `len` results in the order of the scan, with their numbers.
@@ -92,13 +236,17 @@ fn parts<U>(out: &mut [U], len: usize, reversed: bool) -> Vec<(usize, &mut [U])>
 }
 
 /// At each level, of tiles, blocks of them and so on, the totals that are no whole block yet.
-struct Spine<'o, A, F> {
+pub(super) struct Spine<'o, A, F> {
     combine: &'o F,
     identity: A,
     levels: Vec<Vec<A>>,
 }
 
-impl<A: Copy, F: Fn(A, A) -> A> Spine<'_, A, F> {
+impl<'o, A: Copy, F: Fn(A, A) -> A> Spine<'o, A, F> {
+    pub(super) fn new(combine: &'o F, identity: A) -> Self {
+        Self { combine, identity, levels: Vec::new() }
+    }
+
     fn before(&self, level: &[A]) -> [A; BLOCK] {
         let mut totals = [self.identity; BLOCK];
         totals[..level.len()].copy_from_slice(level);
@@ -106,7 +254,7 @@ impl<A: Copy, F: Fn(A, A) -> A> Spine<'_, A, F> {
     }
 
     /// Takes the total of the next tile.
-    fn push(&mut self, mut total: A) {
+    pub(super) fn push(&mut self, mut total: A) {
         for level in 0.. {
             if level == self.levels.len() {
                 self.levels.push(Vec::with_capacity(BLOCK));
@@ -120,10 +268,9 @@ impl<A: Copy, F: Fn(A, A) -> A> Spine<'_, A, F> {
         }
     }
 
-    /// What precedes the next tile.
-    fn carry(&self, initial: A) -> A {
-        let digits = self.levels.iter().map(|level| self.before(level)[level.len()]);
-        digits.rev().fold(initial, |carry, digit| (self.combine)(carry, digit))
+    /// What precedes the next tile at each level, the highest first.
+    pub(super) fn digits(&self) -> Vec<A> {
+        self.levels.iter().rev().map(|level| self.before(level)[level.len()]).collect()
     }
 }
 
@@ -166,64 +313,46 @@ fn runs<A: Copy>(combine: &impl Fn(A, A) -> A, chunk: &[A], run: usize) -> [A; C
 }
 
 /// What a task has for a tile.
-struct Work<U: Element> {
-    values: Vec<U::Acc>,
+struct Work<P> {
+    identity: P,
+    values: Vec<P>,
     /// Of a tile's runs, what precedes each in its chunk; of its chunks, in the tile.
-    runs: Vec<[U::Acc; CHUNK_RUNS]>,
-    chunks: [U::Acc; CHUNKS],
+    runs: Vec<[P; CHUNK_RUNS]>,
+    chunks: [P; CHUNKS],
 }
 
-impl<U: Element> Work<U> {
-    fn new(identity: U::Acc, len: usize) -> Self {
-        Self { values: vec![identity; len], runs: Vec::new(), chunks: [identity; CHUNKS] }
+impl<P: Copy> Work<P> {
+    fn new(identity: P, len: usize) -> Self {
+        Self { identity, values: vec![identity; len], runs: Vec::new(), chunks: [identity; CHUNKS] }
     }
 
-    /// The total of a whole tile; or of a part of one, and what precedes it there.
-    fn total<F: Fn(U::Acc, U::Acc) -> U::Acc>(&self, op: &Monoid<U, F>, run: usize, before: U::Acc) -> U::Acc {
-        if !op.ordered {
-            return self.values.iter().fold(before, |total, &x| (op.combine)(total, x));
+    /// The total of a whole tile; or, in no order, of a part of one and what precedes it there.
+    fn total(&self, combine: &impl Fn(P, P) -> P, ordered: bool, run: usize, before: P) -> P {
+        if !ordered {
+            return self.values.iter().fold(before, |total, &x| combine(total, x));
         }
-        let mut totals = [op.identity; CHUNKS];
+        let mut totals = [self.identity; CHUNKS];
         for (total, chunk) in totals.iter_mut().zip(self.values.chunks_exact(CHUNK_RUNS * run)) {
-            *total = tree(&op.combine, runs(&op.combine, chunk, run));
+            *total = tree(combine, runs(combine, chunk, run));
         }
-        tree(&op.combine, totals)
+        tree(combine, totals)
     }
 
-    /// The results of a tile of `values`, or of a part of one; one more, if `out` has room for it. Returns what precedes the
-    /// next part.
-    fn scan<F>(&mut self, op: &Monoid<U, F>, run: usize, carry: U::Acc, inclusive: bool, out: &mut [U]) -> U::Acc
-    where
-        F: Fn(U::Acc, U::Acc) -> U::Acc,
-    {
-        let n = self.values.len();
-        let mut acc = carry;
-        if op.ordered {
-            let (chunk, mut totals) = (CHUNK_RUNS * run, [op.identity; CHUNKS]);
-            self.values.resize(out.len().next_multiple_of(chunk), op.identity);
-            self.runs.resize(CHUNKS, [op.identity; CHUNK_RUNS]);
-            for (k, values) in self.values.chunks_exact(chunk).enumerate() {
-                (self.runs[k], totals[k]) = leaves(&op.combine, op.identity, runs(&op.combine, values, run));
-            }
-            self.chunks = leaves(&op.combine, op.identity, totals).0;
-            self.values.truncate(n);
-            let before = |r: usize| {
-                let (chunk, r) = (r / CHUNK_RUNS, r % CHUNK_RUNS);
-                (op.combine)(carry, (op.combine)(self.chunks[chunk], self.runs[chunk][r]))
-            };
-            for (r, (values, out)) in self.values.chunks(run).zip(out.chunks_mut(run)).enumerate() {
-                acc = sequence(op, values, before(r), inclusive, out);
-            }
-            if n.is_multiple_of(run) && n < out.len() {
-                acc = before(n / run);
-            }
-        } else {
-            acc = sequence(op, &self.values, acc, inclusive, out);
+    /// Finds what precedes each run and chunk of a tile with so many results.
+    fn precede(&mut self, combine: &impl Fn(P, P) -> P, run: usize, results: usize) {
+        let (n, chunk, mut totals) = (self.values.len(), CHUNK_RUNS * run, [self.identity; CHUNKS]);
+        self.values.resize(results.next_multiple_of(chunk), self.identity);
+        self.runs.resize(CHUNKS, [self.identity; CHUNK_RUNS]);
+        for (k, values) in self.values.chunks_exact(chunk).enumerate() {
+            (self.runs[k], totals[k]) = leaves(combine, self.identity, runs(combine, values, run));
         }
-        if n < out.len() {
-            out[n] = U::narrow(acc);
-        }
-        acc
+        self.chunks = leaves(combine, self.identity, totals).0;
+        self.values.truncate(n);
+    }
+
+    /// What precedes run r in the tile.
+    fn before(&self, combine: &impl Fn(P, P) -> P, r: usize) -> P {
+        combine(self.chunks[r / CHUNK_RUNS], self.runs[r / CHUNK_RUNS][r % CHUNK_RUNS])
     }
 }
 
@@ -245,6 +374,23 @@ fn sequence<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
             *out = U::narrow(acc);
             acc = (op.combine)(acc, x);
         }
+    }
+    acc
+}
+
+/// The results of neighbours, of which some start segments; `acc` precedes the first one.
+#[inline]
+fn segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
+    op: &Monoid<U, F>,
+    values: &[(U::Acc, bool)],
+    (initial, mut acc): (U::Acc, U::Acc),
+    inclusive: bool,
+    out: &mut [U],
+) -> U::Acc {
+    for (&(x, head), out) in values.iter().zip(out) {
+        let before = if head { initial } else { acc };
+        acc = (op.combine)(before, x);
+        *out = U::narrow(if inclusive { acc } else { before });
     }
     acc
 }

@@ -6,7 +6,7 @@ use crate::{
     op::{Monoid, Op, Source, monoid},
     runtime::{
         Capabilities, ClInput, ProgramSpec,
-        opencl::{ClDevice, ClMem},
+        opencl::{ClDevice, ClMem, Launch},
     },
     tuning,
 };
@@ -17,6 +17,33 @@ const TEXT: &str = include_str!("../../cl/scan.cl");
 const SPINS: u32 = 1 << 13;
 /// Bytes before the words of a look-back: the ticket's.
 const TICKET_BYTES: usize = 16;
+/// Bytes of local memory, beside a plain scan's, that tell of segments: a bit for each byte of a tile, a word for each item and
+/// each total.
+const HEAD_BYTES: usize = cpu::TILE_RUNS * 16 / 8 + 4 * 256 + 8 * (2 * cpu::CHUNKS + 8);
+
+/// What tells where segments start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Heads {
+    /// Keys of a type: where one differs from the one before it.
+    Keys(ElementType),
+    /// Bytes that are not 0.
+    Flags,
+    /// Offsets of a type.
+    Offsets(ElementType),
+    /// The length of all segments.
+    Rows,
+}
+
+/// Where that is.
+#[derive(Clone, Copy)]
+pub(crate) enum Starts<'s> {
+    /// Nowhere: there are no segments.
+    None,
+    /// Keys or flags.
+    Beside(&'s ClInput),
+    Offsets(&'s ClInput),
+    Every(usize),
+}
 
 /// What a scan is of: everything but its size, where it starts and whether it is inclusive, which its kernels are told.
 #[derive(Clone, Debug)]
@@ -30,6 +57,8 @@ pub(crate) struct Form {
     pub(crate) reversed: bool,
     /// The function that is applied to each element: its prelude.
     pub(crate) map: Option<String>,
+    /// What tells segments, if there are any.
+    pub(crate) heads: Option<Heads>,
 }
 
 impl Form {
@@ -43,7 +72,7 @@ impl Form {
         reversed: bool,
         map: Option<String>,
     ) -> Self {
-        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, exact, reversed, map }
+        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, exact, reversed, map, heads: None }
     }
 }
 
@@ -60,6 +89,11 @@ impl Start {
         let [acc, out] = [bytemuck::bytes_of(&acc), bytemuck::bytes_of(&out)].map(<[u8]>::to_vec);
         Self { acc, out, inclusive: kind.initial.is_none() }
     }
+
+    /// The arguments that say so.
+    pub(super) fn put<'l>(&self, launch: Launch<'l>) -> Launch<'l> {
+        launch.plain(&self.acc).scalar(u32::from(self.inclusive))
+    }
 }
 
 /// The launches of a scan with at least one result.
@@ -71,6 +105,8 @@ pub(crate) struct Plan {
     pub(crate) max_groups: usize,
     pub(crate) work_group: usize,
     pub(crate) wide: bool,
+    /// Bytes of the totals, in front of the ranks of the tiles among offsets.
+    pub(crate) totals_bytes: usize,
     pub(crate) scratch_bytes: usize,
     /// Whether tiles wait for the totals of those before them.
     pub(crate) look_back: bool,
@@ -87,25 +123,34 @@ pub(crate) fn levels(tiles: usize) -> impl Iterator<Item = (usize, usize)> {
     std::iter::successors(Some((0, tiles)), above).take_while(|&(_, count)| count > 1)
 }
 
-/// Bytes of the totals of all levels, as accumulators or as the words of a look-back.
-fn totals_bytes(tiles: usize, acc: ElementType, look_back: bool) -> usize {
+/// Bytes of the totals of all levels, as accumulators, with a word beside each where there are segments, or as the words of a
+/// look-back.
+fn totals_bytes(tiles: usize, acc: ElementType, segmented: bool, look_back: bool) -> usize {
     let totals = levels(tiles).map(|(_, count)| count).sum::<usize>();
     match (totals, look_back) {
         (0, _) => 0,
         (_, true) => TICKET_BYTES + totals * 8 * acc.size().div_ceil(4),
+        (_, false) if segmented => totals * 2 * acc.size().max(4),
         (_, false) => totals * acc.size(),
     }
 }
 
 /// The most scratch that a scan with as many results takes.
 pub(crate) fn scratch_bytes(outputs: usize, element: ElementType, acc: ElementType) -> usize {
-    totals_bytes(outputs.div_ceil(tile(element)), acc, true)
+    totals_bytes(outputs.div_ceil(tile(element)), acc, false, true)
 }
 
-pub(crate) fn plan(outputs: usize, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+/// The same where offsets tell segments.
+pub(crate) fn segments_scratch_bytes(outputs: usize, element: ElementType, acc: ElementType) -> usize {
+    scratch_bytes(outputs, element, acc) + 8 * (outputs.div_ceil(tile(element)) + 1)
+}
+
+/// `aligned` tells of the elements and the results, and of what tells segments.
+pub(crate) fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
-    let params = tuning::scan(caps);
+    let segmented = form.heads.is_some();
+    let params = tuning::scan(caps, if segmented { HEAD_BYTES } else { 0 });
     let many = params.work_group > 1;
     let look_back = many && caps.forward_progress && caps.device_fence && caps.int64_atomics;
     let new = if params.shuffles { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
@@ -117,35 +162,62 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: bool, caps: &Capabiliti
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .flag("LOOK_BACK", look_back)
         .flag("REVERSE", form.reversed)
-        .flag("ALIGNED", aligned && many)
-        .flag("EXACT", form.exact && !many)
-        .operator(&form.source);
+        .flag("ALIGNED", aligned[0] && many)
+        .flag("HEADS_ALIGNED", segmented && aligned[1] && many)
+        .flag("EXACT", form.exact && !many);
+    let program = match form.heads {
+        None => program,
+        Some(Heads::Keys(key)) => {
+            let infinity = key.infinity().map(|bits| format!("-DINFINITY_BITS={bits}"));
+            let program = program.flag("BY_KEYS", true).define("KEY", tuning::unit_type(key.size()));
+            program.define("KEY_BYTES", key.size()).with(infinity)
+        }
+        Some(Heads::Flags) => program.flag("BY_FLAGS", true),
+        Some(Heads::Offsets(offset)) => program.flag("BY_OFFSETS", true).define("S", offset.storage()),
+        Some(Heads::Rows) => program.flag("BY_ROWS", true),
+    };
+    let program = program.operator(&form.source);
     let program = match &form.map {
         Some(prelude) => program.flag("MAPPED", true).prelude(prelude.clone()),
         None => program,
     };
     // More work-groups at a time hide the waiting of each.
-    let registers = if form.acc.size() <= 4 { 64 } else { 80 };
+    let registers = if form.acc.size() <= 4 && !segmented { 64 } else { 80 };
     let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
     let program = program.with(limit);
     let tiles = outputs.div_ceil(tile(form.element));
+    let totals_bytes = totals_bytes(tiles, form.acc, segmented, look_back).next_multiple_of(8);
+    let ranks_bytes =
+        if matches!(form.heads, Some(Heads::Offsets(_))) { (tiles + 1) * if wide { 8 } else { 4 } } else { 0 };
     Ok(Plan {
         program,
         tiles,
         max_groups: params.max_groups,
         work_group: params.work_group,
         wide,
-        scratch_bytes: totals_bytes(tiles, form.acc, look_back),
+        totals_bytes,
+        scratch_bytes: totals_bytes + ranks_bytes,
         look_back,
     })
 }
 
-/// Scans `input` to `out`, which may be the same, and may have one element more for the total.
+/// What a scan reads, writes and uses in between.
+struct Job<'j> {
+    device: &'j ClDevice,
+    plan: &'j Plan,
+    start: &'j Start,
+    input: &'j ClInput,
+    out: &'j ClInput,
+    starts: Starts<'j>,
+    memory: &'j ClMem,
+}
+
+/// Scans `input` to `out`, which may be the same, and may have one element more for the total where there are no segments.
 pub(super) fn scan(
     device: &ClDevice,
     form: &Form,
     start: &Start,
-    input: &ClInput,
+    (input, starts): (&ClInput, Starts<'_>),
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
@@ -154,87 +226,96 @@ pub(super) fn scan(
         return device.fill(out.mem(), out.byte_offset(), outputs * start.out.len(), &start.out);
     }
     let caps = device.capabilities_for("scan", form.element.size(), n)?;
-    let aligned =
-        [input, out].into_iter().all(|place| if form.reversed { place.ends_aligned() } else { place.aligned() });
-    let plan = plan(outputs, form, aligned, &caps, device.tuning().wide(outputs))?;
-    let totals = scratch.cl(device, plan.scratch_bytes)?;
-    if plan.look_back {
-        look_back(device, &plan, start, input, out, totals, SPINS)
-    } else {
-        reduce_then_scan(device, &plan, start, input, out, totals)
+    let aligned = |place: &ClInput| if form.reversed { place.ends_aligned() } else { place.aligned() };
+    // One program does for what is not read in vectors.
+    let (heads_aligned, most) = match starts {
+        Starts::Beside(heads) => (aligned(heads), outputs),
+        Starts::Offsets(offsets) => (true, outputs.max(offsets.len())),
+        Starts::None | Starts::Every(_) => (true, outputs),
+    };
+    let aligned = [aligned(input) && aligned(out), heads_aligned];
+    let plan = plan(outputs, form, aligned, &caps, device.tuning().wide(most))?;
+    let memory = scratch.cl(device, plan.scratch_bytes)?;
+    let job = Job { device, plan: &plan, start, input, out, starts, memory };
+    if let Starts::Offsets(offsets) = starts {
+        job.ranks(offsets)?;
     }
+    if plan.look_back { job.look_back(SPINS) } else { job.reduce_then_scan() }
 }
 
-fn reduce_then_scan(
-    device: &ClDevice,
-    plan: &Plan,
-    start: &Start,
-    input: &ClInput,
-    out: &ClInput,
-    totals: &ClMem,
-) -> Result<()> {
-    let Plan { program, tiles, wide, .. } = plan;
-    let items = [plan.work_group, 1, 1];
-    let groups = |tiles: usize| [tiles.min(plan.max_groups), 1, 1];
-    if *tiles > 1 {
-        device
-            .launch(program, "scan_totals")?
-            .mem(input.mem())
-            .scalar(input.offset() as u64)
-            .offset(input.len() as u64, *wide)
-            .mem(totals)
-            .offset(*tiles as u64 - 1, *wide)
-            .run(groups(tiles - 1), items)?;
+impl<'j> Job<'j> {
+    /// Where the ranks are, in numbers of their size.
+    fn ranks_at(&self) -> u64 {
+        (self.plan.totals_bytes / if self.plan.wide { 8 } else { 4 }) as u64
     }
-    for (first, count) in levels(*tiles) {
-        device
-            .launch(program, "scan_spine")?
-            .mem(totals)
-            .offset(first as u64, *wide)
-            .offset(count as u64, *wide)
-            .offset((first + count) as u64, *wide)
-            .run([count.div_ceil(32).div_ceil(plan.work_group), 1, 1], items)?;
-    }
-    device
-        .launch(program, "scan_tiles")?
-        .mem(input.mem())
-        .scalar(input.offset() as u64)
-        .offset(input.len() as u64, *wide)
-        .mem(out.mem())
-        .scalar(out.offset() as u64)
-        .offset(out.len() as u64, *wide)
-        .mem(totals)
-        .offset(*tiles as u64, *wide)
-        .plain(&start.acc)
-        .scalar(u32::from(start.inclusive))
-        .run(groups(*tiles), items)
-}
 
-fn look_back(
-    device: &ClDevice,
-    plan: &Plan,
-    start: &Start,
-    input: &ClInput,
-    out: &ClInput,
-    state: &ClMem,
-    spins: u32,
-) -> Result<()> {
-    device.fill(state, 0, plan.scratch_bytes, &[0; 8])?;
-    device
-        .launch(&plan.program, "scan_look_back")?
-        .mem(input.mem())
-        .scalar(input.offset() as u64)
-        .offset(input.len() as u64, plan.wide)
-        .mem(out.mem())
-        .scalar(out.offset() as u64)
-        .offset(out.len() as u64, plan.wide)
-        .mem(state)
-        .offset(plan.tiles as u64, plan.wide)
-        .plain(&start.acc)
-        .scalar(u32::from(start.inclusive))
-        .scalar(u32::from(input.mem().as_ptr() == out.mem().as_ptr()))
-        .scalar(spins)
-        .run([plan.tiles, 1, 1], [plan.work_group, 1, 1])
+    /// Which of the offsets are in each tile.
+    fn ranks(&self, offsets: &ClInput) -> Result<()> {
+        let Plan { program, tiles, wide, work_group, max_groups, .. } = self.plan;
+        self.device
+            .launch(program, "scan_ranks")?
+            .mem(offsets.mem())
+            .scalar(offsets.offset() as u64)
+            .offset(offsets.len() as u64, *wide)
+            .offset(self.input.len() as u64, *wide)
+            .offset(*tiles as u64, *wide)
+            .mem(self.memory)
+            .scalar(self.ranks_at())
+            .run([(tiles + 1).div_ceil(*work_group).min(*max_groups), 1, 1], [*work_group, 1, 1])
+    }
+
+    /// The arguments that tell segments.
+    fn heads(&self, launch: Launch<'j>) -> Launch<'j> {
+        let place = |launch: Launch<'j>, heads: &ClInput| launch.mem(heads.mem()).scalar(heads.offset() as u64);
+        match self.starts {
+            Starts::None => launch,
+            Starts::Beside(heads) => place(launch, heads),
+            Starts::Offsets(offsets) => place(launch, offsets).mem(self.memory).scalar(self.ranks_at()),
+            Starts::Every(len) => launch.offset(len as u64, self.plan.wide),
+        }
+    }
+
+    /// The arguments that kernels over elements and results begin with.
+    fn launch(&self, kernel: &'static str) -> Result<Launch<'j>> {
+        let (input, wide) = (self.input, self.plan.wide);
+        let launch = self.device.launch(&self.plan.program, kernel)?.mem(input.mem()).scalar(input.offset() as u64);
+        Ok(launch.offset(input.len() as u64, wide))
+    }
+
+    fn launch_results(&self, kernel: &'static str) -> Result<Launch<'j>> {
+        let Self { plan, out, .. } = self;
+        let launch = self.launch(kernel)?.mem(out.mem()).scalar(out.offset() as u64);
+        let launch = launch.offset(out.len() as u64, plan.wide).mem(self.memory).offset(plan.tiles as u64, plan.wide);
+        Ok(self.start.put(launch))
+    }
+
+    fn reduce_then_scan(&self) -> Result<()> {
+        let Plan { program, tiles, wide, work_group, max_groups, .. } = self.plan;
+        let items = [*work_group, 1, 1];
+        let groups = |tiles: usize| [tiles.min(*max_groups), 1, 1];
+        if *tiles > 1 {
+            let launch = self.launch("scan_totals")?.mem(self.memory).offset(*tiles as u64 - 1, *wide);
+            self.heads(launch).run(groups(tiles - 1), items)?;
+        }
+        for (first, count) in levels(*tiles) {
+            self.device
+                .launch(program, "scan_spine")?
+                .mem(self.memory)
+                .offset(first as u64, *wide)
+                .offset(count as u64, *wide)
+                .offset((first + count) as u64, *wide)
+                .run([count.div_ceil(32).div_ceil(*work_group), 1, 1], items)?;
+        }
+        self.heads(self.launch_results("scan_tiles")?).run(groups(*tiles), items)
+    }
+
+    fn look_back(&self, spins: u32) -> Result<()> {
+        let plan = self.plan;
+        self.device.fill(self.memory, 0, plan.totals_bytes, &[0; 8])?;
+        let in_place = self.input.mem().as_ptr() == self.out.mem().as_ptr();
+        let launch = self.launch_results("scan_look_back")?.scalar(u32::from(in_place)).scalar(spins);
+        self.heads(launch).run([plan.tiles, 1, 1], [plan.work_group, 1, 1])
+    }
 }
 
 #[cfg(test)]
@@ -248,25 +329,54 @@ mod tests {
     };
 
     /// Others do the work of tiles that publish nothing.
-    fn with_silent_tiles<T: Element>(cl: &ClDevice, n: usize, what: &str) {
+    fn with_silent_tiles<T: Element>(cl: &ClDevice, n: usize, heads: Option<Heads>, what: &str) {
         let x: Vec<T> = Data::Random.generate(n, 3);
-        let want = Device::cpu().inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
+        // Some segments are within a tile, some have hundreds of them.
+        let first = |i: usize| i % 100_003 == 5 || i % 3_000_017 == 100;
+        let keys: Vec<u16> = (0..n)
+            .scan(0, |key: &mut u16, i| {
+                Some({
+                    *key += u16::from(first(i));
+                    *key
+                })
+            })
+            .collect();
+        let offsets: Vec<u32> = (0..n).filter(|&i| first(i)).map(|i| i as u32).collect();
+        let (host, kind) = (Device::cpu(), Scan::inclusive());
+        let want = match heads {
+            None => host.scan(&x, Sum, kind),
+            Some(Heads::Offsets(_)) => host.scan_segments(&x, &offsets, Sum, kind),
+            Some(_) => host.scan_by_key(&keys, &x, Sum, kind),
+        };
         let device = Device::from_cl(cl.clone());
         let (buffer, mut sums) = (device.upload(&x).unwrap(), device.zeroed::<T>(n).unwrap());
         let (input, out) = (crate::Input::from(&buffer).cl(cl), crate::Output::from(&mut sums).cl(cl, false));
         let (input, out) = (input.unwrap(), out.unwrap());
+        let keys = crate::Input::from(&keys).cl(cl).unwrap();
+        let offsets = crate::Input::from(&offsets).cl(cl).unwrap();
+        let starts = match heads {
+            None => Starts::None,
+            Some(Heads::Offsets(_)) => Starts::Offsets(&offsets),
+            Some(_) => Starts::Beside(&keys),
+        };
         let caps = cl.capabilities().unwrap();
-        let mut plan = plan(n, &Form::of::<T, T, Sum>(false, None), true, &caps, false).unwrap();
+        let form = Form { heads, ..Form::of::<T, T, Sum>(false, None) };
+        let mut plan = plan(n, &form, [true; 2], &caps, false).unwrap();
         if !plan.look_back {
             crate::check::log_skip(what, "no look-back");
             return;
         }
         plan.program = plan.program.flag("STALL", true);
         let mut scratch = Scratch::new();
-        let state = scratch.cl(cl, plan.scratch_bytes).unwrap();
-        look_back(cl, &plan, &Start::of(&monoid::<T, Sum>(), Scan::inclusive()), &input, &out, state, 3).unwrap();
+        let memory = scratch.cl(cl, plan.scratch_bytes).unwrap();
+        let start = Start::of(&monoid::<T, Sum>(), kind);
+        let job = Job { device: cl, plan: &plan, start: &start, input: &input, out: &out, starts, memory };
+        if let Starts::Offsets(offsets) = starts {
+            job.ranks(offsets).unwrap();
+        }
+        job.look_back(3).unwrap();
         out.finish(cl).unwrap();
-        same(&sums.to_vec().unwrap(), &want, what).unwrap();
+        same(&sums.to_vec().unwrap(), &want.unwrap().to_vec().unwrap(), what).unwrap();
     }
 
     #[test]
@@ -275,9 +385,13 @@ mod tests {
             let device = Device::at(index).unwrap();
             let device = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
             let Backend::OpenCl(cl) = device.backend() else { continue };
-            with_silent_tiles::<u32>(cl, 70 * 8192 + 5, &format!("{info}: u32"));
-            with_silent_tiles::<f32>(cl, 70 * 8192 + 5, &format!("{info}: f32"));
-            with_silent_tiles::<i64>(cl, 1100 * 4096 + 5, &format!("{info}: i64"));
+            with_silent_tiles::<u32>(cl, 70 * 8192 + 5, None, &format!("{info}: u32"));
+            with_silent_tiles::<f32>(cl, 70 * 8192 + 5, None, &format!("{info}: f32"));
+            with_silent_tiles::<i64>(cl, 1100 * 4096 + 5, None, &format!("{info}: i64"));
+            let (keys, offsets) = (Some(Heads::Keys(ElementType::U16)), Some(Heads::Offsets(ElementType::U32)));
+            with_silent_tiles::<f32>(cl, 70 * 8192 + 5, keys, &format!("{info}: f32 by key"));
+            with_silent_tiles::<i64>(cl, 1100 * 4096 + 5, keys, &format!("{info}: i64 by key"));
+            with_silent_tiles::<f32>(cl, 70 * 8192 + 5, offsets, &format!("{info}: f32 in segments"));
         }
     }
 
@@ -286,11 +400,15 @@ mod tests {
         let form = Form::of::<u32, u64, Sum>(false, None);
         for (name, caps) in Capabilities::samples() {
             for n in [1, 8192, 8193, 1 << 20, (1 << 32) + 1] {
-                let plan = plan(n, &form, true, &caps, n >= 1 << 31).unwrap();
+                let plan = plan(n, &form, [true; 2], &caps, n >= 1 << 31).unwrap();
                 assert!(plan.tiles * 8192 >= n && (plan.tiles - 1) * 8192 < n, "{name}: {n}");
                 assert!(plan.tiles == 1 || plan.scratch_bytes >= 8 * plan.tiles, "{name}: {n}");
                 assert!(plan.scratch_bytes <= scratch_bytes(n, ElementType::U32, ElementType::U64), "{name}: {n}");
                 assert!(plan.work_group == 1 || plan.work_group >= 8, "{name}: {n}");
+                let form = Form { heads: Some(Heads::Offsets(ElementType::U64)), ..form.clone() };
+                let plan = super::plan(n, &form, [true; 2], &caps, n >= 1 << 31).unwrap();
+                let most = segments_scratch_bytes(n, ElementType::U32, ElementType::U64);
+                assert!(plan.scratch_bytes <= most, "{name}: {n}");
             }
         }
     }

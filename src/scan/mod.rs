@@ -1,4 +1,4 @@
-//! Scan: what the elements up to each of them come to.
+//! Scan: what the elements up to each of them come to; in segments, [`segmented`]; along an axis, [`axis`].
 //!
 //! | property | |
 //! |---|---|
@@ -15,9 +15,11 @@
 //! totals of tiles, what precedes each, then their elements. The order within a tile and between tiles is that of Sklansky's
 //! tree (1960), whose depth is log n, so that errors of floats grow with log n too; on the CPU it is the same.
 
+pub mod axis;
 mod cpu;
 #[cfg(feature = "opencl")]
 pub(crate) mod gpu;
+pub mod segmented;
 #[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
@@ -297,14 +299,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let load = |first: usize, _: &[U], to: &mut [U::Acc]| {
-                    let put = |(to, &x): (&mut U::Acc, &T)| *to = take(x);
-                    if kind.reversed {
-                        to.iter_mut().zip(input[..n - first].iter().rev()).for_each(put);
-                    } else {
-                        to.iter_mut().zip(&input[first..]).for_each(put);
-                    }
-                };
+                let load = cpu::load(input, take, kind.reversed);
                 cpu::scan(op, n, cpu::run::<T>(), &load, kind, output.host()?);
                 Ok(())
             }
@@ -313,7 +308,7 @@ impl Device {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;
                 let form = gpu::Form::by::<T, U>((source, !op.ordered), kind.reversed, map);
-                gpu::scan(device, &form, &gpu::Start::of(op, kind), &input, &output, scratch)?;
+                gpu::scan(device, &form, &gpu::Start::of(op, kind), (&input, gpu::Starts::None), &output, scratch)?;
                 output.finish(device)
             }
         }
@@ -432,7 +427,7 @@ impl Device {
                 let x = x.cl(device, true)?;
                 let form = gpu::Form::of::<T, T, O>(kind.reversed, None);
                 let start = gpu::Start::of(&monoid::<T, O>(), kind);
-                gpu::scan(device, &form, &start, &x, &x, scratch)?;
+                gpu::scan(device, &form, &start, (&x, gpu::Starts::None), &x, scratch)?;
                 x.finish(device)
             }
         }

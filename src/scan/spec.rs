@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Scan, cpu};
+use super::{Scan, axis, cpu, segmented};
 use crate::{
     Buffer, Capabilities, Device, DeviceClass, Element, ElementType, Integer, ProgramSpec, Scratch, Tuning,
     bench::Bench,
@@ -87,14 +87,76 @@ impl<A: Copy> Blocks<A> {
     }
 }
 
-/// The results that the definition in `cl/scan.cl` gives for what is taken of the elements, in the order of the scan.
+/// What precedes each run of `results` results, as the definition in `cl/scan.cl` has it: tiles and blocks of them, the largest
+/// first, and what precedes it in its tile.
+pub(super) fn preceding<P: Copy>(
+    combine: &impl Fn(P, P) -> P,
+    identity: P,
+    values: &[P],
+    run: usize,
+    results: usize,
+) -> Vec<(Vec<P>, P)> {
+    let total = |run: &[P]| run[1..].iter().fold(run[0], |total, &x| combine(total, x));
+    let chunks = |tile: &[P]| -> Vec<_> {
+        let chunks = tile.chunks(cpu::CHUNK_RUNS * run);
+        chunks.map(|chunk| Blocks::of(&chunk.chunks(run).map(total).collect::<Vec<_>>(), combine)).collect()
+    };
+    let tiles: Vec<_> = values.chunks(cpu::TILE_RUNS * run).map(chunks).collect();
+    // Of an incomplete chunk nothing is taken.
+    let whole = |tile: &Vec<Blocks<P>>| {
+        let totals: Vec<_> = tile.iter().filter_map(|chunk| chunk.levels.get(5)).map(|total| total[0]).collect();
+        Blocks::of(&totals, combine)
+    };
+    let tops: Vec<_> = tiles.iter().map(whole).collect();
+    let totals: Vec<_> = tops.iter().filter_map(|tile| tile.levels.get(6)).map(|total| total[0]).collect();
+    let levels = levels(combine, identity, totals);
+    let each = |first: usize| {
+        let (t, r) = (first / run / cpu::TILE_RUNS, first / run % cpu::TILE_RUNS);
+        let (c, r) = (r / cpu::CHUNK_RUNS, r % cpu::CHUNK_RUNS);
+        let chunk = tiles.get(t).and_then(|tile| tile.get(c));
+        let of_run = chunk.map_or(identity, |chunk| chunk.before(r, identity, combine));
+        let of_chunk = tops.get(t).map_or(identity, |tile| tile.before(c, identity, combine));
+        (digits(combine, identity, &levels, t), combine(of_chunk, of_run))
+    };
+    (0..results).step_by(run).map(each).collect()
+}
+
+fn before<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, things: &[P], k: usize) -> P {
+    Blocks::of(things, combine).before(k, identity, combine)
+}
+
+/// The totals of things, of blocks of them, of blocks of these.
+pub(super) fn levels<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, totals: Vec<P>) -> Vec<Vec<P>> {
+    let mut levels = vec![totals];
+    while levels[levels.len() - 1].len() >= cpu::BLOCK {
+        let below = levels[levels.len() - 1].chunks_exact(cpu::BLOCK);
+        let above = below.map(|b| combine(before(combine, identity, b, cpu::BLOCK - 1), b[cpu::BLOCK - 1])).collect();
+        levels.push(above);
+    }
+    levels
+}
+
+/// What precedes thing t at each level, the highest first.
+pub(super) fn digits<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, levels: &[Vec<P>], mut t: usize) -> Vec<P> {
+    let mut digits = Vec::new();
+    for level in levels {
+        let block = t / cpu::BLOCK * cpu::BLOCK;
+        let things = &level[block.min(level.len())..t.min(level.len())];
+        digits.push(before(combine, identity, things, t % cpu::BLOCK));
+        t /= cpu::BLOCK;
+    }
+    digits.reverse();
+    digits
+}
+
+/// The results that the definition gives for what is taken of the elements, in the order of the scan.
 fn obvious<U, F>(op: &Monoid<U, F>, values: &[U::Acc], run: usize, kind: Scan<U>, outputs: usize) -> Vec<U>
 where
     U: Element,
     F: Fn(U::Acc, U::Acc) -> U::Acc,
 {
     let combine = &op.combine;
-    let (initial, inclusive) = kind.initial.map_or((op.identity, true), |initial| (initial.widen(), false));
+    let (initial, inclusive) = cpu::start(op, kind);
     let mut out = Vec::with_capacity(outputs);
     let mut results = |mut acc: U::Acc, places: Range<usize>| {
         for i in places {
@@ -107,39 +169,10 @@ where
         results(initial, 0..outputs);
         return out;
     }
-    let total = |run: &[U::Acc]| run[1..].iter().fold(run[0], |total, &x| combine(total, x));
-    let chunks = |tile: &[U::Acc]| -> Vec<_> {
-        let chunks = tile.chunks(cpu::CHUNK_RUNS * run);
-        chunks.map(|chunk| Blocks::of(&chunk.chunks(run).map(total).collect::<Vec<_>>(), combine)).collect()
-    };
-    let tiles: Vec<_> = values.chunks(cpu::TILE_RUNS * run).map(chunks).collect();
-    // Of an incomplete chunk nothing is taken.
-    let whole = |tile: &Vec<Blocks<U::Acc>>| {
-        let totals: Vec<_> = tile.iter().filter_map(|chunk| chunk.levels.get(5)).map(|total| total[0]).collect();
-        Blocks::of(&totals, combine)
-    };
-    let tops: Vec<_> = tiles.iter().map(whole).collect();
-    let mut levels = vec![tops.iter().filter_map(|tile| tile.levels.get(6)).map(|total| total[0]).collect::<Vec<_>>()];
-    let before = |things: &[U::Acc], k| Blocks::of(things, combine).before(k, op.identity, combine);
-    while levels[levels.len() - 1].len() >= cpu::BLOCK {
-        let below = levels[levels.len() - 1].chunks_exact(cpu::BLOCK);
-        let above = below.map(|block| combine(before(block, cpu::BLOCK - 1), block[cpu::BLOCK - 1])).collect();
-        levels.push(above);
-    }
-    for first in (0..outputs).step_by(run) {
-        let (mut t, r) = (first / run / cpu::TILE_RUNS, first / run % cpu::TILE_RUNS);
-        let (c, r) = (r / cpu::CHUNK_RUNS, r % cpu::CHUNK_RUNS);
-        let chunk = tiles.get(t).and_then(|tile| tile.get(c));
-        let of_run = chunk.map_or(op.identity, |chunk| chunk.before(r, op.identity, combine));
-        let of_chunk = tops.get(t).map_or(op.identity, |tile| tile.before(c, op.identity, combine));
-        let mut digits = Vec::new();
-        for level in &levels {
-            let block = t / cpu::BLOCK * cpu::BLOCK;
-            digits.push(before(&level[block.min(level.len())..t.min(level.len())], t % cpu::BLOCK));
-            t /= cpu::BLOCK;
-        }
-        let carry = digits.into_iter().rev().fold(initial, combine);
-        results(combine(carry, combine(of_chunk, of_run)), first..outputs.min(first + run));
+    let preceding = preceding(combine, op.identity, values, run, outputs);
+    for (first, (digits, own)) in (0..outputs).step_by(run).zip(preceding) {
+        let carry = digits.into_iter().fold(initial, combine);
+        results(combine(carry, own), first..outputs.min(first + run));
     }
     out
 }
@@ -202,7 +235,7 @@ fn check_in_place<T: Element, O: Op<T> + Default>(
 }
 
 /// Sizes at the edges of runs, chunks, rows, tiles and blocks.
-fn sizes<T>(level: Level) -> Vec<usize> {
+pub(super) fn sizes<T>(level: Level) -> Vec<usize> {
     let (run, tile) = (cpu::run::<T>(), cpu::tile::<T>());
     let mut sizes = vec![1, tile + 3, run + 1];
     if level >= Level::Quick {
@@ -403,11 +436,13 @@ impl Spec for ScanSpec {
             wide_cases::<i8, i64>(level, &mut cases);
             operator_cases(level, either, &mut cases);
         }
+        segmented::spec::cases(level, &mut cases);
+        axis::spec::cases(level, &mut cases);
         cases
     }
 
     fn benches(&self) -> Vec<Bench> {
-        vec![
+        let mut benches = vec![
             bench::<u32>(Form::Inclusive, true),
             bench::<u32>(Form::Exclusive, true),
             bench::<f32>(Form::Inclusive, true),
@@ -417,7 +452,10 @@ impl Spec for ScanSpec {
             bench::<u32>(Form::Reversed, true),
             bench::<u32>(Form::Exclusive, false),
             bench::<f32>(Form::Exclusive, false),
-        ]
+        ];
+        benches.extend(segmented::spec::benches());
+        benches.extend(axis::spec::benches());
+        benches
     }
 
     #[cfg(feature = "opencl")]
@@ -458,7 +496,7 @@ impl Spec for ScanSpec {
         let mut programs = Vec::new();
         let mut add = |form: &gpu::Form, caps: &Capabilities| {
             for (aligned, wide) in [(false, false), (true, false), (true, true)] {
-                programs.extend(gpu::plan(1 << 20, form, aligned, caps, wide).map(|plan| plan.program));
+                programs.extend(gpu::plan(1 << 20, form, [aligned; 2], caps, wide).map(|plan| plan.program));
             }
         };
         let waiting = Capabilities { forward_progress: false, ..caps.clone() };
@@ -470,6 +508,8 @@ impl Spec for ScanSpec {
                 add(&gpu::Form { reversed: true, ..form.clone() }, caps);
             }
         }
+        programs.extend(segmented::spec::programs(caps));
+        programs.extend(axis::spec::programs(caps));
         programs
     }
 

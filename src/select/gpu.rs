@@ -153,17 +153,6 @@ fn shape(form: &Form, caps: &Capabilities) -> Option<Shape> {
     })
 }
 
-/// The bits of infinity, in the unsigned integer of a float's size.
-fn infinity(element: ElementType) -> Option<&'static str> {
-    match element {
-        ElementType::F16 => Some("0x7c00"),
-        ElementType::Bf16 => Some("0x7f80"),
-        ElementType::F32 => Some("0x7f800000"),
-        ElementType::F64 => Some("0x7ff0000000000000"),
-        _ => None,
-    }
-}
-
 pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
     let element = form.element();
     if let Marks::By { .. } = form.marks {
@@ -198,7 +187,7 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
         }
         Marks::Heads(_) | Marks::NonTrivial(_) => {
             let program = program.define("T", tuning::unit_type(element.size())).define("T_BYTES", element.size());
-            let program = match infinity(element) {
+            let program = match element.infinity() {
                 Some(bits) => program.define("INFINITY_BITS", bits),
                 None => program,
             };

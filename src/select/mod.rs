@@ -46,7 +46,7 @@ fn expect_values<V>() -> Result<()> {
 }
 
 /// Flags, or values, for each of `n`.
-fn expect_beside(n: usize, len: usize, what: &str) -> Result<()> {
+pub(crate) fn expect_beside(n: usize, len: usize, what: &str) -> Result<()> {
     if n == len {
         return Ok(());
     }

@@ -283,7 +283,7 @@ mod tests {
 
     /// The work-groups of every primitive, and the local memory that is known of each.
     fn work_groups(caps: &Capabilities) -> Vec<usize> {
-        let mut groups = vec![reduce(caps).work_group, scan(caps).work_group];
+        let mut groups = vec![reduce(caps).work_group, scan(caps, 0).work_group];
         groups.extend([histogram(caps).work_group, histogram(caps).large_work_group]);
         for size in [1, 2, 3, 4, 8, 16] {
             let (apart, within) = (transpose(caps, size), in_place(caps, size));
@@ -363,7 +363,7 @@ mod tests {
         };
         match primitive {
             "reduce" => vec![("work_group", reduce(caps).work_group), ("max_groups", reduce(caps).max_groups)],
-            "scan" => vec![("work_group", scan(caps).work_group), ("max_groups", scan(caps).max_groups)],
+            "scan" => vec![("work_group", scan(caps, 0).work_group), ("max_groups", scan(caps, 0).max_groups)],
             "copy" => of_copy(copy(caps)),
             "copy_ranges" => of_copy(copy_ranges(caps)),
             "gather" => {

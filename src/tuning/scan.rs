@@ -19,8 +19,8 @@ pub(crate) struct Scan {
     pub(crate) shuffles: bool,
 }
 
-/// Parameters of scans by device class.
-pub(crate) fn scan(caps: &Capabilities) -> Scan {
+/// Parameters of scans by device class; kernels use `more` bytes of local memory beside those of a plain one.
+pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
     let units = super::units(caps);
     // One item walks whole tiles.
     let alone = Scan { work_group: 1, max_groups: caps.chosen("max_groups", 8 * units), shuffles: false };
@@ -33,7 +33,7 @@ pub(crate) fn scan(caps: &Capabilities) -> Scan {
     let work_group = if shuffles {
         super::work_group(TEAMS * sub_group.width.min(32) as usize, caps)
     } else {
-        let local_bytes = caps.local_bytes.saturating_sub(RESERVED_BYTES);
+        let local_bytes = caps.local_bytes.saturating_sub(RESERVED_BYTES + more);
         super::work_group_of(caps.chosen("work_group", 256), ITEM_BYTES, &Capabilities { local_bytes, ..caps.clone() })
     };
     if work_group < TEAMS { alone } else { Scan { work_group, max_groups, shuffles } }
@@ -41,7 +41,7 @@ pub(crate) fn scan(caps: &Capabilities) -> Scan {
 
 /// What is searched for: nothing where each tile has a work-group of its own, and sub-groups make that.
 pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
-    let usual = scan(caps);
+    let usual = scan(caps, 0);
     let mut parameters = Vec::new();
     if usual.work_group > 1 && !usual.shuffles {
         parameters.extend(work_groups(usual.work_group, ITEM_BYTES, &[64, 128, 256], caps));

@@ -20,7 +20,7 @@ pub mod extremes;
 pub(crate) mod gpu;
 pub mod moments;
 #[cfg(any(test, feature = "checks"))]
-pub(super) mod spec;
+pub(crate) mod spec;
 
 use crate::{
     Buffer, Device, Element, Error, Layout, NdView, Output, Result, Scratch,

@@ -18,7 +18,7 @@ use crate::{Capabilities, ProgramSpec, reduce::by::spec::divisor};
 
 /// How the elements lie, whose shape is given.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Lie {
+pub(crate) enum Lie {
     Contiguous,
     /// Every axis backwards.
     Backwards,
@@ -31,7 +31,7 @@ pub(super) enum Lie {
 }
 
 impl Lie {
-    pub(super) fn layout(self, shape: &[usize]) -> Result<Layout> {
+    pub(crate) fn layout(self, shape: &[usize]) -> Result<Layout> {
         let plain = Layout::contiguous(shape)?;
         let axes = 0..shape.len();
         match self {

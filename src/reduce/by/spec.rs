@@ -53,7 +53,7 @@ pub(crate) fn either() -> Tried<f32> {
 }
 
 /// The built-in sum, by a text: it rounds, and -0 is neutral to all that there is.
-pub(in crate::reduce) fn plus() -> Tried<f32> {
+pub(crate) fn plus() -> Tried<f32> {
     Operator::new("a + b", -0.0, (|a, b| a + b) as fn(f32, f32) -> f32, "a + b")
 }
 

@@ -52,7 +52,7 @@ pub(crate) enum Offsets<'a> {
 }
 
 impl<'a> Offsets<'a> {
-    pub(crate) fn of<C: Offset>(offsets: &'a [C]) -> Self {
+    pub(crate) fn of<C: Element>(offsets: &'a [C]) -> Self {
         match C::TYPE {
             ElementType::U64 => Self::U64(bytemuck::cast_slice(offsets)),
             _ => Self::U32(bytemuck::cast_slice(offsets)),
@@ -74,7 +74,7 @@ impl<'a> Offsets<'a> {
     }
 
     /// How many are below `p`.
-    fn below(self, p: usize) -> usize {
+    pub(crate) fn below(self, p: usize) -> usize {
         match self {
             Self::U32(offsets) => offsets.partition_point(|&x| (x as usize) < p),
             Self::U64(offsets) => offsets.partition_point(|&x| x < p as u64),

@@ -1,0 +1,19 @@
+// Ranks among sorted offsets. S: the type of an offset. POS_T: one that holds offsets and positions.
+#ifndef OCLPRIM_RANKS_CL
+#define OCLPRIM_RANKS_CL
+
+// How many of the offsets are at most p, where the first `low` are and those from `high` on are not.
+static inline OFFSET_T rank_within(__global const S* offsets, OFFSET_T low, OFFSET_T high, POS_T p)
+{
+    while (low < high) {
+        const OFFSET_T middle = low + (high - low) / 2;
+        if (offsets[middle] <= p) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+#endif

@@ -1,0 +1,97 @@
+//! Scans along an axis whose neighbours lie apart, on the CPU: the order of `cl/scan_axis.cl`, chunks of neighbouring lines in
+//! parallel.
+
+use super::{CHUNK, Shape};
+use crate::{
+    Element,
+    op::Monoid,
+    parallel,
+    scan::{
+        Scan,
+        cpu::{Spine, start},
+    },
+};
+
+/// Neighbouring lines of a task.
+const COLUMNS: usize = 512;
+
+/// The same chunk of neighbouring lines: its outer place, its number, the first of its lines there, and its rows.
+struct Part<'o, U> {
+    outer: usize,
+    chunk: usize,
+    column: usize,
+    rows: Vec<&'o mut [U]>,
+}
+
+/// The output in parts, whose rows are in the order of the scan.
+fn parts<'o, U>(shape: &Shape, reversed: bool, out: &'o mut [U]) -> Vec<Part<'o, U>> {
+    let Shape { len, inner, .. } = *shape;
+    let blocks = inner.div_ceil(COLUMNS);
+    let mut parts: Vec<Part<'_, U>> = Vec::new();
+    for (row, out) in out.chunks_mut(inner).enumerate() {
+        let (outer, row) = (row / len, row % len);
+        let chunk = if reversed { len - 1 - row } else { row } / CHUNK;
+        if parts.last().is_none_or(|part| (part.outer, part.chunk) != (outer, chunk)) {
+            parts.extend((0..blocks).map(|block| Part { outer, chunk, column: block * COLUMNS, rows: Vec::new() }));
+        }
+        let first = parts.len() - blocks;
+        parts[first..].iter_mut().zip(out.chunks_mut(COLUMNS)).for_each(|(part, out)| part.rows.push(out));
+    }
+    if reversed {
+        parts.iter_mut().for_each(|part| part.rows.reverse());
+    }
+    parts
+}
+
+pub(super) fn scan<T, U, F>(op: &Monoid<U, F>, input: &[T], shape: &Shape, kind: Scan<U>, out: &mut [U])
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
+{
+    let Shape { outer, len, inner } = *shape;
+    let (initial, inclusive) = start(op, kind);
+    let (chunks, blocks) = (len.div_ceil(CHUNK), inner.div_ceil(COLUMNS));
+    // What is taken of `columns` lines from one on, of element i in the order of the scan.
+    let row = |outer: usize, i: usize, column: usize| {
+        let i = if kind.reversed { len - 1 - i } else { i };
+        &input[(outer * len + i) * inner + column..][..COLUMNS.min(inner - column)]
+    };
+    let add = |acc: &mut U::Acc, x: &T| *acc = (op.combine)(*acc, U::from(*x).widen());
+    let totals = |task: usize| -> Vec<U::Acc> {
+        let (outer, chunk, column) =
+            (task / blocks / (chunks - 1), task / blocks % (chunks - 1), task % blocks * COLUMNS);
+        let mut totals: Vec<_> = row(outer, chunk * CHUNK, column).iter().map(|&x| U::from(x).widen()).collect();
+        for i in chunk * CHUNK + 1..(chunk + 1) * CHUNK {
+            totals.iter_mut().zip(row(outer, i, column)).for_each(|(total, x)| add(total, x));
+        }
+        totals
+    };
+    let totals = parallel::map(outer * (chunks - 1) * blocks, &totals);
+    // What precedes each chunk of a block of lines, one chunk after another.
+    let carries = |task: usize| -> Vec<Vec<U::Acc>> {
+        let (outer, block) = (task / blocks, task % blocks);
+        let columns = COLUMNS.min(inner - block * COLUMNS);
+        let mut carries = vec![vec![initial; columns]; chunks];
+        for column in 0..columns {
+            let mut spine = Spine::new(&op.combine, op.identity);
+            for chunk in 1..chunks {
+                spine.push(totals[(outer * (chunks - 1) + chunk - 1) * blocks + block][column]);
+                let digits = spine.digits();
+                carries[chunk][column] = digits.iter().fold(initial, |carry, &digit| (op.combine)(carry, digit));
+            }
+        }
+        carries
+    };
+    let carries = parallel::map(outer * blocks, &carries);
+    parallel::consume(parts(shape, kind.reversed, out), &|Part { outer, chunk, column, rows }| {
+        let mut acc = carries[outer * blocks + column / COLUMNS][chunk].clone();
+        for (i, out) in (chunk * CHUNK..).zip(rows) {
+            for ((acc, x), out) in acc.iter_mut().zip(row(outer, i, column)).zip(out) {
+                let before = *acc;
+                add(acc, x);
+                *out = U::narrow(if inclusive { *acc } else { before });
+            }
+        }
+    });
+}

@@ -1,0 +1,139 @@
+//! Scans along an axis whose neighbours lie apart, on OpenCL devices: the plan, then its launches.
+
+use super::{CHUNK, Shape};
+use crate::{
+    ElementType, Result, Scratch,
+    runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
+    scan::gpu::{Form, Start, levels},
+    tuning,
+};
+
+const TEXT: &str = include_str!("../../../cl/scan_axis.cl");
+/// Neighbouring lines of one item on CPU drivers.
+const CPU_COLUMNS: usize = 64;
+
+/// The launches over one element at least.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) program: ProgramSpec,
+    pub(crate) work_group: usize,
+    pub(crate) max_groups: usize,
+    pub(crate) chunks: usize,
+    /// Items that share an outer place.
+    pub(crate) pieces: usize,
+    /// Totals of a line, at all levels.
+    pub(crate) stride: usize,
+    pub(crate) scratch_bytes: usize,
+    pub(crate) wide: bool,
+}
+
+pub(crate) fn plan(shape: &Shape, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+    caps.supports(form.element)?;
+    caps.supports(form.acc)?;
+    let params = tuning::reduce(caps);
+    let (cpu, vec) = (params.work_group == 1, 16 / form.element.size());
+    let Shape { outer, len, inner } = *shape;
+    let chunks = len.div_ceil(CHUNK);
+    // Vectors, if they are many enough to occupy the device.
+    let vectors = inner.is_multiple_of(vec) && outer * chunks * (inner / vec) >= params.max_groups * params.work_group;
+    let columns = match (cpu, vectors) {
+        (true, _) => CPU_COLUMNS,
+        (false, true) => vec,
+        (false, false) => 1,
+    };
+    let stride: usize = levels(chunks).map(|(_, count)| count).sum();
+    let program = ProgramSpec::new("scan_axis.cl", TEXT, caps)
+        .with(form.element.options("T"))
+        .with(form.acc.options("A"))
+        .with(form.out.options("OUT"))
+        .define("WG", params.work_group)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .define("COLUMNS", columns)
+        .flag("WHOLE", !cpu)
+        .flag("REVERSE", form.reversed)
+        .flag("ALIGNED", aligned && !cpu)
+        .operator(&form.source);
+    Ok(Plan {
+        program,
+        work_group: params.work_group,
+        max_groups: 8 * params.max_groups,
+        chunks,
+        pieces: inner.div_ceil(columns),
+        stride,
+        scratch_bytes: scratch_bytes(shape, form.acc),
+        wide,
+    })
+}
+
+/// Scans every line of `input` to the same places of `out`.
+pub(super) fn scan(
+    device: &ClDevice,
+    form: &Form,
+    start: &Start,
+    shape: &Shape,
+    input: &ClInput,
+    out: &ClInput,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let caps = device.capabilities_for("reduce", form.element.size(), shape.elements())?;
+    let plan = plan(shape, form, input.aligned() && out.aligned(), &caps, device.tuning().wide(shape.elements()))?;
+    let totals = scratch.cl(device, plan.scratch_bytes)?;
+    let Plan { program, chunks, pieces, stride, wide, .. } = &plan;
+    let groups = |work: usize| [work.div_ceil(plan.work_group).min(plan.max_groups), 1, 1];
+    let items = [plan.work_group, 1, 1];
+    let launch = |kernel, chunks: usize| -> Result<_> {
+        let launch = device.launch(program, kernel)?.mem(input.mem()).scalar(input.offset() as u64);
+        let launch = launch.offset(shape.len as u64, *wide).offset(shape.inner as u64, *wide);
+        let launch = launch.offset(*pieces as u64, *wide).offset(chunks as u64, *wide);
+        let launch = launch.offset((shape.outer * pieces * chunks) as u64, *wide).mem(totals);
+        Ok(launch.offset(*stride as u64, *wide))
+    };
+    let work = |chunks: usize| shape.outer * pieces * chunks;
+    if *chunks > 1 {
+        launch("axis_totals", chunks - 1)?.run(groups(work(chunks - 1)), items)?;
+    }
+    for (first, count) in levels(*chunks) {
+        let blocks = count.div_ceil(32);
+        let work = shape.outer * shape.inner * blocks;
+        device
+            .launch(program, "axis_spine")?
+            .mem(totals)
+            .offset(*stride as u64, *wide)
+            .offset(first as u64, *wide)
+            .offset(count as u64, *wide)
+            .offset((first + count) as u64, *wide)
+            .offset(blocks as u64, *wide)
+            .offset(work as u64, *wide)
+            .run(groups(work), items)?;
+    }
+    start
+        .put(launch("axis_results", *chunks)?.mem(out.mem()).scalar(out.offset() as u64))
+        .run(groups(work(*chunks)), items)
+}
+
+/// The scratch for a shape, at most.
+pub(super) fn scratch_bytes(shape: &Shape, acc: ElementType) -> usize {
+    let stride: usize = levels(shape.len.div_ceil(CHUNK)).map(|(_, count)| count).sum();
+    shape.outer * shape.inner * stride * acc.size()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::Sum;
+
+    #[test]
+    fn plans_hold_every_line() {
+        for (name, caps) in Capabilities::samples() {
+            for (outer, len, inner) in [(1, 1, 8), (1, 1 << 20, 16), (3, 513, 1000), (1, 16, 1 << 30), (1 << 20, 3, 9)]
+            {
+                let shape = Shape { outer, len, inner };
+                let form = Form::of::<u16, u64, Sum>(false, None);
+                let plan = plan(&shape, &form, true, &caps, false).unwrap();
+                assert!(plan.chunks * CHUNK >= len && (plan.chunks - 1) * CHUNK < len, "{name}: {shape:?}");
+                assert!(plan.pieces >= 1 && plan.pieces <= inner, "{name}: {shape:?}");
+                assert_eq!(plan.scratch_bytes, scratch_bytes(&shape, form.acc), "{name}: {shape:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,501 @@
+//! Scan in segments, each of which starts anew: by key, [`Device::scan_by_key`]; at offsets, [`Device::scan_segments`]; at
+//! flags, [`Device::scan_flagged`].
+//!
+//! | property | |
+//! |---|---|
+//! | work | as [`scan`](crate::scan); what tells segments is read as often as the elements |
+//! | operator | as [`scan`](crate::scan); the user's need not be commutative |
+//! | determinism | everywhere, float sums and products too: the order depends on the place, the segments and the types alone |
+//! | scratch | that of a scan, and at most 8 bytes for each 32 KiB: [`Device::scan_segments_scratch`] |
+//! | limits | any n and any number of segments that fit the device |
+//!
+//! It is one scan over pairs of a value and whether a segment starts there, `(a, f) op (b, g) = (g ? b : a op b, f or g)`
+//! (Blelloch 1990; Sengupta 2007), in the order of a scan of all elements. So segments of any lengths share the device evenly,
+//! and what other segments hold changes nothing. Reversed, each segment is scanned from its last element to its first.
+
+mod cpu;
+#[cfg(any(test, feature = "checks"))]
+pub(super) mod spec;
+
+use super::Scan;
+#[cfg(feature = "opencl")]
+use super::gpu;
+#[cfg(feature = "opencl")]
+use crate::runtime::apart;
+use crate::{
+    Buffer, Device, Element, Input, Offset, Output, Result, Scratch,
+    op::{Monoid, Op, Operator, Source, monoid},
+    reduce::segmented::{Offsets, segments},
+    runtime::Backend,
+    select::expect_beside,
+};
+
+/// What tells segments.
+pub(super) enum Segments<'a, K: Element> {
+    Keys(Input<'a, K>),
+    Flags(Input<'a, K>),
+    Offsets(Input<'a, K>),
+    /// The length of each.
+    Rows(usize),
+}
+
+impl<K: Element> Segments<'_, K> {
+    fn check(&self, n: usize) -> Result<()> {
+        match self {
+            Self::Keys(keys) => expect_beside(keys.len(), n, "keys need as many values"),
+            Self::Flags(flags) => expect_beside(n, flags.len(), "values need as many flags"),
+            Self::Offsets(offsets) => segments(offsets.len()).map(drop),
+            Self::Rows(_) => Ok(()),
+        }
+    }
+}
+
+impl Device {
+    /// What the values of each run of equal keys come to, up to each of them.
+    ///
+    /// Floats as keys are equal as `==` has it: each NaN is a run of its own. Each run starts from the scan's initial value.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many values as keys;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, op::Sum};
+    ///
+    /// let (device, keys, values) = (Device::best()?, [7u8, 7, 7, 3, 7], [1.5f32, 2.0, 4.0, 8.0, 0.5]);
+    /// let sums = device.scan_by_key(&keys, &values, Sum, Scan::<f32>::inclusive())?;
+    /// assert_eq!(sums.to_vec()?, [1.5, 3.5, 7.5, 8.0, 0.5]);
+    /// let before = device.scan_by_key(&keys, &values, Sum, Scan::exclusive(10.0f32))?;
+    /// assert_eq!(before.to_vec()?, [10.0, 11.5, 13.5, 10.0, 10.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_by_key<'a, 'b, K: Element, T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, T>>,
+        op: O,
+        kind: Scan<U>,
+    ) -> Result<Buffer<U>> {
+        let (values, keys) = (values.into(), keys.into());
+        let mut output = self.uninit(values.len())?;
+        self.scan_by_key_into(keys, values, op, kind, &mut output, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::scan_by_key`] into a caller's slice, buffer or view of as many elements. Does not wait, unless `output` is a host
+    /// slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::scan_by_key`];
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has another length, or overlaps an input.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, Scratch, op::Sum};
+    ///
+    /// // The place of each element among its equals.
+    /// let (device, mut scratch) = (Device::best()?, Scratch::new());
+    /// let keys = device.upload(&[4u32, 4, 4, 9, 9])?;
+    /// let (ones, mut places) = (device.filled(5, 1u32)?, device.zeroed::<u32>(5)?);
+    /// scratch.reserve(&device, device.scan_segments_scratch::<u32, u32>(5))?;
+    /// device.scan_by_key_into(&keys, &ones, Sum, Scan::exclusive(0), &mut places, &mut scratch)?;
+    /// assert_eq!(places.to_vec()?, [0, 1, 2, 0, 1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_by_key_into<'a, 'b, 'c, K: Element, T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, T>>,
+        _: O,
+        kind: Scan<U>,
+        output: impl Into<Output<'c, U>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (by, parts) = ((&monoid::<U, O>(), O::source()), Segments::Keys(keys.into()));
+        self.scan_parts(by, values.into(), parts, kind, output.into(), scratch)
+    }
+
+    /// [`Device::scan_by_key`] by an operator of the user's, which need not be commutative.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::scan_by_key`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::scan_by`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, op::Operator};
+    ///
+    /// let last = Operator::new("last that is not 0", 0i32, |a, b| if b == 0 { a } else { b }, "b == 0 ? a : b");
+    /// let filled = Device::best()?.scan_by_key_by(&[1u8, 1, 1, 2, 2], &[3, 0, 5, 0, 4], &last, Scan::inclusive())?;
+    /// assert_eq!(filled.to_vec()?, [3, 3, 5, 0, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_by_key_by<'a, 'b, K: Element, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, T>>,
+        op: &Operator<T, F>,
+        kind: Scan<T>,
+    ) -> Result<Buffer<T>> {
+        let (values, keys) = (values.into(), keys.into());
+        let mut output = self.uninit(values.len())?;
+        self.scan_by_key_by_into(keys, values, op, kind, &mut output, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::scan_by_key_by`] into a caller's slice, buffer or view, as [`Device::scan_by_key_into`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::scan_by_key_by`] and [`Device::scan_by_key_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, Scratch, op::Operator};
+    ///
+    /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
+    /// let (device, kind, mut scratch, mut sums) = (Device::best()?, Scan::inclusive().reversed(), Scratch::new(), [0; 3]);
+    /// device.scan_by_key_by_into(&[1u16, 1, 2], &[200u8, 100, 7], &saturating, kind, &mut sums, &mut scratch)?;
+    /// assert_eq!(sums, [255, 100, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_by_key_by_into<'a, 'b, 'c, K: Element, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+        &self,
+        keys: impl Into<Input<'a, K>>,
+        values: impl Into<Input<'b, T>>,
+        op: &Operator<T, F>,
+        kind: Scan<T>,
+        output: impl Into<Output<'c, T>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (op, source) = op.monoid()?;
+        let parts = Segments::Keys(keys.into());
+        self.scan_parts((&op, source), values.into(), parts, kind, output.into(), scratch)
+    }
+
+    /// What the elements of each segment come to, up to each of them: segment `s` is `input[offsets[s]..offsets[s + 1]]`.
+    ///
+    /// Segments may be empty. Elements before the first offset, and those from the last one on, are segments too. Each starts from
+    /// the scan's initial value.
+    ///
+    /// Offsets are checked, which waits; [`Device::scan_segments_into`] does neither.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an offset is beyond the next one or beyond the input, or
+    /// there is none at all; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs
+    /// it.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1u32, 2, 3, 4, 5])?;
+    /// let sums = device.scan_segments(&x, &[0u32, 2, 2, 5], Sum, Scan::<u32>::inclusive())?;
+    /// assert_eq!(sums.to_vec()?, [1, 3, 3, 7, 12]);
+    ///
+    /// let error = device.scan_segments(&x, &[0u64, 6], Sum, Scan::exclusive(0u32)).unwrap_err();
+    /// assert_eq!(error.to_string(), "offset 1 is 6, beyond the 5 elements");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_segments<'a, 'b, C: Offset, T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        input: impl Into<Input<'b, T>>,
+        offsets: impl Into<Input<'a, C>>,
+        op: O,
+        kind: Scan<U>,
+    ) -> Result<Buffer<U>> {
+        let (input, offsets) = (input.into(), offsets.into());
+        self.check_segments(offsets, input.len())?;
+        let mut output = self.uninit(input.len())?;
+        self.scan_segments_into(input, offsets, op, kind, &mut output, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::scan_segments`] into a caller's slice, buffer or view of as many elements. Does not wait, unless `output` is a host
+    /// slice.
+    ///
+    /// It does not check the offsets either: those beyond the input are left out, and where one is beyond the next, results are
+    /// unspecified. Whatever they are, nothing is read or written out of bounds. [`Device::check_segments`] checks them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::scan_segments`], but for offsets in no order;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has another length, or overlaps an input.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, Scratch, op::Max};
+    ///
+    /// let device = Device::best()?;
+    /// let mut largest = device.zeroed::<i16>(4)?;
+    /// let (kind, mut scratch) = (Scan::exclusive(0), Scratch::new());
+    /// device.scan_segments_into(&[3i16, 1, 4, 1], &[0u32, 2, 4], Max, kind, &mut largest, &mut scratch)?;
+    /// assert_eq!(largest.to_vec()?, [0, 3, 0, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_segments_into<'a, 'b, 'c, C: Offset, T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        input: impl Into<Input<'b, T>>,
+        offsets: impl Into<Input<'a, C>>,
+        _: O,
+        kind: Scan<U>,
+        output: impl Into<Output<'c, U>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (by, parts) = ((&monoid::<U, O>(), O::source()), Segments::Offsets(offsets.into()));
+        self.scan_parts(by, input.into(), parts, kind, output.into(), scratch)
+    }
+
+    /// [`Device::scan_segments`] by an operator of the user's, which need not be commutative.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::scan_segments`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::scan_by`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, op::Operator};
+    ///
+    /// let union = Operator::new("union", 0u32, |a, b| a | b, "a | b");
+    /// let sets = Device::best()?.scan_segments_by(&[1, 2, 8, 16], &[0u32, 2], &union, Scan::inclusive().reversed())?;
+    /// assert_eq!(sets.to_vec()?, [3, 2, 24, 16]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_segments_by<'a, 'b, C: Offset, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+        &self,
+        input: impl Into<Input<'b, T>>,
+        offsets: impl Into<Input<'a, C>>,
+        op: &Operator<T, F>,
+        kind: Scan<T>,
+    ) -> Result<Buffer<T>> {
+        let (input, offsets) = (input.into(), offsets.into());
+        self.check_segments(offsets, input.len())?;
+        let mut output = self.uninit(input.len())?;
+        self.scan_segments_by_into(input, offsets, op, kind, &mut output, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::scan_segments_by`] into a caller's slice, buffer or view, as [`Device::scan_segments_into`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::scan_segments_by`] and [`Device::scan_segments_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, Scratch, op::Operator};
+    ///
+    /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
+    /// let (device, kind, mut scratch, mut sums) = (Device::best()?, Scan::exclusive(0), Scratch::new(), [0; 3]);
+    /// device.scan_segments_by_into(&[200u8, 100, 7], &[0u64, 2], &saturating, kind, &mut sums, &mut scratch)?;
+    /// assert_eq!(sums, [0, 200, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_segments_by_into<'a, 'b, 'c, C: Offset, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+        &self,
+        input: impl Into<Input<'b, T>>,
+        offsets: impl Into<Input<'a, C>>,
+        op: &Operator<T, F>,
+        kind: Scan<T>,
+        output: impl Into<Output<'c, T>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (op, source) = op.monoid()?;
+        let parts = Segments::Offsets(offsets.into());
+        self.scan_parts((&op, source), input.into(), parts, kind, output.into(), scratch)
+    }
+
+    /// What the values of each segment come to, up to each of them, where a flag that is not 0 marks the first value of one.
+    ///
+    /// The values before the first such flag are a segment, too. Each starts from the scan's initial value.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many flags as values;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, op::Sum};
+    ///
+    /// let (device, flags, values) = (Device::best()?, [0u8, 0, 1, 1, 0], [1u64, 2, 3, 4, 5]);
+    /// let sums = device.scan_flagged(&values, &flags, Sum, Scan::<u64>::inclusive())?;
+    /// assert_eq!(sums.to_vec()?, [1, 3, 3, 4, 9]);
+    /// let back = device.scan_flagged(&values, &flags, Sum, Scan::<u64>::inclusive().reversed())?;
+    /// assert_eq!(back.to_vec()?, [3, 2, 3, 9, 5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_flagged<'a, 'b, T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        values: impl Into<Input<'b, T>>,
+        flags: impl Into<Input<'a, u8>>,
+        op: O,
+        kind: Scan<U>,
+    ) -> Result<Buffer<U>> {
+        let (values, flags) = (values.into(), flags.into());
+        let mut output = self.uninit(values.len())?;
+        self.scan_flagged_into(values, flags, op, kind, &mut output, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::scan_flagged`] into a caller's slice, buffer or view of as many elements. Does not wait, unless `output` is a host
+    /// slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::scan_flagged`];
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has another length, or overlaps an input.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, Scratch, op::Product};
+    ///
+    /// let (mut powers, mut scratch) = ([0u16; 5], Scratch::new());
+    /// let flags = [0u8, 0, 0, 255, 0];
+    /// Device::best()?.scan_flagged_into(&[2u16; 5], &flags, Product, Scan::exclusive(1), &mut powers, &mut scratch)?;
+    /// assert_eq!(powers, [1, 2, 4, 1, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_flagged_into<'a, 'b, 'c, T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        values: impl Into<Input<'b, T>>,
+        flags: impl Into<Input<'a, u8>>,
+        _: O,
+        kind: Scan<U>,
+        output: impl Into<Output<'c, U>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (by, parts) = ((&monoid::<U, O>(), O::source()), Segments::Flags(flags.into()));
+        self.scan_parts(by, values.into(), parts, kind, output.into(), scratch)
+    }
+
+    /// [`Device::scan_flagged`] by an operator of the user's, which need not be commutative.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::scan_flagged`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::scan_by`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, op::Operator};
+    ///
+    /// let first = Operator::new("first that is not 0", 0i32, |a, b| if a == 0 { b } else { a }, "a == 0 ? b : a");
+    /// let found = Device::best()?.scan_flagged_by(&[0, 3, 4, 5, 6], &[1, 0, 0, 1, 0], &first, Scan::inclusive())?;
+    /// assert_eq!(found.to_vec()?, [0, 3, 3, 5, 5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_flagged_by<'a, 'b, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+        &self,
+        values: impl Into<Input<'b, T>>,
+        flags: impl Into<Input<'a, u8>>,
+        op: &Operator<T, F>,
+        kind: Scan<T>,
+    ) -> Result<Buffer<T>> {
+        let (values, flags) = (values.into(), flags.into());
+        let mut output = self.uninit(values.len())?;
+        self.scan_flagged_by_into(values, flags, op, kind, &mut output, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::scan_flagged_by`] into a caller's slice, buffer or view, as [`Device::scan_flagged_into`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::scan_flagged_by`] and [`Device::scan_flagged_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, Scratch, op::Operator};
+    ///
+    /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
+    /// let (device, kind, mut scratch, mut sums) = (Device::best()?, Scan::inclusive(), Scratch::new(), [0; 3]);
+    /// device.scan_flagged_by_into(&[200u8, 100, 7], &[1, 0, 1], &saturating, kind, &mut sums, &mut scratch)?;
+    /// assert_eq!(sums, [200, 255, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_flagged_by_into<'a, 'b, 'c, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+        &self,
+        values: impl Into<Input<'b, T>>,
+        flags: impl Into<Input<'a, u8>>,
+        op: &Operator<T, F>,
+        kind: Scan<T>,
+        output: impl Into<Output<'c, T>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (op, source) = op.monoid()?;
+        let parts = Segments::Flags(flags.into());
+        self.scan_parts((&op, source), values.into(), parts, kind, output.into(), scratch)
+    }
+
+    /// All forms, built once for each type and operator: as many results as elements.
+    pub(super) fn scan_parts<T, U, K, F>(
+        &self,
+        (op, source): (&Monoid<U, F>, Source),
+        input: Input<'_, T>,
+        parts: Segments<'_, K>,
+        kind: Scan<U>,
+        output: Output<'_, U>,
+        scratch: &mut Scratch,
+    ) -> Result<()>
+    where
+        T: Element,
+        U: Element + From<T>,
+        K: Element,
+        F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
+    {
+        let (n, reversed) = (input.len(), kind.reversed);
+        parts.check(n)?;
+        output.expect_len(n, "scan in segments")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let mark: Box<super::cpu::Mark<'_>> = match parts {
+                    Segments::Keys(keys) => Box::new(cpu::keys(keys.host()?, reversed)),
+                    Segments::Flags(flags) => Box::new(cpu::flags(flags.host()?, K::ZERO, reversed)),
+                    Segments::Offsets(offsets) => Box::new(cpu::offsets(Offsets::of(offsets.host()?), n, reversed)),
+                    Segments::Rows(len) => Box::new(cpu::rows(len)),
+                };
+                let take = |x| U::from(x).widen();
+                let load = super::cpu::load(input.host()?, &take, reversed);
+                super::cpu::scan_segments(op, super::cpu::run::<T>(), &load, &*mark, kind, output.host()?);
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let told;
+                let (heads, starts) = match parts {
+                    Segments::Keys(keys) => {
+                        told = keys.cl(device)?;
+                        (gpu::Heads::Keys(K::TYPE), gpu::Starts::Beside(&told))
+                    }
+                    Segments::Flags(flags) => {
+                        told = flags.cl(device)?;
+                        (gpu::Heads::Flags, gpu::Starts::Beside(&told))
+                    }
+                    Segments::Offsets(offsets) => {
+                        told = offsets.cl(device)?;
+                        (gpu::Heads::Offsets(K::TYPE), gpu::Starts::Offsets(&told))
+                    }
+                    Segments::Rows(len) => (gpu::Heads::Rows, gpu::Starts::Every(len)),
+                };
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                apart(&[&input], &[&output])?;
+                if let gpu::Starts::Beside(told) | gpu::Starts::Offsets(told) = starts {
+                    apart(&[told], &[&output])?;
+                }
+                let form =
+                    gpu::Form { heads: Some(heads), ..gpu::Form::by::<T, U>((source, !op.ordered), reversed, None) };
+                gpu::scan(device, &form, &gpu::Start::of(op, kind), (&input, starts), &output, scratch)?;
+                output.finish(device)
+            }
+        }
+    }
+
+    /// The bytes of scratch that scans in segments of `n` elements of type `T` to type `U` use at most.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::cpu().scan_segments_scratch::<u32, u64>(1 << 20), 0);
+    /// ```
+    pub fn scan_segments_scratch<T: Element, U: Element>(&self, n: usize) -> usize {
+        match self.backend() {
+            Backend::Cpu => 0,
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(_) => gpu::segments_scratch_bytes(n, T::TYPE, U::Acc::TYPE),
+        }
+    }
+}
