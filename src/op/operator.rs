@@ -5,7 +5,7 @@ use std::fmt;
 use bytemuck::Pod;
 
 use super::{Monoid, Source, Text};
-use crate::{Element, Error, Result};
+use crate::{Element, ElementType, Error, Result};
 
 /// An associative and commutative operator of the user's, given twice: as a Rust function, and as an OpenCL C expression
 /// over `a` and `b`.
@@ -157,13 +157,23 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     /// What goes in front of a kernel file.
     pub(crate) fn prelude(&self) -> String {
         let (type_name, size) = (&self.texts.type_name, size_of::<T>());
-        let bytes: Vec<_> = bytemuck::bytes_of(&self.identity).iter().map(u8::to_string).collect();
-        let bytes = bytes.join(", ");
-        let identity = format!(
-            "static inline {type_name} op_identity(void)\n{{\n\
-             const union {{ uchar bytes[{size}]; {type_name} value; }} identity = {{ {{ {bytes} }} }};\n\
-             return identity.value;\n}}\n"
-        );
+        let bytes = bytemuck::bytes_of(&self.identity);
+        let scalar = ElementType::ALL.iter().any(|element| element.storage() == type_name && element.size() == size);
+        let identity = if scalar {
+            // Mesa 25 loses bytes of the union below.
+            let bits = bytes.iter().rev().fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
+            let unsigned = ["uchar", "ushort", "uint", "ulong"][size.ilog2() as usize];
+            format!(
+                "static inline {type_name} op_identity(void)\n{{\nreturn as_{type_name}(({unsigned}){bits:#x}UL);\n}}\n"
+            )
+        } else {
+            let bytes = bytes.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
+            format!(
+                "static inline {type_name} op_identity(void)\n{{\n\
+                 const union {{ uchar bytes[{size}]; {type_name} value; }} identity = {{ {{ {bytes} }} }};\n\
+                 return identity.value;\n}}\n"
+            )
+        };
         self.texts.prelude(&format!("operator {}", self.name), size, type_name, "op_combine", &identity)
     }
 
