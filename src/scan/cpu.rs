@@ -193,6 +193,11 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     each_tile(out, tile, kind.reversed, Spine::new(&join, (op.identity, false)), &carry, &total, &write);
 }
 
+/// What each of some tiles comes to, counted from a tile and the outputs there.
+type Total<'f, U, P> = dyn Fn(usize, Range<usize>, &[U]) -> Vec<P> + Sync + 'f;
+/// Writes the results of some tiles, from one on, given what precedes each.
+type Write<'f, U, C> = dyn Fn(usize, &[C], &mut [U]) + Sync + 'f;
+
 /// Finds what precedes the tiles, and has their results written, in the order of the scan: `total` gives what each of some
 /// tiles comes to, counted from tile `first` and the outputs there; `carry` what precedes a tile, from the digits of its
 /// number, the highest first; `write` the results of some tiles, from one on, given what precedes each.
@@ -202,8 +207,8 @@ fn each_tile<U: Send + Sync, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn
     reversed: bool,
     mut spine: Spine<'_, P, F>,
     carry: &dyn Fn(&[P]) -> C,
-    total: &(dyn Fn(usize, Range<usize>, &[U]) -> Vec<P> + Sync),
-    write: &(dyn Fn(usize, &[C], &mut [U]) + Sync),
+    total: &Total<'_, U, P>,
+    write: &Write<'_, U, C>,
 ) {
     let step = THREAD_TASKS * parallel::threads() * TASK;
     // Nothing follows the last tile.
