@@ -29,8 +29,9 @@ use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, View, runtime
 /// use oclprim::{Columns, Device, Order, Scratch};
 ///
 /// let device = Device::best()?;
-/// let (mut keys, mut names, mut sizes) = ([0u8; 3], [*b"---"; 3], device.zeroed::<f64>(3)?);
-/// let columns = Columns::new().with(&[*b"Ida", *b"Bo ", *b"Lu "], &mut names).with(&[1.5, 2.5, 3.5], &mut sizes);
+/// let (people, mut keys, mut names) = ([*b"Ida", *b"Bo ", *b"Lu "], [0u8; 3], [*b"---"; 3]);
+/// let mut sizes = device.zeroed::<f64>(3)?;
+/// let columns = Columns::new().with(&people, &mut names).with(&[1.5, 2.5, 3.5], &mut sizes);
 /// device.sort_columns_into(&[41u8, 7, 41], columns, &mut keys, Order::descending(), &mut Scratch::new())?;
 /// assert_eq!((keys, names, sizes.to_vec()?), ([41, 41, 7], [*b"Ida", *b"Lu ", *b"Bo "], vec![1.5, 3.5, 2.5]));
 /// # Ok::<(), oclprim::Error>(())
