@@ -88,6 +88,11 @@ pub struct Statistics<T> {
 
 impl<T> Statistics<T> {
     /// The variance of a population of which the elements are a sample: by `count - 1`. NaN for one element.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.statistics(&[1u8, 2, 6])?.sample_variance(), 7.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn sample_variance(&self) -> f64 {
         of_a_sample(self.count, self.variance)
     }

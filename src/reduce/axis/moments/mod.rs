@@ -69,6 +69,13 @@ pub struct Moments {
 
 impl Moments {
     /// The variance of a population of which the elements are a sample: by `count - 1`. NaN for one element.
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// let x = device.upload(&[1u8, 2, 6])?;
+    /// assert_eq!(device.moments_axis(&x, 0)?.to_vec()?[0].get().sample_variance(), 7.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn sample_variance(&self) -> f64 {
         statistics::of_a_sample(self.count, self.variance)
     }
