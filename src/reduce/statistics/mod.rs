@@ -365,7 +365,8 @@ impl Device {
         }
     }
 
-    /// The mean of all elements, as [`Device::statistics`] has it.
+    /// The mean of all elements, as [`Device::statistics`] has it. The host makes it of the record of
+    /// [`Device::statistics_into`], which takes scratch and can leave the record on the device.
     ///
     /// # Errors
     ///
@@ -380,7 +381,7 @@ impl Device {
     }
 
     /// The variance of all elements, by their number, as [`Device::statistics`] has it. By one less it is
-    /// [`Statistics::sample_variance`].
+    /// [`Statistics::sample_variance`]. The host makes it as it makes [`Device::mean`].
     ///
     /// # Errors
     ///

@@ -220,7 +220,8 @@ impl Device {
         }
     }
 
-    /// The mean of each line along an axis, as [`Device::moments_axis`] has it, on the host.
+    /// The mean of each line along an axis, as [`Device::moments_axis`] has it, on the host. It is made there of the records of
+    /// [`Device::moments_axis_into`], which takes scratch and can leave them on the device.
     ///
     /// # Errors
     ///
@@ -240,7 +241,7 @@ impl Device {
     }
 
     /// The variance of each line along an axis, by the number of its elements, as [`Device::moments_axis`] has it, on the
-    /// host. By one less it is [`Moments::sample_variance`].
+    /// host. By one less it is [`Moments::sample_variance`]. It is made as [`Device::mean_axis`].
     ///
     /// # Errors
     ///
