@@ -143,6 +143,8 @@ pub mod topk;
 pub mod transpose;
 pub mod tuning;
 
+#[cfg(feature = "ndarray")]
+pub use self::ndarray::NdCow;
 pub use element::{Element, ElementType, Float, Integer};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
