@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release --features ndarray --example ndarray`
 
-use ndarray::{Array2, s};
-use oclprim::{Device, Input, NdView, Output, op::Sum};
+use ndarray::{Array2, Axis, s};
+use oclprim::{Device, Input, NdCow, NdView, Output, op::Sum};
 
 fn main() -> Result<(), oclprim::Error> {
     let device = Device::best()?;
@@ -27,7 +27,11 @@ fn main() -> Result<(), oclprim::Error> {
 
     // A view of the whole can be cut, turned and reversed without moving elements.
     let columns = NdView::try_from(&image)?.slice(1, 100..110)?;
-    assert_eq!(columns.to_array()?, block.into_dyn());
+    assert_eq!(columns.to_array()?, block.to_owned().into_dyn());
+
+    // Who has only the block copies it once; an array without gaps would not be copied.
+    let columns = NdCow::try_from(image.slice(s![.., 100..110]))?;
+    assert_eq!(device.reduce_axis(&columns, 0, Sum)?.to_vec()?, block.sum_axis(Axis(0)).to_vec());
 
     let mut turned = Array2::zeros((640, 480));
     device.transpose_into(Input::try_from(&image)?, 480, 640, Output::try_from(&mut turned)?)?;

@@ -125,6 +125,54 @@ def reduce(folder):
             compare(folder, f"{op} {dtype}", "reduce", array, ["--op", op], expected)
 
 
+def more_reductions(folder):
+    for dtype in ["c8", "c16"]:
+        array = random_array("f8", (100_003, 2)).view("c16").ravel().astype(dtype)
+        exact = complex(math.fsum(array.real.astype("f8")), math.fsum(array.imag.astype("f8")))
+        bound = array.size * float(numpy.finfo(dtype).eps) * math.fsum(numpy.abs(array).astype("f8"))
+        compare(folder, f"reduce sum {dtype}", "reduce", array, [], near(dtype, exact, bound))
+        turns = numpy.exp(1j * RANDOM.uniform(0, 1, 1009)).astype(dtype)
+        exact = complex(numpy.prod(turns.astype("c16")))
+        # Of each multiplication a few roundings, of factors of size 1.
+        bound = 8 * turns.size * float(numpy.finfo(dtype).eps)
+        compare(folder, f"reduce product {dtype}", "reduce", turns, ["--op", "product"], near(dtype, exact, bound))
+    for dtype in INTEGERS + FLOATS:
+        x, y = random_array(dtype, 100_003), random_array(dtype, 100_003)
+        numpy.save(folder / f"dot-{dtype}.npy", y)
+        options = ["--dot", str(folder / f"dot-{dtype}.npy")]
+        if dtype in FLOATS:
+            # The products are rounded to the type that is computed in, and so are the sums.
+            kind = "f8" if dtype == "f8" else "f4"
+            products = x.astype(kind) * y.astype(kind)
+            exact, magnitude = math.fsum(products.astype("f8")), math.fsum(numpy.abs(products).astype("f8"))
+            bound = x.size * float(numpy.finfo(kind).eps) * magnitude + float(numpy.finfo(dtype).eps) * abs(exact)
+            expected = near(dtype, exact, bound)
+        else:
+            expected = same(numpy.array(numpy.dot(x, y), dtype))
+        compare(folder, f"dot {dtype}", "reduce", x, options, expected)
+        ends = numpy.array([x.min(), x.max()])
+        compare(folder, f"min-max {dtype}", "reduce", x, ["--op", "min-max"], same(ends))
+    x, y = random_array("i4", 100_003), random_array("i4", 100_003)
+    numpy.save(folder / "dot-wide.npy", y)
+    options = ["--dot", str(folder / "dot-wide.npy"), "--accumulator", "i64"]
+    expected = same(numpy.array(numpy.dot(x.astype("i8"), y.astype("i8"))))
+    compare(folder, "dot i4 in i8", "reduce", x, options, expected)
+    array = random_array("u2", (23, 411, 57))
+    for axis in range(-1, 2):
+        expected = same(numpy.stack([array.min(axis), array.max(axis)]))
+        compare(folder, f"min-max u2 along {axis}", "reduce", array, ["--op", "min-max", "--axis", str(axis)], expected)
+    few = numpy.zeros(100_003, "f4")
+    few[77_777] = numpy.nan
+    for array in [few, few[:1000], few == 0, few[:1000] == 0]:
+        for op, function in [("any", numpy.any), ("all", numpy.all)]:
+            expected = same(numpy.array(function(array)))
+            compare(folder, f"{op} {array.dtype} of {array.size}", "reduce", array, ["--op", op], expected)
+
+
+def near(dtype, exact, bound):
+    return lambda result: result.dtype == dtype and result.shape == () and abs(result.astype("c16") - exact) <= bound
+
+
 def along_an_axis(folder):
     shape = (23, 41, 57)
     axes = range(-1, 2)
@@ -371,6 +419,24 @@ def transpose(folder):
         compare(folder, f"transpose {dtype}", "transpose", array, [], same(numpy.ascontiguousarray(array.T)))
 
 
+    for dtype in ["u1", "f4", "c16"]:
+        array = random_array("f8", (11, 317, 101)).astype(dtype) if dtype[0] == "c" else random_array(dtype, (11, 317, 101))
+        expected = same(numpy.ascontiguousarray(array.transpose(0, 2, 1)))
+        compare(folder, f"transpose {dtype} of 3 dimensions", "transpose", array, [], expected)
+    names = {"i1": "i8", "u8": "u64", "f2": "f16", "f4": "f32", "f8": "f64"}
+    for dtype, to in itertools.product(["i2", "u4", "f4"], names):
+        # Floats of few bits, which are integers of every type where these have them.
+        array = RANDOM.integers(0, 100, (317, 1009)).astype(dtype)
+        expected = same(numpy.ascontiguousarray(array.T.astype(to)))
+        compare(folder, f"transpose {dtype} to {to}", "transpose", array, ["--cast", names[to]], expected)
+        expected = same(numpy.ascontiguousarray(array.T.astype(to) * numpy.array(3, to)))
+        options = ["--cast", names[to], "--scale", "3"]
+        compare(folder, f"transpose {dtype} to {to} times 3", "transpose", array, options, expected)
+    array = random_array("f4", (317, 1009))
+    expected = same(numpy.ascontiguousarray(array.T * numpy.float32(-0.3)))
+    compare(folder, "transpose f4 times -0.3", "transpose", array, ["--scale", "-0.3"], expected)
+
+
 def permute(folder):
     for dtype, shape in [("f4", (29, 31, 37)), ("u1", (29, 31, 37)), ("i2", (16, 3, 8, 33)), ("c16", (7, 64, 11))]:
         array = random_array("f8", shape).astype(dtype) if dtype[0] == "c" else random_array(dtype, shape)
@@ -391,6 +457,11 @@ def histogram(folder):
             return numpy.array_equal(result.astype("i8"), expected)
 
         compare(folder, f"histogram {dtype}", "histogram", array, ["--bins", "200"], is_right)
+    for channels in range(1, 5):
+        array = RANDOM.integers(0, 256, (77, 311, channels)).astype("u1")
+        counts = [numpy.bincount(array[..., c].ravel(), minlength=256) for c in range(channels)]
+        expected = same(numpy.stack(counts).astype("u8"))
+        compare(folder, f"histogram of {channels} channels", "histogram", array, ["--channels"], expected)
     weights = RANDOM.integers(-4000, 4000, 100_003) / 8.0
     numpy.save(folder / "weights.npy", weights)
     for dtype in ["u1", "i4", "i8", "f2", "f4", "f8"]:
@@ -519,6 +590,16 @@ def segments_and_wide_sums(folder):
         options = ["--accumulator", {"i8": "i64", "u8": "u64"}[wide]]
         expected = same(numpy.array(array.sum(dtype=wide)))
         compare(folder, f"reduce sum {dtype} in {wide}", "reduce", array, options, expected)
+    for dtype, wide in [("i2", "i8"), ("u1", "u8")]:
+        array = random_array(dtype, 100_003)
+        options = ["--accumulator", {"i8": "i64", "u8": "u64"}[wide]]
+        expected = same(numpy.array([array[a:b].sum(dtype=wide) for a, b in parts], wide))
+        compare(folder, f"reduce sum {dtype} in {wide} of segments", "reduce", array, [*options, *by_offsets], expected)
+        array = random_array(dtype, (23, 411, 57))
+        for axis in range(-1, 2):
+            expected = same(array.sum(axis, dtype=wide))
+            name = f"reduce sum {dtype} in {wide} along {axis}"
+            compare(folder, name, "reduce", array, [*options, "--axis", str(axis)], expected)
     array = random_array("f4", 100_003)
     wide = array.astype("f8")
     compare(folder, "reduce sum f4 in f8", "reduce", array, ["--accumulator", "f64"], near_sum(wide))
@@ -568,7 +649,7 @@ def bad_files(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        figures = (reduce, along_an_axis, statistics, statistics_along_an_axis)
+        figures = (reduce, more_reductions, along_an_axis, statistics, statistics_along_an_axis)
         figures = (*figures, counts_of, segments_and_wide_sums)
         for family in (*figures, scan, sort, merge, top_k, quantiles, random, transpose, permute, histogram, ranges, copy, reversed_and_picked):
             family(Path(folder))

@@ -33,6 +33,11 @@ pub struct Sample {
 
 impl Sample {
     /// Sums up `seconds`; of none all is 0.
+    ///
+    /// ```
+    /// let sample = oclprim::bench::Sample::of(vec![3.0, 1.0, 2.0]);
+    /// assert_eq!((sample.min, sample.median), (1.0, 2.0));
+    /// ```
     pub fn of(mut seconds: Vec<f64>) -> Self {
         seconds.sort_by(f64::total_cmp);
         let at = |part: f64| {
@@ -45,6 +50,10 @@ impl Sample {
     }
 
     /// Effective bandwidth in GB/s (10^9 bytes a second).
+    ///
+    /// ```
+    /// assert_eq!(oclprim::bench::Sample::of(vec![0.5]).bandwidth(3_000_000_000), 6.0);
+    /// ```
     pub fn bandwidth(&self, bytes: u64) -> f64 {
         if self.median > 0.0 { bytes as f64 / self.median / 1e9 } else { 0.0 }
     }
@@ -294,6 +303,15 @@ pub struct Bench {
 #[cfg(any(test, feature = "checks"))]
 impl Bench {
     /// A benchmark at 2^16, 2^20, 2^24 and 2^28 elements.
+    ///
+    /// ```
+    /// use oclprim::{ElementType, bench::Bench, ladder::Climb};
+    ///
+    /// let bench = Bench::new("nothing", ElementType::U8, |n| n as u64, |_, _| {
+    ///     Ok(Climb::new((), |_| Ok(()), |_| Ok(()), |_| Ok(())))
+    /// });
+    /// assert_eq!((bench.sizes[0], (bench.bytes)(7)), (1 << 16, 7));
+    /// ```
     pub fn new(
         form: impl Into<String>,
         element: ElementType,

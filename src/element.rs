@@ -45,6 +45,12 @@ pub enum ElementType {
 
 impl ElementType {
     /// Every element type.
+    ///
+    /// ```
+    /// use oclprim::ElementType;
+    ///
+    /// assert_eq!(ElementType::ALL.iter().filter(|ty| ty.is_float()).count(), 4);
+    /// ```
     pub const ALL: [Self; 12] = [
         Self::I8,
         Self::I16,
@@ -61,6 +67,10 @@ impl ElementType {
     ];
 
     /// The Rust name, such as `f32`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::ElementType::Bf16.name(), "bf16");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::I8 => "i8",
@@ -79,6 +89,10 @@ impl ElementType {
     }
 
     /// The size of one element in bytes.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::ElementType::F16.size(), 2);
+    /// ```
     pub const fn size(self) -> usize {
         match self {
             Self::I8 | Self::U8 => 1,
@@ -89,6 +103,12 @@ impl ElementType {
     }
 
     /// Whether this is one of the floating-point types.
+    ///
+    /// ```
+    /// use oclprim::ElementType;
+    ///
+    /// assert!(ElementType::F16.is_float() && !ElementType::I32.is_float());
+    /// ```
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
     }
@@ -155,11 +175,23 @@ impl ElementType {
     }
 
     /// Whether kernels over the type need double precision.
+    ///
+    /// ```
+    /// use oclprim::ElementType;
+    ///
+    /// assert!(ElementType::F64.needs_fp64() && !ElementType::I64.needs_fp64());
+    /// ```
     pub const fn needs_fp64(self) -> bool {
         matches!(self, Self::F64)
     }
 
     /// Whether values can be negative.
+    ///
+    /// ```
+    /// use oclprim::ElementType;
+    ///
+    /// assert!(ElementType::F32.is_signed() && !ElementType::U8.is_signed());
+    /// ```
     pub const fn is_signed(self) -> bool {
         !matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::U64)
     }

@@ -96,11 +96,24 @@ impl Error {
     }
 
     /// The class of the failure.
+    ///
+    /// ```
+    /// use oclprim::{Device, ErrorKind};
+    ///
+    /// let nothing: [u8; 0] = [];
+    /// assert_eq!(Device::cpu().arg_max(&nothing).unwrap_err().kind(), ErrorKind::Empty);
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
     /// The OpenCL status code that the driver returned, if one did.
+    ///
+    /// ```
+    /// use oclprim::Layout;
+    ///
+    /// assert_eq!(Layout::contiguous(&[usize::MAX, 2]).unwrap_err().status(), None);
+    /// ```
     pub fn status(&self) -> Option<i32> {
         self.0.status
     }

@@ -63,6 +63,13 @@ fn count(shape: &[usize]) -> Result<usize> {
 
 impl Layout {
     /// The most axes that a layout can have.
+    ///
+    /// ```
+    /// use oclprim::Layout;
+    ///
+    /// assert!(Layout::contiguous(&[2; Layout::MAX_DIMS]).is_ok());
+    /// assert!(Layout::contiguous(&[2; Layout::MAX_DIMS + 1]).is_err());
+    /// ```
     pub const MAX_DIMS: usize = 8;
 
     /// The layout of elements that lie one after another, the last axis running fastest.
@@ -158,32 +165,62 @@ impl Layout {
     }
 
     /// The number of elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Layout::contiguous(&[4, 5])?.len(), 20);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         // An empty axis may stand beside others whose product overflows.
         if self.is_empty() { 0 } else { self.shape().iter().product() }
     }
 
     /// Whether there are no elements.
+    ///
+    /// ```
+    /// assert!(oclprim::Layout::contiguous(&[4, 0])?.is_empty());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.shape().contains(&0)
     }
 
     /// The number of axes.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Layout::contiguous(&[4, 5])?.ndim(), 2);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn ndim(&self) -> usize {
         self.ndim
     }
 
     /// The length of each axis.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Layout::contiguous(&[4, 5])?.permute(&[1, 0])?.shape(), [5, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn shape(&self) -> &[usize] {
         &self.shape[..self.ndim]
     }
 
     /// How many positions neighbours along each axis are apart.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Layout::contiguous(&[4, 5])?.reverse(0)?.strides(), [-5, 1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn strides(&self) -> &[isize] {
         &self.strides[..self.ndim]
     }
 
     /// The position of element `[0, 0, …]`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Layout::contiguous(&[4, 5])?.slice(0, 2..)?.offset(), 10);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -730,11 +767,21 @@ pub struct Rows {
 
 impl Rows {
     /// The number of elements of each row.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Layout::contiguous(&[4, 5])?.slice(1, 1..3)?.rows().row_len(), 2);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn row_len(&self) -> usize {
         self.row_len
     }
 
     /// How many positions neighbours in a row are apart; negative where rows run backwards, 0 where they repeat.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Layout::contiguous(&[4, 5])?.slice(1, 1..3)?.reverse(1)?.rows().row_stride(), -1);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn row_stride(&self) -> isize {
         self.row_stride
     }

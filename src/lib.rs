@@ -63,8 +63,21 @@
 //!
 //! # Waiting
 //!
-//! Commands run in the order in which they were enqueued. A call returns when its work is enqueued, unless its result
-//! goes to the host: [`Buffer::to_vec`], a value, a slice as output. [`Device::finish`] waits for everything.
+//! Commands run in the order in which they were enqueued. A call returns when its work is enqueued. It waits for earlier
+//! commands only where
+//!
+//! - its result goes to the host: a value, a slice as output, [`Buffer::to_vec`];
+//! - an input is a slice of the host, which is copied to the device first, as by [`Device::upload`];
+//! - a buffer is used on another queue than its own, that of another [`Device::open`];
+//! - a device is used for the first time, and tested;
+//! - it allocates a result whose length the device finds: [`Device::select`] and its like, [`Device::partition`],
+//!   [`Device::unique`] and other [runs](select::runs), [`Device::reduce_by_key`], [`Device::set_operation`];
+//! - it checks what only the device can see: the allocating [`Device::gather`] and [`Device::scatter`] their indices,
+//!   [`Device::reduce_segments`] and other calls for segments their offsets;
+//! - its own documentation says so, as that of [`Buffer::fill`] does for elements of other sizes than powers of two.
+//!
+//! Where a length or a check is the reason, the form that ends in `_into` does not wait if its outputs are on the device.
+//! [`Device::finish`] waits for everything.
 //!
 //! # Determinism
 //!
@@ -130,6 +143,8 @@ pub mod topk;
 pub mod transpose;
 pub mod tuning;
 
+#[cfg(feature = "ndarray")]
+pub use self::ndarray::NdCow;
 pub use element::{Element, ElementType, Float, Integer};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};

@@ -261,6 +261,12 @@ impl<'a, T: Pod> NdView<'a, T> {
     }
 
     /// What the layout's positions count from.
+    ///
+    /// ```
+    /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
+    /// assert_eq!(x.slice(0, 1..)?.input().len(), 6); // the layout says which are meant
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn input(&self) -> Input<'a, T> {
         self.input
     }

@@ -1,5 +1,7 @@
 //! Arrays of `ndarray` as inputs and outputs.
 
+use std::borrow::Cow;
+
 use ::ndarray::{
     ArrayBase, ArrayD, ArrayView, ArrayViewD, ArrayViewMut, ArrayViewMutD, Axis, Data, DataMut, Dimension, IxDyn,
     ShapeBuilder, ShapeError, StrideShape,
@@ -9,7 +11,7 @@ use bytemuck::Pod;
 use crate::{Error, Input, Layout, NdView, NdViewMut, Output, Result};
 
 /// The elements of an array, row by row, without a copy on the host. An array that is not laid out so, such as a
-/// transposed or strided view, is refused: `as_standard_layout` makes one that is.
+/// transposed or strided view, is refused: `as_standard_layout` makes one that is, by a copy where it needs one.
 ///
 /// ```
 /// use ndarray::{array, s};
@@ -19,7 +21,10 @@ use crate::{Error, Input, Layout, NdView, NdViewMut, Output, Result};
 /// let x = array![[1u32, 2, 3], [4, 5, 6]];
 /// assert_eq!(device.reduce(Input::try_from(&x)?, Sum)?, 21);
 /// assert_eq!(device.reduce(Input::try_from(&x.row(1))?, Sum)?, 15);
-/// assert!(Input::try_from(&x.slice(s![.., 1..])).is_err());
+///
+/// let columns = x.slice(s![.., 1..]);
+/// assert!(Input::try_from(&columns).is_err());
+/// assert_eq!(device.reduce(Input::try_from(&columns.as_standard_layout())?, Sum)?, 16);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> for Input<'a, T> {
@@ -75,7 +80,7 @@ fn gaps(shape: &[usize], strides: &[isize]) -> Error {
 /// The elements of an array in its own order, without a copy on the host: permuted, reversed and broadcast arrays too.
 ///
 /// Where there are gaps between the elements, as in a block of columns, the array is refused: they may be another view's,
-/// and mutably borrowed. The view of the whole array can be sliced instead.
+/// and mutably borrowed. The view of the whole array can be sliced instead, and [`NdCow`] copies what is seen.
 ///
 /// ```
 /// use ndarray::{array, s};
@@ -98,19 +103,25 @@ impl<'a, T: Pod, D: Dimension> TryFrom<ArrayView<'a, T, D>> for NdView<'a, T> {
     }
 }
 
-fn read<'a, T: Pod>(mut array: ArrayViewD<'a, T>) -> Result<NdView<'a, T>> {
+fn read<'a, T: Pod>(array: ArrayViewD<'a, T>) -> Result<NdView<'a, T>> {
+    let (layout, once) = once(array)?;
+    let data = once.to_slice_memory_order().ok_or_else(|| gaps(layout.shape(), layout.strides()))?;
+    NdView::new(data, layout)
+}
+
+/// The layout of an array, and the array with each element once: repeated axes have no gaps, but `ndarray` does not say so.
+fn once<'a, T: Pod>(mut array: ArrayViewD<'a, T>) -> Result<(Layout, ArrayViewD<'a, T>)> {
     let layout = layout(array.shape(), array.strides())?;
     if layout.is_empty() {
-        return NdView::new(&[], layout);
+        let nothing = ArrayView::from_shape(IxDyn(layout.shape()), &[]).map_err(refused)?;
+        return Ok((layout, nothing));
     }
-    // Repeated axes have no gaps, but ndarray does not say so.
     for axis in 0..layout.ndim() {
         if layout.strides()[axis] == 0 {
             array.collapse_axis(Axis(axis), 0);
         }
     }
-    let data = array.to_slice_memory_order().ok_or_else(|| gaps(layout.shape(), layout.strides()))?;
-    NdView::new(data, layout)
+    Ok((layout, array))
 }
 
 /// As for an [`ArrayView`].
@@ -119,6 +130,94 @@ impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> f
 
     fn try_from(array: &'a ArrayBase<S, D>) -> Result<Self> {
         read(array.view().into_dyn())
+    }
+}
+
+/// The elements of any array in its own order: without a copy where [`NdView`] takes the array as it is, else copied once.
+///
+/// A copy has the elements that the array shows, row by row, those of a repeated axis once; one thread makes it. Nothing that
+/// lies in the gaps of the array is read, so that it may be borrowed by others, mutably too. Outputs with gaps have no such
+/// form: a view of the whole array is sliced.
+///
+/// ```
+/// use ndarray::{array, s};
+/// use oclprim::{Device, NdCow, op::Sum};
+///
+/// let x = array![[1u32, 2, 3], [4, 5, 6]];
+/// let (turned, columns) = (x.t(), x.slice(s![.., 1..]));
+/// let (turned, columns) = (NdCow::try_from(&turned)?, NdCow::try_from(&columns)?);
+/// assert!(!turned.is_copied() && columns.is_copied());
+/// assert_eq!(Device::best()?.reduce_axis(&columns, 1, Sum)?.to_vec()?, [5, 11]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct NdCow<'a, T: Pod> {
+    data: Cow<'a, [T]>,
+    layout: Layout,
+}
+
+impl<T: Pod> NdCow<'_, T> {
+    /// The elements as a view.
+    ///
+    /// ```
+    /// use ndarray::{array, s};
+    /// use oclprim::NdCow;
+    ///
+    /// let x = array![[1u8, 2, 3], [4, 5, 6]];
+    /// let odd = NdCow::try_from(x.slice(s![..;-1, ..;2]))?;
+    /// assert_eq!((odd.view().shape(), odd.view().to_vec()?), (&[2, 2][..], vec![4, 6, 1, 3]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn view(&self) -> NdView<'_, T> {
+        NdView::new(&*self.data, self.layout).expect("a layout of these elements")
+    }
+
+    /// Whether the elements were copied.
+    ///
+    /// ```
+    /// use ndarray::{array, s};
+    /// use oclprim::NdCow;
+    ///
+    /// let x = array![[1u8, 2, 3], [4, 5, 6]];
+    /// assert!(!NdCow::try_from(x.slice(s![1.., ..]))?.is_copied());
+    /// assert!(NdCow::try_from(x.slice(s![.., 1..]))?.is_copied());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn is_copied(&self) -> bool {
+        matches!(self.data, Cow::Owned(_))
+    }
+}
+
+/// Fails for an array of more than [`Layout::MAX_DIMS`] axes alone.
+impl<'a, T: Pod, D: Dimension> TryFrom<ArrayView<'a, T, D>> for NdCow<'a, T> {
+    type Error = Error;
+
+    fn try_from(array: ArrayView<'a, T, D>) -> Result<Self> {
+        borrowed_or_copied(array.into_dyn())
+    }
+}
+
+/// As for an [`ArrayView`].
+impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> for NdCow<'a, T> {
+    type Error = Error;
+
+    fn try_from(array: &'a ArrayBase<S, D>) -> Result<Self> {
+        borrowed_or_copied(array.view().into_dyn())
+    }
+}
+
+fn borrowed_or_copied<'a, T: Pod>(array: ArrayViewD<'a, T>) -> Result<NdCow<'a, T>> {
+    let (layout, once) = once(array)?;
+    if let Some(data) = once.to_slice_memory_order() {
+        return Ok(NdCow { data: Cow::Borrowed(data), layout });
+    }
+    let copied = Layout::contiguous(once.shape())?.broadcast_to(layout.shape())?;
+    Ok(NdCow { data: Cow::Owned(once.iter().copied().collect()), layout: copied })
+}
+
+impl<'a, T: Pod> From<&'a NdCow<'_, T>> for NdView<'a, T> {
+    fn from(elements: &'a NdCow<'_, T>) -> Self {
+        elements.view()
     }
 }
 

@@ -47,9 +47,19 @@ pub enum OpKind {
 
 impl OpKind {
     /// Every built-in operator.
+    ///
+    /// ```
+    /// use oclprim::op::OpKind;
+    ///
+    /// assert_eq!(OpKind::ALL.iter().filter(|op| op.is_bitwise()).count(), 3);
+    /// ```
     pub const ALL: [Self; 7] = [Self::Sum, Self::Product, Self::Min, Self::Max, Self::And, Self::Or, Self::Xor];
 
     /// The operator's name, such as `sum`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::op::OpKind::Product.name(), "product");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",
@@ -63,11 +73,23 @@ impl OpKind {
     }
 
     /// Whether the operator is defined for integers only.
+    ///
+    /// ```
+    /// use oclprim::op::OpKind;
+    ///
+    /// assert!(OpKind::Xor.is_bitwise() && !OpKind::Max.is_bitwise());
+    /// ```
     pub const fn is_bitwise(self) -> bool {
         matches!(self, Self::And | Self::Or | Self::Xor)
     }
 
     /// Whether the result of floats depends on the order of evaluation.
+    ///
+    /// ```
+    /// use oclprim::op::OpKind;
+    ///
+    /// assert!(OpKind::Sum.rounds() && !OpKind::Max.rounds());
+    /// ```
     pub const fn rounds(self) -> bool {
         matches!(self, Self::Sum | Self::Product)
     }
@@ -133,6 +155,14 @@ pub struct Map<F> {
 
 impl<F> Map<F> {
     /// The Rust function, and the same in OpenCL C.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::{Map, Sum}};
+    ///
+    /// let square = Map::new(|x: f32| x * x, "x * x");
+    /// assert_eq!(Device::best()?.map_reduce(&[1.0f32, 2.0, 3.0], &square, Sum)?, 14.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn new(function: F, expression: impl Into<Cow<'static, str>>) -> Self {
         Self { function, expression: expression.into() }
     }

@@ -114,6 +114,9 @@ fn every_subcommand_has_help_with_an_example() {
     folder.save("order.npy", &[3], &[4u32, 0, 1]);
     folder.save("sorted.npy", &[3], &[0.5f32, 1.0, 2.5]);
     folder.save("more.npy", &[2], &[1.0f32, 3.0]);
+    folder.save("others.npy", &[5], &[0.5f32, 1.0, -1.0, 2.0, 3.0]);
+    folder.save("signal.npy", &[2], &[num_complex::Complex::new(1.0f32, 2.0); 2]);
+    folder.save("pixels.npy", &[1, 2, 3], &[255u8, 0, 10, 200, 1, 20]);
     folder.save("scores.npy", &[128], &[0.5f32; 128]);
     folder.save("distances.npy", &[12], &[2.5f64; 12]);
     folder.save("colours.npy", &[10], &[[1u8, 2, 3, 4]; 10].map(u32::from_le_bytes));
@@ -798,7 +801,37 @@ fn transpose_takes_every_size() {
     turned(&folder, numbers.map(|x| num_complex::Complex::new(f64::from(x), 0.5)));
     turned(&folder, [true, false, true, true, false, false]);
     let flat = folder.save("flat.npy", &[6], &numbers);
-    assert!(refuses(&["run", "transpose", &flat]).contains("2 dimensions, not 1"));
+    assert!(refuses(&["run", "transpose", &flat]).contains("2 or 3 dimensions, not 1"));
+}
+
+#[test]
+fn transposed_batches_casts_and_multiples() {
+    let folder = Folder::new();
+    let volume = folder.save("volume.npy", &[2, 2, 3], &[1i16, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+    let matrix = folder.save("matrix.npy", &[2, 2], &[1.75f32, -1.0, 300.0, f32::NAN]);
+    let signal = folder.save("signal.npy", &[1, 2], &[num_complex::Complex::new(1.0f32, 2.0); 2]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let turn = |words: &[&str]| {
+            succeeds(&[&["run", "transpose"], words, &["-o", name, "--verify"], &device[..]].concat());
+        };
+        turn(&[&volume]);
+        assert_eq!(load::<i16>(&output), (vec![2, 3, 2], vec![1, 4, 2, 5, 3, 6, 7, 10, 8, 11, 9, 12]));
+        turn(&[&matrix, "--cast", "u8"]);
+        assert_eq!(load::<u8>(&output), (vec![2, 2], vec![1, 255, 0, 0]));
+        turn(&[&matrix, "--cast", "i32", "--scale", "-2"]);
+        assert_eq!(load::<i32>(&output), (vec![2, 2], vec![-2, -600, 2, 0]));
+        turn(&[&matrix, "--scale", "0.5"]);
+        assert_eq!(load::<f32>(&output).1[..3], [0.875, 150.0, -0.5]);
+    }
+    let text = succeeds(&["run", "transpose", &volume, "--device", "cpu"]);
+    assert!(text.starts_with("2 x 3 x 2 <i2 on "), "{text}");
+    assert!(refuses(&["run", "transpose", &volume, "--scale", "2"]).contains("2 dimensions, not 3"));
+    assert!(refuses(&["run", "transpose", &matrix, "--cast", "bf16"]).contains("no bf16"));
+    let text = refuses(&["run", "transpose", &matrix, "--cast", "u8", "--scale", "0.5"]);
+    assert!(text.contains("--scale: `0.5` is not a value of type u8"), "{text}");
+    assert!(refuses(&["run", "transpose", &signal, "--scale", "2"]).contains("not <c8"));
 }
 
 #[test]
@@ -831,6 +864,16 @@ fn histograms_of_files() {
         by_edges(&["--weights", &whole, "-o", name]);
         assert_eq!(load::<i64>(&output), (vec![3], vec![-1, 0, (1 << 53) + 6]));
     }
+    let pixels = folder.save("pixels.npy", &[3, 2], &[0u8, 1, 1, 1, 9, 1]);
+    for device in devices() {
+        let words = ["run", "histogram", &pixels, "--channels", "--bins", "2", "-o", name, "--verify"];
+        let done = oclprim(&[&words[..], &device].concat());
+        assert_eq!(load::<u64>(&output), (vec![2, 2], vec![1, 1, 0, 3]));
+        assert_eq!(stderr(&done), "1 samples above the last\n");
+    }
+    let words = ["run", "histogram", &pixels, "--channels", "--range", "0", "10", "--bins", "2", "--device", "cpu"];
+    assert_eq!(succeeds(&words).trim(), "2 1\n3 0");
+    assert!(refuses(&["run", "histogram", &values, "--channels"]).contains("1 to 4 channels, not 5"));
     assert!(refuses(&["run", "histogram", &ids, "--edges", &edges]).contains("elements are <f4"));
     assert!(refuses(&["run", "histogram", &ids, "--bins", "0"]).contains('0'));
     assert!(refuses(&["run", "histogram", &ids, "--range", "0", "1e99"]).contains("`1e99` is not a value of type i32"));
@@ -903,6 +946,10 @@ fn reductions_of_segments_and_in_wider_types() {
         reduce(&["--segments", &offsets, "-o", name]);
         assert_eq!(load::<u8>(&output), (vec![3], vec![44, 0, 13]));
         assert_eq!(reduce(&["--accumulator", "u64"]).trim(), "313");
+        reduce(&["--accumulator", "u64", "--segments", &offsets, "-o", name]);
+        assert_eq!(load::<u64>(&output), (vec![3], vec![300, 0, 13]));
+        reduce(&["--accumulator", "f64", "--axis", "0", "-o", name]);
+        assert_eq!(load::<f64>(&output), (vec![], vec![313.0]));
     }
     let cpu = |words: &[&str]| succeeds(&[&["run", "reduce", &input, "--device", "cpu", "--verify"], words].concat());
     assert_eq!(cpu(&["--segments", &offsets, "--op", "max"]).trim(), "200 0 7");
@@ -917,6 +964,62 @@ fn reductions_of_segments_and_in_wider_types() {
     assert!(refuses(&["run", "reduce", &input, "--accumulator", "u64", "--op", "min"]).contains("sums and products"));
     let text = refuses(&["run", "reduce", &input, "--segments", &offsets, "--op", "arg-min"]);
     assert!(text.contains("no arg-min"), "{text}");
+}
+
+#[test]
+fn products_of_two_files_extremes_and_answers() {
+    let folder = Folder::new();
+    let x = folder.save("x.npy", &[2, 3], &[3i32, -1, 2, -1, 100_000, 0]);
+    let y = folder.save("y.npy", &[6], &[1i32, 2, 3, 4, 100_000, 6]);
+    let flags = folder.save("flags.npy", &[3], &[true, false, true]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let reduce = |words: &[&str]| succeeds(&[&["run", "reduce"], words, &["--verify"], &device[..]].concat());
+        assert_eq!(reduce(&[&x, "--dot", &y, "--accumulator", "i64"]).trim(), "10000000003");
+        reduce(&[&x, "--dot", &y, "-o", name]);
+        assert_eq!(load::<i32>(&output), (vec![], vec![1_410_065_411]));
+        assert_eq!(reduce(&[&x, "--op", "min-max"]), "min -1 at index 1\nmax 100000 at index 4\n");
+        reduce(&[&x, "--op", "min-max", "-o", name]);
+        assert_eq!(load::<i32>(&output), (vec![2], vec![-1, 100_000]));
+        reduce(&[&x, "--op", "min-max", "--axis", "1", "-o", name]);
+        assert_eq!(load::<i32>(&output), (vec![2, 2], vec![-1, -1, 3, 100_000]));
+        assert_eq!(reduce(&[&x, "--op", "any"]).trim(), "true");
+        assert_eq!(reduce(&[&x, "--op", "all"]).trim(), "false");
+        reduce(&[&flags, "--op", "any", "-o", name]);
+        assert_eq!(load::<bool>(&output), (vec![], vec![true]));
+    }
+    assert!(refuses(&["run", "reduce", &x, "--dot", &flags]).contains("elements of |b1"));
+    let short = folder.save("short.npy", &[5], &[1i32; 5]);
+    assert!(refuses(&["run", "reduce", &x, "--dot", &short]).contains("dot of 6 and 5 elements"));
+    assert_eq!(oclprim(&["run", "reduce", &x, "--dot", &y, "--op", "max"]).status.code(), Some(2));
+    assert!(refuses(&["run", "reduce", &x, "--op", "any", "--axis", "0"]).contains("--op any: without --axis"));
+    let nothing = folder.save::<f32>("empty.npy", &[0], &[]);
+    assert!(refuses(&["run", "reduce", &nothing, "--op", "min-max"]).contains("0 elements"));
+    let offsets = folder.save("offsets.npy", &[2], &[0u32, 6]);
+    let text = refuses(&["run", "reduce", &x, "--segments", &offsets, "--op", "min-max"]);
+    assert!(text.contains("no min-max"), "{text}");
+}
+
+#[test]
+fn complex_sums_and_products() {
+    use num_complex::Complex;
+    let folder = Folder::new();
+    let x = folder.save("x.npy", &[2], &[Complex::new(1.0f32, 2.0), Complex::new(0.5, -3.0)]);
+    let wide = folder.save("wide.npy", &[2], &[Complex::new(1.0f64, 2.0), Complex::new(0.5, -3.0)]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let reduce = |words: &[&str]| succeeds(&[&["run", "reduce"], words, &["--verify"], &device[..]].concat());
+        assert_eq!(reduce(&[&x]).trim(), "1.5-1i");
+        reduce(&[&x, "--op", "product", "-o", name]);
+        assert_eq!(load::<Complex<f32>>(&output), (vec![], vec![Complex::new(6.5, -2.0)]));
+    }
+    let cpu = ["run", "reduce", &wide, "--device", "cpu", "--verify", "--op", "product", "-o", name];
+    succeeds(&cpu);
+    assert_eq!(load::<Complex<f64>>(&output), (vec![], vec![Complex::new(6.5, -2.0)]));
+    assert!(refuses(&["run", "reduce", &x, "--op", "max"]).contains("a sum and a product, no max"));
+    assert!(refuses(&["run", "reduce", &x, "--axis", "0"]).contains("complex numbers: without --axis"));
 }
 
 #[test]

@@ -4,7 +4,11 @@
 mod common;
 
 use ocl::{CommandQueueProperties, core::Event as CoreEvent, flags::MemFlags};
-use std::sync::{Mutex, MutexGuard};
+use std::{
+    sync::{Mutex, MutexGuard, mpsc},
+    thread,
+    time::Duration,
+};
 
 use oclprim::{
     Accumulate, Bins, Buffer, Determinism, Device, ErrorKind, Matrices, MomentsRecord, Scratch, StatisticsRecord, Top,
@@ -150,6 +154,49 @@ fn events_both_ways() {
         interop::wait_for(&device, &[]).unwrap();
         let empty = interop::wait_for(&device, &[ocl::Event::empty()]).unwrap_err();
         assert_eq!((empty.kind(), empty.to_string().as_str()), (ErrorKind::InvalidInput, "event 0 of 1 is empty"));
+    }
+}
+
+/// Behind an event that is not complete, a call that waits for earlier commands does not return.
+#[test]
+fn tables_of_the_host_wait_for_no_command() {
+    let _alone = alone();
+    for user in users() {
+        let device = user.open();
+        if device.info().platform == "Oclgrind" {
+            common::skip("Oclgrind", "its flush waits");
+            continue;
+        }
+        let data: Vec<u32> = (0..5_000).collect();
+        let x = device.upload(&data).unwrap();
+        let (mut copies, mut counts) = (device.zeroed::<u32>(5_000).unwrap(), device.zeroed::<u64>(2).unwrap());
+        let (mut outside, mut scratch) = (device.zeroed(3).unwrap(), Scratch::new());
+        let mut run = || {
+            device.copy_ranges(&x, &mut copies, &[(7..3_000, 3), (3_500..3_510, 4_000)]).unwrap();
+            // Bins of their own, whose edges no call before has brought to the device.
+            let bins = Bins::edges(&[0u32, 10, 5_000]).unwrap();
+            let replace = Accumulate::Overwrite;
+            device.histogram_into(&x, &bins, &mut counts, &mut outside, replace, &mut scratch).unwrap();
+        };
+        // Builds what is to be built.
+        run();
+        device.finish().unwrap();
+        let gate = ocl::Event::user(&user.context).unwrap();
+        interop::wait_for(&device, std::slice::from_ref(&gate)).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let returned = thread::scope(|scope| {
+            scope.spawn(|| {
+                run();
+                sender.send(()).unwrap();
+            });
+            let returned = receiver.recv_timeout(Duration::from_secs(20));
+            gate.set_complete().unwrap();
+            returned
+        });
+        assert_eq!(returned, Ok(()), "{device:?} waits");
+        let copied = copies.to_vec().unwrap();
+        assert_eq!((&copied[3..2_996], &copied[4_000..4_010]), (&data[7..3_000], &data[3_500..3_510]));
+        assert_eq!(counts.to_vec().unwrap(), [10, 4_990]);
     }
 }
 

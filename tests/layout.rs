@@ -408,7 +408,8 @@ fn lines_are_views_of_one_axis() {
 
 #[cfg(feature = "ndarray")]
 mod arrays {
-    use ndarray::{Array1, Array3, ArrayD, ArrayViewD, ArrayViewMutD, Axis, IxDyn, s};
+    use ndarray::{Array1, Array3, ArrayD, ArrayViewD, ArrayViewMutD, Axis, IxDyn, Slice, s};
+    use oclprim::{NdCow, op::Sum};
 
     use super::*;
 
@@ -458,6 +459,57 @@ mod arrays {
         assert!(NdView::try_from(&ArrayD::<u8>::zeros(IxDyn(&[1; 9]))).is_err());
     }
 
+    /// A view after a move, or as it is where the move does not fit.
+    fn moved<'a>(mut array: ArrayViewD<'a, u32>, step: &Move) -> ArrayViewD<'a, u32> {
+        let (shape, ndim) = (array.shape().to_vec(), array.ndim());
+        match *step {
+            Move::Permute(seed) => {
+                let mut axes: Vec<usize> = (0..ndim).collect();
+                axes.sort_by_key(|&axis| seed.rotate_left(17 * axis as u32));
+                array = array.permuted_axes(IxDyn(&axes));
+            }
+            Move::Slice(axis, a, b) if axis < ndim && a <= b && b <= shape[axis] => {
+                array.slice_axis_inplace(Axis(axis), (a..b).into());
+            }
+            Move::Step(axis, k) if axis < ndim => {
+                array.slice_axis_inplace(Axis(axis), Slice::new(0, None, k as isize));
+            }
+            Move::Reverse(axis) if axis < ndim => array.invert_axis(Axis(axis)),
+            Move::Index(axis, i) if axis < ndim && i < shape[axis] => array = array.index_axis_move(Axis(axis), i),
+            Move::Insert(axis) if axis <= ndim && ndim + 1 < Layout::MAX_DIMS => array = array.insert_axis(Axis(axis)),
+            _ => {}
+        }
+        array
+    }
+
+    /// Borrowed where that is possible, else copied, each element once; the elements are different.
+    fn comes_by_either_way(array: ArrayViewD<'_, u32>) -> Result<(), TestCaseError> {
+        let found = NdCow::try_from(array.view()).unwrap();
+        prop_assert_eq!(&found.view().to_array().unwrap(), &array);
+        prop_assert_eq!(found.is_copied(), NdView::try_from(array.view()).is_err());
+        let mut elements: Vec<u32> = array.iter().copied().collect();
+        elements.sort_unstable();
+        elements.dedup();
+        prop_assert_eq!(found.view().input().len(), elements.len());
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_array_comes_by_either_way(
+            shape in shapes(), steps in prop::collection::vec(moves(), 0..7), n in 1usize..4, seed in any::<u64>(),
+        ) {
+            let mut counter = 0;
+            let whole = ArrayD::from_shape_simple_fn(IxDyn(&shape), || { counter += 1; counter });
+            let array = steps.iter().fold(whole.view(), moved);
+            comes_by_either_way(array.view())?;
+            let repeated = array.broadcast([&[n], array.shape()].concat()).unwrap();
+            comes_by_either_way(moved(repeated, &Move::Permute(seed)))?;
+        }
+    }
+
     #[test]
     fn arrays_are_written_in_place() {
         let mut cube = cube();
@@ -479,6 +531,9 @@ mod arrays {
             let turned = x.nd(cube.shape()).unwrap().permute(&[2, 1, 0]).unwrap();
             assert_eq!(turned.to_array().unwrap(), cube.t().into_dyn(), "{name}");
             assert_eq!(ArrayViewD::try_from(turned).is_ok(), device.is_cpu(), "{name}");
+            let block = cube.slice(s![..;-1, 1.., ..;2]);
+            let sums = device.reduce_axis(&NdCow::try_from(&block).unwrap(), 1, Sum).unwrap().to_vec().unwrap();
+            assert_eq!(sums, block.sum_axis(Axis(1)).into_raw_vec_and_offset().0, "{name}");
         }
     }
 }

@@ -33,9 +33,19 @@ pub enum Data {
 
 impl Data {
     /// Every kind.
+    ///
+    /// ```
+    /// use oclprim::check::data::Data;
+    ///
+    /// assert!(Data::ALL.iter().all(|data| data.generate::<f32>(100, 1).len() == 100));
+    /// ```
     pub const ALL: [Self; 6] = [Self::Random, Self::Bits, Self::Ramp, Self::Constant, Self::Extremes, Self::Special];
 
     /// The kind's name, such as `random`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::check::data::Data::Ramp.name(), "ramp");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Random => "random",
@@ -48,6 +58,10 @@ impl Data {
     }
 
     /// `n` elements; the same for the same arguments, on every machine.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::check::data::Data::Ramp.generate::<f64>(4, 1), [0.0, 1.0, 2.0, 3.0]);
+    /// ```
     pub fn generate<T: Element>(self, n: usize, seed: u64) -> Vec<T> {
         let mut all = vec![T::ZERO; n];
         parallel::chunks_mut(&mut all, CHUNK, &|chunk, part| self.write(part, chunk * CHUNK, seed));
@@ -128,17 +142,36 @@ pub struct Rng(u64);
 
 impl Rng {
     /// A generator; equal seeds give equal streams.
+    ///
+    /// ```
+    /// use oclprim::check::data::Rng;
+    ///
+    /// assert_eq!(Rng::new(7).next(), Rng::new(7).next());
+    /// ```
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The stream from its `count`-th number on.
+    ///
+    /// ```
+    /// use oclprim::check::data::Rng;
+    ///
+    /// let mut rng = Rng::new(7);
+    /// rng.next();
+    /// assert_eq!(rng.next(), Rng::new(7).skip(1).next());
+    /// ```
     #[must_use]
     pub fn skip(self, count: u64) -> Self {
         Self(self.0.wrapping_add(count.wrapping_mul(STEP)))
     }
 
     /// The next 64 bits.
+    ///
+    /// ```
+    /// let mut rng = oclprim::check::data::Rng::new(7);
+    /// assert_ne!(rng.next(), rng.next());
+    /// ```
     #[allow(clippy::should_implement_trait, reason = "an endless stream needs no Option")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
@@ -149,6 +182,11 @@ impl Rng {
     }
 
     /// A number below `bound`, nearly uniform.
+    ///
+    /// ```
+    /// let mut rng = oclprim::check::data::Rng::new(7);
+    /// assert!((0..100).all(|_| rng.below(6) < 6));
+    /// ```
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }

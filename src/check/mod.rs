@@ -103,6 +103,15 @@ impl Case {
     /// A check that `run` performs on the device it is given.
     ///
     /// On the CPU backend `run` compares with a plain loop; elsewhere with the CPU backend.
+    ///
+    /// ```
+    /// use oclprim::{Device, ElementType, check::{Case, same}};
+    ///
+    /// let case = Case::new("max", ElementType::I8, "n = 2", "by hand", 2, |device: &Device| {
+    ///     same(&[device.arg_max(&[-1i8, 5])?.index as u64], &[1], "index")
+    /// });
+    /// assert_eq!((case.form.as_str(), case.n), ("max", 2));
+    /// ```
     pub fn new(
         form: impl Into<String>,
         element: ElementType,
@@ -121,6 +130,13 @@ impl Case {
     }
 
     /// Runs the check. A panic in it is a failure.
+    ///
+    /// ```
+    /// use oclprim::{Device, ElementType, check::{Case, Verdict}};
+    ///
+    /// let broken = Case::new("panic", ElementType::U8, "n = 0", "none", 0, |_| panic!("on purpose"));
+    /// assert_eq!(broken.run(&Device::cpu()).verdict, Verdict::Fail("panic: on purpose".into()));
+    /// ```
     pub fn run(&self, device: &Device) -> Outcome {
         let start = Instant::now();
         // A case owns its buffers, and the device is whole between calls: nothing half-done is seen afterwards.
@@ -382,6 +398,17 @@ pub fn poison<T: bytemuck::Pod>() -> T {
 }
 
 /// Elements round an output that must not change.
+///
+/// ```
+/// use oclprim::{Device, check::{CANARY, Failure, guarded}};
+///
+/// let device = Device::cpu();
+/// let refused = guarded::<u8>(&device, 3, 0, |view| {
+///     assert_eq!((view.as_view().offset(), view.as_view().buffer().len()), (CANARY, 2 * CANARY + 3));
+///     Err(Failure::Mismatch("nothing was written".into()))
+/// });
+/// assert!(refused.is_err());
+/// ```
 pub const CANARY: usize = 64;
 
 /// Runs `write` on a view of `len` poisoned elements at `offset` in a larger buffer, and returns what it wrote after

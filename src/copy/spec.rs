@@ -177,6 +177,27 @@ fn bench<T: Plain>(form: &str, element: ElementType, first: usize, second: usize
     )
 }
 
+/// A copy of `n` elements within one buffer, to where the first of them is `shift(n)` elements on.
+fn bench_within<T: Plain>(form: &str, element: ElementType, shift: fn(usize) -> usize) -> Bench {
+    Bench::new(
+        form,
+        element,
+        |n| 2 * (n * size_of::<T>()) as u64,
+        move |device, n| {
+            let from = device.upload(&random::<T>(n + shift(n), n as u64))?;
+            let state = (device.clone(), device.zeroed::<T>(from.len())?, from);
+            Ok(Climb::new(
+                state,
+                |(device, x, from)| device.copy(&*from, x),
+                move |(_, x, _)| x.copy_within(..n, shift(n)),
+                move |(_, x, from)| {
+                    same_bytes(&x.view(shift(n)..)?.to_vec()?, &from.view(..n)?.to_vec()?, "copy within")
+                },
+            ))
+        },
+    )
+}
+
 impl Spec for Copy {
     fn name(&self) -> &'static str {
         "copy"
@@ -252,6 +273,8 @@ impl Spec for Copy {
             bench::<u32>("to element 1", ElementType::U32, 0, 1),
             bench::<u8>("from element 1", ElementType::U8, 1, 0),
             bench::<u8>("to element 1", ElementType::U8, 0, 1),
+            bench_within::<u32>("within, beside", ElementType::U32, |n| n),
+            bench_within::<u32>("within, 1 element on", ElementType::U32, |_| 1),
             bench_fill::<u32>(ElementType::U32, 0),
             bench_fill::<u8>(ElementType::U8, 1),
         ];

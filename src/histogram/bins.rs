@@ -174,11 +174,21 @@ impl<T: Element> Bins<T> {
     }
 
     /// The number of bins.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Bins::edges(&[0.0f32, 1.0, 4.0])?.len(), 2);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
     /// Never: there is at least one bin.
+    ///
+    /// ```
+    /// assert!(!oclprim::Bins::<u8>::ids(1)?.is_empty());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         false
     }

@@ -307,21 +307,17 @@ impl OnDevice {
         if let Some(found) = held.as_ref().filter(|found| found.device.same_context(device)) {
             return Ok(found.clone());
         }
-        let upload = |bytes: &[u8]| -> Result<ClMem> {
-            let mem = device.allocate(bytes.len())?;
-            device.write(&mem, 0, bytes)?;
-            Ok(mem)
-        };
         let edges = match &list.values {
             Values::Integers { edges, narrow: true, .. } => {
                 let edges: Vec<u32> = edges.iter().map(|&edge| edge as u32).collect();
-                upload(bytemuck::cast_slice(&edges))
+                device.holding(bytemuck::cast_slice(&edges))
             }
-            Values::Integers { edges, .. } => upload(bytemuck::cast_slice(edges)),
-            Values::F32(scaled) => upload(bytemuck::cast_slice(&scaled.edges)),
-            Values::F64(scaled) => upload(bytemuck::cast_slice(&scaled.edges)),
+            Values::Integers { edges, .. } => device.holding(bytemuck::cast_slice(edges)),
+            Values::F32(scaled) => device.holding(bytemuck::cast_slice(&scaled.edges)),
+            Values::F64(scaled) => device.holding(bytemuck::cast_slice(&scaled.edges)),
         }?;
-        let found = ListMem { device: device.clone(), edges, guide: upload(bytemuck::cast_slice(&list.guide))? };
+        let found =
+            ListMem { device: device.clone(), edges, guide: device.holding(bytemuck::cast_slice(&list.guide))? };
         *held = Some(found.clone());
         Ok(found)
     }

@@ -91,9 +91,17 @@ pub enum Distribution {
 
 impl Distribution {
     /// Every distribution.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::ladder::Distribution::ALL.len(), 4);
+    /// ```
     pub const ALL: [Self; 4] = [Self::Uniform, Self::Zipf, Self::Constant, Self::Outside];
 
     /// The distribution's name, such as `zipf`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::ladder::Distribution::Zipf.name(), "zipf");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -169,6 +177,15 @@ pub struct Climb {
 
 impl Climb {
     /// A climb whose three parts share a state.
+    ///
+    /// ```
+    /// use oclprim::{check::same, ladder::Climb};
+    ///
+    /// let mut climb = Climb::new(vec![3, 1], |_| Ok(()), |x| Ok(x.sort()), |x| same(x, &[1, 3], "element "));
+    /// (climb.run)()?;
+    /// assert!((climb.verify)().is_ok());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn new<S: 'static>(
         state: S,
         mut reset: impl FnMut(&mut S) -> Result<()> + 'static,

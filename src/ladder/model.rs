@@ -7,6 +7,12 @@
 use serde::Serialize;
 
 /// Lanes of a request.
+///
+/// ```
+/// use oclprim::ladder::model::{LANES, sectors};
+///
+/// assert_eq!(sectors(32, |lane| (lane < LANES).then_some(32 * lane)), LANES as f64); // a sector each
+/// ```
 pub const LANES: u64 = 32;
 const SECTOR: u64 = 32;
 const BANKS: u64 = 32;

@@ -121,9 +121,27 @@ pub struct Less<F> {
 
 impl<F> Less<F> {
     /// The most bytes of an element: tiles of them are in local memory.
+    ///
+    /// ```
+    /// use oclprim::{Device, ErrorKind, op::Less};
+    ///
+    /// let by_first = |a: &[u8; 65], b: &[u8; 65]| a[0] < b[0];
+    /// let text = "typedef struct { uchar x[65]; } Long;";
+    /// let by_first = Less::of_struct("by first", "Long", text, by_first, "a.x[0] < b.x[0]");
+    /// let error = Device::cpu().merge_sort(&[[0u8; 65]; 2], &by_first).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Unsupported);
+    /// ```
     pub const MAX_BYTES: usize = 64;
 
     /// An order of one of the element types that OpenCL C computes in, which `f16` and `bf16` are not.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Less};
+    ///
+    /// let by_size = Less::new("by size", |a: &i32, b: &i32| a.unsigned_abs() < b.unsigned_abs(), "abs(a) < abs(b)");
+    /// assert_eq!(Device::best()?.merge_sort(&[-5, 2, 3], &by_size)?.to_vec()?, [2, 3, -5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn new<T: Element<Acc = T>>(name: &str, less: F, expression: &str) -> Self
     where
         F: Fn(&T, &T) -> bool,
@@ -134,6 +152,16 @@ impl<F> Less<F> {
 
     /// An order of a type of the user's: `type_name` in OpenCL C, where `types` defines it. A kernel does not build where its
     /// size differs from that of `T`, nor with the names that [`Operator::of_struct`](super::Operator::of_struct) lists.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Less};
+    ///
+    /// let by_last = |a: &[u16; 2], b: &[u16; 2]| a[1] < b[1];
+    /// let text = "typedef struct { ushort x[2]; } Span;";
+    /// let by_last = Less::of_struct("by last", "Span", text, by_last, "a.x[1] < b.x[1]");
+    /// assert_eq!(Device::best()?.merge_sort(&[[1, 9], [2, 4]], &by_last)?.to_vec()?, [[2, 4], [1, 9]]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn of_struct<T: Pod>(name: &str, type_name: &str, types: &str, less: F, expression: &str) -> Self
     where
         F: Fn(&T, &T) -> bool,
@@ -159,6 +187,11 @@ impl<F> Less<F> {
     }
 
     /// The order's name, as it stands in the compiler's messages.
+    ///
+    /// ```
+    /// let order = oclprim::op::Less::new("by last digit", |a: &u32, b: &u32| a % 10 < b % 10, "a % 10 < b % 10");
+    /// assert_eq!(order.name(), "by last digit");
+    /// ```
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -107,9 +107,26 @@ pub(super) fn quoted(name: &str) -> String {
 
 impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     /// The most bytes of an element: a work-group has one for each item in local memory.
+    ///
+    /// ```
+    /// use oclprim::{Device, ErrorKind, op::Operator};
+    ///
+    /// let text = "typedef struct { uchar x[65]; } Long;";
+    /// let first = Operator::of_struct("first", "Long", text, [0u8; 65], |a, _| a, "a");
+    /// let error = Device::cpu().reduce_by(&[[1u8; 65]], &first).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Unsupported);
+    /// ```
     pub const MAX_BYTES: usize = 64;
 
     /// An operator over one of the element types that OpenCL C computes in, which `f16` and `bf16` are not.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Operator};
+    ///
+    /// let nearest = Operator::new("nearest to 0", u32::MAX, |a: u32, b: u32| a.min(b), "min(a, b)");
+    /// assert_eq!(Device::best()?.reduce_by(&[7, 3, 9], &nearest)?, 3);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn new(name: &str, identity: T, combine: F, expression: &str) -> Self
     where
         T: Element<Acc = T>,
@@ -122,6 +139,17 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     /// where its size differs from that of `T`; nor where `type_name` is a macro of the build or of a kernel file, such as
     /// `WG` or `TILE`, or the name of a variable there, such as `pair` or `item`, or another name one of a device's macros,
     /// which start with `HAS_`, `SG_`, `PTX_`, `DEVICE_` or `INLINE_`. Names such as `Span` keep clear of all.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Operator};
+    ///
+    /// let text = "typedef struct { uint x[2]; } Fraction;";
+    /// let product = |a: [u32; 2], b: [u32; 2]| [a[0] * b[0], a[1] * b[1]];
+    /// let literal = "(Fraction){{a.x[0] * b.x[0], a.x[1] * b.x[1]}}";
+    /// let product = Operator::of_struct("product of fractions", "Fraction", text, [1, 1], product, literal);
+    /// assert_eq!(Device::best()?.reduce_by(&[[1, 2], [3, 5]], &product)?, [3, 10]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn of_struct(name: &str, type_name: &str, types: &str, identity: T, combine: F, expression: &str) -> Self {
         let texts = Texts::new(type_name, types, expression);
         Self { name: quoted(name), identity, combine, texts, needs_fp64: false }
@@ -150,6 +178,11 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     }
 
     /// The operator's name, as it stands in the compiler's messages.
+    ///
+    /// ```
+    /// let sum = oclprim::op::Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
+    /// assert_eq!(sum.name(), "saturating sum");
+    /// ```
     pub fn name(&self) -> &str {
         &self.name
     }

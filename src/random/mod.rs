@@ -54,17 +54,44 @@ pub struct Philox {
 
 impl Philox {
     /// Stream 0 of a seed, from its first number on.
+    ///
+    /// ```
+    /// use oclprim::{Device, Philox};
+    ///
+    /// let device = Device::best()?;
+    /// let [a, b] = [1, 2].map(|seed| device.random::<u64>(2, Philox::new(seed)));
+    /// assert_ne!(a?.to_vec()?, b?.to_vec()?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub const fn new(seed: u64) -> Self {
         Self { seed, stream: 0, skipped: 0 }
     }
 
     /// Another stream of the same seed, which has nothing to do with the others.
+    ///
+    /// ```
+    /// use oclprim::{Device, Philox};
+    ///
+    /// let device = Device::best()?;
+    /// let [a, b] = [0, 1].map(|stream| device.random::<u64>(2, Philox::new(7).stream(stream)));
+    /// assert_ne!(a?.to_vec()?, b?.to_vec()?);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub const fn stream(self, stream: u64) -> Self {
         Self { stream, ..self }
     }
 
     /// The stream without its first `count` elements, of whatever type is made: a call that made `n` of them is continued
     /// by `skip(n)`. A place is counted from the stream's start, so that the last call holds.
+    ///
+    /// ```
+    /// use oclprim::{Device, Philox};
+    ///
+    /// let device = Device::best()?;
+    /// let all = device.random::<u8>(100, Philox::new(7))?.to_vec()?;
+    /// assert_eq!(device.random::<u8>(40, Philox::new(7).skip(60))?.to_vec()?, all[60..]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub const fn skip(self, count: u64) -> Self {
         Self { skipped: count, ..self }
     }

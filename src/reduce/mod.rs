@@ -71,6 +71,10 @@ pub enum Determinism {
 
 impl Determinism {
     /// The level's name, such as `fixed`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Determinism::default().name(), "fixed");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fast => "fast",

@@ -503,6 +503,8 @@ impl Spec for Reduce {
             op_bench::<f32, Min>(Determinism::Fixed, 0),
             op_bench::<f64, Min>(Determinism::Fixed, 0),
             op_bench::<i32, Max>(Determinism::Fixed, 0),
+            op_bench::<u32, And>(Determinism::Fixed, 0),
+            op_bench::<u32, Or>(Determinism::Fixed, 0),
             op_bench::<u32, Xor>(Determinism::Fixed, 0),
             host_bench::<i32>(),
             host_bench::<f32>(),

@@ -185,11 +185,21 @@ impl<T: Pod> Buffer<T> {
     }
 
     /// The number of elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.len(), 3);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Whether there are no elements.
+    ///
+    /// ```
+    /// assert!(oclprim::Device::best()?.zeroed::<f32>(0)?.is_empty());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -213,6 +223,12 @@ impl<T: Pod> Buffer<T> {
     }
 
     /// The device whose memory this is.
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// assert_eq!(device.zeroed::<u8>(3)?.device().info(), device.info());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -384,21 +400,42 @@ pub struct View<'a, T: Pod> {
 
 impl<'a, T: Pod> View<'a, T> {
     /// The number of elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(1..)?.len(), 2);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Whether there are no elements.
+    ///
+    /// ```
+    /// assert!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(3..)?.is_empty());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The first element's position in the buffer.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(1..)?.offset(), 1);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn offset(&self) -> usize {
         self.offset
     }
 
     /// The buffer that this is a part of.
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
+    /// assert_eq!(x.view(1..)?.buffer().len(), 3);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn buffer(&self) -> &'a Buffer<T> {
         self.buffer
     }
@@ -513,16 +550,34 @@ pub struct ViewMut<'a, T: Pod> {
 
 impl<T: Pod> ViewMut<'_, T> {
     /// The number of elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view_mut(1..)?.len(), 2);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Whether there are no elements.
+    ///
+    /// ```
+    /// assert!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view_mut(3..)?.is_empty());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The same range, for reading.
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
+    /// let mut rest = x.view_mut(1..)?;
+    /// rest.fill(7)?;
+    /// assert_eq!(rest.as_view().to_vec()?, [7, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn as_view(&self) -> View<'_, T> {
         View { buffer: self.buffer, offset: self.offset, len: self.len }
     }
@@ -825,6 +880,10 @@ pub enum Input<'a, T: Pod> {
 
 impl<'a, T: Pod> Input<'a, T> {
     /// The number of elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Input::from(&[1u8, 2, 3]).len(), 3);
+    /// ```
     pub fn len(&self) -> usize {
         match self {
             Self::Host(data) => data.len(),
@@ -833,6 +892,10 @@ impl<'a, T: Pod> Input<'a, T> {
     }
 
     /// Whether there are no elements.
+    ///
+    /// ```
+    /// assert!(oclprim::Input::<u8>::from(&[]).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -938,6 +1001,10 @@ pub enum Output<'a, T: Pod> {
 
 impl<'a, T: Pod> Output<'a, T> {
     /// The number of elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Output::from(&mut [0u8; 3]).len(), 3);
+    /// ```
     pub fn len(&self) -> usize {
         match self {
             Self::Host(data) => data.len(),
@@ -946,6 +1013,10 @@ impl<'a, T: Pod> Output<'a, T> {
     }
 
     /// Whether there are no elements.
+    ///
+    /// ```
+    /// assert!(oclprim::Output::<u8>::from(&mut []).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -1227,6 +1298,15 @@ pub struct Scratch {
 
 impl Scratch {
     /// Scratch that holds nothing yet.
+    ///
+    /// ```
+    /// use oclprim::{Determinism, Device, Scratch, op::Sum};
+    ///
+    /// let (mut total, mut scratch) = ([0u32], Scratch::new());
+    /// Device::best()?.reduce_into(&[1u32, 2, 3], Sum, Determinism::Fixed, &mut total, &mut scratch)?;
+    /// assert_eq!(total, [6]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }

@@ -25,6 +25,10 @@ pub enum DeviceClass {
 
 impl DeviceClass {
     /// The class's name, such as `gpu`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::DeviceClass::Gpu.name(), "gpu");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -62,9 +66,19 @@ pub enum SubGroupBackend {
 
 impl SubGroupBackend {
     /// The back ends in the order in which a device's self-test tries them: hardware first.
+    ///
+    /// ```
+    /// use oclprim::SubGroupBackend;
+    ///
+    /// assert_eq!(SubGroupBackend::ALL.last(), Some(&SubGroupBackend::None));
+    /// ```
     pub const ALL: [Self; 6] = [Self::Ptx, Self::Khr, Self::Intel, Self::Amd, Self::Local, Self::None];
 
     /// The value of `SG_BACKEND` in OpenCL C.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::SubGroupBackend::Khr.code(), 1);
+    /// ```
     pub const fn code(self) -> u32 {
         match self {
             Self::None => 0,
@@ -77,6 +91,10 @@ impl SubGroupBackend {
     }
 
     /// The back end's name, such as `khr`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::SubGroupBackend::Local.name(), "local");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -89,6 +107,12 @@ impl SubGroupBackend {
     }
 
     /// Whether lanes exchange values without a work-group barrier.
+    ///
+    /// ```
+    /// use oclprim::SubGroupBackend;
+    ///
+    /// assert!(SubGroupBackend::Khr.is_hardware() && !SubGroupBackend::Local.is_hardware());
+    /// ```
     pub const fn is_hardware(self) -> bool {
         matches!(self, Self::Khr | Self::Intel | Self::Amd | Self::Ptx)
     }
@@ -118,6 +142,12 @@ pub struct SubGroup {
 
 impl SubGroup {
     /// One work-item to a sub-group.
+    ///
+    /// ```
+    /// use oclprim::{SubGroup, SubGroupBackend};
+    ///
+    /// assert_eq!((SubGroup::NONE.backend, SubGroup::NONE.width), (SubGroupBackend::None, 1));
+    /// ```
     pub const NONE: Self = Self { backend: SubGroupBackend::None, width: 1, ballot: true };
 }
 

@@ -31,6 +31,10 @@ pub enum DeviceType {
 
 impl DeviceType {
     /// The type's name, such as `gpu`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::cpu().info().ty.name(), "cpu");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",

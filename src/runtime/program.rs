@@ -35,13 +35,18 @@ const LIBRARY: &[(&str, &str)] = &[
 
 /// A program as the driver gets it.
 ///
+/// With the feature `checks` every program of the crate is listed:
+///
 /// ```
+/// # #[cfg(feature = "checks")]
+/// # {
 /// use oclprim::{Capabilities, check::registry};
 ///
 /// let (_, caps) = &Capabilities::samples()[0];
 /// for program in registry().iter().flat_map(|spec| spec.programs(caps)).take(3) {
 ///     println!("{}: {}, {} bytes of source", program.name, program.option_line(), program.source().len());
 /// }
+/// # }
 /// ```
 ///
 /// How one is put together:
@@ -82,6 +87,14 @@ impl Hash for ProgramSpec {
 impl ProgramSpec {
     /// A program of `text` for a device; primitives add their own options. Its kernels know no sub-groups, so that one build
     /// serves every back end of these.
+    ///
+    /// ```
+    /// use oclprim::{Capabilities, ProgramSpec};
+    ///
+    /// let (_, caps) = &Capabilities::samples()[0];
+    /// let program = ProgramSpec::new("idle.cl", "__kernel void idle(void) {}\n", caps);
+    /// assert_eq!((program.name, program.prelude.as_str()), ("idle.cl", ""));
+    /// ```
     pub fn new(name: &'static str, text: &'static str, caps: &Capabilities) -> Self {
         Self { name, text, options: caps.options(&SubGroup::NONE), prelude: String::new() }
     }
@@ -92,12 +105,28 @@ impl ProgramSpec {
     }
 
     /// Adds options, such as `-DT=float`.
+    ///
+    /// ```
+    /// use oclprim::{Capabilities, ProgramSpec};
+    ///
+    /// let (_, caps) = &Capabilities::samples()[0];
+    /// let program = ProgramSpec::new("idle.cl", "__kernel void idle(void) {}\n", caps).with(["-DWG=64", "-DITEMS=4"]);
+    /// assert!(program.option_line().ends_with("-DWG=64 -DITEMS=4"));
+    /// ```
     pub fn with<S: Into<String>>(mut self, options: impl IntoIterator<Item = S>) -> Self {
         self.options.extend(options.into_iter().map(Into::into));
         self
     }
 
     /// Adds `-D{name}={value}`.
+    ///
+    /// ```
+    /// use oclprim::{Capabilities, ProgramSpec};
+    ///
+    /// let (_, caps) = &Capabilities::samples()[0];
+    /// let program = ProgramSpec::new("idle.cl", "__kernel void idle(void) {}\n", caps).define("WG", 64);
+    /// assert!(program.option_line().ends_with("-DWG=64"));
+    /// ```
     pub fn define(mut self, name: &str, value: impl std::fmt::Display) -> Self {
         self.options.push(format!("-D{name}={value}"));
         self
@@ -125,6 +154,14 @@ impl ProgramSpec {
     }
 
     /// Adds `-D{name}` if `on`.
+    ///
+    /// ```
+    /// use oclprim::{Capabilities, ProgramSpec};
+    ///
+    /// let (_, caps) = &Capabilities::samples()[0];
+    /// let program = ProgramSpec::new("idle.cl", "__kernel void idle(void) {}\n", caps).flag("ALIGNED", true).flag("FAR", false);
+    /// assert!(program.option_line().ends_with("-DALIGNED"));
+    /// ```
     pub fn flag(mut self, name: &str, on: bool) -> Self {
         if on {
             self.options.push(format!("-D{name}"));
@@ -139,17 +176,41 @@ impl ProgramSpec {
     }
 
     /// Puts text in front of the file.
+    ///
+    /// ```
+    /// use oclprim::{Capabilities, ProgramSpec};
+    ///
+    /// let (_, caps) = &Capabilities::samples()[0];
+    /// let program = ProgramSpec::new("idle.cl", "__kernel void idle(void) {}\n", caps).prelude("#define N 4\n".into());
+    /// assert!(program.source().starts_with("#define N 4\n"));
+    /// ```
     pub fn prelude(mut self, text: String) -> Self {
         self.prelude = text;
         self
     }
 
     /// The options as the driver takes them.
+    ///
+    /// ```
+    /// use oclprim::{Capabilities, ProgramSpec};
+    ///
+    /// let (_, caps) = &Capabilities::samples()[0];
+    /// let program = ProgramSpec::new("idle.cl", "__kernel void idle(void) {}\n", caps).with(["-DWG=64"]);
+    /// assert_eq!(program.option_line(), program.options.join(" "));
+    /// ```
     pub fn option_line(&self) -> String {
         self.options.join(" ")
     }
 
     /// The text with each file of `cl/lib` in place of its first include, and lines numbered as in the files.
+    ///
+    /// ```
+    /// use oclprim::{Capabilities, ProgramSpec};
+    ///
+    /// let (_, caps) = &Capabilities::samples()[0];
+    /// let program = ProgramSpec::new("words.cl", "#include \"lib/words.cl\"\n", caps);
+    /// assert!(program.source().contains("#line 1 \"lib/words.cl\""));
+    /// ```
     pub fn source(&self) -> String {
         let mut seen = Vec::new();
         let mut out = format!("{}#line 1 \"{}\"\n", self.prelude, self.name);

@@ -80,11 +80,25 @@ pub struct Order {
 
 impl Order {
     /// From the smallest key to the largest, by all bits.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// assert_eq!(Device::best()?.sort(&[3, 1, 2], Order::ascending())?.to_vec()?, [1, 2, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub const fn ascending() -> Self {
         Self { descending: false, bits: None }
     }
 
     /// From the largest key to the smallest, by all bits. Equal keys stay in their order.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// assert_eq!(Device::best()?.sort(&[3, 1, 2], Order::descending())?.to_vec()?, [3, 2, 1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub const fn descending() -> Self {
         Self { descending: true, bits: None }
     }

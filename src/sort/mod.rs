@@ -343,6 +343,14 @@ impl Device {
     /// # Errors
     ///
     /// As [`Device::sort_scratch`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// Scratch::new().reserve(&device, device.sort_pairs_scratch::<f32, u32>(1 << 16)?)?;
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn sort_pairs_scratch<K: Key, V: Pod>(&self, n: usize) -> Result<usize> {
         self.sort_scratch_of(n, size_of::<K>(), moved_bytes(size_of::<V>(), n), true)
     }

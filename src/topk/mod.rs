@@ -63,23 +63,55 @@ pub struct Top {
 
 impl Top {
     /// The k largest keys, in the order of the input.
+    ///
+    /// ```
+    /// use oclprim::{Device, Top};
+    ///
+    /// let keys = Device::best()?.top_k(&[3, 9, 1, 7], Top::largest(2))?;
+    /// assert_eq!(keys.to_vec()?, [9, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub const fn largest(k: usize) -> Self {
         Self { k, largest: true, sorted: false, row: None }
     }
 
     /// The k smallest keys, in the order of the input.
+    ///
+    /// ```
+    /// use oclprim::{Device, Top};
+    ///
+    /// let keys = Device::best()?.top_k(&[3, 9, 1, 7], Top::smallest(2))?;
+    /// assert_eq!(keys.to_vec()?, [3, 1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub const fn smallest(k: usize) -> Self {
         Self { k, largest: false, sorted: false, row: None }
     }
 
     /// The first of the keys first: the largest of the largest, the smallest of the smallest. Equal ones stay in the order of the
     /// input.
+    ///
+    /// ```
+    /// use oclprim::{Device, Top};
+    ///
+    /// let keys = Device::best()?.top_k(&[3, 9, 1, 7], Top::smallest(2).sorted())?;
+    /// assert_eq!(keys.to_vec()?, [1, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub const fn sorted(self) -> Self {
         Self { sorted: true, ..self }
     }
 
     /// So many of each row, where the input has rows of `len` keys: a matrix in row-major order. Results are rows of k, and
     /// places count from the start of their row.
+    ///
+    /// ```
+    /// use oclprim::{Device, Top};
+    ///
+    /// let keys = Device::best()?.top_k(&[3, 9, 1, 7], Top::largest(1).in_rows(2))?;
+    /// assert_eq!(keys.to_vec()?, [9, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub const fn in_rows(self, len: usize) -> Self {
         Self { row: Some(len), ..self }
     }
@@ -273,6 +305,14 @@ impl Device {
     /// # Errors
     ///
     /// As [`Device::top_k_scratch`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, Top};
+    ///
+    /// let device = Device::best()?;
+    /// Scratch::new().reserve(&device, device.top_k_places_scratch::<f32, u32>(1 << 16, Top::largest(10))?)?;
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn top_k_places_scratch<T: Element, I: Offset>(&self, n: usize, top: Top) -> Result<usize> {
         self.top_scratch::<T>(n, top, size_of::<I>())
     }

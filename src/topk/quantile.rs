@@ -32,9 +32,22 @@ pub enum Interpolation {
 
 impl Interpolation {
     /// Every way.
+    ///
+    /// ```
+    /// use oclprim::{Device, Interpolation};
+    ///
+    /// for how in Interpolation::ALL {
+    ///     println!("{}: {:?}", how.name(), Device::best()?.quantiles(&[1, 2, 4], &[0.7], how)?);
+    /// }
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub const ALL: [Self; 5] = [Self::Linear, Self::Lower, Self::Higher, Self::Nearest, Self::Midpoint];
 
     /// The name, such as `linear`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Interpolation::Midpoint.name(), "midpoint");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Linear => "linear",

@@ -38,22 +38,58 @@ pub struct Matrices {
 
 impl Matrices {
     /// One matrix of `rows` x `cols` without gaps.
+    ///
+    /// ```
+    /// use oclprim::{Device, Matrices};
+    ///
+    /// let x = [1u8, 2, 3, 4, 5, 6];
+    /// let turned = Device::best()?.transpose_batch(&x, &Matrices::new(2, 3))?;
+    /// assert_eq!(turned.to_vec()?, [1, 4, 2, 5, 3, 6]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn new(rows: usize, cols: usize) -> Self {
         Self { rows, cols, count: 1, leading: None, strides: None }
     }
 
     /// How far rows are apart: those of the input, at least `cols`, and those of the output, at least `rows`.
+    ///
+    /// ```
+    /// use oclprim::{Device, Matrices};
+    ///
+    /// let x = [1u8, 2, 3, 4, 5, 6];
+    /// let turned = Device::best()?.transpose_batch(&x, &Matrices::new(2, 2).leading(3, 2))?;
+    /// assert_eq!(turned.to_vec()?, [1, 4, 2, 5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn leading(self, input: usize, output: usize) -> Self {
         Self { leading: Some((input, output)), ..self }
     }
 
     /// How many matrices there are.
+    ///
+    /// ```
+    /// use oclprim::{Device, Matrices};
+    ///
+    /// let x = [1u8, 2, 3, 4, 5, 6];
+    /// let turned = Device::best()?.transpose_batch(&x, &Matrices::new(1, 3).count(2))?;
+    /// assert_eq!(turned.to_vec()?, [1, 2, 3, 4, 5, 6]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn count(self, count: usize) -> Self {
         Self { count, ..self }
     }
 
     /// How far the starts of neighbouring matrices are apart: those of the input, where 0 repeats one, and those of the
     /// output, which must not overlap. Unless given, matrices follow one another, whole leading dimensions each.
+    ///
+    /// ```
+    /// use oclprim::{Device, Matrices};
+    ///
+    /// let x = [1u8, 2, 3, 4, 5, 6];
+    /// let turned = Device::best()?.transpose_batch(&x, &Matrices::new(2, 2).count(2).strides(2, 4))?;
+    /// assert_eq!(turned.to_vec()?, [1, 3, 2, 4, 3, 5, 4, 6]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn strides(self, input: usize, output: usize) -> Self {
         Self { strides: Some((input, output)), ..self }
     }

@@ -60,6 +60,13 @@ pub struct Row {
 
 impl Row {
     /// Choices for a device.
+    ///
+    /// ```
+    /// use oclprim::{Device, tuning::{Row, SizeClass}};
+    ///
+    /// let row = Row::new(&Device::cpu().info(), "copy", 1, SizeClass::Large, [("max_groups", 64)]);
+    /// assert_eq!((row.device.as_str(), row.size), ("CPU", SizeClass::Large));
+    /// ```
     pub fn new<'a>(
         info: &DeviceInfo,
         primitive: &str,
@@ -168,6 +175,15 @@ impl TuningFile {
     /// # Errors
     ///
     /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::InvalidInput`] if it is no tuning file of this format.
+    ///
+    /// ```
+    /// use oclprim::tuning::TuningFile;
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// assert!(TuningFile::read(&folder.path().join("missing.json"))?.rows().is_empty());
+    /// assert!(TuningFile::read(folder.path()).is_err()); // a folder
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn read(path: &Path) -> Result<Self> {
         let failed = failed(path);
         let refused = |what: String| Error::invalid(format!("{} is no tuning file: {what}", path.display()));
@@ -189,12 +205,33 @@ impl TuningFile {
     }
 
     /// The rows that are well-formed, whatever device they are for.
+    ///
+    /// ```
+    /// use oclprim::{Device, tuning::{Row, SizeClass, TuningFile}};
+    ///
+    /// let row = Row::new(&Device::cpu().info(), "copy", 1, SizeClass::Large, [("max_groups", 64)]);
+    /// let mut file = TuningFile::default();
+    /// file.put(&row);
+    /// assert_eq!(file.rows(), [row]);
+    /// ```
     pub fn rows(&self) -> Vec<Row> {
         self.rows.iter().filter_map(|row| Row::deserialize(row).ok()).collect()
     }
 
     /// Replaces what is there for the same device, primitive, element size and sizes of inputs, and drops what other versions
     /// of the crate have for this device. A row that chooses nothing leaves none: the crate's defaults.
+    ///
+    /// ```
+    /// use oclprim::{Device, tuning::{Row, SizeClass, TuningFile}};
+    ///
+    /// let row = Row::new(&Device::cpu().info(), "copy", 1, SizeClass::Large, [("max_groups", 64)]);
+    /// let mut file = TuningFile::default();
+    /// file.put(&row);
+    /// let mut nothing = row.clone();
+    /// nothing.chosen.clear();
+    /// file.put(&nothing);
+    /// assert!(file.rows().is_empty());
+    /// ```
     pub fn put(&mut self, row: &Row) {
         let goes = |old: Row| old.same_place(row) || (old.same_device(row) && old.oclprim != row.oclprim);
         self.rows.retain(|old| !Row::deserialize(old).is_ok_and(goes));
@@ -209,6 +246,16 @@ impl TuningFile {
     /// # Errors
     ///
     /// [`ErrorKind::Io`] if it cannot be written.
+    ///
+    /// ```
+    /// use oclprim::tuning::TuningFile;
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("inner").join("tuning.json");
+    /// TuningFile::default().write(&path)?;
+    /// assert!(path.exists());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn write(&self, path: &Path) -> Result<()> {
         let write = || -> io::Result<()> {
             let path = &followed(path)?;

@@ -111,36 +111,84 @@ pub struct Tuning {
 
 impl Tuning {
     /// The geometry of another device class.
+    ///
+    /// ```
+    /// use oclprim::{Device, DeviceClass, Tuning, op::Sum};
+    ///
+    /// let device = Device::best()?.with_tuning(Tuning::default().class(DeviceClass::Gpu))?;
+    /// assert_eq!(device.reduce(&[1u8, 2, 3], Sum)?, 6);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn class(mut self, class: DeviceClass) -> Self {
         self.class = Some(class);
         self
     }
 
     /// A particular sub-group back end, which must have passed the device's self-test.
+    ///
+    /// ```
+    /// use oclprim::{Device, SubGroupBackend, Tuning, op::Sum};
+    ///
+    /// let device = Device::best()?.with_tuning(Tuning::default().sub_groups(SubGroupBackend::None))?;
+    /// assert_eq!(device.reduce(&[1u8, 2, 3], Sum)?, 6);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn sub_groups(mut self, backend: SubGroupBackend) -> Self {
         self.sub_groups = Some(backend);
         self
     }
 
     /// At most this much local memory, to run the paths of small devices.
+    ///
+    /// ```
+    /// use oclprim::{Device, Tuning, op::Sum};
+    ///
+    /// let device = Device::best()?.with_tuning(Tuning::default().local_bytes(16 << 10))?;
+    /// assert_eq!(device.reduce(&[1u8, 2, 3], Sum)?, 6);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn local_bytes(mut self, bytes: usize) -> Self {
         self.local_bytes = Some(bytes);
         self
     }
 
     /// 64-bit offsets at every size, as kernels use them from 2^31 elements on.
+    ///
+    /// ```
+    /// use oclprim::{Device, Tuning, op::Sum};
+    ///
+    /// let device = Device::best()?.with_tuning(Tuning::default().wide_offsets())?;
+    /// assert_eq!(device.reduce(&[1u8, 2, 3], Sum)?, 6);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn wide_offsets(mut self) -> Self {
         self.wide_offsets = true;
         self
     }
 
     /// Launch after launch where work-groups would wait for one another.
+    ///
+    /// ```
+    /// use oclprim::{Device, Tuning, op::Sum};
+    ///
+    /// let device = Device::best()?.with_tuning(Tuning::default().without_look_back())?;
+    /// assert_eq!(device.reduce(&[1u8, 2, 3], Sum)?, 6);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn without_look_back(mut self) -> Self {
         self.no_look_back = true;
         self
     }
 
     /// What the crate has for the device's class, whatever a [tuning file](TuningFile) says of it.
+    ///
+    /// ```
+    /// use oclprim::{Device, Tuning, op::Sum};
+    ///
+    /// let device = Device::best()?.with_tuning(Tuning::default().without_file())?;
+    /// assert_eq!(device.reduce(&[1u8, 2, 3], Sum)?, 6);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn without_file(mut self) -> Self {
         self.without_file = true;
         self

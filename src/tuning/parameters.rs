@@ -112,9 +112,21 @@ pub enum SizeClass {
 
 impl SizeClass {
     /// All, rising.
+    ///
+    /// ```
+    /// use oclprim::tuning::SizeClass;
+    ///
+    /// assert!(SizeClass::ALL.is_sorted());
+    /// ```
     pub const ALL: [Self; 3] = [Self::Small, Self::Medium, Self::Large];
 
     /// That of an input of so many bytes.
+    ///
+    /// ```
+    /// use oclprim::tuning::SizeClass;
+    ///
+    /// assert_eq!(SizeClass::of(1 << 20), SizeClass::Medium);
+    /// ```
     pub const fn of(bytes: usize) -> Self {
         match bytes >> 20 {
             0 => Self::Small,
@@ -124,6 +136,10 @@ impl SizeClass {
     }
 
     /// The name, such as `small`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::tuning::SizeClass::Small.name(), "small");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Small => "small",

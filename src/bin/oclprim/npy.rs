@@ -116,6 +116,16 @@ impl Array {
         })
     }
 
+    /// The crate's type for the parts of complex elements.
+    pub(crate) fn complex(&self) -> Option<ElementType> {
+        let DType::Plain(ty) = &self.dtype else { return None };
+        match (ty.type_char(), self.size) {
+            (TypeChar::Complex, 8) => Some(ElementType::F32),
+            (TypeChar::Complex, 16) => Some(ElementType::F64),
+            _ => None,
+        }
+    }
+
     /// The elements, of whose size `T` is.
     pub(crate) fn elements<T: Pod>(&self) -> Vec<T> {
         bytemuck::pod_collect_to_vec(&self.bytes)

@@ -1,15 +1,17 @@
 //! `oclprim run`
 
 use std::{
+    fmt::Display,
     io::Write,
+    ops::{Add, Mul},
     path::{Path, PathBuf},
 };
 
 use bytemuck::Pod;
 use clap::{Args, Subcommand, ValueEnum};
 use oclprim::{
-    Bins, Determinism, Device, Element, ElementType, Extreme, Histogram, Input, Integer, Interpolation, MomentsRecord,
-    Order as Sorted, Philox, Scan, SetOp, Statistics, Top, Weight, WeightedHistogram,
+    Bins, Complex, Determinism, Device, Element, ElementType, Extreme, Histogram, Input, Integer, Interpolation,
+    Matrices, MinMax, MomentsRecord, Order as Sorted, Philox, Scan, SetOp, Statistics, Top, Weight, WeightedHistogram,
     check::{Failure, close, same, same_bytes, sum_bound},
     f16, op, with_element, with_integer,
 };
@@ -144,6 +146,11 @@ impl Common {
         })
     }
 
+    /// The same where truth values count as bytes, of which false is 0.
+    fn element_or_truth(&self, array: &Array, what: &str) -> Result<ElementType, Stop> {
+        if array.type_name() == "|b1" { Ok(ElementType::U8) } else { self.element(array, what) }
+    }
+
     /// The axis of `array` that a number stands for: one from 0 on, or from -1, the last one, down.
     fn axis(&self, array: &Array, number: i64) -> Result<usize, Stop> {
         let dims = array.shape.len() as i64;
@@ -213,6 +220,19 @@ enum Op {
     Xor,
     ArgMin,
     ArgMax,
+    /// The smallest and the largest.
+    MinMax,
+    /// Whether any is not 0.
+    Any,
+    /// Whether none is 0.
+    All,
+}
+
+impl Op {
+    /// As it is given on the command line.
+    fn name(self) -> String {
+        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -229,12 +249,17 @@ Examples:
   oclprim run reduce matrix.npy --axis 0 --op max
   oclprim run reduce matrix.npy --axis -1 -o sums.npy --verify
   oclprim run reduce samples.npy --segments offsets.npy --op max
-  oclprim run reduce bytes.npy --accumulator u64";
+  oclprim run reduce bytes.npy --accumulator u64
+  oclprim run reduce matrix.npy --axis 0 --accumulator i64 --verify
+  oclprim run reduce samples.npy --dot others.npy
+  oclprim run reduce flags.npy --op any
+  oclprim run reduce signal.npy --op product -o product.npy";
 
 /// Combine all elements of an array into one, those along an axis, or those of segments.
 ///
-/// Sums and products have the type of the array, unless there is an --accumulator; integers wrap. With -o, arg-min and
-/// arg-max write the index as an int64, the others a 0-dimensional array; with --axis each writes an array without that
+/// Sums and products have the type of the array, unless there is an --accumulator; integers wrap. Complex numbers are added
+/// or multiplied, all of them. With -o, arg-min and arg-max write the index as an int64, any and all a truth value, min-max
+/// the smallest value and then the largest, the others a 0-dimensional array; with --axis each writes an array without that
 /// axis, with --segments one of a value for each.
 #[derive(Args)]
 #[command(after_help = REDUCE_EXAMPLES)]
@@ -255,37 +280,148 @@ struct Reduce {
     #[arg(long, value_name = "OFFSETS.npy", conflicts_with = "axis")]
     segments: Option<PathBuf>,
     /// Add or multiply in a wider type: i64, u64, f32 or f64.
-    #[arg(long, value_name = "TYPE", conflicts_with_all = ["axis", "segments", "determinism"])]
+    #[arg(long, value_name = "TYPE", conflicts_with = "determinism")]
     accumulator: Option<ElementType>,
+    /// Add up the products with the elements of this array, of the same type and length.
+    #[arg(long, value_name = "OTHER.npy", conflicts_with_all = ["op", "axis", "segments", "determinism"])]
+    dot: Option<PathBuf>,
+}
+
+/// Which elements of an array are combined.
+enum Place<'a> {
+    All,
+    /// Those of each line along an axis of a shape.
+    Along(&'a [usize], usize),
+    /// Those between neighbouring offsets.
+    Segments(&'a [u64]),
+}
+
+impl Place<'_> {
+    /// The shape of the results, of which there are `len`.
+    fn shape(&self, len: usize) -> Vec<usize> {
+        match *self {
+            Place::All => Vec::new(),
+            Place::Along(shape, axis) => without(shape, axis),
+            Place::Segments(_) => vec![len],
+        }
+    }
+
+    fn reduce_as<T: Element, U: Element + From<T>>(
+        &self,
+        op: impl op::Op<U>,
+        input: &[T],
+        device: &Device,
+    ) -> oclprim::Result<Vec<U>> {
+        match *self {
+            Place::All => Ok(vec![device.reduce_as(input, op)?]),
+            Place::Along(shape, axis) => device.reduce_axis_as(Input::from(input).nd(shape)?, axis, op)?.to_vec(),
+            Place::Segments(offsets) => device.reduce_segments_as(input, offsets, op)?.to_vec(),
+        }
+    }
+}
+
+/// A shape without one of its axes.
+fn without(shape: &[usize], axis: usize) -> Vec<usize> {
+    let mut left = shape.to_vec();
+    left.remove(axis);
+    left
 }
 
 impl Reduce {
     fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let array = Array::read(&self.common.input)?;
+        if matches!(self.op, Op::Any | Op::All) {
+            return self.answer(&array, out);
+        }
+        match array.complex() {
+            Some(ElementType::F32) => return self.of_complex::<f32>(&array, out),
+            Some(_) => return self.of_complex::<f64>(&array, out),
+            None => {}
+        }
         let element = self.common.element(&array, "reduce")?;
         let axis = self.axis.map(|number| self.common.axis(&array, number)).transpose()?;
+        let offsets = self.segments.as_deref().map(places).transpose()?.map(|(_, offsets)| offsets);
         let device = self.common.device.open()?;
-        if let Some(path) = &self.segments {
-            let (_, offsets) = places(path)?;
-            return with_element!(element, T => self.of_segments::<T>(&array, &array.elements(), &offsets, &device, out));
-        }
         if let Some(wide) = self.accumulator {
-            return self.in_a_wider(wide, &array, element, &device, out);
+            let shape = array.lengths();
+            let place = match (axis, &offsets) {
+                (Some(axis), _) => Place::Along(&shape, axis),
+                (_, Some(offsets)) => Place::Segments(offsets),
+                _ => Place::All,
+            };
+            return self.in_a_wider(wide, &array, element, &place, &device, out);
         }
-        with_element!(element, T => match axis {
-            Some(axis) => self.along::<T>(&array, axis, &array.elements(), &device, out),
-            None => self.reduce::<T>(&array, &array.elements(), &device, out),
+        with_element!(element, T => match (axis, &offsets, &self.dot) {
+            (Some(axis), ..) => self.along::<T>(&array, axis, &array.elements(), &device, out),
+            (_, Some(offsets), _) => self.of_segments::<T>(&array, &array.elements(), offsets, &device, out),
+            (.., Some(other)) => self.dot::<T, T>(&array, other, &device, out),
+            _ => self.reduce::<T>(&array, &array.elements(), &device, out),
         })
+    }
+
+    /// Refuses options that go with other operators, or with real numbers.
+    fn of_all_alone(&self, what: &str) -> Result<(), Stop> {
+        let options = [
+            ("--axis", self.axis.is_some()),
+            ("--segments", self.segments.is_some()),
+            ("--accumulator", self.accumulator.is_some()),
+            ("--dot", self.dot.is_some()),
+            ("--determinism fast", self.determinism == Order::Fast),
+        ];
+        match options.iter().find(|(_, given)| *given) {
+            Some((option, _)) => Err(Stop::usage(format!("{what}: without {option}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether any element is not 0, or all are not.
+    fn answer(&self, array: &Array, out: &mut dyn Write) -> Result<(), Stop> {
+        self.of_all_alone(&format!("--op {}", self.op.name()))?;
+        let element = self.common.element_or_truth(array, "reduce")?;
+        let device = self.common.device.open()?;
+        let truth = with_element!(element, T => {
+            let input = array.elements::<T>();
+            let run = |device: &Device| if self.op == Op::Any { device.any(&input) } else { device.all(&input) };
+            let truth = run(&device)?;
+            if self.common.verify {
+                matches(same(&[u8::from(truth)], &[u8::from(run(&Device::cpu())?)], "answer "))?;
+            }
+            truth
+        });
+        self.common.finish(&Array::of("|b1", &[], &[u8::from(truth)]), truth.to_string(), out)
+    }
+
+    /// The sum or the product of complex numbers with parts of type `F`.
+    fn of_complex<F: oclprim::Float<Acc = F>>(&self, array: &Array, out: &mut dyn Write) -> Result<(), Stop>
+    where
+        Complex<F>: Pod + Add<Output = Complex<F>> + Mul<Output = Complex<F>> + Display,
+    {
+        self.of_all_alone("complex numbers")?;
+        let op = match self.op {
+            Op::Sum => op::complex_sum(),
+            Op::Product => op::complex_product(),
+            op => return Err(Stop::usage(format!("complex numbers have a sum and a product, no {}", op.name()))),
+        };
+        let (input, device) = (array.elements::<Complex<F>>(), self.common.device.open()?);
+        let run = |device: &Device| device.reduce_by(&input, &op);
+        let value = run(&device)?;
+        if self.common.verify {
+            let want = run(&Device::cpu())?;
+            matches(same(&[value.re, value.im], &[want.re, want.im], "part "))?;
+        }
+        self.common.finish(&array.like(&[], &[value]), value.to_string(), out)
     }
 
     fn reduce<T: Element>(&self, array: &Array, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
         let value = match self.op {
             Op::ArgMin | Op::ArgMax => return self.arg_reduce(input, device, out),
+            Op::MinMax => return self.min_max(array, input, device, out),
             Op::Sum => self.combine(op::Sum, input, device)?,
             Op::Product => self.combine(op::Product, input, device)?,
             Op::Min => self.combine(op::Min, input, device)?,
             Op::Max => self.combine(op::Max, input, device)?,
             Op::And | Op::Or | Op::Xor => self.combine_bits(array, input, device)?,
+            Op::Any | Op::All => unreachable!("answered before"),
         };
         self.common.finish(&array.like(&[], &[value]), value.to_string(), out)
     }
@@ -327,7 +463,7 @@ impl Reduce {
                 };
                 bytemuck::allocation::cast_vec(values)
             }, return Err(self.not_bits(array))),
-            Op::ArgMin | Op::ArgMax => return Err(Stop::usage("segments have no arg-min and arg-max")),
+            op => return Err(Stop::usage(format!("segments have no {}", op.name()))),
         };
         let shape = [values.len()];
         self.common.finish(&array.like(&shape, &values), in_words(&values, &shape, &array.type_name(), device), out)
@@ -338,14 +474,16 @@ impl Reduce {
         wide: ElementType,
         array: &Array,
         element: ElementType,
+        place: &Place<'_>,
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
         macro_rules! pairs {
             ($($from:ident $to:ident,)*) => {
                 match (element, wide) {
-                    $( (<$from as Element>::TYPE, <$to as Element>::TYPE) => {
-                        self.in_type::<$from, $to>(&array.elements(), device, out)
+                    $( (<$from as Element>::TYPE, <$to as Element>::TYPE) => match &self.dot {
+                        Some(other) => self.dot::<$from, $to>(array, other, device, out),
+                        None => self.in_type::<$from, $to>(&array.elements(), place, device, out),
                     } )*
                     _ => Err(Stop::usage(format!("--accumulator: sums of {element} in {wide} are not offered"))),
                 }
@@ -360,17 +498,36 @@ impl Reduce {
     fn in_type<T: Element, U: Element + From<T>>(
         &self,
         input: &[T],
+        place: &Place<'_>,
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
         let run = |device: &Device| match self.op {
-            Op::Sum => Ok(device.reduce_as::<T, U, _>(input, op::Sum)?),
-            Op::Product => Ok(device.reduce_as::<T, U, _>(input, op::Product)?),
+            Op::Sum => Ok(place.reduce_as::<T, U>(op::Sum, input, device)?),
+            Op::Product => Ok(place.reduce_as::<T, U>(op::Product, input, device)?),
             _ => Err(Stop::usage("--accumulator is for sums and products")),
         };
-        let value = run(device)?;
+        let values = run(device)?;
         if self.common.verify {
-            matches(same(&[value], &[run(&Device::cpu())?], "result "))?;
+            matches(same(&values, &run(&Device::cpu())?, "result "))?;
+        }
+        let (shape, name) = (place.shape(values.len()), numpy_name(U::TYPE));
+        self.common.finish(&Array::of(name, &shape, &values), in_words(&values, &shape, name, device), out)
+    }
+
+    /// The sum of the products with the elements of another file.
+    fn dot<T: Element, U: Element + From<T>>(
+        &self,
+        array: &Array,
+        other: &Path,
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        let other = second::<T>((&self.common.input, array), other)?;
+        let (x, y) = (array.elements::<T>(), other.elements::<T>());
+        let value = device.dot::<T, U>(&x, &y)?;
+        if self.common.verify {
+            matches(same(&[value], &[Device::cpu().dot::<T, U>(&x, &y)?], "dot "))?;
         }
         self.common.finish(&Array::of(numpy_name(U::TYPE), &[], &[value]), value.to_string(), out)
     }
@@ -391,6 +548,12 @@ impl Reduce {
                 let text = in_words(&indices, &shape, "<i8", device);
                 return self.common.finish(&Array::of("<i8", &shape, &indices), text, out);
             }
+            Op::MinMax => {
+                let (values, shape) = (line.min_max(input)?, [vec![2], line.left()].concat());
+                let text = in_words(&values, &shape, &array.type_name(), device);
+                return self.common.finish(&array.like(&shape, &values), text, out);
+            }
+            Op::Any | Op::All => unreachable!("answered before"),
             Op::Sum => line.combine(op::Sum, input)?,
             Op::Product => line.combine(op::Product, input)?,
             Op::Min => line.combine(op::Min, input)?,
@@ -458,9 +621,30 @@ impl Reduce {
         if self.common.verify {
             matches(same(&[found.index as u64], &[run(&Device::cpu())?.index as u64], "index"))?;
         }
-        let text = format!("{} at index {}", found.value, found.index);
-        self.common.finish(&Array::of("<i8", &[], &[found.index as i64]), text, out)
+        self.common.finish(&Array::of("<i8", &[], &[found.index as i64]), at_index(found), out)
     }
+
+    fn min_max<T: Element>(
+        &self,
+        array: &Array,
+        input: &[T],
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        let found = device.min_max(input)?;
+        if self.common.verify {
+            let want = Device::cpu().min_max(input)?;
+            let indices = |ends: &MinMax<T>| [ends.min.index, ends.max.index].map(|index| index as u64);
+            matches(same(&indices(&found), &indices(&want), "index "))?;
+            matches(same(&[found.min.value, found.max.value], &[want.min.value, want.max.value], "value "))?;
+        }
+        let text = format!("min {}\nmax {}", at_index(found.min), at_index(found.max));
+        self.common.finish(&array.like(&[2], &[found.min.value, found.max.value]), text, out)
+    }
+}
+
+fn at_index<T: Element>(found: Extreme<T>) -> String {
+    format!("{} at index {}", found.value, found.index)
 }
 
 /// A reduction along an axis.
@@ -495,6 +679,19 @@ impl Line<'_> {
         Ok(bytemuck::allocation::cast_vec(indices))
     }
 
+    /// The smallest element of each, then the largest of each.
+    fn min_max<T: Element>(&self, input: &[T]) -> Result<Vec<T>, Stop> {
+        let view = Input::from(input).nd(&self.shape)?;
+        let found = self.device.min_max_axis(view, self.axis)?;
+        let values = found.values.to_vec()?;
+        if self.verify {
+            let want = Device::cpu().min_max_axis(view, self.axis)?;
+            matches(same(&found.indices.to_vec()?, &want.indices.to_vec()?, "index "))?;
+            matches(same(&values, &want.values.to_vec()?, "value "))?;
+        }
+        Ok(values)
+    }
+
     /// Sum, mean and variance of each.
     fn moments<T: Element>(&self, input: &[T]) -> Result<Vec<f64>, Stop> {
         let view = Input::from(input).nd(&self.shape)?;
@@ -513,9 +710,7 @@ impl Line<'_> {
 
     /// The shape of the results.
     fn left(&self) -> Vec<usize> {
-        let mut shape = self.shape.clone();
-        shape.remove(self.axis);
-        shape
+        without(&self.shape, self.axis)
     }
 }
 
@@ -540,9 +735,7 @@ struct Count {
 impl Count {
     fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let array = Array::read(&self.common.input)?;
-        // As bytes, of which false is 0.
-        let truths = array.type_name() == "|b1";
-        let element = if truths { ElementType::U8 } else { self.common.element(&array, "count")? };
+        let element = self.common.element_or_truth(&array, "count")?;
         let device = self.common.device.open()?;
         let count = with_element!(element, T => self.count::<T>(&array.elements(), &device)?);
         self.common.finish(&Array::of("<u8", &[], &[count]), count.to_string(), out)
@@ -617,13 +810,12 @@ impl StatisticsOf {
                 matches(Err(Failure::Mismatch(text)))?;
             }
         }
-        let place = |extreme: Extreme<T>| format!("{} at index {}", extreme.value, extreme.index);
         let sum = found.integer_sum.map_or(found.sum.to_string(), |sum| sum.to_string());
         let lines = [
             ("count", found.count.to_string()),
             ("NaN", found.nan.to_string()),
-            ("min", place(found.min)),
-            ("max", place(found.max)),
+            ("min", at_index(found.min)),
+            ("max", at_index(found.max)),
             ("sum", sum),
             ("mean", found.mean.to_string()),
             ("variance", found.variance.to_string()),
@@ -1219,45 +1411,97 @@ macro_rules! with_size {
 const TRANSPOSE_EXAMPLES: &str = "\
 Examples:
   oclprim run transpose matrix.npy -o transposed.npy
-  oclprim run transpose matrix.npy --device opencl --verify";
+  oclprim run transpose matrix.npy --device opencl --verify
+  oclprim run transpose volume.npy -o matrices.npy
+  oclprim run transpose matrix.npy --cast f32 --scale 0.5 -o halves.npy";
 
 /// Turn the rows of a matrix into its columns; elements of 1 to 16 bytes.
+///
+/// Of 3 dimensions the first one counts matrices, each of which is turned. In the same pass elements become those of another
+/// type, or a multiple: --scale is taken in the type of the result, and applied to what the element is in it. Floats become
+/// integers that saturate, NaN 0; integers wrap.
 #[derive(Args)]
 #[command(after_help = TRANSPOSE_EXAMPLES)]
 struct Transpose {
     #[command(flatten)]
     common: Common,
+    /// Write elements of this type: i8 to i64, u8 to u64, f16, f32 or f64.
+    #[arg(long, value_name = "TYPE")]
+    cast: Option<ElementType>,
+    /// Multiply each element.
+    #[arg(long, value_name = "FACTOR", allow_hyphen_values = true)]
+    scale: Option<String>,
 }
 
 impl Transpose {
     fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let path = self.common.input.display();
         let array = Array::read(&self.common.input)?;
-        let &[rows, cols] = &array.shape[..] else {
-            return Err(Stop::usage(format!("{path}: transpose takes 2 dimensions, not {}", array.shape.len())));
+        let mut shape = array.lengths();
+        let (count, rows, cols) = match shape[..] {
+            [rows, cols] => (1, rows, cols),
+            [count, rows, cols] => (count, rows, cols),
+            _ => return Err(Stop::usage(format!("{path}: transpose takes 2 or 3 dimensions, not {}", shape.len()))),
         };
-        let shape = (rows as usize, cols as usize);
+        let last = shape.len() - 2;
+        shape[last..].reverse();
         let device = self.common.device.open()?;
-        let turned = with_size!(array.size, T => self.transpose::<T>(&array, shape, &device)?, {
-            let (ty, size) = (array.type_name(), array.size);
-            return Err(Stop::usage(format!("{path}: transpose takes elements of 1 to 16 bytes, {ty} has {size}")));
-        });
-        let text = format!("{} x {} {} on {}; -o writes it to a file", cols, rows, array.type_name(), device.info());
+        let turned = if self.cast.is_some() || self.scale.is_some() {
+            if shape.len() > 2 {
+                return Err(Stop::usage(format!("{path}: --cast and --scale take 2 dimensions, not 3")));
+            }
+            let from = self.common.element(&array, "transpose with --cast or --scale")?;
+            let to = self.cast.unwrap_or(from);
+            if to == ElementType::Bf16 {
+                return Err(Stop::usage("--cast: .npy has no bf16"));
+            }
+            with_element!(from, T => with_element!(to, U => self.mapped::<T, U>(&array, (rows, cols), &device)?))
+        } else {
+            let matrices = Matrices::new(rows, cols).count(count);
+            with_size!(array.size, T => self.transpose::<T>(&array, &matrices, &shape, &device)?, {
+                let (ty, size) = (array.type_name(), array.size);
+                return Err(Stop::usage(format!("{path}: transpose takes elements of 1 to 16 bytes, {ty} has {size}")));
+            })
+        };
+        let lengths: Vec<_> = shape.iter().map(usize::to_string).collect();
+        let (lengths, ty, device) = (lengths.join(" x "), turned.type_name(), device.info());
+        let text = format!("{lengths} {ty} on {device}; -o writes it to a file");
         self.common.finish(&turned, text, out)
     }
 
     fn transpose<T: Pod + std::fmt::Debug>(
         &self,
         array: &Array,
+        matrices: &Matrices,
+        shape: &[usize],
+        device: &Device,
+    ) -> Result<Array, Stop> {
+        let input = array.elements::<T>();
+        let turned = device.transpose_batch(&input, matrices)?.to_vec()?;
+        if self.common.verify {
+            let want = Device::cpu().transpose_batch(&input, matrices)?.to_vec()?;
+            matches(same_bytes(&turned, &want, "element "))?;
+        }
+        Ok(array.like(shape, &turned))
+    }
+
+    fn mapped<T: Element, U: Element>(
+        &self,
+        array: &Array,
         (rows, cols): (usize, usize),
         device: &Device,
     ) -> Result<Array, Stop> {
         let input = array.elements::<T>();
-        let turned = device.transpose(&input, rows, cols)?.to_vec()?;
+        let factor = self.scale.as_deref().map(|text| parse::<U::Acc>("--scale", text)).transpose()?;
+        let run = |device: &Device| match factor {
+            Some(factor) => device.transpose_map::<T, U>(&input, rows, cols, &op::Scale(factor))?.to_vec(),
+            None => device.transpose_map::<T, U>(&input, rows, cols, &op::Cast)?.to_vec(),
+        };
+        let turned = run(device)?;
         if self.common.verify {
-            matches(same_bytes(&turned, &Device::cpu().transpose(&input, rows, cols)?.to_vec()?, "element "))?;
+            matches(same(&turned, &run(&Device::cpu())?, "element "))?;
         }
-        Ok(array.like(&[cols, rows], &turned))
+        Ok(Array::of(numpy_name(U::TYPE), &[cols, rows], &turned))
     }
 }
 
@@ -1314,14 +1558,15 @@ Examples:
   oclprim run histogram labels.npy --bins 10
   oclprim run histogram heights.npy --bins 20 --range 1.5 2.0 --closed -o counts.npy
   oclprim run histogram levels.npy --bins 2^8 --range -32768 32767 --closed --verify
-  oclprim run histogram heights.npy --edges edges.npy --weights weights.npy";
+  oclprim run histogram heights.npy --edges edges.npy --weights weights.npy
+  oclprim run histogram pixels.npy --channels -o counts.npy";
 
 /// Count the samples in each bin.
 ///
 /// Integers are bin numbers from 0 on, unless there is a --range. Floats are counted in bins of equal width; without a
 /// --range these go from the smallest to the largest sample, which is in the last bin, as in numpy.histogram. With
 /// --edges the last bin has its upper edge, too. With -o, the counts are written as uint64, sums of weights as int64, uint64
-/// or float64, as the weights are.
+/// or float64, as the weights are. With --channels there is a row of bins for each channel.
 /// Samples outside the bins are reported on standard error.
 #[derive(Args)]
 #[command(after_help = HISTOGRAM_EXAMPLES)]
@@ -1343,6 +1588,19 @@ struct HistogramOf {
     /// Add up a weight for each sample: integers in 64 bits, floats as doubles.
     #[arg(long, value_name = "WEIGHTS.npy")]
     weights: Option<PathBuf>,
+    /// A histogram for each of the 1 to 4 channels along the last axis, all with the same bins.
+    #[arg(long, conflicts_with = "weights")]
+    channels: bool,
+}
+
+/// The samples below, above and nowhere.
+fn outside(found: &Histogram) -> [u64; 3] {
+    [found.outside.below, found.outside.above, found.outside.nan]
+}
+
+fn same_counts(found: &Histogram, want: &Histogram) -> Result<(), Stop> {
+    matches(same(&found.counts, &want.counts, "bin "))?;
+    matches(same(&outside(found), &outside(want), "outside "))
 }
 
 /// What was counted, and the parts of it that lie below, above and nowhere.
@@ -1356,8 +1614,9 @@ impl HistogramOf {
     fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let array = Array::read(&self.common.input)?;
         let element = self.common.element(&array, "histogram")?;
+        let channels = if self.channels { Some(array.lengths()[self.common.axis(&array, -1)?]) } else { None };
         let device = self.common.device.open()?;
-        let found = with_element!(element, T => self.count::<T>(&array.elements(), &device)?);
+        let found = with_element!(element, T => self.count::<T>(&array.elements(), channels, &device)?);
         let unit = if self.weights.is_some() { "of weight" } else { "samples" };
         for (amount, place) in found.outside.iter().zip(["below the first bin", "above the last", "NaN"]) {
             if amount != "0" {
@@ -1368,19 +1627,20 @@ impl HistogramOf {
         self.common.finish(&found.array, found.text, out)
     }
 
-    fn count<T: Element>(&self, input: &[T], device: &Device) -> Result<Found, Stop> {
+    fn count<T: Element>(&self, input: &[T], channels: Option<usize>, device: &Device) -> Result<Found, Stop> {
         if let Some(path) = &self.edges {
-            return self.counted(input, &Bins::edges(&self.elements::<T>(path)?)?.closed(), device);
+            let bins = Bins::edges(&self.elements::<T>(path)?)?.closed();
+            return self.counted(input, &bins, channels, device);
         }
         let bins = match &self.range {
             Some(range) => self.even(parse::<T>("--range", &range[0])?, parse::<T>("--range", &range[1])?)?,
             None if T::TYPE.is_float() => self.fitted(input, device)?,
             None => with_integer!(T::TYPE, I => {
-                let found = self.counted::<I>(bytemuck::cast_slice(input), &Bins::ids(self.bins)?, device)?;
+                let found = self.counted::<I>(bytemuck::cast_slice(input), &Bins::ids(self.bins)?, channels, device)?;
                 return Ok(found);
             }, unreachable!("floats are above")),
         };
-        self.counted(input, &bins, device)
+        self.counted(input, &bins, channels, device)
     }
 
     fn even<T: Element>(&self, lower: T, upper: T) -> Result<Bins<T>, Stop> {
@@ -1413,7 +1673,16 @@ impl HistogramOf {
         Ok(array.elements())
     }
 
-    fn counted<T: Element>(&self, input: &[T], bins: &Bins<T>, device: &Device) -> Result<Found, Stop> {
+    fn counted<T: Element>(
+        &self,
+        input: &[T],
+        bins: &Bins<T>,
+        channels: Option<usize>,
+        device: &Device,
+    ) -> Result<Found, Stop> {
+        if let Some(channels) = channels {
+            return self.of_channels(input, bins, channels, device);
+        }
         if let Some(path) = &self.weights {
             let array = Array::read(path)?;
             let element = self.common.element(&array, "histogram")?;
@@ -1432,16 +1701,37 @@ impl HistogramOf {
             });
         }
         let found = device.histogram(input, bins)?;
-        let outside = |found: &Histogram| [found.outside.below, found.outside.above, found.outside.nan];
         if self.common.verify {
-            let want = Device::cpu().histogram(input, bins)?;
-            matches(same(&found.counts, &want.counts, "bin "))?;
-            matches(same(&outside(&found), &outside(&want), "outside "))?;
+            same_counts(&found, &Device::cpu().histogram(input, bins)?)?;
         }
         Ok(Found {
             array: Array::of("<u8", &[found.counts.len()], &found.counts),
             text: counts_in_words(&found.counts),
             outside: outside(&found).map(|count| count.to_string()),
+        })
+    }
+
+    /// The same bins for each channel; what lies outside is that of all together.
+    fn of_channels<T: Element>(
+        &self,
+        input: &[T],
+        bins: &Bins<T>,
+        channels: usize,
+        device: &Device,
+    ) -> Result<Found, Stop> {
+        let all = vec![bins.clone(); channels];
+        let found = device.histogram_channels(input, channels, &all)?;
+        if self.common.verify {
+            let want = Device::cpu().histogram_channels(input, channels, &all)?;
+            found.iter().zip(&want).try_for_each(|(found, want)| same_counts(found, want))?;
+        }
+        let counts: Vec<u64> = found.iter().flat_map(|found| found.counts.iter().copied()).collect();
+        let lines: Vec<_> = found.iter().map(|found| counts_in_words(&found.counts)).collect();
+        let sums = found.iter().map(outside).fold([0; 3], |sums, next| [0, 1, 2].map(|i| sums[i] + next[i]));
+        Ok(Found {
+            array: Array::of("<u8", &[channels, bins.len()], &counts),
+            text: lines.join("\n"),
+            outside: sums.map(|count| count.to_string()),
         })
     }
 

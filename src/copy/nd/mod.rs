@@ -26,7 +26,7 @@ impl Device {
     /// every second element, an axis backwards or repeated.
     ///
     /// What lies between the places of `output` is left as it is. Does not wait, unless `output` is a host slice.
-    /// [`Device::permute`] with the axes in their order allocates its result.
+    /// [`Device::permute`] with the axes in their order is the form that allocates its result. Neither uses scratch.
     ///
     /// # Errors
     ///

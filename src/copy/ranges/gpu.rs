@@ -59,17 +59,14 @@ pub(super) fn copy(device: &ClDevice, from: &ClInput, to: &ClInput, pieces: &[Pi
     let bytes = pieces.iter().map(|piece| piece.bytes).sum();
     let plan = plan(device.capabilities_for("copy_ranges", 1, bytes)?.as_ref());
     let (ranges, owner) = tables(&plan, pieces, [from.byte_offset(), to.byte_offset()])?;
-    // One write, since each waits.
-    let tables = [bytemuck::cast_slice::<_, u8>(&ranges), bytemuck::cast_slice(&owner)].concat();
-    let table = device.pooled(tables.len())?;
-    device.write(table.mem(), 0, &tables)?;
+    let table = device.holding(&[bytemuck::cast_slice::<_, u8>(&ranges), bytemuck::cast_slice(&owner)].concat())?;
     device
         .launch(&plan.program, if plan.words { "copy_tiles" } else { "copy_tiles_runs" })?
         .mem(from.mem())
         .scalar(from.byte_offset() as u64)
         .mem(to.mem())
         .scalar(to.byte_offset() as u64)
-        .mem(table.mem())
+        .mem(&table)
         .scalar(ranges.len() as u32)
         .run([owner.len(), 1, 1], [plan.work_group, 1, 1])
 }

@@ -5,7 +5,7 @@
 //! | work | one read and one write of each element, one small table a call |
 //! | elements | any plain type, of any size |
 //! | determinism | exact |
-//! | scratch | 32 bytes a range and 4 bytes for each 16 KiB, from the device's pool |
+//! | scratch | 32 bytes a range and 4 bytes for each 16 KiB, allocated with what they hold at each call: a write to memory that is there would wait for earlier commands |
 //! | limits | any ranges that fit; fewer than 2^32 |
 //!
 //! Ranges are cut into tiles of one size, so that long ones and short ones are shared out evenly.
@@ -64,8 +64,7 @@ impl Device {
     /// Copies ranges of `input` into `output` in one launch: of each pair the elements of the range to those from the
     /// number on. Elements of `output` in no destination are left as they are.
     ///
-    /// The ranges go to the device first, which waits for earlier commands; the copies are not waited for, unless `output`
-    /// is a host slice.
+    /// Does not wait, unless `output` is a host slice. The ranges are read before this returns.
     ///
     /// # Errors
     ///

@@ -10,6 +10,19 @@ use super::{Accumulate, Bins, bins::OUTSIDE};
 use crate::{Device, Element, ElementType, Error, Input, Output, Result, Scratch, bf16, f16, runtime::Backend};
 
 /// The types of weights, and of their sums.
+///
+/// ```
+/// use oclprim::{Bins, Device, Weight};
+///
+/// fn in_all<W: Weight>(weights: &[W]) -> oclprim::Result<W::Sum> {
+///     let samples = vec![0u8; weights.len()];
+///     Ok(Device::best()?.histogram_weighted(&samples, weights, &Bins::ids(1)?)?.sums[0])
+/// }
+///
+/// assert_eq!(in_all(&[200u8, 100])?, 300u64);
+/// assert_eq!(in_all(&[0.5f32, -2.0])?, -1.5f32);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 pub trait Weight: Element {
     /// `i64` for signed integers, `u64` for unsigned ones, `f64` for `f64`, and `f32` for other floats.
     type Sum: Element;
@@ -21,6 +34,15 @@ macro_rules! weights {
 weights!(i8 i64, i16 i64, i32 i64, i64 i64, u8 u64, u16 u64, u32 u64, u64 u64, f16 f32, bf16 f32, f32 f32, f64 f64);
 
 /// Sums of weights.
+///
+/// ```
+/// use oclprim::{Bins, Device};
+///
+/// let bins = Bins::even(0.0f32, 2.0, 2)?;
+/// let found = Device::best()?.histogram_weighted(&[0.5f32, 1.5, 9.0], &[3u32, 4, 5], &bins)?;
+/// assert_eq!((found.sums, found.below, found.above, found.nan), (vec![3, 4], 0, 5, 0));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct WeightedHistogram<S> {

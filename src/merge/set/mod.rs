@@ -53,9 +53,24 @@ pub enum SetOp {
 
 impl SetOp {
     /// Every operation.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, SetOp};
+    ///
+    /// let device = Device::best()?;
+    /// for op in SetOp::ALL {
+    ///     let kept = device.set_operation(op, &[1, 2], &[2, 3], &Order::ascending())?;
+    ///     println!("{}: {:?}", op.name(), kept.to_vec()?);
+    /// }
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub const ALL: [Self; 4] = [Self::Union, Self::Intersection, Self::Difference, Self::SymmetricDifference];
 
     /// The operation's name, such as `union`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::SetOp::SymmetricDifference.name(), "symmetric difference");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Union => "union",

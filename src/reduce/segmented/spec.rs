@@ -277,7 +277,8 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     }
 }
 
-fn bench<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static>(cut: Cut, run: Run<T, U, u32>) -> Bench {
+/// The result is compared with what the same call gives on the CPU.
+fn bench<T: Element, U: Element + From<T>>(op: &str, cut: Cut, run: Run<T, U, u32>) -> Bench {
     struct Measured<T: Element, U: Element> {
         device: Device,
         host: (Vec<T>, Vec<u32>),
@@ -288,7 +289,7 @@ fn bench<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static>(cut: Cu
     }
     let wide = if T::TYPE == U::TYPE { String::new() } else { format!(" in {}", U::TYPE) };
     Bench::new(
-        format!("{}{wide} of segments {}", O::KIND.name(), cut.name()),
+        format!("{op}{wide} of segments {}", cut.name()),
         T::TYPE,
         |n| (n * size_of::<T>()) as u64,
         move |device, n| {
@@ -302,8 +303,11 @@ fn bench<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static>(cut: Cu
                     let Measured { device, x, offsets, out, scratch, .. } = this;
                     run(device, x.view(..)?, offsets.view(..)?, out.view_mut(..)?, scratch)
                 },
-                |this| {
-                    let want = Device::cpu().reduce_segments_as(&this.host.0, &this.host.1, O::default())?;
+                move |this| {
+                    let cpu = Device::cpu();
+                    let (x, offsets) = (cpu.upload(&this.host.0)?, cpu.upload(&this.host.1)?);
+                    let mut want = cpu.zeroed(this.out.len())?;
+                    run(&cpu, x.view(..)?, offsets.view(..)?, want.view_mut(..)?, &mut Scratch::new())?;
                     same(&this.out.to_vec()?, &want.to_vec()?, "out")
                 },
             ))
@@ -313,10 +317,11 @@ fn bench<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static>(cut: Cu
 
 pub(in crate::reduce) fn benches() -> Vec<Bench> {
     let cuts = [Cut::Every(16), Cut::Every(256), Cut::Every(65_536), Cut::PowerLaw];
-    let sum = |cut| bench::<f32, f32, Sum>(cut, plain::<f32, u32, Sum>());
+    let sum = |cut| bench::<f32, f32>("sum", cut, plain::<f32, u32, Sum>());
     let mut benches: Vec<_> = cuts.into_iter().map(sum).collect();
-    benches.push(bench::<i32, i32, Max>(Cut::Every(256), plain::<i32, u32, Max>()));
-    benches.push(bench::<i32, i64, Sum>(Cut::Every(256), wider::<i32, i64, u32, Sum>()));
+    benches.push(bench::<i32, i32>("max", Cut::Every(256), plain::<i32, u32, Max>()));
+    benches.push(bench::<i32, i64>("sum", Cut::Every(256), wider::<i32, i64, u32, Sum>()));
+    benches.push(bench::<f32, f32>("by a + b", Cut::Every(256), by_plus().2));
     benches
 }
 

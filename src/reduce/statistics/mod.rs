@@ -88,6 +88,11 @@ pub struct Statistics<T> {
 
 impl<T> Statistics<T> {
     /// The variance of a population of which the elements are a sample: by `count - 1`. NaN for one element.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.statistics(&[1u8, 2, 6])?.sample_variance(), 7.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn sample_variance(&self) -> f64 {
         of_a_sample(self.count, self.variance)
     }
@@ -360,7 +365,8 @@ impl Device {
         }
     }
 
-    /// The mean of all elements, as [`Device::statistics`] has it.
+    /// The mean of all elements, as [`Device::statistics`] has it. The host makes it of the record of
+    /// [`Device::statistics_into`], which takes scratch and can leave the record on the device.
     ///
     /// # Errors
     ///
@@ -375,7 +381,7 @@ impl Device {
     }
 
     /// The variance of all elements, by their number, as [`Device::statistics`] has it. By one less it is
-    /// [`Statistics::sample_variance`].
+    /// [`Statistics::sample_variance`]. The host makes it as it makes [`Device::mean`].
     ///
     /// # Errors
     ///

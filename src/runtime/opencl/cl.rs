@@ -302,11 +302,18 @@ pub(super) fn create_queue(context: &Context, device: DeviceId, profiling: bool)
     Ok(unsafe { CommandQueue::from_raw_create_ptr(raw) })
 }
 
-pub(super) fn create_buffer(context: &Context, bytes: usize) -> Result<Mem> {
+/// A buffer of `bytes` bytes, or with a copy of `data`, which are so many.
+pub(super) fn create_buffer(context: &Context, bytes: usize, data: Option<&[u8]>) -> Result<Mem> {
     const READ_WRITE: u64 = 1;
+    const COPY_HOST_PTR: u64 = 1 << 5;
+    debug_assert!(data.is_none_or(|data| data.len() == bytes));
+    let (flags, address) = match data {
+        Some(data) => (READ_WRITE | COPY_HOST_PTR, data.as_ptr().cast_mut().cast()),
+        None => (READ_WRITE, ptr::null_mut()),
+    };
     let mut status = SUCCESS;
-    // SAFETY: no host pointer is passed.
-    let raw = unsafe { ffi::clCreateBuffer(context.as_ptr(), READ_WRITE, bytes, ptr::null_mut(), &mut status) };
+    // SAFETY: a host pointer is passed to be copied from alone, which ends with this call, and has `bytes` bytes.
+    let raw = unsafe { ffi::clCreateBuffer(context.as_ptr(), flags, bytes, address, &mut status) };
     check(status, format!("allocating {bytes} bytes"))?;
     // SAFETY: `raw` was just created, and this takes over its one reference.
     Ok(unsafe { Mem::from_raw_create_ptr(raw) })

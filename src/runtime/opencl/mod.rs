@@ -497,6 +497,16 @@ impl ClDevice {
 
     /// Allocates `bytes` bytes, one at least.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<Mem> {
+        self.allocate_with(bytes.max(1), None)
+    }
+
+    /// Memory with a copy of `data`, of one byte at least, for what is enqueued later: unlike a write it is in no queue, and
+    /// so waits for no command.
+    pub(crate) fn holding(&self, data: &[u8]) -> Result<Mem> {
+        self.allocate_with(data.len(), Some(data))
+    }
+
+    fn allocate_with(&self, bytes: usize, data: Option<&[u8]>) -> Result<Mem> {
         let (limit, global) = (self.info().max_allocation_bytes, self.info().global_bytes);
         let short = || {
             let name = &self.info().name;
@@ -507,7 +517,7 @@ impl ClDevice {
         if limit != 0 && bytes as u64 > limit {
             return Err(short());
         }
-        let result = self.with_memory(|| cl::create_buffer(self.context(), bytes.max(1)));
+        let result = self.with_memory(|| cl::create_buffer(self.context(), bytes, data));
         let mem = result.map_err(|error| match (error.kind(), error.status()) {
             (ErrorKind::OutOfMemory, Some(status)) => short().with_status(status).with_source(error),
             _ => error,

@@ -43,11 +43,30 @@ pub struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     /// None yet.
+    ///
+    /// ```
+    /// use oclprim::{Columns, Device, Order, Scratch};
+    ///
+    /// let mut keys = [0u8; 3]; // no columns: keys alone
+    /// Device::best()?.sort_columns_into(&[3, 1, 2], Columns::new(), &mut keys, Order::ascending(), &mut Scratch::new())?;
+    /// assert_eq!(keys, [1, 2, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// One more.
+    ///
+    /// ```
+    /// use oclprim::{Columns, Device, Order, Scratch};
+    ///
+    /// let (mut keys, mut sizes) = ([0u8; 2], [0.0f32; 2]);
+    /// let columns = Columns::new().with(&[1.5, 2.5], &mut sizes);
+    /// Device::best()?.sort_columns_into(&[9, 4], columns, &mut keys, Order::ascending(), &mut Scratch::new())?;
+    /// assert_eq!((keys, sizes), ([4, 9], [2.5, 1.5]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     #[must_use]
     pub fn with<V: Pod>(mut self, values: impl Into<Input<'a, V>>, values_out: impl Into<Output<'a, V>>) -> Self {
         self.all.push(Box::new((values.into(), values_out.into())));
@@ -331,6 +350,14 @@ impl Device {
     /// # Errors
     ///
     /// As [`Device::sort_scratch`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// Scratch::new().reserve(&device, device.sort_columns_scratch::<u64>(1 << 16)?)?;
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn sort_columns_scratch<K: Key>(&self, n: usize) -> Result<usize> {
         self.sort_scratch_of(n, size_of::<K>(), if n <= NARROW { 4 } else { 8 }, true)
     }

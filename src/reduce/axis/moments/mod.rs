@@ -69,6 +69,13 @@ pub struct Moments {
 
 impl Moments {
     /// The variance of a population of which the elements are a sample: by `count - 1`. NaN for one element.
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// let x = device.upload(&[1u8, 2, 6])?;
+    /// assert_eq!(device.moments_axis(&x, 0)?.to_vec()?[0].get().sample_variance(), 7.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     pub fn sample_variance(&self) -> f64 {
         statistics::of_a_sample(self.count, self.variance)
     }
@@ -213,7 +220,8 @@ impl Device {
         }
     }
 
-    /// The mean of each line along an axis, as [`Device::moments_axis`] has it, on the host.
+    /// The mean of each line along an axis, as [`Device::moments_axis`] has it, on the host. It is made there of the records of
+    /// [`Device::moments_axis_into`], which takes scratch and can leave them on the device.
     ///
     /// # Errors
     ///
@@ -233,7 +241,7 @@ impl Device {
     }
 
     /// The variance of each line along an axis, by the number of its elements, as [`Device::moments_axis`] has it, on the
-    /// host. By one less it is [`Moments::sample_variance`].
+    /// host. By one less it is [`Moments::sample_variance`]. It is made as [`Device::mean_axis`].
     ///
     /// # Errors
     ///
