@@ -184,7 +184,7 @@ fn bench_within<T: Plain>(form: &str, element: ElementType, shift: fn(usize) -> 
         element,
         |n| 2 * (n * size_of::<T>()) as u64,
         move |device, n| {
-            let from = device.upload(&random::<T>(n + shift(n), n as u64))?;
+            let from = device.upload(&random_bits::<T>(n + shift(n), n as u64))?;
             let state = (device.clone(), device.zeroed::<T>(from.len())?, from);
             Ok(Climb::new(
                 state,
