@@ -304,7 +304,7 @@ fn empty_segments_by_the_thousand() {
         let (n, empty) = (30_000, 40_000);
         let x: Vec<f32> = Data::Random.generate(n, 5);
         let offsets = [vec![0u64; empty], vec![9000; empty], vec![9001, 9001, 20_000], vec![n as u64; empty]].concat();
-        for kind in [Scan::inclusive(), Scan::inclusive().reversed()] {
+        for kind in [Scan::<f32>::inclusive(), Scan::inclusive().reversed()] {
             let want =
                 Device::cpu().scan_segments(&x, &[0u64, 9000, 9001, 20_000], Sum, kind).unwrap().to_vec().unwrap();
             let found = device.scan_segments(&x, &offsets, Sum, kind).unwrap().to_vec().unwrap();
@@ -322,7 +322,7 @@ fn lines_along_any_axis() {
             let step: usize = shape[axis + 1..].iter().product();
             let mut want = x.clone();
             for i in 0..x.len() {
-                if i / step % shape[axis] > 0 {
+                if !(i / step).is_multiple_of(shape[axis]) {
                     want[i] = want[i].wrapping_add(want[i - step]);
                 }
             }
@@ -346,7 +346,7 @@ fn what_tells_segments_has_to_fit() {
         assert_eq!(refused(device.scan_flagged(&x, &[1; 5], Sum, kind)), "4 values need as many flags, got 5");
         let beyond = refused(device.scan_segments(&x, &[0u32, 3, 2], Sum, kind));
         assert_eq!(beyond, "offset 1 is 3, beyond the next one, 2");
-        assert!(refused(device.scan_segments::<_, u32, _, _>(&x, &[], Sum, kind)).contains("got 0 offsets"));
+        assert!(refused(device.scan_segments(&x, &[0u32; 0], Sum, kind)).contains("got 0 offsets"));
         assert_eq!(refused(device.scan_axis(&x, 1, Sum, kind)), "axis 1 of a shape of [4]");
         let mut out = [0; 3];
         let error = device.scan_by_key_into(&x, &x, Sum, kind, &mut out, &mut Scratch::new()).unwrap_err();
