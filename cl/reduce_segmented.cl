@@ -182,7 +182,7 @@ static inline TV load_part(__global const T* p, uint count)
 
 // Item i of group g has the blocks from ITEM_BLOCKS * i on of tile g. With `last` there is one tile, and its segments are
 // complete.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
+__kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
     __global const T* restrict in_base, const ulong in_offset, const POS_T n,
     __global const S* restrict offsets_base, const ulong offsets_offset, const OFFSET_T count, __global uchar* scratch,
     const ulong nodes, __global OUT* out_base, const ulong out_offset, const uint last)

@@ -29,6 +29,13 @@
 #define FROM_KEYS 1
 #define TO_KEYS 2
 
+// Where there is no local memory, the one item has its 16 keys for itself.
+#ifdef ALONE
+#define HELD_IN __private
+#else
+#define HELD_IN __local
+#endif
+
 #define UNROLL _Pragma("unroll")
 
 #if KEY_BYTES == 16
@@ -133,7 +140,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_in_place_tile
     __global KEY* keys_base, const ulong keys_offset, const OFFSET_T n, const uint merges, const uint mode,
     const WORD flip, const WORD always)
 {
-    __local KEY tile[PADDED(TILE)];
+    HELD_IN KEY tile[PADDED(TILE)];
     const uint item = get_local_id(0);
     const OFFSET_T base = (OFFSET_T)get_group_id(0) * TILE;
     __global KEY* keys = keys_base + keys_offset + base;

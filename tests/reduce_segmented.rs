@@ -11,9 +11,9 @@ use oclprim::{
 };
 use proptest::prelude::*;
 
-/// Every device, in its own geometry and in that of a GPU: no kernel here uses sub-groups.
+/// Every device, in its own geometry and in that of a GPU by each kind of sub-groups.
 fn devices() -> Vec<(String, Device)> {
-    common::tuned(&[("a GPU", common::gpu())])
+    common::with_sub_groups()
 }
 
 /// These, one with little local memory, and where numbers have 64 bits.

@@ -68,6 +68,7 @@ fn cut(n: usize) -> Vec<u64> {
     let mut offsets: Vec<usize> = vec![2, 2, 2, 3, 5, 5, 36, 100];
     offsets.extend((1..9).map(|i| 100 + i * n / 200));
     offsets.extend([n - n / 300, n - n / 300, n - 1]);
+    offsets.sort_unstable();
     offsets.into_iter().map(|offset| offset as u64).collect()
 }
 

@@ -531,9 +531,9 @@ impl Device {
     }
 
     /// The keys of several ranks, in the order of these, into a caller's slice, buffer or view. Does not wait, unless `output` is a
-    /// host slice.
+    /// host slice or there are more than 16 ranks.
     ///
-    /// Up to 16 are selected at once; for more the keys are sorted.
+    /// Up to 16 are selected at once; for more the keys are sorted, and the ranks go to the device behind earlier commands.
     ///
     /// # Errors
     ///

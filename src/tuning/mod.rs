@@ -77,10 +77,13 @@ pub(crate) fn work_group(most: usize, caps: &Capabilities) -> usize {
     1 << most.min(caps.max_work_group.max(1)).ilog2()
 }
 
-/// The same, where each item has `bytes` bytes of local memory, and kernels and compilers take a few more.
+/// Local memory that kernels and compilers take besides.
+#[cfg(feature = "opencl")]
+pub(crate) const RESERVED_BYTES: usize = 64;
+
+/// The same, where each item has `bytes` bytes of local memory.
 #[cfg(feature = "opencl")]
 pub(crate) fn work_group_of(most: usize, bytes: usize, caps: &Capabilities) -> usize {
-    const RESERVED_BYTES: usize = 64;
     work_group(most.min((caps.local_bytes.saturating_sub(RESERVED_BYTES) / bytes).max(1)), caps)
 }
 

@@ -30,6 +30,9 @@ pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
     let (sub_group, max_groups) = (caps.sub_group, caps.chosen("max_groups", 16 * units));
     // These have one width; other compilers may choose another for each kernel.
     let shuffles = matches!(sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
+    if RESERVED_BYTES + more + super::RESERVED_BYTES > caps.local_bytes {
+        return alone;
+    }
     let work_group = if shuffles {
         super::work_group(TEAMS * sub_group.width.min(32) as usize, caps)
     } else {

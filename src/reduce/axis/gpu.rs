@@ -87,7 +87,8 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
         }
     };
     let slots = params.work_group / (columns * share);
-    let short = unit && !cpu && len <= LANES && share * vec == lanes;
+    let handed_over = SHORT * params.work_group * form.acc.size() + tuning::RESERVED_BYTES;
+    let short = unit && !cpu && len <= LANES && share * vec == lanes && handed_over <= caps.local_bytes;
     let blocks = outputs.div_ceil(if short { SHORT * columns } else { columns.max(1) });
     // Enough parts to occupy the device, each of some work.
     let wanted = (2 * params.max_groups / blocks).clamp(1, chunks.div_ceil(4 * slots.max(1)));

@@ -89,7 +89,10 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
     let cpu = work_group == 1;
     let word = |wide| if wide { "ulong" } else { "uint" };
     let wide_offsets = form.offset == ElementType::U64;
-    let program = ProgramSpec::with_sub_groups("reduce_segmented.cl", TEXT, caps)
+    // Sub-groups are full, or not used.
+    let full = work_group.is_multiple_of(caps.sub_group.width as usize);
+    let make = if full { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
+    let program = make("reduce_segmented.cl", TEXT, caps)
         .with(form.element.options("T"))
         .with(form.acc.options("A"))
         .with(form.out.options("OUT"))

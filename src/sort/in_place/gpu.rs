@@ -68,7 +68,8 @@ fn plan(n: usize, key_bytes: usize, caps: &Capabilities, wide: bool) -> Plan {
         .define("KEY_BYTES", key_bytes)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .define("WG", work_group)
-        .define("TILE_BITS", tile_bits);
+        .define("TILE_BITS", tile_bits)
+        .flag("ALONE", !fits(HELD_BITS, usize::MAX));
     Plan { program: program.unoptimised_on_a_checker(caps), work_group, tile_bits, steps }
 }
 
@@ -123,13 +124,15 @@ mod tests {
     #[test]
     fn plans_fit_their_devices() {
         for (name, caps) in Capabilities::samples() {
-            for local_bytes in [caps.local_bytes, 4096, 12_288] {
+            for local_bytes in [caps.local_bytes, 0, 4096, 12_288] {
                 let caps = Capabilities { local_bytes, ..caps.clone() };
                 for (n, key_bytes) in [(1, 1), (4096, 4), (4097, 4), (1 << 28, 4), ((1 << 33) + 1, 8), (1 << 30, 16)] {
                     let plan = plan(n, key_bytes, &caps, n >= 1 << 31);
                     let what = format!("{name}, {local_bytes} bytes, n = {n}: {plan:?}");
                     let tile = 1usize << plan.tile_bits;
-                    assert!((tile + tile / HELD) * key_bytes <= local_bytes, "{what}");
+                    let alone = (HELD + 1) * key_bytes + RESERVED_BYTES > local_bytes;
+                    assert!(alone || (tile + tile / HELD) * key_bytes <= local_bytes, "{what}");
+                    assert!(!alone || plan.work_group == 1 && tile == HELD, "{what}");
                     assert!(plan.work_group == 1 || plan.work_group * HELD == tile, "{what}");
                     assert!(plan.work_group <= caps.max_work_group, "{what}");
                     assert_eq!(plan.steps.last(), Some(&Step::Tiles { merges: n > tile }), "{what}");
