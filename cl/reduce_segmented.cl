@@ -328,11 +328,16 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void segments
             lasts[item] = rank;
             flags[item] = flagged;
         }
+#if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
         if (d < sg_size()) {
             sg_barrier();
         } else {
             barrier(CLK_LOCAL_MEM_FENCE);
         }
+#else
+        // PoCL breaks where one of two barriers is chosen.
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
         if (place == 0) {
             join(
                 &head, &tail, &rank, &flagged, heads[item + d], tails[item + d], lasts[item + d], flags[item + d], out, count);

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | work | one read of the keys, and what k of them cost; for most keys of an input a second read |
 //! | where many keys are alike near the threshold | one read for each 11 bits of a key, and two more |
-//! | order of floats | total, by their bits, as [`sort`](crate::sort) has it: -NaN, -inf, …, -0, +0, …, inf, NaN |
+//! | order of floats | total, by their bits, as [`sort`] has it: -NaN, -inf, …, -0, +0, …, inf, NaN |
 //! | ties | of equal keys the first are taken |
 //! | determinism | everywhere: the result is a function of the input |
 //! | scratch | for a row, or a rank: an eighth of its keys at most, and their places if these are wanted, and some KiB; what is taken, where it is sorted. For as many rows at a time as have room in 1 GiB, and in one allocation of the device: [`Device::top_k_scratch`] |
