@@ -30,6 +30,7 @@ pub(crate) fn plan(n: usize, size: usize, index_size: usize, begin: [usize; 2], 
     let params = tuning::gather(caps, size);
     let unit = tuning::unit(size).min(16);
     let program = ProgramSpec::new("gather.cl", TEXT, caps)
+        .unoptimised_on_a_checker(caps)
         .define("UNIT", tuning::unit_type(unit))
         .define("UNIT_BYTES", unit)
         .define("PARTS", size / unit)
