@@ -358,6 +358,24 @@ fn scans() {
         ("in a wider type", |device, x| contents(&device.scan::<f16, f32, _>(&x.halves, Sum, Scan::inclusive())?)),
         ("of lengths", |device, x| contents(&device.offsets_of::<u32, u64>(&x.numbers)?)),
         ("by an operator", |device, x| contents(&device.scan_by(&x.floats, &sum_of_floats(), Scan::inclusive())?)),
+        ("by key", |device, x| {
+            let (keys, values) = (&x.sorted[0], x.floats.view(..SOME)?);
+            contents(&device.scan_by_key(keys, values, Sum, Scan::<f32>::inclusive())?)
+        }),
+        ("of segments", |device, x| {
+            contents(&device.scan_segments(&x.floats, &x.offsets, Sum, Scan::<f32>::inclusive())?)
+        }),
+        ("behind flags", |device, x| {
+            contents(&device.scan_flagged(x.floats.view(..FEW)?, &x.flags, Sum, Scan::exclusive(0.5f32))?)
+        }),
+        ("along the last axis", |device, x| {
+            let rows = x.floats.view(..7 * 13_001)?;
+            contents(&device.scan_axis(rows.nd(&[7, 13_001])?, 1, Sum, Scan::<f32>::inclusive())?)
+        }),
+        ("along the first axis", |device, x| {
+            let rows = x.floats.view(..13_001 * 7)?;
+            contents(&device.scan_axis(rows.nd(&[13_001, 7])?, 0, Sum, Scan::<f32>::inclusive())?)
+        }),
         ("of a function", |device, x| {
             let squares = Map::new(|x: f32| x * x, "x * x");
             contents(&device.map_scan(&x.floats, &squares, Sum, Scan::<f32>::inclusive())?)
@@ -377,6 +395,17 @@ fn sorts() {
         }),
         ("sort of places", |device, x| {
             contents(&device.argsort::<_, u32>(x.numbers.view(..SOME)?, Order::ascending())?)
+        }),
+        ("sort of segments", |device, x| {
+            contents(&device.sort_segments(&x.floats, &x.offsets, Order::descending())?)
+        }),
+        ("sort of segments with values", |device, x| {
+            both(device.sort_segments_pairs(&x.numbers, &x.floats, &x.offsets, Order::ascending())?)
+        }),
+        ("sort in place", |device, x| {
+            let mut keys = device.upload(&x.numbers.view(..SOME)?.to_vec()?)?;
+            device.sort_in_place(&mut keys, Order::ascending())?;
+            contents(&keys)
         }),
         ("merge sort", |device, x| contents(&device.merge_sort(x.numbers.view(..SOME)?, &Order::ascending())?)),
         ("merge sort with values", |device, x| {
