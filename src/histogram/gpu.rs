@@ -129,9 +129,6 @@ pub(super) fn round_up_words(words: usize, limit: usize) -> usize {
     words.next_multiple_of(step).min(limit)
 }
 
-/// Local memory that is not for tables: the kernel's scratch, and what its compiler adds.
-pub(super) const RESERVED_BYTES: usize = 64;
-
 pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabilities, round: usize) -> Result<Plan> {
     plan_mapped(n, form, None, counter, caps, round)
 }
@@ -153,7 +150,7 @@ pub(crate) fn plan_mapped(
     let samples = n.min(round);
     let (count, edge_bytes) = form.program("histogram.cl", TEXT, caps);
     let count = Mapped::apply(mapped, count);
-    let local_bytes = caps.local_bytes.saturating_sub(RESERVED_BYTES + edge_bytes);
+    let local_bytes = caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES + edge_bytes);
     let local_words = local_bytes / 4;
     let worthwhile = (samples * size).div_ceil(params.min_bytes).max(1);
     let most = params.max_groups.min(worthwhile);
@@ -214,7 +211,7 @@ pub(crate) struct Merge {
 
 pub(super) fn merge_plan(slots: usize, table_count: usize, counter: ElementType, caps: &Capabilities) -> Merge {
     let params = tuning::histogram(caps);
-    let work_group = params.work_group;
+    let work_group = tuning::work_group_of(params.work_group, size_of::<u64>(), caps);
     // Many tables are shared by rows of 8 items or more: what they wait for is one load after another.
     let row_bits = table_count.min(work_group / 8).max(1).ilog2();
     let column_bits = work_group.ilog2() - row_bits;
@@ -435,7 +432,9 @@ mod tests {
 
     #[test]
     fn plans_fit_their_devices() {
-        for (name, caps) in Capabilities::samples() {
+        let small =
+            |(name, caps)| [(name, Capabilities { local_bytes: 4096, ..Capabilities::clone(&caps) }), (name, caps)];
+        for (name, caps) in Capabilities::samples().into_iter().flat_map(small) {
             for bins in [1, 256, 1000, 4096, 16_384, 65_536, 5 << 20, 1 << 24] {
                 for n in [1, 1000, 1 << 20, 1 << 33] {
                     let form = Form { element: ElementType::I32, bins, map: 0 };
@@ -447,10 +446,12 @@ mod tests {
                         plan.work_group <= caps.max_work_group && plan.merge.work_group <= caps.max_work_group,
                         "{what}"
                     );
+                    let sums = plan.merge.work_group * size_of::<u64>() + tuning::RESERVED_BYTES;
+                    assert!(plan.merge.work_group == 1 || sums <= caps.local_bytes, "{what}");
                     assert!(plan.merge.groups * plan.merge.slots >= bins + OUTSIDE, "{what}");
                     assert!(plan.round <= 1 << 31, "{what}");
                     if let Tables::Local { range, ranges, replica_bits } = plan.tables {
-                        assert!(4 * (range << replica_bits) <= caps.local_bytes, "{what}");
+                        assert!(4 * (range << replica_bits) + tuning::RESERVED_BYTES <= caps.local_bytes, "{what}");
                         // No range is empty, and together they have every slot.
                         assert!(range * ranges >= bins + OUTSIDE && range * (ranges - 1) < bins + OUTSIDE, "{what}");
                         assert_eq!(plan.groups, plan.table_count, "{what}");

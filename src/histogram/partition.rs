@@ -2,7 +2,7 @@
 
 use super::{
     bins::{Map, OUTSIDE},
-    gpu::{Form, Mapped, RESERVED_BYTES, map_arguments, zero},
+    gpu::{Form, Mapped, map_arguments, zero},
 };
 use crate::{
     Result,
@@ -40,7 +40,7 @@ pub(crate) struct Partition {
 pub(super) fn plan(samples: usize, form: Form, mapped: Option<&Mapped>, caps: &Capabilities) -> Option<Partition> {
     let params = tuning::histogram(caps);
     let slots = form.bins + OUTSIDE;
-    let words = caps.local_bytes.saturating_sub(RESERVED_BYTES) / 4;
+    let words = caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES) / 4;
     let (program, edge_bytes) = form.program(NAME, TEXT, caps);
     // PoCL before it had sub-groups breaks barriers in loops whose length is read from memory.
     let loops = caps.checker || caps.sub_groups.iter().any(|group| group.backend.is_hardware());

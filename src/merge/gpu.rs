@@ -11,8 +11,6 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../cl/merge.cl");
-/// Local memory that is not for the arrays of the kernels: what their compilers add.
-const RESERVED_BYTES: usize = 64;
 
 /// What is merged: everything but its size.
 #[derive(Clone, Debug)]
@@ -39,7 +37,7 @@ impl Shape {
     /// Bytes of local memory, where each item has `item_bytes` beside its elements.
     fn local_bytes(&self, form: &Form, item_bytes: usize) -> usize {
         let source = if form.value_bytes > 0 { 2 } else { 0 };
-        (self.tile() + 1) * form.size + self.tile() * source + self.work_group * item_bytes + RESERVED_BYTES
+        (self.tile() + 1) * form.size + self.tile() * source + self.work_group * item_bytes + tuning::RESERVED_BYTES
     }
 }
 

@@ -14,8 +14,6 @@ use crate::{
 
 const TEXT: &str = include_str!("../../cl/sort.cl");
 const RADIX: usize = 256;
-/// Local memory that is not for the arrays of the kernels: what their compilers add.
-const RESERVED_BYTES: usize = 64;
 /// Tiles of a group that sorts a part of a segment, where it is one item.
 const SEGMENT_TILES: usize = 16;
 /// Groups that sort long segments, for each compute unit.
@@ -110,7 +108,7 @@ impl Shape {
         let exchange = if self.sub_group.backend == SubGroupBackend::Local { 4 * self.work_group } else { 4 };
         let scatter = pool + (RADIX + 16) * offset + 4 * rows + exchange;
         let counts = 4 * (RADIX * self.replicas + 8);
-        scatter.max(counts).max(if size > 8 { 32 } else { 16 } * self.work_group) + RESERVED_BYTES
+        scatter.max(counts).max(if size > 8 { 32 } else { 16 } * self.work_group) + tuning::RESERVED_BYTES
     }
 }
 

@@ -15,8 +15,6 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../cl/topk.cl");
-/// Local memory that is not for the arrays of the kernels: what their compilers add.
-const RESERVED_BYTES: usize = 64;
 /// Listed keys that are written at a time, at least, and keys of a tile of one item: as in `cl/topk.cl`.
 const FLUSH: usize = 1024;
 const TILE_ALONE: usize = 4096;
@@ -123,7 +121,7 @@ fn local_bytes(shape: &tuning::TopK, key_bytes: usize) -> usize {
     let tile = shape.work_group * words(key_bytes) * 16 / key_bytes;
     let start = shape.sample * word + counts + sums;
     let filter = 4 * (FLUSH + tile) + sums + 16;
-    start.max(filter).max(shape.order * (word + 4)) + RESERVED_BYTES
+    start.max(filter).max(shape.order * (word + 4)) + tuning::RESERVED_BYTES
 }
 
 /// The part of a row that is between the bounds, as is expected, at the most for one of these ranks.

@@ -77,7 +77,7 @@ pub(crate) fn work_group(most: usize, caps: &Capabilities) -> usize {
     1 << most.min(caps.max_work_group.max(1)).ilog2()
 }
 
-/// Local memory that kernels and compilers take besides.
+/// Local memory that is not for the arrays of kernels: a few words of theirs, and what compilers add.
 #[cfg(feature = "opencl")]
 pub(crate) const RESERVED_BYTES: usize = 64;
 

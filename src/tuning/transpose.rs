@@ -58,8 +58,6 @@ pub(crate) fn transpose(caps: &Capabilities, size: usize) -> Transpose {
 
 /// What is searched for, for both.
 pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
-    /// Local memory that compilers take beside the tiles.
-    const RESERVED_BYTES: usize = 64;
     let usual = transpose(caps, size);
     match caps.class {
         DeviceClass::Cpu => vec![
@@ -67,7 +65,7 @@ pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
             Parameter::new("max_groups", usual.max_groups, of_units(&[1, 2, 4, 8, 16, 32], caps)),
         ],
         DeviceClass::Gpu => {
-            let fits = |&side: &usize| (side * usual.block).pow(2) * size + RESERVED_BYTES <= caps.local_bytes;
+            let fits = |&side: &usize| (side * usual.block).pow(2) * size + super::RESERVED_BYTES <= caps.local_bytes;
             let sides = [8, 16, 32].into_iter().filter(fits);
             let side = (usual.block > 0).then(|| Parameter::new("side", usual.side, sides));
             let max_groups = Parameter::new("max_groups", usual.max_groups, of_units(&[8, 16, 32], caps));

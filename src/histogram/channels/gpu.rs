@@ -5,7 +5,7 @@ use crate::{
     ElementType, Result, Scratch,
     histogram::{
         bins::{Edges, Map, OUTSIDE},
-        gpu::{Form, Merge, RESERVED_BYTES, map_arguments, merge_plan, round, round_up_words, zero},
+        gpu::{Form, Merge, map_arguments, merge_plan, round, round_up_words, zero},
     },
     runtime::{
         Capabilities, ClInput, ProgramSpec,
@@ -47,7 +47,7 @@ pub(crate) fn plan(
     let (count, edge_bytes) = Form { element, bins: bins[0], map }.program(NAME, TEXT, caps);
     let count = count.define("CHANNELS", channels).define("ACTIVE", bins.len());
     let count = count.flag("VECTOR", vector && matches!(channels, 2 | 4));
-    let local_words = caps.local_bytes.saturating_sub(RESERVED_BYTES + edge_bytes) / 4;
+    let local_words = caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES + edge_bytes) / 4;
     let worthwhile = (pixels * channels * element.size()).div_ceil(params.min_bytes).max(1);
     let most = params.max_groups.min(worthwhile);
     let room = |bytes: usize| (bytes / (4 * slots)).max(1);

@@ -5,7 +5,7 @@ use crate::{
     ElementType, Result, Scratch,
     histogram::{
         bins::{Map, OUTSIDE},
-        gpu::{self, RESERVED_BYTES, map_arguments, round_up_words},
+        gpu::{self, map_arguments, round_up_words},
     },
     runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
     tuning,
@@ -58,7 +58,7 @@ pub(crate) fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wid
     let offset = if wide { "ulong" } else { "uint" };
     let with_weights = |program: ProgramSpec| program.with(weight.options("W")).define("OFFSET_T", offset);
     let (count, edge_bytes) = samples.program(NAME, TEXT, caps);
-    let local_words = caps.local_bytes.saturating_sub(RESERVED_BYTES + edge_bytes) / 4;
+    let local_words = caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES + edge_bytes) / 4;
     let worthwhile = (n * (samples.element.size() + weight.size())).div_ceil(params.min_bytes).max(1);
     let most = params.max_groups.min(worthwhile);
     let room = |bytes: usize| (bytes / (4 * words)).max(1);

@@ -14,8 +14,6 @@ const TEXT: &str = include_str!("../../../cl/sort_in_place.cl");
 /// Keys of an item, and the bits of how many there are.
 const HELD: usize = 16;
 const HELD_BITS: u32 = 4;
-/// Local memory that is not for the tile: what compilers add.
-const RESERVED_BYTES: usize = 64;
 /// Bytes of a tile, where one item sorts it.
 const CPU_TILE_BYTES: usize = 16 << 10;
 /// Of `tiles`.
@@ -44,7 +42,7 @@ fn plan(n: usize, key_bytes: usize, caps: &Capabilities, wide: bool) -> Plan {
     let params = tuning::sort(caps);
     let fits = |bits: u32, most: usize| {
         let keys = 1 << bits;
-        keys * key_bytes <= most && (keys + keys / HELD) * key_bytes + RESERVED_BYTES <= caps.local_bytes
+        keys * key_bytes <= most && (keys + keys / HELD) * key_bytes + tuning::RESERVED_BYTES <= caps.local_bytes
     };
     let (work_group, tile_bits) = if caps.class == DeviceClass::Cpu {
         (1, (HELD_BITS..=14).rev().find(|&bits| fits(bits, CPU_TILE_BYTES)).unwrap_or(HELD_BITS))
@@ -130,7 +128,7 @@ mod tests {
                     let plan = plan(n, key_bytes, &caps, n >= 1 << 31);
                     let what = format!("{name}, {local_bytes} bytes, n = {n}: {plan:?}");
                     let tile = 1usize << plan.tile_bits;
-                    let alone = (HELD + 1) * key_bytes + RESERVED_BYTES > local_bytes;
+                    let alone = (HELD + 1) * key_bytes + tuning::RESERVED_BYTES > local_bytes;
                     assert!(alone || (tile + tile / HELD) * key_bytes <= local_bytes, "{what}");
                     assert!(!alone || plan.work_group == 1 && tile == HELD, "{what}");
                     assert!(plan.work_group == 1 || plan.work_group * HELD == tile, "{what}");

@@ -20,9 +20,6 @@ const CPU_TILE: usize = 1 << 14;
 const CPU_SEGMENTS: usize = 1024;
 /// Words of registers for an item's keys and their places, so that four work-groups of 256 fit a multiprocessor.
 const HELD_WORDS: usize = 28;
-/// Local memory that is not for the arrays of the kernel: what compilers add.
-const RESERVED_BYTES: usize = 64;
-
 /// A work-group and its keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shape {
@@ -44,7 +41,7 @@ impl Shape {
     fn local_bytes(self, form: Form) -> usize {
         let place = if form.value_bytes > 0 { 2 } else { 0 };
         let heads = 4 * (self.tile() / 32 + 3);
-        (self.tile() + 1) * (form.key_bytes + place) + heads + 8 * self.work_group + RESERVED_BYTES
+        (self.tile() + 1) * (form.key_bytes + place) + heads + 8 * self.work_group + tuning::RESERVED_BYTES
     }
 }
 
