@@ -383,7 +383,7 @@ where
 }
 
 pub(in crate::scan) fn benches() -> Vec<Bench> {
-    let name = |form: &str| format!("sum {form},");
+    let name = |form: &str| format!("sum {form}, segments");
     let mut benches = Vec::new();
     for cut in [Cut::Every(2), Cut::Every(16), Cut::Every(256), Cut::PowerLaw, Cut::Every(1 << 20)] {
         benches.push(bench(name("by key"), by_key::<u32, u32, u32, Sum>(), cut, true));
