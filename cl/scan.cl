@@ -442,7 +442,7 @@ static inline uint place_of(uint k)
 
 static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV* raw)
 {
-    if (n - base >= TILE) {
+    if (BY_ITEM(n - base >= TILE)) {
         UNROLL
         for (uint k = 0; k < RUNS; k++) {
             raw[k] = load_vec(x + RUN_AT(base + place_of(k), n));
@@ -503,7 +503,7 @@ INLINED void mark_tile(__local uint* bits, uint* marks, OFFSET_T tile, OFFSET_T 
     }
 #elif defined(SEGMENTED)
     const OFFSET_T base = tile * TILE;
-    if (n - base >= TILE) {
+    if (BY_ITEM(n - base >= TILE)) {
         UNROLL
         for (uint k = 0; k < RUNS; k++) {
             marks[k * VEC / 32] |= run_heads(true, base, place_of(k), n HEAD_PASS) << k * VEC % 32;
@@ -599,7 +599,7 @@ static inline void store_tile(
             acc = next;
         }
         const OFFSET_T first = base + place_of(k);
-        if (outputs - base >= TILE) {
+        if (BY_ITEM(outputs - base >= TILE)) {
             store_run(out + RUN_AT(first, outputs), run);
         } else {
             for (uint j = 0; j < VEC; j++) {
