@@ -20,7 +20,8 @@
 // With LOOK_BACK one launch: work-groups take tiles in the order in which they start, publish their totals, and wait for
 // those before theirs (Merrill & Garland 2016). before() needs totals alone, so no tile waits for what another waited for,
 // but for the last ones of each block, which publish its total. A word that is not there after `spins` looks is computed by
-// who needs it.
+// who needs it. With AHEAD besides, as many work-groups as run at a time take one tile after another, and the elements of the
+// next one come to local memory while one is scanned.
 //
 // Bytes: reads n elements twice, writes n, and 24 for each tile of 32 KiB; with LOOK_BACK reads them once. What marks segments is
 // read as often.
@@ -434,11 +435,67 @@ INLINED void team_scan(const uint rows, const uint own, A* total, uint* heads, A
     }
 }
 
+// Where an item has its runs of a tile: with AHEAD in local memory, so that those of the next tile can be on their way.
+#ifdef AHEAD
+#define RAW_RUNS __local const TV* raw
+#define RAW(k) raw[(k) * WG + get_local_id(0)]
+#else
+#define RAW_RUNS const TV* raw
+#define RAW(k) raw[k]
+#endif
+
 // The place of the item's run k in its tile.
 static inline uint place_of(uint k)
 {
     return (k / OWN * (32 * TEAMS) + (uint)get_local_id(0) * OWN + k % OWN) * VEC;
 }
+
+// Run k of a tile in which elements are missing.
+INLINED TV load_some(__global const T* x, OFFSET_T base, OFFSET_T n, uint k)
+{
+    T run[VEC];
+    for (uint j = 0; j < VEC; j++) {
+        const OFFSET_T i = base + place_of(k) + j;
+        // A function of the caller's may not take any value.
+#ifdef MAPPED
+        run[IN_RUN(j)] = x[AT(min(i, n - 1), n)];
+#elif defined(OPERATOR)
+        run[IN_RUN(j)] = i < n ? x[AT(i, n)] : op_identity();
+#else
+        run[IN_RUN(j)] = i < n ? x[AT(i, n)] : (T)0;
+#endif
+    }
+    return VLOAD(0, run);
+}
+
+#ifdef AHEAD
+// Starts to bring the item's runs of a tile, each to a place that the item alone accesses; FETCH_END: those before are one
+// lot. FETCHED waits for all lots but the last.
+#if INLINE_PTX && PTX_SM >= 80
+#define FETCH(to, from)                                                                                                \
+    __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"((uint)(size_t)(to)), "l"(from) : "memory")
+#define FETCH_END __asm__ volatile("cp.async.commit_group;" : : : "memory")
+#define FETCHED __asm__ volatile("cp.async.wait_group 1;" : : : "memory")
+#else
+#define FETCH(to, from) *(to) = *(from)
+#define FETCH_END
+#define FETCHED
+#endif
+static inline void fetch_tile(__global const T* x, OFFSET_T base, OFFSET_T n, __local TV* to)
+{
+    to += get_local_id(0);
+    if (BY_ITEM(n - base >= TILE)) {
+        UNROLL
+        for (uint k = 0; k < RUNS; k++) {
+            FETCH(to + k * WG, (__global const TV*)(x + RUN_AT(base + place_of(k), n)));
+        }
+    } else {
+        for (uint k = 0; k < RUNS; k++) {
+            to[k * WG] = load_some(x, base, n, k);
+        }
+    }
+}
+#endif
 
 static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV* raw)
 {
@@ -450,19 +507,7 @@ static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV*
     } else {
         UNROLL
         for (uint k = 0; k < RUNS; k++) {
-            T run[VEC];
-            for (uint j = 0; j < VEC; j++) {
-                const OFFSET_T i = base + place_of(k) + j;
-                // A function of the caller's may not take any value.
-#ifdef MAPPED
-                run[IN_RUN(j)] = x[AT(min(i, n - 1), n)];
-#elif defined(OPERATOR)
-                run[IN_RUN(j)] = i < n ? x[AT(i, n)] : op_identity();
-#else
-                run[IN_RUN(j)] = i < n ? x[AT(i, n)] : (T)0;
-#endif
-            }
-            raw[k] = VLOAD(0, run);
+            raw[k] = load_some(x, base, n, k);
         }
     }
 }
@@ -532,14 +577,14 @@ static inline A run_total(TV raw, uint heads)
 // precedes the chunks is in node[CHUNKS] and on after the next barrier. All items call it, in uniform flow; `node` holds
 // 2 * CHUNKS.
 INLINED void tile_scan(
-    const TV* raw, const uint* marks, A* before, uint* cut, THING* sum, __local THING* node, SCRATCH)
+    RAW_RUNS, const uint* marks, A* before, uint* cut, THING* sum, __local THING* node, SCRATCH)
 {
     const uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
     A total[RUNS], chunk[2 * OWN], preceding[2 * OWN];
     uint heads[OWN], chunk_heads[2 * OWN], preceding_heads[2 * OWN];
     UNROLL
     for (uint k = 0; k < RUNS; k++) {
-        total[k] = run_total(raw[k], RUN_MARKS(marks, k));
+        total[k] = run_total(RAW(k), RUN_MARKS(marks, k));
     }
     UNROLL
     for (uint k = 0; k < OWN; k++) {
@@ -580,14 +625,14 @@ INLINED void tile_scan(
 
 // Writes the item's results of the tile, `carry` being what precedes the tile.
 static inline void store_tile(
-    __global OUT* out, OFFSET_T base, OFFSET_T outputs, const TV* raw, const uint* marks, const A* before,
+    __global OUT* out, OFFSET_T base, OFFSET_T outputs, RAW_RUNS, const uint* marks, const A* before,
     const uint* cut, __local const THING* node, A initial, A carry, uint inclusive)
 {
     const uint team = (uint)get_local_id(0) / LANES;
     UNROLL
     for (uint k = 0; k < RUNS; k++) {
         A a[VEC];
-        take_run(raw[k], a);
+        take_run(RAW(k), a);
         OUT run[VEC];
         const THING own = TOTAL(before[k], MARKED(cut[k % OWN], k / OWN));
         const THING chunk = THING_GET(node[CHUNKS + k / OWN * TEAMS + team]), preceding = THING_OP(chunk, own);
@@ -742,34 +787,22 @@ static __attribute__((noinline)) THING missing_total(
     return total;
 }
 
-// Of several tiles, `state` is 0: 16 bytes for the ticket, then words as the spine has totals. There are n results or, if
-// exclusive, n + 1.
-KERNEL SG_KERNEL void scan_look_back(
-    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
-    const OFFSET_T outputs, __global ulong* state, const OFFSET_T tiles, const A initial, const uint inclusive,
-    const uint in_place, const uint spins HEAD_PARAMS)
+// The ticket, in front of the words of `state`.
+#define TICKET(state) ((volatile __global uint*)(state))
+
+// What a work-group does with a tile whose elements it has. All items call it, in uniform flow; the local memory may be used
+// again after the next barrier. With AHEAD, and if there are `more`, it takes a ticket, which is in `taken` then.
+INLINED void finish_tile(
+    __global const T* x, const OFFSET_T n, __global OUT* out, const OFFSET_T outputs, __global ulong* state,
+    const OFFSET_T tiles, const A initial, const uint inclusive, const uint in_place, const uint spins,
+    const OFFSET_T tile, RAW_RUNS, const uint* marks, const bool more, __local uint* taken, __local THING* node,
+    __local THING* digit, SCRATCH HEAD_PARAMS)
 {
-    __local THING node[2 * CHUNKS];
-    __local THING digit[TEAMS];
-    __local A exchange[EXCHANGE];
-    __local uint words[WORDS];
-    __local uint bits[TILE_WORDS];
-    __local uint taken[1];
-    __global const T* x = in_base + in_offset;
-    __global OUT* out = out_base + out_offset;
     volatile __global ulong* totals = state + 2;
     const uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
-    if (item == 0) {
-        *taken = tiles > 1 ? atomic_inc((volatile __global uint*)state) : 0;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const OFFSET_T tile = *taken;
-    TV raw[RUNS];
     A before[RUNS];
-    uint marks[MARKS], cut[OWN];
+    uint cut[OWN];
     THING sum;
-    mark_tile(bits, marks, tile, n HEAD_PASS);
-    load_tile(x, tile * TILE, n, raw);
     tile_scan(raw, marks, before, cut, &sum, node, exchange, words);
     const bool speaks = !silent(tile);
     if (item == 0 && tile + 1 < tiles && speaks) {
@@ -779,6 +812,12 @@ KERNEL SG_KERNEL void scan_look_back(
             fence_device();
         }
     }
+#ifdef AHEAD
+    uint ticket = 0;
+    if (item == 0 && more) {
+        ticket = atomic_inc(TICKET(state));
+    }
+#endif
 
     // A team waits for the words of one level.
     const OFFSET_T index = team < LEVELS ? tile >> (5 * team) : 0;
@@ -819,6 +858,11 @@ KERNEL SG_KERNEL void scan_look_back(
             }
         }
     }
+#ifdef AHEAD
+    if (item == 0) {
+        *taken = ticket;
+    }
+#endif
     // In place, what was published goes before what overwrites the input.
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     A carry = initial;
@@ -843,6 +887,67 @@ KERNEL SG_KERNEL void scan_look_back(
         }
     }
     store_tile(out, tile * TILE, outputs, raw, marks, before, cut, node, initial, carry, inclusive);
+}
+
+#define FINISH(tile, raw, more)                                                                                        \
+    finish_tile(                                                                                                       \
+        x, n, out, outputs, state, tiles, initial, inclusive, in_place, spins, tile, raw, marks, more, taken, node,    \
+        digit, exchange, words HEAD_PASS)
+
+// Of several tiles, `state` is 0: 16 bytes for the ticket, then words as the spine has totals. There are n results or, if
+// exclusive, n + 1.
+KERNEL SG_KERNEL void scan_look_back(
+    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
+    const OFFSET_T outputs, __global ulong* state, const OFFSET_T tiles, const A initial, const uint inclusive,
+    const uint in_place, const uint spins HEAD_PARAMS)
+{
+    __local THING node[2 * CHUNKS];
+    __local THING digit[TEAMS];
+    __local A exchange[EXCHANGE];
+    __local uint words[WORDS];
+    __local uint bits[TILE_WORDS];
+    __local uint taken[1];
+    __global const T* x = in_base + in_offset;
+    __global OUT* out = out_base + out_offset;
+    const uint item = get_local_id(0);
+    uint marks[MARKS];
+    if (item == 0) {
+        *taken = tiles > 1 ? atomic_inc(TICKET(state)) : 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#ifdef AHEAD
+    // While a tile is finished the next one comes, and the ticket of the one behind it. Who holds a ticket works on one before
+    // it or waits for tiles before that one, so that the first tile that lacks its total is always worked on.
+    __local TV runs[2 * RUNS * WG];
+    OFFSET_T tile = *taken;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (tile < tiles) {
+        fetch_tile(x, tile * TILE, n, runs);
+    }
+    FETCH_END;
+    if (item == 0) {
+        *taken = tiles > 1 ? atomic_inc(TICKET(state)) : 1;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint lot = 0; tile < tiles; lot = RUNS * WG - lot) {
+        const OFFSET_T next = *taken;
+        if (next < tiles) {
+            fetch_tile(x, next * TILE, n, runs + (RUNS * WG - lot));
+        }
+        FETCH_END;
+        mark_tile(bits, marks, tile, n HEAD_PASS);
+        FETCHED;
+        FINISH(tile, runs + lot, next < tiles);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        tile = next;
+    }
+#else
+    const OFFSET_T tile = *taken;
+    TV raw[RUNS];
+    mark_tile(bits, marks, tile, n HEAD_PASS);
+    load_tile(x, tile * TILE, n, raw);
+    FINISH(tile, raw, false);
+#endif
 }
 
 #else

@@ -7,6 +7,8 @@ use crate::runtime::{Capabilities, DeviceClass, SubGroupBackend};
 const TEAMS: usize = 8;
 /// Local memory of an item at most: an accumulator for each row of a tile.
 const ITEM_BYTES: usize = 8 * 8;
+/// Bytes of a tile's elements.
+const TILE_BYTES: usize = 32 << 10;
 /// Bytes beside that: two accumulators for each chunk, one for each level, and a few words.
 const RESERVED_BYTES: usize = (2 * 64 + 8) * 8 + 64;
 
@@ -17,13 +19,16 @@ pub(crate) struct Scan {
     pub(crate) max_groups: usize,
     /// Whether sub-groups exchange values.
     pub(crate) shuffles: bool,
+    /// Work-groups that work on two tiles at a time: the next one's elements are on their way to local memory while one is
+    /// scanned. None where the device cannot copy in the background.
+    pub(crate) ahead: usize,
 }
 
 /// Parameters of scans by device class; kernels use `more` bytes of local memory beside those of a plain one.
 pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
     let units = super::units(caps);
     // One item walks whole tiles.
-    let alone = Scan { work_group: 1, max_groups: caps.chosen("max_groups", 8 * units), shuffles: false };
+    let alone = Scan { work_group: 1, max_groups: caps.chosen("max_groups", 8 * units), shuffles: false, ahead: 0 };
     if caps.class == DeviceClass::Cpu {
         return alone;
     }
@@ -39,10 +44,17 @@ pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
         let local_bytes = caps.local_bytes.saturating_sub(RESERVED_BYTES + more);
         super::work_group_of(caps.chosen("work_group", 256), ITEM_BYTES, &Capabilities { local_bytes, ..caps.clone() })
     };
-    if work_group < TEAMS { alone } else { Scan { work_group, max_groups, shuffles } }
+    if work_group < TEAMS {
+        return alone;
+    }
+    // Three groups of a multiprocessor have their tiles in its local memory.
+    let fits = RESERVED_BYTES + more + 2 * TILE_BYTES + super::RESERVED_BYTES <= caps.local_bytes;
+    let copies = shuffles && caps.ptx && caps.compute_capability >= 80;
+    let ahead = if copies && fits { caps.chosen("ahead", 3 * units) } else { 0 };
+    Scan { work_group, max_groups, shuffles, ahead }
 }
 
-/// What is searched for: nothing where each tile has a work-group of its own, and sub-groups make that.
+/// What is searched for: where each tile has a work-group of its own, made by sub-groups, only whether the next one comes.
 pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     let usual = scan(caps, 0);
     let mut parameters = Vec::new();
@@ -52,6 +64,9 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     if usual.work_group == 1 || !(caps.forward_progress && caps.device_fence && caps.int64_atomics) {
         let candidates = of_units(&[2, 4, 8, 16, 32], caps);
         parameters.push(Parameter::new("max_groups", usual.max_groups, candidates));
+    }
+    if usual.ahead > 0 {
+        parameters.push(Parameter::new("ahead", usual.ahead, [0, 2 * super::units(caps), 3 * super::units(caps)]));
     }
     parameters
 }
