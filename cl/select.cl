@@ -813,18 +813,18 @@ KERNEL SG_KERNEL void select_look_back(
     tile_ranks(mask, rank, total, exchange, sg_scratch);
     const bool speaks = tiles > 1 && !silent(tile);
     if (item == 0 && speaks) {
-        look_publish(words, tile, tile == 0 ? LOOK_ALL : LOOK_OWN, total[0]);
+        look_publish(words, tile, tile == 0 ? LOOK_ALL : LOOK_OWN, total[0], 0);
     }
 #ifdef SHUFFLES
     if (item < sg_size()) {
-        const ulong before = look_back_together(x, n, words, 1, 0, tile, spins, sg_scratch);
+        const ulong before = look_back_together(x, n, words, 1, 0, tile, spins, 0, sg_scratch);
 #else
     if (item == 0) {
-        const ulong before = look_back(x, n, words, 1, 0, tile, spins);
+        const ulong before = look_back(x, n, words, 1, 0, tile, spins, 0);
 #endif
         if (item == 0) {
             if (tile > 0 && speaks) {
-                look_publish(words, tile, LOOK_ALL, before + total[0]);
+                look_publish(words, tile, LOOK_ALL, before + total[0], 0);
             }
             *preceding = before;
         }

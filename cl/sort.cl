@@ -17,6 +17,15 @@
 // digit is the same in all keys. Scratch has the rest, at multiples of 16 bytes. Bytes: a pass reads keys twice and writes
 // them once; it reads and writes values once.
 //
+// With LOOK_BACK the digits of all passes are counted at once, and a group has one tile, for which it learns how many keys of
+// each digit precede it from what the groups before it publish (lib/lookback.cl):
+//
+//     histograms:  counts[p][d] = the keys with digit d of pass p
+//     starts:      which passes there are, and counts[p][d] = the keys before those
+//     scatter:     each key goes to its place: counts[p][d], those of earlier tiles, and its rank within the tile
+//
+// Bytes: reads the keys once; a pass reads and writes them once, and the words of the look-back.
+//
 // With SEGMENTS it sorts those segments of the keys that are too long for cl/sort_segments.cl, each to the places where it is.
 // Tiles are those of the segments then, which groups share by turns; each segment has a table and totals of its own.
 #include "lib/types.cl"
@@ -58,12 +67,14 @@
 
 #define RADIX 256
 
-// Codes: where a pass reads (AT_IN, AT_OUT, AT_SPARE), four times where it writes, ACTIVE, and LAST.
+// Codes: where a pass reads (AT_IN, AT_OUT, AT_SPARE), four times where it writes, ACTIVE, LAST, and with LOOK_BACK whether it is
+// after an odd number of passes (ODD).
 #define AT_IN 0
 #define AT_OUT 1
 #define AT_SPARE 2
 #define ACTIVE 16
 #define LAST 32
+#define ODD 64
 #define PLACE(code, in, out, spare) ((code) == AT_IN ? (in) : (code) == AT_OUT ? (out) : (spare))
 
 #define DIGIT(key) digit_of(ordered(key, flip, always), shift, mask)
@@ -105,7 +116,17 @@
 #define ORIGIN bounds[0]
 #else
 #define SEGMENT_PARAMS
+#ifdef LOOK_BACK
+#define FOR_PARTS                                                                                                      \
+    __local uint taken[1];                                                                                             \
+    if (get_local_id(0) == 0) {                                                                                        \
+        *taken = atomic_inc((volatile __global uint*)(scratch + table_at) + pass);                                     \
+    }                                                                                                                  \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                                      \
+    const uint group = *taken;
+#else
 #define FOR_PARTS const uint group = get_group_id(0);
+#endif
 #define FIND_PART                                                                                                      \
     const OFFSET_T share = (OFFSET_T)tiles * TILE, first = group * share;                                              \
     const OFFSET_T end = first + min(share, n - first);
@@ -113,6 +134,25 @@
 #define TOTAL(d) (d)
 #define ORIGIN 0
 #endif
+
+// The codes of the passes, of which those in `active` are needed.
+static inline void put_codes(__global uint* codes, uint active, const uint passes)
+{
+    // Keys that are all alike are moved once.
+    active = active == 0 ? 1 : active;
+    uint left = popcount(active), from = AT_IN, odd = 0;
+    for (uint p = 0; p < passes; p++) {
+        uint code = 0;
+        if (active >> p & 1) {
+            left--;
+            const uint to = left % 2 == 0 ? AT_OUT : AT_SPARE;
+            code = from | to << 2 | ACTIVE | (left == 0 ? LAST : 0) | odd;
+            odd ^= ODD;
+            from = to;
+        }
+        codes[p] = code;
+    }
+}
 
 #ifdef DEVICE_CPU
 
@@ -150,7 +190,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_counts(
     }
 }
 
-#else
+#elif !defined(LOOK_BACK)
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_counts(
     __global const KEY* in_base, const ulong in_offset, __global const KEY* out_base, const ulong out_offset,
@@ -248,6 +288,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_counts(
 
 #endif
 
+#ifndef LOOK_BACK
 // One group. `groups` counted; pass p has bits [begin + 8 p, begin + 8 p + 8), as far as there are any below `end`.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_passes(
     __global uchar* scratch, const ulong seen_at, const ulong codes_at, const uint groups, const uint begin,
@@ -282,7 +323,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_passes(
     }
     if (item == 0) {
         const SEEN differ = any[0] & ~all[0];
-        uint active = 0, left = 0;
+        uint active = 0;
         for (uint shift = begin, p = 0; shift < end; shift += 8, p++) {
 #if KEY_BYTES == 16
             const uint digit = digit_of(differ, shift, (1u << min(8u, end - shift)) - 1);
@@ -291,20 +332,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_passes(
 #endif
             active |= digit != 0 ? 1u << p : 0;
         }
-        // Keys that are all alike are moved once.
-        active = active == 0 ? 1 : active;
-        left = popcount(active);
-        uint from = AT_IN;
-        for (uint shift = begin, p = 0; shift < end; shift += 8, p++) {
-            uint code = 0;
-            if (active >> p & 1) {
-                left--;
-                const uint to = left % 2 == 0 ? AT_OUT : AT_SPARE;
-                code = from | to << 2 | ACTIVE | (left == 0 ? LAST : 0);
-                from = to;
-            }
-            codes[p] = code;
-        }
+        put_codes(codes, active, (end - begin + 7) / 8);
     }
 }
 
@@ -384,6 +412,7 @@ __kernel __attribute__((reqd_work_group_size(OFFSETS_WG, 1, 1))) void sort_offse
     }
 #endif
 }
+#endif
 
 #if VALUE_BYTES > 0
 // Modes: the values are the keys' places in `in`; the sorted keys are not wanted.
@@ -406,11 +435,16 @@ __kernel __attribute__((reqd_work_group_size(OFFSETS_WG, 1, 1))) void sort_offse
 #define VALUE_PLACES
 #endif
 
+#ifdef LOOK_BACK
+#define LOOK_PARAMS , const uint spins
+#else
+#define LOOK_PARAMS
+#endif
 #define SCATTER_PARAMS                                                                                                 \
     __global const KEY *in_base, const ulong in_offset, __global KEY *out_base, const ulong out_offset,                \
         __global uchar *scratch, const ulong spare_at, const ulong table_at, const ulong totals_at,                    \
         const ulong codes_at, const OFFSET_T n, const uint tiles, const uint given, const uint pass, const uint shift, \
-        const uint mask, const WORD flip, const WORD always VALUE_PARAMS SEGMENT_PARAMS
+        const uint mask, const WORD flip, const WORD always VALUE_PARAMS SEGMENT_PARAMS LOOK_PARAMS
 #define SCATTER_PLACES                                                                                                 \
     __global const KEY* from =                                                                                         \
         PLACE(code & 3, in_base + in_offset, out_base + out_offset, (__global const KEY*)(scratch + spare_at));        \
@@ -513,6 +547,131 @@ INLINED void scan_offsets(__local OFFSET_T* x, __local OFFSET_T* sums)
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
+#ifdef LOOK_BACK
+
+#define LOOK_CONTEXT                                                                                                   \
+    __global const KEY *from, const OFFSET_T n, const uint shift, const uint mask, const WORD flip, const WORD always
+#define LOOK_PASS from, n, shift, mask, flip, always
+#include "lib/lookback.cl"
+
+// Tiles that publish their own counts to nobody, as a test wants it, so that others have to do without.
+static inline bool silent(OFFSET_T tile)
+{
+#ifdef STALL
+    return tile % 5 == 2;
+#else
+    return false;
+#endif
+}
+
+static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile, uint slot)
+{
+    const OFFSET_T first = tile * TILE, end = first + min((OFFSET_T)TILE, n - first);
+    ulong count = 0;
+    for (OFFSET_T i = first; i < end; i++) {
+        count += DIGIT(from[i]) == slot;
+    }
+    return count;
+}
+
+// Where a tile's words are: behind the tickets of the passes.
+#define TICKET_BYTES 64
+#define LOOK_WORDS ((volatile __global LOOK_WORD*)(scratch + table_at + TICKET_BYTES))
+
+// Passes at most, and replicas of their counters.
+#define PASSES KEY_BYTES
+#ifndef SPREAD
+#define SPREAD 1
+#endif
+#if OFFSET_BYTES == 8
+#define ADD_OFFSET(p, count) atom_add(p, (OFFSET_T)(count))
+#else
+#define ADD_OFFSET(p, count) atomic_add(p, count)
+#endif
+
+// counts[p * RADIX + d], which are 0: pass p has bits [begin + 8 p, begin + 8 p + 8), as far as there are any below `bit_end`.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
+    __global const KEY* in_base, const ulong in_offset, __global uchar* scratch, const ulong totals_at,
+    const OFFSET_T n, const uint begin, const uint bit_end, const WORD flip, const WORD always)
+{
+    __local uint counts[PASSES * RADIX * SPREAD];
+    __global const KEY* from = in_base + in_offset;
+    volatile __global OFFSET_T* totals = (volatile __global OFFSET_T*)(scratch + totals_at);
+    const uint item = get_local_id(0), spread = item % SPREAD, passes = (bit_end - begin + 7) / 8;
+    for (uint i = item; i < passes * RADIX * SPREAD; i += WG) {
+        counts[i] = 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const OFFSET_T step = (OFFSET_T)get_num_groups(0) * (WG * COUNTS);
+    for (OFFSET_T base = (OFFSET_T)get_group_id(0) * (WG * COUNTS); base < n; base += min(step, n - base)) {
+        KEY held[COUNTS];
+        _Pragma("unroll")
+        for (uint k = 0; k < COUNTS; k++) {
+            held[k] = from[min(base + k * WG + item, n - 1)];
+        }
+        _Pragma("unroll")
+        for (uint k = 0; k < COUNTS; k++) {
+            const WORD bits = ordered(held[k], flip, always);
+            if (base + k * WG + item < n) {
+                for (uint p = 0; p < passes; p++) {
+                    const uint shift = begin + 8 * p;
+                    const uint digit = digit_of(bits, shift, (1u << min(8u, bit_end - shift)) - 1);
+                    atomic_inc(counts + (p * RADIX + digit) * SPREAD + spread);
+                }
+            }
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = item; i < passes * RADIX; i += WG) {
+        uint sum = 0;
+        for (uint r = 0; r < SPREAD; r++) {
+            sum += counts[i * SPREAD + r];
+        }
+        if (sum != 0) {
+            ADD_OFFSET(totals + i, sum);
+        }
+    }
+}
+
+// One group: of each pass the counts become the sums of those before them; the codes of the passes, if they are asked for.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_starts(
+    __global uchar* scratch, const ulong totals_at, const ulong codes_at, const OFFSET_T n, const uint passes)
+{
+    __local OFFSET_T starts[RADIX];
+    __local OFFSET_T offset_sums[16];
+    __local uint alike[PASSES];
+    __global OFFSET_T* totals = (__global OFFSET_T*)(scratch + totals_at);
+    __global uint* codes = (__global uint*)(scratch + codes_at);
+    const uint item = get_local_id(0);
+    for (uint p = 0; p < passes; p++) {
+        if (item == 0) {
+            alike[p] = 0;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint d = item; d < RADIX; d += WG) {
+            starts[d] = totals[p * RADIX + d];
+            if (starts[d] == n) {
+                alike[p] = 1;
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        scan_offsets(starts, offset_sums);
+        for (uint d = item; d < RADIX; d += WG) {
+            totals[p * RADIX + d] = starts[d];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (item == 0) {
+        uint active = 0;
+        for (uint p = 0; p < passes; p++) {
+            active |= alike[p] ? 0 : 1u << p;
+        }
+        put_codes(codes, active, passes);
+    }
+}
+
+#endif
+
 // The sum of x over the items before this one. All items call it; `sums` holds one for each sub-group.
 INLINED uint sum_before(uint x, uint row, uint lane, uint lanes, __local uint* sums, __local uint* sg_scratch)
 {
@@ -556,6 +715,9 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
     __local uint sg_scratch[SG_SCRATCH_WORDS];
     LOOK_UP
     SCATTER_PLACES
+#ifdef LOOK_BACK
+    const uint turn = (code & ODD) != 0;
+#endif
     FOR_PARTS
     {
         FIND_PART
@@ -570,6 +732,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
 #endif
         // The item's first key in a tile; the others follow `lanes` apart.
         const uint mine = row * lanes * ITEMS + lane;
+#ifndef LOOK_BACK
         for (uint d = item; d < RADIX; d += WG) {
             moves[d] = TOTALS[TOTAL(d)];
         }
@@ -582,6 +745,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             const uint d = item * OWN + o;
             next[o] = ORIGIN + moves[d] + TABLE[CELL(d)];
         }
+#endif
         KEY keys[ITEMS];
         LOAD_KEYS(first, (uint)min((OFFSET_T)TILE, end - first))
         for (OFFSET_T base = first; base < end; base += TILE) {
@@ -630,19 +794,36 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             barrier(CLK_LOCAL_MEM_FENCE);
             // Of each digit, the sub-groups' counts become the places of their first keys.
             uint counted[OWN * ROWS], all = 0;
+#ifdef LOOK_BACK
+            uint own[OWN], begins[OWN];
+#endif
             UNROLL
             for (uint o = 0; o < OWN; o++) {
+                const uint earlier = all;
                 UNROLL
                 for (uint r = 0; r < ROWS; r++) {
                     const uint count = r < WG / lanes ? counts[r * RADIX + item * OWN + o] : 0;
                     counted[o * ROWS + r] = count;
                     all += count;
                 }
+#ifdef LOOK_BACK
+                own[o] = all - earlier;
+                if (!silent(group)) {
+                    const ulong state = group == 0 ? LOOK_ALL : LOOK_OWN;
+                    look_publish(LOOK_WORDS, (ulong)group * RADIX + item * OWN + o, state, own[o], turn);
+                }
+#else
+                (void)earlier;
+#endif
             }
             uint place = sum_before(all, row, lane, lanes, sums, sg_scratch);
             UNROLL
             for (uint o = 0; o < OWN; o++) {
+#ifdef LOOK_BACK
+                begins[o] = place;
+#else
                 moves[item * OWN + o] = next[o] - place;
+#endif
                 UNROLL
                 for (uint r = 0; r < ROWS; r++) {
                     const uint count = counted[o * ROWS + r];
@@ -650,7 +831,9 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
                         counts[r * RADIX + item * OWN + o] = place;
                     }
                     place += count;
+#ifndef LOOK_BACK
                     next[o] += count;
+#endif
                 }
             }
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -664,6 +847,17 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             for (uint k = 0; k < ITEMS; k++) {
                 tile[places[k]] = keys[k];
             }
+#ifdef LOOK_BACK
+            UNROLL
+            for (uint o = 0; o < OWN; o++) {
+                const uint d = item * OWN + o;
+                const ulong before = look_back(LOOK_PASS, LOOK_WORDS, RADIX, d, group, spins, turn);
+                if (group > 0) {
+                    look_publish(LOOK_WORDS, (ulong)group * RADIX + d, LOOK_ALL, before + own[o], turn);
+                }
+                moves[d] = TOTALS[pass * RADIX + d] + (OFFSET_T)before - begins[o];
+            }
+#endif
             barrier(CLK_LOCAL_MEM_FENCE);
             // The next tile's are on their way while this one's go.
             if (base + TILE < end) {

@@ -18,6 +18,10 @@ const RADIX: usize = 256;
 const SEGMENT_TILES: usize = 16;
 /// Groups that sort long segments, for each compute unit.
 const SEGMENT_GROUPS: usize = 16;
+/// Bytes of the tickets of a sort that looks back, one for each pass.
+const TICKET_BYTES: usize = 64;
+/// Some milliseconds.
+const SPINS: u32 = 1 << 13;
 /// Of the segments' header.
 pub(super) const HEADER_BYTES: usize = 64;
 /// Sizes of values that are moved with the keys; others are gathered afterwards.
@@ -60,6 +64,12 @@ pub(crate) struct Plan {
     pub(crate) wide: bool,
     /// How many long segments there are at most, if it sorts those.
     pub(crate) long: Option<usize>,
+    /// Whether tiles wait for the counts of those before them.
+    pub(crate) look_back: bool,
+    /// Looks at a count that is not there before it is computed.
+    pub(crate) spins: u32,
+    /// Groups that count the digits of all passes, if so.
+    pub(crate) counting: usize,
     pub(crate) scratch: Regions,
 }
 
@@ -196,6 +206,24 @@ pub(super) fn plan_of(
         0 => program,
         bytes => program.define("VALUE", tuning::unit_type(bytes)).define("VALUE_BYTES", bytes),
     };
+    // Counts of all passes at once, with as many replicas as have room.
+    let counters = 4 * RADIX * form.key_bytes;
+    let spread = shape.map_or(0, |_| {
+        (caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES + 2304) / counters).min(16 / form.key_bytes)
+    });
+    let look_back = parts == Parts::All
+        && spread > 0
+        && caps.forward_progress
+        && caps.device_fence
+        && caps.int64_atomics
+        && caps.chosen("look_back", 1) != 0;
+    let look_bytes = if n < 1 << 30 && !wide { 4 } else { 8 };
+    let program = if look_back {
+        let program = program.flag("LOOK_BACK", true).define("LOOK_BYTES", look_bytes);
+        program.define("SPREAD", 1 << spread.ilog2()).define("OFFSET_BYTES", offset)
+    } else {
+        program
+    };
     let program = program.flag("SEGMENTS", parts != Parts::All).unoptimised_on_a_checker(caps);
     let all = n.div_ceil(tile);
     let (long, merges) = match parts {
@@ -204,7 +232,7 @@ pub(super) fn plan_of(
     };
     // One item is not to have a table for few keys.
     let least = if long.is_some() && work_group == 1 { SEGMENT_TILES } else { 1 };
-    let tiles = all.div_ceil(params.max_groups).max(least);
+    let tiles = if look_back { 1 } else { all.div_ceil(params.max_groups).max(least) };
     let groups = all.div_ceil(tiles) + long.unwrap_or(0);
 
     let mut end = 0;
@@ -219,9 +247,9 @@ pub(super) fn plan_of(
         spare: region(several * form.key_bytes),
         unwanted: region(if form.keys { 0 } else { several * form.key_bytes }),
         values: region(several * form.value_bytes),
-        table: region(RADIX * groups * offset),
-        totals: region(RADIX * offset * long.unwrap_or(1)),
-        seen: region(2 * groups * form.key_bytes.max(8)),
+        table: region(if look_back { TICKET_BYTES + RADIX * groups * look_bytes } else { RADIX * groups * offset }),
+        totals: region(RADIX * offset * if look_back { form.passes } else { long.unwrap_or(1) }),
+        seen: region(if look_back { 0 } else { 2 * groups * form.key_bytes.max(8) }),
         codes: region(4 * form.passes),
         header: region(segments(HEADER_BYTES)),
         heads: region(heads_bytes),
@@ -235,7 +263,22 @@ pub(super) fn plan_of(
     // Of the tiles of long segments the device knows how many there are: mostly few.
     let most = if long.is_some() { SEGMENT_GROUPS * caps.compute_units.max(1) as usize } else { groups };
     let launched = groups.min(most);
-    Plan { program, work_group, offsets_work_group, groups, launched, tiles, tile, wide, long, scratch }
+    let counting = n.div_ceil(16 * work_group).min(16 * caps.compute_units.max(1) as usize);
+    Plan {
+        program,
+        work_group,
+        offsets_work_group,
+        groups,
+        launched,
+        tiles,
+        tile,
+        wide,
+        long,
+        look_back,
+        spins: SPINS,
+        counting,
+        scratch,
+    }
 }
 
 /// Where the values are that go with the keys.
@@ -334,6 +377,16 @@ pub(super) fn passes(
     let (at, local) = (plan.scratch, [plan.work_group, 1, 1]);
     let (out, out_offset) = keys_out(plan, keys, to, mem);
     let (groups, several) = ([plan.launched, 1, 1], digits.len() > 1);
+    if plan.look_back {
+        device.fill(mem, at.table, at.seen - at.table, &[0; 8])?;
+        let launch = device.launch(&plan.program, "sort_histograms")?.mem(from.mem()).scalar(from.offset() as u64);
+        let launch = launch.mem(mem).scalar(at.totals as u64).offset(n as u64, plan.wide);
+        let launch = word(launch.scalar(keys.bits.start).scalar(keys.bits.end), keys.flip, keys.bytes);
+        word(launch, keys.always, keys.bytes).run([plan.counting, 1, 1], local)?;
+        let launch = device.launch(&plan.program, "sort_starts")?.mem(mem).scalar(at.totals as u64);
+        let launch = launch.scalar(at.codes as u64).offset(n as u64, plan.wide).scalar(digits.len() as u32);
+        launch.run([1, 1, 1], local)?;
+    }
     for (p, (digit, pass)) in digits.iter().zip(route(digits.len())).enumerate() {
         // Of several passes the kernels find out which there are, once the first has counted.
         let given = if several { 0 } else { code(pass) };
@@ -347,18 +400,22 @@ pub(super) fn passes(
             let launch = word(launch.scalar(digit.shift).scalar(digit.mask), keys.flip, keys.bytes);
             Ok(word(launch, keys.always, keys.bytes))
         };
-        with_segments(of_keys("sort_counts", at.seen, counts)?, plan).run(groups, local)?;
-        if several && p == 0 {
-            let launch = device.launch(&plan.program, "sort_passes")?.mem(mem).scalar(at.seen as u64);
-            let launch = launch.scalar(at.codes as u64).scalar(plan.groups as u32);
-            with_segments(launch.scalar(keys.bits.start).scalar(keys.bits.end), plan).run([1, 1, 1], local)?;
+        if !plan.look_back {
+            with_segments(of_keys("sort_counts", at.seen, counts)?, plan).run(groups, local)?;
+            if several && p == 0 {
+                let launch = device.launch(&plan.program, "sort_passes")?.mem(mem).scalar(at.seen as u64);
+                let launch = launch.scalar(at.codes as u64).scalar(plan.groups as u32);
+                with_segments(launch.scalar(keys.bits.start).scalar(keys.bits.end), plan).run([1, 1, 1], local)?;
+            }
+            let launch = device.launch(&plan.program, "sort_offsets")?.mem(mem).scalar(at.table as u64);
+            let launch = launch.scalar(at.totals as u64).scalar(at.codes as u64).scalar(plan.groups as u32);
+            let launch = with_segments(launch.scalar(given).scalar(p as u32), plan);
+            launch.run([RADIX, 1, 1], [plan.offsets_work_group, 1, 1])?;
         }
-        let launch = device.launch(&plan.program, "sort_offsets")?.mem(mem).scalar(at.table as u64);
-        let launch = launch.scalar(at.totals as u64).scalar(at.codes as u64).scalar(plan.groups as u32);
-        let launch = with_segments(launch.scalar(given).scalar(p as u32), plan);
-        launch.run([RADIX, 1, 1], [plan.offsets_work_group, 1, 1])?;
         let launch = with_values(of_keys("sort_scatter", at.totals, given)?, values, plan, form);
-        with_segments(launch, plan).run(groups, local)?;
+        let launch = with_segments(launch, plan);
+        let launch = if plan.look_back { launch.scalar(plan.spins) } else { launch };
+        launch.run(groups, local)?;
     }
     Ok(())
 }
@@ -404,7 +461,7 @@ mod tests {
             let caps = cl.capabilities().unwrap();
             for compute_units in [1000, 1] {
                 let mut caps = Capabilities { max_work_group: 32, compute_units, ..(*caps).clone() };
-                caps.chosen.insert("max_groups", 8 * compute_units as usize);
+                caps.chosen.extend([("max_groups", 8 * compute_units as usize), ("look_back", 0)]);
                 let form = Form { key_bytes: 4, value_bytes: 4, passes: 4, keys: true };
                 let plan = plan(N, form, &caps, false);
                 let (rounds, tiles) = (plan.groups.div_ceil(16 * plan.offsets_work_group), plan.tiles);
@@ -420,6 +477,38 @@ mod tests {
                 numbers.finish(cl).unwrap();
                 let got: Vec<_> = keys.to_vec().unwrap().into_iter().zip(places.to_vec().unwrap()).collect();
                 assert!(got == want, "{info}: {compute_units} compute units");
+            }
+        }
+    }
+
+    #[test]
+    fn a_look_back_does_without_counts_that_do_not_come() {
+        const N: usize = 70 * 8192 + 5;
+        let x: Vec<u32> = Data::Bits.generate(N, 3);
+        let mut want = x.clone();
+        want.sort_unstable();
+        for (index, info) in Device::list().iter().enumerate() {
+            let device = Device::at(index).unwrap();
+            let device = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
+            let Backend::OpenCl(cl) = device.backend() else { continue };
+            let keys = Keys::of(ElementType::U32, &Order::ascending()).unwrap();
+            let form = Form { key_bytes: 4, value_bytes: 0, passes: 4, keys: true };
+            for wide in [false, true] {
+                let mut plan = plan(N, form, &cl.capabilities().unwrap(), wide);
+                if !plan.look_back {
+                    crate::check::log_skip(&info.to_string(), "no look-back");
+                    continue;
+                }
+                plan.program = plan.program.flag("STALL", true);
+                plan.spins = 3;
+                let (buffer, mut sorted) = (device.upload(&x).unwrap(), device.zeroed::<u32>(N).unwrap());
+                let from = Input::from(&buffer).cl(cl).unwrap();
+                let to = Output::from(&mut sorted).cl(cl, false).unwrap();
+                let mut scratch = Scratch::new();
+                let mem = scratch.cl(cl, plan.scratch.end).unwrap();
+                passes(cl, &plan, &keys, form, &from, Some(&to), None, mem).unwrap();
+                to.finish(cl).unwrap();
+                assert!(sorted.to_vec().unwrap() == want, "{info}");
             }
         }
     }

@@ -56,6 +56,7 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
             Parameter::new("items", usual.items, [4, 8, 16, 32]),
             Parameter::new("tile_bytes", usual.tile_bytes, [8 << 10, 16 << 10, 32 << 10, 64 << 10]),
             Parameter::new("max_groups", usual.max_groups, of_units(&[4, 8, 16, 32], caps)),
+            Parameter::new("look_back", 1, [0, 1]),
             Parameter::new("offsets_work_group", usual.offsets_work_group, [64, 128, 256]),
         ],
     }
