@@ -710,7 +710,9 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
     __local uint4 pool[POOL_WORDS / 4];
     // Where a tile's keys of each digit go, less their places in the tile; before that, the sums of totals.
     __local OFFSET_T moves[RADIX];
+#ifndef LOOK_BACK
     __local OFFSET_T offset_sums[16];
+#endif
     __local uint sums[ROWS];
     __local uint sg_scratch[SG_SCRATCH_WORDS];
     LOOK_UP

@@ -188,8 +188,8 @@ pub(super) fn plan_of(
             let program = ProgramSpec { options: caps.options(&sub_group), ..ProgramSpec::new("sort.cl", TEXT, caps) };
             let program = program.define("LANES", lanes).define("REPLICAS", replicas);
             let program = program.define("WG", work_group).define("ITEMS", items);
-            // So that a multiprocessor holds two work-groups.
-            let program = if caps.ptx { program.with(["-cl-nv-maxrregcount=128"]) } else { program };
+            let registers = caps.ptx.then(|| format!("-cl-nv-maxrregcount={}", params.registers));
+            let program = program.with(registers);
             (program, work_group, params.offsets_work_group.min(work_group), work_group * items)
         }
         None => {
@@ -434,8 +434,10 @@ pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
         for value_bytes in [0].into_iter().chain(VALUE_SIZES) {
             for wide in [false, true] {
                 let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true };
-                // Few keys have smaller tiles.
-                programs.extend([1 << 16, 1 << 28].map(|n| plan(n, form, caps, wide).program));
+                // Few keys have smaller tiles; many, longer words.
+                let waiting = Capabilities { forward_progress: false, ..caps.clone() };
+                programs.extend([1 << 16, 1 << 28, 1 << 31].map(|n| plan(n, form, caps, wide).program));
+                programs.extend([1 << 16, 1 << 28].map(|n| plan(n, form, &waiting, wide).program));
             }
         }
     }

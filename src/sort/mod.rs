@@ -4,16 +4,17 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | a pass for each 8 bits in which keys differ: two reads and one write of each key, one of each value |
+//! | work | a pass for each 8 bits in which keys differ: one read and one write of each key and each value, and one read of the keys for all passes; where work-groups do not wait for one another, two reads of each key in each pass |
 //! | keys | integers of up to 16 bytes and floats, ascending or descending, by all bits or [some](Order::bits) |
 //! | order of floats | total, by their bits: -NaN, -inf, …, -0, +0, …, inf, NaN, as [`f32::total_cmp`] |
 //! | determinism | everywhere: the result is a function of the input |
 //! | scratch | n keys (2 n without an output of keys) and n values, and some 256 counters for each work-group: [`Device::sort_scratch`] |
 //! | limits | any n that fits the device |
 //!
-//! This is radix sort from the least significant digit on (Merrill and Grimshaw 2011). On a GPU each pass counts the digits of
-//! each work-group's keys, adds the counts up, and moves each key to its place, in the order of which a work-group puts a tile
-//! of them in local memory first. Passes over digits that are the same in all keys are left out without asking the host. On the
+//! This is radix sort from the least significant digit on (Merrill and Grimshaw 2011). On a GPU the digits of all passes are
+//! counted first; in a pass a work-group puts a tile of keys in order in local memory, learns from those before it how many of
+//! each digit precede them, and moves each key to its place (Adinets and Merrill 2022). Where work-groups do not wait for one
+//! another, each pass counts its digits for each work-group and adds the counts up. Passes over digits that are the same in all keys are left out without asking the host. On the
 //! CPU the most significant digits put keys into buckets, in parallel, each of which one thread sorts in its cache; keys alone
 //! are sorted by `rdst`. Keys of 16 bytes are sorted by merges there.
 

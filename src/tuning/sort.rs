@@ -14,6 +14,8 @@ pub(crate) struct Sort {
     /// Bytes of a tile, in local memory, at most.
     pub(crate) tile_bytes: usize,
     pub(crate) max_groups: usize,
+    /// Registers of an item at most, on NVIDIA's GPUs: with 128 a multiprocessor holds two work-groups of 256.
+    pub(crate) registers: usize,
 }
 
 /// Parameters of sorts by device class.
@@ -27,10 +29,11 @@ pub(crate) fn sort(caps: &Capabilities) -> Sort {
             offsets_work_group: 1,
             tile_bytes: usize::MAX,
             max_groups: caps.chosen("max_groups", 4 * units),
+            registers: 0,
         },
         // An interpreter is to see several tiles of a group, too.
         DeviceClass::Gpu if caps.checker => {
-            Sort { work_group: 64, items: 4, offsets_work_group: 4, tile_bytes: 4096, max_groups: 2 }
+            Sort { work_group: 64, items: 4, offsets_work_group: 4, tile_bytes: 4096, max_groups: 2, registers: 0 }
         }
         DeviceClass::Gpu => Sort {
             work_group: super::work_group(256, caps),
@@ -39,6 +42,7 @@ pub(crate) fn sort(caps: &Capabilities) -> Sort {
             tile_bytes: caps.chosen("tile_bytes", 32 << 10),
             // A tile each: what neighbouring groups write at the same time is side by side then.
             max_groups: caps.chosen("max_groups", if caps.ptx { 1 << 16 } else { 8 * units }),
+            registers: caps.chosen("registers", 128),
         },
     }
 }
@@ -52,12 +56,16 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
             Parameter::new("max_groups", usual.max_groups, of_units(&[1, 2, 4, 8, 16], caps)),
         ],
         DeviceClass::Gpu if caps.checker => Vec::new(),
-        DeviceClass::Gpu => vec![
-            Parameter::new("items", usual.items, [4, 8, 16, 32]),
-            Parameter::new("tile_bytes", usual.tile_bytes, [8 << 10, 16 << 10, 32 << 10, 64 << 10]),
-            Parameter::new("max_groups", usual.max_groups, of_units(&[4, 8, 16, 32], caps)),
-            Parameter::new("look_back", 1, [0, 1]),
-            Parameter::new("offsets_work_group", usual.offsets_work_group, [64, 128, 256]),
-        ],
+        DeviceClass::Gpu => {
+            let registers = caps.ptx.then(|| Parameter::new("registers", usual.registers, [64, 80, 96, 128]));
+            let others = vec![
+                Parameter::new("items", usual.items, [4, 8, 16, 32]),
+                Parameter::new("tile_bytes", usual.tile_bytes, [8 << 10, 16 << 10, 32 << 10, 64 << 10]),
+                Parameter::new("max_groups", usual.max_groups, of_units(&[4, 8, 16, 32], caps)),
+                Parameter::new("look_back", 1, [0, 1]),
+                Parameter::new("offsets_work_group", usual.offsets_work_group, [64, 128, 256]),
+            ];
+            others.into_iter().chain(registers).collect()
+        }
     }
 }
