@@ -22,8 +22,11 @@ GROUPS = [
     (r"^reduce (min|max)$", "reduce min, max"),
     (r"^reduce (arg|min-max)", "reduce arg-min, arg-max, min-max"),
     (r"^reduce (and|or|xor)", "reduce and, or, xor"),
+    (r"^reduce count", "reduce count"),
+    (r"^reduce statistics", "reduce statistics"),
     (r"^scan segmented", "scan in segments"),
     (r"^scan .* of lines", "scan along an axis"),
+    (r"^scan by", "scan by one's own operator"),
     (r"^scan sum as", "scan in a wider type"),
     (r"^scan (sum|product)", "scan sum, product"),
     (r"^scan", "scan min, max, and, or, xor"),
@@ -42,7 +45,11 @@ GROUPS = [
     (r"^copy (strided|copy ranges)", "copy strided, many ranges"),
     (r"^copy reverse", "copy reverse"),
     (r"^copy", "copy"),
-    (r"^sort", "sort"),
+    (r"^sort (segments|offsets)", "sort segments"),
+    (r"^sort .*in place", "sort in place"),
+    (r"^sort .*(pairs|columns)", "sort with values"),
+    (r"^sort .*places", "places in order"),
+    (r"^sort", "sort keys"),
     (r"^merge merge sort", "merge sort"),
     (r"^merge (union|intersection|difference|symmetric)", "set operations"),
     (r"^merge (lower|upper|first)", "searches"),
@@ -84,6 +91,9 @@ def main():
         sys.exit(__doc__)
     reports = [(name, cells(paths.split(","), groups)) for name, paths in columns]
     forms = list(dict.fromkeys(form for _, report in reports for form in report))
+    if groups:
+        names = [group for _, group in GROUPS]
+        forms.sort(key=lambda form: names.index(form) if form in names else len(names))
     print("| form | types |" + "".join(f" {name} |" for name, _ in reports))
     print("|---|---|" + "--:|" * len(reports))
     wrong = []
