@@ -24,6 +24,11 @@ pub(crate) struct Scan {
     pub(crate) ahead: usize,
 }
 
+/// Whether the device copies to local memory in the background.
+fn copies(caps: &Capabilities) -> bool {
+    caps.class == DeviceClass::Gpu && caps.sub_group.backend == SubGroupBackend::Ptx && caps.compute_capability >= 80
+}
+
 /// Parameters of scans by device class; kernels use `more` bytes of local memory beside those of a plain one.
 pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
     let units = super::units(caps);
@@ -47,14 +52,12 @@ pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
     if work_group < TEAMS {
         return alone;
     }
-    // Three groups of a multiprocessor have their tiles in its local memory.
     let fits = RESERVED_BYTES + more + 2 * TILE_BYTES + super::RESERVED_BYTES <= caps.local_bytes;
-    let copies = shuffles && caps.ptx && caps.compute_capability >= 80;
-    let ahead = if copies && fits { caps.chosen("ahead", 3 * units) } else { 0 };
+    let ahead = if fits && copies(caps) { caps.chosen("ahead", 0) } else { 0 };
     Scan { work_group, max_groups, shuffles, ahead }
 }
 
-/// What is searched for: where each tile has a work-group of its own, made by sub-groups, only whether the next one comes.
+/// What is searched for: where each tile has a work-group of its own, made by sub-groups, whether the next one comes.
 pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     let usual = scan(caps, 0);
     let mut parameters = Vec::new();
@@ -65,7 +68,8 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
         let candidates = of_units(&[2, 4, 8, 16, 32], caps);
         parameters.push(Parameter::new("max_groups", usual.max_groups, candidates));
     }
-    if usual.ahead > 0 {
+    if usual.work_group > 1 && copies(caps) {
+        // Three groups of a multiprocessor have two tiles each in its local memory.
         parameters.push(Parameter::new("ahead", usual.ahead, [0, 2 * super::units(caps), 3 * super::units(caps)]));
     }
     parameters
