@@ -345,14 +345,15 @@ INLINED void join(
 {
     UNROLL
     for (uint r = 0; r < rows; r++) {
-        const A sum = total[r * own];
+        // Chosen of values that are there: of branches PoCL might take what they choose for what all items have.
+        const A sum = total[r * own], more = other[r], front = OP(more, sum), back = OP(sum, more);
         UNROLL
         for (uint k = 0; k < own; k++) {
-            before[r * own + k] =
-                upper ? JOINED(other[r], before[r * own + k], MARKED(cut[k], r)) : before[r * own + k];
+            const A old = before[r * own + k], both = OP(more, old), joined = MARKED(cut[k], r) ? old : both;
+            before[r * own + k] = upper ? joined : old;
         }
-        total[r * own] =
-            upper ? JOINED(other[r], sum, MARKED(heads[0], r)) : JOINED(sum, other[r], MARKED(other_heads, r));
+        const A in_front = MARKED(heads[0], r) ? sum : front, behind = MARKED(other_heads, r) ? more : back;
+        total[r * own] = upper ? in_front : behind;
     }
 #ifdef SEGMENTED
     UNROLL
@@ -450,22 +451,31 @@ static inline uint place_of(uint k)
     return (k / OWN * (32 * TEAMS) + (uint)get_local_id(0) * OWN + k % OWN) * VEC;
 }
 
-// Run k of a tile in which elements are missing.
-INLINED TV load_some(__global const T* x, OFFSET_T base, OFFSET_T n, uint k)
+static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV* raw)
 {
-    T run[VEC];
-    for (uint j = 0; j < VEC; j++) {
-        const OFFSET_T i = base + place_of(k) + j;
-        // A function of the caller's may not take any value.
+    if (BY_ITEM(n - base >= TILE)) {
+        UNROLL
+        for (uint k = 0; k < RUNS; k++) {
+            raw[k] = load_vec(x + RUN_AT(base + place_of(k), n));
+        }
+    } else {
+        UNROLL
+        for (uint k = 0; k < RUNS; k++) {
+            T run[VEC];
+            for (uint j = 0; j < VEC; j++) {
+                const OFFSET_T i = base + place_of(k) + j;
+                // A function of the caller's may not take any value.
 #ifdef MAPPED
-        run[IN_RUN(j)] = x[AT(min(i, n - 1), n)];
+                run[IN_RUN(j)] = x[AT(min(i, n - 1), n)];
 #elif defined(OPERATOR)
-        run[IN_RUN(j)] = i < n ? x[AT(i, n)] : op_identity();
+                run[IN_RUN(j)] = i < n ? x[AT(i, n)] : op_identity();
 #else
-        run[IN_RUN(j)] = i < n ? x[AT(i, n)] : (T)0;
+                run[IN_RUN(j)] = i < n ? x[AT(i, n)] : (T)0;
 #endif
+            }
+            raw[k] = VLOAD(0, run);
+        }
     }
-    return VLOAD(0, run);
 }
 
 #ifdef AHEAD
@@ -490,27 +500,15 @@ static inline void fetch_tile(__global const T* x, OFFSET_T base, OFFSET_T n, __
             FETCH(to + k * WG, (__global const TV*)(x + RUN_AT(base + place_of(k), n)));
         }
     } else {
+        TV raw[RUNS];
+        load_tile(x, base, n, raw);
+        UNROLL
         for (uint k = 0; k < RUNS; k++) {
-            to[k * WG] = load_some(x, base, n, k);
+            to[k * WG] = raw[k];
         }
     }
 }
 #endif
-
-static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV* raw)
-{
-    if (BY_ITEM(n - base >= TILE)) {
-        UNROLL
-        for (uint k = 0; k < RUNS; k++) {
-            raw[k] = load_vec(x + RUN_AT(base + place_of(k), n));
-        }
-    } else {
-        UNROLL
-        for (uint k = 0; k < RUNS; k++) {
-            raw[k] = load_some(x, base, n, k);
-        }
-    }
-}
 
 // What is taken of a run's elements, the first one first.
 static inline void take_run(TV raw, A* a)
@@ -790,109 +788,29 @@ static __attribute__((noinline)) THING missing_total(
 // The ticket, in front of the words of `state`.
 #define TICKET(state) ((volatile __global uint*)(state))
 
-// What a work-group does with a tile whose elements it has. All items call it, in uniform flow; the local memory may be used
-// again after the next barrier. With AHEAD, and if there are `more`, it takes a ticket, which is in `taken` then.
-INLINED void finish_tile(
-    __global const T* x, const OFFSET_T n, __global OUT* out, const OFFSET_T outputs, __global ulong* state,
-    const OFFSET_T tiles, const A initial, const uint inclusive, const uint in_place, const uint spins,
-    const OFFSET_T tile, RAW_RUNS, const uint* marks, const bool more, __local uint* taken, __local THING* node,
-    __local THING* digit, SCRATCH HEAD_PARAMS)
-{
-    volatile __global ulong* totals = state + 2;
-    const uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
-    A before[RUNS];
-    uint cut[OWN];
-    THING sum;
-    tile_scan(raw, marks, before, cut, &sum, node, exchange, words);
-    const bool speaks = !silent(tile);
-    if (item == 0 && tile + 1 < tiles && speaks) {
-        publish(totals, tile, sum);
-        if (in_place) {
-            // Who misses it has read the elements before they are overwritten.
-            fence_device();
-        }
-    }
-#ifdef AHEAD
-    uint ticket = 0;
-    if (item == 0 && more) {
-        ticket = atomic_inc(TICKET(state));
-    }
+// What an item finds goes to value[k] and heads[k]; but by way of local memory where PoCL might take it for what all items have.
+#ifdef SHUFFLES
+#define KEEP(k, found) (value[k] = VALUE(found), heads[k] = HEAD(found))
+#define KEPT(k)
+#else
+#ifdef SEGMENTED
+#define OWN_HEAD ((volatile __local uint*)words)[item]
+#else
+#define OWN_HEAD heads[0]
+#endif
+#define OWN_VALUE ((volatile __local A*)exchange)[item]
+#define KEEP(k, found) (OWN_VALUE = VALUE(found), OWN_HEAD = HEAD(found))
+#define KEPT(k) (value[k] = OWN_VALUE, heads[k] = OWN_HEAD)
 #endif
 
-    // A team waits for the words of one level.
-    const OFFSET_T index = team < LEVELS ? tile >> (5 * team) : 0;
-    const uint own = index % 32;
-    OFFSET_T at = 0, count = tiles;
-    for (uint level = 0; level < team; level++) {
-        at += count;
-        count = (count - 1) / 32 + 1;
-    }
-    A value[OWN], preceding[OWN];
-    uint heads[OWN], preceding_heads[OWN];
-    for (uint k = 0; k < OWN; k++) {
-        const uint leaf = lane * OWN + k;
-        THING found = THING_IDENTITY;
-        if (leaf < own) {
-            const OFFSET_T wanted = index - own + leaf;
-            bool there = false;
-            for (uint turn = 0; turn < spins && !there; turn++) {
-                there = look(totals, at + wanted, &found);
-            }
-            if (!there) {
-                found = missing_total(x, n, totals, wanted, team HEAD_PASS);
-            }
-        }
-        value[k] = VALUE(found);
-        heads[k] = HEAD(found);
-        preceding_heads[k] = 0;
-    }
-    team_scan(1, OWN, value, heads, preceding, preceding_heads, exchange, words);
-    const OFFSET_T blocks = (tiles - 1) / 32 + 1;
-    for (uint k = 0; k < OWN; k++) {
-        if (lane * OWN + k == own) {
-            const THING found = TOTAL(preceding[k], preceding_heads[k]);
-            THING_PUT(digit[team], found);
-            // At once, since it is what others wait for.
-            if (team == 0 && own == 31 && tile / 32 + 1 < blocks && speaks) {
-                publish(totals, tiles + tile / 32, THING_OP(found, sum));
-            }
-        }
-    }
+// With AHEAD a work-group takes one tile after another. While it is at one, the next one's elements come to local memory, and
+// then the ticket of the one behind that. Who holds a ticket is at an earlier tile, or waits for tiles before it, so that
+// someone always works on the first tile that lacks its total.
 #ifdef AHEAD
-    if (item == 0) {
-        *taken = ticket;
-    }
+#define EACH_TILE for (uint lot = 0; tile < tiles; lot = RUNS * WG - lot)
+#else
+#define EACH_TILE
 #endif
-    // In place, what was published goes before what overwrites the input.
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    A carry = initial;
-    UNROLL
-    for (uint level = LEVELS; level > 0; level--) {
-        const THING own_digit = THING_GET(digit[level - 1]);
-        carry = THING_CARRY(initial, carry, own_digit);
-    }
-    if (item == 0 && tile % 32 == 31 && speaks) {
-        THING block = THING_OP(THING_GET(digit[0]), sum);
-        OFFSET_T q = tile / 32;
-        at = tiles;
-        count = blocks;
-        for (uint level = 1; level + 1 < LEVELS && q % 32 == 31; level++) {
-            block = THING_OP(THING_GET(digit[level]), block);
-            at += count;
-            count = (count - 1) / 32 + 1;
-            q /= 32;
-            if (q + 1 < count) {
-                publish(totals, at + q, block);
-            }
-        }
-    }
-    store_tile(out, tile * TILE, outputs, raw, marks, before, cut, node, initial, carry, inclusive);
-}
-
-#define FINISH(tile, raw, more)                                                                                        \
-    finish_tile(                                                                                                       \
-        x, n, out, outputs, state, tiles, initial, inclusive, in_place, spins, tile, raw, marks, more, taken, node,    \
-        digit, exchange, words HEAD_PASS)
 
 // Of several tiles, `state` is 0: 16 bytes for the ticket, then words as the spine has totals. There are n results or, if
 // exclusive, n + 1.
@@ -909,17 +827,15 @@ KERNEL SG_KERNEL void scan_look_back(
     __local uint taken[1];
     __global const T* x = in_base + in_offset;
     __global OUT* out = out_base + out_offset;
-    const uint item = get_local_id(0);
-    uint marks[MARKS];
+    volatile __global ulong* totals = state + 2;
+    const uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
     if (item == 0) {
         *taken = tiles > 1 ? atomic_inc(TICKET(state)) : 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-#ifdef AHEAD
-    // While a tile is finished the next one comes, and the ticket of the one behind it. Who holds a ticket works on one before
-    // it or waits for tiles before that one, so that the first tile that lacks its total is always worked on.
-    __local TV runs[2 * RUNS * WG];
     OFFSET_T tile = *taken;
+#ifdef AHEAD
+    __local TV runs[2 * RUNS * WG];
     barrier(CLK_LOCAL_MEM_FENCE);
     if (tile < tiles) {
         fetch_tile(x, tile * TILE, n, runs);
@@ -929,25 +845,121 @@ KERNEL SG_KERNEL void scan_look_back(
         *taken = tiles > 1 ? atomic_inc(TICKET(state)) : 1;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint lot = 0; tile < tiles; lot = RUNS * WG - lot) {
+#endif
+    EACH_TILE
+    {
+#ifdef AHEAD
         const OFFSET_T next = *taken;
         if (next < tiles) {
             fetch_tile(x, next * TILE, n, runs + (RUNS * WG - lot));
         }
         FETCH_END;
+        __local const TV* raw = runs + lot;
+#else
+        TV raw[RUNS];
+#endif
+        A before[RUNS];
+        uint marks[MARKS], cut[OWN];
+        THING sum;
         mark_tile(bits, marks, tile, n HEAD_PASS);
+#ifdef AHEAD
         FETCHED;
-        FINISH(tile, runs + lot, next < tiles);
+#else
+        load_tile(x, tile * TILE, n, raw);
+#endif
+        tile_scan(raw, marks, before, cut, &sum, node, exchange, words);
+        const bool speaks = !silent(tile);
+        if (item == 0 && tile + 1 < tiles && speaks) {
+            publish(totals, tile, sum);
+            if (in_place) {
+                // Who misses it has read the elements before they are overwritten.
+                fence_device();
+            }
+        }
+#ifdef AHEAD
+        uint ticket = 0;
+        if (item == 0 && next < tiles) {
+            ticket = atomic_inc(TICKET(state));
+        }
+#endif
+
+        // A team waits for the words of one level.
+        const OFFSET_T index = team < LEVELS ? tile >> (5 * team) : 0;
+        const uint own = index % 32;
+        OFFSET_T at = 0, count = tiles;
+        for (uint level = 0; level < team; level++) {
+            at += count;
+            count = (count - 1) / 32 + 1;
+        }
+        A value[OWN], preceding[OWN];
+        uint heads[OWN], preceding_heads[OWN];
+        for (uint k = 0; k < OWN; k++) {
+            const uint leaf = lane * OWN + k;
+            THING found = THING_IDENTITY;
+            KEEP(k, found);
+            if (leaf < own) {
+                const OFFSET_T wanted = index - own + leaf;
+                bool there = false;
+                for (uint turn = 0; turn < spins && !there; turn++) {
+                    there = look(totals, at + wanted, &found);
+                    if (there) {
+                        KEEP(k, found);
+                    }
+                }
+                if (!there) {
+                    found = missing_total(x, n, totals, wanted, team HEAD_PASS);
+                    KEEP(k, found);
+                }
+            }
+            KEPT(k);
+            preceding_heads[k] = 0;
+        }
+        team_scan(1, OWN, value, heads, preceding, preceding_heads, exchange, words);
+        const OFFSET_T blocks = (tiles - 1) / 32 + 1;
+        for (uint k = 0; k < OWN; k++) {
+            if (lane * OWN + k == own) {
+                const THING found = TOTAL(preceding[k], preceding_heads[k]);
+                THING_PUT(digit[team], found);
+                // At once, since it is what others wait for.
+                if (team == 0 && own == 31 && tile / 32 + 1 < blocks && speaks) {
+                    publish(totals, tiles + tile / 32, THING_OP(found, sum));
+                }
+            }
+        }
+#ifdef AHEAD
+        if (item == 0) {
+            *taken = ticket;
+        }
+#endif
+        // In place, what was published goes before what overwrites the input.
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        A carry = initial;
+        UNROLL
+        for (uint level = LEVELS; level > 0; level--) {
+            const THING own_digit = THING_GET(digit[level - 1]);
+            carry = THING_CARRY(initial, carry, own_digit);
+        }
+        if (item == 0 && tile % 32 == 31 && speaks) {
+            THING block = THING_OP(THING_GET(digit[0]), sum);
+            OFFSET_T q = tile / 32;
+            at = tiles;
+            count = blocks;
+            for (uint level = 1; level + 1 < LEVELS && q % 32 == 31; level++) {
+                block = THING_OP(THING_GET(digit[level]), block);
+                at += count;
+                count = (count - 1) / 32 + 1;
+                q /= 32;
+                if (q + 1 < count) {
+                    publish(totals, at + q, block);
+                }
+            }
+        }
+        store_tile(out, tile * TILE, outputs, raw, marks, before, cut, node, initial, carry, inclusive);
+#ifdef AHEAD
         barrier(CLK_LOCAL_MEM_FENCE);
         tile = next;
-    }
-#else
-    const OFFSET_T tile = *taken;
-    TV raw[RUNS];
-    mark_tile(bits, marks, tile, n HEAD_PASS);
-    load_tile(x, tile * TILE, n, raw);
-    FINISH(tile, raw, false);
 #endif
+    }
 }
 
 #else

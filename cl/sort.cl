@@ -633,7 +633,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
     }
 }
 
-// One group: of each pass the counts become the sums of those before them; the codes of the passes, if they are asked for.
+// One group: of each pass the counts become the sums of those before them; and the codes of the passes.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_starts(
     __global uchar* scratch, const ulong totals_at, const ulong codes_at, const OFFSET_T n, const uint passes)
 {

@@ -2,8 +2,8 @@
 //
 // A word of LOOK_BYTES has two bits of state over the count: nothing yet, the tile's own count, or that of all tiles up to it.
 // State and count are one atomic access, so relaxed ones are enough; and counts add up to the same in any order. Word
-// words[t * slots + slot] is tile t's: a radix sort has a slot for each digit. All are 0 at first. Words that were used are
-// words without anything in the next turn: with turn 1, where it was 0, and so on.
+// words[t * slots + slot] is tile t's: a radix sort has a slot for each digit. All are 0 at first. Words that all
+// end as that of all tiles are words without anything in the next turn: with turn 1, where it was 0, and so on.
 //
 // Work-groups take tiles by a ticket, publish their own count, look back, and publish that of all. A word that is not there
 // after `spins` looks is computed by who needs it. For that the file that includes this one defines LOOK_CONTEXT, parameters

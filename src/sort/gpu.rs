@@ -211,12 +211,8 @@ pub(super) fn plan_of(
     let spread = shape.map_or(0, |_| {
         (caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES + 2304) / counters).min(16 / form.key_bytes)
     });
-    let look_back = parts == Parts::All
-        && spread > 0
-        && caps.forward_progress
-        && caps.device_fence
-        && caps.int64_atomics
-        && caps.chosen("look_back", 1) != 0;
+    // Words for small tiles would be more than the keys.
+    let look_back = parts == Parts::All && spread > 0 && params.look_back && (tile >= 4 * RADIX || caps.checker);
     let look_bytes = if n < 1 << 30 && !wide { 4 } else { 8 };
     let program = if look_back {
         let program = program.flag("LOOK_BACK", true).define("LOOK_BYTES", look_bytes);

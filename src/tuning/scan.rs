@@ -68,7 +68,8 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
         let candidates = of_units(&[2, 4, 8, 16, 32], caps);
         parameters.push(Parameter::new("max_groups", usual.max_groups, candidates));
     }
-    if usual.work_group > 1 && copies(caps) {
+    let ahead = Capabilities { chosen: [("ahead", 1)].into(), ..caps.clone() };
+    if scan(&ahead, 0).ahead > 0 {
         // Three groups of a multiprocessor have two tiles each in its local memory.
         parameters.push(Parameter::new("ahead", usual.ahead, [0, 2 * super::units(caps), 3 * super::units(caps)]));
     }

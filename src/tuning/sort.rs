@@ -14,13 +14,21 @@ pub(crate) struct Sort {
     /// Bytes of a tile, in local memory, at most.
     pub(crate) tile_bytes: usize,
     pub(crate) max_groups: usize,
+    /// Whether tiles wait for the counts of those before them.
+    pub(crate) look_back: bool,
     /// Registers of an item at most, on NVIDIA's GPUs: with 128 a multiprocessor holds two work-groups of 256.
     pub(crate) registers: usize,
+}
+
+/// Whether work-groups may wait for one another.
+fn looks_back(caps: &Capabilities) -> bool {
+    caps.forward_progress && caps.device_fence && caps.int64_atomics
 }
 
 /// Parameters of sorts by device class.
 pub(crate) fn sort(caps: &Capabilities) -> Sort {
     let units = super::units(caps);
+    let look_back = looks_back(caps) && caps.chosen("look_back", 1) != 0;
     match caps.class {
         // One item walks its keys.
         DeviceClass::Cpu => Sort {
@@ -29,12 +37,19 @@ pub(crate) fn sort(caps: &Capabilities) -> Sort {
             offsets_work_group: 1,
             tile_bytes: usize::MAX,
             max_groups: caps.chosen("max_groups", 4 * units),
+            look_back: false,
             registers: 0,
         },
         // An interpreter is to see several tiles of a group, too.
-        DeviceClass::Gpu if caps.checker => {
-            Sort { work_group: 64, items: 4, offsets_work_group: 4, tile_bytes: 4096, max_groups: 2, registers: 0 }
-        }
+        DeviceClass::Gpu if caps.checker => Sort {
+            work_group: 64,
+            items: 4,
+            offsets_work_group: 4,
+            tile_bytes: 4096,
+            max_groups: 2,
+            look_back,
+            registers: 0,
+        },
         DeviceClass::Gpu => Sort {
             work_group: super::work_group(256, caps),
             items: caps.chosen("items", if caps.ptx { 32 } else { 16 }),
@@ -42,6 +57,7 @@ pub(crate) fn sort(caps: &Capabilities) -> Sort {
             tile_bytes: caps.chosen("tile_bytes", 32 << 10),
             // A tile each: what neighbouring groups write at the same time is side by side then.
             max_groups: caps.chosen("max_groups", if caps.ptx { 1 << 16 } else { 8 * units }),
+            look_back,
             registers: caps.chosen("registers", 128),
         },
     }
@@ -62,10 +78,10 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
                 Parameter::new("items", usual.items, [4, 8, 16, 32]),
                 Parameter::new("tile_bytes", usual.tile_bytes, [8 << 10, 16 << 10, 32 << 10, 64 << 10]),
                 Parameter::new("max_groups", usual.max_groups, of_units(&[4, 8, 16, 32], caps)),
-                Parameter::new("look_back", 1, [0, 1]),
                 Parameter::new("offsets_work_group", usual.offsets_work_group, [64, 128, 256]),
             ];
-            others.into_iter().chain(registers).collect()
+            let look_back = usual.look_back.then(|| Parameter::new("look_back", 1, [0, 1]));
+            others.into_iter().chain(registers).chain(look_back).collect()
         }
     }
 }
