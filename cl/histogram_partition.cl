@@ -13,7 +13,6 @@
 //
 // One launch takes at most 2^31 samples. Bytes: reads the samples twice, writes and reads 2 bytes for each.
 #include "lib/bins.cl"
-#include "lib/subgroup.cl"
 
 #ifndef WG
 #define WG 256
@@ -64,7 +63,7 @@ static inline __attribute__((always_inline)) void scan_ranges(__local uint* coun
 #define READ_TILE(base)                                                                                                \
     IN held[ITEMS];                                                                                                    \
     uint slots[ITEMS];                                                                                                 \
-    if (BY_ITEM(n - (base) >= TILE)) {                                                                                 \
+    if (n - (base) > (ITEMS - 1) * WG + item) {                                                                        \
         _Pragma("unroll") for (uint k = 0; k < ITEMS; k++) { held[k] = in[(base) + k * WG + item]; }                   \
         _Pragma("unroll") for (uint k = 0; k < ITEMS; k++) { slots[k] = SLOT(held[k]); }                               \
     } else {                                                                                                           \

@@ -451,9 +451,13 @@ static inline uint place_of(uint k)
     return (k / OWN * (32 * TEAMS) + (uint)get_local_id(0) * OWN + k % OWN) * VEC;
 }
 
+// Behind the item's last element in its tile. Each item decides for itself whether all of its elements are there: loops in
+// branches that all take are what PoCL gets wrong, now and then.
+#define ITEM_END (place_of(RUNS - 1) + VEC)
+
 static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV* raw)
 {
-    if (BY_ITEM(n - base >= TILE)) {
+    if (n - base >= ITEM_END) {
         UNROLL
         for (uint k = 0; k < RUNS; k++) {
             raw[k] = load_vec(x + RUN_AT(base + place_of(k), n));
@@ -494,7 +498,7 @@ static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV*
 static inline void fetch_tile(__global const T* x, OFFSET_T base, OFFSET_T n, __local TV* to)
 {
     to += get_local_id(0);
-    if (BY_ITEM(n - base >= TILE)) {
+    if (n - base >= ITEM_END) {
         UNROLL
         for (uint k = 0; k < RUNS; k++) {
             FETCH(to + k * WG, (__global const TV*)(x + RUN_AT(base + place_of(k), n)));
@@ -546,7 +550,7 @@ INLINED void mark_tile(__local uint* bits, uint* marks, OFFSET_T tile, OFFSET_T 
     }
 #elif defined(SEGMENTED)
     const OFFSET_T base = tile * TILE;
-    if (BY_ITEM(n - base >= TILE)) {
+    if (n - base >= ITEM_END) {
         UNROLL
         for (uint k = 0; k < RUNS; k++) {
             marks[k * VEC / 32] |= run_heads(true, base, place_of(k), n HEAD_PASS) << k * VEC % 32;
@@ -642,7 +646,7 @@ static inline void store_tile(
             acc = next;
         }
         const OFFSET_T first = base + place_of(k);
-        if (BY_ITEM(outputs - base >= TILE)) {
+        if (outputs - base >= place_of(k) + VEC) {
             store_run(out + RUN_AT(first, outputs), run);
         } else {
             for (uint j = 0; j < VEC; j++) {

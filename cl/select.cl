@@ -401,7 +401,7 @@ static inline uint place_of(uint k)
 
 static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV* raw)
 {
-    if (BY_ITEM(n - base >= TILE)) {
+    if (n - base >= place_of(ROWS - 1) + VEC) {
         UNROLL
         for (uint k = 0; k < ROWS; k++) {
             raw[k] = load_vec(x + base + place_of(k));

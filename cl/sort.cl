@@ -223,7 +223,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_counts(
         atomic_inc(counts + digit_of(bits, shift, mask) * REPLICAS + replica);                                         \
     }
         for (OFFSET_T base = first; base < end; base += TILE) {
-            if (BY_ITEM(end - base >= TILE)) {
+            if (end - base > (ITEMS - 1) * WG + item) {
                 KEY held[ITEMS];
                 _Pragma("unroll")
                 for (uint k = 0; k < ITEMS; k++) {

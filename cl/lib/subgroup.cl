@@ -42,15 +42,6 @@
 #define SG_SIZE 32
 #endif
 
-// A condition that all items of the work-group share, as one that each decides by itself. PoCL goes through the loops of a branch
-// that it takes for shared round after round, all items in turn; PoCL 5 then keeps one value for all items where it should keep
-// one of each, now and then: which variables depends on addresses in its compiler.
-#if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
-#define BY_ITEM(condition) (condition)
-#else
-#define BY_ITEM(condition) ((condition) && get_local_id(0) < get_local_size(0))
-#endif
-
 // What every kernel that uses sub-groups carries: `__kernel SG_KERNEL void f(...)`.
 #if defined(SG_SIZE) && (SG_BACKEND == SG_KHR || SG_BACKEND == SG_INTEL)
 #define SG_KERNEL __attribute__((intel_reqd_sub_group_size(SG_SIZE)))
