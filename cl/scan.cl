@@ -663,16 +663,6 @@ static inline void store_tile(
 // A published total is a word, of eight bytes two: the low half is the value's, the other is not 0, and has the head in bit 1.
 #define TOTAL_WORDS (A_BYTES == 8 ? 2 : 1)
 
-// Tiles that publish nothing, as a test wants it, so that others have to do without.
-static inline bool silent(OFFSET_T tile)
-{
-#ifdef STALL
-    return tile % 5 == 2;
-#else
-    return false;
-#endif
-}
-
 static inline ulong bits_of(A x)
 {
 #if A_BYTES == 8

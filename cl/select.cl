@@ -771,16 +771,6 @@ static inline void last_total(uint* total, OFFSET_T base, OFFSET_T n)
 #define LOOK_PASS x, n
 #include "lib/lookback.cl"
 
-// Tiles that publish nothing, as a test wants it, so that others have to do without.
-static inline bool silent(OFFSET_T tile)
-{
-#ifdef STALL
-    return tile % 5 == 2;
-#else
-    return false;
-#endif
-}
-
 static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile, uint slot)
 {
     const OFFSET_T first = tile * TILE, end = first + min((OFFSET_T)TILE, n - first);

@@ -554,16 +554,6 @@ INLINED void scan_offsets(__local OFFSET_T* x, __local OFFSET_T* sums)
 #define LOOK_PASS from, n, shift, mask, flip, always
 #include "lib/lookback.cl"
 
-// Tiles that publish their own counts to nobody, as a test wants it, so that others have to do without.
-static inline bool silent(OFFSET_T tile)
-{
-#ifdef STALL
-    return tile % 5 == 2;
-#else
-    return false;
-#endif
-}
-
 static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile, uint slot)
 {
     const OFFSET_T first = tile * TILE, end = first + min((OFFSET_T)TILE, n - first);
@@ -801,7 +791,9 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
 #endif
             UNROLL
             for (uint o = 0; o < OWN; o++) {
+#ifdef LOOK_BACK
                 const uint earlier = all;
+#endif
                 UNROLL
                 for (uint r = 0; r < ROWS; r++) {
                     const uint count = r < WG / lanes ? counts[r * RADIX + item * OWN + o] : 0;
@@ -814,8 +806,6 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
                     const ulong state = group == 0 ? LOOK_ALL : LOOK_OWN;
                     look_publish(LOOK_WORDS, (ulong)group * RADIX + item * OWN + o, state, own[o], turn);
                 }
-#else
-                (void)earlier;
 #endif
             }
             uint place = sum_before(all, row, lane, lanes, sums, sg_scratch);

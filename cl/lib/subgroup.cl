@@ -363,6 +363,16 @@ SG_INLINE void fence_device(void)
 #endif
 }
 
+// Tiles that publish nothing before they have looked back, as a test wants it, so that others have to do without.
+SG_INLINE bool silent(ulong tile)
+{
+#ifdef STALL
+    return tile % 5 == 2;
+#else
+    return false;
+#endif
+}
+
 // load_relaxed_T(p), store_relaxed_T(p, v): a word that other work-groups may access at the same time; no order. T is
 // u32, or u64 where there are 64-bit atomics.
 #if defined(DEVICE_SCOPE_PTX)

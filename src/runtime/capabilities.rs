@@ -219,6 +219,11 @@ impl Capabilities {
         self.chosen.get(name).copied().unwrap_or(usual)
     }
 
+    /// Whether work-groups may wait for what earlier ones publish.
+    pub(crate) fn looks_back(&self) -> bool {
+        self.forward_progress && self.device_fence && self.int64_atomics
+    }
+
     /// The macros that `cl/lib` wants on every build for this device, with these sub-groups.
     pub(crate) fn options(&self, sub_group: &SubGroup) -> Vec<String> {
         let mut options =

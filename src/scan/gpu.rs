@@ -154,7 +154,7 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capab
     let segmented = form.heads.is_some();
     let params = tuning::scan(caps, if segmented { HEAD_BYTES } else { 0 });
     let many = params.work_group > 1;
-    let look_back = many && caps.forward_progress && caps.device_fence && caps.int64_atomics;
+    let look_back = many && caps.looks_back();
     let ahead = if look_back && aligned[0] { params.ahead } else { 0 };
     let new = if params.shuffles { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
     let program = new("scan.cl", TEXT, caps)

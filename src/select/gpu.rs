@@ -165,7 +165,7 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
     let params = tuning::select(caps);
     let way = if form.unordered && caps.int64_atomics {
         Way::Counter
-    } else if shape.is_some() && form.classes == 1 && caps.forward_progress && caps.device_fence && caps.int64_atomics {
+    } else if shape.is_some() && form.classes == 1 && caps.looks_back() {
         Way::LookBack
     } else {
         Way::Spine

@@ -64,7 +64,7 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     if usual.work_group > 1 && !usual.shuffles {
         parameters.extend(work_groups(usual.work_group, ITEM_BYTES, &[64, 128, 256], caps));
     }
-    if usual.work_group == 1 || !(caps.forward_progress && caps.device_fence && caps.int64_atomics) {
+    if usual.work_group == 1 || !caps.looks_back() {
         let candidates = of_units(&[2, 4, 8, 16, 32], caps);
         parameters.push(Parameter::new("max_groups", usual.max_groups, candidates));
     }

@@ -20,15 +20,10 @@ pub(crate) struct Sort {
     pub(crate) registers: usize,
 }
 
-/// Whether work-groups may wait for one another.
-fn looks_back(caps: &Capabilities) -> bool {
-    caps.forward_progress && caps.device_fence && caps.int64_atomics
-}
-
 /// Parameters of sorts by device class.
 pub(crate) fn sort(caps: &Capabilities) -> Sort {
     let units = super::units(caps);
-    let look_back = looks_back(caps) && caps.chosen("look_back", 1) != 0;
+    let look_back = caps.looks_back() && caps.chosen("look_back", 1) != 0;
     match caps.class {
         // One item walks its keys.
         DeviceClass::Cpu => Sort {
