@@ -323,12 +323,20 @@ KERNEL void scan_tiles(
 // A bit for each element of an item's runs, and those of run k.
 #ifdef SEGMENTED
 #define MARKS ((RUNS * VEC + 31) / 32)
+#define MARK_RUNS (RUNS / MARKS)
 #define RUN_MARKS(marks, k) ((marks)[(k) * VEC / 32] >> (k) * VEC % 32 & ((1u << VEC) - 1))
 #define MARKED(heads, j) ((heads) >> (j) & 1)
 #else
 #define MARKS 1
 #define RUN_MARKS(marks, k) 0u
 #define MARKED(heads, j) 0u
+#endif
+// What branches and loops give goes by way of an item's word in local memory, where PoCL might take it for what all items have.
+#ifdef SHUFFLES
+#define OWN_MARKS(m) marks[m]
+#else
+#define OWN_WORD ((volatile __local uint*)words)[get_local_id(0)]
+#define OWN_MARKS(m) OWN_WORD
 #endif
 // Words of local memory that have a bit for each element of a tile.
 #ifdef BY_OFFSETS
@@ -530,13 +538,13 @@ static inline void take_run(TV raw, A* a)
 
 // Where segments start among the item's elements of the tile. All items call it, in uniform flow; `bits` may be used again
 // after the next barrier.
-INLINED void mark_tile(__local uint* bits, uint* marks, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
+INLINED void mark_tile(__local uint* bits, __local uint* words, uint* marks, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
 {
+#ifdef BY_OFFSETS
     UNROLL
     for (uint k = 0; k < MARKS; k++) {
         marks[k] = 0;
     }
-#ifdef BY_OFFSETS
     for (uint k = get_local_id(0); k < TILE_WORDS; k += WG) {
         bits[k] = 0;
     }
@@ -550,16 +558,21 @@ INLINED void mark_tile(__local uint* bits, uint* marks, OFFSET_T tile, OFFSET_T 
     }
 #elif defined(SEGMENTED)
     const OFFSET_T base = tile * TILE;
-    if (n - base >= ITEM_END) {
-        UNROLL
-        for (uint k = 0; k < RUNS; k++) {
-            marks[k * VEC / 32] |= run_heads(true, base, place_of(k), n HEAD_PASS) << k * VEC % 32;
+    UNROLL
+    for (uint m = 0; m < MARKS; m++) {
+        OWN_MARKS(m) = 0;
+        if (n - base >= ITEM_END) {
+            UNROLL
+            for (uint k = m * MARK_RUNS; k < (m + 1) * MARK_RUNS; k++) {
+                OWN_MARKS(m) |= run_heads(true, base, place_of(k), n HEAD_PASS) << k * VEC % 32;
+            }
+        } else {
+            UNROLL
+            for (uint k = m * MARK_RUNS; k < (m + 1) * MARK_RUNS; k++) {
+                OWN_MARKS(m) |= run_heads(false, base, place_of(k), n HEAD_PASS) << k * VEC % 32;
+            }
         }
-    } else {
-        UNROLL
-        for (uint k = 0; k < RUNS; k++) {
-            marks[k * VEC / 32] |= run_heads(false, base, place_of(k), n HEAD_PASS) << k * VEC % 32;
-        }
+        marks[m] = OWN_MARKS(m);
     }
 #endif
 }
@@ -782,13 +795,13 @@ static __attribute__((noinline)) THING missing_total(
 // The ticket, in front of the words of `state`.
 #define TICKET(state) ((volatile __global uint*)(state))
 
-// What an item finds goes to value[k] and heads[k]; but by way of local memory where PoCL might take it for what all items have.
+// What an item finds goes to value[k] and heads[k], as above.
 #ifdef SHUFFLES
 #define KEEP(k, found) (value[k] = VALUE(found), heads[k] = HEAD(found))
 #define KEPT(k)
 #else
 #ifdef SEGMENTED
-#define OWN_HEAD ((volatile __local uint*)words)[item]
+#define OWN_HEAD OWN_WORD
 #else
 #define OWN_HEAD heads[0]
 #endif
@@ -855,7 +868,7 @@ KERNEL SG_KERNEL void scan_look_back(
         A before[RUNS];
         uint marks[MARKS], cut[OWN];
         THING sum;
-        mark_tile(bits, marks, tile, n HEAD_PASS);
+        mark_tile(bits, words, marks, tile, n HEAD_PASS);
 #ifdef AHEAD
         FETCHED;
 #else
@@ -973,7 +986,7 @@ KERNEL SG_KERNEL void scan_totals(
         A before[RUNS];
         uint marks[MARKS], cut[OWN];
         THING sum;
-        mark_tile(bits, marks, tile, n HEAD_PASS);
+        mark_tile(bits, words, marks, tile, n HEAD_PASS);
         load_tile(x, tile * TILE, n, raw);
         tile_scan(raw, marks, before, cut, &sum, node, exchange, words);
         if (get_local_id(0) == 0) {
@@ -1000,7 +1013,7 @@ KERNEL SG_KERNEL void scan_tiles(
         A before[RUNS];
         uint marks[MARKS], cut[OWN];
         THING sum;
-        mark_tile(bits, marks, tile, n HEAD_PASS);
+        mark_tile(bits, words, marks, tile, n HEAD_PASS);
         load_tile(x, tile * TILE, n, raw);
         tile_scan(raw, marks, before, cut, &sum, node, exchange, words);
         barrier(CLK_LOCAL_MEM_FENCE);
