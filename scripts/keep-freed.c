@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#define KEPT (1u << 19)
-#define SMALL 1024
+#define KEPT (1u << 17)
+#define SMALL 256
 
 void __libc_free(void* block);
 
