@@ -616,6 +616,11 @@ def reversed_and_picked(folder):
         numpy.save(folder / f"indices-{dtype}.npy", indices)
         options = ["--indices", str(folder / f"indices-{dtype}.npy")]
         compare(folder, f"gather {dtype}", "gather", array, options, same(numpy.take(array, indices)))
+        places = RANDOM.permutation(array.size).astype(indices.dtype)
+        numpy.save(folder / f"indices-{dtype}.npy", places)
+        put = numpy.zeros(array.size + 5, array.dtype)
+        put[places] = array.ravel()
+        compare(folder, f"scatter {dtype}", "scatter", array, [*options, "--len", str(array.size + 5)], same(put))
 
 
 def bad_files(folder):

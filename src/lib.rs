@@ -40,6 +40,7 @@
 //! | [`permute`](Device::permute) | axes in another order: [`permute`] |
 //! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels), [`map_histogram`](Device::map_histogram) | how many samples fall into each bin, or their weight: [`histogram`] |
 //! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | elements from one place to another, at any offset: [`copy`] |
+//! | [`filled`](Device::filled), [`zeroed`](Device::zeroed), [`Buffer::fill`] | one value everywhere |
 //! | [`copy_nd`](Device::copy_nd), [`copy_ranges`](Device::copy_ranges) | between N-dimensional views: [`copy::nd`]; many ranges at once: [`copy::ranges`] |
 //! | [`gather`](Device::gather), [`scatter`](Device::scatter) | from or to the places that indices name: [`copy::gather`] |
 //! | [`reverse`](Device::reverse), [`reverse_in_place`](Device::reverse_in_place) | in the other order: [`copy::reverse`] |

@@ -112,8 +112,11 @@ fn every_subcommand_has_help_with_an_example() {
     folder.save("flags.npy", &[3], &[true, false, true]);
     folder.save("offsets.npy", &[4], &[0i64, 2, 2, 5]);
     folder.save("order.npy", &[3], &[4u32, 0, 1]);
+    folder.save("places.npy", &[2], &[999u32, 0]);
     folder.save("sorted.npy", &[3], &[0.5f32, 1.0, 2.5]);
     folder.save("more.npy", &[2], &[1.0f32, 3.0]);
+    folder.save("picked.npy", &[3], &[5i16, 6, 7]);
+    folder.save("values.npy", &[2], &[1.5f32, 2.5]);
     folder.save("others.npy", &[5], &[0.5f32, 1.0, -1.0, 2.0, 3.0]);
     folder.save("signal.npy", &[2], &[num_complex::Complex::new(1.0f32, 2.0); 2]);
     folder.save("pixels.npy", &[1, 2, 3], &[255u8, 0, 10, 200, 1, 20]);
@@ -137,12 +140,14 @@ fn every_subcommand_has_help_with_an_example() {
         "topk",
         "quantile",
         "random",
+        "iota",
         "transpose",
         "permute",
         "histogram",
         "copy",
         "reverse",
         "gather",
+        "scatter",
         "merge",
         "search",
     ] {
@@ -303,7 +308,7 @@ fn tunable() -> bool {
 fn tune_measures_and_writes_nothing_in_a_dry_run() {
     assert!(refuses(&["tune", "--device", "cpu", "--dry-run"]).contains("has no geometry to tune"));
     if !tunable() {
-        return;
+        return common::skip("tune", "no OpenCL device that runs kernels at once");
     }
     let folder = Folder::new();
     let path = folder.path("tuning.json");
@@ -358,7 +363,7 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
 #[test]
 fn tune_leaves_out_what_the_device_cannot_do() {
     if !tunable() {
-        return;
+        return common::skip("tune", "no OpenCL device that runs kernels at once");
     }
     let arguments = ["tune", "reduce", "--device", "opencl", "--type", "i64", "--seconds", "0", "--hot", "--n", "2^12"];
     let report = succeeds(&[&arguments[..], &["--dry-run", "--json", "-"]].concat());
@@ -717,6 +722,20 @@ fn random_numbers() {
 }
 
 #[test]
+fn numbers_by_a_step() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let run = |words: &[&str]| succeeds(&[&["run", "iota", "--verify"], words, &device[..]].concat());
+        assert_eq!(run(&["4", "--start", "1", "--step", "-0.25"]).trim(), "1 0.75 0.5 0.25");
+        run(&["3", "--type", "u8", "--start", "250", "--step", "4", "-o", name]);
+        assert_eq!(load::<u8>(&output), (vec![3], vec![250, 254, 2]));
+    }
+    assert!(refuses(&["run", "iota", "3", "--type", "u8", "--step", "-1"]).contains("--step: `-1` is not a value"));
+}
+
+#[test]
 fn axes_in_another_order() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
@@ -898,6 +917,7 @@ fn reversals_and_picks_of_files() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[2, 3], &[1u16, 2, 3, 4, 5, 6]);
     let order = folder.save("order.npy", &[2, 2], &[5i64, 0, 0, 3]);
+    let places = folder.save("places.npy", &[6], &[6u32, 5, 4, 3, 2, 0]);
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
     for device in devices() {
@@ -906,7 +926,12 @@ fn reversals_and_picks_of_files() {
         let pick = ["run", "gather", &input, "--indices", &order, "-o", name, "--verify"];
         succeeds(&[&pick[..], &device[..]].concat());
         assert_eq!(load::<u16>(&output), (vec![2, 2], vec![6, 1, 1, 4]));
+        let put = ["run", "scatter", &input, "--indices", &places, "--len", "8", "-o", name, "--verify"];
+        succeeds(&[&put[..], &device[..]].concat());
+        assert_eq!(load::<u16>(&output), (vec![8], vec![6, 0, 5, 4, 3, 2, 1, 0]));
     }
+    assert!(refuses(&["run", "scatter", &input, "--indices", &places]).contains("index 0 is 6, beyond the 6 elements"));
+    assert!(refuses(&["run", "scatter", &input, "--indices", &order]).contains("6"));
     let far = folder.save("far.npy", &[2], &[5u32, 6]);
     assert!(refuses(&["run", "gather", &input, "--indices", &far]).contains("index 1 is 6, beyond the 6 elements"));
     let negative = folder.save("negative.npy", &[1], &[-1i32]);

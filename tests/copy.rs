@@ -111,7 +111,7 @@ fn b44_any_alignment() {
 }
 
 /// B45: lengths went through `float`, which is exact only up to 2^24. They are integers throughout here; as a float the
-/// ladder's length here would be one more.
+/// ladder's length here would be one more. (The bytes of one direction alone were counted, too: b26 in tests/transpose.rs.)
 #[test]
 fn b45_lengths_beyond_24_bits() {
     for device in common::devices() {

@@ -159,7 +159,7 @@ fn events_both_ways() {
 
 /// Behind an event that is not complete, a call that waits for earlier commands does not return.
 #[test]
-fn tables_of_the_host_wait_for_no_command() {
+fn calls_whose_results_stay_wait_for_no_command() {
     let _alone = alone();
     for user in users() {
         let device = user.open();
@@ -171,7 +171,14 @@ fn tables_of_the_host_wait_for_no_command() {
         let x = device.upload(&data).unwrap();
         let (mut copies, mut counts) = (device.zeroed::<u32>(5_000).unwrap(), device.zeroed::<u64>(2).unwrap());
         let (mut outside, mut scratch) = (device.zeroed(3).unwrap(), Scratch::new());
+        let (mut sum, mut turned) = (device.zeroed::<u32>(1).unwrap(), device.zeroed::<u32>(5_000).unwrap());
+        let (mut moved, mut ids) = (device.zeroed::<u32>(5_000).unwrap(), device.zeroed::<u64>(4).unwrap());
         let mut run = || {
+            device.copy(&x, &mut moved).unwrap();
+            device.reduce_into(&x, Sum, Determinism::Fixed, &mut sum, &mut scratch).unwrap();
+            device.transpose_into(&x, 50, 100, &mut turned).unwrap();
+            let four = Bins::ids(4).unwrap();
+            device.histogram_into(&x, &four, &mut ids, &mut outside, Accumulate::Overwrite, &mut scratch).unwrap();
             device.copy_ranges(&x, &mut copies, &[(7..3_000, 3), (3_500..3_510, 4_000)]).unwrap();
             // Bins of their own, whose edges no call before has brought to the device.
             let bins = Bins::edges(&[0u32, 10, 5_000]).unwrap();
@@ -197,6 +204,8 @@ fn tables_of_the_host_wait_for_no_command() {
         let copied = copies.to_vec().unwrap();
         assert_eq!((&copied[3..2_996], &copied[4_000..4_010]), (&data[7..3_000], &data[3_500..3_510]));
         assert_eq!(counts.to_vec().unwrap(), [10, 4_990]);
+        assert_eq!((moved.to_vec().unwrap(), sum.to_vec().unwrap()), (data, vec![4_999 * 2_500]));
+        assert_eq!((turned.to_vec().unwrap()[1], ids.to_vec().unwrap()), (100, vec![1; 4]));
     }
 }
 
@@ -243,7 +252,7 @@ fn objects_that_do_not_fit_are_refused() {
             let error = interop::device(device, &user.context, &user.queue).unwrap_err();
             refused(error, "the context does not have the device");
         } else {
-            println!("skipped: a context of another device, since there is one only");
+            common::skip("a context of another device", "there is one only");
         }
 
         let open = one.open();

@@ -44,9 +44,11 @@ fn requests(ladder: &dyn Ladder, tiny: bool) -> Vec<Request> {
             let all = [
                 (None, ElementType::I32),
                 (Some(64), ElementType::F32),
-                (Some(32), ElementType::I64),
+                // As many items as have all the steps.
+                (Some(128), ElementType::I64),
                 (Some(256), ElementType::F64),
                 (Some(2), ElementType::U8),
+                (Some(32), ElementType::I16),
             ];
             let few = if common::variant() { &all[2..3] } else { &all[1..3] };
             for (block, element) in if tiny { few } else { &all[..] } {
@@ -83,7 +85,7 @@ fn requests(ladder: &dyn Ladder, tiny: bool) -> Vec<Request> {
         }
         "histogram" => {
             let sizes: &[usize] =
-                if tiny { &[1, 300] } else { &[1, 255, 256, 257, 513, 1025, 4099, 65_537, 1_000_003] };
+                if tiny { &[1, 5000] } else { &[1, 255, 256, 257, 513, 1025, 4099, 65_537, 1_000_003] };
             let bins: &[usize] = if tiny { &[256] } else { &[1, 7, 256, 1000, 1025, 4096, 5 << 20] };
             for &n in sizes {
                 for &bins in bins {

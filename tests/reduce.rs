@@ -119,7 +119,8 @@ fn b4_every_kind_of_sub_groups_gives_the_same_answer() {
 }
 
 /// B5, B6: blocks below 64 were summed wrongly, blocks above the fixed size of a local array overflowed it, and a block
-/// that is no power of two lost elements. (Where an array ends is seen by Oclgrind; on CPU drivers the answer may be right.)
+/// that is no power of two lost elements. (Where an array ends is seen by Oclgrind, which scripts/test has run this; on CPU
+/// drivers the answer may be right.)
 #[test]
 fn b5_every_block_is_right_or_refused() {
     for device in common::devices() {
@@ -222,7 +223,8 @@ fn b12_the_input_stays() {
 
 // B13: a statement printed twice and wrong comments. Nothing to test.
 
-/// B14: inputs shorter than a vector launched no work-group at all.
+/// B14: inputs shorter than a vector launched no work-group at all; and of the buffers that runs took in turn, one alone had been
+/// written. All copies of a rotation are here, and each run is verified.
 #[test]
 fn b14_inputs_shorter_than_a_vector() {
     let sizes: Vec<usize> = (0..18).collect();
@@ -235,7 +237,8 @@ fn b14_inputs_shorter_than_a_vector() {
     }
 }
 
-/// B15: all-ones data hid elements that were dropped and counted twice. Bit i is element i's alone.
+/// B15: all-ones data hid elements that were dropped and counted twice, as by a grid that was rounded down. Bit i is element i's
+/// alone. Sizes are `usize`, and 64 bits in kernels from 2^31 on: src/check/large.rs.
 #[test]
 fn b15_each_element_counts_once() {
     for (name, device) in devices() {

@@ -210,7 +210,7 @@ fn ways() -> Vec<(String, Device)> {
 #[test]
 fn many_tiles() {
     if common::tiny() {
-        return;
+        return common::skip("many_tiles", "scans millions of elements in many ways");
     }
     let n = 1060 * 4096 + 77;
     let x: Vec<u64> = Data::Random.generate(n, 5);

@@ -113,7 +113,8 @@ fn b23_unrolled_kernels_drop_nothing() {
     }
 }
 
-/// B24: the width came from the grid, and so held for square matrices of whole tiles only; shapes were fixed.
+/// B24: the width came from the grid, and so held for square matrices of whole tiles only; shapes were fixed. That what was
+/// timed fitted the cache cannot go unsaid here: `oclprim ladder` warns.
 #[test]
 fn b24_tile_kernels_take_any_shape() {
     for (rows, cols) in [(32, 96), (33, 31), (1, 65), (100, 3)] {
@@ -333,7 +334,7 @@ fn every_size_of_element_in_place() {
 #[test]
 fn rectangles_in_place_by_strips() {
     if tiny() {
-        return;
+        return common::skip("rectangles_in_place_by_strips", "turns millions of elements in many steps");
     }
     for (name, device) in devices() {
         let (rows, cols) = (1620, 2700);
@@ -427,8 +428,7 @@ fn maps_of_every_kind_and_what_they_refuse() {
             assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
             let log = error.build_log().unwrap();
             assert!(log.contains("missing_name"), "{name}: {log}");
-            // The user's line, where the compiler names files.
-            assert!(!log.contains("expression:") || log.contains("expression:2"), "{name}: {log}");
+            assert!(common::names_line(&device, log, ("expression:2", 3, "  missing_name")), "{name}: {log}");
         }
     }
 }

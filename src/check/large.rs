@@ -97,6 +97,16 @@ fn reduce_bytes(device: &Device) -> Result<(), Failure> {
     equal(device.reduce_by(&x, &largest)?, 9, "largest by the user's operator")
 }
 
+fn count_and_widen_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 1u8, &[(N - 1, 9)])?;
+    equal(device.reduce_as::<u8, u64, Sum>(&x, Sum)?, N as u64 + 8, "sum in u64")?;
+    equal((device.any(&x)?, device.all(&x)?), (true, true), "whether any and all are not 0")?;
+    equal(device.all(x.view(..N - 1)?)?, true, "whether all of a view are")?;
+    let ninth = Map::new(|x: u8| x / 9, "(uchar)(x / 9)");
+    let found = device.map_histogram(&x, &ninth, &Bins::ids(2)?)?;
+    equal(found.counts, vec![N as u64 - 1, 1], "counts of a function")
+}
+
 fn scan_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 2), 1u8, &[(N - 1, 9)])?;
     let sums = device.inclusive_scan(&x, Sum)?;
@@ -474,6 +484,7 @@ impl Spec for Large {
             case("reduce", ElementType::F64, N_WORDS, reduce_floats),
             case("sum within its bound", ElementType::F32, N_FLOATS, reduce_within_bound),
             case("dot", ElementType::U8, N, reduce_products),
+            case("any, all, in a wider type, of a function", ElementType::U8, N, count_and_widen_bytes),
             case("scan", ElementType::U8, N, scan_bytes),
             case("reduce along an axis", ElementType::U8, 2 * N, reduce_rows),
             case("arg-max of columns", ElementType::U8, 2 * N, reduce_columns),

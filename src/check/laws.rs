@@ -61,6 +61,49 @@ where
     T: Pod + Debug,
     F: Fn(T, T) -> T,
 {
+    tried(device, op, values, equal, true)
+}
+
+/// [`laws_by`] of an operator that need not be commutative, as scans and segments take one.
+///
+/// # Errors
+///
+/// As [`laws`].
+///
+/// ```
+/// use oclprim::{Device, check::{Failure, laws, ordered_laws_by}, op::Operator};
+///
+/// let last = Operator::new("last that is not 0", 0i32, |a, b| if b == 0 { a } else { b }, "b == 0 ? a : b");
+/// let (device, values) = (Device::best()?, [0, 3, 7]);
+/// ordered_laws_by(&device, &last, &values, i32::eq).unwrap();
+/// let Err(Failure::Mismatch(text)) = laws(&device, &last, &values) else { panic!() };
+/// assert!(text.contains("not commutative"), "{text}");
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub fn ordered_laws_by<T, F>(
+    device: &Device,
+    op: &Operator<T, F>,
+    values: &[T],
+    equal: impl Fn(&T, &T) -> bool,
+) -> Result<(), Failure>
+where
+    T: Pod + Debug,
+    F: Fn(T, T) -> T,
+{
+    tried(device, op, values, equal, false)
+}
+
+fn tried<T, F>(
+    device: &Device,
+    op: &Operator<T, F>,
+    values: &[T],
+    equal: impl Fn(&T, &T) -> bool,
+    commutative: bool,
+) -> Result<(), Failure>
+where
+    T: Pod + Debug,
+    F: Fn(T, T) -> T,
+{
     const TRIED: usize = 1000;
     op.expect_size()?;
     let (name, identity, combine) = (&op.name, op.identity, &op.combine);
@@ -83,7 +126,7 @@ where
     for _ in 0..TRIED {
         let (a, b, c) = (some(), some(), some());
         let (ab, ba) = (combine(a, b), combine(b, a));
-        if !equal(&ab, &ba) {
+        if commutative && !equal(&ab, &ba) {
             return wrong(format!("not commutative: {a:?} with {b:?} gives {ab:?}, the other way round {ba:?}"));
         }
         let (left, right) = (combine(ab, c), combine(a, combine(b, c)));

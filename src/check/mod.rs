@@ -11,7 +11,7 @@ mod laws;
 
 pub use crate::reduce::spec::sum_bound;
 pub use large::host_memory;
-pub use laws::{laws, laws_by};
+pub use laws::{laws, laws_by, ordered_laws_by};
 
 use std::{
     any::Any,

@@ -115,6 +115,9 @@ pub(super) fn cases(level: Level, cases: &mut Vec<Case>) {
     for element in ElementType::ALL {
         with_element!(element, T => type_cases::<T>(level, cases));
     }
+    if level == Level::Full {
+        cases.push(case::<f32>(70_001, 1, 1 << 24, Pattern::Random, true));
+    }
     for &n in ranged_sizes(level) {
         let case = case::<f32>(n, 1, RANGED_BINS, Pattern::Random, true);
         cases.push(case.tuned("edges in many ranges", small_gpu()));

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | one read of the input and one count a sample; with `r` ranges of bins `r` reads, see below |
 //! | determinism | everywhere, of floats where the device keeps subnormals: counts and sums of weights are bit-equal on every run, every device and the CPU |
-//! | scratch | tables of 4-byte counters: [`Device::histogram_scratch`] |
+//! | scratch | tables of 4-byte counters, at most 256 MiB: [`Device::histogram_scratch`]; of weights up to 20 bytes a bin, at most 384 MiB |
 //! | limits | 1 to 2^24 bins, any n that fits the device |
 //!
 //! Which bin a sample is in is defined by [`Bins`]. Samples outside are counted apart, and never written anywhere else.

@@ -12,8 +12,9 @@ use crate::{Element, ElementType, Error, Result};
 ///
 /// [`Device::reduce_by`](crate::Device::reduce_by) takes it, and over the element types
 /// [`reduce_axis_by`](crate::Device::reduce_axis_by), and [`reduce_segments_by`](crate::Device::reduce_segments_by) and
-/// [`scan_by`](crate::Device::scan_by), to which it need not be commutative (and [`check::laws`](crate::check::laws) says that it is not). That it is associative and commutative, that its identity is
-/// one, and that both texts say the same, is the user's promise; [`check::laws`](crate::check::laws) tries it on values.
+/// [`scan_by`](crate::Device::scan_by), to which it need not be commutative. That it is associative and commutative, that its
+/// identity is one, and that both texts say the same, is the user's promise; [`check::laws`](crate::check::laws) tries it on
+/// values, [`check::ordered_laws_by`](crate::check::ordered_laws_by) without asking that it be commutative.
 /// The expression is compiled without fast math, and multiplies are not fused into additions.
 ///
 /// ```

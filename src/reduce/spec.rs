@@ -96,7 +96,11 @@ fn fixed_bound<T: Element>(input: &[T]) -> f64 {
 }
 
 /// The additions that an element goes through at most, as [`Determinism`] states it.
-fn sum_depth<T: Element>(device: &Device, n: usize, determinism: Determinism) -> crate::Result<f64> {
+pub(in crate::reduce) fn sum_depth<T: Element>(
+    device: &Device,
+    n: usize,
+    determinism: Determinism,
+) -> crate::Result<f64> {
     let caps = device.capabilities()?.filter(|_| determinism == Determinism::Fast);
     Ok(caps.map_or(fixed_depth::<T>(n), |caps| {
         let tiles = n.div_ceil(cpu::tile::<T>()).max(1);

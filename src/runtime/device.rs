@@ -78,7 +78,7 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    fn cpu() -> Self {
+    pub(crate) fn cpu() -> Self {
         Self {
             name: "CPU".into(),
             platform: "rayon".into(),
@@ -270,9 +270,7 @@ impl Device {
     fn best_gpu() -> Option<Self> {
         let found = opencl::found();
         let mut gpus: Vec<_> = found.iter().filter(|found| found.info.ty == DeviceType::Gpu).collect();
-        // A GPU on the host's memory reports much of it, and is the slower one for that.
-        let rank = |found: &&opencl::Found| (found.own_memory, found.info.global_bytes, found.info.compute_units);
-        gpus.sort_by_key(|found| std::cmp::Reverse(rank(found)));
+        gpus.sort_by_key(|found| std::cmp::Reverse(rank(found.own_memory, &found.info)));
         gpus.into_iter().find_map(|found| {
             let device = found.open().ok()?;
             device.capabilities().ok()?;
@@ -454,8 +452,31 @@ impl Device {
     }
 }
 
+/// What puts GPUs in order: one on the host's memory reports much of it, and is the slower one for that.
+#[cfg(feature = "opencl")]
+fn rank(own_memory: bool, info: &DeviceInfo) -> (bool, u64, u32) {
+    (own_memory, info.global_bytes, info.compute_units)
+}
+
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Device({})", self.info())
+    }
+}
+
+#[cfg(all(test, feature = "opencl"))]
+mod tests {
+    use super::{DeviceInfo, rank};
+
+    #[test]
+    fn the_gpu_with_most_memory_of_its_own_is_the_best() {
+        let gpu = |global_bytes, compute_units| DeviceInfo { global_bytes, compute_units, ..DeviceInfo::cpu() };
+        let of_the_host = rank(false, &gpu(64 << 30, 96));
+        let small = rank(true, &gpu(8 << 30, 20));
+        let large = rank(true, &gpu(24 << 30, 16));
+        let faster = rank(true, &gpu(24 << 30, 32));
+        let mut found = [small, faster, of_the_host, large];
+        found.sort();
+        assert_eq!(found, [of_the_host, small, large, faster]);
     }
 }

@@ -196,6 +196,7 @@ mod tests {
                         assert!(plan.replica_bits.is_none_or(|bits| 4 * (words << bits) <= caps.local_bytes), "{what}");
                         assert!(plan.merge_groups * plan.merge_slots >= bins + OUTSIDE, "{what}");
                         assert!(plan.scratch_bytes >= 4 * words * plan.table_count, "{what}");
+                        assert!(plan.scratch_bytes <= 384 << 20, "{what}");
                         assert!(plan.table_count <= plan.groups && plan.work_group <= caps.max_work_group, "{what}");
                     }
                 }

@@ -201,7 +201,7 @@ pub(crate) fn cases(level: Level, cases: &mut Vec<Case>) {
     }
     if level == Level::Full {
         const BINS: &[usize] = &[1, 7, 257, 5000, 70_000];
-        pair::<i32, f64>(level, Shape::Even, &[1 << 20], cases);
+        pair::<i32, f64>(level, Shape::Even, &[1 << 24], cases);
         pair::<f32, i64>(level, Shape::Edges, &[1 << 20], cases);
         for element in ElementType::ALL {
             with_element!(element, X => {

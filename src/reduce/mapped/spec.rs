@@ -6,11 +6,14 @@ use crate::{
     Buffer, Determinism, Device, Element, Result, Scratch, View, ViewMut,
     bench::Bench,
     bf16,
-    check::{Case, Level, data::Data, guarded, same},
+    check::{Case, Level, close, data::Data, guarded, same},
     f16,
     ladder::Climb,
     op::{Map, Max, Min, Op, Product, Sum},
-    reduce::{cpu, spec::obvious_tree},
+    reduce::{
+        cpu,
+        spec::{obvious_tree, sum_depth, sum_error},
+    },
 };
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
@@ -19,7 +22,7 @@ const FIXED: Determinism = Determinism::Fixed;
 
 /// One form: how it runs on views of both inputs, which are parts of one buffer, and what it combines of their elements.
 trait Form<T: Element, U: Element>: Copy + Send + Sync + 'static {
-    fn run(self, device: &Device, x: View<'_, T>, y: View<'_, T>, out: ViewMut<'_, U>) -> Result<()>;
+    fn run(self, device: &Device, of: Determinism, x: View<'_, T>, y: View<'_, T>, out: ViewMut<'_, U>) -> Result<()>;
     fn value(self, x: T, y: T) -> U::Acc;
 }
 
@@ -27,8 +30,8 @@ trait Form<T: Element, U: Element>: Copy + Send + Sync + 'static {
 struct As<O>(O);
 
 impl<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static> Form<T, U> for As<O> {
-    fn run(self, device: &Device, x: View<'_, T>, _: View<'_, T>, out: ViewMut<'_, U>) -> Result<()> {
-        device.reduce_as_into(x, O::default(), FIXED, out, &mut Scratch::new())
+    fn run(self, device: &Device, of: Determinism, x: View<'_, T>, _: View<'_, T>, out: ViewMut<'_, U>) -> Result<()> {
+        device.reduce_as_into(x, O::default(), of, out, &mut Scratch::new())
     }
 
     fn value(self, x: T, _: T) -> U::Acc {
@@ -40,8 +43,8 @@ impl<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static> Form<T, U> 
 struct Dot;
 
 impl<T: Element, U: Element + From<T>> Form<T, U> for Dot {
-    fn run(self, device: &Device, x: View<'_, T>, y: View<'_, T>, out: ViewMut<'_, U>) -> Result<()> {
-        device.dot_into(x, y, FIXED, out, &mut Scratch::new())
+    fn run(self, device: &Device, of: Determinism, x: View<'_, T>, y: View<'_, T>, out: ViewMut<'_, U>) -> Result<()> {
+        device.dot_into(x, y, of, out, &mut Scratch::new())
     }
 
     fn value(self, x: T, y: T) -> U::Acc {
@@ -54,8 +57,8 @@ impl<T: Element, U: Element + From<T>> Form<T, U> for Dot {
 struct Mapped<A, R>(fn(A) -> R, &'static str);
 
 impl<T: Element, R: Element<Acc = R>> Form<T, R> for Mapped<T::Acc, R> {
-    fn run(self, device: &Device, x: View<'_, T>, _: View<'_, T>, out: ViewMut<'_, R>) -> Result<()> {
-        device.map_reduce_into(x, &Map::new(self.0, self.1), Sum, FIXED, out, &mut Scratch::new())
+    fn run(self, device: &Device, of: Determinism, x: View<'_, T>, _: View<'_, T>, out: ViewMut<'_, R>) -> Result<()> {
+        device.map_reduce_into(x, &Map::new(self.0, self.1), Sum, of, out, &mut Scratch::new())
     }
 
     fn value(self, x: T, _: T) -> R {
@@ -87,7 +90,7 @@ fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut 
                     let buffer = device.upload(&all)?;
                     // Inputs that lie apart by the offset, so that one of them is aligned.
                     let run = |device: &Device, buffer: &Buffer<T>, out: ViewMut<'_, U>| {
-                        form.run(device, buffer.view(offset..)?, buffer.view(..n)?, out)
+                        form.run(device, FIXED, buffer.view(offset..)?, buffer.view(..n)?, out)
                     };
                     let got = guarded(device, 1, *offset, |out| Ok(run(device, &buffer, out)?))?;
                     let want = if device.is_cpu() {
@@ -105,6 +108,24 @@ fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut 
     }
 }
 
+/// Sums of floats in any order, within the bound of it.
+fn fast<T: Element, U: Element<Acc = U>>(level: Level, name: &str, cases: &mut Vec<Case>, form: impl Form<T, U>) {
+    for n in sizes::<T>(level) {
+        let name = format!("{name} fast in {}", U::TYPE);
+        cases.push(Case::new(name, T::TYPE, format!("n = {n}"), Data::Random.name(), n, move |device| {
+            let all = Data::Random.generate::<T>(n + 1, n as u64);
+            let buffer = device.upload(&all)?;
+            let (x, y) = (buffer.view(1..)?, buffer.view(..n)?);
+            let run = |out: ViewMut<'_, U>| form.run(device, Determinism::Fast, x, y, out);
+            let got = guarded(device, 1, 0, |out| Ok(run(out)?))?[0].to_f64();
+            let values: Vec<U> = (0..n).map(|i| form.value(all[i + 1], all[i])).collect();
+            let depth = sum_depth::<T>(device, n, Determinism::Fast)?;
+            let want: f64 = values.iter().map(|x| x.to_f64()).sum();
+            close(got, want, sum_error(&values, depth), "result")
+        }));
+    }
+}
+
 const SQUARE: Mapped<f32, f32> = Mapped(|x| x * x, "x * x");
 const POSITIVE: Mapped<i8, u64> = Mapped(|x| u64::from(x > 0), "x > 0");
 
@@ -115,6 +136,9 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     form::<i8, u64, Sum>(level, "sum of x > 0", cases, POSITIVE);
     form::<f32, f32, Sum>(level, "dot", cases, Dot);
     form::<f32, f64, Sum>(level, "dot", cases, Dot);
+    fast::<f16, f32>(level, "sum", cases, As(Sum));
+    fast::<f32, f32>(level, "sum of x * x", cases, SQUARE);
+    fast::<f32, f32>(level, "dot", cases, Dot);
     if level == Level::Full {
         form::<u8, u32, Sum>(level, "sum", cases, As(Sum));
         form::<u8, u64, Sum>(level, "sum", cases, As(Sum));
@@ -152,7 +176,7 @@ fn bench<T: Element, U: Element>(name: &str, inputs: u64, form: impl Form<T, U>)
         let (x, out) = (device.upload(&host)?, device.zeroed::<U>(1)?);
         let run = move |device: &Device, x: &Buffer<T>, out: &mut Buffer<U>| {
             let part = |range: Range<usize>| x.view(range);
-            form.run(device, part(0..n)?, part(all - n..all)?, out.view_mut(..)?)
+            form.run(device, FIXED, part(0..n)?, part(all - n..all)?, out.view_mut(..)?)
         };
         Ok(Climb::new(
             Measured { device: device.clone(), host, x, out },
@@ -198,6 +222,9 @@ pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
         Form::into::<f32, f32, Sum>(FIXED, Take::Products),
         Form::into::<u16, u16, Sum>(FIXED, Take::Products),
         Form::into::<f64, f64, Sum>(FIXED, Take::Products),
+        Form::into::<f16, f32, Sum>(Determinism::Fast, Take::Elements),
+        Form::into::<f32, f32, Sum>(Determinism::Fast, mapped(SQUARE, f32::TYPE, f32::TYPE)),
+        Form::into::<f32, f32, Sum>(Determinism::Fast, Take::Products),
     ];
     let builds = [(false, false), (true, false), (true, true)];
     let plan = |form, (aligned, wide): (bool, bool)| gpu::plan(1 << 20, form, aligned, caps, &|_| wide).ok();

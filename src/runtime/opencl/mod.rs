@@ -690,7 +690,22 @@ impl Drop for Pooled {
 
 #[cfg(test)]
 mod tests {
-    use super::knobs;
+    use super::{identity, knobs};
+    use crate::DeviceInfo;
+
+    /// What is kept of one driver is not taken for another's.
+    #[test]
+    fn identities_tell_devices_and_drivers_apart() {
+        let old = DeviceInfo { driver: "580.159".into(), ..DeviceInfo::cpu() };
+        let new = DeviceInfo { driver: "590.44".into(), ..old.clone() };
+        let other = DeviceInfo { name: "another".into(), ..old.clone() };
+        let elsewhere = DeviceInfo { platform: "another".into(), ..old.clone() };
+        let later = DeviceInfo { version: "OpenCL 3.1".into(), ..old.clone() };
+        assert_eq!(identity(&old), identity(&old.clone()));
+        for changed in [new, other, elsewhere, later] {
+            assert_ne!(identity(&changed), identity(&old), "{changed}");
+        }
+    }
 
     #[test]
     fn knobs_of_drivers_are_told_apart() {

@@ -1,4 +1,4 @@
-//! `oclprim run copy`, `reverse` and `gather`
+//! `oclprim run copy`, `reverse`, `gather` and `scatter`
 
 use std::{io::Write, path::PathBuf};
 
@@ -122,5 +122,57 @@ impl Gather {
             matches(same_bytes(&picked, &Device::cpu().gather(&input, indices)?.to_vec()?, "element "))?;
         }
         Ok(array.like(shape, &picked))
+    }
+}
+
+const SCATTER_EXAMPLES: &str = "\
+Examples:
+  oclprim run scatter picked.npy --indices order.npy --len 5 -o samples.npy
+  oclprim run scatter values.npy --indices places.npy --len 1000 --device opencl --verify";
+
+/// Put elements to places, as numpy.put does into zeros; elements of 1 to 16 bytes.
+///
+/// There is a place for each element, counted from 0; the result has one dimension. Of elements for one place the last is taken
+/// on the CPU, any of them on another device.
+#[derive(Args)]
+#[command(after_help = SCATTER_EXAMPLES)]
+pub(super) struct Scatter {
+    #[command(flatten)]
+    common: Common,
+    /// The places: integers of 4 or 8 bytes.
+    #[arg(long, value_name = "INDICES.npy")]
+    indices: PathBuf,
+    /// How many places there are; as many as elements, unless given.
+    #[arg(long, value_name = "N", value_parser = crate::options::size)]
+    len: Option<usize>,
+}
+
+impl Scatter {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let path = self.common.input.display();
+        let array = Array::read(&self.common.input)?;
+        let (_, indices) = places(&self.indices)?;
+        let device = self.common.device.open()?;
+        let put = with_size!(array.size, T => self.scatter::<T>(&array, &indices, &device)?, {
+            let (ty, size) = (array.type_name(), array.size);
+            return Err(Stop::usage(format!("{path}: scatter takes elements of 1 to 16 bytes, {ty} has {size}")));
+        });
+        let text = format!("{:?} {} on {}; -o writes it to a file", put.lengths(), array.type_name(), device.info());
+        self.common.finish(&put, text, out)
+    }
+
+    fn scatter<T: Pod + std::fmt::Debug>(
+        &self,
+        array: &Array,
+        indices: &[u64],
+        device: &Device,
+    ) -> Result<Array, Stop> {
+        let input = array.elements::<T>();
+        let len = self.len.unwrap_or(input.len());
+        let put = device.scatter(&input, indices, len)?.to_vec()?;
+        if self.common.verify {
+            matches(same_bytes(&put, &Device::cpu().scatter(&input, indices, len)?.to_vec()?, "element "))?;
+        }
+        Ok(array.like(&[len], &put))
     }
 }

@@ -2,8 +2,8 @@
 
 mod copy;
 mod histogram;
+mod made;
 mod merge;
-mod random;
 mod reduce;
 mod scan;
 mod select;
@@ -21,10 +21,10 @@ use clap::{Args, Subcommand};
 use oclprim::{Device, Element, ElementType, Integer, check::Failure, with_integer};
 
 use self::{
-    copy::{Copy, Gather, Reverse},
+    copy::{Copy, Gather, Reverse, Scatter},
     histogram::HistogramOf,
+    made::{Iota, Random},
     merge::{Merge, Search},
-    random::Random,
     reduce::Reduce,
     scan::ScanOf,
     select::{Rle, Select, Unique},
@@ -55,9 +55,11 @@ Examples:
   oclprim run copy samples.npy -o copy.npy
   oclprim run reverse samples.npy -o reversed.npy
   oclprim run gather samples.npy --indices order.npy -o picked.npy
+  oclprim run scatter picked.npy --indices order.npy --len 5 -o samples.npy
   oclprim run merge sorted.npy --with more.npy -o all.npy
   oclprim run search sorted.npy --needles samples.npy -o places.npy
   oclprim run random 1000000 --type f32 --seed 7 -o uniform.npy
+  oclprim run iota 1000000 --type u32 -o places.npy
 
 Files are in C order and in this machine's byte order, as numpy.save writes them.";
 
@@ -87,9 +89,11 @@ enum Primitive {
     Copy(Copy),
     Reverse(Reverse),
     Gather(Gather),
+    Scatter(Scatter),
     Merge(Merge),
     Search(Search),
     Random(Random),
+    Iota(Iota),
 }
 
 impl Run {
@@ -111,9 +115,11 @@ impl Run {
             Primitive::Copy(copy) => copy.run(out),
             Primitive::Reverse(reverse) => reverse.run(out),
             Primitive::Gather(gather) => gather.run(out),
+            Primitive::Scatter(scatter) => scatter.run(out),
             Primitive::Merge(merge) => merge.run(out),
             Primitive::Search(search) => search.run(out),
             Primitive::Random(random) => random.run(out),
+            Primitive::Iota(iota) => iota.run(out),
         }
     }
 }
