@@ -112,11 +112,10 @@ fn every_subcommand_has_help_with_an_example() {
     folder.save("flags.npy", &[3], &[true, false, true]);
     folder.save("offsets.npy", &[4], &[0i64, 2, 2, 5]);
     folder.save("order.npy", &[3], &[4u32, 0, 1]);
-    folder.save("places.npy", &[2], &[999u32, 0]);
+    folder.save("targets.npy", &[3], &[999u32, 0, 7]);
     folder.save("sorted.npy", &[3], &[0.5f32, 1.0, 2.5]);
     folder.save("more.npy", &[2], &[1.0f32, 3.0]);
     folder.save("picked.npy", &[3], &[5i16, 6, 7]);
-    folder.save("values.npy", &[2], &[1.5f32, 2.5]);
     folder.save("others.npy", &[5], &[0.5f32, 1.0, -1.0, 2.0, 3.0]);
     folder.save("signal.npy", &[2], &[num_complex::Complex::new(1.0f32, 2.0); 2]);
     folder.save("pixels.npy", &[1, 2, 3], &[255u8, 0, 10, 200, 1, 20]);

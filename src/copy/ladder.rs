@@ -4,7 +4,7 @@ use crate::{
     Buffer, Device, Element, Error, Result,
     check::{data::Data, poison, same_bytes},
     ladder::{
-        Climb, Ladder, Model, Request, Rung, Shared,
+        Climb, GUARD, Ladder, Model, Request, Rung, Shared, intact,
         model::{LANES, sectors},
     },
     with_element,
@@ -61,9 +61,6 @@ fn model(bytes: u64, vector: u64) -> Model {
     Model { load_sectors: all, store_sectors: all, bank_conflicts: 0.0 }
 }
 
-/// Elements behind the output that have to stay poisoned: as many as the widest vector has.
-const GUARD: usize = 16;
-
 /// A rung's data.
 struct State<T: Element> {
     x: Buffer<T>,
@@ -82,7 +79,7 @@ fn climb<T: Element>(
     let verify = move |state: &mut State<T>| {
         let out = state.out.to_vec()?;
         same_bytes(&out[..n], shared.get()?, "out")?;
-        same_bytes(&out[n..], &[poison(); GUARD], "behind the output: guard")
+        intact(&out[n..])
     };
     Ok(Climb::new(state, |state| state.out.fill(poison()), run, verify))
 }

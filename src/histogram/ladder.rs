@@ -281,6 +281,7 @@ pub(super) mod kernels {
     use super::*;
     use crate::{
         ElementType, Input,
+        ladder::{GUARD, intact},
         runtime::{Backend, Capabilities, DeviceClass, ProgramSpec, opencl::ClDevice},
     };
 
@@ -350,7 +351,7 @@ pub(super) mod kernels {
         n: usize,
         bins: usize,
         x: Buffer<T>,
-        /// With one more for samples outside.
+        /// With one more for samples outside, and a guard behind them; tables have one, too.
         counts: Buffer<u32>,
         tables: Buffer<u32>,
     }
@@ -375,8 +376,8 @@ pub(super) mod kernels {
             n,
             bins,
             x: device.upload(&shared.get()?.host)?,
-            counts: device.uninit(bins + 1)?,
-            tables: device.uninit(tables)?,
+            counts: device.uninit(bins + 1 + GUARD)?,
+            tables: device.uninit(tables + GUARD)?,
         };
         let shared = shared.clone();
         let reset = |state: &mut State<T>| {
@@ -387,7 +388,10 @@ pub(super) mod kernels {
             let Samples { counts, outside, .. } = shared.get()?;
             let mut want = counts.clone();
             want.push(outside.iter().sum::<u64>() as u32);
-            same(&state.counts.to_vec()?, &want, "counts")
+            let (counts, written) = (state.counts.to_vec()?, state.tables.to_vec()?);
+            same(&counts[..bins + 1], &want, "counts")?;
+            intact(&counts[bins + 1..])?;
+            intact(&written[tables..])
         };
         Ok(Climb::new(state, reset, State::run, verify))
     }

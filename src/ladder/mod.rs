@@ -12,9 +12,21 @@ use std::{
     rc::Rc,
 };
 
-use crate::{Device, ElementType, Result, bench::Effort, check::Failure};
+use crate::{
+    Device, ElementType, Result,
+    bench::Effort,
+    check::{Failure, poison, same_bytes},
+};
 
 pub use model::Model;
+
+/// Elements behind what a kernel writes that have to stay poisoned: as many as the widest vector has.
+pub(crate) const GUARD: usize = 16;
+
+/// Whether a guard is still poisoned.
+pub(crate) fn intact<T: bytemuck::Pod + std::fmt::Debug>(guard: &[T]) -> std::result::Result<(), Failure> {
+    same_bytes(guard, &vec![poison(); guard.len()], "behind the output: guard")
+}
 
 /// What to climb a ladder with.
 ///

@@ -460,6 +460,7 @@ pub(super) mod device {
 
     use super::*;
     use crate::{
+        ladder::{GUARD, intact},
         runtime::{Backend, Capabilities, ProgramSpec, SubGroup, SubGroupBackend, opencl::ClDevice},
         tuning::Tuning,
     };
@@ -560,6 +561,7 @@ pub(super) mod device {
         x: Buffer<T>,
         /// What kernels that reduce in place destroy.
         copy: Option<Buffer<T>>,
+        /// With a guard behind them.
         partials: Buffer<T>,
         out: Buffer<T>,
         scratch: Scratch,
@@ -592,13 +594,16 @@ pub(super) mod device {
             wide,
             x,
             copy: if kernel.memory == Memory::InPlace { Some(device.uninit(all)?) } else { None },
-            partials: device.uninit(groups)?,
+            partials: device.uninit(groups + GUARD)?,
             out: device.uninit(1)?,
             scratch: Scratch::new(),
         };
         let depth = (kernel.unroll + block.ilog2() as usize) as f64 + passes::<T>(device, groups, Determinism::Fast)?.0;
         let shared = shared.clone();
-        let verify = move |state: &mut State<T>| shared.get()?.verify(state.out.to_vec()?[0], depth);
+        let verify = move |state: &mut State<T>| {
+            shared.get()?.verify(state.out.to_vec()?[0], depth)?;
+            intact(&state.partials.view(groups..)?.to_vec()?)
+        };
         Ok(Climb::new(state, State::reset, State::run, verify))
     }
 
@@ -626,7 +631,8 @@ pub(super) mod device {
                 launch = launch.local(size_of::<T>() * self.block);
             }
             launch.run([self.kernel.groups(self.n, self.block), 1, 1], [self.block, 1, 1])?;
-            self.device.reduce_into(&self.partials, Sum, Determinism::Fast, &mut self.out, &mut self.scratch)
+            let partials = self.partials.view(..self.partials.len() - GUARD)?;
+            self.device.reduce_into(partials, Sum, Determinism::Fast, &mut self.out, &mut self.scratch)
         }
     }
 }

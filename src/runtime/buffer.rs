@@ -1332,6 +1332,25 @@ impl Scratch {
         }
     }
 
+    /// The bytes that it has, on the device where it was used last. The CPU takes none.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let (device, mut scratch) = (Device::best()?, Scratch::new());
+    /// assert_eq!(scratch.bytes(), 0);
+    /// scratch.reserve(&device, 1000)?;
+    /// assert!(device.is_cpu() || scratch.bytes() >= 1000);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn bytes(&self) -> usize {
+        #[cfg(feature = "opencl")]
+        if let Some(pooled) = &self.pooled {
+            return pooled.bytes();
+        }
+        0
+    }
+
     /// At least `bytes` bytes on the device.
     #[cfg(feature = "opencl")]
     pub(crate) fn cl(&mut self, device: &ClDevice, bytes: usize) -> Result<&ClMem> {

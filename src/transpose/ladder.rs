@@ -6,7 +6,7 @@ use crate::{
     Buffer, Device, Element, Error, Result,
     check::{Failure, data::Data, poison, same},
     ladder::{
-        Climb, Ladder, Model, Request, Rung, Shared,
+        Climb, GUARD, Ladder, Model, Request, Rung, Shared, intact,
         model::{LANES, bank_conflicts, sectors},
     },
 };
@@ -318,13 +318,14 @@ struct State<T: Element> {
     x: Buffer<T>,
     /// Whether the input was found as it was, after a run.
     intact: bool,
+    /// With a guard behind it.
     out: Buffer<T>,
 }
 
 impl<T: Element> State<T> {
     fn new(device: &Device, shared: &Shared<Input<T>>, shape: (usize, usize), transposes: bool) -> Result<Self> {
         let x = device.upload(&shared.get()?.matrix)?;
-        let out = device.uninit(shape.0 * shape.1)?;
+        let out = device.uninit(shape.0 * shape.1 + GUARD)?;
         Ok(Self { shape, input: shared.clone(), transposes, x, intact: false, out })
     }
 
@@ -335,7 +336,9 @@ impl<T: Element> State<T> {
 
     fn verify(&mut self) -> Result<(), Failure> {
         let input = self.input.get()?;
-        same(&self.out.to_vec()?, input.want(self.shape, self.transposes)?, "out")?;
+        let (out, n) = (self.out.to_vec()?, input.matrix.len());
+        same(&out[..n], input.want(self.shape, self.transposes)?, "out")?;
+        intact(&out[n..])?;
         // Once will do, where matrices have gigabytes.
         if !self.intact {
             same(&self.x.to_vec()?, &input.matrix, "in")?;
@@ -416,7 +419,10 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
         unavailable: None,
         prepare: Box::new(move |device| {
             let (device, state) = (device.clone(), State::new(device, &shared, shape, true)?);
-            Ok(state.climb(move |state| device.transpose_into(&state.x, shape.0, shape.1, &mut state.out)))
+            Ok(state.climb(move |state| {
+                let out = state.out.view_mut(..shape.0 * shape.1)?;
+                device.transpose_into(&state.x, shape.0, shape.1, out)
+            }))
         }),
     });
     Ok(rungs)

@@ -128,7 +128,7 @@ impl Gather {
 const SCATTER_EXAMPLES: &str = "\
 Examples:
   oclprim run scatter picked.npy --indices order.npy --len 5 -o samples.npy
-  oclprim run scatter values.npy --indices places.npy --len 1000 --device opencl --verify";
+  oclprim run scatter picked.npy --indices targets.npy --len 1000 --device opencl --verify";
 
 /// Put elements to places, as numpy.put does into zeros; elements of 1 to 16 bytes.
 ///
