@@ -37,7 +37,8 @@ impl Forms {
         let mut scratch = Scratch::new();
         scratch.reserve(&self.device, bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
         let reserved = scratch.bytes();
-        run(self, &mut scratch).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let ran = run(self, &mut scratch).and_then(|()| self.device.finish());
+        ran.unwrap_or_else(|error| panic!("{what}: {error}"));
         if scratch.bytes() > reserved {
             self.short.push(format!("{what}: {bytes} bytes were said, {} taken", scratch.bytes()));
         }
