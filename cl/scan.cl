@@ -331,7 +331,7 @@ KERNEL void scan_tiles(
 #define RUN_MARKS(marks, k) 0u
 #define MARKED(heads, j) 0u
 #endif
-// What branches and loops give goes by way of an item's word in local memory, where PoCL might take it for what all items have.
+// What branches give goes by way of an item's word in local memory, where PoCL might take it for what all items have.
 #ifdef SHUFFLES
 #define OWN_MARKS(m) marks[m]
 #else
@@ -536,8 +536,8 @@ static inline void take_run(TV raw, A* a)
 #endif
 }
 
-// Where segments start among the item's elements of the tile. All items call it, in uniform flow; `bits` may be used again
-// after the next barrier.
+// Where segments start among the item's elements of the tile. All items call it, in uniform flow, when none reads `words` any
+// more; `bits` may be used again after the next barrier.
 INLINED void mark_tile(__local uint* bits, __local uint* words, uint* marks, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
 {
 #ifdef BY_OFFSETS

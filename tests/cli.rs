@@ -930,7 +930,7 @@ fn reversals_and_picks_of_files() {
         assert_eq!(load::<u16>(&output), (vec![8], vec![6, 0, 5, 4, 3, 2, 1, 0]));
     }
     assert!(refuses(&["run", "scatter", &input, "--indices", &places]).contains("index 0 is 6, beyond the 6 elements"));
-    assert!(refuses(&["run", "scatter", &input, "--indices", &order]).contains("6"));
+    assert!(refuses(&["run", "scatter", &input, "--indices", &order]).contains("6 elements by 4 indices"));
     let far = folder.save("far.npy", &[2], &[5u32, 6]);
     assert!(refuses(&["run", "gather", &input, "--indices", &far]).contains("index 1 is 6, beyond the 6 elements"));
     let negative = folder.save("negative.npy", &[1], &[-1i32]);

@@ -105,8 +105,8 @@ fn spread(n: usize, bins: usize) -> Vec<i32> {
     (0..n).map(|i| (i.wrapping_mul(2_654_435_761) % bins) as i32).collect()
 }
 
-/// B16: counts were never cleared, their total alone was compared, and their way to the host was timed, which a rung's is not. Here counts and scratch hold other values before, and
-/// each bin is compared.
+/// B16: counts were never cleared, their total alone was compared, and their way to the host was timed, which a rung's is not.
+/// Here counts and scratch hold other values before, and each bin is compared.
 #[test]
 fn b16_counts_that_held_other_values() {
     for (name, device) in devices() {

@@ -100,11 +100,16 @@ fn reduce_bytes(device: &Device) -> Result<(), Failure> {
 fn count_and_widen_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 1u8, &[(N - 1, 9)])?;
     equal(device.reduce_as::<u8, u64, Sum>(&x, Sum)?, N as u64 + 8, "sum in u64")?;
-    equal((device.any(&x)?, device.all(&x)?), (true, true), "whether any and all are not 0")?;
-    equal(device.all(x.view(..N - 1)?)?, true, "whether all of a view are")?;
     let ninth = Map::new(|x: u8| x / 9, "(uchar)(x / 9)");
     let found = device.map_histogram(&x, &ninth, &Bins::ids(2)?)?;
-    equal(found.counts, vec![N as u64 - 1, 1], "counts of a function")
+    equal(found.counts, vec![N as u64 - 1, 1], "counts of a function")?;
+    drop(x);
+    // What decides is the last element.
+    let ones = marked(device, (N, 1), 1u8, &[(N - 1, 0)])?;
+    equal((device.all(&ones)?, device.all(ones.view(..N - 1)?)?), (false, true), "whether all are not 0")?;
+    drop(ones);
+    let zeros = marked(device, (N, 1), 0u8, &[(N - 1, 1)])?;
+    equal((device.any(&zeros)?, device.any(zeros.view(..N - 1)?)?), (true, false), "whether any is not 0")
 }
 
 fn scan_bytes(device: &Device) -> Result<(), Failure> {

@@ -1294,6 +1294,7 @@ impl Deref for ClOutput<'_> {
 pub struct Scratch {
     #[cfg(feature = "opencl")]
     pooled: Option<Pooled>,
+    most: usize,
 }
 
 impl Scratch {
@@ -1332,7 +1333,7 @@ impl Scratch {
         }
     }
 
-    /// The bytes that it has, on the device where it was used last. The CPU takes none.
+    /// The most bytes that a call has asked of it, or that were reserved. The CPU takes none.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -1340,20 +1341,18 @@ impl Scratch {
     /// let (device, mut scratch) = (Device::best()?, Scratch::new());
     /// assert_eq!(scratch.bytes(), 0);
     /// scratch.reserve(&device, 1000)?;
-    /// assert!(device.is_cpu() || scratch.bytes() >= 1000);
+    /// scratch.reserve(&device, 10)?;
+    /// assert_eq!(scratch.bytes(), if device.is_cpu() { 0 } else { 1000 });
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn bytes(&self) -> usize {
-        #[cfg(feature = "opencl")]
-        if let Some(pooled) = &self.pooled {
-            return pooled.bytes();
-        }
-        0
+        self.most
     }
 
     /// At least `bytes` bytes on the device.
     #[cfg(feature = "opencl")]
     pub(crate) fn cl(&mut self, device: &ClDevice, bytes: usize) -> Result<&ClMem> {
+        self.most = self.most.max(bytes);
         if !self.pooled.as_ref().is_some_and(|pooled| pooled.serves(device, bytes)) {
             self.pooled = Some(device.pooled(bytes)?);
         }

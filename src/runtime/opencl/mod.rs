@@ -676,10 +676,6 @@ impl Pooled {
         &self.mem
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        self.size
-    }
-
     /// Whether this serves `bytes` bytes of scratch for commands on the device's queue.
     pub(crate) fn serves(&self, device: &ClDevice, bytes: usize) -> bool {
         Arc::ptr_eq(&self.queue, &device.queue) && self.size >= bytes

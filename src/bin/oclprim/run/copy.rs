@@ -130,10 +130,10 @@ Examples:
   oclprim run scatter picked.npy --indices order.npy --len 5 -o samples.npy
   oclprim run scatter picked.npy --indices targets.npy --len 1000 --device opencl --verify";
 
-/// Put elements to places, as numpy.put does into zeros; elements of 1 to 16 bytes.
+/// Put elements to places among zeros; elements of 1 to 16 bytes.
 ///
-/// There is a place for each element, counted from 0; the result has one dimension. Of elements for one place the last is taken
-/// on the CPU, any of them on another device.
+/// There is a place for each element, counted from 0; the result has one dimension. Of elements for one place the CPU takes the
+/// last, a device any, or parts of several if they have not 1, 2, 4, 8 or 16 bytes: --verify then finds a difference.
 #[derive(Args)]
 #[command(after_help = SCATTER_EXAMPLES)]
 pub(super) struct Scatter {
