@@ -35,8 +35,8 @@ fn types(tiny: bool) -> &'static [ElementType] {
     if tiny { &all[..2] } else { all }
 }
 
-/// The requests by which a ladder is climbed; `tiny` is for interpreters.
-fn requests(ladder: &dyn Ladder, tiny: bool) -> Vec<Request> {
+/// The requests by which a ladder is climbed, in blocks of at most `most` items; `tiny` is for interpreters.
+fn requests(ladder: &dyn Ladder, tiny: bool, most: usize) -> Vec<Request> {
     let mut requests = Vec::new();
     match ladder.name() {
         "reduce" => {
@@ -52,6 +52,7 @@ fn requests(ladder: &dyn Ladder, tiny: bool) -> Vec<Request> {
             ];
             let few = if common::variant() { &all[2..3] } else { &all[1..3] };
             for (block, element) in if tiny { few } else { &all[..] } {
+                let block = &block.map(|block| block.min(most));
                 let b = block.unwrap_or(512);
                 let mut sizes = vec![1, b - 1, b + 1, 8 * b - 1];
                 if !tiny {
@@ -123,7 +124,8 @@ fn climb_everywhere(name: &str) {
     for (info, device) in common::devices() {
         let started = std::time::Instant::now();
         let (mut climbed, mut unavailable) = (0, BTreeMap::new());
-        for request in requests(*ladder, tiny) {
+        let most = device.capabilities().unwrap().map_or(usize::MAX, |caps| caps.max_work_group);
+        for request in requests(*ladder, tiny, most) {
             let what = format!(
                 "{info}: {} n {} shape {:?} block {:?} {} bins {} {}",
                 ladder.name(),
