@@ -617,10 +617,11 @@ def reversed_and_picked(folder):
         options = ["--indices", str(folder / f"indices-{dtype}.npy")]
         compare(folder, f"gather {dtype}", "gather", array, options, same(numpy.take(array, indices)))
         places = RANDOM.permutation(array.size).astype(indices.dtype)
-        numpy.save(folder / f"indices-{dtype}.npy", places)
+        numpy.save(folder / f"places-{dtype}.npy", places)
+        options = ["--indices", str(folder / f"places-{dtype}.npy"), "--len", str(array.size + 5)]
         put = numpy.zeros(array.size + 5, array.dtype)
         put[places] = array.ravel()
-        compare(folder, f"scatter {dtype}", "scatter", array, [*options, "--len", str(array.size + 5)], same(put))
+        compare(folder, f"scatter {dtype}", "scatter", array, options, same(put))
 
 
 def bad_files(folder):
