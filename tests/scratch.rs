@@ -222,17 +222,17 @@ fn histograms_and_matrices(forms: &mut Forms) {
 
 #[test]
 fn scratch_is_as_large_as_is_said() {
-    let devices = common::tuned(&[("a GPU", common::gpu())]);
-    for (name, device) in devices {
-        if device.is_cpu() {
-            continue;
+    const TEST: &str = "scratch_is_as_large_as_is_said";
+    for (name, device) in common::opencl_devices_or_skip(TEST) {
+        let gpu = device.with_tuning(common::gpu()).unwrap();
+        for (name, device) in [(format!("{name} as a GPU"), gpu), (name, device)] {
+            let mut forms = Forms::new(name, device).unwrap();
+            reductions(&mut forms);
+            scans_and_selections(&mut forms);
+            sorts(&mut forms);
+            histograms_and_matrices(&mut forms);
+            assert!(forms.short.is_empty(), "{}", forms.short.join("\n"));
+            println!("{}: {} forms", forms.name, forms.tried);
         }
-        let mut forms = Forms::new(name, device).unwrap();
-        reductions(&mut forms);
-        scans_and_selections(&mut forms);
-        sorts(&mut forms);
-        histograms_and_matrices(&mut forms);
-        assert!(forms.short.is_empty(), "{}", forms.short.join("\n"));
-        println!("{}: {} forms", forms.name, forms.tried);
     }
 }

@@ -28,15 +28,14 @@ struct Made {
 }
 
 impl Made {
-    fn refuse_bf16(&self) -> Result<(), Stop> {
-        if self.element == ElementType::Bf16 { Err(Stop::usage("--type: .npy has no bf16")) } else { Ok(()) }
-    }
-
     fn finish<T: Element>(
         &self,
         make: impl Fn(&Device) -> Result<Vec<T>, Stop>,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
+        if T::TYPE == ElementType::Bf16 {
+            return Err(Stop::usage("--type: .npy has no bf16"));
+        }
         let device = self.device.open()?;
         let values = make(&device)?;
         if self.verify {
@@ -81,7 +80,6 @@ pub(super) struct Random {
 
 impl Random {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        self.made.refuse_bf16()?;
         with_element!(self.made.element, T => self.made.finish(|device| self.make::<T>(device), out))
     }
 
@@ -121,7 +119,6 @@ pub(super) struct Iota {
 
 impl Iota {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        self.made.refuse_bf16()?;
         with_element!(self.made.element, T => {
             let (start, step) = (parse::<T>("--start", &self.start)?, parse::<T>("--step", &self.step)?);
             self.made.finish(|device| Ok(device.iota_by(self.made.n, start, step)?.to_vec()?), out)
