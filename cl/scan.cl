@@ -635,6 +635,10 @@ INLINED void tile_scan(
             THING_PUT(node[CHUNKS + lane * 2 * OWN + k], own);
         }
     }
+#ifndef SHUFFLES
+    // Without it PoCL 5 loses totals of bytes between here and the next one.
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     *sum = TOTAL(chunk[0], chunk_heads[0]);
 }
 

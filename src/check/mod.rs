@@ -18,6 +18,7 @@ use std::{
     collections::HashMap,
     env, fs,
     io::Write,
+    ops::Range,
     panic::{AssertUnwindSafe, catch_unwind},
     time::Instant,
 };
@@ -323,7 +324,9 @@ pub fn same<T: crate::Element>(got: &[T], want: &[T], what: &str) -> Result<(), 
     if got.len() != want.len() {
         return Err(Failure::Mismatch(format!("{what}: {} elements instead of {}", got.len(), want.len())));
     }
-    match got.iter().zip(want).position(|(a, b)| !a.same(*b)) {
+    let parts = crate::parallel::parts(got.len(), 1 << 16);
+    let first = |part: &Range<usize>| part.clone().find(|&i| !got[i].same(want[i]));
+    match crate::parallel::map(parts.len(), &|i| first(&parts[i])).into_iter().flatten().next() {
         None => Ok(()),
         Some(i) => {
             let wrong = got.iter().zip(want).filter(|(a, b)| !a.same(**b)).count();
