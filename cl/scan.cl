@@ -20,8 +20,7 @@
 // With LOOK_BACK one launch: work-groups take tiles in the order in which they start, publish their totals, and wait for
 // those before theirs (Merrill & Garland 2016). before() needs totals alone, so no tile waits for what another waited for,
 // but for the last ones of each block, which publish its total. A word that is not there after `spins` looks is computed by
-// who needs it. With AHEAD besides, as many work-groups as run at a time take one tile after another, and the elements of the
-// next one come to local memory while one is scanned.
+// who needs it.
 //
 // Bytes: reads n elements twice, writes n, and 24 for each tile of 32 KiB; with LOOK_BACK reads them once. What marks segments is
 // read as often.
@@ -444,15 +443,6 @@ INLINED void team_scan(const uint rows, const uint own, A* total, uint* heads, A
     }
 }
 
-// Where an item has its runs of a tile: with AHEAD in local memory, so that those of the next tile can be on their way.
-#ifdef AHEAD
-#define RAW_RUNS __local const TV* raw
-#define RAW(k) raw[(k) * WG + get_local_id(0)]
-#else
-#define RAW_RUNS const TV* raw
-#define RAW(k) raw[k]
-#endif
-
 // The place of the item's run k in its tile.
 static inline uint place_of(uint k)
 {
@@ -489,38 +479,6 @@ static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV*
         }
     }
 }
-
-#ifdef AHEAD
-// Starts to bring the item's runs of a tile, each to a place that the item alone accesses; FETCH_END: those before are one
-// lot. FETCHED waits for all lots but the last.
-#if INLINE_PTX && PTX_SM >= 80
-#define FETCH(to, from)                                                                                                \
-    __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"((uint)(size_t)(to)), "l"(from) : "memory")
-#define FETCH_END __asm__ volatile("cp.async.commit_group;" : : : "memory")
-#define FETCHED __asm__ volatile("cp.async.wait_group 1;" : : : "memory")
-#else
-#define FETCH(to, from) *(to) = *(from)
-#define FETCH_END
-#define FETCHED
-#endif
-static inline void fetch_tile(__global const T* x, OFFSET_T base, OFFSET_T n, __local TV* to)
-{
-    to += get_local_id(0);
-    if (n - base >= ITEM_END) {
-        UNROLL
-        for (uint k = 0; k < RUNS; k++) {
-            FETCH(to + k * WG, (__global const TV*)(x + RUN_AT(base + place_of(k), n)));
-        }
-    } else {
-        TV raw[RUNS];
-        load_tile(x, base, n, raw);
-        UNROLL
-        for (uint k = 0; k < RUNS; k++) {
-            to[k * WG] = raw[k];
-        }
-    }
-}
-#endif
 
 // What is taken of a run's elements, the first one first.
 static inline void take_run(TV raw, A* a)
@@ -592,14 +550,14 @@ static inline A run_total(TV raw, uint heads)
 // precedes the chunks is in node[CHUNKS] and on after the next barrier. All items call it, in uniform flow; `node` holds
 // 2 * CHUNKS.
 INLINED void tile_scan(
-    RAW_RUNS, const uint* marks, A* before, uint* cut, THING* sum, __local THING* node, SCRATCH)
+    const TV* raw, const uint* marks, A* before, uint* cut, THING* sum, __local THING* node, SCRATCH)
 {
     const uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
     A total[RUNS], chunk[2 * OWN], preceding[2 * OWN];
     uint heads[OWN], chunk_heads[2 * OWN], preceding_heads[2 * OWN];
     UNROLL
     for (uint k = 0; k < RUNS; k++) {
-        total[k] = run_total(RAW(k), RUN_MARKS(marks, k));
+        total[k] = run_total(raw[k], RUN_MARKS(marks, k));
     }
     UNROLL
     for (uint k = 0; k < OWN; k++) {
@@ -644,14 +602,14 @@ INLINED void tile_scan(
 
 // Writes the item's results of the tile, `carry` being what precedes the tile.
 static inline void store_tile(
-    __global OUT* out, OFFSET_T base, OFFSET_T outputs, RAW_RUNS, const uint* marks, const A* before,
+    __global OUT* out, OFFSET_T base, OFFSET_T outputs, const TV* raw, const uint* marks, const A* before,
     const uint* cut, __local const THING* node, A initial, A carry, uint inclusive)
 {
     const uint team = (uint)get_local_id(0) / LANES;
     UNROLL
     for (uint k = 0; k < RUNS; k++) {
         A a[VEC];
-        take_run(RAW(k), a);
+        take_run(raw[k], a);
         OUT run[VEC];
         const THING own = TOTAL(before[k], MARKED(cut[k % OWN], k / OWN));
         const THING chunk = THING_GET(node[CHUNKS + k / OWN * TEAMS + team]), preceding = THING_OP(chunk, own);
@@ -814,15 +772,6 @@ static __attribute__((noinline)) THING missing_total(
 #define KEPT(k) (value[k] = OWN_VALUE, heads[k] = OWN_HEAD)
 #endif
 
-// With AHEAD a work-group takes one tile after another. While it is at one, the next one's elements come to local memory, and
-// then the ticket of the one behind that. Who holds a ticket is at an earlier tile, or waits for tiles before it, so that
-// someone always works on the first tile that lacks its total.
-#ifdef AHEAD
-#define EACH_TILE for (uint lot = 0; tile < tiles; lot = RUNS * WG - lot)
-#else
-#define EACH_TILE
-#endif
-
 // Of several tiles, `state` is 0: 16 bytes for the ticket, then words as the spine has totals. There are n results or, if
 // exclusive, n + 1.
 KERNEL SG_KERNEL void scan_look_back(
@@ -844,133 +793,90 @@ KERNEL SG_KERNEL void scan_look_back(
         *taken = tiles > 1 ? atomic_inc(TICKET(state)) : 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    OFFSET_T tile = *taken;
-#ifdef AHEAD
-    __local TV runs[2 * RUNS * WG];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (tile < tiles) {
-        fetch_tile(x, tile * TILE, n, runs);
+    const OFFSET_T tile = *taken;
+    TV raw[RUNS];
+    A before[RUNS];
+    uint marks[MARKS], cut[OWN];
+    THING sum;
+    mark_tile(bits, words, marks, tile, n HEAD_PASS);
+    load_tile(x, tile * TILE, n, raw);
+    tile_scan(raw, marks, before, cut, &sum, node, exchange, words);
+    const bool speaks = !silent(tile);
+    if (item == 0 && tile + 1 < tiles && speaks) {
+        publish(totals, tile, sum);
+        if (in_place) {
+            // Who misses it has read the elements before they are overwritten.
+            fence_device();
+        }
     }
-    FETCH_END;
-    if (item == 0) {
-        *taken = tiles > 1 ? atomic_inc(TICKET(state)) : 1;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-#endif
-    EACH_TILE
-    {
-#ifdef AHEAD
-        const OFFSET_T next = *taken;
-        if (next < tiles) {
-            fetch_tile(x, next * TILE, n, runs + (RUNS * WG - lot));
-        }
-        FETCH_END;
-        __local const TV* raw = runs + lot;
-#else
-        TV raw[RUNS];
-#endif
-        A before[RUNS];
-        uint marks[MARKS], cut[OWN];
-        THING sum;
-        mark_tile(bits, words, marks, tile, n HEAD_PASS);
-#ifdef AHEAD
-        FETCHED;
-#else
-        load_tile(x, tile * TILE, n, raw);
-#endif
-        tile_scan(raw, marks, before, cut, &sum, node, exchange, words);
-        const bool speaks = !silent(tile);
-        if (item == 0 && tile + 1 < tiles && speaks) {
-            publish(totals, tile, sum);
-            if (in_place) {
-                // Who misses it has read the elements before they are overwritten.
-                fence_device();
-            }
-        }
-#ifdef AHEAD
-        uint ticket = 0;
-        if (item == 0 && next < tiles) {
-            ticket = atomic_inc(TICKET(state));
-        }
-#endif
 
-        // A team waits for the words of one level.
-        const OFFSET_T index = team < LEVELS ? tile >> (5 * team) : 0;
-        const uint own = index % 32;
-        OFFSET_T at = 0, count = tiles;
-        for (uint level = 0; level < team; level++) {
-            at += count;
-            count = (count - 1) / 32 + 1;
-        }
-        A value[OWN], preceding[OWN];
-        uint heads[OWN], preceding_heads[OWN];
-        for (uint k = 0; k < OWN; k++) {
-            const uint leaf = lane * OWN + k;
-            THING found = THING_IDENTITY;
-            KEEP(k, found);
-            if (leaf < own) {
-                const OFFSET_T wanted = index - own + leaf;
-                bool there = false;
-                for (uint turn = 0; turn < spins && !there; turn++) {
-                    there = look(totals, at + wanted, &found);
-                    if (there) {
-                        KEEP(k, found);
-                    }
-                }
-                if (!there) {
-                    found = missing_total(x, n, totals, wanted, team HEAD_PASS);
+    // A team waits for the words of one level.
+    const OFFSET_T index = team < LEVELS ? tile >> (5 * team) : 0;
+    const uint own = index % 32;
+    OFFSET_T at = 0, count = tiles;
+    for (uint level = 0; level < team; level++) {
+        at += count;
+        count = (count - 1) / 32 + 1;
+    }
+    A value[OWN], preceding[OWN];
+    uint heads[OWN], preceding_heads[OWN];
+    for (uint k = 0; k < OWN; k++) {
+        const uint leaf = lane * OWN + k;
+        THING found = THING_IDENTITY;
+        KEEP(k, found);
+        if (leaf < own) {
+            const OFFSET_T wanted = index - own + leaf;
+            bool there = false;
+            for (uint turn = 0; turn < spins && !there; turn++) {
+                there = look(totals, at + wanted, &found);
+                if (there) {
                     KEEP(k, found);
                 }
             }
-            KEPT(k);
-            preceding_heads[k] = 0;
-        }
-        team_scan(1, OWN, value, heads, preceding, preceding_heads, exchange, words);
-        const OFFSET_T blocks = (tiles - 1) / 32 + 1;
-        for (uint k = 0; k < OWN; k++) {
-            if (lane * OWN + k == own) {
-                const THING found = TOTAL(preceding[k], preceding_heads[k]);
-                THING_PUT(digit[team], found);
-                // At once, since it is what others wait for.
-                if (team == 0 && own == 31 && tile / 32 + 1 < blocks && speaks) {
-                    publish(totals, tiles + tile / 32, THING_OP(found, sum));
-                }
+            if (!there) {
+                found = missing_total(x, n, totals, wanted, team HEAD_PASS);
+                KEEP(k, found);
             }
         }
-#ifdef AHEAD
-        if (item == 0) {
-            *taken = ticket;
-        }
-#endif
-        // In place, what was published goes before what overwrites the input.
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        A carry = initial;
-        UNROLL
-        for (uint level = LEVELS; level > 0; level--) {
-            const THING own_digit = THING_GET(digit[level - 1]);
-            carry = THING_CARRY(initial, carry, own_digit);
-        }
-        if (item == 0 && tile % 32 == 31 && speaks) {
-            THING block = THING_OP(THING_GET(digit[0]), sum);
-            OFFSET_T q = tile / 32;
-            at = tiles;
-            count = blocks;
-            for (uint level = 1; level + 1 < LEVELS && q % 32 == 31; level++) {
-                block = THING_OP(THING_GET(digit[level]), block);
-                at += count;
-                count = (count - 1) / 32 + 1;
-                q /= 32;
-                if (q + 1 < count) {
-                    publish(totals, at + q, block);
-                }
-            }
-        }
-        store_tile(out, tile * TILE, outputs, raw, marks, before, cut, node, initial, carry, inclusive);
-#ifdef AHEAD
-        barrier(CLK_LOCAL_MEM_FENCE);
-        tile = next;
-#endif
+        KEPT(k);
+        preceding_heads[k] = 0;
     }
+    team_scan(1, OWN, value, heads, preceding, preceding_heads, exchange, words);
+    const OFFSET_T blocks = (tiles - 1) / 32 + 1;
+    for (uint k = 0; k < OWN; k++) {
+        if (lane * OWN + k == own) {
+            const THING found = TOTAL(preceding[k], preceding_heads[k]);
+            THING_PUT(digit[team], found);
+            // At once, since it is what others wait for.
+            if (team == 0 && own == 31 && tile / 32 + 1 < blocks && speaks) {
+                publish(totals, tiles + tile / 32, THING_OP(found, sum));
+            }
+        }
+    }
+    // In place, what was published goes before what overwrites the input.
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    A carry = initial;
+    UNROLL
+    for (uint level = LEVELS; level > 0; level--) {
+        const THING own_digit = THING_GET(digit[level - 1]);
+        carry = THING_CARRY(initial, carry, own_digit);
+    }
+    if (item == 0 && tile % 32 == 31 && speaks) {
+        THING block = THING_OP(THING_GET(digit[0]), sum);
+        OFFSET_T q = tile / 32;
+        at = tiles;
+        count = blocks;
+        for (uint level = 1; level + 1 < LEVELS && q % 32 == 31; level++) {
+            block = THING_OP(THING_GET(digit[level]), block);
+            at += count;
+            count = (count - 1) / 32 + 1;
+            q /= 32;
+            if (q + 1 < count) {
+                publish(totals, at + q, block);
+            }
+        }
+    }
+    store_tile(out, tile * TILE, outputs, raw, marks, before, cut, node, initial, carry, inclusive);
 }
 
 #else

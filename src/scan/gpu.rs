@@ -110,8 +110,6 @@ pub(crate) struct Plan {
     pub(crate) scratch_bytes: usize,
     /// Whether tiles wait for the totals of those before them.
     pub(crate) look_back: bool,
-    /// Work-groups of a look-back at most: where each takes the next tile while it is at one, no more than run at a time.
-    pub(crate) look_back_groups: usize,
 }
 
 /// Elements of a tile.
@@ -155,7 +153,6 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capab
     let params = tuning::scan(caps, if segmented { HEAD_BYTES } else { 0 });
     let many = params.work_group > 1;
     let look_back = many && caps.looks_back();
-    let ahead = if look_back && aligned[0] { params.ahead } else { 0 };
     let new = if params.shuffles { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
     let program = new("scan.cl", TEXT, caps)
         .with(form.element.options("T"))
@@ -164,7 +161,6 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capab
         .define("WG", params.work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .flag("LOOK_BACK", look_back)
-        .flag("AHEAD", ahead > 0)
         .flag("REVERSE", form.reversed)
         .flag("ALIGNED", aligned[0] && many)
         .flag("HEADS_ALIGNED", segmented && aligned[1] && many)
@@ -185,12 +181,11 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capab
         Some(prelude) => program.flag("MAPPED", true).prelude(prelude.clone()),
         None => program,
     };
-    // More work-groups at a time hide the waiting of each. With two tiles in local memory three are as many as there can be.
-    let registers = if form.acc.size() <= 4 && !segmented && ahead == 0 { 64 } else { 80 };
+    // More work-groups at a time hide the waiting of each.
+    let registers = if form.acc.size() <= 4 && !segmented { 64 } else { 80 };
     let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
     let program = program.with(limit);
     let tiles = outputs.div_ceil(tile(form.element));
-    let look_back_groups = if ahead > 0 { tiles.min(ahead) } else { tiles };
     let totals_bytes = totals_bytes(tiles, form.acc, segmented, look_back).next_multiple_of(8);
     let ranks_bytes =
         if matches!(form.heads, Some(Heads::Offsets(_))) { (tiles + 1) * if wide { 8 } else { 4 } } else { 0 };
@@ -203,7 +198,6 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capab
         totals_bytes,
         scratch_bytes: totals_bytes + ranks_bytes,
         look_back,
-        look_back_groups,
     })
 }
 
@@ -320,7 +314,7 @@ impl<'j> Job<'j> {
         self.device.fill(self.memory, 0, plan.totals_bytes, &[0; 8])?;
         let in_place = self.input.mem().as_ptr() == self.out.mem().as_ptr();
         let launch = self.launch_results("scan_look_back")?.scalar(u32::from(in_place)).scalar(spins);
-        self.heads(launch).run([plan.look_back_groups, 1, 1], [plan.work_group, 1, 1])
+        self.heads(launch).run([plan.tiles, 1, 1], [plan.work_group, 1, 1])
     }
 }
 
@@ -335,7 +329,7 @@ mod tests {
     };
 
     /// Others do the work of tiles that publish nothing.
-    fn with_silent_tiles<T: Element>(cl: &ClDevice, n: usize, heads: Option<Heads>, ahead: bool, what: &str) {
+    fn with_silent_tiles<T: Element>(cl: &ClDevice, n: usize, heads: Option<Heads>, what: &str) {
         let x: Vec<T> = Data::Random.generate(n, 3);
         // Some segments are within a tile, some have hundreds of them.
         let first = |i: usize| i % 100_003 == 5 || i % 3_000_017 == 100;
@@ -366,25 +360,13 @@ mod tests {
             Some(_) => Starts::Beside(&keys),
         };
         let caps = cl.capabilities().unwrap();
-        let caps = Capabilities { chosen: [("ahead", 0)].into(), ..(*caps).clone() };
-        if ahead {
-            let bytes = caps.local_bytes;
-            let why = (what.contains("Portable"))
-                .then(|| "PoCL's compiler breaks loops with barriers whose length is read".into());
-            if let Some(why) = why.or((bytes < 80 << 10).then(|| format!("{bytes} bytes of local memory"))) {
-                crate::check::log_skip(what, &why);
-                return;
-            }
-        }
         let form = Form { heads, ..Form::of::<T, T, Sum>(false, None) };
         let mut plan = plan(n, &form, [true; 2], &caps, false).unwrap();
         if !plan.look_back {
             crate::check::log_skip(what, "no look-back");
             return;
         }
-        plan.program = plan.program.flag("STALL", true).flag("AHEAD", ahead);
-        // Few groups, so that each has several tiles.
-        plan.look_back_groups = if ahead { 7 } else { plan.tiles };
+        plan.program = plan.program.flag("STALL", true);
         let mut scratch = Scratch::new();
         let memory = scratch.cl(cl, plan.scratch_bytes).unwrap();
         let start = Start::of(&monoid::<T, Sum>(), kind);
@@ -404,16 +386,13 @@ mod tests {
             let device = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
             let Backend::OpenCl(cl) = device.backend() else { continue };
             let (keys, offsets) = (Some(Heads::Keys(ElementType::U16)), Some(Heads::Offsets(ElementType::U32)));
-            for ahead in [false, true] {
-                let what =
-                    |form: &str| format!("{info}: {form}{}", if ahead { ", the next tile on its way" } else { "" });
-                with_silent_tiles::<u32>(cl, 70 * 8192 + 5, None, ahead, &what("u32"));
-                with_silent_tiles::<f32>(cl, 70 * 8192 + 5, None, ahead, &what("f32"));
-                with_silent_tiles::<i64>(cl, 1100 * 4096 + 5, None, ahead, &what("i64"));
-                with_silent_tiles::<f32>(cl, 70 * 8192 + 5, keys, ahead, &what("f32 by key"));
-                with_silent_tiles::<i64>(cl, 1100 * 4096 + 5, keys, ahead, &what("i64 by key"));
-                with_silent_tiles::<f32>(cl, 70 * 8192 + 5, offsets, ahead, &what("f32 in segments"));
-            }
+            let what = |form: &str| format!("{info}: {form}");
+            with_silent_tiles::<u32>(cl, 70 * 8192 + 5, None, &what("u32"));
+            with_silent_tiles::<f32>(cl, 70 * 8192 + 5, None, &what("f32"));
+            with_silent_tiles::<i64>(cl, 1100 * 4096 + 5, None, &what("i64"));
+            with_silent_tiles::<f32>(cl, 70 * 8192 + 5, keys, &what("f32 by key"));
+            with_silent_tiles::<i64>(cl, 1100 * 4096 + 5, keys, &what("i64 by key"));
+            with_silent_tiles::<f32>(cl, 70 * 8192 + 5, offsets, &what("f32 in segments"));
         }
     }
 

@@ -500,13 +500,11 @@ impl Spec for ScanSpec {
             }
         };
         let waiting = Capabilities { forward_progress: false, ..caps.clone() };
-        let ahead = caps.ptx.then(|| Capabilities { chosen: [("ahead", 1)].into(), ..caps.clone() });
         for form in &forms {
             add(form, caps);
             // What differs with the types and their sizes alone.
             if form.source == <Sum as Op<u32>>::source() && [1, 4, 8].contains(&form.acc.size()) {
                 add(form, &waiting);
-                ahead.iter().for_each(|ahead| add(form, ahead));
                 add(&gpu::Form { reversed: true, ..form.clone() }, caps);
             }
         }

@@ -392,7 +392,7 @@ mod tests {
                     let what = format!("{name}: {primitive}, {parameter:?}");
                     assert!(parameter.values.contains(&parameter.usual), "{what}");
                     // What can be left out is 0 then.
-                    let optional = ["ahead", "look_back"].contains(&parameter.name);
+                    let optional = parameter.name == "look_back";
                     let lawful = optional || !parameter.values.contains(&0);
                     assert!(parameter.values.is_sorted() && lawful, "{what}");
                     assert_eq!(all.iter().filter(|other| other.name == parameter.name).count(), 1, "{what}");
@@ -419,7 +419,7 @@ mod tests {
             "reduce" => vec![("work_group", reduce(caps).work_group), ("max_groups", reduce(caps).max_groups)],
             "scan" => {
                 let it = scan(caps, 0);
-                vec![("work_group", it.work_group), ("max_groups", it.max_groups), ("ahead", it.ahead)]
+                vec![("work_group", it.work_group), ("max_groups", it.max_groups)]
             }
             "copy" => of_copy(copy(caps)),
             "copy_ranges" => of_copy(copy_ranges(caps)),
@@ -529,7 +529,7 @@ mod tests {
         assert_eq!(refused("dance", "side", 1), Err(format!("no primitive `dance` has parameters: there are {all}")));
         let text = "transpose has no parameter `words`: there are max_groups, side, work_group";
         assert_eq!(refused("transpose", "words", 1), Err(text.into()));
-        assert_eq!(refused("scan", "words", 1), Err("scan has no parameter `words`: there are ahead".into()));
+        assert_eq!(refused("scan", "words", 1), Err("scan has no parameter `words`: there are none here".into()));
         let text = "words of copy is one of [1, 2, 4] here, not 3";
         assert_eq!(refused("copy", "words", 3), Err(text.into()));
     }

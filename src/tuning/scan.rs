@@ -7,8 +7,6 @@ use crate::runtime::{Capabilities, DeviceClass, SubGroupBackend};
 const TEAMS: usize = 8;
 /// Local memory of an item at most: an accumulator for each row of a tile.
 const ITEM_BYTES: usize = 8 * 8;
-/// Bytes of a tile's elements.
-const TILE_BYTES: usize = 32 << 10;
 /// Bytes beside that: two accumulators for each chunk, one for each level, and a few words.
 const RESERVED_BYTES: usize = (2 * 64 + 8) * 8 + 64;
 
@@ -19,21 +17,13 @@ pub(crate) struct Scan {
     pub(crate) max_groups: usize,
     /// Whether sub-groups exchange values.
     pub(crate) shuffles: bool,
-    /// Work-groups that work on two tiles at a time: the next one's elements are on their way to local memory while one is
-    /// scanned. None where the device cannot copy in the background.
-    pub(crate) ahead: usize,
-}
-
-/// Whether the device copies to local memory in the background.
-fn copies(caps: &Capabilities) -> bool {
-    caps.class == DeviceClass::Gpu && caps.sub_group.backend == SubGroupBackend::Ptx && caps.compute_capability >= 80
 }
 
 /// Parameters of scans by device class; kernels use `more` bytes of local memory beside those of a plain one.
 pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
     let units = super::units(caps);
     // One item walks whole tiles.
-    let alone = Scan { work_group: 1, max_groups: caps.chosen("max_groups", 8 * units), shuffles: false, ahead: 0 };
+    let alone = Scan { work_group: 1, max_groups: caps.chosen("max_groups", 8 * units), shuffles: false };
     if caps.class == DeviceClass::Cpu {
         return alone;
     }
@@ -52,12 +42,10 @@ pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
     if work_group < TEAMS {
         return alone;
     }
-    let fits = RESERVED_BYTES + more + 2 * TILE_BYTES + super::RESERVED_BYTES <= caps.local_bytes;
-    let ahead = if fits && copies(caps) { caps.chosen("ahead", 0) } else { 0 };
-    Scan { work_group, max_groups, shuffles, ahead }
+    Scan { work_group, max_groups, shuffles }
 }
 
-/// What is searched for: where each tile has a work-group of its own, made by sub-groups, whether the next one comes.
+/// What is searched for: nothing where each tile has a work-group of its own, made by sub-groups.
 pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     let usual = scan(caps, 0);
     let mut parameters = Vec::new();
@@ -67,11 +55,6 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     if usual.work_group == 1 || !caps.looks_back() {
         let candidates = of_units(&[2, 4, 8, 16, 32], caps);
         parameters.push(Parameter::new("max_groups", usual.max_groups, candidates));
-    }
-    let ahead = Capabilities { chosen: [("ahead", 1)].into(), ..caps.clone() };
-    if scan(&ahead, 0).ahead > 0 {
-        // Three groups of a multiprocessor have two tiles each in its local memory.
-        parameters.push(Parameter::new("ahead", usual.ahead, [0, 2 * super::units(caps), 3 * super::units(caps)]));
     }
     parameters
 }

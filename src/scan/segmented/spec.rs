@@ -425,15 +425,12 @@ pub(in crate::scan) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
         of(Keys(ElementType::U16), gpu::Form::by::<u64, u64>((affine().source(), false), false, None)),
     ]);
     let waiting = Capabilities { forward_progress: false, ..caps.clone() };
-    let ahead = caps.ptx.then(|| Capabilities { chosen: [("ahead", 1)].into(), ..caps.clone() });
     let mut programs = Vec::new();
     for form in &forms {
         for (aligned, wide) in [(false, false), (true, false), (true, true)] {
             programs.extend(gpu::plan(1 << 20, form, [aligned; 2], caps, wide).map(|plan| plan.program));
         }
-        for caps in std::iter::once(&waiting).chain(&ahead) {
-            programs.extend(gpu::plan(1 << 20, form, [true; 2], caps, false).map(|plan| plan.program));
-        }
+        programs.extend(gpu::plan(1 << 20, form, [true; 2], &waiting, false).map(|plan| plan.program));
     }
     programs
 }
