@@ -594,7 +594,7 @@ INLINED void tile_scan(
         }
     }
 #ifndef SHUFFLES
-    // Without it PoCL 5 loses totals of bytes between here and the next one.
+    // Without it PoCL 5.0 (LLVM 16) loses totals of bytes in segments between here and the next one.
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
     *sum = TOTAL(chunk[0], chunk_heads[0]);

@@ -325,7 +325,14 @@ pub fn same<T: crate::Element>(got: &[T], want: &[T], what: &str) -> Result<(), 
         return Err(Failure::Mismatch(format!("{what}: {} elements instead of {}", got.len(), want.len())));
     }
     let parts = crate::parallel::parts(got.len(), 1 << 16);
-    let first = |part: &Range<usize>| part.clone().find(|&i| !got[i].same(want[i]));
+    let first = |part: &Range<usize>| {
+        let (got, want) = (&got[part.clone()], &want[part.clone()]);
+        // At once, where nothing differs.
+        if bytemuck::cast_slice::<T, u8>(got) == bytemuck::cast_slice::<T, u8>(want) {
+            return None;
+        }
+        got.iter().zip(want).position(|(a, b)| !a.same(*b)).map(|i| part.start + i)
+    };
     match crate::parallel::map(parts.len(), &|i| first(&parts[i])).into_iter().flatten().next() {
         None => Ok(()),
         Some(i) => {
