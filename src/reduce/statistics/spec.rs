@@ -153,7 +153,15 @@ pub(in crate::reduce) fn check_moments<T: Element>(got: &Moments, input: &[T]) -
     let scale = if most > 1e150 { 2f64.powi(-540) } else { 1.0 };
     let scaled = || elements().map(|x| x * scale);
     let mean = exactly(scaled()) / n;
-    let off = || scaled().map(|x| x - mean);
+    // Integers that lie closer together than their nearest f64 do: from the integer nearest to their mean.
+    let whole = |x: &T| if T::TYPE.is_signed() { i128::from(x.cast::<i64>()) } else { i128::from(x.cast::<u64>()) };
+    let sum: i128 = if T::TYPE.is_float() { 0 } else { input.iter().map(whole).sum() };
+    let centre = sum / input.len() as i128;
+    let rest = (sum - centre * input.len() as i128) as f64 / n;
+    let distance = |x: &T| {
+        if T::TYPE.is_float() { x.to_f64() * scale - mean } else { (whole(x) - centre) as f64 - rest }
+    };
+    let off = || input.iter().map(distance);
     let (variance, distance) = (exactly(off().map(|d| d * d)) / n, exactly(off().map(f64::abs)) / n);
     let depth = 40.0 + 8.0 * n.log2();
     // What the reference itself is off, in f64.
