@@ -16,7 +16,7 @@ fn obvious<T: Element>(start: T, step: T, n: usize) -> Vec<T> {
     let mut next = start;
     let element = |i: usize| match T::TYPE {
         ElementType::F64 => T::from_f64(a + i as f64 * b),
-        ty if ty.is_float() => T::from_f64(f64::from(a as f32 + i as f32 * b as f32)),
+        ty if ty.is_float() => T::narrow(T::Acc::from_f64(f64::from(a as f32 + i as f32 * b as f32))),
         _ => {
             let x = next;
             next = next.add(step);
