@@ -4,6 +4,10 @@
 // sign; what equals a value is the rest of what differs from it. So an element is its bits, and only its size counts.
 //
 // Bytes: reads n elements once, writes a count a group.
+#ifdef ONE_PASS
+#include "lib/subgroup.cl"
+#include "lib/ended.cl"
+#endif
 
 #ifndef BYTES
 #define BYTES 4
@@ -69,11 +73,38 @@ static inline ulong group_sum(ulong x, __local ulong* parts)
     return parts[0];
 }
 
+// The answer from the `groups` counts of elements that differ. ANSWER 0: their sum, 1: the rest of n, as ulong; 2: whether there
+// are any, 3: whether all do, as uchar. All WG items call it, in uniform flow.
+static inline void give_answer(
+    __global const ulong* counts, const uint groups, const ulong n, const uint answer, __global void* out,
+    const ulong out_offset, __local ulong* parts)
+{
+    ulong sum = 0;
+    for (uint i = get_local_id(0); i < groups; i += WG) {
+        sum += counts[i];
+    }
+    sum = group_sum(sum, parts);
+    if (get_local_id(0) == 0) {
+        if (answer < 2) {
+            ((__global ulong*)out)[out_offset] = answer == 0 ? sum : n - sum;
+        } else {
+            ((__global uchar*)out)[out_offset] = answer == 2 ? sum != 0 : sum == n;
+        }
+    }
+}
+
+#ifdef ONE_PASS
+#define ENDING_PARAMS                                                                                                  \
+    , const uint ends, const uint answer, __global void *result, const ulong result_offset ENDED_PARAM
+#else
+#define ENDING_PARAMS
+#endif
+
 // Group g takes a contiguous run of `run` elements, a multiple of WG x VEC. `key` and `mask` hold theirs in every
-// element of their 8 bytes.
+// element of their 8 bytes. With ONE_PASS, where `ends` is not 0, the group that ends last gives the answer.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void count_runs(
     __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, const OFFSET_T run, const ulong key,
-    const ulong mask, __global ulong* restrict out)
+    const ulong mask, __global ulong* counts ENDING_PARAMS)
 {
     __local ulong parts[WG];
     __global const T* in = in_base + in_offset;
@@ -104,27 +135,21 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void count_runs(
 #endif
     const ulong sum = group_sum(count, parts);
     if (get_local_id(0) == 0) {
-        out[get_group_id(0)] = sum;
+        counts[get_group_id(0)] = sum;
     }
+#ifdef ONE_PASS
+    __local uint last[1];
+    if (ends && ends_last(ended, last)) {
+        give_answer(counts, get_num_groups(0), n, answer, result, result_offset, parts);
+    }
+#endif
 }
 
-// One group: the answer from the `groups` counts of elements that differ. ANSWER 0: their sum, 1: the rest of n, as ulong;
-// 2: whether there are any, 3: whether all do, as uchar.
+// One group.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void count_last(
-    __global const ulong* restrict counts, const uint groups, const ulong n, const uint answer,
-    __global void* restrict out, const ulong out_offset)
+    __global const ulong* counts, const uint groups, const ulong n, const uint answer, __global void* out,
+    const ulong out_offset)
 {
     __local ulong parts[WG];
-    ulong sum = 0;
-    for (uint i = get_local_id(0); i < groups; i += WG) {
-        sum += counts[i];
-    }
-    sum = group_sum(sum, parts);
-    if (get_local_id(0) == 0) {
-        if (answer < 2) {
-            ((__global ulong*)out)[out_offset] = answer == 0 ? sum : n - sum;
-        } else {
-            ((__global uchar*)out)[out_offset] = answer == 2 ? sum != 0 : sum == n;
-        }
-    }
+    give_answer(counts, groups, n, answer, out, out_offset, parts);
 }

@@ -8,6 +8,8 @@
 //   integers  each work-group has the exact sums of its tiles
 //   floats    a lane's moments; lanes, then tiles, join as a tree of neighbours
 //
+// With ONE_PASS, not of floats' moments, the work-group of the first launch that ends last does what the last launch would.
+//
 // Without MOMENTS there are the extremes alone: the least where ENDS has bit 0, the largest where it has bit 1. Bytes: reads
 // n elements once and up to three tiles again, writes a record a group, and n / TILE moments of floats.
 #include "lib/types.cl"
@@ -15,6 +17,11 @@
 #include "lib/moments.cl"
 #else
 typedef int Moments;
+#endif
+
+#ifdef ONE_PASS
+#include "lib/subgroup.cl"
+#include "lib/ended.cl"
 #endif
 
 #ifndef WG
@@ -56,6 +63,12 @@ typedef int Moments;
 #define BATCH (16 / A_BYTES)
 #else
 #define BATCH 1
+#endif
+// NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
+#if defined(FLOAT_MOMENTS) && INLINE_PTX
+#define KERNEL __kernel
+#else
+#define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 #endif
 // Moments that one group joins.
 #define FAN 1024
@@ -235,7 +248,6 @@ static inline void load_rows(__global const T* p, TV* row)
         if (ENDS & 2) { \
             high = LARGER(high, x); \
         } \
-        odd |= IS_NAN(x); \
     } while (0)
 
 // What the item has of a tile of `elements` > 0 from `p` on.
@@ -273,6 +285,12 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
                     mean[i % ITEM_VECS * VEC + k] += x[k];
 #endif
                 }
+#if defined(A_FLOAT) && !defined(FLOAT_MOMENTS)
+                UNROLL
+                for (uint k = 0; k < VEC; k += 2) {
+                    odd |= isunordered(x[k], x[k + 1]);
+                }
+#endif
 #ifdef INTEGER_MOMENTS
                 UNROLL
                 for (uint k = 0; k < VEC; k += 2) {
@@ -287,6 +305,8 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
             mean[k] *= (A)(1.0f / TILE_ROWS);
             far |= !IS_FINITE(mean[k]);
         }
+        // The mean of a lane with a NaN is one.
+        odd = far;
         if (far) {
             UNROLL
             for (uint k = 0; k < ITEM_LANES; k++) {
@@ -319,6 +339,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
             FOR_LANES(k, count) {
                 const A x = to_acc(p[first + k]);
                 EXTREMES(x);
+                odd |= IS_NAN(x);
 #ifdef FLOAT_MOMENTS
                 mean[k] += x;
 #elif defined(INTEGER_MOMENTS)
@@ -388,77 +409,6 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
 static inline uint elements_of(OFFSET_T tile, OFFSET_T n)
 {
     return n - tile * TILE >= TILE ? TILE : n - tile * TILE;
-}
-
-// Group g takes the tiles g, g + groups, ...; their records merged become record g, and each tile has its moments.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_tiles(
-    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* restrict records,
-    __global void* restrict moments, const ulong moments_offset)
-{
-    __local uint tree[RECORD_WORDS * WG];
-#if defined(FLOAT_MOMENTS) && WG > 1
-    __local A lanes[3 * SLOTS];
-#endif
-    __global const T* in = in_base + in_offset;
-    const OFFSET_T tiles = n / TILE + (n % TILE != 0), groups = get_num_groups(0);
-    const uint item = get_local_id(0);
-    Record all = none(get_group_id(0));
-    for (OFFSET_T base = get_group_id(0); base < tiles; base += BATCH * groups) {
-        for (uint t = 0; t < BATCH; t++) {
-            const OFFSET_T tile = base + t * groups;
-            if (tile < tiles) {
-                Moments m;
-                const Record r = take(in + tile * TILE, elements_of(tile, n), tile, &m);
-                merge(&all, &r);
-#ifdef FLOAT_MOMENTS
-#if WG > 1
-                put_moments(lanes, SLOTS, t * WG + item, &m);
-#else
-                ((__global Moments*)moments)[moments_offset + tile] = m;
-#endif
-#endif
-            }
-        }
-#if defined(FLOAT_MOMENTS) && WG > 1
-        uint width = ITEM_LANES;
-        UNROLL
-        for (uint left = WG; left > 1;) {
-            // Four neighbours become one, `next` of them a tile.
-            const uint fan = left >= 4 ? 4 : 2, next = left / fan;
-            const uint t = item / next, i = item % next;
-            const OFFSET_T tile = base + t * groups;
-            const int mine = t < BATCH && tile < tiles;
-            Moments m;
-            barrier(CLK_LOCAL_MEM_FENCE);
-            if (mine) {
-                const uint elements = elements_of(tile, n), from = t * WG + i * fan, lane = i * fan * width;
-                Moments b;
-                get_moments(lanes, SLOTS, from, &m);
-                get_moments(lanes, SLOTS, from + 1, &b);
-                join_lanes(&m, &b, elements, TILE_ROWS, LANES, lane, width);
-                if (fan == 4) {
-                    Moments c;
-                    get_moments(lanes, SLOTS, from + 2, &b);
-                    get_moments(lanes, SLOTS, from + 3, &c);
-                    join_lanes(&b, &c, elements, TILE_ROWS, LANES, lane + 2 * width, width);
-                    join_lanes(&m, &b, elements, TILE_ROWS, LANES, lane, 2 * width);
-                }
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-            if (mine && next > 1) {
-                put_moments(lanes, SLOTS, t * WG + i, &m);
-            } else if (mine) {
-                ((__global Moments*)moments)[moments_offset + tile] = m;
-            }
-            left = next;
-            width *= fan;
-        }
-#endif
-    }
-    merge_group(&all, tree);
-    if (item == 0) {
-        ((__global Record*)records)[get_group_id(0)] = all;
-    }
 }
 
 #ifdef FLOAT_MOMENTS
@@ -583,36 +533,27 @@ static inline ulong element_bits(T x)
 #endif
 }
 
-// One group: merges the records of all groups, joins the last `count` moments, of `span` elements each, finds the extremes'
-// places and writes the answer: with MOMENTS to 12 words of `out`, else the values to `out` and their places to `places_out`.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_last(
-    __global const T* restrict in_base, const ulong in_offset, const ulong n, __global const void* restrict records,
-    const uint groups, __global const void* restrict moments, const ulong moments_offset, const uint count,
-    const ulong span, __global void* restrict out, const ulong out_offset, __global ulong* restrict places_out,
-    const ulong places_offset)
+// Merges the records of all groups, finds the extremes' places and writes the answer: with MOMENTS to 12 words of `out`, where
+// those of floats are `m`, else the values to `out` and their places to `places_out`. All WG items call it, in uniform flow.
+INLINED void give_answer(
+    __global const T* in, const ulong n, __global const Record* records, const uint groups, const Moments* m,
+    __global void* out, const ulong out_offset, __global ulong* places_out, const ulong places_offset,
+    __local uint* tree, __local uint* place)
 {
-    __local uint tree[RECORD_WORDS * WG];
-    __local uint place;
     const uint item = get_local_id(0);
     // After all tiles that there are.
     Record r = none(n);
     for (uint i = item; i < groups; i += WG) {
-        const Record other = ((__global const Record*)records)[i];
+        const Record other = records[i];
         merge(&r, &other);
     }
     merge_group(&r, tree);
-#ifdef FLOAT_MOMENTS
-    __local A joined[3 * SLOTS];
-    Moments m;
-    join_group((__global const Moments*)moments + moments_offset, 0, count, span, n, joined, &m);
-#endif
-    __global const T* in = in_base + in_offset;
     const int nan = r.nan != 0;
 #if ENDS & 1
-    const ulong low_at = find(in, nan ? r.nan_at : r.low_at, n, nan, (KEY_T)r.low, &place);
+    const ulong low_at = find(in, nan ? r.nan_at : r.low_at, n, nan, (KEY_T)r.low, place);
 #endif
 #if ENDS & 2
-    const ulong high_at = find(in, nan ? r.nan_at : r.high_at, n, nan, (KEY_T)r.high, &place);
+    const ulong high_at = find(in, nan ? r.nan_at : r.high_at, n, nan, (KEY_T)r.high, place);
 #endif
     if (item != 0) {
         return;
@@ -626,7 +567,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_last(
     words[4] = element_bits(in[low_at]);
     words[5] = element_bits(in[high_at]);
 #ifdef A_FLOAT
-    store_moments(words + 6, &m);
+    store_moments(words + 6, m);
 #else
     store_moments(words + 6, &r.sums);
 #endif
@@ -643,4 +584,110 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_last(
     places[ENDS == 3] = high_at;
 #endif
 #endif
+}
+
+#ifdef ONE_PASS
+#define ENDING_PARAMS                                                                                                  \
+    , const uint ends, __global void *out, const ulong out_offset, __global ulong *places_out,                         \
+        const ulong places_offset ENDED_PARAM
+#else
+#define ENDING_PARAMS
+#endif
+
+// Group g takes the tiles g, g + groups, ...; their records merged become record g, and each tile has its moments. With
+// ONE_PASS, where `ends` is not 0, the group that ends last gives the answer.
+KERNEL void statistics_tiles(
+    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* records,
+    __global void* moments, const ulong moments_offset ENDING_PARAMS)
+{
+    __local uint tree[RECORD_WORDS * WG];
+#if defined(FLOAT_MOMENTS) && WG > 1
+    __local A lanes[3 * SLOTS];
+#endif
+    __global const T* in = in_base + in_offset;
+    const OFFSET_T tiles = n / TILE + (n % TILE != 0), groups = get_num_groups(0);
+    const uint item = get_local_id(0);
+    Record all = none(get_group_id(0));
+    for (OFFSET_T base = get_group_id(0); base < tiles; base += BATCH * groups) {
+        for (uint t = 0; t < BATCH; t++) {
+            const OFFSET_T tile = base + t * groups;
+            if (tile < tiles) {
+                Moments m;
+                const Record r = take(in + tile * TILE, elements_of(tile, n), tile, &m);
+                merge(&all, &r);
+#ifdef FLOAT_MOMENTS
+#if WG > 1
+                put_moments(lanes, SLOTS, t * WG + item, &m);
+#else
+                ((__global Moments*)moments)[moments_offset + tile] = m;
+#endif
+#endif
+            }
+        }
+#if defined(FLOAT_MOMENTS) && WG > 1
+        uint width = ITEM_LANES;
+        UNROLL
+        for (uint left = WG; left > 1;) {
+            // Four neighbours become one, `next` of them a tile.
+            const uint fan = left >= 4 ? 4 : 2, next = left / fan;
+            const uint t = item / next, i = item % next;
+            const OFFSET_T tile = base + t * groups;
+            const int mine = t < BATCH && tile < tiles;
+            Moments m;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (mine) {
+                const uint elements = elements_of(tile, n), from = t * WG + i * fan, lane = i * fan * width;
+                Moments b;
+                get_moments(lanes, SLOTS, from, &m);
+                get_moments(lanes, SLOTS, from + 1, &b);
+                join_lanes(&m, &b, elements, TILE_ROWS, LANES, lane, width);
+                if (fan == 4) {
+                    Moments c;
+                    get_moments(lanes, SLOTS, from + 2, &b);
+                    get_moments(lanes, SLOTS, from + 3, &c);
+                    join_lanes(&b, &c, elements, TILE_ROWS, LANES, lane + 2 * width, width);
+                    join_lanes(&m, &b, elements, TILE_ROWS, LANES, lane, 2 * width);
+                }
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (mine && next > 1) {
+                put_moments(lanes, SLOTS, t * WG + i, &m);
+            } else if (mine) {
+                ((__global Moments*)moments)[moments_offset + tile] = m;
+            }
+            left = next;
+            width *= fan;
+        }
+#endif
+    }
+    merge_group(&all, tree);
+    if (item == 0) {
+        ((__global Record*)records)[get_group_id(0)] = all;
+    }
+#ifdef ONE_PASS
+    __local uint place;
+    if (ends && ends_last(ended, &place)) {
+        give_answer(
+            in, n, (__global const Record*)records, groups, 0, out, out_offset, places_out, places_offset, tree, &place);
+    }
+#endif
+}
+
+// One group: joins the last `count` moments, of `span` elements each, and gives the answer.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_last(
+    __global const T* restrict in_base, const ulong in_offset, const ulong n, __global const void* restrict records,
+    const uint groups, __global const void* restrict moments, const ulong moments_offset, const uint count,
+    const ulong span, __global void* restrict out, const ulong out_offset, __global ulong* restrict places_out,
+    const ulong places_offset)
+{
+    __local uint tree[RECORD_WORDS * WG];
+    __local uint place;
+    Moments m;
+#ifdef FLOAT_MOMENTS
+    __local A joined[3 * SLOTS];
+    join_group((__global const Moments*)moments + moments_offset, 0, count, span, n, joined, &m);
+#endif
+    give_answer(
+        in_base + in_offset, n, (__global const Record*)records, groups, &m, out, out_offset, places_out, places_offset,
+        tree, &place);
 }

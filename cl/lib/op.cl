@@ -25,6 +25,11 @@
 #define MULTIPLY(a, b) ((A)((A_UNSIGNED)(a) * 1u * (A_UNSIGNED)(b)))
 #endif
 
+// What does that in one instruction.
+#if A_BYTES == 4 && INLINE_PTX && PTX_SM >= 80
+#define NAN_EXTREMES
+#endif
+
 // The user's comes in front of the file.
 #if defined(OPERATOR)
 #define OP_IDENTITY op_identity()
@@ -48,8 +53,14 @@
 #define OP_IDENTITY A_INFINITY
 static inline A op_min(A a, A b)
 {
+#ifdef NAN_EXTREMES
+    A least;
+    __asm__("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
+    return least;
+#else
     const A_BITS x = AS_BITS(a), y = AS_BITS(b);
     return a != a || b != b ? (A)NAN : FROM_BITS((x & y) < 0 ? max(x, y) : min(x, y));
+#endif
 }
 #define OP(a, b) op_min(a, b)
 #else
@@ -61,8 +72,14 @@ static inline A op_min(A a, A b)
 #define OP_IDENTITY (-A_INFINITY)
 static inline A op_max(A a, A b)
 {
+#ifdef NAN_EXTREMES
+    A most;
+    __asm__("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(a), "f"(b));
+    return most;
+#else
     const A_BITS x = AS_BITS(a), y = AS_BITS(b);
     return a != a || b != b ? (A)NAN : FROM_BITS((x & y) < 0 ? min(x, y) : max(x, y));
+#endif
 }
 #define OP(a, b) op_max(a, b)
 #else

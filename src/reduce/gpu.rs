@@ -59,6 +59,8 @@ pub(crate) struct Pass {
     pub(crate) work_group: usize,
     pub(crate) outputs: usize,
     pub(crate) wide: bool,
+    /// Whether the work-group that ends last can do what is left, which is the work of one.
+    pub(crate) ends: bool,
 }
 
 /// The passes of a reduction of n > 0 elements.
@@ -87,6 +89,7 @@ pub(crate) fn plan(
         let groups = tiles.min(params.max_groups);
         let outputs = if fast { groups } else { tiles };
         let last = outputs <= 1;
+        let ends = params.one_pass && !last && outputs * form.acc.size() <= TILE_BYTES;
         let program = ProgramSpec::with_sub_groups("reduce.cl", TEXT, caps)
             .with(element.options("T"))
             .with(form.acc.options("A"))
@@ -95,13 +98,14 @@ pub(crate) fn plan(
             .define("OFFSET_T", if wide(n) { "ulong" } else { "uint" })
             .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
             .flag("FAST", fast)
+            .flag("ONE_PASS", ends)
             .operator(&form.source);
         let program = match &form.take {
             Take::Mapped(prelude) if passes.is_empty() => program.flag("MAPPED", true).prelude(prelude.clone()),
             Take::Products if passes.is_empty() => program.flag("DOT", true),
             _ => program,
         };
-        passes.push(Pass { program, n, groups, work_group: params.work_group, outputs, wide: wide(n) });
+        passes.push(Pass { program, n, groups, work_group: params.work_group, outputs, wide: wide(n), ends });
         if last {
             return Ok(Plan { passes, scratch_bytes });
         }
@@ -145,7 +149,7 @@ pub(super) fn reduce<T: Element, O: Op<T>>(
 
 /// Any form. `second` is there for products; `empty` is the result for no elements.
 ///
-/// The output may lie in an input: the one group of the last launch has read all before it writes.
+/// The output may lie in an input: the group that writes it does so when all has been read.
 pub(super) fn reduce_form(
     device: &ClDevice,
     form: &Form,
@@ -176,17 +180,19 @@ fn run(
     let plan = plan(input.len(), form, aligned, &caps, &|n| device.tuning().wide(n))?;
     let partials = scratch.cl(device, plan.scratch_bytes)?;
     let size = form.acc.size();
+    let ended = if plan.passes.iter().any(|pass| pass.ends) { device.ended()? } else { None };
 
     // In elements of what each pass reads and writes.
     let (mut from, mut from_offset, mut end) = (input.mem(), input.offset(), 0);
     for pass in &plan.passes {
         let last = pass.outputs == 1;
+        let end_here = pass.ends && ended.is_some();
         let (to, to_offset) = if last { (out.mem(), out.offset()) } else { (partials, end / size) };
         let (from2, from2_offset) = match second {
             Some(second) if end == 0 => (second.mem(), second.offset()),
             _ => (from, from_offset),
         };
-        device
+        let launch = device
             .launch(&pass.program, "reduce_tiles")?
             .mem(from)
             .scalar(from_offset as u64)
@@ -195,8 +201,16 @@ fn run(
             .offset(pass.n as u64, pass.wide)
             .mem(to)
             .scalar(to_offset as u64)
-            .scalar(u32::from(last))
-            .run([pass.groups, 1, 1], [pass.work_group, 1, 1])?;
+            .scalar(if end_here { 2 } else { u32::from(last) });
+        let launch = if pass.ends {
+            launch.mem(out.mem()).scalar(out.offset() as u64).mem(ended.as_ref().unwrap_or(out.mem()))
+        } else {
+            launch
+        };
+        launch.run([pass.groups, 1, 1], [pass.work_group, 1, 1])?;
+        if end_here {
+            break;
+        }
         (from, from_offset) = (to, to_offset);
         end += (pass.outputs * size).next_multiple_of(16);
     }
@@ -205,11 +219,61 @@ fn run(
 
 #[cfg(test)]
 mod tests {
+    use super::{Form, plan};
     use crate::{
-        Device,
-        op::{Max, Min},
-        runtime::{Backend, DeviceClass},
+        Determinism, Device,
+        op::{Max, Min, Sum},
+        runtime::{Backend, Capabilities, DeviceClass, opencl::ClDevice},
     };
+
+    /// The devices whose work-groups can end at once, in the geometry of a GPU, and their names.
+    fn ending() -> Vec<(String, ClDevice)> {
+        let mut found = Vec::new();
+        for (index, info) in Device::list().iter().enumerate() {
+            let device = Device::at(index).unwrap();
+            let Backend::OpenCl(cl) = device.backend() else { continue };
+            let caps = cl.capabilities().unwrap();
+            let count = found.len();
+            for group in &caps.sub_groups {
+                let class = DeviceClass::Gpu;
+                let caps = Capabilities { class, sub_group: *group, ..caps.as_ref().clone() };
+                if crate::tuning::reduce(&caps).one_pass {
+                    found.push((info.to_string(), cl.with_capabilities(caps)));
+                }
+            }
+            if found.len() == count {
+                crate::check::log_skip(&info.to_string(), "its work-groups do not end at once");
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn the_group_that_ends_last_does_what_further_launches_would() {
+        let x: Vec<f32> = (0..500_000).map(|i| (i % 1009) as f32 * 1e-3 - 0.5).collect();
+        let bytes: Vec<u8> = (0..3_000_017).map(|i| (i % 251) as u8).collect();
+        let cpu = Device::cpu();
+        for (name, cl) in ending() {
+            let device = Device::from_cl(cl.profiled().unwrap());
+            for n in [1, 16_384, 16_385, 500_000] {
+                let (x, bytes) = (&x[..n], &bytes[..6 * n]);
+                let sums = [&device, &cpu].map(|device| device.reduce(x, Sum).unwrap().to_bits());
+                assert_eq!(sums[0], sums[1], "{name}: {n}");
+                let least = [&device, &cpu].map(|device| device.reduce(x, Min).unwrap());
+                assert_eq!(least[0], least[1], "{name}: {n}");
+                let totals = [&device, &cpu].map(|device| device.reduce_as::<_, u64, _>(bytes, Sum).unwrap());
+                assert_eq!(totals[0], totals[1], "{name}: {n}");
+                let found = [&device, &cpu].map(|device| {
+                    let wide: Vec<i32> = bytes.iter().map(|&x| i32::from(x) - 100).collect();
+                    let (low, ends) = (device.arg_min(x).unwrap(), device.min_max(bytes).unwrap());
+                    let statistics = device.statistics(&wide).unwrap();
+                    (device.count(bytes).unwrap(), low, ends, statistics)
+                });
+                assert_eq!(found[0], found[1], "{name}: {n}");
+                assert_eq!(device.take_timings().unwrap().len(), 7, "{name}: {n}: launches");
+            }
+        }
+    }
 
     /// With the option compilers may compare as devices without subnormals do.
     #[test]

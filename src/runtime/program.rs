@@ -17,6 +17,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/subgroup.cl", include_str!("../../cl/lib/subgroup.cl")),
     ("lib/workgroup.cl", include_str!("../../cl/lib/workgroup.cl")),
     ("lib/spine.cl", include_str!("../../cl/lib/spine.cl")),
+    ("lib/ended.cl", include_str!("../../cl/lib/ended.cl")),
     ("lib/lookback.cl", include_str!("../../cl/lib/lookback.cl")),
     ("lib/lines.cl", include_str!("../../cl/lib/lines.cl")),
     ("lib/moments.cl", include_str!("../../cl/lib/moments.cl")),

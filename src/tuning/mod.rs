@@ -392,7 +392,7 @@ mod tests {
                     let what = format!("{name}: {primitive}, {parameter:?}");
                     assert!(parameter.values.contains(&parameter.usual), "{what}");
                     // What can be left out is 0 then.
-                    let optional = parameter.name == "look_back";
+                    let optional = ["look_back", "one_pass"].contains(&parameter.name);
                     let lawful = optional || !parameter.values.contains(&0);
                     assert!(parameter.values.is_sorted() && lawful, "{what}");
                     assert_eq!(all.iter().filter(|other| other.name == parameter.name).count(), 1, "{what}");
@@ -416,7 +416,11 @@ mod tests {
             Copy::Words { work_group, words } => vec![("work_group", work_group), ("words", words)],
         };
         match primitive {
-            "reduce" => vec![("work_group", reduce(caps).work_group), ("max_groups", reduce(caps).max_groups)],
+            "reduce" => {
+                let it = reduce(caps);
+                let one_pass = usize::from(it.one_pass);
+                vec![("work_group", it.work_group), ("max_groups", it.max_groups), ("one_pass", one_pass)]
+            }
             "scan" => {
                 let it = scan(caps, 0);
                 vec![("work_group", it.work_group), ("max_groups", it.max_groups)]

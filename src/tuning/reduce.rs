@@ -1,7 +1,7 @@
 //! Parameters of reductions.
 
 use super::{Parameter, of_units, work_groups};
-use crate::runtime::{Capabilities, DeviceClass};
+use crate::runtime::{Capabilities, DeviceClass, SubGroupBackend};
 
 /// Local memory of an item at most: an accumulator, and what sub-groups in local memory exchange.
 const ITEM_BYTES: usize = 8 + 4;
@@ -11,6 +11,8 @@ const ITEM_BYTES: usize = 8 + 4;
 pub(crate) struct Reduce {
     pub(crate) work_group: usize,
     pub(crate) max_groups: usize,
+    /// Whether the work-group that ends last does what a further launch would.
+    pub(crate) one_pass: bool,
 }
 
 /// Parameters of reductions by device class.
@@ -18,11 +20,19 @@ pub(crate) fn reduce(caps: &Capabilities) -> Reduce {
     let max_groups = caps.chosen("max_groups", 8 * super::units(caps));
     match caps.class {
         // One item walks a whole tile, which its compiler vectorises.
-        DeviceClass::Cpu => Reduce { work_group: 1, max_groups },
+        DeviceClass::Cpu => Reduce { work_group: 1, max_groups, one_pass: false },
         DeviceClass::Gpu => {
-            Reduce { work_group: super::work_group_of(caps.chosen("work_group", 256), ITEM_BYTES, caps), max_groups }
+            let work_group = super::work_group_of(caps.chosen("work_group", 256), ITEM_BYTES, caps);
+            let one_pass = ends_at_once(caps) && caps.chosen("one_pass", 1) != 0;
+            Reduce { work_group, max_groups, one_pass }
         }
     }
+}
+
+/// PoCL breaks barriers in branches, and gives its whole work-group for a sub-group.
+fn ends_at_once(caps: &Capabilities) -> bool {
+    use SubGroupBackend::{Amd, Intel, Ptx};
+    caps.device_fence && matches!(caps.sub_group.backend, Ptx | Amd | Intel)
 }
 
 /// What is searched for.
@@ -31,5 +41,6 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     // A row of a tile has 256 words.
     let work_group = work_groups(usual.work_group, ITEM_BYTES, &[64, 128, 256], caps);
     let max_groups = Parameter::new("max_groups", usual.max_groups, of_units(&[1, 2, 4, 8, 16, 32], caps));
-    work_group.into_iter().chain([max_groups]).collect()
+    let one_pass = usual.one_pass.then(|| Parameter::new("one_pass", 1, [0, 1]));
+    work_group.into_iter().chain([max_groups]).chain(one_pass).collect()
 }

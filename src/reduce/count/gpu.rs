@@ -18,6 +18,8 @@ pub(crate) struct Plan {
     /// Contiguous elements of one group.
     pub(crate) run: usize,
     pub(crate) wide: bool,
+    /// Whether the work-group that ends last can give the answer.
+    pub(crate) one_pass: bool,
 }
 
 pub(crate) fn plan(n: usize, size: usize, aligned: bool, caps: &Capabilities, wide: bool) -> Plan {
@@ -30,8 +32,9 @@ pub(crate) fn plan(n: usize, size: usize, aligned: bool, caps: &Capabilities, wi
         .define("BYTES", size)
         .define("WG", params.work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
-        .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu);
-    Plan { program, groups: n.div_ceil(run), work_group: params.work_group, run, wide }
+        .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
+        .flag("ONE_PASS", params.one_pass);
+    Plan { program, groups: n.div_ceil(run), work_group: params.work_group, run, wide, one_pass: params.one_pass }
 }
 
 /// The most scratch that a count takes: a word a group.
@@ -39,7 +42,7 @@ pub(super) fn scratch_bytes(caps: &Capabilities) -> usize {
     8 * tuning::reduce(caps).max_groups
 }
 
-/// The output may lie in the input, which the launch that writes it does not read.
+/// The output may lie in the input: it is written when all has been read.
 pub(super) fn answer(
     device: &ClDevice,
     question: Question,
@@ -54,7 +57,7 @@ pub(super) fn answer(
     let counts = scratch.cl(device, 8 * plan.groups)?;
     let local = [plan.work_group, 1, 1];
     if plan.groups > 0 {
-        device
+        let runs = device
             .launch(&plan.program, "count_runs")?
             .mem(input.mem())
             .scalar(input.offset() as u64)
@@ -62,8 +65,21 @@ pub(super) fn answer(
             .offset(plan.run as u64, plan.wide)
             .scalar(question.key)
             .scalar(question.mask)
-            .mem(counts)
-            .run([plan.groups, 1, 1], local)?;
+            .mem(counts);
+        let ended = if plan.one_pass { device.ended()? } else { None };
+        let runs = if plan.one_pass {
+            runs.scalar(u32::from(ended.is_some()))
+                .scalar(question.answer as u32)
+                .mem(out.mem())
+                .scalar(out.offset() as u64)
+                .mem(ended.as_ref().unwrap_or(counts))
+        } else {
+            runs
+        };
+        runs.run([plan.groups, 1, 1], local)?;
+        if ended.is_some() {
+            return Ok(());
+        }
     }
     device
         .launch(&plan.program, "count_last")?

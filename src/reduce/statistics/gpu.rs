@@ -64,6 +64,8 @@ pub(crate) struct Plan {
     pub(crate) moments_at: usize,
     pub(crate) wide: bool,
     pub(crate) scratch_bytes: usize,
+    /// Whether the work-group that ends last can give the answer.
+    pub(crate) one_pass: bool,
 }
 
 pub(crate) fn plan(
@@ -82,8 +84,16 @@ pub(crate) fn plan(
     let tiles = n.div_ceil(tile);
     let groups = tiles.min(max_groups);
     let joins = if moments && element.is_float() { joins(tiles) } else { Vec::new() };
+    let one_pass = joins.is_empty() && tuning::reduce(caps).one_pass;
     let moments_at = (groups * record_bytes(element, moments)).div_ceil(moments_bytes(element));
+    // So that two work-groups run on a compute unit at a time: one loads while the other joins.
+    let registers = match element {
+        ElementType::F64 => 128,
+        _ => 112,
+    };
+    let limit = (caps.ptx && !joins.is_empty()).then(|| format!("-cl-nv-maxrregcount={registers}"));
     let program = ProgramSpec::new("statistics.cl", TEXT, caps)
+        .with(limit)
         .unoptimised_on_a_checker(caps)
         .with(element.options("T"))
         .with(acc.options("A"))
@@ -100,9 +110,10 @@ pub(crate) fn plan(
         )
         .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
         .flag("FLUSHED", element.is_float() && !caps.denormals)
-        .flag("MOMENTS", moments);
+        .flag("MOMENTS", moments)
+        .flag("ONE_PASS", one_pass);
     let scratch_bytes = (moments_at + joins.iter().sum::<usize>()) * moments_bytes(element);
-    Ok(Plan { program, groups, work_group, tile, joins, moments_at, wide, scratch_bytes })
+    Ok(Plan { program, groups, work_group, tile, joins, moments_at, wide, scratch_bytes, one_pass })
 }
 
 /// From how many moments each launch starts, until one group can join what is left.
@@ -146,15 +157,30 @@ fn launch(
 ) -> Result<()> {
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let local = [plan.work_group, 1, 1];
-    device
+    let ended = if plan.one_pass { device.ended()? } else { None };
+    let tiles = device
         .launch(&plan.program, "statistics_tiles")?
         .mem(input.mem())
         .scalar(input.offset() as u64)
         .offset(input.len() as u64, plan.wide)
         .mem(scratch)
         .mem(scratch)
-        .scalar(plan.moments_at as u64)
-        .run([plan.groups, 1, 1], local)?;
+        .scalar(plan.moments_at as u64);
+    let tiles = if plan.one_pass {
+        tiles
+            .scalar(u32::from(ended.is_some()))
+            .mem(out)
+            .scalar(out_offset as u64)
+            .mem(places)
+            .scalar(places_offset as u64)
+            .mem(ended.as_ref().unwrap_or(scratch))
+    } else {
+        tiles
+    };
+    tiles.run([plan.groups, 1, 1], local)?;
+    if ended.is_some() {
+        return Ok(());
+    }
     let (mut from, mut span) = (plan.moments_at, plan.tile);
     for pair in plan.joins.windows(2) {
         device

@@ -79,6 +79,8 @@ pub(crate) struct Queue {
     /// The queue is the user's and out of order: each command needs a barrier.
     unordered: bool,
     pool: Arc<Mutex<Pool<Mem>>>,
+    /// See [`ClDevice::ended`].
+    ended: Mutex<Option<Mem>>,
     /// What went wrong while no one could be told, for the next who waits.
     failed: Mutex<Option<Error>>,
     /// Set on profiling queues: the finished commands' events.
@@ -199,7 +201,8 @@ impl Queue {
         let mut pools = lock(&shared.pools);
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(Arc::downgrade(&pool));
-        Self { queue, unordered, pool, failed: Mutex::default(), events: profiling.then(Mutex::default) }
+        let events = profiling.then(Mutex::default);
+        Self { queue, unordered, pool, ended: Mutex::default(), failed: Mutex::default(), events }
     }
 }
 
@@ -543,6 +546,19 @@ impl ClDevice {
         Ok(Pooled { queue: self.queue.clone(), size, mem })
     }
 
+    /// A word by which the work-groups of a launch learn which of them ends last (`cl/lib/ended.cl`): 0 before and after each, so
+    /// that only an ordered queue has one.
+    pub(crate) fn ended(&self) -> Result<Option<Mem>> {
+        if self.queue.unordered {
+            return Ok(None);
+        }
+        let mut ended = lock(&self.queue.ended);
+        if ended.is_none() {
+            *ended = Some(self.holding(&[0; 64])?);
+        }
+        Ok(ended.clone())
+    }
+
     pub(crate) fn read(&self, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
         if out.is_empty() {
             return Ok(());
@@ -628,7 +644,8 @@ impl ClDevice {
     }
 
     pub(crate) fn finish(&self) -> Result<()> {
-        cl::finish(self.queue())?;
+        // A launch that failed may have left anything there.
+        cl::finish(self.queue()).inspect_err(|_| *lock(&self.queue.ended) = None)?;
         self.overdue()
     }
 
