@@ -8,15 +8,15 @@
 // A part of the tree, a node, sees at most two segments that reach beyond it: one that came in from the left and one that
 // goes on to the right.
 //
-//     flagged   a segment starts in it (at element 0 of the input: none, the first segment just is there)
+//     flagged   a segment starts in it
 //     head      what it has of the segment that came in, before the first start; the identity, if that is at its first element
 //     tail      what it has of the segment that is open at its end
 //     last      that segment's rank: how many offsets are at most the node's last position
 //
 // A node without a start has all it holds as head and as tail. Joining two neighbours, each with a start, closes the segment
-// between them: its result is written. What starts and ends within a block is written at once.
+// between them: its result is known.
 //
-// segments_prepare  writes the results of empty segments; finds the rank of each tile's first position
+// segments_prepare  writes the results of empty segments; finds how many offsets are before each tile
 // segments_tiles    a tile to a work-group: its node, and the results of the segments within it
 // segments_nodes    joins the tiles' nodes, until one is left, whose segments are then complete
 // segments_check    finds the first offset that is beyond the next one, or beyond the input
@@ -46,12 +46,14 @@
 #ifndef BLOCKS
 #define BLOCKS (ITEM_BLOCKS * WG)
 #endif
+// Neighbouring nodes that an item joins by itself, a power of two.
+#ifndef NODE_FAN
+#define NODE_FAN 4
+#endif
 #define BLOCK_VECS 4
 #define BLOCK (BLOCK_VECS * VEC)
 #define TILE (BLOCKS * BLOCK)
 #define UNROLL _Pragma("unroll")
-// For functions with local memory, which PoCL 3.1 gets wrong in functions that it calls.
-#define INLINED static inline __attribute__((always_inline))
 
 // The arrays in scratch: `nodes` of each part of a node, then the ranks.
 #define HEADS ((__global A*)scratch)
@@ -104,7 +106,8 @@ static inline void join(
     *last = r_last;
 }
 
-// Writes `empty` for each of the `count` - 1 segments without elements, and RANKS[t] for t = 0 .. tiles.
+// Writes `empty` for each of the `count` - 1 segments without elements, and for t = 0 .. tiles RANKS[t]: how many offsets are
+// before tile t, or before the end of the input.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
     __global const S* restrict offsets_base, const ulong offsets_offset, const OFFSET_T count, const POS_T n,
     const OFFSET_T tiles, __global uchar* scratch, const ulong nodes, __global OUT* out_base, const ulong out_offset,
@@ -121,7 +124,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
 #endif
     for (OFFSET_T i = first; i < end; i += step) {
         if (i <= tiles) {
-            RANKS[i] = rank_within(offsets, 0, count, (POS_T)i * TILE);
+            const POS_T start = i < tiles ? (POS_T)i * TILE : n;
+            RANKS[i] = start > 0 ? rank_within(offsets, 0, count, start - 1) : 0;
         }
         if (i < count - 1 && min((POS_T)offsets[i], n) >= min((POS_T)offsets[i + 1], n)) {
             out[i] = empty;
@@ -131,44 +135,42 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
 
 #if WG > 1
 
-// Offsets of a tile that are kept in local memory.
-#define NEAR (2 * BLOCKS)
-
-// Offset r of a tile whose offsets from rank `low` on are near, relative to its first position, or are all in memory.
-#define OFFSET_AT(r) (is_near ? base + near[(r) - low] : (POS_T)offsets[r])
-
-// rank_within and rank_from for such a tile.
-INLINED OFFSET_T near_within(
-    __global const S* offsets, __local const uint* near, uint is_near, POS_T base, OFFSET_T low, OFFSET_T from, OFFSET_T to,
-    POS_T p)
-{
-    while (from < to) {
-        const OFFSET_T middle = from + (to - from) / 2;
-        if (OFFSET_AT(middle) <= p) {
-            from = middle + 1;
-        } else {
-            to = middle;
-        }
-    }
-    return from;
-}
-
-INLINED OFFSET_T near_from(
-    __global const S* offsets, __local const uint* near, uint is_near, POS_T base, OFFSET_T low, OFFSET_T from, OFFSET_T to,
-    POS_T p)
-{
-    OFFSET_T step = 1;
-    while (to - from >= step && OFFSET_AT(from + step - 1) <= p) {
-        from += step;
-        step *= 2;
-    }
-    return near_within(offsets, near, is_near, base, low, from, from + min((OFFSET_T)(step - 1), (OFFSET_T)(to - from)), p);
-}
-
-// Vectors of an item.
+// Vectors of an item, as they lie in memory.
 #define ITEM_VECS (ITEM_BLOCKS * BLOCK_VECS)
-// The vector's place in `stage`, so that neither rows of vectors nor the vectors of neighbouring items meet in one bank.
-#define STAGE(q) ((q) ^ ((q) / ITEM_VECS & 7))
+// Accumulators in 16 bytes, those vectors of an item, and those of a block.
+#define AVEC (16 / A_BYTES)
+#if A_BYTES == 1
+#define AV CAT(A, 16)
+#define AVLOAD vload16
+#define AVSTORE vstore16
+#elif A_BYTES == 2
+#define AV CAT(A, 8)
+#define AVLOAD vload8
+#define AVSTORE vstore8
+#elif A_BYTES == 4
+#define AV CAT(A, 4)
+#define AVLOAD vload4
+#define AVSTORE vstore4
+#else
+#define AV CAT(A, 2)
+#define AVLOAD vload2
+#define AVSTORE vstore2
+#endif
+#define BLOCK_AVECS (BLOCK / AVEC)
+#define ITEM_AVECS (ITEM_BLOCKS * BLOCK_AVECS)
+// Where vector q of a tile lies, so that neither rows of vectors nor the vectors of neighbouring items meet in one bank; where
+// element e does.
+#define STAGE(q) ((q) ^ ((q) / ITEM_AVECS & 7))
+#define PLACE(e) (STAGE((e) / AVEC) * AVEC + (e) % AVEC)
+// The same of part k of vector v * WG + item, as it lies in memory; simpler where each row of vectors is swizzled alike.
+#define PARTS (VEC / AVEC)
+#if WG % (8 * ITEM_VECS) == 0
+#define STAGE_ROW(v, k) ((v) * (WG * PARTS) + STAGE(get_local_id(0) * PARTS + (k)))
+#else
+#define STAGE_ROW(v, k) STAGE(((v) * WG + get_local_id(0)) * PARTS + (k))
+#endif
+// A place where no segment starts.
+#define NOWHERE 0xffffffffu
 
 // The vector at p, of which `count` elements are there.
 static inline TV load_part(__global const T* p, uint count)
@@ -180,144 +182,199 @@ static inline TV load_part(__global const T* p, uint count)
     return VLOAD(0, part);
 }
 
-// Item i of group g has the blocks from ITEM_BLOCKS * i on of tile g. With `last` there is one tile, and its segments are
-// complete.
-__kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
+// The item's vector of row v goes to local memory, as accumulators.
+INLINED void put_vector(__local AV* stage, uint v, TV raw)
+{
+    A x[VEC];
+    unpack(raw, x);
+    UNROLL
+    for (uint k = 0; k < PARTS; k++) {
+        stage[STAGE_ROW(v, k)] = AVLOAD(k, x);
+    }
+}
+
+// Joins the node on the right to one. What ends between them goes to where it started.
+INLINED void join_here(__local A* results, A* head, A* tail, uint* start, A r_head, A r_tail, uint r_start)
+{
+    const A across = OP(*tail, r_head);
+    if (r_start != NOWHERE) {
+        if (*start != NOWHERE) {
+            results[PLACE(*start)] = across;
+        } else {
+            *head = across;
+        }
+        *tail = r_tail;
+        *start = r_start;
+    } else {
+        *tail = across;
+        if (*start == NOWHERE) {
+            *head = across;
+        }
+    }
+}
+
+// NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
+#if INLINE_PTX
+#define KERNEL __kernel
+#else
+#define KERNEL __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1)))
+#endif
+
+// Item i of group g has the blocks from ITEM_BLOCKS * i on of tile g. A segment's result lies in place of its first element until
+// all are known. With `last` there is one tile, and its segments are complete.
+KERNEL void segments_tiles(
     __global const T* restrict in_base, const ulong in_offset, const POS_T n,
     __global const S* restrict offsets_base, const ulong offsets_offset, const OFFSET_T count, __global uchar* scratch,
     const ulong nodes, __global OUT* out_base, const ulong out_offset, const uint last)
 {
-    __local TV stage[ITEM_VECS * WG];
-    __local uint near[NEAR];
+    __local AV stage[ITEM_AVECS * WG];
+    // A bit for each element that a segment starts at.
+    __local uint starts[TILE / 32];
     __local A heads[WG], tails[WG];
-    __local OFFSET_T lasts[WG];
-    __local uint flags[WG];
+    __local uint opened[WG];
+    __local A* results = (__local A*)stage;
     __global const T* in = in_base + in_offset;
     __global const S* offsets = offsets_base + offsets_offset;
     __global OUT* out = out_base + out_offset;
     const uint item = get_local_id(0);
     const OFFSET_T tile = get_group_id(0);
     const POS_T base = (POS_T)tile * TILE;
+    const uint there = n - base >= TILE ? TILE : (uint)(n - base);
 
-    // The tile's elements come while its offsets are looked at.
-    const uint whole = n - base >= TILE;
+    // Where the tile's offsets are is asked for first, as answers come in turn; then its elements, which come while these are
+    // looked at.
+    const OFFSET_T low = RANKS[tile], high = RANKS[tile + 1];
     TV row[ITEM_VECS];
-    if (whole) {
+    __global const T* own = in + base + item * VEC;
+    if (there == TILE) {
         UNROLL
         for (uint v = 0; v < ITEM_VECS; v++) {
-            row[v] = load_vec(in + base + (v * WG + item) * VEC);
+            row[v] = load_vec(own + v * (WG * VEC));
         }
     }
-    const OFFSET_T low = RANKS[tile], high = RANKS[tile + 1];
-    const uint starts_tile = base > 0 && low > 0 && offsets[low - 1] == base;
-    const uint is_near = low <= high && high - low <= NEAR;
-    if (is_near) {
-        for (uint i = item; i < (uint)(high - low); i += WG) {
-            near[i] = (uint)(offsets[low + i] - base);
-        }
+    for (uint k = item; k < TILE / 32; k += WG) {
+        starts[k] = 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    // How many offsets are before the item's first element, and what the next one is.
-    const POS_T first = base + item * (ITEM_BLOCKS * BLOCK);
-    OFFSET_T rank = low;
-    if (item > 0) {
-        rank = near_within(offsets, near, is_near, base, low, low, high, min(first, n) - 1);
-    }
-    POS_T next = rank < high ? OFFSET_AT(rank) : n;
-    if (whole) {
-        UNROLL
-        for (uint v = 0; v < ITEM_VECS; v++) {
-            stage[STAGE(v * WG + item)] = row[v];
+    // Very many offsets are at few places: each item looks for those among its elements.
+    const uint crowded = high - low > TILE;
+    const uint first = item * (ITEM_BLOCKS * BLOCK), end = min(first + ITEM_BLOCKS * BLOCK, there);
+    if (crowded) {
+        OFFSET_T rank = base + first > 0 ? rank_within(offsets, low, high, base + first - 1) : low;
+        while (rank < high && offsets[rank] - base < end) {
+            const uint place = (uint)(offsets[rank] - base);
+            atomic_or(&starts[place / 32], 1u << place % 32);
+            rank = rank_from(offsets, rank, high, base + place);
         }
     } else {
-        const uint there = (uint)(n - base);
-        for (uint q = item; q < ITEM_VECS * WG; q += WG) {
-            const uint from = min(q * VEC, there);
-            stage[STAGE(q)] = load_part(in + base + from, there - from);
+        for (OFFSET_T i = low + item; i < high; i += WG) {
+            const POS_T place = offsets[i] - base;
+            if (place < there) {
+                atomic_or(&starts[place / 32], 1u << place % 32);
+            }
+        }
+    }
+    if (there == TILE) {
+        UNROLL
+        for (uint v = 0; v < ITEM_VECS; v++) {
+            put_vector(stage, v, row[v]);
+        }
+    } else {
+        _Pragma("unroll 1")
+        for (uint v = 0; v < ITEM_VECS; v++) {
+            const uint from = min((v * WG + item) * VEC, there);
+            put_vector(stage, v, load_part(in + base + from, there - from));
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
     // The item's blocks as nodes: `left` awaits the next block, `half` the next two.
     A head, tail;
-    uint flagged;
+    uint start;
 #if ITEM_BLOCKS > 1
     A left_head, left_tail;
-    OFFSET_T left_rank;
-    uint left_flagged;
+    uint left_start;
 #endif
 #if ITEM_BLOCKS > 2
     A half_head, half_tail;
-    OFFSET_T half_rank;
-    uint half_flagged;
+    uint half_start;
 #endif
     for (uint b = 0; b < ITEM_BLOCKS; b++) {
-        const POS_T begin = first + b * BLOCK, end = begin < n ? min((POS_T)(begin + BLOCK), n) : begin;
-        flagged = item == 0 && b == 0 && starts_tile;
-        if (begin < n && next == begin && (item > 0 || b > 0)) {
-            flagged = 1;
-            rank = near_from(offsets, near, is_near, base, low, rank, high, begin);
-            next = rank < high ? OFFSET_AT(rank) : n;
-        }
+        const uint begin = first + b * BLOCK;
+        // Bits of the block: of 64 elements two words.
+        uint bits = starts[begin / 32] >> begin % 32;
+        uint more = 0;
+#if BLOCK > 32
+        more = starts[begin / 32 + 1];
+#elif BLOCK < 32
+        bits &= (1u << BLOCK) - 1;
+#endif
         head = tail = OP_IDENTITY;
-        const uint place = item * ITEM_VECS + b * BLOCK_VECS;
-        if (next >= end && begin + BLOCK == end) {
+        start = bits & 1 ? begin : NOWHERE;
+        bits &= ~1u;
+        const uint vectors = item * ITEM_AVECS + b * BLOCK_AVECS;
+        if ((bits | more) == 0 && begin + BLOCK <= there) {
             UNROLL
-            for (uint v = 0; v < BLOCK_VECS; v++) {
-                A x[VEC];
-                unpack(stage[STAGE(place + v)], x);
-                for (uint k = 0; k < VEC; k++) {
+            for (uint v = 0; v < BLOCK_AVECS; v++) {
+                A x[AVEC];
+                AVSTORE(stage[STAGE(vectors + v)], 0, x);
+                UNROLL
+                for (uint k = 0; k < AVEC; k++) {
                     tail = OP(tail, x[k]);
                 }
             }
         } else {
-            for (POS_T p = begin; p < end; p++) {
-                if (p == next && p > begin) {
-                    if (flagged) {
-                        emit(out, count, rank, tail);
-                    } else {
-                        head = tail;
-                        flagged = 1;
+            for (uint v = 0; v < BLOCK_AVECS; v++) {
+                A x[AVEC];
+                AVSTORE(stage[STAGE(vectors + v)], 0, x);
+                const uint place = begin + v * AVEC;
+                UNROLL
+                for (uint k = 0; k < AVEC; k++) {
+                    if (bits >> k & 1) {
+                        if (start != NOWHERE) {
+                            results[PLACE(start)] = tail;
+                        } else {
+                            head = tail;
+                        }
+                        start = place + k;
+                        tail = OP_IDENTITY;
                     }
-                    tail = OP_IDENTITY;
-                    rank = near_from(offsets, near, is_near, base, low, rank, high, p);
-                    next = rank < high ? OFFSET_AT(rank) : n;
+                    tail = place + k < there ? OP(tail, x[k]) : tail;
                 }
-                const uint k = (uint)(p - begin);
-                tail = OP(tail, TAKEN(((__local const T*)(stage + STAGE(place + k / VEC)))[k % VEC]));
+#if BLOCK > 32
+                bits = v == 32 / AVEC - 1 ? more : bits >> AVEC % 32;
+#else
+                bits >>= AVEC;
+#endif
             }
         }
-        head = flagged ? head : tail;
+        head = start != NOWHERE ? head : tail;
 #if ITEM_BLOCKS > 1
         if (b % 2 == 1) {
-            join(&left_head, &left_tail, &left_rank, &left_flagged, head, tail, rank, flagged, out, count);
+            join_here(results, &left_head, &left_tail, &left_start, head, tail, start);
         } else {
             left_head = head;
             left_tail = tail;
-            left_rank = rank;
-            left_flagged = flagged;
+            left_start = start;
         }
 #endif
 #if ITEM_BLOCKS > 2
         if (b == 1) {
             half_head = left_head;
             half_tail = left_tail;
-            half_rank = left_rank;
-            half_flagged = left_flagged;
+            half_start = left_start;
         }
 #endif
     }
 #if ITEM_BLOCKS > 2
-    join(&half_head, &half_tail, &half_rank, &half_flagged, left_head, left_tail, left_rank, left_flagged, out, count);
+    join_here(results, &half_head, &half_tail, &half_start, left_head, left_tail, left_start);
     head = half_head;
     tail = half_tail;
-    rank = half_rank;
-    flagged = half_flagged;
+    start = half_start;
 #elif ITEM_BLOCKS > 1
     head = left_head;
     tail = left_tail;
-    rank = left_rank;
-    flagged = left_flagged;
+    start = left_start;
 #endif
     // The right one of two nodes hands itself over to the left one.
     for (uint d = 1; d < WG; d <<= 1) {
@@ -325,8 +382,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void segments
         if (place == d) {
             heads[item] = head;
             tails[item] = tail;
-            lasts[item] = rank;
-            flags[item] = flagged;
+            opened[item] = start;
         }
 #if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
         if (d < sg_size()) {
@@ -339,27 +395,53 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void segments
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
         if (place == 0) {
-            join(
-                &head, &tail, &rank, &flagged, heads[item + d], tails[item + d], lasts[item + d], flags[item + d], out, count);
+            join_here(results, &head, &tail, &start, heads[item + d], tails[item + d], opened[item + d]);
         }
     }
     if (item == 0) {
         if (last) {
-            if (flagged) {
-                emit(out, count, low, head);
-            }
-            emit(out, count, rank, tail);
+            emit(out, count, high, tail);
         } else {
             HEADS[tile] = head;
             TAILS[tile] = tail;
-            LASTS[tile] = rank;
-            FLAGS[tile] = flagged;
+            LASTS[tile] = high;
+            FLAGS[tile] = start != NOWHERE;
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    // What ended in the tile.
+    if (crowded) {
+        OFFSET_T rank = base + first > 0 ? rank_within(offsets, low, high, base + first - 1) : low;
+        while (rank < high && offsets[rank] - base < end) {
+            const uint place = (uint)(offsets[rank] - base);
+            rank = rank_from(offsets, rank, high, base + place);
+            if (rank < high) {
+                emit(out, count, rank, results[PLACE(place)]);
+            }
+        }
+    } else {
+        for (OFFSET_T i = low + item; i + 1 < high; i += WG) {
+            const POS_T place = offsets[i] - base, next = offsets[i + 1] - base;
+            if (place < next && next < there) {
+                emit(out, count, i + 1, results[PLACE((uint)place)]);
+            }
         }
     }
 }
 
-// Group g joins the nodes from + WG * g .. of `level` nodes to node to + g. With `last` there is one group, and what is left
-// is complete.
+// A node of scratch, or one that changes nothing where there is none.
+static inline void node_at(
+    __global const uchar* scratch, ulong nodes, ulong source, bool there, A* head, A* tail, OFFSET_T* last, uint* flagged)
+{
+    *head = there ? HEADS[source] : OP_IDENTITY;
+    *tail = there ? TAILS[source] : OP_IDENTITY;
+    *last = LASTS[source];
+    *flagged = there ? FLAGS[source] : 0;
+}
+
+// Group g joins the nodes from + NODE_FAN * WG * g .. of `level` nodes to node to + g, an item NODE_FAN of them first. With
+// `last` there is one group, and what is left is complete.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_nodes(
     __global uchar* scratch, const ulong nodes, const ulong from, const ulong level, const ulong to,
     const OFFSET_T count, __global OUT* out_base, const ulong out_offset, const uint last)
@@ -369,33 +451,38 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_nodes(
     __local uint flags[WG];
     __global OUT* out = out_base + out_offset;
     const uint item = get_local_id(0);
-    const ulong node = get_global_id(0);
-    // Nodes that are not there change nothing.
-    const ulong source = from + min(node, level - 1);
-    heads[item] = node < level ? HEADS[source] : OP_IDENTITY;
-    tails[item] = node < level ? TAILS[source] : OP_IDENTITY;
-    lasts[item] = LASTS[source];
-    flags[item] = node < level ? FLAGS[source] : 0;
+    A h[NODE_FAN], t[NODE_FAN];
+    OFFSET_T l[NODE_FAN];
+    uint f[NODE_FAN];
+    UNROLL
+    for (uint i = 0; i < NODE_FAN; i++) {
+        const ulong node = (ulong)get_global_id(0) * NODE_FAN + i;
+        node_at(scratch, nodes, from + min(node, level - 1), node < level, &h[i], &t[i], &l[i], &f[i]);
+    }
+    UNROLL
+    for (uint d = 1; d < NODE_FAN; d <<= 1) {
+        UNROLL
+        for (uint i = 0; i < NODE_FAN; i += 2 * d) {
+            join(&h[i], &t[i], &l[i], &f[i], h[i + d], t[i + d], l[i + d], f[i + d], out, count);
+        }
+    }
+    heads[item] = h[0];
+    tails[item] = t[0];
+    lasts[item] = l[0];
+    flags[item] = f[0];
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint d = 1; d < WG; d <<= 1) {
-        const uint i = 2 * d * item;
-        if (i + d < WG) {
-            A h = heads[i], t = tails[i];
-            OFFSET_T l = lasts[i];
-            uint f = flags[i];
-            join(&h, &t, &l, &f, heads[i + d], tails[i + d], lasts[i + d], flags[i + d], out, count);
-            heads[i] = h;
-            tails[i] = t;
-            lasts[i] = l;
-            flags[i] = f;
+        if ((item & (2 * d - 1)) == 0) {
+            join(&h[0], &t[0], &l[0], &f[0], heads[item + d], tails[item + d], lasts[item + d], flags[item + d], out, count);
+            heads[item] = h[0];
+            tails[item] = t[0];
+            lasts[item] = l[0];
+            flags[item] = f[0];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     if (item == 0) {
         if (last) {
-            if (flags[0]) {
-                emit(out, count, RANKS[0], heads[0]);
-            }
             emit(out, count, lasts[0], tails[0]);
         } else {
             const ulong target = to + get_group_id(0);
@@ -453,8 +540,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
     __global OUT* out = out_base + out_offset;
     const OFFSET_T tile = get_group_id(0);
     const POS_T base = (POS_T)tile * TILE, end = n - base > TILE ? base + TILE : n;
-    OFFSET_T rank = RANKS[tile];
-    uint flagged = base > 0 && rank > 0 && offsets[rank - 1] == base;
+    OFFSET_T rank = rank_from(offsets, RANKS[tile], count, base);
+    uint flagged = rank > RANKS[tile];
     A head = OP_IDENTITY, tail = OP_IDENTITY;
     for (POS_T p = base; p < end;) {
         const POS_T next = rank < count ? (POS_T)offsets[rank] : end;
@@ -475,9 +562,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
         head = tail;
     }
     if (last) {
-        if (flagged) {
-            emit(out, count, RANKS[0], head);
-        }
         emit(out, count, rank, tail);
     } else {
         HEADS[tile] = head;
@@ -515,9 +599,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_nodes(
         join(
             &heads[carries], &tails[carries], &lasts[carries], &flags[carries], heads[carries + 1], tails[carries + 1],
             lasts[carries + 1], flags[carries + 1], out, count);
-    }
-    if (flags[0]) {
-        emit(out, count, RANKS[0], heads[0]);
     }
     emit(out, count, lasts[0], tails[0]);
 }

@@ -400,23 +400,16 @@ macro_rules! floats {
             // Equal values differ at most in the sign of zero: `or` keeps a minus, `and` drops it.
             #[inline]
             fn min(self, other: Self) -> Self {
-                if self < other || self.is_nan() {
-                    self
-                } else if other < self || other.is_nan() {
-                    other
-                } else {
-                    Self::from_bits(self.to_bits() | other.to_bits())
-                }
+                // Without branches, so that loops of it are vectorised.
+                let least = if self < other { self } else { other };
+                let least = if self == other { Self::from_bits(self.to_bits() | other.to_bits()) } else { least };
+                if self.is_nan() { self } else { least }
             }
             #[inline]
             fn max(self, other: Self) -> Self {
-                if self > other || self.is_nan() {
-                    self
-                } else if other > self || other.is_nan() {
-                    other
-                } else {
-                    Self::from_bits(self.to_bits() & other.to_bits())
-                }
+                let most = if self > other { self } else { other };
+                let most = if self == other { Self::from_bits(self.to_bits() & other.to_bits()) } else { most };
+                if self.is_nan() { self } else { most }
             }
             #[inline]
             fn is_nan(self) -> bool { <$ty>::is_nan(self) }

@@ -9,6 +9,8 @@ use crate::{Element, op::Op, parallel};
 const TILE_ROWS: usize = 16;
 /// Bytes of a row of lanes: 256 work-items of 16 bytes.
 const ROW_BYTES: usize = 4096;
+/// Elements that are searched at once for a better one than the best so far.
+const BLOCK: usize = 64;
 /// Below this many bytes threads cost more than they bring.
 const SERIAL_BYTES: usize = 128 << 10;
 
@@ -36,7 +38,14 @@ pub(super) fn reduce_rows<T: Element, U: Element, O: Op<U>, R: Iterator<Item = U
         return O::empty();
     }
     let tile = tile::<T>();
-    let partial = |i: usize| reduce_tile::<U, O, _>(lanes::<T>(), i * tile..n.min((i + 1) * tile), row);
+    let partial = |i: usize| {
+        let part = i * tile..n.min((i + 1) * tile);
+        if U::TYPE.is_float() {
+            reduce_tile::<U, O, _>(lanes::<T>(), part, row)
+        } else {
+            reduce_any::<U, O, _>(part, row)
+        }
+    };
     let mut partials: Vec<U::Acc> = if n * size_of::<T>() <= SERIAL_BYTES {
         (0..n.div_ceil(tile)).map(partial).collect()
     } else {
@@ -55,6 +64,22 @@ pub(super) fn reduce_rows<T: Element, U: Element, O: Op<U>, R: Iterator<Item = U
 fn tiles<T: Element, R: Send + Sync>(input: &[T], body: &(dyn Fn(usize, &[T]) -> R + Sync)) -> Vec<R> {
     let len = tile::<T>();
     parallel::map(input.len().div_ceil(len), &|i| body(i * len, &input[i * len..input.len().min((i + 1) * len)]))
+}
+
+/// One tile of what gives the same in any order: by so few lanes that they lie in registers.
+fn reduce_any<U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
+    tile: Range<usize>,
+    row: &impl Fn(Range<usize>) -> R,
+) -> U::Acc {
+    const LANES: usize = 32;
+    let mut lane = [O::identity(); LANES];
+    let whole = tile.start + tile.len() / LANES * LANES;
+    for start in (tile.start..whole).step_by(LANES) {
+        for (acc, x) in lane.iter_mut().zip(row(start..start + LANES)) {
+            *acc = O::combine(*acc, x);
+        }
+    }
+    lane.into_iter().chain(row(whole..tile.end)).fold(O::identity(), O::combine)
 }
 
 /// One tile, or the part of one that there is, in the order that `cl/reduce.cl` fixes.
@@ -83,9 +108,17 @@ fn reduce_tile<U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
 pub(super) fn arg_reduce<T: Element>(input: &[T], end: End) -> Extreme<T> {
     let better = |best: Extreme<T>, next: Extreme<T>| if end.before(next.value, best.value) { next } else { best };
     let scan = |(start, chunk): (usize, &[T])| {
-        let first = Extreme { index: start, value: chunk[0] };
-        let rest = chunk.iter().enumerate().skip(1);
-        rest.map(|(i, &value)| Extreme { index: start + i, value }).fold(first, better)
+        let mut best = Extreme { index: start, value: chunk[0] };
+        for (block, part) in chunk.chunks(BLOCK).enumerate() {
+            // Few blocks have a better one; whether this one does is found without branches.
+            let value = best.value;
+            if part.iter().fold(false, |any, &x| any | end.before(x, value)) {
+                let each =
+                    part.iter().enumerate().map(|(i, &value)| Extreme { index: start + block * BLOCK + i, value });
+                best = each.fold(best, better);
+            }
+        }
+        best
     };
     let parts: Vec<_> = if size_of_val(input) <= SERIAL_BYTES {
         vec![scan((0, input))]

@@ -5,6 +5,8 @@ use crate::{Element, op::Monoid, parallel};
 
 /// Blocks of a tile; a power of two.
 const TILE_BLOCKS: usize = 1024;
+/// Blocks that are combined side by side.
+const ABREAST: usize = 8;
 /// Below this many bytes threads cost more than they bring.
 const SERIAL_BYTES: usize = 128 << 10;
 
@@ -153,6 +155,22 @@ where
     };
     let mut block = at / item;
     push(block, x);
+    // Several blocks at once, of which each is a chain of operations. The last one of all joins what is left below.
+    let mut rest = rest;
+    while rest.len() > ABREAST * item {
+        let (blocks, after) = rest.split_at(ABREAST * item);
+        let mut sums = [op.identity; ABREAST];
+        for k in 0..item {
+            for (b, sum) in sums.iter_mut().enumerate() {
+                *sum = (op.combine)(*sum, U::from(blocks[b * item + k]).widen());
+            }
+        }
+        for sum in sums {
+            block += 1;
+            push(block, sum);
+        }
+        rest = after;
+    }
     let mut parts = rest.chunks(item).peekable();
     while let Some(part) = parts.next() {
         block += 1;

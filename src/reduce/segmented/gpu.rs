@@ -13,9 +13,11 @@ const TEXT: &str = include_str!("../../../cl/reduce_segmented.cl");
 const CPU_BLOCKS: usize = 1024;
 /// Bytes of scratch for a node, whatever its types.
 const NODE_BYTES: usize = 32;
-/// Items of a work-group at most, and blocks, so that several groups have their tiles in local memory.
+/// Items of a work-group at most, and bytes of a tile in local memory, so that several groups have theirs there.
 const ITEMS: usize = 256;
-const BLOCKS: usize = 512;
+const STAGE_BYTES: usize = 32 << 10;
+/// Nodes that an item joins by itself, where many share a tile.
+const NODE_FAN: usize = 4;
 
 /// What a segmented reduction is of: everything but its size.
 #[derive(Clone, Debug)]
@@ -73,14 +75,19 @@ fn item_blocks(form: &Form) -> usize {
     form.element.size().min(4)
 }
 
-/// Bytes of local memory of an item at most: its blocks, twice as many offsets, two accumulators, a rank and a flag.
+/// Elements of an item.
+fn item_elements(form: &Form) -> usize {
+    item_blocks(form) * BLOCK_BYTES / form.element.size()
+}
+
+/// Bytes of local memory of an item at most: an accumulator and a bit for each element, two accumulators, a rank and a flag.
 fn item_bytes(form: &Form) -> usize {
-    item_blocks(form) * (BLOCK_BYTES + 2 * 4) + 8 + 8 + 8 + 4
+    item_elements(form) * form.acc.size() + item_elements(form).div_ceil(8) + 8 + 8 + 8 + 4
 }
 
 /// Items of a tile; the tree is the same with any.
 fn work_group(form: &Form, caps: &Capabilities) -> usize {
-    let most = tuning::reduce(caps).work_group.min(ITEMS).min(BLOCKS / item_blocks(form));
+    let most = tuning::reduce(caps).work_group.min(ITEMS).min(STAGE_BYTES / (item_elements(form) * form.acc.size()));
     tuning::work_group_of(most, item_bytes(form), caps)
 }
 
@@ -92,12 +99,16 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
     // Sub-groups are full, or not used.
     let full = work_group.is_multiple_of(caps.sub_group.width as usize);
     let make = if full { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
+    // So that six work-groups run on a compute unit at a time: some load while others combine.
+    let limit = caps.ptx.then(|| "-cl-nv-maxrregcount=80".to_owned());
     let program = make("reduce_segmented.cl", TEXT, caps)
+        .with(limit)
         .with(form.element.options("T"))
         .with(form.acc.options("A"))
         .with(form.out.options("OUT"))
         .define("WG", work_group)
         .define("ITEM_BLOCKS", item_blocks(form))
+        .define("NODE_FAN", NODE_FAN)
         .define("S", word(wide_offsets))
         .define("OFFSET_T", word(wide))
         .define("POS_T", word(wide || wide_offsets))
@@ -124,7 +135,7 @@ pub(crate) fn plan(
     let (mut levels, mut nodes, mut last) = (Vec::new(), 0, tiles);
     while last > 1 {
         nodes += last;
-        let groups = if cpu { 1 } else { last.div_ceil(work_group) };
+        let groups = if cpu { 1 } else { last.div_ceil(NODE_FAN * work_group) };
         levels.push(Level { nodes: last, groups });
         last = groups;
     }
@@ -148,7 +159,8 @@ pub(super) fn scratch_bytes(device: &ClDevice, n: usize, size: usize) -> Result<
     let caps = device.capabilities_for("reduce", size, n)?;
     let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
     let source = <Sum as Op<u8>>::source();
-    let form = Form { element, acc: element, out: element, source, offset: ElementType::U64 };
+    // Wide accumulators make small tiles.
+    let form = Form { element, acc: ElementType::U64, out: ElementType::U64, source, offset: ElementType::U64 };
     Ok(plan(n, 0, &form, true, &caps, &|_| true)?.scratch_bytes)
 }
 

@@ -9,6 +9,9 @@ use crate::{
     with_integer,
 };
 
+/// Neighbouring lanes, or elements, that are worked on side by side.
+const ABREAST: usize = 32;
+
 /// The accumulators of floats. Rust divides exactly, OpenCL devices divide doubles so and floats as they like.
 pub(in crate::reduce) trait Real:
     Element<Acc = Self> + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
@@ -166,6 +169,15 @@ fn spread<T: Element<Acc = A>, A: Real>(elements: &[T]) -> Spread<A> {
     lane[0]
 }
 
+/// Hands out each of up to [`ABREAST`] neighbours and its number; the loop over as many has a length that compilers know.
+#[inline]
+fn each_lane<T: Element<Acc = A>, A>(row: &[T], mut body: impl FnMut(usize, A)) {
+    match <&[T; ABREAST]>::try_from(row) {
+        Ok(row) => row.iter().enumerate().for_each(|(k, x)| body(k, x.widen())),
+        Err(_) => row.iter().enumerate().for_each(|(k, x)| body(k, x.widen())),
+    }
+}
+
 /// The moments of up to 16 rows of `all` lanes, at the start of `lane`: of each `width_most` of them, a power of two.
 pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
     elements: &[T],
@@ -174,47 +186,47 @@ pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
     lane: &mut Vec<Spread<A>>,
 ) {
     let n = elements.len();
-    let none = Spread { mean: A::ZERO, rest: A::ZERO, m2: A::ZERO };
     // A short tile leaves the last lanes empty.
     let used = all.min(n);
-    lane.clear();
-    lane.resize(used, none);
-    for row in elements.chunks(all) {
-        for (lane, &x) in lane.iter_mut().zip(row) {
-            lane.mean = lane.mean + x.widen();
-        }
-    }
     let part = |k| A::ratio(1, in_lanes(n, all, k, 1));
     let (first, last) = (part(0), part(used - 1));
     // Lanes have as many rows as the first, or one less.
     let more = if n.is_multiple_of(all) { used } else { n % all };
     let part = |k| if k < more { first } else { last };
-    for (k, lane) in lane.iter_mut().enumerate() {
-        lane.mean = lane.mean * part(k);
-        if !lane.mean.is_finite() {
-            // Where the sum is beyond the range, the mean is not.
-            let part = part(k) * A::BELOW_ONE;
-            let terms = elements.iter().skip(k).step_by(all).map(|x| x.widen() * part);
-            lane.mean = terms.fold(A::ZERO, |mean, x| mean + x);
+    lane.clear();
+    for from in (0..used).step_by(ABREAST) {
+        let (mut mean, mut rest, mut m2) = ([A::ZERO; ABREAST], [A::ZERO; ABREAST], [A::ZERO; ABREAST]);
+        let rows = || elements.chunks(all).map(|row| &row[from.min(row.len())..row.len().min(from + ABREAST)]);
+        for row in rows() {
+            each_lane(row, |k, x| mean[k] = mean[k] + x);
         }
-    }
-    for row in elements.chunks(all) {
-        for (lane, &x) in lane.iter_mut().zip(row) {
-            let d = x.widen() - lane.mean;
-            lane.rest = lane.rest + d;
-            lane.m2 = lane.m2 + d * d;
+        for (k, mean) in mean.iter_mut().enumerate().take(used - from) {
+            *mean = *mean * part(from + k);
+            if !mean.is_finite() {
+                // Where the sum is beyond the range, the mean is not.
+                let part = part(from + k) * A::BELOW_ONE;
+                let terms = elements.iter().skip(from + k).step_by(all).map(|x| x.widen() * part);
+                *mean = terms.fold(A::ZERO, |mean, x| mean + x);
+            }
         }
-    }
-    for (k, lane) in lane.iter_mut().enumerate() {
-        let off = lane.rest * part(k);
-        let m2 = lane.m2 - lane.rest * off;
-        // Elements, or their squares, can be too far from the mean for the range.
-        let m2 = if m2.is_finite() { m2 } else { A::from_f64(f64::INFINITY) };
-        *lane = if lane.mean.is_finite() {
-            Spread { mean: lane.mean, rest: if off.is_finite() { off } else { A::ZERO }, m2 }
-        } else {
-            Spread { mean: lane.mean, rest: A::ZERO, m2: A::from_f64(f64::NAN) }
-        };
+        for row in rows() {
+            each_lane(row, |k, x| {
+                let d = x - mean[k];
+                rest[k] = rest[k] + d;
+                m2[k] = m2[k] + d * d;
+            });
+        }
+        lane.extend((0..ABREAST.min(used - from)).map(|k| {
+            let (mean, off) = (mean[k], rest[k] * part(from + k));
+            let m2 = m2[k] - rest[k] * off;
+            // Elements, or their squares, can be too far from the mean for the range.
+            let m2 = if m2.is_finite() { m2 } else { A::from_f64(f64::INFINITY) };
+            if mean.is_finite() {
+                Spread { mean, rest: if off.is_finite() { off } else { A::ZERO }, m2 }
+            } else {
+                Spread { mean, rest: A::ZERO, m2: A::from_f64(f64::NAN) }
+            }
+        }));
     }
     let mut width = 1;
     while width < used.min(width_most) {
@@ -290,14 +302,24 @@ struct Record<T, M> {
 
 impl<T: Element, M: Joins> Record<T, M> {
     fn of(number: usize, elements: &[T], moments: M) -> Self {
-        let (mut low, mut high) = (T::HIGHEST, T::LOWEST);
-        let mut nan = 0;
-        for &x in elements {
-            low = if x < low { x } else { low };
-            high = if x > high { x } else { high };
-            nan += u64::from(x.is_nan());
+        let (mut lows, mut highs, mut nan) = ([T::HIGHEST; ABREAST], [T::LOWEST; ABREAST], 0);
+        for row in elements.chunks(ABREAST) {
+            nan += row.iter().map(|x| u32::from(x.is_nan())).sum::<u32>();
+            for ((low, high), &x) in lows.iter_mut().zip(&mut highs).zip(row) {
+                *low = if x < *low { x } else { *low };
+                *high = if x > *high { x } else { *high };
+            }
         }
-        Self { n: elements.len() as u64, nan, nan_at: number, low: (low, number), high: (high, number), moments }
+        let low = lows.into_iter().fold(T::HIGHEST, |low, x| if x < low { x } else { low });
+        let high = highs.into_iter().fold(T::LOWEST, |high, x| if x > high { x } else { high });
+        Self {
+            n: elements.len() as u64,
+            nan: nan.into(),
+            nan_at: number,
+            low: (low, number),
+            high: (high, number),
+            moments,
+        }
     }
 
     /// `other` has the later tiles.
