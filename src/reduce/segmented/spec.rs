@@ -34,6 +34,8 @@ pub(crate) enum Cut {
     Empty,
     /// Gaps before the first and behind the last segment.
     Gaps,
+    /// Short segments, and among them places with more empty ones than a tile has elements.
+    Crowded,
 }
 
 impl Cut {
@@ -44,6 +46,7 @@ impl Cut {
             Self::Huge => "one huge".into(),
             Self::Empty => "all empty".into(),
             Self::Gaps => "between gaps".into(),
+            Self::Crowded => "among very many empty ones".into(),
         }
     }
 
@@ -68,6 +71,12 @@ impl Cut {
             }
             Self::Empty => offsets = vec![n / 2; 300],
             Self::Gaps => offsets = vec![n / 3, n / 3 + n / 7, n - n / 5],
+            Self::Crowded => {
+                offsets.extend((0..n / 3).step_by(7));
+                offsets.extend(vec![n / 3; 40_000]);
+                offsets.extend((n / 3..n).step_by(5));
+                offsets.extend(vec![n; 20_000]);
+            }
         }
         offsets.into_iter().map(|x: usize| C::from_i128(x as i128)).collect()
     }
@@ -204,7 +213,7 @@ where
     let mut cuts = vec![Cut::Every(1), Cut::Every(3), Cut::Every(block), Cut::PowerLaw, Cut::Huge, Cut::Gaps];
     let mut sizes = vec![1, 256 * block + 7];
     if level >= Level::Quick {
-        cuts.extend([Cut::Every(257), Cut::Empty]);
+        cuts.extend([Cut::Every(257), Cut::Empty, Cut::Crowded]);
         sizes.extend([0, 2048 * block + block / 2 + 1]);
     }
     if level >= Level::Full {
