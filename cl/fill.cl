@@ -1,4 +1,4 @@
-// Fills a run of bytes, where a driver's own fill cannot: beyond 2^31 bytes of a buffer; and on checkers.
+// Fills a run of bytes, where a driver's own fill cannot: beyond 2^30 bytes of a buffer; and on checkers.
 //
 // `word` is the pattern repeated to 16 bytes. The pattern's size divides 16 and the run's offset, so that every 16-byte
 // word of the buffer starts with a whole pattern.

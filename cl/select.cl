@@ -19,7 +19,7 @@
 // output's `room`; the count is that of all the same.
 //
 // Launches: counts of tiles, the levels of lib/spine.cl over them, tiles; or with LOOK_BACK one that finds what precedes by
-// lib/lookback.cl; or with UNORDERED one, whose tiles take their places from a counter. The lengths of runs that end in a
+// lib/lookback.cl, before which, with several lists, one counts them; or with UNORDERED one, whose tiles take their places from a counter. The lengths of runs that end in a
 // later tile than they begin need one more. On CPU drivers (WG == 1) a tile is the share of a work-group of one item.
 //
 // Bytes: reads n elements, and once more where there are counts; writes what is moved.
@@ -161,37 +161,20 @@ static inline uint within(ulong at, uint total, ulong room)
     return at >= room ? 0 : (uint)min((ulong)total, room - at);
 }
 
-// Where the elements of the tile that begins at `base` go in the lists after the first one; `before` is how many of list 0
-// precede it. `totals` as the spine made it.
+// Where the elements of the tile that begins at `base` go in the lists, of which before[m] elements of list m precede it and
+// all[m] are there in all.
 static inline void places_of(
-    __global const T* x, __global const ulong* totals, ulong stride, OFFSET_T tile, OFFSET_T tiles, OFFSET_T base,
-    OFFSET_T n, ulong* at)
+    __global const T* x, const ulong* before, const ulong* all, OFFSET_T base, ulong* at)
 {
+    at[0] = before[0];
 #ifdef NON_TRIVIAL
     // A run that began before the tile has ended before it, or ends in it or later.
     at[1] = at[0] - (base > 0 && equal(x[base - 1], x[base]) ? 1 : 0);
-#elif CLASSES > 1
-    const ulong all = carry_of(totals, tiles, tiles + 1, 0);
-#if CLASSES == 2
-    at[1] = all + (base - at[0]);
-#else
-    const ulong second = carry_of(totals + stride, tile, tiles + 1, 0);
-    at[1] = all + second;
-    at[2] = all + carry_of(totals + stride, tiles, tiles + 1, 0) + (base - at[0] - second);
-#endif
-#endif
-}
-
-// The tile's totals are known: the last one writes the count of all.
-static inline void store_counts(
-    __global ulong* count, __global const ulong* totals, ulong stride, OFFSET_T tiles, ulong all)
-{
-#if CLASSES > 1
-    for (uint m = 0; m < COUNTED; m++) {
-        count[m] = carry_of(totals + m * stride, tiles, tiles + 1, 0);
-    }
-#else
-    *count = all;
+#elif CLASSES == 2
+    at[1] = all[0] + (base - before[0]);
+#elif CLASSES == 3
+    at[1] = all[0] + before[1];
+    at[2] = all[0] + all[1] + (base - before[0] - before[1]);
 #endif
 }
 
@@ -201,6 +184,30 @@ static inline void store_counts(
 #else
 #define THINGS(tiles) (tiles)
 #endif
+
+// What precedes tile `tile`, and with several lists all there are, from what the spine made of the totals.
+static inline void found_of(
+    __global const ulong* totals, ulong stride, OFFSET_T tile, OFFSET_T tiles, ulong* before, ulong* all)
+{
+    for (uint m = 0; m < COUNTED; m++) {
+        before[m] = carry_of(totals + m * stride, tile, THINGS(tiles), 0);
+#if CLASSES > 1
+        all[m] = carry_of(totals + m * stride, tiles, THINGS(tiles), 0);
+#endif
+    }
+}
+
+// The last tile's part: the counts of all, of which `last` are in that tile's list 0.
+static inline void store_counts(__global ulong* count, const ulong* before, const ulong* all, ulong last)
+{
+#if CLASSES > 1
+    for (uint m = 0; m < COUNTED; m++) {
+        count[m] = all[m];
+    }
+#else
+    *count = before[0] + last;
+#endif
+}
 
 #if WG == 1
 
@@ -329,9 +336,9 @@ KERNEL void select_tiles(
 {
     __global const T* x = in_base + in_offset;
     const OFFSET_T tile = get_group_id(0), first = tile * share, end = first + min(share, n - first);
-    ulong at[LISTS], last = 0;
-    at[0] = carry_of(totals, tile, THINGS(tiles), 0);
-    places_of(x, totals, stride, tile, tiles, first, n, at);
+    ulong before[COUNTED], all[COUNTED], at[LISTS], last = 0;
+    found_of(totals, stride, tile, tiles, before, all);
+    places_of(x, before, all, first, at);
     for (OFFSET_T base = first; base < end; base += BLOCK) {
         ushort positions[LISTS * BLOCK];
         uint total[LISTS];
@@ -343,7 +350,7 @@ KERNEL void select_tiles(
     RECORD(tile)[2] = last - 1;
 #endif
     if (tile == tiles - 1) {
-        store_counts(count_base + count_offset, totals, stride, tiles, at[0]);
+        store_counts(count_base + count_offset, before, all, at[0] - before[0]);
     }
 }
 
@@ -781,13 +788,50 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
     return count;
 }
 
-// Of several tiles, `state` is 0: 16 bytes for the ticket, then a word for each tile.
+#if CLASSES > 1
+// Adds how many elements each counted list has to `count`, which is 0.
+KERNEL SG_KERNEL void select_totals(
+    INPUT_PARAMS, __global ulong* count_base, const ulong count_offset, const OFFSET_T tiles)
+{
+    __local uint total[COUNTED];
+    __global const T* x = in_base + in_offset;
+    const uint item = get_local_id(0);
+    uint own[COUNTED];
+    for (uint m = 0; m < COUNTED; m++) {
+        own[m] = 0;
+    }
+    for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
+        TV raw[ROWS];
+        uint mask[MASKS * ROWS];
+        load_tile(x, tile * TILE, n, raw);
+        marks(x, tile * TILE, n, raw, mask);
+        UNROLL
+        for (uint k = 0; k < MASKS * ROWS; k++) {
+            own[k / ROWS] += (uint)popcount(mask[k]);
+        }
+    }
+    if (item < COUNTED) {
+        total[item] = 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint m = 0; m < COUNTED; m++) {
+        atomic_add(total + m, own[m]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < COUNTED) {
+        atom_add((volatile __global ulong*)(count_base + count_offset + item), (ulong)total[item]);
+    }
+}
+#endif
+
+// Of several tiles, `state` is 0: 16 bytes for the ticket, then a word of each tile for each counted list. Of several lists, the
+// counts are there.
 KERNEL SG_KERNEL void select_look_back(
     INPUT_PARAMS OUTPUT_PARAMS, __global ulong* count_base, const ulong count_offset, __global ulong* state,
     const OFFSET_T tiles, const uint spins)
 {
     TILE_LOCAL
-    __local ulong preceding[1];
+    __local ulong preceding[COUNTED];
     __local uint taken[1];
     TILE_PRIVATE
     __global const T* x = in_base + in_offset;
@@ -801,31 +845,42 @@ KERNEL SG_KERNEL void select_look_back(
     load_tile(x, base, n, raw);
     marks(x, base, n, raw, mask);
     tile_ranks(mask, rank, total, exchange, sg_scratch);
+    last_total(total, base, n);
     const bool speaks = tiles > 1 && !silent(tile);
-    if (item == 0 && speaks) {
-        look_publish(words, tile, tile == 0 ? LOOK_ALL : LOOK_OWN, total[0], 0);
+    if (item < COUNTED && speaks) {
+        const uint own = item == 0 ? total[0] : total[COUNTED - 1];
+        look_publish(words, (ulong)tile * COUNTED + item, tile == 0 ? LOOK_ALL : LOOK_OWN, own, 0);
     }
+    for (uint m = 0; m < COUNTED; m++) {
 #ifdef SHUFFLES
-    if (item < sg_size()) {
-        const ulong before = look_back_together(x, n, words, 1, 0, tile, spins, 0, sg_scratch);
+        if (item < sg_size()) {
+            const ulong found = look_back_together(x, n, words, COUNTED, m, tile, spins, 0, sg_scratch);
 #else
-    if (item == 0) {
-        const ulong before = look_back(x, n, words, 1, 0, tile, spins, 0);
-#endif
         if (item == 0) {
-            if (tile > 0 && speaks) {
-                look_publish(words, tile, LOOK_ALL, before + total[0], 0);
+            const ulong found = look_back(x, n, words, COUNTED, m, tile, spins, 0);
+#endif
+            if (item == 0) {
+                if (tile > 0 && speaks) {
+                    look_publish(words, (ulong)tile * COUNTED + m, LOOK_ALL, found + total[m], 0);
+                }
+                preceding[m] = found;
             }
-            *preceding = before;
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    ulong at[LISTS];
-    at[0] = *preceding;
-    places_of(x, state, 0, tile, tiles, base, n, at);
-    if (item == 0 && tile == tiles - 1) {
-        store_counts(count_base + count_offset, state, 0, tiles, at[0] + total[0]);
+    ulong before[COUNTED], all[COUNTED], at[LISTS];
+    for (uint m = 0; m < COUNTED; m++) {
+        before[m] = preceding[m];
+#if CLASSES > 1
+        all[m] = count_base[count_offset + m];
+#endif
     }
+    places_of(x, before, all, base, at);
+#if CLASSES == 1
+    if (item == 0 && tile == tiles - 1) {
+        store_counts(count_base + count_offset, before, all, total[0]);
+    }
+#endif
     write_tile(base, n, tile, raw, mask, rank, total, at, pool OUTPUT_PASS);
 }
 
@@ -890,11 +945,11 @@ KERNEL SG_KERNEL void select_tiles(
         marks(x, base, n, raw, mask);
         tile_ranks(mask, rank, total, exchange, sg_scratch);
         last_total(total, base, n);
-        ulong at[LISTS];
-        at[0] = carry_of(totals, tile, THINGS(tiles), 0);
-        places_of(x, totals, stride, tile, tiles, base, n, at);
+        ulong before[COUNTED], all[COUNTED], at[LISTS];
+        found_of(totals, stride, tile, tiles, before, all);
+        places_of(x, before, all, base, at);
         if (get_local_id(0) == 0 && tile == tiles - 1) {
-            store_counts(count_base + count_offset, totals, stride, tiles, at[0] + total[0]);
+            store_counts(count_base + count_offset, before, all, total[0]);
         }
         write_tile(base, n, tile, raw, mask, rank, total, at, pool OUTPUT_PASS);
     }

@@ -682,12 +682,13 @@ INLINED uint sum_before(uint x, uint row, uint lane, uint lanes, __local uint* s
     return before;
 }
 
-// The keys of the tile at `base`, of which `len` are there, as the item takes them.
+// The keys of the tile at `base`, of which `len` are there, as the item takes them. Beyond the end are the highest ones, so that
+// they stay there.
 #define LOAD_KEYS(base, len)                                                                                           \
     UNROLL                                                                                                             \
     for (uint k = 0; k < ITEMS; k++) {                                                                                 \
         const uint i = mine + k * lanes;                                                                               \
-        keys[k] = i < (len) ? from[(base) + i] : (KEY)(0);                                                             \
+        keys[k] = i < (len) ? from[(base) + i] : highest;                                                             \
     }
 
 // NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
@@ -738,6 +739,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             next[o] = ORIGIN + moves[d] + TABLE[CELL(d)];
         }
 #endif
+        const KEY highest = key_of_ordered(~(WORD)(0), flip, always);
         KEY keys[ITEMS];
         LOAD_KEYS(first, (uint)min((OFFSET_T)TILE, end - first))
         for (OFFSET_T base = first; base < end; base += TILE) {
@@ -745,8 +747,8 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             for (uint i = item; i < RANK_WORDS / 4; i += WG) {
                 pool[i] = (uint4)(0);
             }
-            // The digit in the high half; in the low one the rank among those of the sub-group, then the place in the tile.
-            uint places[ITEMS];
+            // The rank among those of the sub-group with the same digit, then the place in the tile.
+            ushort places[ITEMS];
 #if VALUE_BYTES > 0
             VALUE values[ITEMS];
             UNROLL
@@ -758,8 +760,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             barrier(CLK_LOCAL_MEM_FENCE);
             UNROLL
             for (uint k = 0; k < ITEMS; k++) {
-                // Beyond the end are the highest digits, so that they stay there.
-                const uint digit = mine + k * lanes < len ? DIGIT(keys[k]) : mask, slot = row * RADIX + digit;
+                const uint digit = DIGIT(keys[k]), slot = row * RADIX + digit;
 #if SG_BACKEND == SG_LOCAL
                 atomic_or(masks + slot, bit);
                 barrier(CLK_LOCAL_MEM_FENCE);
@@ -781,11 +782,11 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
                 }
                 sg_barrier();
 #endif
-                places[k] = digit << 16 | (before + below);
+                places[k] = (ushort)(before + below);
             }
             barrier(CLK_LOCAL_MEM_FENCE);
             // Of each digit, the sub-groups' counts become the places of their first keys.
-            uint counted[OWN * ROWS], all = 0;
+            uint all = 0;
 #ifdef LOOK_BACK
             uint own[OWN], begins[OWN];
 #endif
@@ -796,9 +797,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
 #endif
                 UNROLL
                 for (uint r = 0; r < ROWS; r++) {
-                    const uint count = r < WG / lanes ? counts[r * RADIX + item * OWN + o] : 0;
-                    counted[o * ROWS + r] = count;
-                    all += count;
+                    all += r < WG / lanes ? counts[r * RADIX + item * OWN + o] : 0;
                 }
 #ifdef LOOK_BACK
                 own[o] = all - earlier;
@@ -818,20 +817,20 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
 #endif
                 UNROLL
                 for (uint r = 0; r < ROWS; r++) {
-                    const uint count = counted[o * ROWS + r];
                     if (r < WG / lanes) {
+                        const uint count = counts[r * RADIX + item * OWN + o];
                         counts[r * RADIX + item * OWN + o] = place;
-                    }
-                    place += count;
+                        place += count;
 #ifndef LOOK_BACK
-                    next[o] += count;
+                        next[o] += count;
 #endif
+                    }
                 }
             }
             barrier(CLK_LOCAL_MEM_FENCE);
             UNROLL
             for (uint k = 0; k < ITEMS; k++) {
-                places[k] = (places[k] & 0xffff) + counts[row * RADIX + (places[k] >> 16)];
+                places[k] += (ushort)counts[row * RADIX + DIGIT(keys[k])];
             }
             barrier(CLK_LOCAL_MEM_FENCE);
             __local KEY* tile = (__local KEY*)pool;
@@ -851,28 +850,36 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             }
 #endif
             barrier(CLK_LOCAL_MEM_FENCE);
+#ifndef LOOK_BACK
             // The next tile's are on their way while this one's go.
             if (base + TILE < end) {
                 LOAD_KEYS(base + TILE, (uint)min((OFFSET_T)TILE, end - base - TILE))
             }
+#endif
 #if VALUE_BYTES > 0
             OFFSET_T targets[ITEMS];
-#endif
-            UNROLL
-            for (uint k = 0; k < ITEMS; k++) {
-                const uint i = k * WG + item;
-                const KEY key = tile[i];
-                const OFFSET_T target = moves[DIGIT(key)] + i;
-#if VALUE_BYTES > 0
-                targets[k] = target;
-                if (i < len && keep_keys) {
-                    to[target] = key;
-                }
+#define KEEP_TARGET(k, target) targets[k] = (target);
+#define KEEP_KEYS keep_keys
 #else
-                if (i < len) {
-                    to[target] = key;
-                }
+#define KEEP_TARGET(k, target)
+#define KEEP_KEYS true
 #endif
+#define PUT_KEYS(there)                                                                                                \
+    UNROLL                                                                                                             \
+    for (uint k = 0; k < ITEMS; k++) {                                                                                 \
+        const uint i = k * WG + item;                                                                                  \
+        const KEY key = tile[i];                                                                                       \
+        const OFFSET_T target = moves[DIGIT(key)] + i;                                                                 \
+        KEEP_TARGET(k, target)                                                                                         \
+        if (there) {                                                                                                   \
+            to[target] = key;                                                                                          \
+        }                                                                                                              \
+    }
+            // Without a test for each, loads do not wait for one another.
+            if (len == TILE && KEEP_KEYS) {
+                PUT_KEYS(true)
+            } else {
+                PUT_KEYS(i < len && KEEP_KEYS)
             }
             barrier(CLK_LOCAL_MEM_FENCE);
 #if VALUE_BYTES > 0
@@ -882,14 +889,23 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
                 exchange[places[k]] = values[k];
             }
             barrier(CLK_LOCAL_MEM_FENCE);
-            UNROLL
-            for (uint k = 0; k < ITEMS; k++) {
-                const uint i = k * WG + item;
-                if (i < len) {
-                    values_to[targets[k]] = exchange[i];
-                }
+#define PUT_VALUES(there)                                                                                              \
+    UNROLL                                                                                                             \
+    for (uint k = 0; k < ITEMS; k++) {                                                                                 \
+        const uint i = k * WG + item;                                                                                  \
+        if (there) {                                                                                                   \
+            values_to[targets[k]] = exchange[i];                                                                       \
+        }                                                                                                              \
+    }
+            if (len == TILE) {
+                PUT_VALUES(true)
+            } else {
+                PUT_VALUES(i < len)
             }
             barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+#ifdef LOOK_BACK
+            break;
 #endif
         }
     }

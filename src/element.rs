@@ -267,7 +267,7 @@ pub trait Element: Pod + PartialEq + PartialOrd + fmt::Debug + fmt::Display + Se
     fn to_f64(self) -> f64;
     /// The value nearest to an `f64`; integers truncate and saturate.
     fn from_f64(value: f64) -> Self;
-    /// The value nearest to an integer; integers wrap.
+    /// The value nearest to an integer, `f16` and `bf16` to the `f32` nearest to it; integers wrap.
     fn from_integer(value: i128) -> Self;
     /// The value as another type, as by `as`: floats become integers that saturate, NaN becomes 0; integers wrap; floats
     /// are the nearest, ties to even. Where `f16` and `bf16` are not the source they are rounded from the nearest `f32`.
@@ -428,6 +428,17 @@ macro_rules! floats {
 }
 floats!(f32 F32 u32, f64 F64 u64);
 
+/// The `f32` next to a value towards 0, its last bit set where it is not the value: one rounding of it to fewer bits gives
+/// what one of the value itself would.
+fn rounded_to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    let wide = f64::from(near);
+    if wide == value || wide.is_nan() {
+        return near;
+    }
+    f32::from_bits((near.to_bits() - u32::from(wide.abs() > value.abs())) | 1)
+}
+
 macro_rules! narrow_floats {
     ($($ty:ident $name:ident),*) => { $(
         impl sealed::Sealed for $ty {}
@@ -457,7 +468,7 @@ macro_rules! narrow_floats {
             #[inline]
             fn to_f64(self) -> f64 { <$ty>::to_f64(self) }
             #[inline]
-            fn from_f64(value: f64) -> Self { Self::from_f64(value) }
+            fn from_f64(value: f64) -> Self { Self::from_f32(rounded_to_odd(value)) }
             #[inline]
             fn from_integer(value: i128) -> Self { Self::narrow(value as f32) }
             #[inline]
@@ -525,4 +536,32 @@ macro_rules! with_integer {
             _ => $other,
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Between any two neighbours the middle is rounded to the even one, and what is next to it to the nearest.
+    fn rounds_once<T: Element>(bits: impl Fn(T) -> u64, highest: u64) {
+        for low in 0..highest {
+            let (a, b) = (T::from_bits_lossy(low), T::from_bits_lossy(low + 1));
+            let middle = (a.to_f64() + b.to_f64()) / 2.0;
+            let cases = [(middle.next_down(), low), (middle, low + low % 2), (middle.next_up(), low + 1)];
+            for (value, nearest) in cases {
+                assert_eq!(bits(T::from_f64(value)), nearest, "{value:e} between {a:?} and {b:?}");
+                assert_eq!(bits(T::from_f64(-value)) & 0x7fff, nearest, "{:e}", -value);
+            }
+        }
+        for value in [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MIN_POSITIVE, f64::MAX] {
+            let plain = T::narrow(<T::Acc as Element>::from_f64(value));
+            assert!(T::from_f64(value).same(plain), "{value:e}");
+        }
+    }
+
+    #[test]
+    fn narrow_floats_are_rounded_once() {
+        rounds_once::<f16>(|x| x.to_bits().into(), f16::MAX.to_bits().into());
+        rounds_once::<bf16>(|x| x.to_bits().into(), bf16::MAX.to_bits().into());
+    }
 }

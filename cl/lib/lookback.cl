@@ -43,27 +43,50 @@ static inline void look_publish(volatile __global LOOK_WORD* words, ulong at, ul
     LOOK_STORE(words + at, bits << LOOK_BITS | (LOOK_WORD)count);
 }
 
+// A word as a state over a count.
+static inline ulong look_state(LOOK_WORD word, uint turn)
+{
+    const uint bits = ((uint)(word >> LOOK_BITS) - 2 * turn) & 3;
+    return (ulong)bits << 62 | (word & (((LOOK_WORD)1 << LOOK_BITS) - 1));
+}
+
 // What a tile has published, or its own count.
 static inline ulong look_at(
     LOOK_CONTEXT, volatile __global LOOK_WORD* words, uint slots, uint slot, OFFSET_T tile, uint spins, uint turn)
 {
     ulong found = 0;
     for (uint look = 0; look < spins && found < LOOK_OWN; look++) {
-        const LOOK_WORD word = LOOK_LOAD(words + (ulong)tile * slots + slot);
-        const uint bits = ((uint)(word >> LOOK_BITS) - 2 * turn) & 3;
-        found = (ulong)bits << 62 | (word & (((LOOK_WORD)1 << LOOK_BITS) - 1));
+        found = look_state(LOOK_LOAD(words + (ulong)tile * slots + slot), turn);
     }
     return found >= LOOK_OWN ? found : LOOK_OWN | look_missing(LOOK_PASS, tile, slot);
 }
+
+// Tiles at which an item looks at a time, so that it does not wait for one after the other.
+#ifndef LOOK_AHEAD
+#define LOOK_AHEAD 4
+#endif
 
 // The count of all tiles before `tile`. One item calls it.
 static inline ulong look_back(
     LOOK_CONTEXT, volatile __global LOOK_WORD* words, uint slots, uint slot, OFFSET_T tile, uint spins, uint turn)
 {
     ulong before = 0, found = 0;
-    for (OFFSET_T end = tile; end > 0 && found < LOOK_ALL; end--) {
-        found = look_at(LOOK_PASS, words, slots, slot, end - 1, spins, turn);
-        before += LOOK_COUNT(found);
+    for (OFFSET_T end = tile; end > 0 && found < LOOK_ALL; end -= min(end, (OFFSET_T)LOOK_AHEAD)) {
+        LOOK_WORD seen[LOOK_AHEAD];
+        _Pragma("unroll")
+        for (uint k = 0; k < LOOK_AHEAD; k++) {
+            seen[k] = LOOK_LOAD(words + (ulong)(end - 1 - min(end - 1, (OFFSET_T)k)) * slots + slot);
+        }
+        _Pragma("unroll")
+        for (uint k = 0; k < LOOK_AHEAD; k++) {
+            if (k < end && found < LOOK_ALL) {
+                found = look_state(seen[k], turn);
+                if (found < LOOK_OWN) {
+                    found = look_at(LOOK_PASS, words, slots, slot, end - 1 - k, spins, turn);
+                }
+                before += LOOK_COUNT(found);
+            }
+        }
     }
     return before;
 }

@@ -109,6 +109,8 @@ pub(crate) struct Plan {
     /// Elements of a tile.
     pub(crate) tile: usize,
     pub(crate) groups: usize,
+    /// Groups at most where each goes through several tiles.
+    pub(crate) most: usize,
     pub(crate) way: Way,
     /// What the spine is of.
     pub(crate) things: usize,
@@ -165,7 +167,7 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
     let params = tuning::select(caps);
     let way = if form.unordered && caps.int64_atomics {
         Way::Counter
-    } else if shape.is_some() && form.classes == 1 && caps.looks_back() {
+    } else if shape.is_some() && caps.looks_back() {
         Way::LookBack
     } else {
         Way::Spine
@@ -221,7 +223,7 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
     let things = tiles + usize::from(form.classes > 1);
     let stride = levels(things).map(|(_, count)| count).sum();
     let found = match way {
-        Way::LookBack if tiles > 1 => TICKET_BYTES / 8 + tiles,
+        Way::LookBack if tiles > 1 => TICKET_BYTES / 8 + form.counted() * tiles,
         Way::Spine => form.counted() * stride,
         _ => 0,
     };
@@ -232,6 +234,7 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
         tiles,
         tile,
         groups,
+        most: params.max_groups,
         way,
         things,
         stride,
@@ -290,8 +293,13 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
     let (count, tile) = (*tiles as u64, plan.tile as u64);
     match plan.way {
         Way::LookBack => {
+            if form.classes > 1 {
+                device.fill(job.count.mem(), job.count.byte_offset(), 8 * form.counted(), &[0; 8])?;
+                let launch = of_input("select_totals")?.mem(job.count.mem()).scalar(job.count.offset() as u64);
+                launch.offset(count, *wide).run([plan.groups.min(plan.most), 1, 1], items)?;
+            }
             if *tiles > 1 {
-                device.fill(mem, 0, TICKET_BYTES + 8 * tiles, &[0; 8])?;
+                device.fill(mem, 0, TICKET_BYTES + 8 * form.counted() * tiles, &[0; 8])?;
             }
             all("select_look_back")?.mem(mem).offset(count, *wide).scalar(spins).run(groups, items)?;
         }
@@ -410,14 +418,23 @@ mod tests {
     };
 
     /// Others count the elements of tiles that publish nothing.
-    fn with_silent_tiles<T: Element>(cl: &ClDevice, n: usize, what: &str) {
-        let x: Vec<T> = Data::Random.generate(n, 3);
+    fn with_silent_tiles<T: Element>(cl: &ClDevice, n: usize, classes: usize, what: &str) {
+        let mut x: Vec<T> = Data::Random.generate(n, 3);
+        x.iter_mut().step_by(3).for_each(|x| *x = T::ZERO);
         let positive = Map::new(|x: T::Acc| x > T::Acc::ZERO, "x > 0");
-        let want = Device::cpu().select(&x, &positive).unwrap().to_vec().unwrap();
+        let negative = Map::new(|x: T::Acc| x < T::Acc::ZERO, "x < 0");
+        let host = Device::cpu();
+        let want = match classes {
+            1 => host.select(&x, &positive).unwrap(),
+            2 => host.partition(&x, &positive).unwrap().0,
+            _ => host.partition_three(&x, &positive, &negative).unwrap().0,
+        };
+        let want = want.to_vec().unwrap();
         let device = Device::from_cl(cl.clone());
         let (buffer, mut found) = (device.upload(&x).unwrap(), device.zeroed::<T>(n).unwrap());
-        let mut count = device.zeroed::<u64>(1).unwrap();
-        let form = Form::of(Marks::by::<T, _>(&positive));
+        let functions = positive.of_kind(0, T::Acc::TYPE) + &negative.of_kind(1, T::Acc::TYPE);
+        let form = Form { classes, ..Form::of(Marks::By { element: T::TYPE, functions }) };
+        let mut count = device.zeroed::<u64>(form.counted()).unwrap();
         let caps = cl.capabilities().unwrap();
         let mut plan = plan(n, &form, true, &caps, false).unwrap();
         if plan.way != Way::LookBack {
@@ -435,7 +452,9 @@ mod tests {
         launch(cl, &form, &plan, &job, mem, 3).unwrap();
         out.finish(cl).unwrap();
         number.finish(cl).unwrap();
-        found.truncate(count.to_vec().unwrap()[0] as usize);
+        if classes == 1 {
+            found.truncate(count.to_vec().unwrap()[0] as usize);
+        }
         same(&found.to_vec().unwrap(), &want, what).unwrap();
     }
 
@@ -445,9 +464,11 @@ mod tests {
             let device = Device::at(index).unwrap();
             let device = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
             let Backend::OpenCl(cl) = device.backend() else { continue };
-            with_silent_tiles::<i32>(cl, 75 * 8192 + 5, &format!("{info}: i32"));
-            with_silent_tiles::<f32>(cl, 75 * 8192 + 5, &format!("{info}: f32"));
-            with_silent_tiles::<i64>(cl, 75 * 8192 + 5, &format!("{info}: i64"));
+            for classes in 1..=3 {
+                with_silent_tiles::<i32>(cl, 75 * 8192 + 5, classes, &format!("{info}: i32, {classes} lists"));
+                with_silent_tiles::<f32>(cl, 75 * 8192 + 5, classes, &format!("{info}: f32, {classes} lists"));
+                with_silent_tiles::<i64>(cl, 75 * 8192 + 5, classes, &format!("{info}: i64, {classes} lists"));
+            }
         }
     }
 

@@ -26,8 +26,8 @@ use crate::{Error, ErrorKind, Result, tuning::Choice};
 pub(crate) type ClMem = Mem;
 
 /// Beyond this byte of a buffer drivers' fills are not trusted. With NVIDIA's (580.159) 2^32 + 5 ones summed as if only 5
-/// had been written, and fills in parts ended in CL_OUT_OF_RESOURCES.
-const FILL_BYTES: usize = 1 << 31;
+/// had been written, fills in parts ended in CL_OUT_OF_RESOURCES, and one of 2^31 bytes did not end.
+const FILL_BYTES: usize = 1 << 30;
 const FILL_WORK_GROUP: usize = 64;
 /// Up to here fills on a checker are launches, which it checks; of more the interpreter would take long.
 const CHECKED_FILL_BYTES: usize = 1 << 16;
