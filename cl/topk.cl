@@ -16,6 +16,9 @@
 //     values:   instead of the last three: the thresholds themselves, which are the k-th smallest keys
 //     rows:     all of this by one group for each row, where rows are short, or many
 //
+// FEW: so many keys of a tile are listed by themselves, and tiles that list none have nothing to do for it; not where barriers must
+// not depend on data.
+//
 // No group waits for another, and the host for none: what a step finds is in the row's state, and kernels that have nothing left
 // to do do nothing.
 //
@@ -440,6 +443,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_filter(
 #endif
     SHARED uint counted[3];
     SHARED uint start[1];
+#ifdef FEW
+    SHARED uint met[3];
+    SHARED uint few[2 * FEW];
+    uint turn = 0;
+#endif
     OWN_PART
     KEYS_OF_ROW
     RANGE_OF_PART
@@ -452,8 +460,15 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_filter(
     uint below = 0, at_low = 0, at_high = 0;
     for (uint i = item; i < 3; i += WG) {
         counted[i] = 0;
+#ifdef FEW
+        met[i] = 0;
+#endif
     }
     MEET;
+#if WG > 1
+    KeyWord held[ROWS];
+    LOAD_TILE(keys, begin, pad, end)
+#endif
     for (OFFSET_T base = begin; base < end; base += TILE) {
 #if WG == 1
         for (OFFSET_T p = max(base, (OFFSET_T)pad), stop = base + min((OFFSET_T)TILE, end - base); p < stop; p++) {
@@ -472,8 +487,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_filter(
             }
         }
 #else
-        KeyWord held[ROWS];
-        LOAD_TILE(keys, base, pad, end)
         const int whole = base >= pad && base + TILE <= end;
         // Which keys of each word are listed; how many, in 16 bits a word.
         uint chosen[ROWS];
@@ -496,6 +509,48 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_filter(
             chosen[r] = bits;
             packed |= (ulong)popcount(bits) << (16 * r);
         }
+        // The next tile's are on their way while this one's are listed.
+        if (end - base > TILE) {
+            LOAD_TILE(keys, base + TILE, pad, end)
+        }
+#ifdef FEW
+        // Mostly few are listed: they are met in any order, and each counts those before it. The counter of the tile before is
+        // read no more, and that of the next one is 0.
+        SHARED uint* own_few = few + turn % 2 * FEW;
+        if (packed != 0) {
+            UNROLL
+            for (uint r = 0; r < ROWS; r++) {
+                for (uint bits = chosen[r]; bits != 0; bits &= bits - 1) {
+                    const uint place = atomic_inc(met + turn % 3);
+                    if (place < FEW) {
+                        own_few[place] = (uint)(POSITION(base, r) - begin) + 31 - clz(bits & -bits);
+                    }
+                }
+            }
+        }
+        MEET;
+        const uint listed = met[turn % 3];
+        if (item == 0) {
+            met[(turn + 2) % 3] = 0;
+        }
+        turn++;
+        if (listed <= FEW) {
+            if (item < listed) {
+                const uint mine = own_few[item];
+                uint to = used;
+                for (uint q = 0; q < listed; q++) {
+                    to += own_few[q] < mine;
+                }
+                list[to] = mine;
+            }
+            used += listed;
+            between += listed;
+            if (used >= FLUSH) {
+                WRITE_LIST(FLUSH)
+            }
+            continue;
+        }
+#endif
         ulong2 total;
         const ulong before = sum_before((ulong2)(packed, 0), sums, totals, &total).x;
         UNROLL

@@ -17,6 +17,8 @@ use crate::{
 const TEXT: &str = include_str!("../../cl/topk.cl");
 /// Listed keys that are written at a time, at least, and keys of a tile of one item: as in `cl/topk.cl`.
 const FLUSH: usize = 1024;
+/// Keys that a tile lists by themselves at most; not more than a work-group has items.
+const FEW: usize = 64;
 const TILE_ALONE: usize = 4096;
 /// Scratch of the rows that are searched at a time, and how many these are, at most.
 const BATCH_BYTES: usize = 1 << 30;
@@ -120,7 +122,7 @@ fn local_bytes(shape: &tuning::TopK, key_bytes: usize) -> usize {
     let sums = 16 * (shape.work_group + 2 * 16 + 1) + 3 * 8;
     let tile = shape.work_group * words(key_bytes) * 16 / key_bytes;
     let start = shape.sample * word + counts + sums;
-    let filter = 4 * (FLUSH + tile) + sums + 16;
+    let filter = 4 * (FLUSH + tile + 2 * FEW + 3) + sums + 16;
     start.max(filter).max(shape.order * (word + 4)) + tuning::RESERVED_BYTES
 }
 
@@ -147,6 +149,8 @@ pub(crate) fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
     let (offset, width) = (if wide { 8 } else { 4 }, 8 * key_bytes);
     let digit_bits = shape.digit_bits.min(width.max(shape.work_group.ilog2() as usize));
     let unrolled = !alone && matches!(caps.sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
+    // PoCL and Mesa get barriers wrong in branches, if all items take them, too.
+    let few = unrolled || !alone && caps.sub_group.backend == SubGroupBackend::Intel;
     let program = ProgramSpec::new("topk.cl", TEXT, caps)
         .define("KEY", tuning::unit_type(key_bytes))
         .define("KEY_BYTES", key_bytes)
@@ -160,6 +164,7 @@ pub(crate) fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
         .define("ORDER", shape.order)
         .flag("UNROLLED", unrolled)
         .unoptimised_on_a_checker(caps);
+    let program = if few { program.define("FEW", FEW) } else { program };
     let program = match place_bytes {
         0 => program,
         bytes => program.define("PLACE_BYTES", bytes).define("PLACE", tuning::unit_type(bytes)),
