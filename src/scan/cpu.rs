@@ -124,7 +124,17 @@ fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
             acc = before(n / run);
         }
     } else {
-        acc = sequence(op, &work.values, acc, inclusive, out);
+        // Four at a time, of which one waits for those before.
+        let (fours, rest) = work.values.as_chunks::<4>();
+        let (out_fours, out_rest) = out.split_at_mut(4 * fours.len());
+        for (&[x, y, z, last], out) in fours.iter().zip(out_fours.as_chunks_mut::<4>().0) {
+            let own = [x, (op.combine)(x, y)];
+            let own = [own[0], own[1], (op.combine)(own[1], z), (op.combine)(own[1], (op.combine)(z, last))];
+            let up_to = own.map(|own| (op.combine)(acc, own));
+            *out = if inclusive { up_to } else { [acc, up_to[0], up_to[1], up_to[2]] }.map(U::narrow);
+            acc = up_to[3];
+        }
+        acc = sequence(op, rest, acc, inclusive, out_rest);
     }
     if n < out.len() {
         out[n] = U::narrow(acc);

@@ -2,8 +2,9 @@
 
 use crate::{Offset, parallel};
 
-/// Elements of a chunk.
+/// Elements of a chunk, and of a part of it, which stays in the first-level cache.
 const CHUNK: usize = 1 << 14;
+const PART: usize = 1 << 10;
 /// Lists at most.
 const LISTS: usize = 3;
 /// The mark of an element that goes to no list.
@@ -29,9 +30,19 @@ pub(super) fn each<T: Copy + Sync>(input: &[T], list: impl Fn(T) -> u8 + Sync) -
 /// Where runs of equal elements begin.
 pub(super) fn heads<T: PartialEq + Sync>(input: &[T]) -> impl Fn(usize, &mut [u8]) + Sync {
     move |first, marks| {
-        for (i, mark) in (first..).zip(marks) {
-            *mark = if i > 0 && input[i - 1] == input[i] { NONE } else { 0 };
-        }
+        let goes_on = |mark: &mut u8, a: &T, b: &T| *mark = if a == b { NONE } else { 0 };
+        let own = &input[first..first + marks.len()];
+        let marks = match (first, marks.split_first_mut()) {
+            (0, Some((mark, marks))) => {
+                *mark = 0;
+                marks
+            }
+            _ => {
+                goes_on(&mut marks[0], &input[first - 1], &own[0]);
+                &mut marks[1..]
+            }
+        };
+        marks.iter_mut().zip(own).zip(&own[1..]).for_each(|((mark, a), b)| goes_on(mark, a, b));
     }
 }
 
@@ -46,14 +57,18 @@ pub(super) fn ends<T: PartialEq + Sync>(input: &[T]) -> impl Fn(usize, &mut [u8]
     }
 }
 
+/// How many of a part's marks are those of a list: of some at a time, whose number is a byte.
+fn number_of(list: u8, marks: &[u8]) -> usize {
+    let some = |marks: &[u8]| usize::from(marks.iter().map(|&mark| u8::from(mark == list)).sum::<u8>());
+    marks.chunks(128).map(some).sum()
+}
+
 impl<'m> Lists<'m> {
     pub(super) fn of(n: usize, mark: &'m Mark<'m>) -> Self {
         let chunks = parallel::map(n.div_ceil(CHUNK), &|chunk| {
             let mut counts = [0; LISTS];
             Self::marks(n, mark, chunk, &mut |_, marks| {
-                for (list, count) in counts.iter_mut().enumerate() {
-                    *count = marks.iter().filter(|&&mark| usize::from(mark) == list).count();
-                }
+                (0..).zip(&mut counts).for_each(|(list, count)| *count += number_of(list, marks));
             });
             counts
         });
@@ -64,12 +79,15 @@ impl<'m> Lists<'m> {
         Self { n, mark, chunks, totals }
     }
 
+    /// Tells the marks of the parts of a chunk, and where each begins.
     fn marks(n: usize, mark: &Mark<'_>, chunk: usize, take: &mut dyn FnMut(usize, &[u8])) {
-        let first = chunk * CHUNK;
-        let mut marks = [NONE; CHUNK];
-        let marks = &mut marks[..CHUNK.min(n - first)];
-        mark(first, marks);
-        take(first, marks);
+        let end = n.min((chunk + 1) * CHUNK);
+        let mut marks = [NONE; PART];
+        for first in (chunk * CHUNK..end).step_by(PART) {
+            let marks = &mut marks[..PART.min(end - first)];
+            mark(first, marks);
+            take(first, marks);
+        }
     }
 
     /// Writes what `get` gives for the places of the elements of the lists in `from`, one list after the other, as far as
@@ -90,17 +108,20 @@ impl<'m> Lists<'m> {
             }
         }
         parallel::consume(parts, &|(chunk, mut lists)| {
+            let mut kept = vec![get(chunk * CHUNK); PART];
+            let kept: &mut [R; PART] = kept.as_mut_slice().try_into().expect("it has as many");
             Self::marks(self.n, self.mark, chunk, &mut |first, marks| {
-                let mut places = [0u16; CHUNK];
                 for list in from.clone() {
-                    let mut kept = 0;
-                    for (place, &mark) in (0..).zip(marks) {
+                    let mut count = 0;
+                    for (i, &mark) in (first..).zip(marks) {
                         // Written in any case, since half of the branches would be guessed wrong.
-                        places[kept] = place;
-                        kept += usize::from(usize::from(mark) == list);
+                        kept[count % PART] = get(i);
+                        count += usize::from(usize::from(mark) == list);
                     }
-                    let places = places[..kept].iter().map(|&place| first + usize::from(place));
-                    lists[list].iter_mut().zip(places).for_each(|(out, place)| *out = get(place));
+                    let out = std::mem::take(&mut lists[list]);
+                    let (own, rest) = out.split_at_mut(count.min(out.len()));
+                    own.copy_from_slice(&kept[..own.len()]);
+                    lists[list] = rest;
                 }
             });
         });

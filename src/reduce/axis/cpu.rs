@@ -158,12 +158,22 @@ where
         }
         lane.fill(op.identity);
         let add = |acc: &mut U::Acc, x: &T| *acc = (op.combine)(*acc, U::from(*x).widen());
-        for i in base..end {
+        let row = |i: usize| &input[places[0].wrapping_add_signed(i as isize * stride)..][..columns];
+        // Rows of a lane some at a time, so that its sums are read and written for several.
+        let together = if neighbours { (end - base) / (4 * LANES) * (4 * LANES) } else { 0 };
+        for first in (base..base + together).step_by(4 * LANES) {
+            for (k, to) in lane.chunks_exact_mut(columns).enumerate() {
+                let [a, b, c, d] = [0, 1, 2, 3].map(|r| row(first + r * LANES + k));
+                for ((((to, a), b), c), d) in to.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                    [a, b, c, d].into_iter().for_each(|x| add(to, x));
+                }
+            }
+        }
+        for i in base + together..end {
             let to = &mut lane[i % LANES * columns..][..columns];
             let along = i as isize * stride;
             if neighbours {
-                let row = &input[places[0].wrapping_add_signed(along)..][..columns];
-                to.iter_mut().zip(row).for_each(|(acc, x)| add(acc, x));
+                to.iter_mut().zip(row(i)).for_each(|(acc, x)| add(acc, x));
             } else {
                 let each = to.iter_mut().zip(places);
                 each.for_each(|(acc, place)| add(acc, &input[place.wrapping_add_signed(along)]));
