@@ -19,8 +19,9 @@
 // output's `room`; the count is that of all the same.
 //
 // Launches: counts of tiles, the levels of lib/spine.cl over them, tiles; or with LOOK_BACK one that finds what precedes by
-// lib/lookback.cl, before which, with several lists, one counts them; or with UNORDERED one, whose tiles take their places from a counter. The lengths of runs that end in a
-// later tile than they begin need one more. On CPU drivers (WG == 1) a tile is the share of a work-group of one item.
+// lib/lookback.cl, before which, with several lists, one counts them; or with UNORDERED one, whose tiles take their places
+// from a counter. The lengths of runs that end in a later tile than they begin need one more. On CPU drivers (WG == 1) a tile
+// is the share of a work-group of one item.
 //
 // Bytes: reads n elements, and once more where there are counts; writes what is moved.
 #define A ulong
@@ -824,8 +825,8 @@ KERNEL SG_KERNEL void select_totals(
 }
 #endif
 
-// Of several tiles, `state` is 0: 16 bytes for the ticket, then a word of each tile for each counted list. Of several lists, the
-// counts are there.
+// Of several tiles, `state` is 0: 16 bytes for the ticket, then a word of each tile for each counted list. Of several lists,
+// the counts are there.
 KERNEL SG_KERNEL void select_look_back(
     INPUT_PARAMS OUTPUT_PARAMS, __global ulong* count_base, const ulong count_offset, __global ulong* state,
     const OFFSET_T tiles, const uint spins)
@@ -847,9 +848,11 @@ KERNEL SG_KERNEL void select_look_back(
     tile_ranks(mask, rank, total, exchange, sg_scratch);
     last_total(total, base, n);
     const bool speaks = tiles > 1 && !silent(tile);
-    if (item < COUNTED && speaks) {
-        const uint own = item == 0 ? total[0] : total[COUNTED - 1];
-        look_publish(words, (ulong)tile * COUNTED + item, tile == 0 ? LOOK_ALL : LOOK_OWN, own, 0);
+    // The item that publishes them anew later on.
+    if (item == 0 && speaks) {
+        for (uint m = 0; m < COUNTED; m++) {
+            look_publish(words, (ulong)tile * COUNTED + m, tile == 0 ? LOOK_ALL : LOOK_OWN, total[m], 0);
+        }
     }
     for (uint m = 0; m < COUNTED; m++) {
 #ifdef SHUFFLES

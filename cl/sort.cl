@@ -682,14 +682,21 @@ INLINED uint sum_before(uint x, uint row, uint lane, uint lanes, __local uint* s
     return before;
 }
 
-// The keys of the tile at `base`, of which `len` are there, as the item takes them. Beyond the end are the highest ones, so that
-// they stay there.
+// The keys of the tile at `base`, of which `len` are there, as the item takes them. Beyond the end are the highest ones, so
+// that they stay there.
 #define LOAD_KEYS(base, len)                                                                                           \
     UNROLL                                                                                                             \
     for (uint k = 0; k < ITEMS; k++) {                                                                                 \
         const uint i = mine + k * lanes;                                                                               \
         keys[k] = i < (len) ? from[(base) + i] : highest;                                                             \
     }
+
+// The tiles of a part: one, where tiles look back.
+#ifdef LOOK_BACK
+#define FOR_TILES const OFFSET_T base = first;
+#else
+#define FOR_TILES for (OFFSET_T base = first; base < end; base += TILE)
+#endif
 
 // NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
 #if SG_BACKEND == SG_PTX
@@ -742,7 +749,8 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
         const KEY highest = key_of_ordered(~(WORD)(0), flip, always);
         KEY keys[ITEMS];
         LOAD_KEYS(first, (uint)min((OFFSET_T)TILE, end - first))
-        for (OFFSET_T base = first; base < end; base += TILE) {
+        FOR_TILES
+        {
             const uint len = (uint)min((OFFSET_T)TILE, end - base);
             for (uint i = item; i < RANK_WORDS / 4; i += WG) {
                 pool[i] = (uint4)(0);
@@ -903,9 +911,6 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
                 PUT_VALUES(i < len)
             }
             barrier(CLK_LOCAL_MEM_FENCE);
-#endif
-#ifdef LOOK_BACK
-            break;
 #endif
         }
     }

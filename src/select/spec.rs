@@ -488,7 +488,7 @@ impl Spec for Select {
             for (aligned, wide) in [(false, false), (true, false), (true, true)] {
                 programs.extend(gpu::plan(1 << 20, &form, aligned, caps, wide).map(|plan| plan.program));
             }
-            if form.classes == 1 && !form.unordered {
+            if !form.unordered {
                 programs.extend(gpu::plan(1 << 20, &form, true, &waiting, false).map(|plan| plan.program));
             }
         }

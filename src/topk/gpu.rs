@@ -151,6 +151,7 @@ pub(crate) fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
     let unrolled = !alone && matches!(caps.sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
     // PoCL and Mesa get barriers wrong in branches, if all items take them, too.
     let few = unrolled || !alone && caps.sub_group.backend == SubGroupBackend::Intel;
+    let few = few && shape.work_group >= FEW;
     let program = ProgramSpec::new("topk.cl", TEXT, caps)
         .define("KEY", tuning::unit_type(key_bytes))
         .define("KEY_BYTES", key_bytes)
