@@ -22,6 +22,11 @@ pub(super) struct Lists<'m> {
     pub(super) totals: [usize; LISTS],
 }
 
+/// The mark of an element that is taken, or of one that is not; by arithmetic, since branches would be guessed wrong.
+pub(super) fn taken(is: bool) -> u8 {
+    NONE * u8::from(!is)
+}
+
 /// A mark for each element on its own.
 pub(super) fn each<T: Copy + Sync>(input: &[T], list: impl Fn(T) -> u8 + Sync) -> impl Fn(usize, &mut [u8]) + Sync {
     move |first, marks| marks.iter_mut().zip(&input[first..]).for_each(|(mark, &x)| *mark = list(x))
@@ -30,7 +35,7 @@ pub(super) fn each<T: Copy + Sync>(input: &[T], list: impl Fn(T) -> u8 + Sync) -
 /// Where runs of equal elements begin.
 pub(super) fn heads<T: PartialEq + Sync>(input: &[T]) -> impl Fn(usize, &mut [u8]) + Sync {
     move |first, marks| {
-        let goes_on = |mark: &mut u8, a: &T, b: &T| *mark = if a == b { NONE } else { 0 };
+        let goes_on = |mark: &mut u8, a: &T, b: &T| *mark = taken(a != b);
         let own = &input[first..first + marks.len()];
         let marks = match (first, marks.split_first_mut()) {
             (0, Some((mark, marks))) => {

@@ -32,7 +32,7 @@ use bytemuck::Pod;
 #[cfg(feature = "opencl")]
 use crate::runtime::apart;
 use crate::{Buffer, Device, Element, Error, Input, Offset, Output, Result, Scratch, op::Map, runtime::Backend};
-use cpu::{Lists, NONE};
+use cpu::{Lists, NONE, taken};
 
 /// Bytes of a value that moves beside what is marked, at most.
 const VALUE_BYTES: usize = 64 << 10;
@@ -59,11 +59,6 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
         return Err(Error::invalid(format!("places and lengths among {n} elements are no u32")));
     }
     Ok(())
-}
-
-/// List 0, or none.
-fn taken(takes: bool) -> u8 {
-    if takes { 0 } else { NONE }
 }
 
 impl Device {
@@ -288,7 +283,7 @@ impl Device {
             Backend::Cpu => {
                 let (values, flags) = (values.host()?, flags.host()?);
                 let others = if lists == 2 { 1 } else { NONE };
-                let mark = cpu::each(flags, |flag| if flag != 0 { 0 } else { others });
+                let mark = cpu::each(flags, |flag| others * u8::from(flag == 0));
                 let found = Lists::of(flags.len(), &mark);
                 found.write(0..lists, output.host()?, |i| values[i]);
                 count.host()?[0] = found.totals[0] as u64;
