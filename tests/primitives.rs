@@ -34,6 +34,7 @@ const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "moments along an axis",
     "sum inclusive",
     "sum, launch after launch",
+    "parted, launch after launch",
     "segmented sum by key",
     "segmented sum at offsets",
     "segmented max flagged",

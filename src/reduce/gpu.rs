@@ -219,9 +219,8 @@ fn run(
 
 #[cfg(test)]
 mod tests {
-    use super::{Form, plan};
     use crate::{
-        Determinism, Device,
+        Device,
         op::{Max, Min, Sum},
         runtime::{Backend, Capabilities, DeviceClass, opencl::ClDevice},
     };

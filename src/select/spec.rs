@@ -8,7 +8,7 @@ use bytemuck::Pod;
 use super::gpu;
 use super::{adjacent, by_key, runs};
 use crate::{
-    Buffer, Capabilities, Device, Element, ElementType, Offset, ProgramSpec, Scratch,
+    Buffer, Capabilities, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -460,6 +460,14 @@ impl Spec for Select {
                 });
             }
         }
+        // As where work-groups do not wait for one another.
+        let (several, mut parted) = (Tuning::default().class(DeviceClass::Gpu).without_look_back(), Vec::new());
+        cases_of(level, "parted", ElementType::F32, check_partition::<f32>, &mut parted);
+        cases_of(level, "parted in three", ElementType::I64, check_three::<i64>, &mut parted);
+        cases.extend(parted.into_iter().map(|case| {
+            let form = format!("{}, launch after launch", case.form);
+            case.tuned(form, several.clone())
+        }));
         runs::spec::cases(level, &mut cases);
         by_key::spec::cases(level, &mut cases);
         adjacent::spec::cases(level, &mut cases);
