@@ -113,6 +113,7 @@ const ELSEWHERE: &[(&str, &str, Given)] = &[
     ("partition_count", PARTITION, partitions),
     ("scan_look_back", LOOK_BACK, waits),
     ("select_look_back", LOOK_BACK, waits),
+    ("select_totals", LOOK_BACK, waits),
     ("sort_histograms", LOOK_BACK, waits),
     ("sort_starts", LOOK_BACK, waits),
     ("statistics_moments", "joins more than 1,024 tiles: tests/reduce_forms.rs", |_| false),

@@ -117,8 +117,18 @@ fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     if op.ordered {
         work.precede(&op.combine, run, out.len());
         let before = |r: usize| (op.combine)(carry, work.before(&op.combine, r));
-        for (r, (values, out)) in work.values.chunks(run).zip(out.chunks_mut(run)).enumerate() {
-            acc = sequence(op, values, before(r), inclusive, out);
+        let chunk = CHUNK_RUNS * run;
+        for (c, (values, out)) in work.values.chunks(chunk).zip(out.chunks_mut(chunk)).enumerate() {
+            // All of a chunk's, so that none waits for another.
+            let each = |q| if q * run < values.len() { before(c * CHUNK_RUNS + q) } else { op.identity };
+            let befores: [U::Acc; CHUNK_RUNS] = std::array::from_fn(each);
+            acc = match run {
+                2 => sequences::<U, F, 2>(op, values, &befores, inclusive, out),
+                4 => sequences::<U, F, 4>(op, values, &befores, inclusive, out),
+                8 => sequences::<U, F, 8>(op, values, &befores, inclusive, out),
+                16 => sequences::<U, F, 16>(op, values, &befores, inclusive, out),
+                _ => each_sequence(op, values, &befores, run, inclusive, out),
+            };
         }
         if n.is_multiple_of(run) && n < out.len() {
             acc = before(n / run);
@@ -319,12 +329,22 @@ fn tree<A: Copy, const N: usize>(combine: &impl Fn(A, A) -> A, mut total: [A; N]
 
 /// The totals of the runs of a chunk.
 fn runs<A: Copy>(combine: &impl Fn(A, A) -> A, chunk: &[A], run: usize) -> [A; CHUNK_RUNS] {
-    let mut total = [chunk[0]; CHUNK_RUNS];
-    for (k, total) in total.iter_mut().enumerate() {
-        let run = &chunk[k * run..][..run];
-        *total = run[1..].iter().fold(run[0], |total, &x| combine(total, x));
+    match run {
+        2 => runs_of::<A, 2>(combine, chunk),
+        4 => runs_of::<A, 4>(combine, chunk),
+        8 => runs_of::<A, 8>(combine, chunk),
+        16 => runs_of::<A, 16>(combine, chunk),
+        _ => std::array::from_fn(|k| {
+            let run = &chunk[k * run..][..run];
+            run[1..].iter().fold(run[0], |total, &x| combine(total, x))
+        }),
     }
-    total
+}
+
+/// The same of a length that the compiler knows.
+fn runs_of<A: Copy, const RUN: usize>(combine: &impl Fn(A, A) -> A, chunk: &[A]) -> [A; CHUNK_RUNS] {
+    let runs: &[[A; RUN]; CHUNK_RUNS] = chunk.as_chunks().0.try_into().expect("a chunk has as many");
+    runs.map(|run| run[1..].iter().fold(run[0], |total, &x| combine(total, x)))
 }
 
 /// What a task has for a tile.
@@ -369,6 +389,46 @@ impl<P: Copy> Work<P> {
     fn before(&self, combine: &impl Fn(P, P) -> P, r: usize) -> P {
         combine(self.chunks[r / CHUNK_RUNS], self.runs[r / CHUNK_RUNS][r % CHUNK_RUNS])
     }
+}
+
+/// The results of a chunk's runs, from what precedes each; returns what precedes the next element.
+fn each_sequence<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
+    op: &Monoid<U, F>,
+    values: &[U::Acc],
+    befores: &[U::Acc],
+    run: usize,
+    inclusive: bool,
+    out: &mut [U],
+) -> U::Acc {
+    let mut acc = befores[0];
+    for ((values, &before), out) in values.chunks(run).zip(befores).zip(out.chunks_mut(run)) {
+        acc = sequence(op, values, before, inclusive, out);
+    }
+    acc
+}
+
+/// The same of runs of a length that the compiler knows, where the chunk is whole.
+fn sequences<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc, const RUN: usize>(
+    op: &Monoid<U, F>,
+    values: &[U::Acc],
+    befores: &[U::Acc; CHUNK_RUNS],
+    inclusive: bool,
+    out: &mut [U],
+) -> U::Acc {
+    let ((runs, rest), (outs, out_rest)) = (values.as_chunks::<RUN>(), out.as_chunks_mut::<RUN>());
+    if runs.len() < CHUNK_RUNS || outs.len() < CHUNK_RUNS || !rest.is_empty() || !out_rest.is_empty() {
+        return each_sequence(op, values, befores, RUN, inclusive, out);
+    }
+    let mut acc = befores[0];
+    for ((values, &before), out) in runs.iter().zip(befores).zip(outs) {
+        acc = before;
+        for (&x, out) in values.iter().zip(out) {
+            let next = (op.combine)(acc, x);
+            *out = U::narrow(if inclusive { next } else { acc });
+            acc = next;
+        }
+    }
+    acc
 }
 
 #[inline]

@@ -4,7 +4,7 @@ use super::{CHUNK, LANES, Lines};
 use crate::{Element, op::Monoid, parallel};
 
 /// Neighbouring outputs that are combined at once, where they lie closer together than the axis' elements.
-const COLUMNS: usize = 256;
+const COLUMNS: usize = 1024;
 /// Elements of a task.
 const TASK: usize = 1 << 16;
 
