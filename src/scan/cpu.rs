@@ -421,12 +421,7 @@ fn sequences<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc, const RUN: usize>(
     }
     let mut acc = befores[0];
     for ((values, &before), out) in runs.iter().zip(befores).zip(outs) {
-        acc = before;
-        for (&x, out) in values.iter().zip(out) {
-            let next = (op.combine)(acc, x);
-            *out = U::narrow(if inclusive { next } else { acc });
-            acc = next;
-        }
+        acc = sequence(op, values, before, inclusive, out);
     }
     acc
 }
