@@ -4,8 +4,12 @@
 //! and were most of the crate's compile time.
 
 use std::{
+    collections::BTreeMap,
     ops::Range,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use rayon::prelude::*;
@@ -53,6 +57,58 @@ pub(crate) fn chunks_mut<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usi
     consume(data.chunks_mut(len).enumerate().collect(), &|(i, chunk)| body(i, chunk));
 }
 
+/// Tasks of [`in_turn`]: the next one to have its turn, what those behind it have found, and rooms that are free.
+struct Line<'t, K, W> {
+    now: usize,
+    found: BTreeMap<usize, K>,
+    free: Vec<K>,
+    turn: &'t mut (dyn FnMut(usize, &K) -> W + Send),
+}
+
+impl<K, W> Line<'_, K, W> {
+    /// What is to do now that a task has been found.
+    fn found(&mut self, task: usize, room: K) -> Vec<(usize, W, K)> {
+        self.found.insert(task, room);
+        let mut ready = Vec::new();
+        while let Some(room) = self.found.remove(&self.now) {
+            ready.push((self.now, (self.turn)(self.now, &room), room));
+            self.now += 1;
+        }
+        ready
+    }
+}
+
+/// For each of `0..tasks` runs `find`, in parallel, which is given a room for what it finds; then `turn`, of one after the other
+/// in their order; then `finish`, in parallel again. Threads take the tasks in their order, so that few rooms are in use. None
+/// waits for another: a task whose turn has not come is finished by who ends the one before it.
+pub(crate) fn in_turn<K: Send, W: Send>(
+    tasks: usize,
+    room: &(dyn Fn() -> K + Sync),
+    find: &(dyn Fn(usize, &mut K) + Sync),
+    turn: &mut (dyn FnMut(usize, &K) -> W + Send),
+    finish: &(dyn Fn(usize, W, &mut K) + Sync),
+) {
+    let next = AtomicUsize::new(0);
+    let line = Mutex::new(Line { now: 0, found: BTreeMap::new(), free: Vec::new(), turn });
+    let line = || line.lock().unwrap_or_else(PoisonError::into_inner);
+    for_each(tasks.min(threads()), &|_| {
+        loop {
+            let task = next.fetch_add(1, Ordering::Relaxed);
+            if task >= tasks {
+                return;
+            }
+            let free = line().free.pop();
+            let mut own = free.unwrap_or_else(room);
+            find(task, &mut own);
+            let ready = line().found(task, own);
+            for (task, work, mut own) in ready {
+                finish(task, work, &mut own);
+                line().free.push(own);
+            }
+        }
+    });
+}
+
 /// Sorts by numbers, in the memory of `data`.
 pub(crate) fn sort_unstable_by_key<T: Send, N: Ord>(data: &mut [T], number: &(impl Fn(&T) -> N + Sync)) {
     data.par_sort_unstable_by_key(number);
@@ -69,6 +125,18 @@ mod tests {
             let mut data = vec![0; n];
             chunks_mut(&mut data, 3, &|chunk, part| part.iter_mut().enumerate().for_each(|(i, x)| *x += 3 * chunk + i));
             assert_eq!(data, (0..n).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn turns_are_in_order_and_each_task_is_finished() {
+        for n in [0, 1, 2, 15, 1000] {
+            let (mut seen, finished) = (Vec::new(), Mutex::new(Vec::new()));
+            let finish = |task, work, found: &mut _| finished.lock().unwrap().push((task, work, *found));
+            in_turn(n, &|| 0, &|task, found| *found = 3 * task, &mut |task, _| seen.push(task), &finish);
+            let mut finished = finished.into_inner().unwrap();
+            finished.sort_unstable_by_key(|&(task, ..)| task);
+            assert_eq!((seen, finished), ((0..n).collect(), (0..n).map(|task| (task, (), 3 * task)).collect()));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Scans on the CPU: the order of `cl/scan.cl`, tiles in parallel. They are read a second time while the caches have them.
 
-use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use super::Scan;
 use crate::{Element, op::Monoid, parallel};
@@ -11,9 +11,8 @@ pub(super) const CHUNKS: usize = 64;
 pub(super) const TILE_RUNS: usize = CHUNKS * CHUNK_RUNS;
 /// Tiles of a block, and blocks of the next larger.
 pub(super) const BLOCK: usize = 32;
-/// Tiles of a task, and tasks of a thread between two steps of all.
-const TASK: usize = 8;
-const THREAD_TASKS: usize = 8;
+/// Tiles of a task: their elements and results stay in the second-level cache.
+const TASK: usize = 4;
 /// Elements that are taken at once where any order will do: they stay in the first-level cache.
 const PART: usize = 2048;
 
@@ -70,43 +69,43 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     let (initial, inclusive) = start(op, kind);
     let spine = Spine::new(&op.combine, op.identity);
     let carry = |digits: &[U::Acc]| digits.iter().fold(initial, |carry, &digit| (op.combine)(carry, digit));
-    let total = |first: usize, tiles: Range<usize>, source: &[U]| {
-        let mut work = Work::new(op.identity, part);
-        let total = |t: usize| {
-            let mut total = op.identity;
-            for at in (t * tile..(t + 1) * tile).step_by(part) {
-                load(first * tile + at, from(source, at, kind.reversed), &mut work.values);
-                total = work.total(&op.combine, op.ordered, run, total);
+    let find = |first: usize, out: &[U], work: &mut Work<U::Acc>| {
+        for at in (0..out.len()).step_by(part) {
+            let outputs = part.min(out.len() - at);
+            work.values.resize(outputs.min(n - (first + at)), op.identity);
+            load(first + at, from(out, at, kind.reversed), &mut work.values);
+            if op.ordered {
+                work.precede(at / tile, &op.combine, run, outputs);
+            } else {
+                let total = work.values.iter().fold(op.identity, |total, &x| (op.combine)(total, x));
+                work.add(at / tile, &op.combine, total);
             }
-            total
-        };
-        tiles.map(total).collect()
+        }
     };
-    let write = |first: usize, carries: &[U::Acc], out: &mut [U]| {
-        let mut work = Work::new(op.identity, part.min(out.len()));
+    let write = |first: usize, carries: &[U::Acc], out: &mut [U], work: &mut Work<U::Acc>| {
         let mut carry = initial;
         for (k, out) in parts(out, part, kind.reversed) {
             let at = k * part;
             if at.is_multiple_of(tile) {
                 carry = carries[at / tile];
             }
-            let at = first * tile + at;
-            work.values.truncate(out.len().min(n - at));
-            load(at, out, &mut work.values);
-            carry = results(op, &mut work, run, carry, inclusive, out);
+            work.values.resize(out.len().min(n - (first + at)), op.identity);
+            load(first + at, out, &mut work.values);
+            carry = results(op, work, at / tile, run, carry, inclusive, out);
             if kind.reversed {
                 out.reverse();
             }
         }
     };
-    each_tile(out, tile, kind.reversed, spine, &carry, &total, &write);
+    each_task(out, tile, kind.reversed, spine, &carry, &find, &write);
 }
 
-/// The results of a tile of `work`, or of a part of one; one more, if `out` has room for it. Returns what precedes the next
+/// The results of tile t of `work`, or of a part of one; one more, if `out` has room for it. Returns what precedes the next
 /// part.
 fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     op: &Monoid<U, F>,
-    work: &mut Work<U::Acc>,
+    work: &Work<U::Acc>,
+    t: usize,
     run: usize,
     carry: U::Acc,
     inclusive: bool,
@@ -115,8 +114,7 @@ fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     let n = work.values.len();
     let mut acc = carry;
     if op.ordered {
-        work.precede(&op.combine, run, out.len());
-        let before = |r: usize| (op.combine)(carry, work.before(&op.combine, r));
+        let before = |r: usize| (op.combine)(carry, work.trees[t].before(&op.combine, r));
         let chunk = CHUNK_RUNS * run;
         for (c, (values, out)) in work.values.chunks(chunk).zip(out.chunks_mut(chunk)).enumerate() {
             // All of a chunk's, so that none waits for another.
@@ -168,39 +166,41 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     let join = |a: (U::Acc, bool), b: (U::Acc, bool)| (if b.1 { b.0 } else { (op.combine)(a.0, b.0) }, a.1 | b.1);
     let after = |carry, total: (U::Acc, bool)| (op.combine)(if total.1 { initial } else { carry }, total.0);
     let carry = |digits: &[(U::Acc, bool)]| digits.iter().fold(initial, |carry, &digit| after(carry, digit));
-    let put = |at: usize, source: &[U], work: &mut Work<(U::Acc, bool)>| {
-        let (mut values, mut heads) = (vec![op.identity; work.values.len()], vec![false; work.values.len()]);
-        load(at, source, &mut values);
-        mark(at, &mut heads);
-        work.values.iter_mut().zip(values.into_iter().zip(heads)).for_each(|(to, pair)| *to = pair);
-    };
-    let total = |first: usize, tiles: Range<usize>, source: &[U]| {
-        let mut work = Work::new((op.identity, false), part);
-        let total = |t: usize| {
-            let mut total = (op.identity, false);
-            for at in (t * tile..(t + 1) * tile).step_by(part) {
-                put(first * tile + at, from(source, at, kind.reversed), &mut work);
-                total = work.total(&join, op.ordered, run, total);
-            }
-            total
+    let put =
+        |at: usize, len: usize, source: &[U], work: &mut Work<(U::Acc, bool)>, raw: &mut (Vec<U::Acc>, Vec<bool>)| {
+            let (values, heads) = raw;
+            values.resize(len, op.identity);
+            heads.resize(len, false);
+            load(at, source, values);
+            mark(at, heads);
+            work.values.clear();
+            work.values.extend(values.iter().copied().zip(heads.iter().copied()));
         };
-        tiles.map(total).collect()
+    let find = |first: usize, out: &[U], work: &mut Work<(U::Acc, bool)>| {
+        let mut raw = (Vec::new(), Vec::new());
+        for at in (0..out.len()).step_by(part) {
+            let outputs = part.min(out.len() - at);
+            put(first + at, outputs, from(out, at, kind.reversed), work, &mut raw);
+            if op.ordered {
+                work.precede(at / tile, &join, run, outputs);
+            } else {
+                let total = work.values.iter().fold((op.identity, false), |total, &x| join(total, x));
+                work.add(at / tile, &join, total);
+            }
+        }
     };
-    let write = |first: usize, carries: &[U::Acc], out: &mut [U]| {
-        let mut work = Work::new((op.identity, false), part.min(out.len()));
-        let mut acc = initial;
+    let write = |first: usize, carries: &[U::Acc], out: &mut [U], work: &mut Work<(U::Acc, bool)>| {
+        let (mut acc, mut raw) = (initial, (Vec::new(), Vec::new()));
         for (k, out) in parts(out, part, kind.reversed) {
             let at = k * part;
             if at.is_multiple_of(tile) {
                 acc = carries[at / tile];
             }
-            work.values.truncate(out.len());
-            put(first * tile + at, out, &mut work);
+            put(first + at, out.len(), out, work, &mut raw);
             if op.ordered {
-                let carry = acc;
-                work.precede(&join, run, out.len());
+                let (carry, tree) = (acc, &work.trees[at / tile]);
                 for (r, (values, out)) in work.values.chunks(run).zip(out.chunks_mut(run)).enumerate() {
-                    acc = segments(op, values, (initial, after(carry, work.before(&join, r))), inclusive, out);
+                    acc = segments(op, values, (initial, after(carry, tree.before(&join, r))), inclusive, out);
                 }
             } else {
                 acc = segments(op, &work.values, (initial, acc), inclusive, out);
@@ -210,44 +210,46 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
             }
         }
     };
-    each_tile(out, tile, kind.reversed, Spine::new(&join, (op.identity, false)), &carry, &total, &write);
+    each_task(out, tile, kind.reversed, Spine::new(&join, (op.identity, false)), &carry, &find, &write);
 }
 
-/// What each of some tiles comes to, counted from a tile and the outputs there.
-type Total<'f, U, P> = dyn Fn(usize, Range<usize>, &[U]) -> Vec<P> + Sync + 'f;
-/// Writes the results of some tiles, from one on, given what precedes each.
-type Write<'f, U, C> = dyn Fn(usize, &[C], &mut [U]) + Sync + 'f;
+/// Finds what the tiles of a task come to, from its first element on, given its outputs.
+type Find<'f, U, P> = dyn Fn(usize, &[U], &mut Work<P>) + Sync + 'f;
+/// Writes the results of a task, from its first element on, given what precedes each of its tiles.
+type Write<'f, U, P, C> = dyn Fn(usize, &[C], &mut [U], &mut Work<P>) + Sync + 'f;
 
-/// Finds what precedes the tiles, and has their results written, in the order of the scan: `total` gives what each of some
-/// tiles comes to, counted from tile `first` and the outputs there; `carry` what precedes a tile, from the digits of its
-/// number, the highest first; `write` the results of some tiles, from one on, given what precedes each.
-fn each_tile<U: Send + Sync, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn(P, P) -> P>(
+/// Has what the tiles come to found, then finds what precedes each in the order of the scan, which `carry` tells from the digits
+/// of its number, the highest first; and has the results written.
+fn each_task<U: Send + Sync, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn(P, P) -> P + Sync>(
     out: &mut [U],
     tile: usize,
     reversed: bool,
     mut spine: Spine<'_, P, F>,
-    carry: &dyn Fn(&[P]) -> C,
-    total: &Total<'_, U, P>,
-    write: &Write<'_, U, C>,
+    carry: &(dyn Fn(&[P]) -> C + Sync),
+    find: &Find<'_, U, P>,
+    write: &Write<'_, U, P, C>,
 ) {
-    let step = THREAD_TASKS * parallel::threads() * TASK;
-    // Nothing follows the last tile.
-    let mut followed = out.len().div_ceil(tile).saturating_sub(1);
-    for (number, out) in parts(out, step * tile, reversed) {
-        let (first, source, count) = (number * step, &*out, step.min(followed));
-        let totals = parallel::map(count.div_ceil(TASK), &|task| {
-            total(first, task * TASK..count.min((task + 1) * TASK), source)
-        });
-        followed -= count;
-        let mut carries = vec![carry(&spine.digits())];
-        for total in totals.concat() {
-            spine.push(total);
-            carries.push(carry(&spine.digits()));
-        }
-        parallel::consume(parts(out, TASK * tile, reversed), &|(task, out)| {
-            write(first + task * TASK, &carries[task * TASK..], out);
-        });
-    }
+    let task = TASK * tile;
+    let outputs: Vec<_> = parts(out, task, reversed).into_iter().map(|(_, out)| Mutex::new(Some(out))).collect();
+    let identity = spine.identity;
+    parallel::in_turn(
+        outputs.len(),
+        &|| (Work::new(identity), None),
+        &|number, (work, out)| {
+            *out = outputs[number].lock().unwrap_or_else(PoisonError::into_inner).take();
+            work.totals.clear();
+            find(number * task, out.as_deref().unwrap_or_default(), work);
+        },
+        &mut |_, (work, _)| {
+            let carry_of = |&total: &P| {
+                let carry = carry(&spine.digits());
+                spine.push(total);
+                carry
+            };
+            work.totals.iter().map(carry_of).collect::<Vec<_>>()
+        },
+        &|number, carries, (work, out)| write(number * task, &carries, out.take().unwrap_or_default(), work),
+    );
 }
 
 /// The outputs from one on in the order of the scan; if reversed, those up to there.
@@ -315,18 +317,6 @@ fn leaves<A: Copy, const N: usize>(combine: &impl Fn(A, A) -> A, identity: A, mu
     (before, total[0])
 }
 
-/// Their total alone.
-fn tree<A: Copy, const N: usize>(combine: &impl Fn(A, A) -> A, mut total: [A; N]) -> A {
-    let mut width = N;
-    while width > 1 {
-        width /= 2;
-        for k in 0..width {
-            total[k] = combine(total[2 * k], total[2 * k + 1]);
-        }
-    }
-    total[0]
-}
-
 /// The totals of the runs of a chunk.
 fn runs<A: Copy>(combine: &impl Fn(A, A) -> A, chunk: &[A], run: usize) -> [A; CHUNK_RUNS] {
     match run {
@@ -347,47 +337,55 @@ fn runs_of<A: Copy, const RUN: usize>(combine: &impl Fn(A, A) -> A, chunk: &[A])
     runs.map(|run| run[1..].iter().fold(run[0], |total, &x| combine(total, x)))
 }
 
-/// What a task has for a tile.
+/// What a task has of its tiles.
 struct Work<P> {
     identity: P,
+    /// Accumulators of a tile, or of a part of one.
     values: Vec<P>,
-    /// Of a tile's runs, what precedes each in its chunk; of its chunks, in the tile.
-    runs: Vec<[P; CHUNK_RUNS]>,
+    totals: Vec<P>,
+    /// Where an order is asked for.
+    trees: Vec<Tree<P>>,
+}
+
+/// Of a tile's runs, what precedes each in its chunk; of its chunks, in the tile.
+struct Tree<P> {
+    runs: [[P; CHUNK_RUNS]; CHUNKS],
     chunks: [P; CHUNKS],
 }
 
-impl<P: Copy> Work<P> {
-    fn new(identity: P, len: usize) -> Self {
-        Self { identity, values: vec![identity; len], runs: Vec::new(), chunks: [identity; CHUNKS] }
-    }
-
-    /// The total of a whole tile; or, in no order, of a part of one and what precedes it there.
-    fn total(&self, combine: &impl Fn(P, P) -> P, ordered: bool, run: usize, before: P) -> P {
-        if !ordered {
-            return self.values.iter().fold(before, |total, &x| combine(total, x));
-        }
-        let mut totals = [self.identity; CHUNKS];
-        for (total, chunk) in totals.iter_mut().zip(self.values.chunks_exact(CHUNK_RUNS * run)) {
-            *total = tree(combine, runs(combine, chunk, run));
-        }
-        tree(combine, totals)
-    }
-
-    /// Finds what precedes each run and chunk of a tile with so many results.
-    fn precede(&mut self, combine: &impl Fn(P, P) -> P, run: usize, results: usize) {
-        let (n, chunk, mut totals) = (self.values.len(), CHUNK_RUNS * run, [self.identity; CHUNKS]);
-        self.values.resize(results.next_multiple_of(chunk), self.identity);
-        self.runs.resize(CHUNKS, [self.identity; CHUNK_RUNS]);
-        for (k, values) in self.values.chunks_exact(chunk).enumerate() {
-            (self.runs[k], totals[k]) = leaves(combine, self.identity, runs(combine, values, run));
-        }
-        self.chunks = leaves(combine, self.identity, totals).0;
-        self.values.truncate(n);
-    }
-
+impl<P: Copy> Tree<P> {
     /// What precedes run r in the tile.
     fn before(&self, combine: &impl Fn(P, P) -> P, r: usize) -> P {
         combine(self.chunks[r / CHUNK_RUNS], self.runs[r / CHUNK_RUNS][r % CHUNK_RUNS])
+    }
+}
+
+impl<P: Copy> Work<P> {
+    fn new(identity: P) -> Self {
+        Self { identity, values: Vec::new(), totals: Vec::new(), trees: Vec::new() }
+    }
+
+    /// A part's total goes to that of tile t.
+    fn add(&mut self, t: usize, combine: &impl Fn(P, P) -> P, total: P) {
+        self.totals.resize(t + 1, self.identity);
+        self.totals[t] = combine(self.totals[t], total);
+    }
+
+    /// Finds what precedes each run and chunk of tile t, which has so many results, and its total.
+    fn precede(&mut self, t: usize, combine: &impl Fn(P, P) -> P, run: usize, results: usize) {
+        let (n, chunk, mut totals) = (self.values.len(), CHUNK_RUNS * run, [self.identity; CHUNKS]);
+        self.values.resize(results.next_multiple_of(chunk), self.identity);
+        while self.trees.len() <= t {
+            self.trees.push(Tree { runs: [[self.identity; CHUNK_RUNS]; CHUNKS], chunks: totals });
+        }
+        let tree = &mut self.trees[t];
+        for (k, values) in self.values.chunks_exact(chunk).enumerate() {
+            (tree.runs[k], totals[k]) = leaves(combine, self.identity, runs(combine, values, run));
+        }
+        let (chunks, total) = leaves(combine, self.identity, totals);
+        tree.chunks = chunks;
+        self.totals.push(total);
+        self.values.truncate(n);
     }
 }
 

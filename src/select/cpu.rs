@@ -1,144 +1,232 @@
-//! Selections on the CPU: chunks in parallel, first counted, then moved.
+//! Selections on the CPU, in one read: tasks keep what they select, are told in turn where it goes, and move it there.
+
+use std::ops::Range;
+
+use bytemuck::Zeroable;
 
 use crate::{Offset, parallel};
 
-/// Elements of a chunk, and of a part of it, which stays in the first-level cache.
-const CHUNK: usize = 1 << 14;
-const PART: usize = 1 << 10;
-/// Lists at most.
-const LISTS: usize = 3;
-/// The mark of an element that goes to no list.
-pub(super) const NONE: u8 = LISTS as u8;
+/// Bytes at most, and elements, that a task keeps of a list: they stay in the second-level cache.
+const TASK_BYTES: usize = 256 << 10;
+const TASK: usize = 1 << 15;
 
-/// Puts the lists of as many elements as there is room for, from one on, where it is told.
-pub(super) type Mark<'m> = dyn Fn(usize, &mut [u8]) + Sync + 'm;
+/// What a task has kept, one list behind the other, each from a multiple of `task` on to where it ends.
+struct Kept<R, const LISTS: usize> {
+    task: usize,
+    room: Vec<R>,
+    ends: [usize; LISTS],
+}
 
-/// How many elements go to each list.
-pub(super) struct Lists<'m> {
+impl<R, const LISTS: usize> Kept<R, LISTS> {
+    fn lists(&self) -> [&[R]; LISTS] {
+        std::array::from_fn(|list| &self.room[list * self.task..self.ends[list]])
+    }
+}
+
+/// Puts items into the room of their list, which begins at a multiple of `task`; where each list ends. A function of its own,
+/// since so the compiler knows that what it writes is nothing that `items` reads.
+#[inline(never)]
+fn fill<R, const LISTS: usize>(items: impl Iterator<Item = (usize, R)>, task: usize, room: &mut [R]) -> [usize; LISTS] {
+    let mut ends = std::array::from_fn(|list| list * task);
+    items.for_each(|(list, value)| {
+        let mut end = ends[0];
+        for other in 1..LISTS {
+            end = if list == other { ends[other] } else { end };
+        }
+        // Written in any case, since half of the branches would be guessed wrong; of no list, where the next of the first one
+        // goes.
+        if let Some(to) = room.get_mut(end) {
+            *to = value;
+        }
+        for own in 0..LISTS {
+            ends[own] += usize::from(list == own);
+        }
+    });
+    ends
+}
+
+/// Keeps what `items` gives for the places of a range, each with its list; those of no list have a number from `LISTS` on.
+/// In their order, `turn` is told what tasks have kept, and gives what `write` is to do with it.
+pub(super) fn keep<R, W, I, const LISTS: usize>(
     n: usize,
-    mark: &'m Mark<'m>,
-    /// Those of each chunk.
-    chunks: Vec<[usize; LISTS]>,
-    pub(super) totals: [usize; LISTS],
+    items: &(impl Fn(Range<usize>) -> I + Sync),
+    turn: &mut (dyn FnMut([&[R]; LISTS]) -> W + Send),
+    write: &(dyn Fn(W, [&[R]; LISTS]) + Sync),
+) where
+    R: Copy + Send + Sync + Zeroable,
+    W: Send,
+    I: Iterator<Item = (usize, R)>,
+{
+    let task = TASK.min(TASK_BYTES / size_of::<R>()).min(n);
+    parallel::in_turn(
+        n.div_ceil(task.max(1)),
+        &|| Kept { task, room: bytemuck::zeroed_vec(LISTS * task), ends: [0; LISTS] },
+        &|number, kept: &mut Kept<R, LISTS>| {
+            kept.ends = fill(items(number * task..n.min((number + 1) * task)), task, &mut kept.room);
+        },
+        &mut |_, kept| turn(kept.lists()),
+        &|_, work, kept| write(work, kept.lists()),
+    );
 }
 
-/// The mark of an element that is taken, or of one that is not; by arithmetic, since branches would be guessed wrong.
-pub(super) fn taken(is: bool) -> u8 {
-    NONE * u8::from(!is)
+/// The next `count` of what is left of an output, as far as there is room.
+pub(super) fn next<'o, V>(rest: &mut &'o mut [V], count: usize) -> &'o mut [V] {
+    rest.split_off_mut(..count.min(rest.len())).expect("no more than there are")
 }
 
-/// A mark for each element on its own.
-pub(super) fn each<T: Copy + Sync>(input: &[T], list: impl Fn(T) -> u8 + Sync) -> impl Fn(usize, &mut [u8]) + Sync {
-    move |first, marks| marks.iter_mut().zip(&input[first..]).for_each(|(mark, &x)| *mark = list(x))
+/// Writes what `get` makes of what is kept, each list to its output, as far as there is room; how many each has.
+pub(super) fn lists<R, V, I, const LISTS: usize>(
+    n: usize,
+    items: &(impl Fn(Range<usize>) -> I + Sync),
+    get: &(impl Fn(R) -> V + Sync),
+    mut rest: [&mut [V]; LISTS],
+) -> [usize; LISTS]
+where
+    R: Copy + Send + Sync + Zeroable,
+    V: Send,
+    I: Iterator<Item = (usize, R)>,
+{
+    let mut counts = [0; LISTS];
+    keep(
+        n,
+        items,
+        &mut |kept: [&[R]; LISTS]| {
+            std::array::from_fn(|list| {
+                counts[list] += kept[list].len();
+                next(&mut rest[list], kept[list].len())
+            })
+        },
+        &|own: [&mut [V]; LISTS], kept| {
+            own.into_iter()
+                .zip(kept)
+                .for_each(|(own, kept)| own.iter_mut().zip(kept).for_each(|(to, &x)| *to = get(x)));
+        },
+    );
+    counts
 }
 
-/// Where runs of equal elements begin.
-pub(super) fn heads<T: PartialEq + Sync>(input: &[T]) -> impl Fn(usize, &mut [u8]) + Sync {
-    move |first, marks| {
-        let goes_on = |mark: &mut u8, a: &T, b: &T| *mark = taken(a != b);
-        let own = &input[first..first + marks.len()];
-        let marks = match (first, marks.split_first_mut()) {
-            (0, Some((mark, marks))) => {
-                *mark = 0;
-                marks
+/// The same of lists that all elements are in, one after the other in `out`.
+pub(super) fn parted<R, V, I, const LISTS: usize>(
+    n: usize,
+    items: &(impl Fn(Range<usize>) -> I + Sync),
+    get: &(impl Fn(R) -> V + Sync),
+    mut out: &mut [V],
+) -> [usize; LISTS]
+where
+    R: Copy + Send + Sync + Zeroable,
+    V: Send,
+    I: Iterator<Item = (usize, R)>,
+{
+    let counts = parallel::map(n.div_ceil(TASK), &|task| {
+        let part = task * TASK..n.min((task + 1) * TASK);
+        let count = |own| items(part.clone()).map(|(list, _)| u32::from(list == own)).sum::<u32>() as usize;
+        let mut counts: [usize; LISTS] = std::array::from_fn(|own| if own + 1 < LISTS { count(own) } else { 0 });
+        // The last list has what the others leave.
+        counts[LISTS - 1] = part.len() - counts.iter().sum::<usize>();
+        counts
+    });
+    let total = |list: usize| counts.iter().map(|counts| counts[list]).sum();
+    lists(n, items, get, std::array::from_fn(|list| next(&mut out, total(list))))
+}
+
+/// Of elements in list 0 or 1 those in the first `count` lists; how many are in list 0.
+pub(super) fn flagged<R, V, I>(
+    n: usize,
+    items: &(impl Fn(Range<usize>) -> I + Sync),
+    get: &(impl Fn(R) -> V + Sync),
+    out: &mut [V],
+    count: usize,
+) -> usize
+where
+    R: Copy + Send + Sync + Zeroable,
+    V: Send,
+    I: Iterator<Item = (usize, R)>,
+{
+    if count == 1 { lists(n, items, get, [out])[0] } else { parted::<_, _, _, 2>(n, items, get, out)[0] }
+}
+
+/// The elements but for the first, counted from the second on; in list 0 those that differ from the one before them, which begin
+/// runs of equal ones.
+pub(super) fn heads<T: Copy + PartialEq>(input: &[T], part: Range<usize>) -> impl Iterator<Item = (usize, T)> {
+    let (before, own) = (&input[part.clone()], &input[part.start + 1..=part.end]);
+    before.iter().zip(own).map(|(before, &x)| (usize::from(*before == x), x))
+}
+
+/// The same with their places instead.
+pub(super) fn places_of_heads<T: Copy + PartialEq>(
+    input: &[T],
+    part: Range<usize>,
+) -> impl Iterator<Item = (usize, usize)> {
+    part.clone().zip(heads(input, part)).map(|(i, (list, _))| (list, i + 1))
+}
+
+/// How many runs of equal elements there are. `turn` is told where those behind the first begin, task after task, and gives what
+/// `write` is to do with it.
+pub(super) fn runs<T: Copy + PartialEq + Sync, W: Send>(
+    input: &[T],
+    turn: &mut (dyn FnMut(&[usize]) -> W + Send),
+    write: &(dyn Fn(W, &[usize]) + Sync),
+) -> usize {
+    let mut count = input.len().min(1);
+    keep(
+        input.len().saturating_sub(1),
+        &|part| places_of_heads(input, part),
+        &mut |[places]: [&[usize]; 1]| {
+            count += places.len();
+            turn(places)
+        },
+        &|work, [places]| write(work, places),
+    );
+    count
+}
+
+/// The first of what belongs to runs, if there is any, which the first run has.
+pub(super) fn first<'o, V: Copy>(mut out: &'o mut [V], input: &[V]) -> &'o mut [V] {
+    next(&mut out, 1).iter_mut().zip(input).for_each(|(to, &x)| *to = x);
+    out
+}
+
+/// Where runs of two elements at least begin, and their lengths, as far as there is room; how many there are.
+pub(super) fn non_trivial<T: Copy + PartialEq + Sync, C: Offset>(
+    input: &[T],
+    mut offsets: &mut [C],
+    mut lengths: &mut [C],
+) -> usize {
+    let n = input.len();
+    // Whether the two from the first on, and the last two, are equal: what is between is told by three neighbours.
+    let (first, last) = (n > 1 && input[0] == input[1], n > 1 && input[n - 2] == input[n - 1]);
+    let number = |i: usize| C::from_i128(i as i128);
+    let (mut begun, mut count) = (None, usize::from(first));
+    if first {
+        begun = Some(0);
+        next(&mut offsets, 1).fill(number(0));
+    }
+    keep(
+        n.saturating_sub(2),
+        // List 0 if a run begins at the second of the three, list 1 if one ends there.
+        &|part: Range<usize>| {
+            let threes = input[part.start..part.end + 2].windows(3);
+            part.zip(threes).map(|(i, three)| {
+                let (goes_on, lasts) = (three[0] == three[1], three[1] == three[2]);
+                (if goes_on == lasts { 2 } else { usize::from(goes_on) }, i + 1)
+            })
+        },
+        &mut |[begins, ends]: [&[usize]; 2]| {
+            count += begins.len();
+            let before = begun;
+            if begins.len() + ends.len() > 0 {
+                begun = begins.last().copied().filter(|begin| ends.last().is_none_or(|end| begin > end));
             }
-            _ => {
-                goes_on(&mut marks[0], &input[first - 1], &own[0]);
-                &mut marks[1..]
-            }
-        };
-        marks.iter_mut().zip(own).zip(&own[1..]).for_each(|((mark, a), b)| goes_on(mark, a, b));
+            (next(&mut offsets, begins.len()), next(&mut lengths, ends.len()), before)
+        },
+        &|(offsets, lengths, before), [begins, ends]| {
+            offsets.iter_mut().zip(begins).for_each(|(to, &begin)| *to = number(begin));
+            let begins = before.iter().chain(begins);
+            lengths.iter_mut().zip(begins.zip(ends)).for_each(|(to, (begin, end))| *to = number(end + 1 - begin));
+        },
+    );
+    if let (true, Some(begin)) = (last, begun) {
+        next(&mut lengths, 1).fill(number(n - begin));
     }
-}
-
-/// Where runs of two elements at least begin, list 0, and end, list 1.
-pub(super) fn ends<T: PartialEq + Sync>(input: &[T]) -> impl Fn(usize, &mut [u8]) + Sync {
-    move |first, marks| {
-        for (i, mark) in (first..).zip(marks) {
-            let goes_on = i > 0 && input[i - 1] == input[i];
-            let lasts = i + 1 < input.len() && input[i] == input[i + 1];
-            *mark = if goes_on == lasts { NONE } else { u8::from(goes_on) };
-        }
-    }
-}
-
-/// How many of a part's marks are those of a list: of some at a time, whose number is a byte.
-fn number_of(list: u8, marks: &[u8]) -> usize {
-    let some = |marks: &[u8]| usize::from(marks.iter().map(|&mark| u8::from(mark == list)).sum::<u8>());
-    marks.chunks(128).map(some).sum()
-}
-
-impl<'m> Lists<'m> {
-    pub(super) fn of(n: usize, mark: &'m Mark<'m>) -> Self {
-        let chunks = parallel::map(n.div_ceil(CHUNK), &|chunk| {
-            let mut counts = [0; LISTS];
-            Self::marks(n, mark, chunk, &mut |_, marks| {
-                (0..).zip(&mut counts).for_each(|(list, count)| *count += number_of(list, marks));
-            });
-            counts
-        });
-        let mut totals = [0; LISTS];
-        for counts in &chunks {
-            totals.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
-        }
-        Self { n, mark, chunks, totals }
-    }
-
-    /// Tells the marks of the parts of a chunk, and where each begins.
-    fn marks(n: usize, mark: &Mark<'_>, chunk: usize, take: &mut dyn FnMut(usize, &[u8])) {
-        let end = n.min((chunk + 1) * CHUNK);
-        let mut marks = [NONE; PART];
-        for first in (chunk * CHUNK..end).step_by(PART) {
-            let marks = &mut marks[..PART.min(end - first)];
-            mark(first, marks);
-            take(first, marks);
-        }
-    }
-
-    /// Writes what `get` gives for the places of the elements of the lists in `from`, one list after the other, as far as
-    /// there is room.
-    pub(super) fn write<R: Copy + Send>(
-        &self,
-        from: std::ops::Range<usize>,
-        out: &mut [R],
-        get: impl Fn(usize) -> R + Sync,
-    ) {
-        let nothing = |chunk| -> (usize, [&mut [R]; LISTS]) { (chunk, [&mut [], &mut [], &mut []]) };
-        let mut parts: Vec<_> = (0..self.chunks.len()).map(nothing).collect();
-        let mut rest = out;
-        for list in from.clone() {
-            for ((_, lists), counts) in parts.iter_mut().zip(&self.chunks) {
-                let (own, more) = rest.split_at_mut(counts[list].min(rest.len()));
-                (lists[list], rest) = (own, more);
-            }
-        }
-        parallel::consume(parts, &|(chunk, mut lists)| {
-            let mut kept = vec![get(chunk * CHUNK); PART];
-            let kept: &mut [R; PART] = kept.as_mut_slice().try_into().expect("it has as many");
-            Self::marks(self.n, self.mark, chunk, &mut |first, marks| {
-                for list in from.clone() {
-                    let mut count = 0;
-                    for (i, &mark) in (first..).zip(marks) {
-                        // Written in any case, since half of the branches would be guessed wrong.
-                        kept[count % PART] = get(i);
-                        count += usize::from(usize::from(mark) == list);
-                    }
-                    let out = std::mem::take(&mut lists[list]);
-                    let (own, rest) = out.split_at_mut(count.min(out.len()));
-                    own.copy_from_slice(&kept[..own.len()]);
-                    lists[list] = rest;
-                }
-            });
-        });
-    }
-}
-
-impl Lists<'_> {
-    /// Where the elements of list 0 are, as far as `room` of them, and where what belongs to the last one ends.
-    pub(super) fn offsets<C: Offset>(&self, room: usize) -> Vec<C> {
-        let number = |i: usize| C::from_i128(i as i128);
-        let mut offsets = vec![number(self.n); self.totals[0].min(room) + 1];
-        self.write(0..1, &mut offsets, number);
-        offsets
-    }
+    count
 }

@@ -27,12 +27,13 @@ pub mod runs;
 #[cfg(any(test, feature = "checks"))]
 pub(crate) mod spec;
 
+use std::ops::Range;
+
 use bytemuck::Pod;
 
 #[cfg(feature = "opencl")]
 use crate::runtime::apart;
 use crate::{Buffer, Device, Element, Error, Input, Offset, Output, Result, Scratch, op::Map, runtime::Backend};
-use cpu::{Lists, NONE, taken};
 
 /// Bytes of a value that moves beside what is marked, at most.
 const VALUE_BYTES: usize = 64 << 10;
@@ -199,10 +200,9 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let mark = cpu::each(input, |x: T| taken((predicate.function)(x.widen())));
-                let lists = Lists::of(input.len(), &mark);
-                lists.write(0..1, output.host()?, |i| input[i]);
-                count.host()?[0] = lists.totals[0] as u64;
+                let list = |&x: &T| (usize::from(!(predicate.function)(x.widen())), x);
+                let [found] = cpu::lists(input.len(), &|part| input[part].iter().map(list), &|x| x, [output.host()?]);
+                count.host()?[0] = found as u64;
                 Ok(())
             }
             #[cfg(feature = "opencl")]
@@ -282,11 +282,18 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let (values, flags) = (values.host()?, flags.host()?);
-                let others = if lists == 2 { 1 } else { NONE };
-                let mark = cpu::each(flags, |flag| others * u8::from(flag == 0));
-                let found = Lists::of(flags.len(), &mark);
-                found.write(0..lists, output.host()?, |i| values[i]);
-                count.host()?[0] = found.totals[0] as u64;
+                let list = |&flag: &u8| usize::from(flag == 0);
+                let (n, output) = (flags.len(), output.host()?);
+                // Wide values are not kept beside one another first.
+                let found = if size_of::<V>() <= 16 {
+                    let items =
+                        |part: Range<usize>| flags[part.clone()].iter().map(list).zip(values[part].iter().copied());
+                    cpu::flagged(n, &items, &|x| x, output, lists)
+                } else {
+                    let items = |part: Range<usize>| flags[part.clone()].iter().map(list).zip(part);
+                    cpu::flagged(n, &items, &|i: usize| values[i], output, lists)
+                };
+                count.host()?[0] = found as u64;
                 Ok(())
             }
             #[cfg(feature = "opencl")]
@@ -425,10 +432,9 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let mark = cpu::each(input, |x| taken(takes(x)));
-                let lists = Lists::of(input.len(), &mark);
-                lists.write(0..1, output.host()?, |i| I::from_i128(i as i128));
-                count.host()?[0] = lists.totals[0] as u64;
+                let items = |part: Range<usize>| input[part.clone()].iter().map(|&x| usize::from(!takes(x))).zip(part);
+                let [found] = cpu::lists(input.len(), &items, &|i| I::from_i128(i as i128), [output.host()?]);
+                count.host()?[0] = found as u64;
                 Ok(())
             }
             #[cfg(feature = "opencl")]

@@ -16,7 +16,7 @@ pub(in crate::select) mod spec;
 
 #[cfg(feature = "opencl")]
 use super::gpu;
-use super::{Lists, cpu, expect_beside};
+use super::{cpu, expect_beside};
 use crate::{
     Buffer, Device, Element, Input, Output, Result, Scratch,
     op::{Monoid, Op, Operator, Source, monoid},
@@ -302,13 +302,21 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let keys = keys.host()?;
-                let mark = cpu::heads(keys);
-                let lists = Lists::of(n, &mark);
-                lists.write(0..1, to.keys.host()?, |i| keys[i]);
-                let offsets: Vec<u64> = lists.offsets(room);
+                let (mut keys_out, mut offsets) = (cpu::first(to.keys.host()?, keys), vec![0; n.min(room) + 1]);
+                let mut rest = &mut offsets[1..];
+                let found = cpu::runs(
+                    keys,
+                    &mut |places| (cpu::next(&mut keys_out, places.len()), cpu::next(&mut rest, places.len())),
+                    &|(keys_out, offsets), places| {
+                        keys_out.iter_mut().zip(places).for_each(|(to, &i)| *to = keys[i]);
+                        offsets.iter_mut().zip(places).for_each(|(to, &i)| *to = i as u64);
+                    },
+                );
+                cpu::next(&mut rest, 1).fill(n as u64);
+                offsets.truncate(found.min(room) + 1);
                 let out = &mut to.values.host()?[..offsets.len() - 1];
                 segmented::cpu::reduce(op, values.host()?, Offsets::of(&offsets), out);
-                to.count.host()?[0] = lists.totals[0] as u64;
+                to.count.host()?[0] = found as u64;
                 Ok(())
             }
             #[cfg(feature = "opencl")]

@@ -3,11 +3,13 @@
 //! Work, scratch and limits are those of [`select`](crate::select); the input is read twice, since where the others go is known
 //! when all are counted. The counts are outputs of their own; what is behind is the rest.
 
+use std::ops::Range;
+
 use bytemuck::Pod;
 
+use super::cpu;
 #[cfg(feature = "opencl")]
 use super::gpu;
-use super::{Lists, cpu};
 #[cfg(feature = "opencl")]
 use crate::runtime::apart;
 use crate::{Buffer, Device, Element, Input, Output, Result, Scratch, op::Map, runtime::Backend};
@@ -64,9 +66,9 @@ impl Device {
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let list = |x: T| u8::from(!(predicate.function)(x.widen()));
+        let list = |x: T| usize::from(!(predicate.function)(x.widen()));
         let texts = || predicate.of_kind(0, T::Acc::TYPE);
-        self.part((input.into(), &list), (2, &texts), output.into(), count.into(), scratch)
+        self.part::<_, 2>((input.into(), &list), &texts, output.into(), count.into(), scratch)
     }
 
     /// All elements: those that `first` holds for, then those of the others that `second` holds for, then the rest; and how
@@ -124,10 +126,10 @@ impl Device {
     ) -> Result<()> {
         let list = |x: T| match x.widen() {
             x if (first.function)(x) => 0,
-            x => 2 - u8::from((second.function)(x)),
+            x => 2 - usize::from((second.function)(x)),
         };
         let texts = || first.of_kind(0, T::Acc::TYPE) + &second.of_kind(1, T::Acc::TYPE);
-        self.part((input.into(), &list), (3, &texts), output.into(), counts.into(), scratch)
+        self.part::<_, 3>((input.into(), &list), &texts, output.into(), counts.into(), scratch)
     }
 
     /// The values whose flags are not 0, then the others, and how many the first are. Waits for that.
@@ -180,24 +182,23 @@ impl Device {
         self.move_flagged(values, flags.into(), output, count.into(), 2, scratch)
     }
 
-    /// Elements go to one of `lists` lists, as `list`, and `texts` in OpenCL C, tell.
-    fn part<T: Element>(
+    /// Elements go to one of so many lists, as `list`, and `texts` in OpenCL C, tell.
+    fn part<T: Element, const LISTS: usize>(
         &self,
-        (input, list): (Input<'_, T>, &(impl Fn(T) -> u8 + Sync)),
-        (lists, texts): (usize, &dyn Fn() -> String),
+        (input, list): (Input<'_, T>, &(impl Fn(T) -> usize + Sync)),
+        texts: &dyn Fn() -> String,
         output: Output<'_, T>,
         counts: Output<'_, u64>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(input.len(), "a partition")?;
-        counts.expect_len(lists - 1, "a partition's counts")?;
+        counts.expect_len(LISTS - 1, "a partition's counts")?;
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let mark = cpu::each(input, list);
-                let found = Lists::of(input.len(), &mark);
-                found.write(0..lists, output.host()?, |i| input[i]);
-                counts.host()?.iter_mut().zip(found.totals).for_each(|(count, total)| *count = total as u64);
+                let items = |part: Range<usize>| input[part].iter().map(|&x| (list(x), x));
+                let found: [usize; LISTS] = cpu::parted(input.len(), &items, &|x| x, output.host()?);
+                counts.host()?.iter_mut().zip(found).for_each(|(count, total)| *count = total as u64);
                 Ok(())
             }
             #[cfg(feature = "opencl")]
@@ -205,7 +206,7 @@ impl Device {
                 let (input, output, counts) = (input.cl(device)?, output.cl(device, false)?, counts.cl(device, false)?);
                 apart(&[&input], &[&output, &counts])?;
                 let marks = gpu::Marks::By { element: T::TYPE, functions: texts() };
-                let form = gpu::Form { classes: lists, ..gpu::Form::of(marks) };
+                let form = gpu::Form { classes: LISTS, ..gpu::Form::of(marks) };
                 let job = gpu::Job { out: Some(&output), ..gpu::Job::of(&input, &counts) };
                 gpu::run(device, &form, &job, scratch)?;
                 counts.finish(device)?;

@@ -14,13 +14,10 @@ use bytemuck::Pod;
 
 #[cfg(feature = "opencl")]
 use super::gpu;
-use super::{Lists, cpu, expect_beside, expect_numbers, expect_values};
+use super::{cpu, expect_beside, expect_numbers, expect_values};
 #[cfg(feature = "opencl")]
 use crate::runtime::apart;
-use crate::{Buffer, Device, Element, Input, Offset, Output, Result, Scratch, parallel, runtime::Backend};
-
-/// Runs of a task that takes differences.
-const TASK: usize = 1 << 14;
+use crate::{Buffer, Device, Element, Input, Offset, Output, Result, Scratch, runtime::Backend};
 
 impl Device {
     /// The first of each run of equal elements.
@@ -68,10 +65,9 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let mark = cpu::heads(input);
-                let lists = Lists::of(input.len(), &mark);
-                lists.write(0..1, output.host()?, |i| input[i]);
-                count.host()?[0] = lists.totals[0] as u64;
+                let (others, rest) = (input.len().saturating_sub(1), cpu::first(output.host()?, input));
+                let [found] = cpu::lists(others, &|part| cpu::heads(input, part), &|x| x, [rest]);
+                count.host()?[0] = (input.len().min(1) + found) as u64;
                 Ok(())
             }
             #[cfg(feature = "opencl")]
@@ -146,11 +142,17 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let (keys, values) = (keys.host()?, values.host()?);
-                let mark = cpu::heads(keys);
-                let lists = Lists::of(keys.len(), &mark);
-                lists.write(0..1, keys_out.host()?, |i| keys[i]);
-                lists.write(0..1, values_out.host()?, |i| values[i]);
-                count.host()?[0] = lists.totals[0] as u64;
+                let mut keys_out = cpu::first(keys_out.host()?, keys);
+                let mut values_out = cpu::first(values_out.host()?, values);
+                let found = cpu::runs(
+                    keys,
+                    &mut |places| (cpu::next(&mut keys_out, places.len()), cpu::next(&mut values_out, places.len())),
+                    &|(keys_out, values_out), places| {
+                        keys_out.iter_mut().zip(places).for_each(|(to, &i)| *to = keys[i]);
+                        values_out.iter_mut().zip(places).for_each(|(to, &i)| *to = values[i]);
+                    },
+                );
+                count.host()?[0] = found as u64;
                 Ok(())
             }
             #[cfg(feature = "opencl")]
@@ -229,16 +231,26 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let mark = cpu::heads(input);
-                let lists = Lists::of(n, &mark);
-                lists.write(0..1, values.host()?, |i| input[i]);
-                let offsets: Vec<C> = lists.offsets(lengths.len());
-                parallel::chunks_mut(lengths.host()?, TASK, &|task, lengths| {
-                    let ends = offsets.get(task * TASK..).unwrap_or_default().windows(2);
-                    let length = |pair: &[C]| C::from_i128(pair[1].to_i128() - pair[0].to_i128());
-                    lengths.iter_mut().zip(ends).for_each(|(to, pair)| *to = length(pair));
-                });
-                count.host()?[0] = lists.totals[0] as u64;
+                let (mut values, mut lengths) = (cpu::first(values.host()?, input), lengths.host()?);
+                let mut last = 0;
+                let found = cpu::runs(
+                    input,
+                    // A run's length is known where the next one begins.
+                    &mut |places| {
+                        let begin = last;
+                        last = places.last().copied().unwrap_or(last);
+                        (cpu::next(&mut values, places.len()), cpu::next(&mut lengths, places.len()), begin)
+                    },
+                    &|(values, lengths, mut begin), places| {
+                        values.iter_mut().zip(places).for_each(|(to, &i)| *to = input[i]);
+                        for (to, &end) in lengths.iter_mut().zip(places) {
+                            *to = C::from_i128((end - begin) as i128);
+                            begin = end;
+                        }
+                    },
+                );
+                cpu::next(&mut lengths, found.min(1)).fill(C::from_i128((n - last) as i128));
+                count.host()?[0] = found as u64;
                 Ok(())
             }
             #[cfg(feature = "opencl")]
@@ -314,17 +326,8 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let (input, offsets, lengths) = (input.host()?, offsets.host()?, lengths.host()?);
-                let mark = cpu::ends(input);
-                let lists = Lists::of(n, &mark);
-                lists.write(0..1, offsets, |i| C::from_i128(i as i128));
-                lists.write(1..2, lengths, |i| C::from_i128(i as i128 + 1));
-                let runs = lists.totals[0].min(lengths.len());
-                let offsets = &offsets[..runs];
-                parallel::chunks_mut(&mut lengths[..runs], TASK, &|task, lengths| {
-                    let length = |end: C, offset: C| C::from_i128(end.to_i128() - offset.to_i128());
-                    lengths.iter_mut().zip(&offsets[task * TASK..]).for_each(|(to, &offset)| *to = length(*to, offset));
-                });
-                count.host()?[0] = lists.totals[0] as u64;
+                let found = cpu::non_trivial(input, offsets, lengths);
+                count.host()?[0] = found as u64;
                 Ok(())
             }
             #[cfg(feature = "opencl")]
