@@ -2,17 +2,19 @@
 
 use crate::reduce::segmented::Offsets;
 
-/// Element i in the order of a scan of n is the one at this place.
-fn at(i: usize, n: usize, reversed: bool) -> usize {
-    if reversed { n - 1 - i } else { i }
-}
-
 /// Where a key differs from the one before it.
 pub(super) fn keys<K: PartialEq + Sync>(keys: &[K], reversed: bool) -> impl Fn(usize, &mut [bool]) + Sync {
     move |first, heads| {
-        let key = |i: usize| &keys[at(i, keys.len(), reversed)];
-        for (i, head) in (first..).zip(heads) {
-            *head = i > 0 && key(i - 1) != key(i);
+        // Nothing precedes the first element.
+        let skipped = usize::from(first == 0);
+        let (none, heads) = heads.split_at_mut(skipped.min(heads.len()));
+        none.fill(false);
+        let (first, differ) = (first + skipped, |(head, (a, b)): (&mut bool, (&K, &K))| *head = a != b);
+        if reversed {
+            let end = keys.len() - first;
+            heads.iter_mut().zip(keys[..end].iter().zip(&keys[1..=end]).rev()).for_each(differ);
+        } else {
+            heads.iter_mut().zip(keys[first..].iter().zip(&keys[first - 1..])).for_each(differ);
         }
     }
 }
@@ -20,8 +22,15 @@ pub(super) fn keys<K: PartialEq + Sync>(keys: &[K], reversed: bool) -> impl Fn(u
 /// Where a flag is set; if reversed, behind it.
 pub(super) fn flags<K: PartialEq + Sync>(flags: &[K], unset: K, reversed: bool) -> impl Fn(usize, &mut [bool]) + Sync {
     move |first, heads| {
-        for (i, head) in (first..).zip(heads) {
-            *head = if reversed { i > 0 && flags[flags.len() - i] != unset } else { flags[i] != unset };
+        let put = |(head, flag): (&mut bool, &K)| *head = *flag != unset;
+        if reversed {
+            // Behind the last flag there is no element.
+            let skipped = usize::from(first == 0);
+            let (none, heads) = heads.split_at_mut(skipped.min(heads.len()));
+            none.fill(false);
+            heads.iter_mut().zip(flags[..=flags.len() - first - skipped].iter().rev()).for_each(put);
+        } else {
+            heads.iter_mut().zip(&flags[first..]).for_each(put);
         }
     }
 }
