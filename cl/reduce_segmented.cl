@@ -16,7 +16,8 @@
 // A node without a start has all it holds as head and as tail. Joining two neighbours, each with a start, closes the segment
 // between them: its result is known.
 //
-// segments_prepare  writes the results of empty segments; finds how many offsets are before each tile
+// segments_prepare  writes the results of empty segments; finds how many offsets are before each tile. With COUNTED there are no
+//                   empty ones, and the end's offset is written instead, if there is room
 // segments_tiles    a tile to a work-group: its node, and the results of the segments within it
 // segments_nodes    joins the tiles' nodes, until one is left, whose segments are then complete
 // segments_check    finds the first offset that is beyond the next one, or beyond the input
@@ -54,6 +55,16 @@
 #define BLOCK (BLOCK_VECS * VEC)
 #define TILE (BLOCKS * BLOCK)
 #define UNROLL _Pragma("unroll")
+
+// How many offsets there are; or, where other kernels find the segments, their number and the end's, of `room` at most.
+#ifdef COUNTED
+#define COUNT_PARAMS const OFFSET_T room, __global const ulong *found_base, const ulong found_offset
+#define FOUND (found_base[found_offset])
+#define COUNT ((OFFSET_T)min((ulong)(room - 1), FOUND) + 1)
+#else
+#define COUNT_PARAMS const OFFSET_T room
+#define COUNT room
+#endif
 
 // The arrays in scratch: `nodes` of each part of a node, then the ranks.
 #define HEADS ((__global A*)scratch)
@@ -109,13 +120,27 @@ static inline void join(
 // Writes `empty` for each of the `count` - 1 segments without elements, and for t = 0 .. tiles RANKS[t]: how many offsets are
 // before tile t, or before the end of the input.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
-    __global const S* restrict offsets_base, const ulong offsets_offset, const OFFSET_T count, const POS_T n,
-    const OFFSET_T tiles, __global uchar* scratch, const ulong nodes, __global OUT* out_base, const ulong out_offset,
-    const OUT empty)
+#ifdef COUNTED
+    __global S* offsets_base,
+#else
+    __global const S* restrict offsets_base,
+#endif
+    const ulong offsets_offset, COUNT_PARAMS, const POS_T n, const OFFSET_T tiles, __global uchar* scratch, const ulong nodes,
+    __global OUT* out_base, const ulong out_offset, const OUT empty)
 {
-    __global const S* offsets = offsets_base + offsets_offset;
+    const OFFSET_T count = COUNT;
     __global OUT* out = out_base + out_offset;
-    const OFFSET_T work = max((OFFSET_T)(count - 1), (OFFSET_T)(tiles + 1));
+#ifdef COUNTED
+    __global S* offsets = offsets_base + offsets_offset;
+    // The end's offset is above all positions, so that nobody needs it here.
+    const OFFSET_T known = FOUND < room ? count - 1 : count, work = tiles + 1;
+    if (known < count && get_global_id(0) == 0) {
+        offsets[known] = (S)n;
+    }
+#else
+    __global const S* offsets = offsets_base + offsets_offset;
+    const OFFSET_T known = count, work = max((OFFSET_T)(count - 1), (OFFSET_T)(tiles + 1));
+#endif
 #if WG == 1
     const OFFSET_T run = work / (OFFSET_T)get_num_groups(0) + 1;
     const OFFSET_T first = min(work, (OFFSET_T)(get_group_id(0) * run)), end = min(work, (OFFSET_T)(first + run)), step = 1;
@@ -125,11 +150,13 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
     for (OFFSET_T i = first; i < end; i += step) {
         if (i <= tiles) {
             const POS_T start = i < tiles ? (POS_T)i * TILE : n;
-            RANKS[i] = start > 0 ? rank_within(offsets, 0, count, start - 1) : 0;
+            RANKS[i] = start > 0 ? rank_within(offsets, 0, known, start - 1) : 0;
         }
+#ifndef COUNTED
         if (i < count - 1 && min((POS_T)offsets[i], n) >= min((POS_T)offsets[i + 1], n)) {
             out[i] = empty;
         }
+#endif
     }
 }
 
@@ -224,7 +251,7 @@ INLINED void join_here(__local A* results, A* head, A* tail, uint* start, A r_he
 // all are known. With `last` there is one tile, and its segments are complete.
 KERNEL void segments_tiles(
     __global const T* restrict in_base, const ulong in_offset, const POS_T n,
-    __global const S* restrict offsets_base, const ulong offsets_offset, const OFFSET_T count, __global uchar* scratch,
+    __global const S* restrict offsets_base, const ulong offsets_offset, COUNT_PARAMS, __global uchar* scratch,
     const ulong nodes, __global OUT* out_base, const ulong out_offset, const uint last)
 {
     __local AV stage[ITEM_AVECS * WG];
@@ -236,6 +263,7 @@ KERNEL void segments_tiles(
     __global const T* in = in_base + in_offset;
     __global const S* offsets = offsets_base + offsets_offset;
     __global OUT* out = out_base + out_offset;
+    const OFFSET_T count = COUNT;
     const uint item = get_local_id(0);
     const OFFSET_T tile = get_group_id(0);
     const POS_T base = (POS_T)tile * TILE;
@@ -444,12 +472,13 @@ static inline void node_at(
 // `last` there is one group, and what is left is complete.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_nodes(
     __global uchar* scratch, const ulong nodes, const ulong from, const ulong level, const ulong to,
-    const OFFSET_T count, __global OUT* out_base, const ulong out_offset, const uint last)
+    COUNT_PARAMS, __global OUT* out_base, const ulong out_offset, const uint last)
 {
     __local A heads[WG], tails[WG];
     __local OFFSET_T lasts[WG];
     __local uint flags[WG];
     __global OUT* out = out_base + out_offset;
+    const OFFSET_T count = COUNT;
     const uint item = get_local_id(0);
     A h[NODE_FAN], t[NODE_FAN];
     OFFSET_T l[NODE_FAN];
@@ -532,12 +561,13 @@ static inline A combine_run(__global const T* in, POS_T base, POS_T p, POS_T sto
 // The one item of group g walks through tile g.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
     __global const T* restrict in_base, const ulong in_offset, const POS_T n,
-    __global const S* restrict offsets_base, const ulong offsets_offset, const OFFSET_T count, __global uchar* scratch,
+    __global const S* restrict offsets_base, const ulong offsets_offset, COUNT_PARAMS, __global uchar* scratch,
     const ulong nodes, __global OUT* out_base, const ulong out_offset, const uint last)
 {
     __global const T* in = in_base + in_offset;
     __global const S* offsets = offsets_base + offsets_offset;
     __global OUT* out = out_base + out_offset;
+    const OFFSET_T count = COUNT;
     const OFFSET_T tile = get_group_id(0);
     const POS_T base = (POS_T)tile * TILE, end = n - base > TILE ? base + TILE : n;
     OFFSET_T rank = rank_from(offsets, RANKS[tile], count, base);
@@ -574,9 +604,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
 // The one item joins all `level` nodes.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_nodes(
     __global uchar* scratch, const ulong nodes, const ulong from, const ulong level, const ulong to,
-    const OFFSET_T count, __global OUT* out_base, const ulong out_offset, const uint last)
+    COUNT_PARAMS, __global OUT* out_base, const ulong out_offset, const uint last)
 {
     __global OUT* out = out_base + out_offset;
+    const OFFSET_T count = COUNT;
     A heads[DEPTH], tails[DEPTH];
     OFFSET_T lasts[DEPTH];
     uint flags[DEPTH];

@@ -86,7 +86,12 @@ fn below<A: Element>(limit: u64) -> Map<impl Fn(A) -> bool + Sync> {
 pub(in crate::select) fn filled<T: Pod + Debug>(got: &[T], want: &[T], what: &str) -> Result<(), Failure> {
     let kept = got.len().min(want.len());
     same_bytes(&got[..kept], &want[..kept], what)?;
-    same_bytes(&got[kept..], &vec![poison(); got.len() - kept], &format!("{what} behind the last one, "))
+    untouched(&got[kept..], what)
+}
+
+/// What is behind that is as it was.
+pub(in crate::select) fn untouched<T: Pod + Debug>(behind: &[T], what: &str) -> Result<(), Failure> {
+    same_bytes(behind, &vec![poison(); behind.len()], &format!("{what} behind the last one, "))
 }
 
 /// Room for all, for as many as there are, for fewer, and for none.
@@ -501,6 +506,7 @@ impl Spec for Select {
             }
         }
         programs.extend(adjacent::spec::programs(caps));
+        programs.extend(by_key::spec::programs(caps));
         programs
     }
 

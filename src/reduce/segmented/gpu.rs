@@ -4,7 +4,10 @@ use super::BLOCK_BYTES;
 use crate::{
     Element, ElementType, Result, Scratch,
     op::{Op, Source, Sum},
-    runtime::{Capabilities, ClInput, ClOutput, ProgramSpec, opencl::ClDevice},
+    runtime::{
+        Capabilities, ClInput, ClOutput, ProgramSpec,
+        opencl::{ClDevice, Launch},
+    },
     tuning,
 };
 
@@ -29,6 +32,8 @@ pub(crate) struct Form {
     pub(crate) source: Source,
     /// The type of the offsets.
     pub(crate) offset: ElementType,
+    /// Whether the segments are found by other kernels: there are as many as is told on the device, and none is empty.
+    pub(crate) counted: bool,
 }
 
 impl Form {
@@ -43,7 +48,7 @@ impl Form {
 
     /// The same by any operator.
     pub(crate) fn by<T: Element, U: Element>(source: Source, offset: ElementType) -> Self {
-        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, offset }
+        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, offset, counted: false }
     }
 }
 
@@ -112,6 +117,7 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
         .define("S", word(wide_offsets))
         .define("OFFSET_T", word(wide))
         .define("POS_T", word(wide || wide_offsets))
+        .flag("COUNTED", form.counted)
         .flag("ALIGNED", aligned && !cpu);
     let program = if cpu { program.define("BLOCKS", CPU_BLOCKS) } else { program };
     program.operator(&form.source)
@@ -140,7 +146,7 @@ pub(crate) fn plan(
         last = groups;
     }
     let wide = wide(n) || wide(segments);
-    let work = segments.max(tiles + 1);
+    let work = if form.counted { tiles + 1 } else { segments.max(tiles + 1) };
     Ok(Plan {
         program: program(form, aligned, caps, wide),
         work_group,
@@ -160,12 +166,19 @@ pub(super) fn scratch_bytes(device: &ClDevice, n: usize, size: usize) -> Result<
     let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
     let source = <Sum as Op<u8>>::source();
     // Wide accumulators make small tiles.
-    let form = Form { element, acc: ElementType::U64, out: ElementType::U64, source, offset: ElementType::U64 };
+    let form = Form {
+        element,
+        acc: ElementType::U64,
+        out: ElementType::U64,
+        source,
+        offset: ElementType::U64,
+        counted: false,
+    };
     Ok(plan(n, 0, &form, true, &caps, &|_| true)?.scratch_bytes)
 }
 
 /// `empty` is the result for no elements.
-pub(crate) fn reduce(
+pub(super) fn reduce(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
@@ -174,8 +187,40 @@ pub(crate) fn reduce(
     output: ClOutput<'_>,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    run(device, form, empty, input, offsets, &output, scratch)?;
+    if input.len() == 0 {
+        device.fill(output.mem(), output.byte_offset(), output.len() * empty.len(), empty)?;
+    } else {
+        run(device, form, empty, input, (offsets, None), &output, scratch)?;
+    }
     output.finish(device)
+}
+
+/// The same of as many segments as `found` tells, none of which is empty, as far as there is room for them. Behind their offsets
+/// there is room for that of the end.
+pub(crate) fn reduce_found<T: Element, U: Element>(
+    device: &ClDevice,
+    source: Source,
+    input: &ClInput,
+    offsets: &ClInput,
+    found: &ClInput,
+    output: ClOutput<'_>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let offset = if offsets.size() == 8 { ElementType::U64 } else { ElementType::U32 };
+    let form = Form { counted: true, ..Form::by::<T, U>(source, offset) };
+    if input.len() > 0 {
+        run(device, &form, bytemuck::bytes_of(&U::ZERO), input, (offsets, Some(found)), &output, scratch)?;
+    }
+    output.finish(device)
+}
+
+/// The number of offsets: of `segments` and the end, or of as many as `found` tells.
+fn with_count<'d>(launch: Launch<'d>, (segments, found): (usize, Option<&ClInput>), plan: &Plan) -> Launch<'d> {
+    let launch = launch.offset(segments as u64 + 1, plan.wide);
+    match found {
+        Some(found) => launch.mem(found.mem()).scalar(found.offset() as u64),
+        None => launch,
+    }
 }
 
 fn run(
@@ -183,7 +228,7 @@ fn run(
     form: &Form,
     empty: &[u8],
     input: &ClInput,
-    offsets: &ClInput,
+    (offsets, found): (&ClInput, Option<&ClInput>),
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
@@ -191,19 +236,13 @@ fn run(
     if segments == 0 {
         return Ok(());
     }
-    if n == 0 {
-        return device.fill(out.mem(), out.byte_offset(), segments * empty.len(), empty);
-    }
     let caps = device.capabilities_for("reduce", form.element.size(), n)?;
     let plan = plan(n, segments, form, input.aligned(), &caps, &|n| device.tuning().wide(n))?;
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let local = [plan.work_group, 1, 1];
-    let (count, nodes) = (segments as u64 + 1, plan.nodes as u64);
-    let prepare = device
-        .launch(&plan.program, "segments_prepare")?
-        .mem(offsets.mem())
-        .scalar(offsets.offset() as u64)
-        .offset(count, plan.wide)
+    let (count, nodes) = ((segments, found), plan.nodes as u64);
+    let prepare = device.launch(&plan.program, "segments_prepare")?.mem(offsets.mem()).scalar(offsets.offset() as u64);
+    let prepare = with_count(prepare, count, &plan)
         .offset(n as u64, plan.wide_positions)
         .offset(plan.tiles as u64, plan.wide)
         .mem(scratch)
@@ -211,14 +250,14 @@ fn run(
         .mem(out.mem())
         .scalar(out.offset() as u64);
     prepare.plain(empty).run([plan.prepare_groups, 1, 1], local)?;
-    device
+    let tiles = device
         .launch(&plan.program, "segments_tiles")?
         .mem(input.mem())
         .scalar(input.offset() as u64)
         .offset(n as u64, plan.wide_positions)
         .mem(offsets.mem())
-        .scalar(offsets.offset() as u64)
-        .offset(count, plan.wide)
+        .scalar(offsets.offset() as u64);
+    with_count(tiles, count, &plan)
         .mem(scratch)
         .scalar(nodes)
         .mem(out.mem())
@@ -227,14 +266,14 @@ fn run(
         .run([plan.tiles, 1, 1], local)?;
     let mut from = 0;
     for level in &plan.levels {
-        device
+        let joined = device
             .launch(&plan.program, "segments_nodes")?
             .mem(scratch)
             .scalar(nodes)
             .scalar(from as u64)
             .scalar(level.nodes as u64)
-            .scalar((from + level.nodes) as u64)
-            .offset(count, plan.wide)
+            .scalar((from + level.nodes) as u64);
+        with_count(joined, count, &plan)
             .mem(out.mem())
             .scalar(out.offset() as u64)
             .scalar(u32::from(level.groups == 1))

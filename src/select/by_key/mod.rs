@@ -65,8 +65,8 @@ impl Device {
     }
 
     /// [`Device::reduce_by_key`] into callers' slices, buffers or views of one length, which need not have room for all runs;
-    /// how many there are goes to the one element of `count`. Does not wait, unless an output is a host slice. What the
-    /// values' output has behind the count is unspecified.
+    /// how many there are goes to the one element of `count`. Does not wait, unless an output is a host slice. What
+    /// outputs have behind the count stays as it was.
     ///
     /// # Errors
     ///
@@ -325,17 +325,10 @@ impl Device {
                 let (keys_out, values_out) = (to.keys.cl(device, true)?, to.values.cl(device, true)?);
                 let count = to.count.cl(device, false)?;
                 apart(&[&keys, &values], &[&keys_out, &values_out, &count])?;
-                // Of runs that there are none the offsets are those of nothing at the end.
-                let wide = n > u32::MAX as usize;
-                let (size, end) = (if wide { 8 } else { 4 }, (n as u64).to_ne_bytes());
-                let end = if wide { &end[..] } else { &(n as u32).to_ne_bytes()[..] };
+                let size = if n > u32::MAX as usize { 8 } else { 4 };
                 let offsets = ClInput::pooled(device, (room + 1) * size, size)?;
-                device.fill(offsets.mem(), 0, (room + 1) * size, end)?;
                 heads::<K>(device, &keys, &keys_out, &offsets, &count, scratch)?;
-                let offset = if wide { u64::TYPE } else { u32::TYPE };
-                let form = segmented::gpu::Form::by::<V, U>(source, offset);
-                let empty = bytemuck::bytes_of(&op.empty);
-                segmented::gpu::reduce(device, &form, empty, &values, &offsets, values_out, scratch)?;
+                segmented::gpu::reduce_found::<V, U>(device, source, &values, &offsets, &count, values_out, scratch)?;
                 count.finish(device)?;
                 keys_out.finish(device)
             }

@@ -10,8 +10,13 @@ use crate::{
     reduce::by::spec::affine,
     select::{
         runs::spec::{Check, Lengths, What, cases_of, offsets, pair},
-        spec::{filled, rooms},
+        spec::{filled, rooms, untouched},
     },
+};
+#[cfg(feature = "opencl")]
+use crate::{
+    reduce::segmented::gpu,
+    runtime::{Capabilities, ProgramSpec},
 };
 
 /// Keys where runs begin, and what the segments between give on the CPU: there [`crate::reduce::segmented`] has its own checks.
@@ -45,6 +50,7 @@ fn check<K: Element, V: Element, U: Element + From<V>, O: Op<U> + Default>(
     filled(&keys_got, &want_keys, "keys")?;
     let kept = room.min(want.len());
     same(&got[..kept], &want[..kept], "values")?;
+    untouched(&got[kept..], "values")?;
     let (keys, values) = (keys_there.view(offset..)?, values_there.view(2 * offset..)?);
     let (keys_got, got) = device.reduce_by_key_as::<K, V, U, O>(keys, values, O::default())?;
     same_bytes(&keys_got.to_vec()?, &want_keys, "keys, allocated,")?;
@@ -81,6 +87,25 @@ pub(in crate::select) fn cases(level: Level, cases: &mut Vec<Case>) {
     }
 }
 
+/// What reduces the runs that are found.
+#[cfg(feature = "opencl")]
+pub(in crate::select) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    let forms = [
+        gpu::Form::by::<f32, f32>(<Sum as Op<f32>>::source(), ElementType::U32),
+        gpu::Form::by::<f64, f64>(<Max as Op<f64>>::source(), ElementType::U64),
+        gpu::Form::by::<u8, i64>(<Sum as Op<i64>>::source(), ElementType::U32),
+        gpu::Form::by::<u64, u64>(affine().source(), ElementType::U32),
+    ];
+    let mut programs = Vec::new();
+    for form in forms.map(|form| gpu::Form { counted: true, ..form }) {
+        for aligned in [false, true] {
+            let wide = form.offset == ElementType::U64;
+            programs.extend(gpu::plan(1 << 20, 1 << 10, &form, aligned, caps, &|_| wide).map(|plan| plan.program));
+        }
+    }
+    programs
+}
+
 fn bench(length: u64) -> Bench {
     let bytes = move |n: usize| (8 * (n + n / length as usize)) as u64;
     Bench::new(format!("sum by key, runs of {length}"), ElementType::F32, bytes, move |device, n| {
@@ -101,7 +126,9 @@ fn bench(length: u64) -> Bench {
                 let (want_keys, want) = wanted::<u32, f32, f32, Sum>(&keys, &values, Sum)?;
                 same_bytes(&count.to_vec()?, &[want.len() as u64], "count")?;
                 filled(&keys_out.to_vec()?, &want_keys, "keys")?;
-                same(&values_out.to_vec()?[..want.len()], &want, "values")
+                let got = values_out.to_vec()?;
+                same(&got[..want.len()], &want, "values")?;
+                untouched(&got[want.len()..], "values")
             },
         ))
     })
