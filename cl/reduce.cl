@@ -11,6 +11,11 @@
 // With ONE_PASS, and no more partials than a tile has, the work-group that ends last combines them, without a further launch.
 //
 // Bytes: reads n elements once, writes n / TILE partials.
+//
+// With VECTORS elements are accumulators, and lanes are combined by 16, which the compilers of most CPU drivers do by themselves.
+#if defined(OPERATOR) || defined(MAPPED) || defined(DOT)
+#undef VECTORS
+#endif
 #include "lib/types.cl"
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
@@ -122,6 +127,14 @@ static inline void take_tile(__global const T* x, __global const T* y, OFFSET_T 
                 }
             }
 #endif
+        }
+#elif defined(VECTORS)
+        for (uint k = 0; k < ITEM_LANES; k += 16) {
+            A16 own = vload16(0, lane + k);
+            for (uint r = 0; r < TILE_ROWS; r++) {
+                own = OP16(own, vload16(0, x + first + r * LANES + k));
+            }
+            vstore16(own, 0, lane + k);
         }
 #else
         // Many lanes an item: plain loops over contiguous elements, for the compilers of CPU drivers to vectorise.

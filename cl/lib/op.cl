@@ -96,3 +96,49 @@ static inline A op_max(A a, A b)
 #define OP_IDENTITY ((A)0)
 #define OP(a, b) ((A)((a) ^ (b)))
 #endif
+
+// OP on vectors of 16 accumulators, where the host wants them written out.
+#ifdef VECTORS
+#define A16 CAT(A, 16)
+#if defined(OP_AND)
+#define OP16(a, b) ((a) & (b))
+#elif defined(OP_OR)
+#define OP16(a, b) ((a) | (b))
+#elif defined(OP_XOR)
+#define OP16(a, b) ((a) ^ (b))
+#elif defined(A_FLOAT)
+#define AS_BITS16 CAT(as_, CAT(A_BITS, 16))
+#if defined(OP_SUM)
+#define OP16(a, b) ((a) + (b))
+#elif defined(OP_PRODUCT)
+#define OP16(a, b) ((a) * (b))
+#else
+#if defined(OP_MIN)
+#define NEAR16 min
+#define FAR16 max
+#else
+#define NEAR16 max
+#define FAR16 min
+#endif
+static inline A16 op16(A16 a, A16 b)
+{
+    // Selected by the highest bit: where both are negative.
+    const CAT(A_BITS, 16) x = AS_BITS16(a), y = AS_BITS16(b), ordered = select(NEAR16(x, y), FAR16(x, y), x & y);
+    return select(CAT(as_, A16)(ordered), (A16)NAN, (a != a) | (b != b));
+}
+#define OP16(a, b) op16(a, b)
+#endif
+#elif defined(OP_MIN)
+#define OP16(a, b) min(a, b)
+#elif defined(OP_MAX)
+#define OP16(a, b) max(a, b)
+#else
+// Unsigned numbers wrap.
+#define UNSIGNED16 CAT(as_, CAT(A_UNSIGNED, 16))
+#ifdef OP_SUM
+#define OP16(a, b) CAT(as_, A16)(UNSIGNED16(a) + UNSIGNED16(b))
+#else
+#define OP16(a, b) CAT(as_, A16)(UNSIGNED16(a) * UNSIGNED16(b))
+#endif
+#endif
+#endif

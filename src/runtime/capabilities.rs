@@ -206,6 +206,8 @@ pub struct Capabilities {
     /// A checker that interprets kernels and keeps a state of each byte, such as Oclgrind. It loses that state where
     /// memory is used twice, or a part of it is written by the host or the driver, so neither is done there.
     pub checker: bool,
+    /// The compiler makes no vectors of loops: that of Intel's CPU driver makes them of work-items alone.
+    pub explicit_vectors: bool,
     /// Self-tests that failed or were not possible, each with its reason.
     pub notes: Vec<String>,
     /// Numbers that a tuning chose for one primitive, by name; else empty.
@@ -283,6 +285,7 @@ impl Capabilities {
             ptx: false,
             compute_capability: 0,
             checker: false,
+            explicit_vectors: false,
             notes: Vec::new(),
             chosen: BTreeMap::new(),
         };

@@ -222,6 +222,7 @@ impl SelfTest<'_> {
             ptx,
             compute_capability: if ptx { self.reported.compute_capability as u32 } else { 0 },
             checker: self.reported.oclgrind(),
+            explicit_vectors: self.reported.class == DeviceClass::Cpu && self.reported.platform == "Intel(R) OpenCL",
             notes: self.notes,
             chosen: Default::default(),
         })
