@@ -20,10 +20,10 @@ pub(crate) struct Transpose {
 /// Parameters of transpositions of elements of `size` bytes by device class.
 pub(crate) fn transpose(caps: &Capabilities, size: usize) -> Transpose {
     match caps.class {
-        // Each group is one item, which walks over tiles as wide as four cache lines.
+        // Each group is one item, which walks over tiles as wide as eight cache lines.
         DeviceClass::Cpu => {
             let block = (64 / size).next_power_of_two();
-            let (side, max_groups) = (caps.chosen("side", 4), caps.chosen("max_groups", 8 * super::units(caps)));
+            let (side, max_groups) = (caps.chosen("side", 8), caps.chosen("max_groups", 8 * super::units(caps)));
             Transpose { work_group: 1, block, side, tile: 0, max_groups }
         }
         DeviceClass::Gpu => {
