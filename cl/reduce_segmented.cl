@@ -129,7 +129,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
     __global OUT* out_base, const ulong out_offset, const OUT empty)
 {
     const OFFSET_T count = COUNT;
-    __global OUT* out = out_base + out_offset;
 #ifdef COUNTED
     __global S* offsets = offsets_base + offsets_offset;
     // The end's offset is above all positions, so that nobody needs it here.
@@ -139,6 +138,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
     }
 #else
     __global const S* offsets = offsets_base + offsets_offset;
+    __global OUT* out = out_base + out_offset;
     const OFFSET_T known = count, work = max((OFFSET_T)(count - 1), (OFFSET_T)(tiles + 1));
 #endif
 #if WG == 1

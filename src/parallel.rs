@@ -57,24 +57,36 @@ pub(crate) fn chunks_mut<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usi
     consume(data.chunks_mut(len).enumerate().collect(), &|(i, chunk)| body(i, chunk));
 }
 
-/// Tasks of [`in_turn`]: the next one to have its turn, what those behind it have found, and rooms that are free.
+/// Tasks of [`in_turn`]: the next one to have its turn, what those behind it have found, and rooms that are free. Who has taken
+/// `turn` runs it, and nobody else does until it is back.
 struct Line<'t, K, W> {
     now: usize,
     found: BTreeMap<usize, K>,
     free: Vec<K>,
-    turn: &'t mut (dyn FnMut(usize, &K) -> W + Send),
+    turn: Option<&'t mut Turn<'t, K, W>>,
 }
 
-impl<K, W> Line<'_, K, W> {
-    /// What is to do now that a task has been found.
-    fn found(&mut self, task: usize, room: K) -> Vec<(usize, W, K)> {
-        self.found.insert(task, room);
-        let mut ready = Vec::new();
-        while let Some(room) = self.found.remove(&self.now) {
-            ready.push((self.now, (self.turn)(self.now, &room), room));
-            self.now += 1;
-        }
-        ready
+type Turn<'t, K, W> = dyn FnMut(usize, &K) -> W + Send + 't;
+
+/// Puts what a task has found in line. Gives what is to be finished now, which is nothing if another thread has the turn: that one
+/// will see it.
+fn stand_in_line<K, W>(line: &Mutex<Line<'_, K, W>>, task: usize, room: K) -> Vec<(usize, W, K)> {
+    let lock = || line.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut ready = Vec::new();
+    let mut own = lock();
+    own.found.insert(task, room);
+    let Some(turn) = own.turn.take() else { return ready };
+    loop {
+        let now = own.now;
+        let Some(room) = own.found.remove(&now) else {
+            own.turn = Some(turn);
+            return ready;
+        };
+        // A turn may call a user's function, which may do anything but meet a lock.
+        drop(own);
+        ready.push((now, turn(now, &room), room));
+        own = lock();
+        own.now += 1;
     }
 }
 
@@ -85,25 +97,24 @@ pub(crate) fn in_turn<K: Send, W: Send>(
     tasks: usize,
     room: &(dyn Fn() -> K + Sync),
     find: &(dyn Fn(usize, &mut K) + Sync),
-    turn: &mut (dyn FnMut(usize, &K) -> W + Send),
+    turn: &mut Turn<'_, K, W>,
     finish: &(dyn Fn(usize, W, &mut K) + Sync),
 ) {
     let next = AtomicUsize::new(0);
-    let line = Mutex::new(Line { now: 0, found: BTreeMap::new(), free: Vec::new(), turn });
-    let line = || line.lock().unwrap_or_else(PoisonError::into_inner);
+    let line = Mutex::new(Line { now: 0, found: BTreeMap::new(), free: Vec::new(), turn: Some(turn) });
+    let rooms = || line.lock().unwrap_or_else(PoisonError::into_inner);
     for_each(tasks.min(threads()), &|_| {
         loop {
             let task = next.fetch_add(1, Ordering::Relaxed);
             if task >= tasks {
                 return;
             }
-            let free = line().free.pop();
+            let free = rooms().free.pop();
             let mut own = free.unwrap_or_else(room);
             find(task, &mut own);
-            let ready = line().found(task, own);
-            for (task, work, mut own) in ready {
+            for (task, work, mut own) in stand_in_line(&line, task, own) {
                 finish(task, work, &mut own);
-                line().free.push(own);
+                rooms().free.push(own);
             }
         }
     });

@@ -163,11 +163,7 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     let tile = TILE_RUNS * run;
     let part = if op.ordered { tile } else { tile.min(PART) };
     let (initial, inclusive) = start(op, kind);
-    // What both come to is found in any case, since branches would be guessed wrong.
-    let join = |a: (U::Acc, bool), b: (U::Acc, bool)| {
-        let both = (op.combine)(a.0, b.0);
-        (if b.1 { b.0 } else { both }, a.1 | b.1)
-    };
+    let join = |a: (U::Acc, bool), b: (U::Acc, bool)| (if b.1 { b.0 } else { (op.combine)(a.0, b.0) }, a.1 | b.1);
     let after = |carry, total: (U::Acc, bool)| (op.combine)(if total.1 { initial } else { carry }, total.0);
     let carry = |digits: &[(U::Acc, bool)]| digits.iter().fold(initial, |carry, &digit| after(carry, digit));
     // Accumulators, and whether each starts a segment.

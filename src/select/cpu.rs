@@ -1,4 +1,5 @@
-//! Selections on the CPU, in one read: tasks keep what they select, are told in turn where it goes, and move it there.
+//! Selections on the CPU, in one read, and partitions in two: tasks keep what they select, are told in turn where it goes, and
+//! move it there.
 
 use std::ops::Range;
 
@@ -29,18 +30,14 @@ impl<R, const LISTS: usize> Kept<R, LISTS> {
 fn fill<R, const LISTS: usize>(items: impl Iterator<Item = (usize, R)>, task: usize, room: &mut [R]) -> [usize; LISTS] {
     let mut ends = std::array::from_fn(|list| list * task);
     items.for_each(|(list, value)| {
-        let mut end = ends[0];
-        for other in 1..LISTS {
-            end = if list == other { ends[other] } else { end };
-        }
+        let end_of = |end, (other, &at)| if list == other { at } else { end };
+        let end = ends.iter().enumerate().skip(1).fold(ends[0], end_of);
         // Written in any case, since half of the branches would be guessed wrong; of no list, where the next of the first one
         // goes.
         if let Some(to) = room.get_mut(end) {
             *to = value;
         }
-        for own in 0..LISTS {
-            ends[own] += usize::from(list == own);
-        }
+        ends.iter_mut().enumerate().for_each(|(own, end)| *end += usize::from(list == own));
     });
     ends
 }
@@ -129,20 +126,20 @@ where
     lists(n, items, get, std::array::from_fn(|list| next(&mut out, total(list))))
 }
 
-/// Of elements in list 0 or 1 those in the first `count` lists; how many are in list 0.
+/// Of elements in list 0 or 1 those in list 0, or with `all` both lists; how many are in list 0.
 pub(super) fn flagged<R, V, I>(
     n: usize,
     items: &(impl Fn(Range<usize>) -> I + Sync),
     get: &(impl Fn(R) -> V + Sync),
     out: &mut [V],
-    count: usize,
+    all: bool,
 ) -> usize
 where
     R: Copy + Send + Sync + Zeroable,
     V: Send,
     I: Iterator<Item = (usize, R)>,
 {
-    if count == 1 { lists(n, items, get, [out])[0] } else { parted::<_, _, _, 2>(n, items, get, out)[0] }
+    if all { parted::<_, _, _, 2>(n, items, get, out)[0] } else { lists(n, items, get, [out])[0] }
 }
 
 /// The elements but for the first, counted from the second on; in list 0 those that differ from the one before them, which begin

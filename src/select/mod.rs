@@ -288,10 +288,10 @@ impl Device {
                 let found = if size_of::<V>() <= 16 {
                     let items =
                         |part: Range<usize>| flags[part.clone()].iter().map(list).zip(values[part].iter().copied());
-                    cpu::flagged(n, &items, &|x| x, output, lists)
+                    cpu::flagged(n, &items, &|x| x, output, lists == 2)
                 } else {
                     let items = |part: Range<usize>| flags[part.clone()].iter().map(list).zip(part);
-                    cpu::flagged(n, &items, &|i: usize| values[i], output, lists)
+                    cpu::flagged(n, &items, &|i: usize| values[i], output, lists == 2)
                 };
                 count.host()?[0] = found as u64;
                 Ok(())

@@ -302,18 +302,19 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let keys = keys.host()?;
-                let (mut keys_out, mut offsets) = (cpu::first(to.keys.host()?, keys), vec![0; n.min(room) + 1]);
-                let mut rest = &mut offsets[1..];
+                let mut keys_out = cpu::first(to.keys.host()?, keys);
+                let mut offsets = vec![0; n.min(1)];
                 let found = cpu::runs(
                     keys,
-                    &mut |places| (cpu::next(&mut keys_out, places.len()), cpu::next(&mut rest, places.len())),
-                    &|(keys_out, offsets), places| {
-                        keys_out.iter_mut().zip(places).for_each(|(to, &i)| *to = keys[i]);
-                        offsets.iter_mut().zip(places).for_each(|(to, &i)| *to = i as u64);
+                    &mut |places| {
+                        offsets.extend(places.iter().take(room + 1 - offsets.len().min(room + 1)).map(|&i| i as u64));
+                        cpu::next(&mut keys_out, places.len())
                     },
+                    &|keys_out, places| keys_out.iter_mut().zip(places).for_each(|(to, &i)| *to = keys[i]),
                 );
-                cpu::next(&mut rest, 1).fill(n as u64);
-                offsets.truncate(found.min(room) + 1);
+                if found <= room {
+                    offsets.push(n as u64);
+                }
                 let out = &mut to.values.host()?[..offsets.len() - 1];
                 segmented::cpu::reduce(op, values.host()?, Offsets::of(&offsets), out);
                 to.count.host()?[0] = found as u64;
