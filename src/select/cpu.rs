@@ -149,14 +149,6 @@ pub(super) fn heads<T: Copy + PartialEq>(input: &[T], part: Range<usize>) -> imp
     before.iter().zip(own).map(|(before, &x)| (usize::from(*before == x), x))
 }
 
-/// The same with their places instead.
-pub(super) fn places_of_heads<T: Copy + PartialEq>(
-    input: &[T],
-    part: Range<usize>,
-) -> impl Iterator<Item = (usize, usize)> {
-    part.clone().zip(heads(input, part)).map(|(i, (list, _))| (list, i + 1))
-}
-
 /// How many runs of equal elements there are. `turn` is told where those behind the first begin, task after task, and gives what
 /// `write` is to do with it.
 pub(super) fn runs<T: Copy + PartialEq + Sync, W: Send>(
@@ -167,7 +159,7 @@ pub(super) fn runs<T: Copy + PartialEq + Sync, W: Send>(
     let mut count = input.len().min(1);
     keep(
         input.len().saturating_sub(1),
-        &|part| places_of_heads(input, part),
+        &|part| part.clone().zip(heads(input, part)).map(|(i, (list, _))| (list, i + 1)),
         &mut |[places]: [&[usize]; 1]| {
             count += places.len();
             turn(places)

@@ -307,7 +307,7 @@ impl Device {
                 let found = cpu::runs(
                     keys,
                     &mut |places| {
-                        offsets.extend(places.iter().take(room + 1 - offsets.len().min(room + 1)).map(|&i| i as u64));
+                        offsets.extend(places.iter().take(room + 1 - offsets.len()).map(|&i| i as u64));
                         cpu::next(&mut keys_out, places.len())
                     },
                     &|keys_out, places| keys_out.iter_mut().zip(places).for_each(|(to, &i)| *to = keys[i]),
