@@ -19,8 +19,8 @@
 //
 // With LOOK_BACK one launch: work-groups take tiles in the order in which they start, publish their totals, and wait for
 // those before theirs (Merrill & Garland 2016). before() needs totals alone, so no tile waits for what another waited for,
-// but for the last ones of each block, which publish its total. A word that is not there after `spins` looks is computed by
-// who needs it.
+// but for the last ones of each block, which publish its total; of the blocks just before its own it makes them itself of their
+// tiles'. A word that is not there after `spins` looks is computed by who needs it.
 //
 // Bytes: reads n elements twice, writes n, and 24 for each tile of 32 KiB; with LOOK_BACK reads them once. What marks segments is
 // read as often.
@@ -29,6 +29,7 @@
 #include "lib/subgroup.cl"
 #include "lib/workgroup.cl"
 #include "lib/outputs.cl"
+#include "lib/ticket.cl"
 
 #if defined(BY_KEYS) || defined(BY_FLAGS) || defined(BY_OFFSETS) || defined(BY_ROWS)
 #define SEGMENTED
@@ -319,6 +320,20 @@ KERNEL void scan_tiles(
 #endif
 #define SCRATCH __local A *exchange, __local uint *words
 
+// Rows that are combined at a time, and where what precedes each run in its chunk waits: on NVIDIA's GPUs in local memory, so that
+// registers for four work-groups are left.
+#if SG_BACKEND == SG_PTX
+#define BATCH 2
+#define BEFORE __local A*
+#define BEFORE_OF(before, k) (before)[(k) * WG + get_local_id(0)]
+#define BEFORE_ARRAY(before) __local A before[RUNS * WG]
+#else
+#define BATCH ROWS
+#define BEFORE A*
+#define BEFORE_OF(before, k) (before)[k]
+#define BEFORE_ARRAY(before) A before[RUNS]
+#endif
+
 // A bit for each element of an item's runs, and those of run k.
 #ifdef SEGMENTED
 #define MARKS ((RUNS * VEC + 31) / 32)
@@ -550,32 +565,47 @@ static inline A run_total(TV raw, uint heads)
 // precedes the chunks is in node[CHUNKS] and on after the next barrier. All items call it, in uniform flow; `node` holds
 // 2 * CHUNKS.
 INLINED void tile_scan(
-    const TV* raw, const uint* marks, A* before, uint* cut, THING* sum, __local THING* node, SCRATCH)
+    const TV* raw, const uint* marks, BEFORE before, uint* cut, THING* sum, __local THING* node, SCRATCH)
 {
     const uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
-    A total[RUNS], chunk[2 * OWN], preceding[2 * OWN];
-    uint heads[OWN], chunk_heads[2 * OWN], preceding_heads[2 * OWN];
-    UNROLL
-    for (uint k = 0; k < RUNS; k++) {
-        total[k] = run_total(raw[k], RUN_MARKS(marks, k));
-    }
+    A chunk[2 * OWN], preceding[2 * OWN];
+    uint chunk_heads[2 * OWN], preceding_heads[2 * OWN];
     UNROLL
     for (uint k = 0; k < OWN; k++) {
-        heads[k] = 0;
         cut[k] = 0;
     }
-#ifdef SEGMENTED
     UNROLL
-    for (uint k = 0; k < RUNS; k++) {
-        heads[k % OWN] |= (uint)(RUN_MARKS(marks, k) != 0) << k / OWN;
-    }
-#endif
-    team_scan(ROWS, OWN, total, heads, before, cut, exchange, words);
-    if (lane == 0) {
+    for (uint r = 0; r < ROWS; r += BATCH) {
+        A total[BATCH * OWN], preceding_runs[BATCH * OWN];
+        uint heads[OWN], cuts[OWN];
         UNROLL
-        for (uint r = 0; r < ROWS; r++) {
-            const THING chunk_total = TOTAL(total[r * OWN], MARKED(heads[0], r));
-            THING_PUT(node[r * TEAMS + team], chunk_total);
+        for (uint k = 0; k < OWN; k++) {
+            heads[k] = 0;
+            cuts[k] = 0;
+        }
+        UNROLL
+        for (uint k = 0; k < BATCH * OWN; k++) {
+            const uint run = r * OWN + k;
+            total[k] = run_total(raw[run], RUN_MARKS(marks, run));
+#ifdef SEGMENTED
+            heads[k % OWN] |= (uint)(RUN_MARKS(marks, run) != 0) << k / OWN;
+#endif
+        }
+        team_scan(BATCH, OWN, total, heads, preceding_runs, cuts, exchange, words);
+        UNROLL
+        for (uint k = 0; k < BATCH * OWN; k++) {
+            BEFORE_OF(before, r * OWN + k) = preceding_runs[k];
+        }
+        UNROLL
+        for (uint k = 0; k < OWN; k++) {
+            cut[k] |= cuts[k] << r;
+        }
+        if (lane == 0) {
+            UNROLL
+            for (uint q = 0; q < BATCH; q++) {
+                const THING chunk_total = TOTAL(total[q * OWN], MARKED(heads[0], q));
+                THING_PUT(node[(r + q) * TEAMS + team], chunk_total);
+            }
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -602,7 +632,7 @@ INLINED void tile_scan(
 
 // Writes the item's results of the tile, `carry` being what precedes the tile.
 static inline void store_tile(
-    __global OUT* out, OFFSET_T base, OFFSET_T outputs, const TV* raw, const uint* marks, const A* before,
+    __global OUT* out, OFFSET_T base, OFFSET_T outputs, const TV* raw, const uint* marks, const BEFORE before,
     const uint* cut, __local const THING* node, A initial, A carry, uint inclusive)
 {
     const uint team = (uint)get_local_id(0) / LANES;
@@ -611,7 +641,7 @@ static inline void store_tile(
         A a[VEC];
         take_run(raw[k], a);
         OUT run[VEC];
-        const THING own = TOTAL(before[k], MARKED(cut[k % OWN], k / OWN));
+        const THING own = TOTAL(BEFORE_OF(before, k), MARKED(cut[k % OWN], k / OWN));
         const THING chunk = THING_GET(node[CHUNKS + k / OWN * TEAMS + team]), preceding = THING_OP(chunk, own);
         A acc = THING_CARRY(initial, carry, preceding);
         for (uint j = 0; j < VEC; j++) {
@@ -635,7 +665,8 @@ static inline void store_tile(
 
 #ifdef LOOK_BACK
 
-// A published total is a word, of eight bytes two: the low half is the value's, the other is not 0, and has the head in bit 1.
+// A published total is a word, of eight bytes two: the low half is the value's, the other has the head in bit 0 and the launch's
+// turn, which no word has before, in those above it.
 #define TOTAL_WORDS (A_BYTES == 8 ? 2 : 1)
 
 static inline ulong bits_of(A x)
@@ -668,26 +699,26 @@ static inline A value_of(ulong bits)
 #endif
 }
 
-static inline void publish(volatile __global ulong* totals, OFFSET_T at, THING x)
+static inline void publish(volatile __global ulong* totals, OFFSET_T at, THING x, uint turn)
 {
-    const ulong bits = bits_of(VALUE(x)), there = (ulong)(1 | HEAD(x) << 1) << 32;
+    const ulong bits = bits_of(VALUE(x)), there = (ulong)(turn << 1 | HEAD(x)) << 32;
     for (uint w = 0; w < TOTAL_WORDS; w++) {
         store_relaxed_u64(totals + at * TOTAL_WORDS + w, there | (bits >> (32 * w) & 0xffffffffu));
     }
 }
 
 // Whether a total is there; if so, it is put into `total`.
-static inline bool look(volatile __global ulong* totals, OFFSET_T at, THING* total)
+static inline bool look(volatile __global ulong* totals, OFFSET_T at, THING* total, uint turn)
 {
     ulong found = 0, word = 0;
     bool there = true;
     for (uint w = 0; w < TOTAL_WORDS; w++) {
         word = load_relaxed_u64(totals + at * TOTAL_WORDS + w);
-        there = there && word >> 32 != 0;
+        there = there && word >> 33 == turn;
         found |= (word & 0xffffffffu) << (32 * w);
     }
     if (there) {
-        *total = TOTAL(value_of(found), (uint)(word >> 33));
+        *total = TOTAL(value_of(found), (uint)(word >> 32) & 1);
     }
     return there;
 }
@@ -706,10 +737,10 @@ static inline THING push(THING* stack, uint k, THING total)
 
 // The total of a tile, from its elements if it is not published.
 static inline THING tile_total(
-    __global const T* x, OFFSET_T n, volatile __global ulong* totals, OFFSET_T tile HEAD_PARAMS)
+    __global const T* x, OFFSET_T n, volatile __global ulong* totals, OFFSET_T tile, uint turn HEAD_PARAMS)
 {
     THING stack[12], total = THING_IDENTITY;
-    if (look(totals, tile, &total)) {
+    if (look(totals, tile, &total, turn)) {
         return total;
     }
     for (uint q = 0; q < TILE_RUNS; q++) {
@@ -723,20 +754,20 @@ static inline THING tile_total(
     }
     // In place, elements are results once their total is there.
     fence_device();
-    if (!look(totals, tile, &total)) {
-        publish(totals, tile, total);
+    if (!look(totals, tile, &total, turn)) {
+        publish(totals, tile, total, turn);
     }
     return total;
 }
 
 // The total of thing `index` of a level, that is of 32^level tiles, where it is not published.
 static __attribute__((noinline)) THING missing_total(
-    __global const T* x, OFFSET_T n, volatile __global ulong* totals, OFFSET_T index, uint level HEAD_PARAMS)
+    __global const T* x, OFFSET_T n, volatile __global ulong* totals, OFFSET_T index, uint level, uint turn HEAD_PARAMS)
 {
     THING stack[LEVELS * 5], total = THING_IDENTITY;
     const OFFSET_T first = index << (5 * level), count = (OFFSET_T)1 << (5 * level);
     for (OFFSET_T k = 0; k < count; k++) {
-        total = tile_total(x, n, totals, first + k HEAD_PASS);
+        total = tile_total(x, n, totals, first + k, turn HEAD_PASS);
         OFFSET_T q = k;
         uint l = 0;
         for (; l < level && q % 32 == 31; l++) {
@@ -754,9 +785,6 @@ static __attribute__((noinline)) THING missing_total(
     return total;
 }
 
-// The ticket, in front of the words of `state`.
-#define TICKET(state) ((volatile __global uint*)(state))
-
 // What an item finds goes to value[k] and heads[k], as above.
 #ifdef SHUFFLES
 #define KEEP(k, found) (value[k] = VALUE(found), heads[k] = HEAD(found))
@@ -772,30 +800,29 @@ static __attribute__((noinline)) THING missing_total(
 #define KEPT(k) (value[k] = OWN_VALUE, heads[k] = OWN_HEAD)
 #endif
 
-// Of several tiles, `state` is 0: 16 bytes for the ticket, then words as the spine has totals. There are n results or, if
-// exclusive, n + 1.
+// Of several tiles, `state` has 16 bytes for the ticket, then words as the spine has totals: all 0, or of other turns. There are
+// n results or, if exclusive, n + 1.
 KERNEL SG_KERNEL void scan_look_back(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global ulong* state, const OFFSET_T tiles, const A initial, const uint inclusive,
-    const uint in_place, const uint spins HEAD_PARAMS)
+    const uint in_place, const uint spins, const uint turn HEAD_PARAMS)
 {
     __local THING node[2 * CHUNKS];
     __local THING digit[TEAMS];
+#ifdef SHUFFLES
+    __local THING blocks_before[TEAMS];
+#endif
     __local A exchange[EXCHANGE];
     __local uint words[WORDS];
     __local uint bits[TILE_WORDS];
     __local uint taken[1];
+    BEFORE_ARRAY(before);
     __global const T* x = in_base + in_offset;
     __global OUT* out = out_base + out_offset;
     volatile __global ulong* totals = state + 2;
     const uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
-    if (item == 0) {
-        *taken = tiles > 1 ? atomic_inc(TICKET(state)) : 0;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const OFFSET_T tile = *taken;
+    const OFFSET_T tile = TAKE_TILE(state, taken, tiles);
     TV raw[RUNS];
-    A before[RUNS];
     uint marks[MARKS], cut[OWN];
     THING sum;
     mark_tile(bits, words, marks, tile, n HEAD_PASS);
@@ -803,18 +830,31 @@ KERNEL SG_KERNEL void scan_look_back(
     tile_scan(raw, marks, before, cut, &sum, node, exchange, words);
     const bool speaks = !silent(tile);
     if (item == 0 && tile + 1 < tiles && speaks) {
-        publish(totals, tile, sum);
+        publish(totals, tile, sum, turn);
         if (in_place) {
             // Who misses it has read the elements before they are overwritten.
             fence_device();
         }
     }
 
-    // A team waits for the words of one level.
-    const OFFSET_T index = team < LEVELS ? tile >> (5 * team) : 0;
-    const uint own = index % 32;
+    // A team waits for the words of one level; one without a level, for the tiles of a block just before this one's, so that
+    // nobody waits until that is told of.
+    uint levels = 1;
+    for (OFFSET_T above = (tiles - 1) / 32; above > 0; above /= 32) {
+        levels++;
+    }
+#ifdef SHUFFLES
+    const uint recent = min(TEAMS - levels, (uint)(tile / 32 % 32)), nth = team - levels;
+    const bool helps = team >= levels && nth < recent;
+#else
+    const uint recent = 0, nth = 0;
+    const bool helps = false;
+#endif
+    const uint own_level = helps ? 0 : min(team, levels);
+    const OFFSET_T index = helps ? tile / 32 * 32 - nth * 32 : team < levels ? tile >> (5 * own_level) : 0;
+    const uint own = helps ? 32 : index % 32, waits = own - (team == 1 ? recent : 0);
     OFFSET_T at = 0, count = tiles;
-    for (uint level = 0; level < team; level++) {
+    for (uint l = 0; l < own_level; l++) {
         at += count;
         count = (count - 1) / 32 + 1;
     }
@@ -824,41 +864,64 @@ KERNEL SG_KERNEL void scan_look_back(
         const uint leaf = lane * OWN + k;
         THING found = THING_IDENTITY;
         KEEP(k, found);
-        if (leaf < own) {
+        if (leaf < waits) {
             const OFFSET_T wanted = index - own + leaf;
             bool there = false;
-            for (uint turn = 0; turn < spins && !there; turn++) {
-                there = look(totals, at + wanted, &found);
+            for (uint looks = 0; looks < spins && !there; looks++) {
+                there = look(totals, at + wanted, &found, turn);
                 if (there) {
                     KEEP(k, found);
                 }
             }
             if (!there) {
-                found = missing_total(x, n, totals, wanted, team HEAD_PASS);
+                found = missing_total(x, n, totals, wanted, own_level, turn HEAD_PASS);
                 KEEP(k, found);
             }
         }
         KEPT(k);
         preceding_heads[k] = 0;
     }
+#ifdef SHUFFLES
+    A sums[OWN];
+    uint sum_heads[OWN];
+    UNROLL
+    for (uint k = 0; k < OWN; k++) {
+        sums[k] = value[k];
+        sum_heads[k] = heads[k];
+    }
+    team_scan(1, OWN, sums, sum_heads, preceding, preceding_heads, exchange, words);
+    if (helps && lane == LANES - 1) {
+        const THING before_last = TOTAL(preceding[OWN - 1], preceding_heads[OWN - 1]);
+        const THING block = THING_OP(before_last, TOTAL(value[OWN - 1], heads[OWN - 1]));
+        THING_PUT(blocks_before[nth], block);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint k = 0; k < OWN; k++) {
+        const uint leaf = lane * OWN + k;
+        if (team == 1 && leaf >= waits && leaf < own) {
+            const THING block = THING_GET(blocks_before[own - 1 - leaf]);
+            KEEP(k, block);
+        }
+        preceding_heads[k] = 0;
+    }
+#endif
     team_scan(1, OWN, value, heads, preceding, preceding_heads, exchange, words);
     const OFFSET_T blocks = (tiles - 1) / 32 + 1;
     for (uint k = 0; k < OWN; k++) {
-        if (lane * OWN + k == own) {
+        if (team < levels && lane * OWN + k == own) {
             const THING found = TOTAL(preceding[k], preceding_heads[k]);
             THING_PUT(digit[team], found);
             // At once, since it is what others wait for.
             if (team == 0 && own == 31 && tile / 32 + 1 < blocks && speaks) {
-                publish(totals, tiles + tile / 32, THING_OP(found, sum));
+                publish(totals, tiles + tile / 32, THING_OP(found, sum), turn);
             }
         }
     }
     // In place, what was published goes before what overwrites the input.
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     A carry = initial;
-    UNROLL
-    for (uint level = LEVELS; level > 0; level--) {
-        const THING own_digit = THING_GET(digit[level - 1]);
+    for (uint l = levels; l > 0; l--) {
+        const THING own_digit = THING_GET(digit[l - 1]);
         carry = THING_CARRY(initial, carry, own_digit);
     }
     if (item == 0 && tile % 32 == 31 && speaks) {
@@ -872,7 +935,7 @@ KERNEL SG_KERNEL void scan_look_back(
             count = (count - 1) / 32 + 1;
             q /= 32;
             if (q + 1 < count) {
-                publish(totals, at + q, block);
+                publish(totals, at + q, block, turn);
             }
         }
     }
@@ -890,10 +953,10 @@ KERNEL SG_KERNEL void scan_totals(
     __local A exchange[EXCHANGE];
     __local uint words[WORDS];
     __local uint bits[TILE_WORDS];
+    BEFORE_ARRAY(before);
     __global const T* x = in_base + in_offset;
     for (OFFSET_T tile = FIRST_TILE(tiles); tile < END_TILE(tiles); tile += NEXT_TILE) {
         TV raw[RUNS];
-        A before[RUNS];
         uint marks[MARKS], cut[OWN];
         THING sum;
         mark_tile(bits, words, marks, tile, n HEAD_PASS);
@@ -916,11 +979,11 @@ KERNEL SG_KERNEL void scan_tiles(
     __local A exchange[EXCHANGE];
     __local uint words[WORDS];
     __local uint bits[TILE_WORDS];
+    BEFORE_ARRAY(before);
     __global const T* x = in_base + in_offset;
     __global OUT* out = out_base + out_offset;
     for (OFFSET_T tile = FIRST_TILE(tiles); tile < END_TILE(tiles); tile += NEXT_TILE) {
         TV raw[RUNS];
-        A before[RUNS];
         uint marks[MARKS], cut[OWN];
         THING sum;
         mark_tile(bits, words, marks, tile, n HEAD_PASS);

@@ -14,9 +14,9 @@
 //     PLACES          the elements' places, as PLACE
 //     LENGTHS         the lengths of the runs, as PLACE
 //
-// A tile's marks are counted, then what precedes it in each list is found, then the tile is put in order in local memory, so
-// that it is written side by side, by 16-byte words where an output has whole ones. Nothing is written at or beyond an
-// output's `room`; the count is that of all the same.
+// A tile's marks are counted and it is put in order in local memory, while the tiles before it are counted, too; then what
+// precedes it in each list is found, and it is written side by side. Nothing is written at or beyond an output's `room`; the
+// count is that of all the same.
 //
 // Launches: counts of tiles, the levels of lib/spine.cl over them, tiles; or with LOOK_BACK one that finds what precedes by
 // lib/lookback.cl, before which, with several lists, one counts them; or with UNORDERED one, whose tiles take their places
@@ -35,6 +35,8 @@
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
 #include "lib/spine.cl"
+#include "lib/aside.cl"
+#include "lib/ticket.cl"
 
 #ifndef WG
 #define WG 256
@@ -371,17 +373,45 @@ KERNEL void select_tiles(
 #define UNROLL
 #endif
 
-// Counts of two rows of vectors are halves of a word: a row has no more than 16 WG elements.
-#define WORDS (MASKS * ROWS / 2)
-// Words of local memory for exchanging them, or one for each team of items that has them by shuffles.
+// One list is put in order where the tile lies: of what is there, nothing goes to a higher place. So it takes local memory
+// instead of registers, and more work-groups fit a multiprocessor.
+#if defined(MOVE) && LISTS == 1 && defined(COPIES_ASIDE) && (defined(LOOK_BACK) || defined(UNORDERED))
+#define STAGED
+typedef __local TV* Held;
+#define VEC_OF(raw, k) (raw)[(k) * WG + get_local_id(0)]
+#else
+typedef TV* Held;
+#define VEC_OF(raw, k) (raw)[k]
+#endif
+
+// Counts of some rows of vectors share a word. A row has no more than 128 elements of 4 bytes in 32 lanes, and no more than
+// 16 WG in a work-group.
+#if SG_BACKEND == SG_PTX && VEC <= 4
+#define PACK 4
+#else
+#define PACK 2
+#endif
+#define FIELD (32 / PACK)
+#define COUNT_OF(words, k) ((words)[(k) / PACK] >> (k) % PACK * FIELD & ((1u << FIELD) - 1))
+#define ROW_WORDS ((ROWS + PACK - 1) / PACK)
+#define WORDS (MASKS * ROW_WORDS)
+// Words of local memory for exchanging them, or one for each row of each sub-group, where items have the others by shuffles.
 #ifdef SHUFFLES
-#define EXCHANGE (MASKS * WG / 32)
+#define EXCHANGE (MASKS * ROWS * WG / 32)
 #else
 #define EXCHANGE (2 * WORDS * WG)
 #endif
-// 16-byte words of a tile in order, with gaps where a list's first word and its last are not whole; or of its positions.
+// What tells the ranks of an item's elements: row_rank().
+#ifdef SHUFFLES
+#define RANKS (WORDS + MASKS)
+#else
+#define RANKS (MASKS * ROWS)
+#endif
+// Rows of sub-groups that a lane has: as many, or so many sub-groups' of one row.
+#define LANE_ROWS(teams, lanes) max(ROWS * (teams) / (lanes), 1u)
+// 16-byte words of a tile in order, and one behind it that may be read; or of its positions.
 #ifdef MOVE
-#define MOVE_WORDS (WG * ROWS + 2 * LISTS)
+#define MOVE_WORDS (WG * ROWS + 1)
 #else
 #define MOVE_WORDS 0
 #endif
@@ -396,23 +426,20 @@ KERNEL void select_tiles(
 #define POOL_WORDS POSITION_WORDS
 #endif
 
-// The place of the item's vector k in its tile. A sub-group's vectors are neighbours, else the work-group's are.
-static inline uint place_of(uint k)
-{
-#ifdef SHUFFLES
-    const uint lanes = sg_size();
-    return (((uint)get_local_id(0) / lanes * ROWS + k) * lanes + sg_lane()) * VEC;
-#else
-    return (k * WG + (uint)get_local_id(0)) * VEC;
-#endif
-}
+// The place of the item's vector k in its tile.
+static inline uint place_of(uint k) { return (k * WG + (uint)get_local_id(0)) * VEC; }
 
-static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV* raw)
+// All items call it, in uniform flow.
+INLINED void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, Held raw)
 {
     if (n - base >= place_of(ROWS - 1) + VEC) {
         UNROLL
         for (uint k = 0; k < ROWS; k++) {
-            raw[k] = load_vec(x + base + place_of(k));
+#if defined(STAGED) && defined(ALIGNED)
+            copy_aside(&VEC_OF(raw, k), x + base + place_of(k));
+#else
+            VEC_OF(raw, k) = load_vec(x + base + place_of(k));
+#endif
         }
     } else {
         UNROLL
@@ -422,13 +449,20 @@ static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV*
                 // A function of the caller's may not take any value.
                 run[j] = x[min(base + place_of(k) + j, n - 1)];
             }
-            raw[k] = VLOAD(0, run);
+            VEC_OF(raw, k) = VLOAD(0, run);
         }
     }
+#ifdef STAGED
+    await_copies();
+#ifdef HEADS
+    // Items look at their neighbours' elements.
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+#endif
 }
 
 // Bit j of mask[m * ROWS + k] tells whether element j of the item's vector k goes to list m.
-static inline void marks(__global const T* x, OFFSET_T base, OFFSET_T n, const TV* raw, uint* mask)
+static inline void marks(__global const T* x, OFFSET_T base, OFFSET_T n, const Held raw, uint* mask)
 {
     UNROLL
     for (uint k = 0; k < ROWS; k++) {
@@ -436,11 +470,16 @@ static inline void marks(__global const T* x, OFFSET_T base, OFFSET_T n, const T
         // Of the vector's elements those that there are.
         const uint there = i >= n ? 0 : n - i >= VEC ? (1u << VEC) - 1 : (1u << (uint)(n - i)) - 1;
         T run[VEC];
-        VSTORE(raw[k], 0, run);
+        VSTORE(VEC_OF(raw, k), 0, run);
 #ifdef HEADS
         // Bit j: whether element j equals the one before it.
         uint goes_on = 0;
+#ifdef STAGED
+        const uint place = place_of(k);
+        const T before = place > 0 ? ((__local const T*)raw)[place - 1] : x[max(base, (OFFSET_T)1) - 1];
+#else
         const T before = x[max(min(i, n), (OFFSET_T)1) - 1];
+#endif
         if (i > 0 && equal(before, run[0])) {
             goes_on = 1;
         }
@@ -478,21 +517,29 @@ static inline void marks(__global const T* x, OFFSET_T base, OFFSET_T n, const T
     }
 }
 
-// How many elements of list m precede those of the item's vector k in the tile: rank[m * ROWS + k]; how many there are:
-// total[m]. All items call it, in uniform flow; `exchange` holds EXCHANGE words, which are free after the next barrier.
+// Makes `rank`, for row_rank(), and counts the elements of list m: total[m]. All items call it, in uniform flow; `exchange`
+// holds EXCHANGE words, which are free after the next barrier.
 INLINED void tile_ranks(
     const uint* mask, uint* rank, uint* total, __local uint* exchange, __local uint* sg_scratch)
 {
     const uint item = get_local_id(0);
-    // Counts, their sums over the items up to this one, and over all.
-    uint word[WORDS], sum[WORDS], all[WORDS];
+    // Counts, and their sums over the items up to this one.
+    uint word[WORDS], sum[WORDS];
     UNROLL
     for (uint w = 0; w < WORDS; w++) {
-        word[w] = (uint)popcount(mask[2 * w]) | (uint)popcount(mask[2 * w + 1]) << 16;
+        word[w] = 0;
+    }
+    UNROLL
+    for (uint k = 0; k < MASKS * ROWS; k++) {
+        word[k / ROWS * ROW_WORDS + k % ROWS / PACK] |= (uint)popcount(mask[k]) << k % ROWS % PACK * FIELD;
+    }
+    UNROLL
+    for (uint w = 0; w < WORDS; w++) {
         sum[w] = word[w];
     }
 #ifdef SHUFFLES
-    const uint lanes = sg_size(), lane = sg_lane(), team = item / lanes;
+    const uint lanes = sg_size(), lane = sg_lane(), team = item / lanes, teams = WG / lanes;
+    UNROLL
     for (uint d = 1; d < lanes; d *= 2) {
         UNROLL
         for (uint w = 0; w < WORDS; w++) {
@@ -500,9 +547,35 @@ INLINED void tile_ranks(
             sum[w] += lane >= d ? more : 0;
         }
     }
+    if (lane == lanes - 1) {
+        UNROLL
+        for (uint k = 0; k < MASKS * ROWS; k++) {
+            exchange[k * teams + team] = COUNT_OF(sum + k / ROWS * ROW_WORDS, k % ROWS);
+        }
+    }
     UNROLL
     for (uint w = 0; w < WORDS; w++) {
-        all[w] = sg_shuffle_u32(sum[w], lanes - 1, sg_scratch);
+        rank[w] = sum[w] - word[w];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    // Every sub-group adds up all rows of all sub-groups, of which a lane has as many neighbours.
+    const uint share = LANE_ROWS(teams, lanes);
+    UNROLL
+    for (uint m = 0; m < MASKS; m++) {
+        uint own = 0, front = 0;
+        for (uint j = 0; j < share; j++) {
+            const uint at = lane * share + j, count = at < ROWS * teams ? exchange[m * ROWS * teams + at] : 0;
+            front += j < team % share ? count : 0;
+            own += count;
+        }
+        uint up_to = own;
+        UNROLL
+        for (uint d = 1; d < lanes; d *= 2) {
+            const uint more = sg_shuffle_up_u32(up_to, d, sg_scratch);
+            up_to += lane >= d ? more : 0;
+        }
+        total[m] = sg_shuffle_u32(up_to, lanes - 1, sg_scratch);
+        rank[WORDS + m] = up_to - own + front;
     }
 #else
     uint from = 0;
@@ -518,57 +591,44 @@ INLINED void tile_ranks(
         from = WORDS - from;
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    for (uint w = 0; w < WORDS; w++) {
-        all[w] = exchange[(from + w) * WG + WG - 1];
-    }
-#endif
-    UNROLL
     for (uint m = 0; m < MASKS; m++) {
-        uint rows = 0;
-        UNROLL
-        for (uint k = 0; k < ROWS; k += 2) {
-            const uint w = m * (ROWS / 2) + k / 2, before = sum[w] - word[w];
-            rank[m * ROWS + k] = rows + (before & 0xffff);
-            rows += all[w] & 0xffff;
-            rank[m * ROWS + k + 1] = rows + (before >> 16);
-            rows += all[w] >> 16;
+        uint rows = 0, all[ROW_WORDS];
+        for (uint w = 0; w < ROW_WORDS; w++) {
+            all[w] = exchange[(from + m * ROW_WORDS + w) * WG + WG - 1];
+        }
+        for (uint k = 0; k < ROWS; k++) {
+            const uint w = m * ROW_WORDS, own = COUNT_OF(word + w, k);
+            rank[m * ROWS + k] = rows + COUNT_OF(sum + w, k) - own;
+            rows += COUNT_OF(all, k);
         }
         total[m] = rows;
-#ifdef SHUFFLES
-        if (lane == 0) {
-            exchange[m * (WG / 32) + team] = rows;
-        }
-#endif
-    }
-#ifdef SHUFFLES
-    barrier(CLK_LOCAL_MEM_FENCE);
-    UNROLL
-    for (uint m = 0; m < MASKS; m++) {
-        uint before = 0;
-        total[m] = 0;
-        for (uint t = 0; t < WG / lanes; t++) {
-            const uint count = exchange[m * (WG / 32) + t];
-            before += t < team ? count : 0;
-            total[m] += count;
-        }
-        UNROLL
-        for (uint k = 0; k < ROWS; k++) {
-            rank[m * ROWS + k] += before;
-        }
     }
 #endif
 }
 
-// The list of element j of the item's vector k, or LISTS; its rank there goes to `place`. The tile has `len` elements.
-static inline uint find_list(const uint* mask, const uint* rank, uint k, uint j, uint len, uint* place)
+// How many elements of list m precede those of the item's vector k in the tile. All items call it, in uniform flow.
+SG_INLINE uint row_rank(const uint* rank, uint m, uint k, __local uint* sg_scratch)
 {
-    const uint bit = 1u << j, first = rank[k] + (uint)popcount(mask[k] & (bit - 1));
+#ifdef SHUFFLES
+    const uint lanes = sg_size(), teams = WG / lanes, team = (uint)get_local_id(0) / lanes;
+    const uint rows = sg_shuffle_u32(rank[WORDS + m], (k * teams + team) / LANE_ROWS(teams, lanes), sg_scratch);
+    return rows + COUNT_OF(rank + m * ROW_WORDS, k);
+#else
+    return rank[m * ROWS + k];
+#endif
+}
+
+// The list of element j of the item's vector k, or LISTS; its rank there goes to `place`. `before` are those of the vector. The
+// tile has `len` elements.
+static inline uint find_list(const uint* mask, const uint* before, uint k, uint j, uint len, uint* place)
+{
+    const uint bit = 1u << j, first = before[0] + (uint)popcount(mask[k] & (bit - 1));
     uint list = LISTS, there = first;
     if (mask[k] & bit) {
         list = 0;
     }
 #if MASKS == 2
-    const uint second = rank[ROWS + k] + (uint)popcount(mask[ROWS + k] & (bit - 1));
+    const uint second = before[1] + (uint)popcount(mask[ROWS + k] & (bit - 1));
     if (mask[ROWS + k] & bit) {
         list = 1;
         there = second;
@@ -599,21 +659,31 @@ static inline uint find_list(const uint* mask, const uint* rank, uint k, uint j,
 #endif
 
 #ifdef MOVE
-// Copies local[start .. start + count) to `out`, which lies in its 16-byte word as local[start] does. All items call it.
-static inline void write_list(__local const T* local_tile, uint start, uint count, __global T* out)
+// Copies local[start .. start + count) to out[at .. at + count). All items call it.
+static inline void write_list(
+    __local const T* local_tile, uint start, uint count, __global T* out_base, ulong at)
 {
-    const uint lead = start % VEC, end = lead + count;
-    __local const T* from = local_tile + (start - lead);
-    __global T* to = out - lead;
-    for (uint i = (uint)get_local_id(0) * VEC; i < end; i += WG * VEC) {
-        if (i >= lead && end - i >= VEC) {
-            *(__global TV*)(to + i) = *(__local const TV*)(from + i);
+    __global T* out = out_base + at;
+#if T_BYTES >= 4
+    for (uint i = get_local_id(0); i < count; i += WG) {
+        out[i] = local_tile[start + i];
+    }
+#else
+    // By words of the output, which may begin at any byte of the local ones.
+    const uint in_word = 4 / T_BYTES, lead = (uint)(at % in_word), end = lead + count;
+    __local const uint* words = (__local const uint*)local_tile;
+    for (uint i = (uint)get_local_id(0) * in_word; i < end; i += WG * in_word) {
+        if (i >= lead && end - i >= in_word) {
+            const uint byte = (start + i - lead) * T_BYTES, shift = byte % 4 * 8;
+            const ulong both = words[byte / 4] | (ulong)words[byte / 4 + 1] << 32;
+            *(__global uint*)(out - lead + i) = (uint)(both >> shift);
         } else {
-            for (uint j = max(i, lead); j < min(i + VEC, end); j++) {
-                to[j] = from[j];
+            for (uint j = max(i, lead); j < min(i + in_word, end); j++) {
+                out[j - lead] = local_tile[start + j - lead];
             }
         }
     }
+#endif
 }
 #endif
 
@@ -622,21 +692,26 @@ static inline void write_list(__local const T* local_tile, uint start, uint coun
 #define HELD 4
 #endif
 
-// Writes what belongs to the tile's elements; `at` says where those of each list go. All items call it, in uniform flow,
-// after a barrier behind the last use of `pool`; there is one behind this one.
-INLINED void write_tile(
-    OFFSET_T base, OFFSET_T n, OFFSET_T tile, const TV* raw, const uint* mask, const uint* rank, const uint* total,
-    const ulong* at, __local uint4* pool OUTPUT_PARAMS)
+// Where each list of a tile in order begins in local memory.
+static inline void list_starts(const uint* total, uint* start)
 {
-    const uint len = (uint)min((OFFSET_T)TILE, n - base);
-#ifdef MOVE
-    __local T* local_tile = (__local T*)pool;
-    uint start[LISTS], word = 0;
+    start[0] = 0;
     UNROLL
-    for (uint c = 0; c < LISTS; c++) {
-        start[c] = word * VEC + (uint)((out_offset + at[c]) % VEC);
-        word = (start[c] + total[c] + VEC - 1) / VEC;
+    for (uint c = 1; c < LISTS; c++) {
+        start[c] = start[c - 1] + total[c - 1];
     }
+}
+
+#ifdef MOVE
+// Puts the elements of a tile of `len` in order. All items call it, in uniform flow, after a barrier behind the last use of
+// `pool`.
+INLINED void order_elements(
+    uint len, const Held raw, const uint* mask, const uint* rank, const uint* total, __local uint4* pool,
+    __local uint* sg_scratch)
+{
+    __local T* local_tile = (__local T*)pool;
+    uint start[LISTS];
+    list_starts(total, start);
     // Lanes whose vectors begin in the same bank of local memory begin with another word of theirs.
 #if defined(SHUFFLES) && T_BYTES == 8
     const uint turn = sg_lane() / 8 % 2, flip = turn;
@@ -647,9 +722,10 @@ INLINED void write_tile(
 #endif
     UNROLL
     for (uint k = 0; k < ROWS; k++) {
+        const TV own = VEC_OF(raw, k);
         T run[VEC];
 #ifdef SHUFFLES
-        uint4 words = as_uint4(raw[k]);
+        uint4 words = as_uint4(own);
 #if T_BYTES == 8
         words = turn ? words.zwxy : words;
 #else
@@ -658,46 +734,93 @@ INLINED void write_tile(
 #endif
         VSTORE(AS_VEC(words), 0, run);
 #else
-        VSTORE(raw[k], 0, run);
+        VSTORE(own, 0, run);
+#endif
+        uint before[MASKS];
+        UNROLL
+        for (uint m = 0; m < MASKS; m++) {
+            before[m] = row_rank(rank, m, k, sg_scratch);
+        }
+#ifdef STAGED
+        // All have taken theirs of this row, behind which nothing goes.
+        barrier(CLK_LOCAL_MEM_FENCE);
 #endif
         UNROLL
         for (uint j = 0; j < VEC; j++) {
             uint place;
-            const uint list = find_list(mask, rank, k, j ^ flip, len, &place);
+            const uint list = find_list(mask, before, k, j ^ flip, len, &place);
             if (list < LISTS) {
                 local_tile[OF_LIST(start, list) + place] = run[j];
             }
         }
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+}
+#endif
+
+#ifdef POSITIONS
+// The same of their positions in the tile.
+INLINED void order_positions(
+    uint len, const uint* mask, const uint* rank, const uint* total, __local uint4* pool, __local uint* sg_scratch)
+{
+    __local ushort* positions = (__local ushort*)pool;
+    uint start[LISTS];
+    list_starts(total, start);
+    UNROLL
+    for (uint k = 0; k < ROWS; k++) {
+        uint before[MASKS];
+        UNROLL
+        for (uint m = 0; m < MASKS; m++) {
+            before[m] = row_rank(rank, m, k, sg_scratch);
+        }
+        UNROLL
+        for (uint j = 0; j < VEC; j++) {
+            uint place;
+            const uint list = find_list(mask, before, k, j, len, &place);
+            if (list < LISTS) {
+                positions[OF_LIST(start, list) + place] = (ushort)(place_of(k) + j);
+            }
+        }
+    }
+}
+#endif
+
+// Puts a tile in order, elements or else positions, as above.
+INLINED void order_tile(
+    uint len, const Held raw, const uint* mask, const uint* rank, const uint* total, __local uint4* pool,
+    __local uint* sg_scratch)
+{
+#ifdef MOVE
+    order_elements(len, raw, mask, rank, total, pool, sg_scratch);
+#else
+    order_positions(len, mask, rank, total, pool, sg_scratch);
+#endif
+}
+
+// Writes what belongs to the elements of a tile in order; `at` says where those of each list go. All items call it, in uniform
+// flow, after a barrier; there is one behind it.
+INLINED void write_tile(
+    OFFSET_T base, OFFSET_T n, OFFSET_T tile, const uint* mask, const uint* rank, const uint* total, const ulong* at,
+    __local uint4* pool, __local uint* sg_scratch OUTPUT_PARAMS)
+{
+    uint first[LISTS];
+    list_starts(total, first);
+#ifdef MOVE
     UNROLL
     for (uint c = 0; c < LISTS; c++) {
-        write_list(local_tile, start[c], within(at[c], total[c], out_room), out_base + out_offset + at[c]);
+        const uint count = within(at[c], total[c], out_room);
+        write_list((__local const T*)pool, first[c], count, out_base, out_offset + at[c]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
 #ifdef POSITIONS
     const uint item = get_local_id(0);
     __local ushort* positions = (__local ushort*)pool;
-    uint first[LISTS], kept = 0;
-    UNROLL
-    for (uint c = 0; c < LISTS; c++) {
-        first[c] = kept;
-        kept += total[c];
-    }
-    UNROLL
-    for (uint k = 0; k < ROWS; k++) {
-        UNROLL
-        for (uint j = 0; j < VEC; j++) {
-            uint place;
-            const uint list = find_list(mask, rank, k, j, len, &place);
-            if (list < LISTS) {
-                positions[OF_LIST(first, list) + place] = (ushort)(place_of(k) + j);
-            }
-        }
-    }
+#ifdef MOVE
+    order_positions((uint)min((OFFSET_T)TILE, n - base), mask, rank, total, pool, sg_scratch);
     barrier(CLK_LOCAL_MEM_FENCE);
+#endif
 #ifdef VALUE
+    const uint kept = first[LISTS - 1] + total[LISTS - 1];
     __global const VALUE* values = values_base + values_offset + (ulong)base * VALUE_UNITS;
     __global VALUE* values_out = values_out_base + values_out_offset;
     for (uint q = item; q < kept * VALUE_UNITS; q += HELD * WG) {
@@ -759,9 +882,14 @@ INLINED void write_tile(
     __local uint4 pool[POOL_WORDS];                                                                                    \
     __local uint exchange[EXCHANGE];                                                                                   \
     __local uint sg_scratch[SG_SCRATCH_WORDS];
+#ifdef STAGED
+#define TILE_RAW const Held raw = (Held)pool;
+#else
+#define TILE_RAW TV raw[ROWS];
+#endif
 #define TILE_PRIVATE                                                                                                   \
-    TV raw[ROWS];                                                                                                      \
-    uint mask[MASKS * ROWS], rank[MASKS * ROWS], total[3];
+    TILE_RAW                                                                                                           \
+    uint mask[MASKS * ROWS], rank[RANKS], total[3];
 
 // The last list has what the others leave.
 static inline void last_total(uint* total, OFFSET_T base, OFFSET_T n)
@@ -777,6 +905,7 @@ static inline void last_total(uint* total, OFFSET_T base, OFFSET_T n)
 
 #define LOOK_CONTEXT __global const T *x, const OFFSET_T n
 #define LOOK_PASS x, n
+#define LOOK_TURNS
 #include "lib/lookback.cl"
 
 static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile, uint slot)
@@ -825,11 +954,11 @@ KERNEL SG_KERNEL void select_totals(
 }
 #endif
 
-// Of several tiles, `state` is 0: 16 bytes for the ticket, then a word of each tile for each counted list. Of several lists,
-// the counts are there.
+// Of several tiles, `state` has 16 bytes for the ticket, then a word of each tile for each counted list: all 0, or of other
+// turns. Of several lists, the counts are there.
 KERNEL SG_KERNEL void select_look_back(
     INPUT_PARAMS OUTPUT_PARAMS, __global ulong* count_base, const ulong count_offset, __global ulong* state,
-    const OFFSET_T tiles, const uint spins)
+    const OFFSET_T tiles, const uint spins, const uint turn)
 {
     TILE_LOCAL
     __local ulong preceding[COUNTED];
@@ -838,11 +967,7 @@ KERNEL SG_KERNEL void select_look_back(
     __global const T* x = in_base + in_offset;
     volatile __global ulong* words = state + 2;
     const uint item = get_local_id(0);
-    if (item == 0) {
-        *taken = tiles > 1 ? atomic_inc((volatile __global uint*)state) : 0;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const OFFSET_T tile = *taken, base = tile * TILE;
+    const OFFSET_T tile = TAKE_TILE(state, taken, tiles), base = tile * TILE;
     load_tile(x, base, n, raw);
     marks(x, base, n, raw, mask);
     tile_ranks(mask, rank, total, exchange, sg_scratch);
@@ -851,20 +976,21 @@ KERNEL SG_KERNEL void select_look_back(
     // The item that publishes them anew later on.
     if (item == 0 && speaks) {
         for (uint m = 0; m < COUNTED; m++) {
-            look_publish(words, (ulong)tile * COUNTED + m, tile == 0 ? LOOK_ALL : LOOK_OWN, total[m], 0);
+            look_publish(words, (ulong)tile * COUNTED + m, tile == 0 ? LOOK_ALL : LOOK_OWN, total[m], turn);
         }
     }
+    order_tile((uint)min((OFFSET_T)TILE, n - base), raw, mask, rank, total, pool, sg_scratch);
     for (uint m = 0; m < COUNTED; m++) {
 #ifdef SHUFFLES
         if (item < sg_size()) {
-            const ulong found = look_back_together(x, n, words, COUNTED, m, tile, spins, 0, sg_scratch);
+            const ulong found = look_back_together(x, n, words, COUNTED, m, tile, spins, turn, sg_scratch);
 #else
         if (item == 0) {
-            const ulong found = look_back(x, n, words, COUNTED, m, tile, spins, 0);
+            const ulong found = look_back(x, n, words, COUNTED, m, tile, spins, turn);
 #endif
             if (item == 0) {
                 if (tile > 0 && speaks) {
-                    look_publish(words, (ulong)tile * COUNTED + m, LOOK_ALL, found + total[m], 0);
+                    look_publish(words, (ulong)tile * COUNTED + m, LOOK_ALL, found + total[m], turn);
                 }
                 preceding[m] = found;
             }
@@ -884,7 +1010,7 @@ KERNEL SG_KERNEL void select_look_back(
         store_counts(count_base + count_offset, before, all, total[0]);
     }
 #endif
-    write_tile(base, n, tile, raw, mask, rank, total, at, pool OUTPUT_PASS);
+    write_tile(base, n, tile, mask, rank, total, at, pool, sg_scratch OUTPUT_PASS);
 }
 
 #elif defined(UNORDERED)
@@ -905,10 +1031,11 @@ KERNEL SG_KERNEL void select_unordered(
     if (get_local_id(0) == 0) {
         *preceding = atom_add((volatile __global ulong*)(count_base + count_offset), (ulong)total[0]);
     }
+    order_tile((uint)min((OFFSET_T)TILE, n - base), raw, mask, rank, total, pool, sg_scratch);
     barrier(CLK_LOCAL_MEM_FENCE);
     ulong at[LISTS];
     at[0] = *preceding;
-    write_tile(base, n, tile, raw, mask, rank, total, at, pool OUTPUT_PASS);
+    write_tile(base, n, tile, mask, rank, total, at, pool, sg_scratch OUTPUT_PASS);
 }
 
 #else
@@ -954,7 +1081,9 @@ KERNEL SG_KERNEL void select_tiles(
         if (get_local_id(0) == 0 && tile == tiles - 1) {
             store_counts(count_base + count_offset, before, all, total[0]);
         }
-        write_tile(base, n, tile, raw, mask, rank, total, at, pool OUTPUT_PASS);
+        order_tile((uint)min((OFFSET_T)TILE, n - base), raw, mask, rank, total, pool, sg_scratch);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        write_tile(base, n, tile, mask, rank, total, at, pool, sg_scratch OUTPUT_PASS);
     }
 }
 

@@ -20,9 +20,9 @@
 // With LOOK_BACK the digits of all passes are counted at once, and a group has one tile, for which it learns how many keys of
 // each digit precede it from what the groups before it publish (lib/lookback.cl):
 //
-//     histograms:  counts[p][d] = the keys with digit d of pass p
-//     starts:      which passes there are, and counts[p][d] = the keys before those
-//     scatter:     each key goes to its place: counts[p][d], those of earlier tiles, and its rank within the tile
+//     histograms:  counts[p][d] = the keys with digit d of pass p; then, by the group that ends last or a launch of its own, which
+//                  passes there are, and totals[p][d] = the keys before those
+//     scatter:     each key goes to its place: totals[p][d], those of earlier tiles, and its rank within the tile
 //
 // Bytes: reads the keys once; a pass reads and writes them once, and the words of the look-back.
 //
@@ -30,6 +30,8 @@
 // Tiles are those of the segments then, which groups share by turns; each segment has a table and totals of its own.
 #include "lib/types.cl"
 #include "lib/subgroup.cl"
+#include "lib/ticket.cl"
+#include "lib/ended.cl"
 #include "lib/keys.cl"
 #ifdef SEGMENTS
 #include "lib/segments.cl"
@@ -119,11 +121,7 @@
 #ifdef LOOK_BACK
 #define FOR_PARTS                                                                                                      \
     __local uint taken[1];                                                                                             \
-    if (get_local_id(0) == 0) {                                                                                        \
-        *taken = atomic_inc((volatile __global uint*)(scratch + table_at) + pass);                                     \
-    }                                                                                                                  \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                                      \
-    const uint group = *taken;
+    const uint group = TAKE_TILE((volatile __global uint*)(scratch + table_at) + pass, taken, get_num_groups(0));
 #else
 #define FOR_PARTS const uint group = get_group_id(0);
 #endif
@@ -518,6 +516,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_scatter(SCATTE
 #define POOL_WORDS TILE_WORDS
 #endif
 
+// Places in a tile, of which two share a word.
+#define PLACE_OF(places, k) ((places)[(k) / 2] >> (k) % 2 * 16 & 0xffff)
+#define ADD_PLACE(places, k, more) ((places)[(k) / 2] += (uint)(more) << (k) % 2 * 16)
+
 // Digits of an item.
 #define OWN (RADIX / WG)
 
@@ -579,59 +581,50 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
 #define ADD_OFFSET(p, count) atomic_add(p, count)
 #endif
 
-// counts[p * RADIX + d], which are 0: pass p has bits [begin + 8 p, begin + 8 p + 8), as far as there are any below `bit_end`.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
-    __global const KEY* in_base, const ulong in_offset, __global uchar* scratch, const ulong totals_at,
-    const OFFSET_T n, const uint begin, const uint bit_end, const WORD flip, const WORD always)
+// The lowest `width` bits.
+static inline ulong low_bits(uint width) { return width < 64 ? ((ulong)1 << width) - 1 : ~0ul; }
+
+// The bits of a key that it is sorted by, as many as `mask` has; its digits are their bytes.
+static inline WORD sorted_bits(KEY key, const uint begin, const WORD mask, const WORD flip, const WORD always)
 {
-    __local uint counts[PASSES * RADIX * SPREAD];
-    __global const KEY* from = in_base + in_offset;
-    volatile __global OFFSET_T* totals = (volatile __global OFFSET_T*)(scratch + totals_at);
-    const uint item = get_local_id(0), spread = item % SPREAD, passes = (bit_end - begin + 7) / 8;
-    for (uint i = item; i < passes * RADIX * SPREAD; i += WG) {
-        counts[i] = 0;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const OFFSET_T step = (OFFSET_T)get_num_groups(0) * (WG * COUNTS);
-    for (OFFSET_T base = (OFFSET_T)get_group_id(0) * (WG * COUNTS); base < n; base += min(step, n - base)) {
-        KEY held[COUNTS];
-        _Pragma("unroll")
-        for (uint k = 0; k < COUNTS; k++) {
-            held[k] = from[min(base + k * WG + item, n - 1)];
-        }
-        _Pragma("unroll")
-        for (uint k = 0; k < COUNTS; k++) {
-            const WORD bits = ordered(held[k], flip, always);
-            if (base + k * WG + item < n) {
-                for (uint p = 0; p < passes; p++) {
-                    const uint shift = begin + 8 * p;
-                    const uint digit = digit_of(bits, shift, (1u << min(8u, bit_end - shift)) - 1);
-                    atomic_inc(counts + (p * RADIX + digit) * SPREAD + spread);
-                }
-            }
-        }
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = item; i < passes * RADIX; i += WG) {
-        uint sum = 0;
-        for (uint r = 0; r < SPREAD; r++) {
-            sum += counts[i * SPREAD + r];
-        }
-        if (sum != 0) {
-            ADD_OFFSET(totals + i, sum);
-        }
-    }
+    const WORD number = ordered(key, flip, always);
+#if KEY_BYTES == 16
+    const ulong more = begin == 0 ? 0 : begin < 64 ? number.y << (64 - begin) : 0;
+    const ulong low = begin < 64 ? number.x >> begin | more : number.y >> (begin - 64);
+    return (WORD)(low, begin < 64 ? number.y >> begin : 0) & mask;
+#else
+    return number >> begin & mask;
+#endif
 }
 
-// One group: of each pass the counts become the sums of those before them; and the codes of the passes.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_starts(
-    __global uchar* scratch, const ulong totals_at, const ulong codes_at, const OFFSET_T n, const uint passes)
+// Byte p of it.
+#if KEY_BYTES == 16
+#define BYTE_OF(bits, p) ((uint)(((p) < 8 ? (bits).x : (bits).y) >> (p) % 8 * 8) & 255)
+#else
+#define BYTE_OF(bits, p) ((uint)((bits) >> (p) * 8) & 255)
+#endif
+
+// Counts the digits of an item's keys.
+#define COUNT_KEYS(there)                                                                                              \
+    _Pragma("unroll")                                                                                                  \
+    for (uint k = 0; k < COUNTS; k++) {                                                                                \
+        const WORD bits = sorted_bits(held[k], begin, sorted, flip, always);                                           \
+        if (there) {                                                                                                   \
+            _Pragma("unroll")                                                                                          \
+            for (uint p = 0; p < PASSES; p++) {                                                                        \
+                if (p < passes) {                                                                                      \
+                    atomic_inc(counts + (p * RADIX + BYTE_OF(bits, p)) * SPREAD + spread);                             \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+// Of each pass the counts, which are 0 again afterwards, become the sums of those before them; and the codes of the passes. The
+// items of one group call it.
+INLINED void make_starts(
+    volatile __global OFFSET_T* counters, __global OFFSET_T* totals, __global uint* codes, const OFFSET_T n,
+    const uint passes, __local OFFSET_T* starts, __local OFFSET_T* offset_sums, __local uint* alike)
 {
-    __local OFFSET_T starts[RADIX];
-    __local OFFSET_T offset_sums[16];
-    __local uint alike[PASSES];
-    __global OFFSET_T* totals = (__global OFFSET_T*)(scratch + totals_at);
-    __global uint* codes = (__global uint*)(scratch + codes_at);
     const uint item = get_local_id(0);
     for (uint p = 0; p < passes; p++) {
         if (item == 0) {
@@ -639,7 +632,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_starts(
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint d = item; d < RADIX; d += WG) {
-            starts[d] = totals[p * RADIX + d];
+            starts[d] = counters[p * RADIX + d];
+            counters[p * RADIX + d] = 0;
             if (starts[d] == n) {
                 alike[p] = 1;
             }
@@ -657,6 +651,66 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_starts(
             active |= alike[p] ? 0 : 1u << p;
         }
         put_codes(codes, active, passes);
+    }
+}
+
+// Adds the keys with digit d of pass p to counter p * RADIX + d: pass p has bits [begin + 8 p, begin + 8 p + 8), as far as there
+// are any below `bit_end`. Makes the words of `tiles` tiles 0. The group that ends last makes the starts. Counters are behind
+// what ended.cl counts with, and like it 0 before and after.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
+    __global const KEY* in_base, const ulong in_offset, __global uchar* scratch, const ulong table_at,
+    const ulong totals_at, const ulong codes_at, __global uchar* ended_base, const ulong ended_at, const OFFSET_T n,
+    const uint tiles, const uint begin, const uint bit_end, const WORD flip, const WORD always)
+{
+    __local uint counts[PASSES * RADIX * SPREAD];
+    __local OFFSET_T starts[RADIX];
+    __local OFFSET_T offset_sums[16];
+    __local uint alike[PASSES];
+    __local uint last[1];
+    volatile __global OFFSET_T* counters = (volatile __global OFFSET_T*)(ended_base + ended_at + COUNTERS_AT);
+    __global const KEY* from = in_base + in_offset;
+    // Of no bits, too, there is a pass, which moves the keys.
+    const uint item = get_local_id(0), spread = item % SPREAD, width = bit_end - begin, passes = max((width + 7) / 8, 1u);
+#if KEY_BYTES == 16
+    const WORD sorted = (WORD)(low_bits(width), low_bits(max(width, 64u) - 64));
+#else
+    const WORD sorted = (WORD)low_bits(width);
+#endif
+    // What passes look back at.
+    __global uint4* words = (__global uint4*)(scratch + table_at);
+    const ulong rows = (TICKET_BYTES + (ulong)tiles * (RADIX * LOOK_BYTES)) / 16;
+    for (ulong i = get_global_id(0); i < rows; i += get_global_size(0)) {
+        words[i] = (uint4)(0);
+    }
+    for (uint i = item; i < passes * RADIX * SPREAD; i += WG) {
+        counts[i] = 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const OFFSET_T step = (OFFSET_T)get_num_groups(0) * (WG * COUNTS);
+    for (OFFSET_T base = (OFFSET_T)get_group_id(0) * (WG * COUNTS); base < n; base += min(step, n - base)) {
+        KEY held[COUNTS];
+        _Pragma("unroll")
+        for (uint k = 0; k < COUNTS; k++) {
+            held[k] = from[min(base + k * WG + item, n - 1)];
+        }
+        if (n - base >= WG * COUNTS) {
+            COUNT_KEYS(true)
+        } else {
+            COUNT_KEYS(base + k * WG + item < n)
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = item; i < passes * RADIX; i += WG) {
+        uint sum = 0;
+        for (uint r = 0; r < SPREAD; r++) {
+            sum += counts[i * SPREAD + r];
+        }
+        if (sum != 0) {
+            ADD_OFFSET(counters + i, sum);
+        }
+    }
+    if (ends_last((volatile __global uint*)(ended_base + ended_at), last)) {
+        make_starts(counters, TOTALS, (__global uint*)(scratch + codes_at), n, passes, starts, offset_sums, alike);
     }
 }
 
@@ -756,7 +810,11 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
                 pool[i] = (uint4)(0);
             }
             // The rank among those of the sub-group with the same digit, then the place in the tile.
-            ushort places[ITEMS];
+            uint places[(ITEMS + 1) / 2];
+            UNROLL
+            for (uint k = 0; k < (ITEMS + 1) / 2; k++) {
+                places[k] = 0;
+            }
 #if VALUE_BYTES > 0
             VALUE values[ITEMS];
             UNROLL
@@ -790,7 +848,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
                 }
                 sg_barrier();
 #endif
-                places[k] = (ushort)(before + below);
+                ADD_PLACE(places, k, before + below);
             }
             barrier(CLK_LOCAL_MEM_FENCE);
             // Of each digit, the sub-groups' counts become the places of their first keys.
@@ -838,13 +896,13 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             barrier(CLK_LOCAL_MEM_FENCE);
             UNROLL
             for (uint k = 0; k < ITEMS; k++) {
-                places[k] += (ushort)counts[row * RADIX + DIGIT(keys[k])];
+                ADD_PLACE(places, k, counts[row * RADIX + DIGIT(keys[k])]);
             }
             barrier(CLK_LOCAL_MEM_FENCE);
             __local KEY* tile = (__local KEY*)pool;
             UNROLL
             for (uint k = 0; k < ITEMS; k++) {
-                tile[places[k]] = keys[k];
+                tile[PLACE_OF(places, k)] = keys[k];
             }
 #ifdef LOOK_BACK
             UNROLL
@@ -894,7 +952,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             __local VALUE* exchange = (__local VALUE*)pool;
             UNROLL
             for (uint k = 0; k < ITEMS; k++) {
-                exchange[places[k]] = values[k];
+                exchange[PLACE_OF(places, k)] = values[k];
             }
             barrier(CLK_LOCAL_MEM_FENCE);
 #define PUT_VALUES(there)                                                                                              \

@@ -115,7 +115,6 @@ const ELSEWHERE: &[(&str, &str, Given)] = &[
     ("select_look_back", LOOK_BACK, waits),
     ("select_totals", LOOK_BACK, waits),
     ("sort_histograms", LOOK_BACK, waits),
-    ("sort_starts", LOOK_BACK, waits),
     ("statistics_moments", "joins more than 1,024 tiles: tests/reduce_forms.rs", |_| false),
     ("select_unordered", "adds to a 64-bit count", |caps| caps.int64_atomics),
 ];

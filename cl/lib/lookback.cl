@@ -3,7 +3,8 @@
 // A word of LOOK_BYTES has two bits of state over the count: nothing yet, the tile's own count, or that of all tiles up to it.
 // State and count are one atomic access, so relaxed ones are enough; and counts add up to the same in any order. Word
 // words[t * slots + slot] is tile t's: a radix sort has a slot for each digit. All are 0 at first. Words that all
-// end as that of all tiles are words without anything in the next turn: with turn 1, where it was 0, and so on.
+// end as that of all tiles are words without anything in the next turn: with turn 1, where it was 0, and so on. With LOOK_TURNS a
+// word has its turn beside the count, and those of any other turn are without anything: in turn 0 all are to be 0.
 //
 // Work-groups take tiles by a ticket, publish their own count, look back, and publish that of all. A word that is not there
 // after `spins` looks is computed by who needs it. For that the file that includes this one defines LOOK_CONTEXT, parameters
@@ -28,6 +29,9 @@
 #define LOOK_STORE store_relaxed_u64
 #endif
 #define LOOK_BITS (8 * LOOK_BYTES - 2)
+#ifdef LOOK_TURNS
+#define LOOK_TURN_AT 42
+#endif
 
 // What is read: a state over a count.
 #define LOOK_OWN (1ul << 62)
@@ -39,15 +43,24 @@ static ulong look_missing(LOOK_CONTEXT, OFFSET_T tile, uint slot);
 // `state` is LOOK_OWN or LOOK_ALL.
 static inline void look_publish(volatile __global LOOK_WORD* words, ulong at, ulong state, ulong count, uint turn)
 {
+#ifdef LOOK_TURNS
+    LOOK_STORE(words + at, state | (ulong)turn << LOOK_TURN_AT | count);
+#else
     const LOOK_WORD bits = (LOOK_WORD)(((uint)(state >> 62) + 2 * turn) & 3);
     LOOK_STORE(words + at, bits << LOOK_BITS | (LOOK_WORD)count);
+#endif
 }
 
 // A word as a state over a count.
 static inline ulong look_state(LOOK_WORD word, uint turn)
 {
+#ifdef LOOK_TURNS
+    const ulong found = word - ((ulong)turn << LOOK_TURN_AT);
+    return (found & (LOOK_OWN - 1)) >> LOOK_TURN_AT == 0 ? found : 0;
+#else
     const uint bits = ((uint)(word >> LOOK_BITS) - 2 * turn) & 3;
     return (ulong)bits << 62 | (word & (((LOOK_WORD)1 << LOOK_BITS) - 1));
+#endif
 }
 
 // What a tile has published, or its own count.

@@ -18,6 +18,8 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/workgroup.cl", include_str!("../../cl/lib/workgroup.cl")),
     ("lib/spine.cl", include_str!("../../cl/lib/spine.cl")),
     ("lib/ended.cl", include_str!("../../cl/lib/ended.cl")),
+    ("lib/aside.cl", include_str!("../../cl/lib/aside.cl")),
+    ("lib/ticket.cl", include_str!("../../cl/lib/ticket.cl")),
     ("lib/lookback.cl", include_str!("../../cl/lib/lookback.cl")),
     ("lib/lines.cl", include_str!("../../cl/lib/lines.cl")),
     ("lib/moments.cl", include_str!("../../cl/lib/moments.cl")),

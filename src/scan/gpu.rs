@@ -5,7 +5,7 @@ use crate::{
     Element, ElementType, Result, Scratch,
     op::{Monoid, Op, Source, monoid},
     runtime::{
-        Capabilities, ClInput, ProgramSpec,
+        Capabilities, ClInput, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning,
@@ -110,6 +110,8 @@ pub(crate) struct Plan {
     pub(crate) scratch_bytes: usize,
     /// Whether tiles wait for the totals of those before them.
     pub(crate) look_back: bool,
+    /// Whether their words may be of an earlier launch: there is no ticket among them.
+    pub(crate) keeps_words: bool,
 }
 
 /// Elements of a tile.
@@ -181,8 +183,12 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capab
         Some(prelude) => program.flag("MAPPED", true).prelude(prelude.clone()),
         None => program,
     };
-    // More work-groups at a time hide the waiting of each.
-    let registers = if form.acc.size() <= 4 && !segmented { 64 } else { 80 };
+    // So that a multiprocessor holds four work-groups, or three: more at a time hide the waiting of each.
+    let registers = match form.heads {
+        Some(Heads::Offsets(_) | Heads::Rows) => 80,
+        Some(_) if form.acc.size() == 8 => 80,
+        _ => 64,
+    };
     let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
     let program = program.with(limit);
     let tiles = outputs.div_ceil(tile(form.element));
@@ -198,6 +204,7 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capab
         totals_bytes,
         scratch_bytes: totals_bytes + ranks_bytes,
         look_back,
+        keeps_words: params.shuffles && caps.sub_group.backend == SubGroupBackend::Ptx,
     })
 }
 
@@ -282,10 +289,10 @@ impl<'j> Job<'j> {
         Ok(launch.offset(input.len() as u64, wide))
     }
 
-    fn launch_results(&self, kernel: &'static str) -> Result<Launch<'j>> {
+    fn launch_results(&self, kernel: &'static str, totals: &ClMem) -> Result<Launch<'j>> {
         let Self { plan, out, .. } = self;
         let launch = self.launch(kernel)?.mem(out.mem()).scalar(out.offset() as u64);
-        let launch = launch.offset(out.len() as u64, plan.wide).mem(self.memory).offset(plan.tiles as u64, plan.wide);
+        let launch = launch.offset(out.len() as u64, plan.wide).mem(totals).offset(plan.tiles as u64, plan.wide);
         Ok(self.start.put(launch))
     }
 
@@ -306,14 +313,19 @@ impl<'j> Job<'j> {
                 .offset((first + count) as u64, *wide)
                 .run([count.div_ceil(32).div_ceil(*work_group), 1, 1], items)?;
         }
-        self.heads(self.launch_results("scan_tiles")?).run(groups(*tiles), items)
+        self.heads(self.launch_results("scan_tiles", self.memory)?).run(groups(*tiles), items)
     }
 
     fn look_back(&self, spins: u32) -> Result<()> {
         let plan = self.plan;
-        self.device.fill(self.memory, 0, plan.totals_bytes, &[0; 8])?;
+        let kept = if plan.keeps_words { self.device.words(plan.totals_bytes)? } else { None };
+        let (words, turn) = kept.as_ref().map_or((self.memory, 1), |(words, turn)| (words, *turn));
+        if kept.is_none() {
+            self.device.fill(words, 0, plan.totals_bytes, &[0; 8])?;
+        }
         let in_place = self.input.mem().as_ptr() == self.out.mem().as_ptr();
-        let launch = self.launch_results("scan_look_back")?.scalar(u32::from(in_place)).scalar(spins);
+        let launch =
+            self.launch_results("scan_look_back", words)?.scalar(u32::from(in_place)).scalar(spins).scalar(turn);
         self.heads(launch).run([plan.tiles, 1, 1], [plan.work_group, 1, 1])
     }
 }

@@ -112,6 +112,8 @@ pub(crate) struct Plan {
     /// Groups at most where each goes through several tiles.
     pub(crate) most: usize,
     pub(crate) way: Way,
+    /// Whether the words of a look-back may be of an earlier launch: there is no ticket among them.
+    pub(crate) keeps_words: bool,
     /// What the spine is of.
     pub(crate) things: usize,
     /// Words of its levels, for each list that is counted.
@@ -148,9 +150,9 @@ fn shape(form: &Form, caps: &Capabilities) -> Option<Shape> {
     });
     shapes.find(|&Shape { work_group, rows, shuffles }| {
         let vectors = work_group * rows;
-        let moved = if form.moved { 16 * (vectors + 2 * form.classes.max(2)) } else { 0 };
+        let moved = if form.moved { 16 * (vectors + 1) } else { 0 };
         let pool = moved.max(if form.positions() { 2 * vectors * (16 / size) } else { 0 });
-        let exchange = if shuffles { form.masks() * work_group / 8 } else { 4 * form.masks() * vectors };
+        let exchange = if shuffles { form.masks() * vectors / 8 } else { 4 * form.masks() * vectors };
         pool <= params.tile_bytes && pool + exchange + RESERVED_BYTES <= caps.local_bytes
     })
 }
@@ -210,8 +212,14 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
     };
     let (program, work_group, tile) = match shape {
         Some(Shape { work_group, rows, .. }) => {
-            // So that a multiprocessor holds three work-groups; with two masks they would not keep all in registers.
-            let registers = if form.masks() == 2 { 128 } else { 80 };
+            // As few as do not spill, so that a multiprocessor holds six work-groups where tiles wait in local memory, four or
+            // three elsewhere.
+            let registers = match (form.masks(), form.classes) {
+                (2, _) => 128,
+                (_, 2) => 64,
+                _ if form.moved && way != Way::Spine && caps.compute_capability >= 80 => 40,
+                _ => 80,
+            };
             let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
             let program = program.with(limit);
             (program.define("WG", work_group).define("ROWS", rows), work_group, work_group * rows * 16 / element.size())
@@ -236,6 +244,7 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
         groups,
         most: params.max_groups,
         way,
+        keeps_words: shape.is_some_and(|shape| shape.shuffles) && caps.sub_group.backend == SubGroupBackend::Ptx,
         things,
         stride,
         records: found,
@@ -298,10 +307,14 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
                 let launch = of_input("select_totals")?.mem(job.count.mem()).scalar(job.count.offset() as u64);
                 launch.offset(count, *wide).run([plan.groups.min(plan.most), 1, 1], items)?;
             }
-            if *tiles > 1 {
-                device.fill(mem, 0, TICKET_BYTES + 8 * form.counted() * tiles, &[0; 8])?;
+            let bytes = TICKET_BYTES + 8 * form.counted() * tiles;
+            let kept = if plan.keeps_words { device.words(bytes)? } else { None };
+            let (words, turn) = kept.as_ref().map_or((mem, 0), |(words, turn)| (words, *turn));
+            if *tiles > 1 && kept.is_none() {
+                device.fill(words, 0, bytes, &[0; 8])?;
             }
-            all("select_look_back")?.mem(mem).offset(count, *wide).scalar(spins).run(groups, items)?;
+            let launch = all("select_look_back")?.mem(words).offset(count, *wide).scalar(spins);
+            launch.scalar(turn).run(groups, items)?;
         }
         Way::Counter => all("select_unordered")?.offset(count, *wide).offset(tile, *wide).run(groups, items)?,
         Way::Spine => {

@@ -7,7 +7,7 @@ use crate::{
     Result, Scratch,
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend, addressable,
-        opencl::{ClDevice, ClMem, Launch},
+        opencl::{COUNTERS_AT, ClDevice, ClMem, Launch},
     },
     tuning,
 };
@@ -82,6 +82,8 @@ pub(crate) struct Regions {
     pub(crate) values: usize,
     pub(crate) table: usize,
     pub(crate) totals: usize,
+    /// What [`ClDevice::ended`] has, where the queue has none of its own.
+    pub(crate) ended: usize,
     pub(crate) seen: usize,
     pub(crate) codes: usize,
     /// Of the segments, if there are any: what `cl/lib/segments.cl` names.
@@ -135,9 +137,10 @@ fn sub_group(work_group: usize, caps: &Capabilities) -> (SubGroup, usize) {
     (found, if fixed { width.min(32) } else { 8 })
 }
 
-/// The shape for `n` elements of up to `size` bytes; `None` where local memory is too small for any.
-fn shape(n: usize, size: usize, offset: usize, caps: &Capabilities) -> Option<Shape> {
-    let params = tuning::sort(caps);
+/// The shape for `n` elements; `None` where local memory is too small for any.
+fn shape(n: usize, form: Form, offset: usize, caps: &Capabilities) -> Option<Shape> {
+    let params = tuning::sort(caps, form.key_bytes, form.value_bytes);
+    let size = form.key_bytes.max(form.value_bytes);
     if caps.class == DeviceClass::Cpu {
         return None;
     }
@@ -150,7 +153,7 @@ fn shape(n: usize, size: usize, offset: usize, caps: &Capabilities) -> Option<Sh
     let mut shapes = groups.flat_map(|work_group| {
         let (sub_group, lanes) = sub_group(work_group, caps);
         let replicas = (work_group / 32).max(1);
-        let items = (0..=most.ilog2()).rev().map(|bits| 1 << bits);
+        let items = std::iter::once(most).chain((0..most.next_power_of_two().ilog2()).rev().map(|bits| 1 << bits));
         items.map(move |items| Shape { work_group, items, sub_group, lanes, replicas })
     });
     let fits = |shape: &Shape| {
@@ -178,11 +181,11 @@ pub(super) fn plan_of(
     parts: Parts,
     [heads_bytes, listed_bytes]: [usize; 2],
 ) -> Plan {
-    let (size, offset) = (form.key_bytes.max(form.value_bytes), if wide { 8 } else { 4 });
-    let shape = shape(n, size, offset, caps);
+    let offset = if wide { 8 } else { 4 };
+    let shape = shape(n, form, offset, caps);
     // Without local memory a work-group is one item.
     let single = Capabilities { class: DeviceClass::Cpu, ..caps.clone() };
-    let params = tuning::sort(if shape.is_some() { caps } else { &single });
+    let params = tuning::sort(if shape.is_some() { caps } else { &single }, form.key_bytes, form.value_bytes);
     let (program, work_group, offsets_work_group, tile) = match shape {
         Some(Shape { work_group, items, sub_group, lanes, replicas }) => {
             let program = ProgramSpec { options: caps.options(&sub_group), ..ProgramSpec::new("sort.cl", TEXT, caps) };
@@ -215,7 +218,7 @@ pub(super) fn plan_of(
     let look_back = parts == Parts::All && spread > 0 && params.look_back && (tile >= 4 * RADIX || caps.checker);
     let look_bytes = if n < 1 << 30 && !wide { 4 } else { 8 };
     let program = if look_back {
-        let program = program.flag("LOOK_BACK", true).define("LOOK_BYTES", look_bytes);
+        let program = program.flag("LOOK_BACK", true).define("LOOK_BYTES", look_bytes).define("COUNTERS_AT", COUNTERS_AT);
         program.define("SPREAD", 1 << spread.ilog2()).define("OFFSET_BYTES", offset)
     } else {
         program
@@ -245,6 +248,7 @@ pub(super) fn plan_of(
         values: region(several * form.value_bytes),
         table: region(if look_back { TICKET_BYTES + RADIX * groups * look_bytes } else { RADIX * groups * offset }),
         totals: region(RADIX * offset * if look_back { form.passes } else { long.unwrap_or(1) }),
+        ended: region(if look_back { COUNTERS_AT + RADIX * offset * form.passes } else { 0 }),
         seen: region(if look_back { 0 } else { 2 * groups * form.key_bytes.max(8) }),
         codes: region(4 * form.passes),
         header: region(segments(HEADER_BYTES)),
@@ -374,14 +378,16 @@ pub(super) fn passes(
     let (out, out_offset) = keys_out(plan, keys, to, mem);
     let (groups, several) = ([plan.launched, 1, 1], digits.len() > 1);
     if plan.look_back {
-        device.fill(mem, at.table, at.seen - at.table, &[0; 8])?;
+        let ended = device.ended()?;
+        if ended.is_none() {
+            device.fill(mem, at.ended, at.seen - at.ended, &[0; 8])?;
+        }
+        let (ended, ended_at) = ended.as_ref().map_or((mem, at.ended), |ended| (ended, 0));
         let launch = device.launch(&plan.program, "sort_histograms")?.mem(from.mem()).scalar(from.offset() as u64);
-        let launch = launch.mem(mem).scalar(at.totals as u64).offset(n as u64, plan.wide);
-        let launch = word(launch.scalar(keys.bits.start).scalar(keys.bits.end), keys.flip, keys.bytes);
-        word(launch, keys.always, keys.bytes).run([plan.counting, 1, 1], local)?;
-        let launch = device.launch(&plan.program, "sort_starts")?.mem(mem).scalar(at.totals as u64);
-        let launch = launch.scalar(at.codes as u64).offset(n as u64, plan.wide).scalar(digits.len() as u32);
-        launch.run([1, 1, 1], local)?;
+        let launch = launch.mem(mem).scalar(at.table as u64).scalar(at.totals as u64).scalar(at.codes as u64);
+        let launch = launch.mem(ended).scalar(ended_at as u64).offset(n as u64, plan.wide);
+        let launch = launch.scalar(plan.groups as u32).scalar(keys.bits.start).scalar(keys.bits.end);
+        word(word(launch, keys.flip, keys.bytes), keys.always, keys.bytes).run([plan.counting, 1, 1], local)?;
     }
     for (p, (digit, pass)) in digits.iter().zip(route(digits.len())).enumerate() {
         // Of several passes the kernels find out which there are, once the first has counted.
@@ -480,6 +486,31 @@ mod tests {
     }
 
     #[test]
+    fn keys_stay_in_order_where_no_bit_counts_whatever_scratch_holds() {
+        const N: usize = 5003;
+        let x: Vec<u32> = Data::Bits.generate(N, 4);
+        for (index, info) in Device::list().iter().enumerate() {
+            let device = Device::at(index).unwrap();
+            let device = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
+            let Backend::OpenCl(cl) = device.backend() else { continue };
+            for bit in [0, 8, 32] {
+                let keys = Keys::of(ElementType::U32, &Order::ascending().bits(bit..bit)).unwrap();
+                let form = Form { key_bytes: 4, value_bytes: 0, passes: 1, keys: true };
+                let plan = plan(N, form, &cl.capabilities().unwrap(), false);
+                let (buffer, mut sorted) = (device.upload(&x).unwrap(), device.zeroed::<u32>(N).unwrap());
+                let from = Input::from(&buffer).cl(cl).unwrap();
+                let to = Output::from(&mut sorted).cl(cl, false).unwrap();
+                let mut scratch = Scratch::new();
+                let mem = scratch.cl(cl, plan.scratch.end).unwrap();
+                cl.fill(mem, 0, plan.scratch.end, &[0x3f; 4]).unwrap();
+                passes(cl, &plan, &keys, form, &from, Some(&to), None, mem).unwrap();
+                to.finish(cl).unwrap();
+                assert!(sorted.to_vec().unwrap() == x, "{info}: bits {bit}..{bit}");
+            }
+        }
+    }
+
+    #[test]
     fn a_look_back_does_without_counts_that_do_not_come() {
         const N: usize = 70 * 8192 + 5;
         let x: Vec<u32> = Data::Bits.generate(N, 3);
@@ -526,7 +557,7 @@ mod tests {
                         assert!((plan.groups - 1) * plan.tiles * plan.tile < n, "{what}");
                         assert!(plan.work_group <= caps.max_work_group && plan.tile < 1 << 16, "{what}");
                         let size = key_bytes.max(value_bytes);
-                        if let Some(shape) = shape(n, size, if wide { 8 } else { 4 }, &caps) {
+                        if let Some(shape) = shape(n, form, if wide { 8 } else { 4 }, &caps) {
                             assert!(shape.local_bytes(size, 4) <= local_bytes, "{what}");
                             assert!(shape.lanes <= shape.work_group, "{what}");
                         } else {
@@ -541,7 +572,8 @@ mod tests {
     #[test]
     fn gpus_rank_by_their_own_lanes() {
         for (name, caps) in Capabilities::samples() {
-            let shape = shape(1 << 28, 4, 4, &caps);
+            let form = Form { key_bytes: 4, value_bytes: 0, passes: 4, keys: true };
+            let shape = shape(1 << 28, form, 4, &caps);
             let backend = shape.map_or(SubGroupBackend::None, |shape| shape.sub_group.backend);
             assert_eq!(backend, caps.sub_group.backend, "{name}: {shape:?}");
             assert!(shape.is_none_or(|shape| shape.items >= 8), "{name}: {shape:?}");

@@ -347,7 +347,7 @@ mod tests {
                 assert!(whole, "{blocks} blocks of {caps:?}");
             }
         }
-        groups.extend([gather(caps, 4).work_group, self::reverse(caps).work_group, sort(caps).work_group]);
+        groups.extend([gather(caps, 4).work_group, self::reverse(caps).work_group, sort(caps, 4, 0).work_group]);
         groups.push(permute(caps, 4).work_group);
         groups.extend(top_k(caps).iter().map(|shape| shape.work_group));
         groups.extend([select(caps).work_group, merge(caps).work_group]);
@@ -458,7 +458,7 @@ mod tests {
                 [("work_group", it.work_group), ("each", it.each)].into_iter().chain(run).collect()
             }
             "sort" => {
-                let it = sort(caps);
+                let it = sort(caps, 4, 0);
                 vec![
                     ("items", it.items),
                     ("tile_bytes", it.tile_bytes),

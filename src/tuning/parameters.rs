@@ -69,7 +69,7 @@ pub fn parameters(primitive: &str, caps: &Capabilities, element_bytes: usize) ->
             "histogram" => super::histogram::parameters(caps),
             "transpose" => super::transpose::parameters(caps, size),
             "permute" => super::permute::parameters(caps, size),
-            "sort" => super::sort::parameters(caps),
+            "sort" => super::sort::parameters(caps, element_bytes),
             _ => Vec::new(),
         }
     }

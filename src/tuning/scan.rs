@@ -7,8 +7,8 @@ use crate::runtime::{Capabilities, DeviceClass, SubGroupBackend};
 const TEAMS: usize = 8;
 /// Local memory of an item at most: an accumulator for each row of a tile.
 const ITEM_BYTES: usize = 8 * 8;
-/// Bytes beside that: two accumulators for each chunk, one for each level, and a few words.
-const RESERVED_BYTES: usize = (2 * 64 + 8) * 8 + 64;
+/// Bytes beside that: two accumulators for each chunk, two for each team, and a few words.
+const RESERVED_BYTES: usize = (2 * 64 + 2 * TEAMS) * 8 + 64;
 
 /// Geometry of scans.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +30,9 @@ pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
     let (sub_group, max_groups) = (caps.sub_group, caps.chosen("max_groups", 16 * units));
     // These have one width; other compilers may choose another for each kernel.
     let shuffles = matches!(sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
-    if RESERVED_BYTES + more + super::RESERVED_BYTES > caps.local_bytes {
+    // There what precedes an item's runs waits in local memory.
+    let waiting = if sub_group.backend == SubGroupBackend::Ptx { ITEM_BYTES * TEAMS * 32 } else { 0 };
+    if RESERVED_BYTES + more + waiting + super::RESERVED_BYTES > caps.local_bytes {
         return alone;
     }
     let work_group = if shuffles {

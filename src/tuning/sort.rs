@@ -16,14 +16,21 @@ pub(crate) struct Sort {
     pub(crate) max_groups: usize,
     /// Whether tiles wait for the counts of those before them.
     pub(crate) look_back: bool,
-    /// Registers of an item at most, on NVIDIA's GPUs: with 128 a multiprocessor holds two work-groups of 256.
+    /// Registers of an item at most, on NVIDIA's GPUs: with 128 a multiprocessor holds two work-groups of 256, with 80 three.
     pub(crate) registers: usize,
 }
 
-/// Parameters of sorts by device class.
-pub(crate) fn sort(caps: &Capabilities) -> Sort {
+/// Parameters of sorts of keys and values of so many bytes, by device class.
+pub(crate) fn sort(caps: &Capabilities, key_bytes: usize, value_bytes: usize) -> Sort {
     let units = super::units(caps);
     let look_back = caps.looks_back() && caps.chosen("look_back", 1) != 0;
+    // Of as many work-groups as a multiprocessor holds, the tiles that fill its local memory without spilled registers.
+    let (items, tile_bytes, registers) = match (key_bytes, value_bytes) {
+        _ if !caps.ptx => (16, 32 << 10, 0),
+        (..8, 0) => (48, 48 << 10, 128),
+        (_, 0) => (24, 48 << 10, 80),
+        _ => (32, 32 << 10, 128),
+    };
     match caps.class {
         // One item walks its keys.
         DeviceClass::Cpu => Sort {
@@ -47,20 +54,20 @@ pub(crate) fn sort(caps: &Capabilities) -> Sort {
         },
         DeviceClass::Gpu => Sort {
             work_group: super::work_group(256, caps),
-            items: caps.chosen("items", if caps.ptx { 32 } else { 16 }),
+            items: caps.chosen("items", items),
             offsets_work_group: caps.chosen("offsets_work_group", 256),
-            tile_bytes: caps.chosen("tile_bytes", 32 << 10),
+            tile_bytes: caps.chosen("tile_bytes", tile_bytes),
             // A tile each: what neighbouring groups write at the same time is side by side then.
             max_groups: caps.chosen("max_groups", if caps.ptx { 1 << 16 } else { 8 * units }),
             look_back,
-            registers: caps.chosen("registers", 128),
+            registers: caps.chosen("registers", registers),
         },
     }
 }
 
 /// What is searched for.
-pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
-    let usual = sort(caps);
+pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
+    let usual = sort(caps, size, 0);
     match caps.class {
         DeviceClass::Cpu => vec![
             Parameter::new("items", usual.items, [512, 1024, 4096, 16_384]),
@@ -70,8 +77,8 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
         DeviceClass::Gpu => {
             let registers = caps.ptx.then(|| Parameter::new("registers", usual.registers, [64, 80, 96, 128]));
             let others = vec![
-                Parameter::new("items", usual.items, [4, 8, 16, 32]),
-                Parameter::new("tile_bytes", usual.tile_bytes, [8 << 10, 16 << 10, 32 << 10, 64 << 10]),
+                Parameter::new("items", usual.items, [4, 8, 16, 24, 32, 48]),
+                Parameter::new("tile_bytes", usual.tile_bytes, [8, 16, 32, 48, 64].map(|kib| kib << 10)),
                 Parameter::new("max_groups", usual.max_groups, of_units(&[4, 8, 16, 32], caps)),
                 Parameter::new("offsets_work_group", usual.offsets_work_group, [64, 128, 256]),
             ];

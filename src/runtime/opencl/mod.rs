@@ -25,6 +25,12 @@ use crate::{Error, ErrorKind, Result, tuning::Choice};
 /// A buffer of the device.
 pub(crate) type ClMem = Mem;
 
+/// Bytes of words that a queue keeps for look-backs at most; filling as many is little beside what they are for.
+const KEPT_WORD_BYTES: usize = 4 << 20;
+/// The last turn that a word has room for (`cl/lib/lookback.cl`).
+const LAST_TURN: u32 = (1 << 20) - 1;
+/// Where the counters of [`ClDevice::ended`] are.
+pub(crate) const COUNTERS_AT: usize = 64;
 /// Beyond this byte of a buffer drivers' fills are not trusted. With NVIDIA's (580.159) 2^32 + 5 ones summed as if only 5
 /// had been written, fills in parts ended in CL_OUT_OF_RESOURCES, and one of 2^31 bytes did not end.
 const FILL_BYTES: usize = 1 << 30;
@@ -81,10 +87,19 @@ pub(crate) struct Queue {
     pool: Arc<Mutex<Pool<Mem>>>,
     /// See [`ClDevice::ended`].
     ended: Mutex<Option<Mem>>,
+    /// See [`ClDevice::words`].
+    words: Mutex<Option<Words>>,
     /// What went wrong while no one could be told, for the next who waits.
     failed: Mutex<Option<Error>>,
     /// Set on profiling queues: the finished commands' events.
     events: Option<Mutex<Vec<(&'static str, Event)>>>,
+}
+
+/// Words for look-backs, and the turn of the last launch that was given them.
+struct Words {
+    mem: Mem,
+    bytes: usize,
+    turn: u32,
 }
 
 /// An opened device with a queue and a tuning; cheap to clone, safe to use from many threads.
@@ -202,7 +217,15 @@ impl Queue {
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(Arc::downgrade(&pool));
         let events = profiling.then(Mutex::default);
-        Self { queue, unordered, pool, ended: Mutex::default(), failed: Mutex::default(), events }
+        Self {
+            queue,
+            unordered,
+            pool,
+            ended: Mutex::default(),
+            words: Mutex::default(),
+            failed: Mutex::default(),
+            events,
+        }
     }
 }
 
@@ -546,24 +569,46 @@ impl ClDevice {
         Ok(Pooled { queue: self.queue.clone(), size, mem })
     }
 
-    /// A word by which the work-groups of a launch learn which of them ends last (`cl/lib/ended.cl`): 0 before and after each, so
-    /// that only an ordered queue has one.
+    /// A word by which the work-groups of a launch learn which of them ends last (`cl/lib/ended.cl`), and counters at
+    /// `COUNTERS_AT`, for each of 16 digits of 8 bits one of 8 bytes: 0 before and after each launch, so that only an ordered
+    /// queue has them.
     pub(crate) fn ended(&self) -> Result<Option<Mem>> {
         if self.queue.unordered {
             return Ok(None);
         }
         let mut ended = lock(&self.queue.ended);
         if ended.is_none() {
-            *ended = Some(self.holding(&[0; 64])?);
+            *ended = Some(self.holding(&[0; COUNTERS_AT + 16 * 256 * 8])?);
         }
         Ok(ended.clone())
+    }
+
+    /// Words by which the work-groups of one launch tell each other of their tiles, and its turn, from 1 on, which none of them has:
+    /// so nobody fills them between launches. Not for many, nor without an order of launches.
+    pub(crate) fn words(&self, bytes: usize) -> Result<Option<(Mem, u32)>> {
+        if self.queue.unordered || bytes > KEPT_WORD_BYTES {
+            return Ok(None);
+        }
+        let mut words = lock(&self.queue.words);
+        let kept = match words.take() {
+            Some(kept) if kept.bytes >= bytes && kept.turn < LAST_TURN => Words { turn: kept.turn + 1, ..kept },
+            _ => {
+                let bytes = bytes.next_power_of_two().max(1 << 16);
+                let mem = self.allocate(bytes)?;
+                self.fill(&mem, 0, bytes, &[0; 8])?;
+                Words { mem, bytes, turn: 1 }
+            }
+        };
+        let given = (kept.mem.clone(), kept.turn);
+        *words = Some(kept);
+        Ok(Some(given))
     }
 
     pub(crate) fn read(&self, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
         if out.is_empty() {
             return Ok(());
         }
-        self.with_memory(|| cl::read(self.queue(), mem, offset, out))?;
+        self.with_memory(|| cl::read(self.queue(), mem, offset, out)).inspect_err(|_| self.forget())?;
         self.overdue()
     }
 
@@ -639,13 +684,18 @@ impl ClDevice {
         self.settle()
     }
 
+    /// A launch that failed may have left anything in what is to be 0 between launches.
+    fn forget(&self) {
+        *lock(&self.queue.ended) = None;
+        *lock(&self.queue.words) = None;
+    }
+
     pub(crate) fn flush(&self) -> Result<()> {
         cl::flush(self.queue())
     }
 
     pub(crate) fn finish(&self) -> Result<()> {
-        // A launch that failed may have left anything there.
-        cl::finish(self.queue()).inspect_err(|_| *lock(&self.queue.ended) = None)?;
+        cl::finish(self.queue()).inspect_err(|_| self.forget())?;
         self.overdue()
     }
 

@@ -39,7 +39,7 @@ struct Plan {
 }
 
 fn plan(n: usize, key_bytes: usize, caps: &Capabilities, wide: bool) -> Plan {
-    let params = tuning::sort(caps);
+    let params = tuning::sort(caps, key_bytes, 0);
     let fits = |bits: u32, most: usize| {
         let keys = 1 << bits;
         keys * key_bytes <= most && (keys + keys / HELD) * key_bytes + tuning::RESERVED_BYTES <= caps.local_bytes

@@ -47,7 +47,7 @@ impl Shape {
 
 /// `None` where local memory is too small for any.
 fn shape(form: Form, caps: &Capabilities) -> Option<Shape> {
-    let params = tuning::sort(caps);
+    let params = tuning::sort(caps, form.key_bytes, form.value_bytes);
     if caps.class == DeviceClass::Cpu {
         return None;
     }
