@@ -218,7 +218,8 @@ pub(super) fn plan_of(
     let look_back = parts == Parts::All && spread > 0 && params.look_back && (tile >= 4 * RADIX || caps.checker);
     let look_bytes = if n < 1 << 30 && !wide { 4 } else { 8 };
     let program = if look_back {
-        let program = program.flag("LOOK_BACK", true).define("LOOK_BYTES", look_bytes).define("COUNTERS_AT", COUNTERS_AT);
+        let program =
+            program.flag("LOOK_BACK", true).define("LOOK_BYTES", look_bytes).define("COUNTERS_AT", COUNTERS_AT);
         program.define("SPREAD", 1 << spread.ilog2()).define("OFFSET_BYTES", offset)
     } else {
         program
