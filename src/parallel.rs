@@ -57,42 +57,43 @@ pub(crate) fn chunks_mut<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usi
     consume(data.chunks_mut(len).enumerate().collect(), &|(i, chunk)| body(i, chunk));
 }
 
-/// Tasks of [`in_turn`]: the next one to have its turn, what those behind it have found, and rooms that are free. Who has taken
-/// `turn` runs it, and nobody else does until it is back.
+/// Tasks of [`in_turn`]: the next one to have its turn, what those behind it have found, those that wait to be finished, and
+/// rooms that are free. With each is the number of who has found it. Who has taken `turn` runs it, and nobody else does until
+/// it is back.
 struct Line<'t, K, W> {
     now: usize,
-    found: BTreeMap<usize, K>,
+    found: BTreeMap<usize, (usize, K)>,
+    ready: Vec<(usize, (usize, W, K))>,
     free: Vec<K>,
     turn: Option<&'t mut Turn<'t, K, W>>,
 }
 
 type Turn<'t, K, W> = dyn FnMut(usize, &K) -> W + Send + 't;
 
-/// Puts what a task has found in line. Gives what is to be finished now, which is nothing if another thread has the turn: that one
-/// will see it.
-fn stand_in_line<K, W>(line: &Mutex<Line<'_, K, W>>, task: usize, room: K) -> Vec<(usize, W, K)> {
+/// Runs the turns of tasks whose time has come, unless another thread does: that one will see those that are in line.
+fn take_turns<K, W>(line: &Mutex<Line<'_, K, W>>) {
     let lock = || line.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut ready = Vec::new();
     let mut own = lock();
-    own.found.insert(task, room);
-    let Some(turn) = own.turn.take() else { return ready };
+    let Some(turn) = own.turn.take() else { return };
     loop {
         let now = own.now;
-        let Some(room) = own.found.remove(&now) else {
+        let Some((finder, room)) = own.found.remove(&now) else {
             own.turn = Some(turn);
-            return ready;
+            return;
         };
         // A turn may call a user's function, which may do anything but meet a lock.
         drop(own);
-        ready.push((now, turn(now, &room), room));
+        let work = turn(now, &room);
         own = lock();
+        own.ready.push((finder, (now, work, room)));
         own.now += 1;
     }
 }
 
 /// For each of `0..tasks` runs `find`, in parallel, which is given a room for what it finds; then `turn`, of one after the other
-/// in their order; then `finish`, in parallel again. Threads take the tasks in their order, so that few rooms are in use. None
-/// waits for another: a task whose turn has not come is finished by who ends the one before it.
+/// in their order; then `finish`, in parallel again. Threads take the tasks in their order, so that few rooms are in use, and
+/// finish what they have found, which their caches hold. None waits for another: once all is found, who is still there
+/// finishes what is left.
 pub(crate) fn in_turn<K: Send, W: Send>(
     tasks: usize,
     room: &(dyn Fn() -> K + Sync),
@@ -101,22 +102,32 @@ pub(crate) fn in_turn<K: Send, W: Send>(
     finish: &(dyn Fn(usize, W, &mut K) + Sync),
 ) {
     let next = AtomicUsize::new(0);
-    let line = Mutex::new(Line { now: 0, found: BTreeMap::new(), free: Vec::new(), turn: Some(turn) });
-    let rooms = || line.lock().unwrap_or_else(PoisonError::into_inner);
-    for_each(tasks.min(threads()), &|_| {
+    let line =
+        Mutex::new(Line { now: 0, found: BTreeMap::new(), ready: Vec::new(), free: Vec::new(), turn: Some(turn) });
+    let lock = || line.lock().unwrap_or_else(PoisonError::into_inner);
+    let finish_one = |is_mine: &dyn Fn(usize) -> bool| {
+        let mut own = lock();
+        let Some(place) = own.ready.iter().position(|&(finder, _)| is_mine(finder)) else { return false };
+        let (_, (task, work, mut room)) = own.ready.swap_remove(place);
+        drop(own);
+        finish(task, work, &mut room);
+        lock().free.push(room);
+        true
+    };
+    for_each(tasks.min(threads()), &|me| {
         loop {
             let task = next.fetch_add(1, Ordering::Relaxed);
             if task >= tasks {
-                return;
+                break;
             }
-            let free = rooms().free.pop();
+            let free = lock().free.pop();
             let mut own = free.unwrap_or_else(room);
             find(task, &mut own);
-            for (task, work, mut own) in stand_in_line(&line, task, own) {
-                finish(task, work, &mut own);
-                rooms().free.push(own);
-            }
+            lock().found.insert(task, (me, own));
+            take_turns(&line);
+            while finish_one(&|finder| finder == me) {}
         }
+        while finish_one(&|_| true) {}
     });
 }
 

@@ -27,24 +27,55 @@ pub(super) const fn tile<T>() -> usize {
     TILE_RUNS * run::<T>()
 }
 
-/// Puts the accumulators of as many elements as there is room for, from one on in the order of the scan, where it is told.
-/// It is given the outputs from there on, too, which may be the elements; if reversed, those up to there.
-pub(super) type Load<'l, U> = dyn Fn(usize, &[U], &mut [<U as Element>::Acc]) + Sync + 'l;
+/// The accumulators of so many elements, from one on in the order of the scan: where they lie, or else in the room that it is
+/// given. It is given the outputs from there on, too, which may be the elements; if reversed, those up to there.
+pub(super) type Load<'l, U> = dyn Fn(usize, usize, &[U], &mut Vec<Acc<U>>) -> Option<&'l [Acc<U>]> + Sync + 'l;
+type Acc<U> = <U as Element>::Acc;
 
-/// What `take` gives for the elements of `input`.
-pub(super) fn load<T: Element, U: Element>(
-    input: &[T],
-    take: &(impl Fn(T) -> U::Acc + Sync),
+/// What `take` gives for the elements of `input`; `plain` tells that it converts them only.
+pub(super) fn load<'i, T: Element, U: Element>(
+    input: &'i [T],
+    take: &'i (impl Fn(T) -> U::Acc + Sync),
+    plain: bool,
     reversed: bool,
-) -> impl Fn(usize, &[U], &mut [U::Acc]) + Sync {
-    move |first, _, to| {
-        let put = |(to, &x): (&mut U::Acc, &T)| *to = take(x);
-        if reversed {
-            to.iter_mut().zip(input[..input.len() - first].iter().rev()).for_each(put);
-        } else {
-            to.iter_mut().zip(&input[first..]).for_each(put);
-        }
+) -> Box<Load<'i, U>> {
+    if plain && !reversed && T::TYPE == U::Acc::TYPE {
+        let accs: &[U::Acc] = bytemuck::cast_slice(input);
+        return Box::new(move |first, len, _, _| Some(&accs[first..first + len]));
     }
+    Box::new(move |first, len, _, room| {
+        put(room, from(input, first, reversed), len, reversed, take);
+        None
+    })
+}
+
+/// The elements are in the outputs.
+pub(super) fn load_in_place<U: Element>(reversed: bool) -> Box<Load<'static, U>> {
+    Box::new(move |_, len, x, room| {
+        put(room, x, len, reversed, &U::widen);
+        None
+    })
+}
+
+/// Adds what `take` gives for the first `len` elements, or the last ones.
+fn put<T: Copy, A>(room: &mut Vec<A>, elements: &[T], len: usize, reversed: bool, take: &impl Fn(T) -> A) {
+    if reversed {
+        room.extend(elements.iter().rev().take(len).map(|&x| take(x)));
+    } else {
+        room.extend(elements[..len].iter().map(|&x| take(x)));
+    }
+}
+
+/// What `load` gives.
+fn loaded<'r, U: Element>(
+    load: &'r Load<'_, U>,
+    first: usize,
+    len: usize,
+    out: &[U],
+    room: &'r mut Vec<Acc<U>>,
+) -> &'r [Acc<U>] {
+    room.clear();
+    load(first, len, out, room).unwrap_or(room)
 }
 
 /// Tells of as many elements as there is room for, from one on in the order of the scan, whether a segment starts there.
@@ -70,28 +101,28 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     let spine = Spine::new(&op.combine, op.identity);
     let carry = |digits: &[U::Acc]| digits.iter().fold(initial, |carry, &digit| (op.combine)(carry, digit));
     let find = |first: usize, out: &[U], work: &mut Work<U::Acc>| {
+        let room = &mut Vec::new();
         for at in (0..out.len()).step_by(part) {
             let outputs = part.min(out.len() - at);
-            work.values.resize(outputs.min(n - (first + at)), op.identity);
-            load(first + at, from(out, at, kind.reversed), &mut work.values);
+            let len = outputs.min(n - (first + at));
+            let values = loaded(load, first + at, len, from(out, at, kind.reversed), room);
             if op.ordered {
-                work.precede(at / tile, &op.combine, run, outputs);
+                work.precede(at / tile, &op.combine, run, values);
             } else {
-                let total = work.values.iter().fold(op.identity, |total, &x| (op.combine)(total, x));
+                let total = values.iter().fold(op.identity, |total, &x| (op.combine)(total, x));
                 work.add(at / tile, &op.combine, total);
             }
         }
     };
     let write = |first: usize, carries: &[U::Acc], out: &mut [U], work: &mut Work<U::Acc>| {
-        let mut carry = initial;
+        let (mut carry, room) = (initial, &mut Vec::new());
         for (k, out) in parts(out, part, kind.reversed) {
             let at = k * part;
             if at.is_multiple_of(tile) {
                 carry = carries[at / tile];
             }
-            work.values.resize(out.len().min(n - (first + at)), op.identity);
-            load(first + at, out, &mut work.values);
-            carry = results(op, work, at / tile, run, carry, inclusive, out);
+            let values = loaded(load, first + at, out.len().min(n - (first + at)), out, room);
+            carry = results(op, values, work.trees.get(at / tile), run, carry, inclusive, out);
             if kind.reversed {
                 out.reverse();
             }
@@ -100,26 +131,25 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     each_task(out, tile, kind.reversed, spine, &carry, &find, &write);
 }
 
-/// The results of tile t of `work`, or of a part of one; one more, if `out` has room for it. Returns what precedes the next
-/// part.
+/// The results of a tile, whose tree there is where an order is asked for, or of a part of one; one more, if `out` has room for
+/// it. Returns what precedes the next part.
 fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     op: &Monoid<U, F>,
-    work: &Work<U::Acc>,
-    t: usize,
+    values: &[U::Acc],
+    tree: Option<&Tree<U::Acc>>,
     run: usize,
     carry: U::Acc,
     inclusive: bool,
     out: &mut [U],
 ) -> U::Acc {
-    let n = work.values.len();
+    let n = values.len();
     let mut acc = carry;
-    if op.ordered {
-        let before = |r: usize| (op.combine)(carry, work.trees[t].before(&op.combine, r));
+    if let Some(tree) = tree {
+        let before = |r: usize| (op.combine)(carry, tree.before(&op.combine, r));
         let chunk = CHUNK_RUNS * run;
-        for (c, (values, out)) in work.values.chunks(chunk).zip(out.chunks_mut(chunk)).enumerate() {
+        for (c, (values, out)) in values.chunks(chunk).zip(out.chunks_mut(chunk)).enumerate() {
             // All of a chunk's, so that none waits for another.
-            let each = |q| if q * run < values.len() { before(c * CHUNK_RUNS + q) } else { op.identity };
-            let befores: [U::Acc; CHUNK_RUNS] = std::array::from_fn(each);
+            let befores: [U::Acc; CHUNK_RUNS] = std::array::from_fn(|q| before(c * CHUNK_RUNS + q));
             acc = match run {
                 2 => sequences::<U, F, 2>(op, values, &befores, inclusive, out),
                 4 => sequences::<U, F, 4>(op, values, &befores, inclusive, out),
@@ -133,7 +163,7 @@ fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
         }
     } else {
         // Four at a time, of which one waits for those before.
-        let (fours, rest) = work.values.as_chunks::<4>();
+        let (fours, rest) = values.as_chunks::<4>();
         let (out_fours, out_rest) = out.split_at_mut(4 * fours.len());
         for (&[x, y, z, last], out) in fours.iter().zip(out_fours.as_chunks_mut::<4>().0) {
             let own = [x, (op.combine)(x, y)];
@@ -166,23 +196,17 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     let join = |a: (U::Acc, bool), b: (U::Acc, bool)| (if b.1 { b.0 } else { (op.combine)(a.0, b.0) }, a.1 | b.1);
     let after = |carry, total: (U::Acc, bool)| (op.combine)(if total.1 { initial } else { carry }, total.0);
     let carry = |digits: &[(U::Acc, bool)]| digits.iter().fold(initial, |carry, &digit| after(carry, digit));
-    // Accumulators, and whether each starts a segment.
-    let put = |at: usize, len: usize, source: &[U], (values, heads): &mut (Vec<U::Acc>, Vec<bool>)| {
-        values.resize(len, op.identity);
-        heads.resize(len, false);
-        load(at, source, values);
-        mark(at, heads);
-    };
     let find = |first: usize, out: &[U], work: &mut Work<(U::Acc, bool)>| {
-        let mut raw = (Vec::new(), Vec::new());
+        let (mut room, mut heads, mut pairs) = (Vec::new(), Vec::new(), Vec::new());
         for at in (0..out.len()).step_by(part) {
             let outputs = part.min(out.len() - at);
-            put(first + at, outputs, from(out, at, kind.reversed), &mut raw);
-            let (values, heads) = &raw;
+            let values = loaded(load, first + at, outputs, from(out, at, kind.reversed), &mut room);
+            heads.resize(outputs, false);
+            mark(first + at, &mut heads);
             if op.ordered {
-                work.values.clear();
-                work.values.extend(values.iter().copied().zip(heads.iter().copied()));
-                work.precede(at / tile, &join, run, outputs);
+                pairs.clear();
+                pairs.extend(values.iter().copied().zip(heads.iter().copied()));
+                work.precede(at / tile, &join, run, &pairs);
             } else {
                 let last = heads.iter().rposition(|&head| head);
                 let total = values[last.unwrap_or(0)..].iter().fold(op.identity, |total, &x| (op.combine)(total, x));
@@ -191,14 +215,15 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
         }
     };
     let write = |first: usize, carries: &[U::Acc], out: &mut [U], work: &mut Work<(U::Acc, bool)>| {
-        let (mut acc, mut raw) = (initial, (Vec::new(), Vec::new()));
+        let (mut acc, mut room, mut heads) = (initial, Vec::new(), Vec::new());
         for (k, out) in parts(out, part, kind.reversed) {
             let at = k * part;
             if at.is_multiple_of(tile) {
                 acc = carries[at / tile];
             }
-            put(first + at, out.len(), out, &mut raw);
-            let (values, heads) = &raw;
+            let values = loaded(load, first + at, out.len(), out, &mut room);
+            heads.resize(out.len(), false);
+            mark(first + at, &mut heads);
             if op.ordered {
                 let (carry, tree) = (acc, &work.trees[at / tile]);
                 let runs = values.chunks(run).zip(heads.chunks(run)).zip(out.chunks_mut(run));
@@ -206,7 +231,7 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
                     acc = segments(op, values, heads, (initial, after(carry, tree.before(&join, r))), inclusive, out);
                 }
             } else {
-                acc = segments(op, values, heads, (initial, acc), inclusive, out);
+                acc = segments(op, values, &heads, (initial, acc), inclusive, out);
             }
             if kind.reversed {
                 out.reverse();
@@ -255,9 +280,9 @@ fn each_task<U: Send + Sync, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn
     );
 }
 
-/// The outputs from one on in the order of the scan; if reversed, those up to there.
-fn from<U>(outputs: &[U], at: usize, reversed: bool) -> &[U] {
-    if reversed { &outputs[..outputs.len() - at] } else { &outputs[at..] }
+/// The elements from one on in the order of the scan; if reversed, those up to there.
+fn from<T>(elements: &[T], at: usize, reversed: bool) -> &[T] {
+    if reversed { &elements[..elements.len() - at] } else { &elements[at..] }
 }
 
 /// Parts of `len` results in the order of the scan, with their numbers.
@@ -343,8 +368,6 @@ fn runs_of<A: Copy, const RUN: usize>(combine: &impl Fn(A, A) -> A, chunk: &[A])
 /// What a task has of its tiles.
 struct Work<P> {
     identity: P,
-    /// Accumulators of a tile, or of a part of one.
-    values: Vec<P>,
     totals: Vec<P>,
     /// Where an order is asked for.
     trees: Vec<Tree<P>>,
@@ -365,7 +388,7 @@ impl<P: Copy> Tree<P> {
 
 impl<P: Copy> Work<P> {
     fn new(identity: P) -> Self {
-        Self { identity, values: Vec::new(), totals: Vec::new(), trees: Vec::new() }
+        Self { identity, totals: Vec::new(), trees: Vec::new() }
     }
 
     /// A part's total goes to that of tile t.
@@ -374,21 +397,27 @@ impl<P: Copy> Work<P> {
         self.totals[t] = combine(self.totals[t], total);
     }
 
-    /// Finds what precedes each run and chunk of tile t, which has so many results, and its total.
-    fn precede(&mut self, t: usize, combine: &impl Fn(P, P) -> P, run: usize, results: usize) {
-        let (n, chunk, mut totals) = (self.values.len(), CHUNK_RUNS * run, [self.identity; CHUNKS]);
-        self.values.resize(results.next_multiple_of(chunk), self.identity);
+    /// Finds what precedes each run and chunk of tile t, and its total.
+    fn precede(&mut self, t: usize, combine: &impl Fn(P, P) -> P, run: usize, values: &[P]) {
+        let mut totals = [self.identity; CHUNKS];
         while self.trees.len() <= t {
             self.trees.push(Tree { runs: [[self.identity; CHUNK_RUNS]; CHUNKS], chunks: totals });
         }
         let tree = &mut self.trees[t];
-        for (k, values) in self.values.chunks_exact(chunk).enumerate() {
+        for (k, values) in values.chunks(CHUNK_RUNS * run).enumerate() {
+            let padded: Vec<P>;
+            let values = if values.len() == CHUNK_RUNS * run {
+                values
+            } else {
+                padded =
+                    values.iter().copied().chain(std::iter::repeat(self.identity)).take(CHUNK_RUNS * run).collect();
+                &padded
+            };
             (tree.runs[k], totals[k]) = leaves(combine, self.identity, runs(combine, values, run));
         }
         let (chunks, total) = leaves(combine, self.identity, totals);
         tree.chunks = chunks;
         self.totals.push(total);
-        self.values.truncate(n);
     }
 }
 

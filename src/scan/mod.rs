@@ -299,8 +299,8 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let load = cpu::load(input, take, kind.reversed);
-                cpu::scan(op, n, cpu::run::<T>(), &load, kind, output.host()?);
+                let load = cpu::load(input, take, map.is_none(), kind.reversed);
+                cpu::scan(op, n, cpu::run::<T>(), &*load, kind, output.host()?);
                 Ok(())
             }
             #[cfg(feature = "opencl")]
@@ -411,15 +411,8 @@ impl Device {
     ) -> Result<()> {
         match self.backend() {
             Backend::Cpu => {
-                let load = |_: usize, x: &[T], to: &mut [T::Acc]| {
-                    let take = |(to, &x): (&mut T::Acc, &T)| *to = x.widen();
-                    if kind.reversed {
-                        to.iter_mut().zip(x.iter().rev()).for_each(take);
-                    } else {
-                        to.iter_mut().zip(x).for_each(take);
-                    }
-                };
-                cpu::scan(&monoid::<T, O>(), x.len(), cpu::run::<T>(), &load, kind, x.host()?);
+                let load = cpu::load_in_place(kind.reversed);
+                cpu::scan(&monoid::<T, O>(), x.len(), cpu::run::<T>(), &*load, kind, x.host()?);
                 Ok(())
             }
             #[cfg(feature = "opencl")]

@@ -451,8 +451,8 @@ impl Device {
                     Segments::Rows(len) => Box::new(cpu::rows(len)),
                 };
                 let take = |x| U::from(x).widen();
-                let load = super::cpu::load(input.host()?, &take, reversed);
-                super::cpu::scan_segments(op, super::cpu::run::<T>(), &load, &*mark, kind, output.host()?);
+                let load = super::cpu::load(input.host()?, &take, true, reversed);
+                super::cpu::scan_segments(op, super::cpu::run::<T>(), &*load, &*mark, kind, output.host()?);
                 Ok(())
             }
             #[cfg(feature = "opencl")]
