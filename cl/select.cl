@@ -139,11 +139,11 @@
 #include "lib/equal.cl"
 #endif
 
-// The list of element i, or LISTS.
-static inline uint list_of(__global const T* x, OFFSET_T i, OFFSET_T n)
+// The list of element i, or LISTS; of any but the first.
+static inline uint list_behind(__global const T* x, OFFSET_T i, OFFSET_T n)
 {
 #ifdef HEADS
-    const bool goes_on = i > 0 && equal(x[i - 1], x[i]);
+    const bool goes_on = equal(x[i - 1], x[i]);
 #ifdef NON_TRIVIAL
     const bool lasts = i + 1 < n && equal(x[i], x[i + 1]);
     return goes_on == lasts ? LISTS : goes_on ? 1 : 0;
@@ -156,6 +156,21 @@ static inline uint list_of(__global const T* x, OFFSET_T i, OFFSET_T n)
 #else
     return FIRST(x[i]) ? 0 : 1;
 #endif
+}
+
+// Of any: a run may begin at the first one, and may not end there.
+static inline uint list_of(__global const T* x, OFFSET_T i, OFFSET_T n)
+{
+#ifdef HEADS
+    if (i == 0) {
+#ifdef NON_TRIVIAL
+        return n > 1 && equal(x[0], x[1]) ? 0 : LISTS;
+#else
+        return 0;
+#endif
+    }
+#endif
+    return list_behind(x, i, n);
 }
 
 // How many of `total` elements from `at` on there is room for.
@@ -223,14 +238,40 @@ static inline void block_lists(__global const T* x, OFFSET_T base, uint len, OFF
     for (uint c = 0; c < LISTS; c++) {
         total[c] = 0;
     }
-    for (uint i = 0; i < len; i++) {
+    uint i = 0;
+#ifdef HEADS
+    // The first element of all by itself, so that the loop does not ask for it.
+    if (base == 0) {
+        positions[0] = 0;
+        total[0] = list_of(x, 0, n) == 0;
+        i = 1;
+    }
+#endif
+    for (; i < len; i++) {
         // Written in any case, since half of the branches would be guessed wrong.
-        const uint list = list_of(x, base + i, n);
+        const uint list = list_behind(x, base + i, n);
+#if CLASSES > 1
+        // The last list has what the others leave.
+        uint left = i;
+        for (uint c = 0; c + 1 < LISTS; c++) {
+            positions[c * BLOCK + total[c]] = i;
+            left -= total[c];
+            total[c] += list == c;
+        }
+        positions[(LISTS - 1) * BLOCK + left] = i;
+#else
         for (uint c = 0; c < LISTS; c++) {
             positions[c * BLOCK + total[c]] = i;
             total[c] += list == c;
         }
+#endif
     }
+#if CLASSES > 1
+    total[LISTS - 1] = len;
+    for (uint c = 0; c + 1 < LISTS; c++) {
+        total[LISTS - 1] -= total[c];
+    }
+#endif
 }
 
 // `at` moves on, and `last`, the place of the last head of a run, 0 where there is none yet in this tile.
@@ -322,8 +363,15 @@ KERNEL void select_counts(
     for (uint m = 0; m < COUNTED; m++) {
         count[m] = 0;
     }
-    for (OFFSET_T i = first; i < end; i++) {
-        const uint list = list_of(x, i, n);
+    OFFSET_T i = first;
+#ifdef HEADS
+    if (first == 0) {
+        count[0] = list_of(x, 0, n) == 0;
+        i = 1;
+    }
+#endif
+    for (; i < end; i++) {
+        const uint list = list_behind(x, i, n);
         for (uint m = 0; m < COUNTED; m++) {
             count[m] += list == m;
         }
