@@ -9,6 +9,12 @@
 // the axis is cut into parts of `run` chunks, a power of two, whose results axis_parts combines.
 //
 // Bytes: reads each element once, writes a result an output.
+//
+// With VECTORS elements are accumulators, and neighbours are combined by 16, which the compilers of most CPU drivers do by
+// themselves.
+#ifdef OPERATOR
+#undef VECTORS
+#endif
 #include "lib/types.cl"
 #include "lib/op.cl"
 #include "lib/lines.cl"
@@ -305,6 +311,22 @@ static inline void fold(A* carry, uint carries)
     }
 }
 
+// Combines `count` neighbours with as many elements.
+static inline void take_neighbours(A* to, __global const T* from, const uint count)
+{
+#ifdef VECTORS
+    if (count % 16 == 0) {
+        for (uint c = 0; c < count; c += 16) {
+            vstore16(OP16(vload16(0, to + c), vload16(0, from + c)), 0, to + c);
+        }
+        return;
+    }
+#endif
+    for (uint c = 0; c < count; c++) {
+        to[c] = OP(to[c], TAKEN(from[c]));
+    }
+}
+
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
     LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, __global void* restrict out_base,
     const ulong out_offset, const uint last)
@@ -333,21 +355,15 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
         if (COLS == 1 && stride == 1) {
             uint i = 0;
             for (; i + LANES <= count; i += LANES) {
-                for (uint k = 0; k < LANES; k++) {
-                    lane[k] = OP(lane[k], TAKEN(in[at[0] + i + k]));
-                }
+                take_neighbours(lane, in + at[0] + i, LANES);
             }
-            for (uint k = 0; i + k < count; k++) {
-                lane[k] = OP(lane[k], TAKEN(in[at[0] + i + k]));
-            }
+            take_neighbours(lane, in + at[0] + i, count - i);
         } else {
             for (uint i = 0; i < count; i++) {
                 A* to = lane + i % LANES * COLS;
                 __global const T* row = in + (long)i * stride;
                 if (neighbours) {
-                    for (uint c = 0; c < COLS; c++) {
-                        to[c] = OP(to[c], TAKEN(row[at[0] + c]));
-                    }
+                    take_neighbours(to, row + at[0], COLS);
                 } else {
                     for (uint c = 0; c < COLS; c++) {
                         to[c] = OP(to[c], TAKEN(row[at[c]]));

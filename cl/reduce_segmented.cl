@@ -537,8 +537,9 @@ static inline A combine_run(__global const T* in, POS_T base, POS_T p, POS_T sto
     while (p < stop) {
         uint block = (uint)((p - base) / BLOCK);
         const POS_T end = min(stop, (POS_T)(base + (POS_T)(block + 1) * BLOCK));
-        // Intel's CPU runtime adds up a plain loop's floats in another order.
-        volatile A serial = OP_IDENTITY;
+        // Intel's CPU runtime adds up floats in another order where it makes vectors of a loop.
+        A serial = OP_IDENTITY;
+        _Pragma("clang loop vectorize(disable) interleave(disable)")
         for (; p < end; p++) {
             serial = OP(serial, TAKEN(in[p]));
         }

@@ -107,6 +107,7 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
         .flag("COLUMNS", across && !cpu)
         .flag("UNIT", unit && !cpu)
         .flag("SHORT", short)
+        .flag("VECTORS", cpu && caps.explicit_vectors && form.element == form.acc)
         .define("BATCH", SHORT)
         .flag(
             "ALIGNED",
