@@ -12,7 +12,7 @@
 //
 // Bytes: reads n elements once, writes n / TILE partials.
 //
-// With VECTORS elements are accumulators, and lanes are combined by 16, which the compilers of most CPU drivers do by themselves.
+// With VECTORS lanes are combined by 16, which the compilers of most CPU drivers do by themselves.
 #if defined(OPERATOR) || defined(MAPPED) || defined(DOT)
 #undef VECTORS
 #endif
@@ -132,7 +132,7 @@ static inline void take_tile(__global const T* x, __global const T* y, OFFSET_T 
         for (uint k = 0; k < ITEM_LANES; k += 16) {
             A16 own = vload16(0, lane + k);
             for (uint r = 0; r < TILE_ROWS; r++) {
-                own = OP16(own, vload16(0, x + first + r * LANES + k));
+                own = OP16(own, TAKEN16(x + first + r * LANES + k));
             }
             vstore16(own, 0, lane + k);
         }

@@ -10,8 +10,7 @@
 //
 // Bytes: reads each element once, writes a result an output.
 //
-// With VECTORS elements are accumulators, and neighbours are combined by 16, which the compilers of most CPU drivers do by
-// themselves.
+// With VECTORS neighbours are combined by 16, which the compilers of most CPU drivers do by themselves.
 #ifdef OPERATOR
 #undef VECTORS
 #endif
@@ -317,7 +316,7 @@ static inline void take_neighbours(A* to, __global const T* from, const uint cou
 #ifdef VECTORS
     if (count % 16 == 0) {
         for (uint c = 0; c < count; c += 16) {
-            vstore16(OP16(vload16(0, to + c), vload16(0, from + c)), 0, to + c);
+            vstore16(OP16(vload16(0, to + c), TAKEN16(from + c)), 0, to + c);
         }
         return;
     }

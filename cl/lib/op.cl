@@ -97,9 +97,10 @@ static inline A op_max(A a, A b)
 #define OP(a, b) ((A)((a) ^ (b)))
 #endif
 
-// OP on vectors of 16 accumulators, where the host wants them written out.
+// OP on vectors of 16 accumulators, where the host wants them written out, and those of the elements from p on.
 #ifdef VECTORS
 #define A16 CAT(A, 16)
+#define TAKEN16(p) CAT(convert_, A16)(vload16(0, p))
 #if defined(OP_AND)
 #define OP16(a, b) ((a) & (b))
 #elif defined(OP_OR)

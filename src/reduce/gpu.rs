@@ -98,7 +98,7 @@ pub(crate) fn plan(
             .define("OFFSET_T", if wide(n) { "ulong" } else { "uint" })
             .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
             .flag("FAST", fast)
-            .flag("VECTORS", caps.explicit_vectors && element == form.acc)
+            .flag("VECTORS", caps.vectors_of(element))
             .flag("ONE_PASS", ends)
             .operator(&form.source);
         let program = match &form.take {

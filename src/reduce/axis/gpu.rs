@@ -107,7 +107,7 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
         .flag("COLUMNS", across && !cpu)
         .flag("UNIT", unit && !cpu)
         .flag("SHORT", short)
-        .flag("VECTORS", cpu && caps.explicit_vectors && form.element == form.acc)
+        .flag("VECTORS", cpu && caps.vectors_of(form.element))
         .define("BATCH", SHORT)
         .flag(
             "ALIGNED",
