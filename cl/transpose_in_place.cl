@@ -49,21 +49,55 @@ static inline void find_pair(OFFSET_T p, OFFSET_T tiles, OFFSET_T* a, OFFSET_T* 
 
 #ifdef DEVICE_CPU
 
+// A block's side is a cache line, about, and a tile has several blocks, as in transpose.cl.
+#ifndef BLOCK
+#define BLOCK 16
+#define SIDE 8
+#endif
+#define TILE (SIDE * BLOCK)
+
+// The block at row r, column c and that at row c, column r change places. Whole ones go by way of buffers, so that their lines,
+// which compete for the same places of a cache, are used whole at once.
+static inline void swap_blocks_at(__global E* data, const OFFSET_T n, const OFFSET_T r, const OFFSET_T c)
+{
+    if (n - r >= BLOCK && n - c >= BLOCK) {
+        E above[BLOCK * BLOCK], below[BLOCK * BLOCK];
+        for (uint i = 0; i < BLOCK; i++) {
+            for (uint j = 0; j < BLOCK; j++) {
+                above[i * BLOCK + j] = data[(r + i) * n + c + j];
+                below[i * BLOCK + j] = data[(c + i) * n + r + j];
+            }
+        }
+        for (uint i = 0; i < BLOCK; i++) {
+            for (uint j = 0; j < BLOCK; j++) {
+                data[(r + i) * n + c + j] = below[j * BLOCK + i];
+                data[(c + i) * n + r + j] = above[j * BLOCK + i];
+            }
+        }
+        return;
+    }
+    for (OFFSET_T i = r; i < n && i - r < BLOCK; i++) {
+        for (OFFSET_T j = r == c ? i + 1 : c; j < n && j - c < BLOCK; j++) {
+            const E x = data[i * n + j];
+            data[i * n + j] = data[j * n + i];
+            data[j * n + i] = x;
+        }
+    }
+}
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void turn_pairs(
     __global UNIT* data_base, const ulong offset, const OFFSET_T n, const OFFSET_T pairs, const OFFSET_T run)
 {
     __global E* data = (__global E*)data_base + offset;
-    const OFFSET_T tiles = n / TILE_SIDE + (n % TILE_SIDE != 0);
+    const OFFSET_T tiles = n / TILE + (n % TILE != 0);
     const OFFSET_T begin = get_group_id(0) * run, end = pairs - begin > run ? begin + run : pairs;
     for (OFFSET_T p = begin; p < end; p++) {
         OFFSET_T a, b;
         find_pair(p, tiles, &a, &b);
-        const OFFSET_T r0 = a * TILE_SIDE, c0 = b * TILE_SIDE;
-        for (OFFSET_T r = r0; r < r0 + TILE_SIDE && r < n; r++) {
-            for (OFFSET_T c = a == b ? r + 1 : c0; c < c0 + TILE_SIDE && c < n; c++) {
-                const E x = data[r * n + c];
-                data[r * n + c] = data[c * n + r];
-                data[c * n + r] = x;
+        const OFFSET_T r0 = a * TILE, c0 = b * TILE;
+        for (OFFSET_T r = r0; r < n && r - r0 < TILE; r += BLOCK) {
+            for (OFFSET_T c = a == b ? r : c0; c < n && c - c0 < TILE; c += BLOCK) {
+                swap_blocks_at(data, n, r, c);
             }
         }
     }

@@ -92,7 +92,7 @@ pub(crate) struct InPlace {
 pub(crate) fn in_place(caps: &Capabilities, size: usize) -> InPlace {
     let Transpose { work_group, block, side, max_groups, .. } = transpose(caps, size);
     match caps.class {
-        DeviceClass::Cpu => InPlace { work_group, block: 0, side: 0, tile_side: 32, max_groups },
+        DeviceClass::Cpu => InPlace { work_group, block, side, tile_side: block * side, max_groups },
         DeviceClass::Gpu => {
             let mut tile_side: usize = if size <= 4 { 64 } else { 32 };
             while tile_side > 1 && 2 * tile_side * (tile_side + 1) * size > caps.local_bytes {
