@@ -10,6 +10,7 @@
 //
 // With ONE_PASS, not of floats' moments, the work-group of the first launch that ends last does what the last launch would.
 //
+// With VECTORS the one item of a CPU driver's group compares 16 elements at a time, which their compilers do not do by themselves.
 // Without MOMENTS there are the extremes alone: the least where ENDS has bit 0, the largest where it has bit 1. Bytes: reads
 // n elements once and up to three tiles again, writes a record a group, and n / TILE moments of floats.
 #include "lib/types.cl"
@@ -201,6 +202,20 @@ INLINED void merge_group(Record* r, __local uint* tree)
 #define EXTREME_KEY(a) (a)
 #endif
 
+#ifdef VECTORS
+#define A16 CAT(A, 16)
+// What a comparison of those gives.
+#if A_BYTES == 8
+#define TRUTH16 long16
+#elif A_BYTES == 4
+#define TRUTH16 int16
+#elif A_BYTES == 2
+#define TRUTH16 short16
+#else
+#define TRUTH16 char16
+#endif
+#endif
+
 // No elements; in a tile, where they come after all others that are alike.
 static inline Record none(ulong tile)
 {
@@ -269,7 +284,26 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
     Sums sums = {0};
 #endif
 
-#if WG >= 32
+#ifdef VECTORS
+    if (FULL) {
+        A16 lows = HIGHEST, highs = LOWEST;
+        TRUTH16 odds = 0;
+        for (uint i = 0; i < TILE; i += 16) {
+            const A16 x = CAT(convert_, A16)(vload16(0, p + i));
+            lows = x < lows ? x : lows;
+            highs = x > highs ? x : highs;
+            odds |= x != x;
+        }
+        A each_low[16], each_high[16];
+        vstore16(lows, 0, each_low);
+        vstore16(highs, 0, each_high);
+        odd = any(odds);
+        for (uint k = 0; k < 16; k++) {
+            low = LESSER(low, each_low[k]);
+            high = LARGER(high, each_high[k]);
+        }
+    } else
+#elif WG >= 32
     if (FULL) {
         TV row[FLIGHT * ITEM_VECS];
         for (uint start = 0; start < TILE_ROWS; start += FLIGHT) {

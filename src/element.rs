@@ -113,6 +113,11 @@ impl ElementType {
         matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
     }
 
+    /// Whether OpenCL C has vectors of the type to compute with: not of the 16-bit floats.
+    pub(crate) const fn has_vectors(self) -> bool {
+        !matches!(self, Self::F16 | Self::Bf16)
+    }
+
     /// How the type lies in memory in OpenCL C; the 16-bit floats are raw bits there.
     pub(crate) const fn storage(self) -> &'static str {
         match self {

@@ -226,9 +226,9 @@ impl Capabilities {
         self.forward_progress && self.device_fence && self.int64_atomics
     }
 
-    /// Whether vectors of elements are to be written out, which OpenCL C has none of for 16-bit floats.
+    /// Whether vectors of elements are to be written out.
     pub(crate) fn vectors_of(&self, element: ElementType) -> bool {
-        self.explicit_vectors && !matches!(element, ElementType::F16 | ElementType::Bf16)
+        self.explicit_vectors && element.has_vectors()
     }
 
     /// The macros that `cl/lib` wants on every build for this device, with these sub-groups.

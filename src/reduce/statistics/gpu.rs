@@ -110,6 +110,7 @@ pub(crate) fn plan(
         )
         .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
         .flag("FLUSHED", element.is_float() && !caps.denormals)
+        .flag("VECTORS", work_group == 1 && !moments && caps.denormals && element.has_vectors())
         .flag("MOMENTS", moments)
         .flag("ONE_PASS", one_pass);
     let scratch_bytes = (moments_at + joins.iter().sum::<usize>()) * moments_bytes(element);

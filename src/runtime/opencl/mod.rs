@@ -35,6 +35,8 @@ pub(crate) const COUNTERS_AT: usize = 64;
 /// had been written, fills in parts ended in CL_OUT_OF_RESOURCES, and one of 2^31 bytes did not end.
 const FILL_BYTES: usize = 1 << 30;
 const FILL_WORK_GROUP: usize = 64;
+/// Beyond this a launch is faster than a fill by a driver that is slow at them.
+const SLOW_FILL_BYTES: usize = 1 << 20;
 /// Up to here fills on a checker are launches, which it checks; of more the interpreter would take long.
 const CHECKED_FILL_BYTES: usize = 1 << 16;
 
@@ -634,12 +636,14 @@ impl ClDevice {
         if bytes == 0 {
             return Ok(());
         }
-        let checker = self.probed()?.checker;
-        if checker && bytes > CHECKED_FILL_BYTES {
+        let caps = self.probed()?;
+        if caps.checker && bytes > CHECKED_FILL_BYTES {
             return self.write(mem, offset, &pattern.repeat(bytes / pattern.len()));
         }
+        // Intel's CPU driver writes one pattern after the other.
+        let slow = caps.explicit_vectors && bytes > SLOW_FILL_BYTES;
         // Wide offsets take the large fill's kernel at every size, as they do others'.
-        if checker || offset + bytes > FILL_BYTES || self.tuning().wide(0) {
+        if caps.checker || slow || offset + bytes > FILL_BYTES || self.tuning().wide(0) {
             return self.fill_large(mem, offset, bytes, pattern);
         }
         let mut slot = self.event_slot();
