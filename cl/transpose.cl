@@ -67,10 +67,27 @@ static inline void find_matrix(
 #define TILE (SIDE * BLOCK)
 
 // BLOCK x BLOCK elements, by way of a buffer: the lines of a matrix whose row is a power of two long compete for the same
-// places of a cache, so each is used whole at once.
+// places of a cache, so each is used whole at once. VECTORS, if it is there, is the type of 16 elements that are moved at once.
 static inline void turn_block(__global const E* in, OFFSET_T ld_in, __global E* out, OFFSET_T ld_out)
 {
     E block[BLOCK * BLOCK];
+#ifdef VECTORS
+    for (uint r = 0; r < BLOCK; r++) {
+        for (uint c = 0; c < BLOCK; c += 16) {
+            vstore16(vload16(0, in + r * ld_in + c), 0, block + r * BLOCK + c);
+        }
+    }
+    for (uint c = 0; c < BLOCK; c++) {
+        for (uint r = 0; r < BLOCK; r += 16) {
+#define ROW(k) block[(r + (k)) * BLOCK + c]
+            const VECTORS column = (VECTORS)(
+                ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7), ROW(8), ROW(9), ROW(10), ROW(11), ROW(12),
+                ROW(13), ROW(14), ROW(15));
+#undef ROW
+            vstore16(column, 0, out + c * ld_out + r);
+        }
+    }
+#else
     for (uint r = 0; r < BLOCK; r++) {
         for (uint c = 0; c < BLOCK; c++) {
             block[r * BLOCK + c] = in[r * ld_in + c];
@@ -81,6 +98,7 @@ static inline void turn_block(__global const E* in, OFFSET_T ld_in, __global E* 
             out[c * ld_out + r] = block[r * BLOCK + c];
         }
     }
+#endif
 }
 
 // Group g takes the tiles g * run, g * run + 1, ..., which go along the rows of the output.

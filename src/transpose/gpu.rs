@@ -111,6 +111,9 @@ pub(crate) fn plan(shape: &Shape, caps: &Capabilities, wide: impl Fn(usize) -> b
     if params.block > 0 {
         program = program.define("BLOCK", params.block).define("SIDE", params.side);
     }
+    if caps.explicit_vectors && params.block.is_multiple_of(16) && size == unit {
+        program = program.define("VECTORS", format!("{}16", tuning::unit_type(unit)));
+    }
     if params.tile > 0 {
         program = program.define("TILE", params.tile).define("LOG_PAD", log_pad).define("PAD", pad);
     }
