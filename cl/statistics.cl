@@ -204,16 +204,6 @@ INLINED void merge_group(Record* r, __local uint* tree)
 
 #ifdef VECTORS
 #define A16 CAT(A, 16)
-// What a comparison of those gives.
-#if A_BYTES == 8
-#define TRUTH16 long16
-#elif A_BYTES == 4
-#define TRUTH16 int16
-#elif A_BYTES == 2
-#define TRUTH16 short16
-#else
-#define TRUTH16 char16
-#endif
 #endif
 
 // No elements; in a tile, where they come after all others that are alike.
@@ -287,17 +277,23 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
 #ifdef VECTORS
     if (FULL) {
         A16 lows = HIGHEST, highs = LOWEST;
-        TRUTH16 odds = 0;
+#ifdef A_FLOAT
+        CAT(A_BITS, 16) odds = 0;
+#endif
         for (uint i = 0; i < TILE; i += 16) {
             const A16 x = CAT(convert_, A16)(vload16(0, p + i));
             lows = x < lows ? x : lows;
             highs = x > highs ? x : highs;
-            odds |= x != x;
+#ifdef A_FLOAT
+            odds |= isunordered(x, x);
+#endif
         }
         A each_low[16], each_high[16];
         vstore16(lows, 0, each_low);
         vstore16(highs, 0, each_high);
+#ifdef A_FLOAT
         odd = any(odds);
+#endif
         for (uint k = 0; k < 16; k++) {
             low = LESSER(low, each_low[k]);
             high = LARGER(high, each_high[k]);
