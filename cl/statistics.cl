@@ -10,7 +10,7 @@
 //
 // With ONE_PASS, not of floats' moments, the work-group of the first launch that ends last does what the last launch would.
 //
-// With VECTORS the one item of a CPU driver's group compares 16 elements at a time, which their compilers do not do by themselves.
+// With VECTORS the one item of a group, as on CPU drivers, compares 16 elements at a time, which compilers do not do by themselves.
 // Without MOMENTS there are the extremes alone: the least where ENDS has bit 0, the largest where it has bit 1. Bytes: reads
 // n elements once and up to three tiles again, writes a record a group, and n / TILE moments of floats.
 #include "lib/types.cl"

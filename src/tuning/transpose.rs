@@ -82,7 +82,8 @@ pub(crate) struct InPlace {
     /// As those of [`Transpose`].
     pub(crate) block: usize,
     pub(crate) side: usize,
-    /// Elements of the side of a tile that is moved element by element; two lie in local memory.
+    /// Elements of the side of a tile that is moved element by element, two of which lie in local memory; on CPU drivers of one
+    /// that is moved by blocks.
     pub(crate) tile_side: usize,
     /// More groups than this walk over several pairs of tiles each; on CPU drivers over several rows of a strip, too.
     pub(crate) max_groups: usize,

@@ -676,7 +676,7 @@ impl ClDevice {
     }
 
     pub(crate) fn map(&self, mem: &Mem, offset: usize, bytes: usize, write: bool) -> Result<*mut u8> {
-        let address = cl::map(self.queue(), mem, offset, bytes, write)?.cast();
+        let address = cl::map(self.queue(), mem, offset, bytes, write).inspect_err(|_| self.forget())?.cast();
         self.overdue().map(|()| address).inspect_err(|_| {
             // There is one failure to tell of already.
             let _ = self.unmap(mem, address);
