@@ -20,8 +20,8 @@
 // With LOOK_BACK the digits of all passes are counted at once, and a group has one tile, for which it learns how many keys of
 // each digit precede it from what the groups before it publish (lib/lookback.cl):
 //
-//     histograms:  counts[p][d] = the keys with digit d of pass p; then, by the group that ends last or a launch of its own, which
-//                  passes there are, and totals[p][d] = the keys before those
+//     histograms:  counts[p][d] = the keys with digit d of pass p; then, by the group that ends last, which passes there are, and
+//                  totals[p][d] = the keys before those
 //     scatter:     each key goes to its place: totals[p][d], those of earlier tiles, and its rank within the tile
 //
 // Bytes: reads the keys once; a pass reads and writes them once, and the words of the look-back.
