@@ -40,13 +40,12 @@
 #define UNROLL
 #endif
 
-#ifdef DOT
 // Rows whose loads are in flight at once.
 #define FLIGHT (TILE_ROWS / 2)
+#ifdef DOT
 // What a lane takes: of x[i], and with DOT of y[i].
 #define ELEMENT(x, y, i) MULTIPLY(to_acc((x)[i]), to_acc((y)[i]))
 #else
-#define FLIGHT TILE_ROWS
 #define ELEMENT(x, y, i) TAKEN((x)[i])
 #endif
 

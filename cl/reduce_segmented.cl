@@ -29,6 +29,7 @@
 #include "lib/types.cl"
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
+#include "lib/aside.cl"
 
 #ifndef WG
 #define WG 256
@@ -196,6 +197,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
 #else
 #define STAGE_ROW(v, k) STAGE(((v) * WG + get_local_id(0)) * PARTS + (k))
 #endif
+// Elements that are accumulators already come to local memory past the registers.
+#if defined(COPIES_ASIDE) && defined(ALIGNED) && T_BYTES == A_BYTES && defined(T_FLOAT) == defined(A_FLOAT) && !defined(MAPPED)
+#define STAGED
+#endif
 // A place where no segment starts.
 #define NOWHERE 0xffffffffu
 
@@ -272,12 +277,18 @@ KERNEL void segments_tiles(
     // Where the tile's offsets are is asked for first, as answers come in turn; then its elements, which come while these are
     // looked at.
     const OFFSET_T low = RANKS[tile], high = RANKS[tile + 1];
-    TV row[ITEM_VECS];
     __global const T* own = in + base + item * VEC;
+#ifndef STAGED
+    TV row[ITEM_VECS];
+#endif
     if (there == TILE) {
         UNROLL
         for (uint v = 0; v < ITEM_VECS; v++) {
+#ifdef STAGED
+            copy_aside(&stage[STAGE_ROW(v, 0)], own + v * (WG * VEC));
+#else
             row[v] = load_vec(own + v * (WG * VEC));
+#endif
         }
     }
     for (uint k = item; k < TILE / 32; k += WG) {
@@ -303,10 +314,14 @@ KERNEL void segments_tiles(
         }
     }
     if (there == TILE) {
+#ifdef STAGED
+        await_copies();
+#else
         UNROLL
         for (uint v = 0; v < ITEM_VECS; v++) {
             put_vector(stage, v, row[v]);
         }
+#endif
     } else {
         _Pragma("unroll 1")
         for (uint v = 0; v < ITEM_VECS; v++) {

@@ -18,8 +18,11 @@
 // precedes it in each list is found, and it is written side by side. Nothing is written at or beyond an output's `room`; the
 // count is that of all the same.
 //
+// With REVERSED the second of two lists begins at the output's end and goes backwards, so that nobody needs to know where the
+// first one ends.
+//
 // Launches: counts of tiles, the levels of lib/spine.cl over them, tiles; or with LOOK_BACK one that finds what precedes by
-// lib/lookback.cl, before which, with several lists, one counts them; or with UNORDERED one, whose tiles take their places
+// lib/lookback.cl, before which, with several lists and not REVERSED, one counts them; or with UNORDERED one, whose tiles take their places
 // from a counter. The lengths of runs that end in a later tile than they begin need one more. On CPU drivers (WG == 1) a tile
 // is the share of a work-group of one item.
 //
@@ -173,6 +176,11 @@ static inline uint list_of(__global const T* x, OFFSET_T i, OFFSET_T n)
     return list_behind(x, i, n);
 }
 
+// Whether tiles need to know how many elements each counted list has in all.
+#if CLASSES > 1 && !defined(REVERSED)
+#define NEEDS_ALL
+#endif
+
 // How many of `total` elements from `at` on there is room for.
 static inline uint within(ulong at, uint total, ulong room)
 {
@@ -180,14 +188,16 @@ static inline uint within(ulong at, uint total, ulong room)
 }
 
 // Where the elements of the tile that begins at `base` go in the lists, of which before[m] elements of list m precede it and
-// all[m] are there in all.
+// all[m] are there in all. With REVERSED the tile's second list ends there.
 static inline void places_of(
-    __global const T* x, const ulong* before, const ulong* all, OFFSET_T base, ulong* at)
+    __global const T* x, const ulong* before, const ulong* all, OFFSET_T base, OFFSET_T n, ulong* at)
 {
     at[0] = before[0];
 #ifdef NON_TRIVIAL
     // A run that began before the tile has ended before it, or ends in it or later.
     at[1] = at[0] - (base > 0 && equal(x[base - 1], x[base]) ? 1 : 0);
+#elif defined(REVERSED)
+    at[1] = n - (base - before[0]);
 #elif CLASSES == 2
     at[1] = all[0] + (base - before[0]);
 #elif CLASSES == 3
@@ -196,20 +206,20 @@ static inline void places_of(
 #endif
 }
 
-// What the spine is of: tiles, and with several lists all of them together, which is what precedes one more.
-#if CLASSES > 1
+// What the spine is of: tiles, and where they need to know it all of them together, which is what precedes one more.
+#ifdef NEEDS_ALL
 #define THINGS(tiles) ((tiles) + 1)
 #else
 #define THINGS(tiles) (tiles)
 #endif
 
-// What precedes tile `tile`, and with several lists all there are, from what the spine made of the totals.
+// What precedes tile `tile`, and where tiles need to know it all there are, from what the spine made of the totals.
 static inline void found_of(
     __global const ulong* totals, ulong stride, OFFSET_T tile, OFFSET_T tiles, ulong* before, ulong* all)
 {
     for (uint m = 0; m < COUNTED; m++) {
         before[m] = carry_of(totals + m * stride, tile, THINGS(tiles), 0);
-#if CLASSES > 1
+#ifdef NEEDS_ALL
         all[m] = carry_of(totals + m * stride, tiles, THINGS(tiles), 0);
 #endif
     }
@@ -218,7 +228,7 @@ static inline void found_of(
 // The last tile's part: the counts of all, of which `last` are in that tile's list 0.
 static inline void store_counts(__global ulong* count, const ulong* before, const ulong* all, ulong last)
 {
-#if CLASSES > 1
+#ifdef NEEDS_ALL
     for (uint m = 0; m < COUNTED; m++) {
         count[m] = all[m];
     }
@@ -282,6 +292,16 @@ static inline void write_block(
     for (uint c = 0; c < LISTS; c++) {
         const ushort* mine = positions + c * BLOCK;
 #ifdef MOVE
+#ifdef REVERSED
+        if (c == 1) {
+            // There is room for all elements.
+            for (uint q = 0; q < total[c]; q++) {
+                out_base[out_offset + at[c] - 1 - q] = x[base + mine[q]];
+            }
+            at[c] -= total[c];
+            continue;
+        }
+#endif
         __global T* out = out_base + out_offset + at[c];
         const uint moved = within(at[c], total[c], out_room);
         for (uint q = 0; q < moved; q++) {
@@ -389,7 +409,7 @@ KERNEL void select_tiles(
     const OFFSET_T tile = get_group_id(0), first = tile * share, end = first + min(share, n - first);
     ulong before[COUNTED], all[COUNTED], at[LISTS], last = 0;
     found_of(totals, stride, tile, tiles, before, all);
-    places_of(x, before, all, first, at);
+    places_of(x, before, all, first, n, at);
     for (OFFSET_T base = first; base < end; base += BLOCK) {
         ushort positions[LISTS * BLOCK];
         uint total[LISTS];
@@ -797,6 +817,9 @@ INLINED void order_elements(
         for (uint j = 0; j < VEC; j++) {
             uint place;
             const uint list = find_list(mask, before, k, j ^ flip, len, &place);
+#ifdef REVERSED
+            place = list == 1 ? total[1] - 1 - place : place;
+#endif
             if (list < LISTS) {
                 local_tile[OF_LIST(start, list) + place] = run[j];
             }
@@ -855,8 +878,13 @@ INLINED void write_tile(
 #ifdef MOVE
     UNROLL
     for (uint c = 0; c < LISTS; c++) {
-        const uint count = within(at[c], total[c], out_room);
-        write_list((__local const T*)pool, first[c], count, out_base, out_offset + at[c]);
+#ifdef REVERSED
+        const ulong start = c == 1 ? at[c] - total[c] : at[c];
+#else
+        const ulong start = at[c];
+#endif
+        const uint count = within(start, total[c], out_room);
+        write_list((__local const T*)pool, first[c], count, out_base, out_offset + start);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
@@ -966,7 +994,7 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
     return count;
 }
 
-#if CLASSES > 1
+#ifdef NEEDS_ALL
 // Adds how many elements each counted list has to `count`, which is 0.
 KERNEL SG_KERNEL void select_totals(
     INPUT_PARAMS, __global ulong* count_base, const ulong count_offset, const OFFSET_T tiles)
@@ -1003,7 +1031,7 @@ KERNEL SG_KERNEL void select_totals(
 #endif
 
 // Of several tiles, `state` has 16 bytes for the ticket, then a word of each tile for each counted list: all 0, or of other
-// turns. Of several lists, the counts are there.
+// turns. Where tiles need to know the counts, they are there.
 KERNEL SG_KERNEL void select_look_back(
     INPUT_PARAMS OUTPUT_PARAMS, __global ulong* count_base, const ulong count_offset, __global ulong* state,
     const OFFSET_T tiles, const uint spins, const uint turn)
@@ -1048,12 +1076,12 @@ KERNEL SG_KERNEL void select_look_back(
     ulong before[COUNTED], all[COUNTED], at[LISTS];
     for (uint m = 0; m < COUNTED; m++) {
         before[m] = preceding[m];
-#if CLASSES > 1
+#ifdef NEEDS_ALL
         all[m] = count_base[count_offset + m];
 #endif
     }
-    places_of(x, before, all, base, at);
-#if CLASSES == 1
+    places_of(x, before, all, base, n, at);
+#ifndef NEEDS_ALL
     if (item == 0 && tile == tiles - 1) {
         store_counts(count_base + count_offset, before, all, total[0]);
     }
@@ -1125,7 +1153,7 @@ KERNEL SG_KERNEL void select_tiles(
         last_total(total, base, n);
         ulong before[COUNTED], all[COUNTED], at[LISTS];
         found_of(totals, stride, tile, tiles, before, all);
-        places_of(x, before, all, base, at);
+        places_of(x, before, all, base, n, at);
         if (get_local_id(0) == 0 && tile == tiles - 1) {
             store_counts(count_base + count_offset, before, all, total[0]);
         }

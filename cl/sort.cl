@@ -30,6 +30,7 @@
 // Tiles are those of the segments then, which groups share by turns; each segment has a table and totals of its own.
 #include "lib/types.cl"
 #include "lib/subgroup.cl"
+#include "lib/aside.cl"
 #include "lib/ticket.cl"
 #include "lib/ended.cl"
 #include "lib/keys.cl"
@@ -520,6 +521,20 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_scatter(SCATTE
 #define PLACE_OF(places, k) ((places)[(k) / 2] >> (k) % 2 * 16 & 0xffff)
 #define ADD_PLACE(places, k, more) ((places)[(k) / 2] += (uint)(more) << (k) % 2 * 16)
 
+// What was derived from x is not kept, nor x itself in parts: of each key that would be a register more.
+#if INLINE_PTX
+#define SETTLE(x) __asm__ volatile("" : "+r"(x))
+#else
+#define SETTLE(x)
+#endif
+#if INLINE_PTX && KEY_BYTES == 4
+#define SETTLE_KEY(x) SETTLE(x)
+#elif INLINE_PTX && KEY_BYTES == 8
+#define SETTLE_KEY(x) __asm__ volatile("" : "+l"(x))
+#else
+#define SETTLE_KEY(x)
+#endif
+
 // Digits of an item.
 #define OWN (RADIX / WG)
 
@@ -767,6 +782,10 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
 #endif
     __local uint sums[ROWS];
     __local uint sg_scratch[SG_SCRATCH_WORDS];
+#ifdef VALUES_ASIDE
+    // The tile's values as they come.
+    __local VALUE aside[TILE];
+#endif
     LOOK_UP
     SCATTER_PLACES
 #ifdef LOOK_BACK
@@ -806,6 +825,17 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
         FOR_TILES
         {
             const uint len = (uint)min((OFFSET_T)TILE, end - base);
+#ifdef VALUES_ASIDE
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                const uint i = mine + k * lanes;
+                if (places_from) {
+                    aside[i] = (VALUE)(base + i);
+                } else if (i < len) {
+                    COPY_ASIDE(VALUE_BYTES, aside + i, values_from + base + i);
+                }
+            }
+#endif
             for (uint i = item; i < RANK_WORDS / 4; i += WG) {
                 pool[i] = (uint4)(0);
             }
@@ -815,14 +845,6 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             for (uint k = 0; k < (ITEMS + 1) / 2; k++) {
                 places[k] = 0;
             }
-#if VALUE_BYTES > 0
-            VALUE values[ITEMS];
-            UNROLL
-            for (uint k = 0; k < ITEMS; k++) {
-                const uint i = min(mine + k * lanes, len - 1);
-                values[k] = places_from ? (VALUE)(base + i) : values_from[base + i];
-            }
-#endif
             barrier(CLK_LOCAL_MEM_FENCE);
             UNROLL
             for (uint k = 0; k < ITEMS; k++) {
@@ -849,6 +871,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
                 sg_barrier();
 #endif
                 ADD_PLACE(places, k, before + below);
+                SETTLE(places[k / 2]);
             }
             barrier(CLK_LOCAL_MEM_FENCE);
             // Of each digit, the sub-groups' counts become the places of their first keys.
@@ -896,6 +919,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             barrier(CLK_LOCAL_MEM_FENCE);
             UNROLL
             for (uint k = 0; k < ITEMS; k++) {
+                SETTLE_KEY(keys[k]);
                 ADD_PLACE(places, k, counts[row * RADIX + DIGIT(keys[k])]);
             }
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -904,6 +928,15 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             for (uint k = 0; k < ITEMS; k++) {
                 tile[PLACE_OF(places, k)] = keys[k];
             }
+#if VALUE_BYTES > 0 && !defined(VALUES_ASIDE)
+            // On their way while the tile waits for others; not earlier, since they take the keys' registers.
+            VALUE values[ITEMS];
+            UNROLL
+            for (uint k = 0; k < ITEMS; k++) {
+                const uint i = min(mine + k * lanes, len - 1);
+                values[k] = places_from ? (VALUE)(base + i) : values_from[base + i];
+            }
+#endif
 #ifdef LOOK_BACK
             UNROLL
             for (uint o = 0; o < OWN; o++) {
@@ -923,11 +956,16 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             }
 #endif
 #if VALUE_BYTES > 0
-            OFFSET_T targets[ITEMS];
-#define KEEP_TARGET(k, target) targets[k] = (target);
+            // Of the keys that the item moves, four in a word: the values go where they went.
+            uint digits[(ITEMS + 3) / 4];
+            UNROLL
+            for (uint k = 0; k < (ITEMS + 3) / 4; k++) {
+                digits[k] = 0;
+            }
+#define KEEP_DIGIT(k, digit) digits[(k) / 4] |= (digit) << (k) % 4 * 8;
 #define KEEP_KEYS keep_keys
 #else
-#define KEEP_TARGET(k, target)
+#define KEEP_DIGIT(k, digit)
 #define KEEP_KEYS true
 #endif
 #define PUT_KEYS(there)                                                                                                \
@@ -935,10 +973,10 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
     for (uint k = 0; k < ITEMS; k++) {                                                                                 \
         const uint i = k * WG + item;                                                                                  \
         const KEY key = tile[i];                                                                                       \
-        const OFFSET_T target = moves[DIGIT(key)] + i;                                                                 \
-        KEEP_TARGET(k, target)                                                                                         \
+        const uint digit = DIGIT(key);                                                                                 \
+        KEEP_DIGIT(k, digit)                                                                                           \
         if (there) {                                                                                                   \
-            to[target] = key;                                                                                          \
+            to[moves[digit] + i] = key;                                                                                \
         }                                                                                                              \
     }
             // Without a test for each, loads do not wait for one another.
@@ -950,9 +988,16 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             barrier(CLK_LOCAL_MEM_FENCE);
 #if VALUE_BYTES > 0
             __local VALUE* exchange = (__local VALUE*)pool;
+#ifdef VALUES_ASIDE
+            await_copies();
+#endif
             UNROLL
             for (uint k = 0; k < ITEMS; k++) {
+#ifdef VALUES_ASIDE
+                exchange[PLACE_OF(places, k)] = aside[mine + k * lanes];
+#else
                 exchange[PLACE_OF(places, k)] = values[k];
+#endif
             }
             barrier(CLK_LOCAL_MEM_FENCE);
 #define PUT_VALUES(there)                                                                                              \
@@ -960,7 +1005,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
     for (uint k = 0; k < ITEMS; k++) {                                                                                 \
         const uint i = k * WG + item;                                                                                  \
         if (there) {                                                                                                   \
-            values_to[targets[k]] = exchange[i];                                                                       \
+            values_to[moves[digits[k / 4] >> k % 4 * 8 & 255] + i] = exchange[i];                                           \
         }                                                                                                              \
     }
             if (len == TILE) {

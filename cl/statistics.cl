@@ -38,13 +38,11 @@ typedef int Moments;
 #define TILE (TILE_ROWS * LANES)
 #define ITEM_LANES (LANES / WG)
 #define ITEM_VECS (ITEM_LANES / VEC)
-// Rows whose loads are in flight at once. Moments of floats need all of a tile's twice; else more work-groups do as well.
-#ifndef FLIGHT
-#if defined(MOMENTS) && defined(A_FLOAT)
-#define FLIGHT TILE_ROWS
-#else
+// Rows whose loads are in flight at once. Of integers' moments, whose sums take registers, fewer.
+#if defined(MOMENTS) && !defined(A_FLOAT)
 #define FLIGHT (TILE_ROWS / 2)
-#endif
+#else
+#define FLIGHT TILE_ROWS
 #endif
 // Few lanes an item stay in registers where their loops are unrolled; many are loops for CPU drivers' compilers.
 #if WG >= 32

@@ -4,6 +4,8 @@ use std::{fs, time::Instant};
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "opencl")]
+use crate::runtime::opencl::Recorded;
 use crate::{
     Buffer, Determinism, Device, DeviceInfo, DeviceType, Result, Scratch, op::Max, parallel, runtime::Backend,
 };
@@ -73,7 +75,8 @@ impl Sample {
 pub struct Times {
     /// From the START of a run's first command to the END of its last, by the device's clock; the host's for the CPU.
     pub device: Sample,
-    /// From the call to the end of the wait for it, by the host's clock.
+    /// From the call to the end of the wait for it, by the host's clock: of other runs, in turns with these, as recording takes
+    /// time, too.
     pub wall: Sample,
 }
 
@@ -223,39 +226,76 @@ pub fn measure_in_turns(device: &Device, effort: Effort, climbs: &mut [&mut Clim
 
 type Step<'a> = dyn FnMut() -> Result<()> + 'a;
 
+/// One contender's runs, and the commands of each.
+#[derive(Clone, Default)]
+struct Runs {
+    seconds: Vec<f64>,
+    walls: Vec<f64>,
+    commands: usize,
+}
+
+/// Times a run: by the host's clock, and by the device's, if that is to be. Then `ends` is how many commands a run before had:
+/// those between the first and the last have no event, which would take time itself. Returns how many there were, too.
+fn time(device: &Device, run: &mut Step<'_>, ends: Option<usize>) -> Result<(f64, Option<f64>, usize)> {
+    device.finish()?;
+    #[cfg(feature = "opencl")]
+    if let Backend::OpenCl(cl) = device.backend() {
+        cl.record_only(ends.map_or(Recorded::None, Recorded::Ends));
+    }
+    let start = Instant::now();
+    let result = run().and_then(|()| device.finish());
+    let wall = start.elapsed().as_secs_f64();
+    let (timings, commands) = match device.backend() {
+        Backend::Cpu => (Ok(Vec::new()), 0),
+        #[cfg(feature = "opencl")]
+        Backend::OpenCl(cl) => {
+            let (timings, commands) = (cl.take_timings(), cl.commands());
+            cl.record_only(Recorded::All);
+            (timings, commands)
+        }
+    };
+    result?;
+    let timings = timings?;
+    let first = timings.iter().map(|timing| timing.start).min();
+    let last = timings.iter().map(|timing| timing.end).max();
+    let span = first.zip(last).map(|(first, last)| last.saturating_sub(first) as f64 * 1e-9);
+    Ok((wall, span, commands))
+}
+
 /// A run of each in every round: what resets it, and what is timed.
 fn rounds(device: &Device, effort: Effort, all: &mut [(&mut Step<'_>, &mut Step<'_>)]) -> Result<Vec<Times>> {
     let begin = Instant::now();
     let mut scrub = if effort.cold { Some(Scrub::new(device)?) } else { None };
-    let mut samples = vec![(Vec::new(), Vec::new()); all.len()];
+    let mut samples = vec![Runs::default(); all.len()];
     for round in 0..effort.warm_up + effort.runs.max(1) {
-        let timed = round.saturating_sub(effort.warm_up);
-        if timed >= 3 && begin.elapsed().as_secs_f64() > effort.seconds {
+        let counted = round.saturating_sub(effort.warm_up);
+        if counted >= 3 && begin.elapsed().as_secs_f64() > effort.seconds {
             break;
         }
-        for ((reset, run), (seconds, walls)) in all.iter_mut().zip(&mut samples) {
-            reset()?;
-            if let Some(scrub) = &mut scrub {
-                scrub.run(device)?;
+        for ((reset, run), sample) in all.iter_mut().zip(&mut samples) {
+            let mut prepare = || -> Result<()> {
+                reset()?;
+                scrub.as_mut().map_or(Ok(()), |scrub| scrub.run(device))
+            };
+            prepare()?;
+            let (wall, ..) = time(device, run, None)?;
+            let mut seconds = wall;
+            while !device.is_cpu() {
+                prepare()?;
+                let (_, span, commands) = time(device, run, Some(sample.commands))?;
+                // Without an event of the last one it is done again.
+                if std::mem::replace(&mut sample.commands, commands) <= commands {
+                    seconds = span.unwrap_or(wall);
+                    break;
+                }
             }
-            device.take_timings()?;
-            let start = Instant::now();
-            run()?;
-            device.finish()?;
-            let wall = start.elapsed().as_secs_f64();
-            let timings = device.take_timings()?;
-            let first = timings.iter().map(|timing| timing.start).min();
-            let last = timings.iter().map(|timing| timing.end).max();
             if round >= effort.warm_up {
-                seconds.push(match (first, last) {
-                    (Some(first), Some(last)) => last.saturating_sub(first) as f64 * 1e-9,
-                    _ => wall,
-                });
-                walls.push(wall);
+                sample.walls.push(wall);
+                sample.seconds.push(seconds);
             }
         }
     }
-    let times = |(seconds, walls)| Times { device: Sample::of(seconds), wall: Sample::of(walls) };
+    let times = |runs: Runs| Times { device: Sample::of(runs.seconds), wall: Sample::of(runs.walls) };
     Ok(samples.into_iter().map(times).collect())
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Form {
 pub(crate) struct Shape {
     pub(crate) work_group: usize,
     pub(crate) items: usize,
+    /// Registers of an item at most, where that is told.
+    registers: Option<usize>,
 }
 
 impl Shape {
@@ -41,18 +43,22 @@ impl Shape {
     }
 }
 
-/// The shape of a device: one item where local memory is too small for any other.
-pub(crate) fn shape(form: &Form, item_bytes: usize, caps: &Capabilities) -> Shape {
+/// The shape of a device: one item where local memory is too small for any other. `many` has it for merges of many elements.
+pub(crate) fn shape(form: &Form, item_bytes: usize, many: bool, caps: &Capabilities) -> Shape {
     let params = tuning::merge(caps);
     let single = tuning::merge(&Capabilities { class: DeviceClass::Cpu, ..caps.clone() });
-    let single = Shape { work_group: 1, items: single.items };
+    let single = Shape { work_group: 1, items: single.items, registers: None };
     if caps.class == DeviceClass::Cpu {
         return single;
     }
-    let items = if form.value_bytes > 0 { params.items_with_values } else { params.items };
+    let (items, registers) = match form.value_bytes {
+        0 if many => (params.most_items, params.most_registers),
+        0 => (params.items, params.registers),
+        _ => (params.items_with_values, None),
+    };
     let items = (4 * items / form.size.max(4)).max(1) | 1;
     let groups = (5..=params.work_group.max(1).ilog2()).rev().map(|bits| 1 << bits);
-    let mut shapes = groups.map(|work_group| Shape { work_group, items });
+    let mut shapes = groups.map(|work_group| Shape { work_group, items, registers });
     shapes.find(|shape| shape.local_bytes(form, item_bytes) <= caps.local_bytes).unwrap_or(single)
 }
 
@@ -72,7 +78,7 @@ impl Plan {
         n: usize,
         form: &Form,
         program: ProgramSpec,
-        item_bytes: usize,
+        shape: Shape,
         caps: &Capabilities,
         wide: bool,
     ) -> Result<Self> {
@@ -80,15 +86,13 @@ impl Plan {
         if *needs_fp64 {
             caps.supports(ElementType::F64)?;
         }
-        let shape = shape(form, item_bytes, caps);
         let program = program
             .define("WG", shape.work_group)
             .define("ITEMS", shape.items)
             .define("OFFSET_T", if wide { "ulong" } else { "uint" })
             .operator(source)
             .unoptimised_on_a_checker(caps);
-        let registers = tuning::merge(caps).registers.filter(|_| form.value_bytes == 0 && shape.work_group > 1);
-        let program = program.with(registers.map(|registers| format!("-cl-nv-maxrregcount={registers}")));
+        let program = program.with(shape.registers.map(|registers| format!("-cl-nv-maxrregcount={registers}")));
         let tiles = n.div_ceil(shape.tile());
         Ok(Self { program, shape, tiles, groups: tiles.min(tuning::merge(caps).max_groups), wide })
     }
@@ -118,7 +122,10 @@ pub(crate) fn plan(n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Re
             program.define("PARTS", bytes / unit)
         }
     };
-    Plan::new(n, form, program, 0, caps, wide)
+    // Larger tiles where there are some for each compute unit.
+    let large = shape(form, 0, true, caps);
+    let many = n.div_ceil(large.tile()) >= 2 * caps.compute_units as usize;
+    Plan::new(n, form, program, if many { large } else { shape(form, 0, false, caps) }, caps, wide)
 }
 
 /// Elements in device memory.

@@ -236,6 +236,8 @@ pub(super) fn ranges(level: Level, size: usize) -> Vec<What> {
             }
         }
         all.extend([(300_007, 250_001, 1, any), (1, 100_000, 0, any), (262_144, 262_144, 0, any)]);
+        // These have large tiles on a GPU of 132 units.
+        all.extend((size == 4).then_some((1_400_003, 900_011, 1, any)));
         all.extend(Keys::ALL.map(|keys| (20_011, 30_013, 1, keys)));
     }
     all.into_iter().map(|(a, b, offset, keys)| What { a, b, offset, keys }).collect()
@@ -522,9 +524,11 @@ mod programs {
     impl Visit for Programs<'_> {
         fn visit<T: Value, C: Compare<T> + Clone + Send + 'static>(&mut self, tried: Tried<T, C>) {
             let Self { caps, programs } = self;
-            for (value_bytes, wide) in [(0, false), (0, true), (4, false), (12, true), (16, false)] {
+            let sizes =
+                [(0, false), (0, true), (4, false), (12, true), (16, false)].map(|(bytes, wide)| (20, bytes, wide));
+            for (bits, value_bytes, wide) in sizes.into_iter().chain([(26, 0, false), (26, 0, true)]) {
                 let form = form(&tried.order, value_bytes);
-                let plan = form.and_then(|form| plan(1 << 20, &form, caps, wide));
+                let plan = form.and_then(|form| plan(1 << bits, &form, caps, wide));
                 programs.extend(plan.map(|plan| plan.program));
             }
             let Ok(form) = form(&tried.order, 0) else { return };

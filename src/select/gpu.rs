@@ -57,12 +57,24 @@ pub(crate) struct Form {
     pub(crate) lengths: bool,
     pub(crate) place: usize,
     pub(crate) unordered: bool,
+    /// Whether the second of two lists goes backwards from the output's end.
+    pub(crate) reversed: bool,
 }
 
 impl Form {
     /// Elements that go to one list.
     pub(crate) fn of(marks: Marks) -> Self {
-        Self { marks, classes: 1, moved: true, value: 0, places: false, lengths: false, place: 4, unordered: false }
+        Self {
+            marks,
+            classes: 1,
+            moved: true,
+            value: 0,
+            places: false,
+            lengths: false,
+            place: 4,
+            unordered: false,
+            reversed: false,
+        }
     }
 
     fn element(&self) -> ElementType {
@@ -84,6 +96,11 @@ impl Form {
     /// Lists that are counted over all tiles.
     pub(crate) fn counted(&self) -> usize {
         if self.classes == 3 { 2 } else { 1 }
+    }
+
+    /// Whether tiles need to know how many elements each of these has in all.
+    fn needs_all(&self) -> bool {
+        self.classes > 1 && !self.reversed
     }
 
     /// Whether tiles note where their first and last runs begin.
@@ -183,6 +200,7 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
         .flag("LENGTHS", form.lengths)
         .flag("LOOK_BACK", way == Way::LookBack)
         .flag("UNORDERED", way == Way::Counter)
+        .flag("REVERSED", form.reversed)
         .flag("ALIGNED", aligned && shape.is_some());
     let program = match &form.marks {
         Marks::Flags => program.with(element.options("T")),
@@ -228,7 +246,7 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
     };
     let tiles = n.div_ceil(tile);
     let groups = if way == Way::Spine { tiles.min(params.max_groups) } else { tiles };
-    let things = tiles + usize::from(form.classes > 1);
+    let things = tiles + usize::from(form.needs_all());
     let stride = levels(things).map(|(_, count)| count).sum();
     let found = match way {
         Way::LookBack if tiles > 1 => TICKET_BYTES / 8 + form.counted() * tiles,
@@ -302,7 +320,7 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
     let (count, tile) = (*tiles as u64, plan.tile as u64);
     match plan.way {
         Way::LookBack => {
-            if form.classes > 1 {
+            if form.needs_all() {
                 device.fill(job.count.mem(), job.count.byte_offset(), 8 * form.counted(), &[0; 8])?;
                 let launch = of_input("select_totals")?.mem(job.count.mem()).scalar(job.count.offset() as u64);
                 launch.offset(count, *wide).run([plan.groups.min(plan.most), 1, 1], items)?;

@@ -224,7 +224,7 @@ fn check_flags<V: Pod + PartialEq + Debug + Send + Sync>(device: &Device, what: 
     same_bytes(&got, &want, "parted")
 }
 
-fn check_partition<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
+fn check_partition<T: Element, const REVERSED: bool>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, part, .. } = what;
     let values = part.values(offset + n);
     let all: Vec<T> = elements(&values);
@@ -232,12 +232,19 @@ fn check_partition<T: Element>(device: &Device, what: What) -> Result<(), Failur
         let some = values[offset..].iter().zip(&all[offset..]).filter(|(value, _)| list(**value));
         some.map(|(_, &x)| x).collect()
     };
-    let (first, others) = (of(&|value| value < LIMIT), of(&|value| value >= LIMIT));
+    let (first, mut others) = (of(&|value| value < LIMIT), of(&|value| value >= LIMIT));
     let on_device = device.upload(&all)?;
     let (got, count) = run(device, n, what.out_offset(), |out, count| {
-        let input = on_device.view(offset..)?;
-        device.partition_into(input, &below::<T::Acc>(LIMIT), out, count, &mut Scratch::new())
+        let (input, predicate, scratch) = (on_device.view(offset..)?, below::<T::Acc>(LIMIT), &mut Scratch::new());
+        if REVERSED {
+            device.partition_reversed_into(input, &predicate, out, count, scratch)
+        } else {
+            device.partition_into(input, &predicate, out, count, scratch)
+        }
     })?;
+    if REVERSED {
+        others.reverse();
+    }
     same_bytes(&[count], &[first.len() as u64], "count ")?;
     same_bytes(&got, &[first, others].concat(), "parted")
 }
@@ -388,14 +395,23 @@ fn bench_unordered<T: Element>(percent: u64) -> Bench {
     )
 }
 
-fn bench_partition<T: Element>(percent: u64) -> Bench {
+fn bench_partition<T: Element, const REVERSED: bool>(percent: u64) -> Bench {
     bench::<T>(
-        "parted",
+        if REVERSED { "parted, rest reversed" } else { "parted" },
         percent,
         |n| n,
-        |device, x, out, count, scratch| device.partition_into(x, &below::<T::Acc>(LIMIT), out, count, scratch),
+        |device, x, out, count, scratch| {
+            if REVERSED {
+                device.partition_reversed_into(x, &below::<T::Acc>(LIMIT), out, count, scratch)
+            } else {
+                device.partition_into(x, &below::<T::Acc>(LIMIT), out, count, scratch)
+            }
+        },
         |x| {
-            let (mut first, others): (Vec<T>, Vec<T>) = x.iter().partition(|x| x.to_f64() < LIMIT as f64);
+            let (mut first, mut others): (Vec<T>, Vec<T>) = x.iter().partition(|x| x.to_f64() < LIMIT as f64);
+            if REVERSED {
+                others.reverse();
+            }
             first.extend(others);
             first
         },
@@ -441,7 +457,8 @@ impl Spec for Select {
         push("selected unordered", ElementType::F32, check_unordered::<f32>);
         push("places in u32", ElementType::F32, check_places::<f32, u32>);
         push("values of 4 bytes flagged", ElementType::U32, check_flags::<u32>);
-        push("parted", ElementType::F32, check_partition::<f32>);
+        push("parted", ElementType::F32, check_partition::<f32, false>);
+        push("parted, rest reversed", ElementType::F32, check_partition::<f32, true>);
         push("parted in three", ElementType::I64, check_three::<i64>);
         if level >= Level::Quick {
             push("selected unordered", ElementType::U8, check_unordered::<u8>);
@@ -449,7 +466,8 @@ impl Spec for Select {
             push("values of 1 byte flagged", ElementType::U8, check_flags::<u8>);
             push("values of 12 bytes flagged", ElementType::U32, check_flags::<[u32; 3]>);
             push("values of 16 bytes flagged", ElementType::U64, check_flags::<u128>);
-            push("parted", ElementType::U8, check_partition::<u8>);
+            push("parted", ElementType::U8, check_partition::<u8, false>);
+            push("parted, rest reversed", ElementType::U8, check_partition::<u8, true>);
             push("parted in three", ElementType::F16, check_three::<f16>);
         }
         if level >= Level::Full {
@@ -460,14 +478,16 @@ impl Spec for Select {
             push("values of 8 bytes flagged", ElementType::F64, check_flags::<u64>);
             for element in ElementType::ALL {
                 with_element!(element, T => {
-                    cases_of(level, "parted", element, check_partition::<T>, &mut cases);
+                    cases_of(level, "parted", element, check_partition::<T, false>, &mut cases);
+                    cases_of(level, "parted, rest reversed", element, check_partition::<T, true>, &mut cases);
                     cases_of(level, "parted in three", element, check_three::<T>, &mut cases);
                 });
             }
         }
         // As where work-groups do not wait for one another.
         let (several, mut parted) = (Tuning::default().class(DeviceClass::Gpu).without_look_back(), Vec::new());
-        cases_of(level, "parted", ElementType::F32, check_partition::<f32>, &mut parted);
+        cases_of(level, "parted", ElementType::F32, check_partition::<f32, false>, &mut parted);
+        cases_of(level, "parted, rest reversed", ElementType::F32, check_partition::<f32, true>, &mut parted);
         cases_of(level, "parted in three", ElementType::I64, check_three::<i64>, &mut parted);
         cases.extend(parted.into_iter().map(|case| {
             let form = format!("{}, launch after launch", case.form);
@@ -485,7 +505,8 @@ impl Spec for Select {
         benches.extend([10, 50, 90].map(bench_select::<u8>));
         benches.extend([bench_select::<f32>(50), bench_select::<u64>(50)]);
         benches.extend([10, 50, 90].map(bench_unordered::<u32>));
-        benches.extend([10, 50, 90].map(bench_partition::<u32>));
+        benches.extend([10, 50, 90].map(bench_partition::<u32, false>));
+        benches.extend([10, 50, 90].map(bench_partition::<u32, true>));
         benches.extend([10, 50, 90].map(bench_flagged));
         benches.extend(runs::spec::benches());
         benches.extend(by_key::spec::benches());
@@ -539,6 +560,7 @@ pub(in crate::select) fn forms() -> Vec<gpu::Form> {
         with_element!(element, T => {
             forms.push(Form::of(by::<T>()));
             forms.push(Form { classes: 2, ..Form::of(by::<T>()) });
+            forms.push(Form { classes: 2, reversed: true, ..Form::of(by::<T>()) });
             forms.push(Form { classes: 3, ..Form::of(both::<T>()) });
         });
     }

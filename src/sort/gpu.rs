@@ -105,6 +105,8 @@ struct Shape {
     /// The fewest lanes of a sub-group.
     lanes: usize,
     replicas: usize,
+    /// Bytes of a value that comes through local memory, 0 if it comes through registers.
+    aside: usize,
 }
 
 impl Shape {
@@ -116,7 +118,8 @@ impl Shape {
             _ if self.lanes < 32 => 2,
             _ => 4,
         };
-        let pool = (rows * RADIX * counter).max(self.work_group * self.items * size);
+        let tile = self.work_group * self.items;
+        let pool = (rows * RADIX * counter).max(tile * size) + tile * self.aside;
         let exchange = if self.sub_group.backend == SubGroupBackend::Local { 4 * self.work_group } else { 4 };
         let scatter = pool + (RADIX + 16) * offset + 4 * rows + exchange;
         let counts = 4 * (RADIX * self.replicas + 8);
@@ -144,6 +147,9 @@ fn shape(n: usize, form: Form, offset: usize, caps: &Capabilities) -> Option<Sha
     if caps.class == DeviceClass::Cpu {
         return None;
     }
+    // What copies past the registers needs as much local memory again.
+    let copies = caps.ptx && caps.compute_capability >= 80 && caps.local_bytes > 3 * params.tile_bytes;
+    let aside = if copies && form.value_bytes >= 4 { form.value_bytes } else { 0 };
     // Few keys share the device by smaller tiles.
     let mut most = params.items;
     while most >= 16 && n.div_ceil(params.work_group * most) < 2 * caps.compute_units as usize {
@@ -154,7 +160,7 @@ fn shape(n: usize, form: Form, offset: usize, caps: &Capabilities) -> Option<Sha
         let (sub_group, lanes) = sub_group(work_group, caps);
         let replicas = (work_group / 32).max(1);
         let items = std::iter::once(most).chain((0..most.next_power_of_two().ilog2()).rev().map(|bits| 1 << bits));
-        items.map(move |items| Shape { work_group, items, sub_group, lanes, replicas })
+        items.map(move |items| Shape { work_group, items, sub_group, lanes, replicas, aside })
     });
     let fits = |shape: &Shape| {
         let tile = shape.work_group * shape.items * size;
@@ -187,10 +193,10 @@ pub(super) fn plan_of(
     let single = Capabilities { class: DeviceClass::Cpu, ..caps.clone() };
     let params = tuning::sort(if shape.is_some() { caps } else { &single }, form.key_bytes, form.value_bytes);
     let (program, work_group, offsets_work_group, tile) = match shape {
-        Some(Shape { work_group, items, sub_group, lanes, replicas }) => {
+        Some(Shape { work_group, items, sub_group, lanes, replicas, aside }) => {
             let program = ProgramSpec { options: caps.options(&sub_group), ..ProgramSpec::new("sort.cl", TEXT, caps) };
             let program = program.define("LANES", lanes).define("REPLICAS", replicas);
-            let program = program.define("WG", work_group).define("ITEMS", items);
+            let program = program.define("WG", work_group).define("ITEMS", items).flag("VALUES_ASIDE", aside > 0);
             let registers = caps.ptx.then(|| format!("-cl-nv-maxrregcount={}", params.registers));
             let program = program.with(registers);
             (program, work_group, params.offsets_work_group.min(work_group), work_group * items)

@@ -28,13 +28,13 @@ pub(in crate::merge) fn plan(
     caps: &Capabilities,
     wide: bool,
 ) -> Result<Plan> {
-    let shape = shape(form, 0, caps);
+    let shape = shape(form, 0, false, caps);
     let program = ProgramSpec::new("search.cl", TEXT, caps)
         .define("EACH", each(&shape))
         .define("PIVOTS", (PIVOT_BYTES / form.size).min(shape.tile()))
         .define("PLACE", if place_bytes == 4 { "uint" } else { "ulong" })
         .flag("UPPER", bound == Bound::Upper);
-    Plan::new(count.max(1), form, program, 0, caps, wide)
+    Plan::new(count.max(1), form, program, shape, caps, wide)
 }
 
 /// The bounds of needles in a range, to `to`.

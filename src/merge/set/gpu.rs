@@ -3,7 +3,7 @@
 use super::SetOp;
 use crate::{
     Result, Scratch,
-    merge::gpu::{Form, Place, Plan},
+    merge::gpu::{Form, Place, Plan, shape},
     runtime::{
         Capabilities, ClInput, ProgramSpec, addressable,
         opencl::{ClDevice, Launch},
@@ -18,7 +18,7 @@ const NUMBERS: usize = 4;
 
 pub(in crate::merge) fn plan(op: SetOp, n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Result<Plan> {
     let program = ProgramSpec::new("set.cl", TEXT, caps).define("SET", op as u32);
-    Plan::new(n, form, program, ITEM_BYTES, caps, wide)
+    Plan::new(n, form, program, shape(form, ITEM_BYTES, false, caps), caps, wide)
 }
 
 /// A set operation between its passes.

@@ -1,20 +1,21 @@
 //! Sets a kernel's arguments and enqueues it.
 
-use std::ffi::c_void;
+use std::{ffi::c_void, sync::Arc};
 
 use super::{
     ClDevice,
     cl::{self, Kernel, Mem},
-    program::Limits,
+    program::{Built, Limits},
 };
 use crate::{Error, ErrorKind, Result, runtime::ProgramSpec};
 
 /// One launch of one kernel: arguments in the kernel's order, then [`run`](Launch::run).
 ///
-/// A kernel object is built for each launch (microseconds) and never shared between threads.
+/// The kernel object is its own for as long as it lives.
 pub(crate) struct Launch<'d> {
     device: &'d ClDevice,
     name: &'static str,
+    built: Arc<Built>,
     kernel: Kernel,
     limits: Limits,
     /// Bytes of local memory, those of `__local` arguments among them.
@@ -25,8 +26,9 @@ pub(crate) struct Launch<'d> {
 
 impl<'d> Launch<'d> {
     pub(super) fn new(device: &'d ClDevice, spec: &ProgramSpec, name: &'static str) -> Result<Self> {
-        let (kernel, limits) = device.program(spec, name)?.kernel(device.id(), name)?;
-        Ok(Self { device, name, kernel, limits, local_bytes: limits.local_bytes, next: 0, status: cl::SUCCESS })
+        let built = device.program(spec, name)?;
+        let (kernel, limits) = built.take(device.id(), name)?;
+        Ok(Self { device, name, built, kernel, limits, local_bytes: limits.local_bytes, next: 0, status: cl::SUCCESS })
     }
 
     fn set(mut self, size: usize, value: *const c_void) -> Self {
@@ -69,7 +71,7 @@ impl<'d> Launch<'d> {
 
     /// Enqueues `groups` work-groups of `local` work-items each.
     pub(crate) fn run(self, groups: [usize; 3], local: [usize; 3]) -> Result<()> {
-        let Self { device, name, kernel, limits, local_bytes, .. } = self;
+        let Self { device, name, built, kernel, limits, local_bytes, .. } = self;
         cl::check(self.status, format!("setting argument {} of `{name}`", self.next.saturating_sub(1)))?;
         let items: usize = local.iter().product();
         // PoCL ends the process on an oversized launch, so it must not reach the driver. Plans keep to what the device
@@ -105,6 +107,7 @@ impl<'d> Launch<'d> {
                 status => Err(cl::failure(status, format!("launching `{name}` over {global:?} by {local:?}"))),
             }
         })?;
+        built.put(name, kernel);
         device.record(name, slot)
     }
 }

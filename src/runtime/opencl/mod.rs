@@ -93,8 +93,36 @@ pub(crate) struct Queue {
     words: Mutex<Option<Words>>,
     /// What went wrong while no one could be told, for the next who waits.
     failed: Mutex<Option<Error>>,
-    /// Set on profiling queues: the finished commands' events.
-    events: Option<Mutex<Vec<(&'static str, Event)>>>,
+    /// Set on profiling queues.
+    recorder: Option<Mutex<Recorder>>,
+}
+
+/// Which commands a profiling queue keeps the events of. Where all have one, NVIDIA's driver takes 6 µs more for each.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Recorded {
+    #[default]
+    All,
+    /// Of so many the first and the last; and all beyond.
+    Ends(usize),
+    None,
+}
+
+/// Events of commands, and how many there were.
+#[derive(Default)]
+struct Recorder {
+    what: Recorded,
+    commands: usize,
+    events: Vec<(&'static str, Event)>,
+}
+
+impl Recorder {
+    fn wants(&self) -> bool {
+        match self.what {
+            Recorded::All => true,
+            Recorded::Ends(commands) => self.commands == 0 || self.commands + 1 >= commands,
+            Recorded::None => false,
+        }
+    }
 }
 
 /// Words for look-backs, and the turn of the last launch that was given them.
@@ -218,7 +246,7 @@ impl Queue {
         let mut pools = lock(&shared.pools);
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(Arc::downgrade(&pool));
-        let events = profiling.then(Mutex::default);
+        let recorder = profiling.then(Mutex::default);
         Self {
             queue,
             unordered,
@@ -226,7 +254,7 @@ impl Queue {
             ended: Mutex::default(),
             words: Mutex::default(),
             failed: Mutex::default(),
-            events,
+            recorder,
         }
     }
 }
@@ -479,14 +507,28 @@ impl ClDevice {
 
     /// A place for the next command's event, which only a profiled device keeps.
     fn event_slot(&self) -> EventSlot {
-        EventSlot::new(self.queue.events.is_some())
+        EventSlot::new(self.queue.recorder.as_ref().is_some_and(|recorder| lock(recorder).wants()))
     }
 
     fn record(&self, name: &'static str, slot: EventSlot) -> Result<()> {
-        if let (Some(events), Some(event)) = (&self.queue.events, slot.take()) {
-            lock(events).push((name, event));
+        if let Some(recorder) = &self.queue.recorder {
+            let mut recorder = lock(recorder);
+            recorder.commands += 1;
+            recorder.events.extend(slot.take().map(|event| (name, event)));
         }
         self.settle()
+    }
+
+    /// From here on, the commands that a profiled device records.
+    pub(crate) fn record_only(&self, what: Recorded) {
+        if let Some(recorder) = &self.queue.recorder {
+            *lock(recorder) = Recorder { what, ..Recorder::default() };
+        }
+    }
+
+    /// How many there were since, recorded or not.
+    pub(crate) fn commands(&self) -> usize {
+        self.queue.recorder.as_ref().map_or(0, |recorder| lock(recorder).commands)
     }
 
     /// Keeps later commands behind this one on a queue that would not.
@@ -516,8 +558,8 @@ impl ClDevice {
     /// The times of the commands since the last call, on a profiled device; waits for them.
     pub(crate) fn take_timings(&self) -> Result<Vec<Timing>> {
         self.finish()?;
-        let Some(events) = &self.queue.events else { return Ok(Vec::new()) };
-        let events = std::mem::take(&mut *lock(events));
+        let Some(recorder) = &self.queue.recorder else { return Ok(Vec::new()) };
+        let events = std::mem::take(&mut lock(recorder).events);
         let times =
             events.into_iter().map(|(name, event)| cl::profile(&event).map(|(start, end)| Timing { name, start, end }));
         times.collect()

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use ocl::core::DeviceId;
@@ -33,32 +33,59 @@ pub(super) struct Limits {
     pub(super) local_bytes: usize,
 }
 
-/// A built program, and what its kernels take: some drivers spend microseconds on each such question.
+/// A built program, and what is known of its kernels: some drivers spend microseconds on each question, and on each kernel.
 pub(super) struct Built {
     program: Program,
-    limits: Mutex<HashMap<&'static str, Limits>>,
+    kernels: Mutex<HashMap<&'static str, Kept>>,
+}
+
+/// Kernels of one name that nobody uses now. Each holds arguments, so that it is one caller's at a time.
+struct Kept {
+    limits: Limits,
+    idle: Vec<Kernel>,
 }
 
 impl Built {
-    /// A kernel of its own for the caller: kernels hold arguments, so they are not shared.
-    pub(super) fn kernel(&self, device: DeviceId, name: &'static str) -> Result<(Kernel, Limits)> {
+    fn new(program: Program) -> Self {
+        Self { program, kernels: Mutex::default() }
+    }
+
+    fn kernels(&self) -> MutexGuard<'_, HashMap<&'static str, Kept>> {
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A kernel of its own for the caller, who is to set all its arguments, and may [put](Self::put) it back.
+    pub(super) fn take(&self, device: DeviceId, name: &'static str) -> Result<(Kernel, Limits)> {
         const DEVICE_WORK_GROUP: u32 = 0x1004;
         const WORK_GROUP: u32 = 0x11B0;
         const DEMANDED: u32 = 0x11B1;
         const LOCAL_BYTES: u32 = 0x11B2;
+        if let Some(Kept { limits, idle }) = self.kernels().get_mut(name)
+            && let Some(kernel) = idle.pop()
+        {
+            return Ok((kernel, *limits));
+        }
         let kernel = cl::create_kernel(&self.program, name)?;
-        let mut limits = self.limits.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let limits = *limits.entry(name).or_insert_with(|| {
+        let mut kernels = self.kernels();
+        let kept = kernels.entry(name).or_insert_with(|| {
             // NVIDIA's driver says 256 also of kernels whose attribute demands more, which it builds and runs. Not more
             // than the device allows: PoCL builds that as well.
             let demanded: u64 = cl::kernel_numbers(&kernel, device, DEMANDED).iter().product();
             let allowed = demanded.min(cl::device_number(device, DEVICE_WORK_GROUP));
-            Limits {
+            let limits = Limits {
                 work_group: cl::kernel_numbers(&kernel, device, WORK_GROUP)[0].max(allowed) as usize,
                 local_bytes: cl::kernel_numbers(&kernel, device, LOCAL_BYTES)[0] as usize,
-            }
+            };
+            Kept { limits, idle: Vec::new() }
         });
-        Ok((kernel, limits))
+        Ok((kernel, kept.limits))
+    }
+
+    /// For later callers.
+    pub(super) fn put(&self, name: &'static str, kernel: Kernel) {
+        if let Some(kept) = self.kernels().get_mut(name) {
+            kept.idle.push(kernel);
+        }
     }
 }
 
@@ -91,7 +118,7 @@ impl Programs {
             return Ok(built.clone());
         }
         let program = load_or_build(context, device, identity, spec, kernel)?;
-        Ok(slot.get_or_init(|| Arc::new(Built { program, limits: Mutex::default() })).clone())
+        Ok(slot.get_or_init(|| Arc::new(Built::new(program))).clone())
     }
 }
 
