@@ -204,6 +204,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
 // A place where no segment starts.
 #define NOWHERE 0xffffffffu
 
+// The place of the lowest bit that is set.
+static inline uint ctz_of(uint bits) { return (uint)popcount((bits & (0u - bits)) - 1); }
+
 // The vector at p, of which `count` elements are there.
 static inline TV load_part(__global const T* p, uint count)
 {
@@ -225,21 +228,22 @@ INLINED void put_vector(__local AV* stage, uint v, TV raw)
     }
 }
 
-// Joins the node on the right to one. What ends between them goes to where it started.
-INLINED void join_here(__local A* results, A* head, A* tail, uint* start, A r_head, A r_tail, uint r_start)
+// Joins the node on the right to one, where `first` is the first place at which a segment starts. What ends between them goes
+// to the last place of it.
+INLINED void join_here(__local A* results, A* head, A* tail, uint* first, A r_head, A r_tail, uint r_first)
 {
     const A across = OP(*tail, r_head);
-    if (r_start != NOWHERE) {
-        if (*start != NOWHERE) {
-            results[PLACE(*start)] = across;
+    if (r_first != NOWHERE) {
+        if (*first != NOWHERE) {
+            results[PLACE(r_first - 1)] = across;
         } else {
             *head = across;
+            *first = r_first;
         }
         *tail = r_tail;
-        *start = r_start;
     } else {
         *tail = across;
-        if (*start == NOWHERE) {
+        if (*first == NOWHERE) {
             *head = across;
         }
     }
@@ -252,7 +256,7 @@ INLINED void join_here(__local A* results, A* head, A* tail, uint* start, A r_he
 #define KERNEL __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1)))
 #endif
 
-// Item i of group g has the blocks from ITEM_BLOCKS * i on of tile g. A segment's result lies in place of its first element until
+// Item i of group g has the blocks from ITEM_BLOCKS * i on of tile g. A segment's result lies in place of its last element until
 // all are known. With `last` there is one tile, and its segments are complete.
 KERNEL void segments_tiles(
     __global const T* restrict in_base, const ulong in_offset, const POS_T n,
@@ -333,14 +337,14 @@ KERNEL void segments_tiles(
 
     // The item's blocks as nodes: `left` awaits the next block, `half` the next two.
     A head, tail;
-    uint start;
+    uint opens;
 #if ITEM_BLOCKS > 1
     A left_head, left_tail;
-    uint left_start;
+    uint left_opens;
 #endif
 #if ITEM_BLOCKS > 2
     A half_head, half_tail;
-    uint half_start;
+    uint half_opens;
 #endif
     for (uint b = 0; b < ITEM_BLOCKS; b++) {
         const uint begin = first + b * BLOCK;
@@ -352,72 +356,64 @@ KERNEL void segments_tiles(
 #elif BLOCK < 32
         bits &= (1u << BLOCK) - 1;
 #endif
-        head = tail = OP_IDENTITY;
-        start = bits & 1 ? begin : NOWHERE;
-        bits &= ~1u;
-        const uint vectors = item * ITEM_AVECS + b * BLOCK_AVECS;
-        if ((bits | more) == 0 && begin + BLOCK <= there) {
+        tail = OP_IDENTITY;
+        const uint own = item * ITEM_AVECS + b * BLOCK_AVECS;
+        if (((bits & ~1u) | more) == 0 && begin + BLOCK <= there) {
             UNROLL
             for (uint v = 0; v < BLOCK_AVECS; v++) {
                 A x[AVEC];
-                AVSTORE(stage[STAGE(vectors + v)], 0, x);
+                AVSTORE(stage[STAGE(own + v)], 0, x);
                 UNROLL
                 for (uint k = 0; k < AVEC; k++) {
                     tail = OP(tail, x[k]);
                 }
             }
+            opens = bits ? begin : NOWHERE;
+            head = bits ? OP_IDENTITY : tail;
         } else {
+            // In place of each element what its segment comes to so far.
+            UNROLL
             for (uint v = 0; v < BLOCK_AVECS; v++) {
                 A x[AVEC];
-                AVSTORE(stage[STAGE(vectors + v)], 0, x);
-                const uint place = begin + v * AVEC;
+                AVSTORE(stage[STAGE(own + v)], 0, x);
                 UNROLL
                 for (uint k = 0; k < AVEC; k++) {
-                    if (bits >> k & 1) {
-                        if (start != NOWHERE) {
-                            results[PLACE(start)] = tail;
-                        } else {
-                            head = tail;
-                        }
-                        start = place + k;
-                        tail = OP_IDENTITY;
-                    }
-                    tail = place + k < there ? OP(tail, x[k]) : tail;
+                    const uint e = v * AVEC + k, starts_here = (e < 32 ? bits >> e : more >> (e - 32)) & 1;
+                    const A sum = OP(starts_here ? OP_IDENTITY : tail, x[k]);
+                    tail = begin + e < there ? sum : tail;
+                    x[k] = tail;
                 }
-#if BLOCK > 32
-                bits = v == 32 / AVEC - 1 ? more : bits >> AVEC % 32;
-#else
-                bits >>= AVEC;
-#endif
+                stage[STAGE(own + v)] = AVLOAD(0, x);
             }
+            opens = bits ? begin + ctz_of(bits) : more ? begin + 32 + ctz_of(more) : NOWHERE;
+            head = opens == NOWHERE ? tail : opens == begin ? OP_IDENTITY : results[PLACE(opens - 1)];
         }
-        head = start != NOWHERE ? head : tail;
 #if ITEM_BLOCKS > 1
         if (b % 2 == 1) {
-            join_here(results, &left_head, &left_tail, &left_start, head, tail, start);
+            join_here(results, &left_head, &left_tail, &left_opens, head, tail, opens);
         } else {
             left_head = head;
             left_tail = tail;
-            left_start = start;
+            left_opens = opens;
         }
 #endif
 #if ITEM_BLOCKS > 2
         if (b == 1) {
             half_head = left_head;
             half_tail = left_tail;
-            half_start = left_start;
+            half_opens = left_opens;
         }
 #endif
     }
 #if ITEM_BLOCKS > 2
-    join_here(results, &half_head, &half_tail, &half_start, left_head, left_tail, left_start);
+    join_here(results, &half_head, &half_tail, &half_opens, left_head, left_tail, left_opens);
     head = half_head;
     tail = half_tail;
-    start = half_start;
+    opens = half_opens;
 #elif ITEM_BLOCKS > 1
     head = left_head;
     tail = left_tail;
-    start = left_start;
+    opens = left_opens;
 #endif
     // The right one of two nodes hands itself over to the left one.
     for (uint d = 1; d < WG; d <<= 1) {
@@ -425,7 +421,7 @@ KERNEL void segments_tiles(
         if (place == d) {
             heads[item] = head;
             tails[item] = tail;
-            opened[item] = start;
+            opened[item] = opens;
         }
 #if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
         if (d < sg_size()) {
@@ -438,7 +434,7 @@ KERNEL void segments_tiles(
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
         if (place == 0) {
-            join_here(results, &head, &tail, &start, heads[item + d], tails[item + d], opened[item + d]);
+            join_here(results, &head, &tail, &opens, heads[item + d], tails[item + d], opened[item + d]);
         }
     }
     if (item == 0) {
@@ -448,7 +444,7 @@ KERNEL void segments_tiles(
             HEADS[tile] = head;
             TAILS[tile] = tail;
             LASTS[tile] = high;
-            FLAGS[tile] = start != NOWHERE;
+            FLAGS[tile] = opens != NOWHERE;
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -457,17 +453,16 @@ KERNEL void segments_tiles(
     if (crowded) {
         OFFSET_T rank = base + first > 0 ? rank_within(offsets, low, high, base + first - 1) : low;
         while (rank < high && offsets[rank] - base < end) {
-            const uint place = (uint)(offsets[rank] - base);
-            rank = rank_from(offsets, rank, high, base + place);
+            rank = rank_from(offsets, rank, high, offsets[rank]);
             if (rank < high) {
-                emit(out, count, rank, results[PLACE(place)]);
+                emit(out, count, rank, results[PLACE((uint)(offsets[rank] - base) - 1)]);
             }
         }
     } else {
         for (OFFSET_T i = low + item; i + 1 < high; i += WG) {
             const POS_T place = offsets[i] - base, next = offsets[i + 1] - base;
             if (place < next && next < there) {
-                emit(out, count, i + 1, results[PLACE((uint)place)]);
+                emit(out, count, i + 1, results[PLACE((uint)next - 1)]);
             }
         }
     }

@@ -203,7 +203,7 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         (&[0, 4], 1),
         // In parts.
         (&[8200, 2], 0),
-        (&[1100, 12], 0),
+        (&[40, 132], 0),
     ];
     const QUICK: &[(&[usize], usize)] = &[
         (&[1, 1], 0),

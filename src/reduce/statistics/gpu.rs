@@ -80,6 +80,10 @@ pub(crate) fn plan(
     caps.supports(element)?;
     let moments = find == Find::Moments;
     let (max_groups, work_group) = (tuning::reduce(caps).max_groups, work_group(element, moments, caps));
+    // Integers' moments take more registers, so that other numbers fill a compute unit: of i32 3,244 GB/s with six groups each
+    // on an H200, 3,699 with eight.
+    let max_groups =
+        if moments && !element.is_float() && work_group > 1 { max_groups.div_ceil(3) * 4 } else { max_groups };
     let tile = TILE_BYTES / element.size();
     let tiles = n.div_ceil(tile);
     let groups = tiles.min(max_groups);
