@@ -371,7 +371,8 @@ KERNEL void segments_tiles(
             opens = bits ? begin : NOWHERE;
             head = bits ? OP_IDENTITY : tail;
         } else {
-            // In place of each element what its segment comes to so far.
+            // In place of each element what its segment comes to so far. A function of the caller's may not take any value.
+            const uint present = begin < there ? min(there - begin, (uint)BLOCK) : 0;
             UNROLL
             for (uint v = 0; v < BLOCK_AVECS; v++) {
                 A x[AVEC];
@@ -379,8 +380,7 @@ KERNEL void segments_tiles(
                 UNROLL
                 for (uint k = 0; k < AVEC; k++) {
                     const uint e = v * AVEC + k, starts_here = (e < 32 ? bits >> e : more >> (e - 32)) & 1;
-                    const A sum = OP(starts_here ? OP_IDENTITY : tail, x[k]);
-                    tail = begin + e < there ? sum : tail;
+                    tail = e < present ? OP(starts_here ? OP_IDENTITY : tail, x[k]) : tail;
                     x[k] = tail;
                 }
                 stage[STAGE(own + v)] = AVLOAD(0, x);
@@ -454,8 +454,9 @@ KERNEL void segments_tiles(
         OFFSET_T rank = base + first > 0 ? rank_within(offsets, low, high, base + first - 1) : low;
         while (rank < high && offsets[rank] - base < end) {
             rank = rank_from(offsets, rank, high, offsets[rank]);
-            if (rank < high) {
-                emit(out, count, rank, results[PLACE((uint)(offsets[rank] - base) - 1)]);
+            const POS_T next = rank < high ? (POS_T)offsets[rank] - base : 0;
+            if (next > 0 && next <= there) {
+                emit(out, count, rank, results[PLACE((uint)next - 1)]);
             }
         }
     } else {

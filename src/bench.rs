@@ -246,7 +246,7 @@ fn time(device: &Device, run: &mut Step<'_>, ends: Option<usize>) -> Result<(f64
     let result = run().and_then(|()| device.finish());
     let wall = start.elapsed().as_secs_f64();
     let (timings, commands) = match device.backend() {
-        Backend::Cpu => (Ok(Vec::new()), 0),
+        Backend::Cpu => (device.take_timings(), 0),
         #[cfg(feature = "opencl")]
         Backend::OpenCl(cl) => {
             let (timings, commands) = (cl.take_timings(), cl.commands());

@@ -68,6 +68,8 @@ pub(crate) struct Plan {
     pub(crate) program: ProgramSpec,
     pub(crate) shape: Shape,
     pub(crate) tiles: usize,
+    /// Tiles that scratch is for: of more elements not fewer.
+    pub(crate) room: usize,
     pub(crate) groups: usize,
     pub(crate) wide: bool,
 }
@@ -94,7 +96,7 @@ impl Plan {
             .unoptimised_on_a_checker(caps);
         let program = program.with(shape.registers.map(|registers| format!("-cl-nv-maxrregcount={registers}")));
         let tiles = n.div_ceil(shape.tile());
-        Ok(Self { program, shape, tiles, groups: tiles.min(tuning::merge(caps).max_groups), wide })
+        Ok(Self { program, shape, tiles, room: tiles, groups: tiles.min(tuning::merge(caps).max_groups), wide })
     }
 
     pub(crate) fn offset_bytes(&self) -> usize {
@@ -123,9 +125,10 @@ pub(crate) fn plan(n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Re
         }
     };
     // Larger tiles where there are some for each compute unit.
-    let large = shape(form, 0, true, caps);
+    let [usual, large] = [false, true].map(|many| shape(form, 0, many, caps));
     let many = n.div_ceil(large.tile()) >= 2 * caps.compute_units as usize;
-    Plan::new(n, form, program, if many { large } else { shape(form, 0, false, caps) }, caps, wide)
+    let plan = Plan::new(n, form, program, if many { large } else { usual }, caps, wide)?;
+    Ok(Plan { room: n.div_ceil(usual.tile()), ..plan })
 }
 
 /// Elements in device memory.
@@ -185,7 +188,7 @@ pub(super) fn run(
         return Ok(());
     }
     let plan = plan(n, form, &*device.capabilities()?, device.tuning().wide(n))?;
-    let mem = scratch.cl(device, plan.tiles * plan.offset_bytes())?;
+    let mem = scratch.cl(device, plan.room * plan.offset_bytes())?;
     let pass = Pass {
         a: (Place::of(a), a.len()),
         b: (Place::of(b), b.len()),
@@ -199,7 +202,7 @@ pub(super) fn run(
 
 pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
     let plan = plan(n, form, &*device.capabilities()?, device.tuning().wide(n))?;
-    Ok(plan.tiles * plan.offset_bytes())
+    Ok(plan.room * plan.offset_bytes())
 }
 
 #[cfg(test)]

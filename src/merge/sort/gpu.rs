@@ -25,7 +25,7 @@ fn regions(n: usize, form: &Form, plan: &Plan) -> Regions {
     // Whole elements from the start on, whatever their size.
     let values = (spare * form.size).next_multiple_of(16 * form.value_bytes.max(1));
     let splits = (values + spare * form.value_bytes).next_multiple_of(16);
-    Regions { spare: 0, values, splits, end: splits + plan.tiles * plan.offset_bytes() }
+    Regions { spare: 0, values, splits, end: splits + plan.room * plan.offset_bytes() }
 }
 
 pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {

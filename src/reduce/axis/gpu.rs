@@ -83,7 +83,7 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
     let exchanged = vec * params.work_group * form.acc.size() + tuning::RESERVED_BYTES;
     let vectors = across && !cpu && aligned && whole && outer.chain([&lines.stride]).all(multiples);
     let vectors = vectors && len > LANES && outputs >= 32 * vec && form.element.size() >= 4;
-    let vectors = vectors && exchanged <= caps.local_bytes;
+    let vectors = vectors && exchanged <= caps.local_bytes && params.work_group >= vec;
     let outs = if vectors { vec } else { 1 };
     let (columns, share) = match (cpu, across) {
         (true, _) => (if across { CPU_COLUMNS } else { 1 }, 1),

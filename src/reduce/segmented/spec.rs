@@ -176,6 +176,11 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), 
     let mut rng = Rng::new(n as u64);
     let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
     guarded(device, 299, 1, |out| Ok(device.reduce_segments_into(&x, &wild, Sum, out, &mut Scratch::new())?))?;
+    // So many at one place that tiles take them another way; one of them is where no search looks.
+    let mut crowd = vec![C::from_i128(0); 20_001];
+    crowd[2] = C::from_i128(3_000_000_000);
+    crowd[20_000] = C::from_i128(n as i128);
+    guarded(device, 20_000, 1, |out| Ok(device.reduce_segments_into(&x, &crowd, Sum, out, &mut Scratch::new())?))?;
     for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1]] {
         let offsets: Vec<C> = offsets.into_iter().map(|x| C::from_i128(x as i128)).collect();
         if device.reduce_segments(&x, &offsets, Sum).is_ok() {
