@@ -35,10 +35,10 @@ Examples:
 
 GB/s counts the bytes that the primitive has to read and write at least, in 10^9 a second. The copy beside it moves \
 as many bytes, by the driver's own copy, in the same run. OpenCL devices are timed by their own clock, from the \
-start of the first kernel to the end of the last; `wall` is the host's time from the call to the end of the wait. \
-Before each run the caches are filled with other data, unless --hot. Every result is compared with the CPU's; the \
-exit code is 1 if one was wrong. With --compare, of the same device and as cold, a time is `faster` or `slower` \
-where it differs by more than both spreads and 2 %.";
+start of the first kernel to the end of the last; `wall` is the host's time from the call to the end of the wait, \
+of other runs, which nothing records. Before each run the caches are filled with other data, unless --hot. Every \
+result is compared with the CPU's; the exit code is 1 if one was wrong. With --compare, of the same device and as \
+cold, a time is `faster` or `slower` where it differs by more than both spreads and 2 %.";
 
 /// Measure primitives against the device's copy bandwidth.
 #[derive(Args)]
