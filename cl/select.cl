@@ -22,9 +22,9 @@
 // first one ends.
 //
 // Launches: counts of tiles, the levels of lib/spine.cl over them, tiles; or with LOOK_BACK one that finds what precedes by
-// lib/lookback.cl, before which, with several lists and not REVERSED, one counts them; or with UNORDERED one, whose tiles take their places
-// from a counter. The lengths of runs that end in a later tile than they begin need one more. On CPU drivers (WG == 1) a tile
-// is the share of a work-group of one item.
+// lib/lookback.cl, before which, with several lists and not REVERSED, one counts them; or with UNORDERED one, whose tiles take
+// their places from a counter. The lengths of runs that end in a later tile than they begin need one more. On CPU drivers (WG == 1)
+// a tile is the share of a work-group of one item.
 //
 // Bytes: reads n elements, and once more where there are counts; writes what is moved.
 #define A ulong

@@ -26,6 +26,8 @@
 //
 // Bytes: reads the keys once; a pass reads and writes them once, and the words of the look-back.
 //
+// With VALUES_ASIDE a tile's values come to local memory of their own past the registers (lib/aside.cl).
+//
 // With SEGMENTS it sorts those segments of the keys that are too long for cl/sort_segments.cl, each to the places where it is.
 // Tiles are those of the segments then, which groups share by turns; each segment has a table and totals of its own.
 #include "lib/types.cl"
@@ -1005,7 +1007,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
     for (uint k = 0; k < ITEMS; k++) {                                                                                 \
         const uint i = k * WG + item;                                                                                  \
         if (there) {                                                                                                   \
-            values_to[moves[digits[k / 4] >> k % 4 * 8 & 255] + i] = exchange[i];                                           \
+            values_to[moves[digits[k / 4] >> k % 4 * 8 & 255] + i] = exchange[i];                                      \
         }                                                                                                              \
     }
             if (len == TILE) {

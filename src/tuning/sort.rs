@@ -27,9 +27,13 @@ pub(crate) fn sort(caps: &Capabilities, key_bytes: usize, value_bytes: usize) ->
     // Of as many work-groups as a multiprocessor holds, the tiles that fill its local memory without spilled registers.
     let (items, tile_bytes, registers) = match (key_bytes, value_bytes) {
         _ if !caps.ptx => (16, 32 << 10, 0),
-        (..8, 0) => (44, 48 << 10, 80),
-        (_, 0) => (26, 52 << 10, 80),
-        _ => (32, 32 << 10, 80),
+        (4, 0) => (44, 48 << 10, 80),
+        (8, 0) => (26, 52 << 10, 80),
+        (4 | 8, _) => (32, 32 << 10, 80),
+        // What is derived from other keys stays in registers.
+        (16, 0) => (24, 48 << 10, 80),
+        (_, 0) => (48, 48 << 10, 128),
+        _ => (32, 32 << 10, 128),
     };
     match caps.class {
         // One item walks its keys.
