@@ -67,9 +67,7 @@ impl Device {
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let list = |x: T| usize::from(!(predicate.function)(x.widen()));
-        let texts = || predicate.of_kind(0, T::Acc::TYPE);
-        self.part::<_, 2>((input.into(), &list), &texts, false, output.into(), count.into(), scratch)
+        self.part_in_two(input.into(), predicate, false, output.into(), count.into(), scratch)
     }
 
     /// All elements, those that `predicate` holds for first, in their order, then the others, the last one first; and how many
@@ -121,9 +119,7 @@ impl Device {
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let list = |x: T| usize::from(!(predicate.function)(x.widen()));
-        let texts = || predicate.of_kind(0, T::Acc::TYPE);
-        self.part::<_, 2>((input.into(), &list), &texts, true, output.into(), count.into(), scratch)
+        self.part_in_two(input.into(), predicate, true, output.into(), count.into(), scratch)
     }
 
     /// All elements: those that `first` holds for, then those of the others that `second` holds for, then the rest; and how
@@ -235,6 +231,21 @@ impl Device {
         let (values, output) = (values.into(), output.into());
         output.expect_len(values.len(), "a partition")?;
         self.move_flagged(values, flags.into(), output, count.into(), 2, scratch)
+    }
+
+    /// Elements that `predicate` holds for, then the others, which may be `reversed`.
+    fn part_in_two<T: Element, F: Fn(T::Acc) -> bool + Sync>(
+        &self,
+        input: Input<'_, T>,
+        predicate: &Map<F>,
+        reversed: bool,
+        output: Output<'_, T>,
+        count: Output<'_, u64>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let list = |x: T| usize::from(!(predicate.function)(x.widen()));
+        let texts = || predicate.of_kind(0, T::Acc::TYPE);
+        self.part::<_, 2>((input, &list), &texts, reversed, output, count, scratch)
     }
 
     /// Elements go to one of so many lists, as `list`, and `texts` in OpenCL C, tell; the second one may be `reversed`.
