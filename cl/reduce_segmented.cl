@@ -22,14 +22,22 @@
 // segments_nodes    joins the tiles' nodes, until one is left, whose segments are then complete
 // segments_check    finds the first offset that is beyond the next one, or beyond the input
 //
+// KEYED: the segments are the runs of equal keys, of which a tile finds its own; those before it are counted by lib/lookback.cl.
+// So there are no offsets, nothing to prepare, and runs' first keys and results are written side by side.
+//
 // Whatever the offsets are, no rank is above their count, elements are read by their position, and results are
 // written at ranks: nothing is read or written out of bounds.
 //
-// Bytes: reads n elements once, the offsets about twice; writes a result a segment.
+// Bytes: reads n elements once, the offsets about twice; writes a result a segment. KEYED: reads n keys and n elements, writes a
+// key and a result a run.
 #include "lib/types.cl"
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
 #include "lib/aside.cl"
+#ifdef KEYED
+#include "lib/equal.cl"
+#include "lib/ticket.cl"
+#endif
 
 #ifndef WG
 #define WG 256
@@ -74,6 +82,7 @@
 #define FLAGS ((__global uint*)(scratch + 24 * nodes))
 #define RANKS ((__global OFFSET_T*)(scratch + 32 * nodes))
 
+#ifndef KEYED
 #include "lib/ranks.cl"
 
 // How many of the offsets are at most p, where the first `low` are and the answer is near.
@@ -86,6 +95,7 @@ static inline OFFSET_T rank_from(__global const S* offsets, OFFSET_T low, OFFSET
     }
     return rank_within(offsets, low, low + min((OFFSET_T)(step - 1), (OFFSET_T)(count - low)), p);
 }
+#endif
 
 // The result of the segment of a rank, if there is one: before the first offset and behind the last are none.
 static inline void emit(__global OUT* out, OFFSET_T count, OFFSET_T rank, A x)
@@ -118,6 +128,7 @@ static inline void join(
     *last = r_last;
 }
 
+#ifndef KEYED
 // Writes `empty` for each of the `count` - 1 segments without elements, and for t = 0 .. tiles RANKS[t]: how many offsets are
 // before tile t, or before the end of the input.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
@@ -160,6 +171,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
 #endif
     }
 }
+#endif
 
 #if WG > 1
 
@@ -249,6 +261,123 @@ INLINED void join_here(__local A* results, A* head, A* tail, uint* first, A r_he
     }
 }
 
+#ifdef KEYED
+
+// Items exchange values by shuffles where sub-groups have one width.
+#if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
+#define SHUFFLES
+#define EXCHANGE (WG / 32 + 1)
+#else
+#define EXCHANGE (2 * WG)
+#endif
+// Words of a bit for each element of a tile; of an item, which has its neighbours', if there are as many.
+#define WORDS (TILE / 32)
+#define SHARE ((WORDS + WG - 1) / WG)
+// Keys that an item has on their way at once.
+#define HELD 8
+
+#define LOOK_CONTEXT __global const KEY *keys, const OFFSET_T n
+#define LOOK_PASS keys, n
+#define LOOK_TURNS
+#include "lib/lookback.cl"
+
+// Whether a run begins at a place.
+static inline bool is_head(__global const KEY* keys, OFFSET_T i) { return i == 0 || !equal(keys[i - 1], keys[i]); }
+
+static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile, uint slot)
+{
+    const OFFSET_T first = tile * TILE, end = first + min((OFFSET_T)TILE, n - first);
+    ulong count = 0;
+    for (OFFSET_T i = first; i < end; i++) {
+        count += is_head(keys, i);
+    }
+    return count;
+}
+
+// Sets the bits of elements that begin a run; `starts` has none before. All items call it, in uniform flow, and there is no
+// barrier behind it.
+INLINED void mark_heads(
+    __global const KEY* keys, OFFSET_T base, OFFSET_T n, uint there, __local uint* starts, __local uint* sg_scratch)
+{
+    const uint item = get_local_id(0);
+    for (uint v = 0; v < TILE / WG; v += HELD) {
+        KEY before[HELD], own[HELD];
+        UNROLL
+        for (uint h = 0; h < HELD; h++) {
+            const OFFSET_T i = min(base + (v + h) * WG + item, n - 1);
+            own[h] = keys[i];
+            before[h] = keys[max(i, (OFFSET_T)1) - 1];
+        }
+        UNROLL
+        for (uint h = 0; h < HELD; h++) {
+            const uint e = (v + h) * WG + item;
+            const bool head = e < there && (base + e == 0 || !equal(before[h], own[h]));
+#ifdef SHUFFLES
+            const ulong heads = sg_ballot(head, sg_scratch);
+            if (sg_lane() % 32 == 0) {
+                starts[e / 32] = (uint)(heads >> sg_lane());
+            }
+#else
+            if (head) {
+                atomic_or(&starts[e / 32], 1u << e % 32);
+            }
+#endif
+        }
+    }
+}
+
+// Notes how many runs begin before the elements of each word, and tells how many do in all. All items call it, in uniform flow,
+// after a barrier; there is none behind it.
+INLINED uint rank_words(__local const uint* starts, __local uint* ranks, __local uint* exchange, __local uint* sg_scratch)
+{
+    const uint item = get_local_id(0);
+    uint own = 0;
+    for (uint w = item * SHARE; w < min((item + 1) * SHARE, (uint)WORDS); w++) {
+        own += (uint)popcount(starts[w]);
+    }
+    uint up_to = own, all = 0;
+#ifdef SHUFFLES
+    const uint lanes = sg_size(), lane = sg_lane(), team = item / lanes;
+    for (uint d = 1; d < lanes; d *= 2) {
+        const uint more = sg_shuffle_up_u32(up_to, d, sg_scratch);
+        up_to += lane >= d ? more : 0;
+    }
+    if (lane == lanes - 1) {
+        exchange[team] = up_to;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint t = 0; t < WG / lanes; t++) {
+        up_to += t < team ? exchange[t] : 0;
+        all += exchange[t];
+    }
+#else
+    uint from = 0;
+    exchange[item] = own;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint d = 1; d < WG; d *= 2) {
+        up_to += item >= d ? exchange[from + item - d] : 0;
+        from = WG - from;
+        exchange[from + item] = up_to;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    all = exchange[from + WG - 1];
+#endif
+    uint rank = up_to - own;
+    for (uint w = item * SHARE; w < min((item + 1) * SHARE, (uint)WORDS); w++) {
+        ranks[w] = rank;
+        rank += (uint)popcount(starts[w]);
+    }
+    return all;
+}
+
+#define SEGMENT_PARAMS                                                                                                 \
+    __global const KEY *keys_base, const ulong keys_offset, __global KEY *keys_out_base, const ulong keys_out_offset,  \
+        __global ulong *count_base, const ulong count_offset, __global ulong *state, const OFFSET_T tiles,             \
+        const uint spins, const uint turn
+#else
+#define SEGMENT_PARAMS __global const S *restrict offsets_base, const ulong offsets_offset
+#endif
+
 // NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
 #if INLINE_PTX
 #define KERNEL __kernel
@@ -257,30 +386,38 @@ INLINED void join_here(__local A* results, A* head, A* tail, uint* first, A r_he
 #endif
 
 // Item i of group g has the blocks from ITEM_BLOCKS * i on of tile g. A segment's result lies in place of its last element until
-// all are known. With `last` there is one tile, and its segments are complete.
+// all are known. With `last` there is one tile, and its segments are complete. KEYED: `state` is that of select_look_back.
 KERNEL void segments_tiles(
-    __global const T* restrict in_base, const ulong in_offset, const POS_T n,
-    __global const S* restrict offsets_base, const ulong offsets_offset, COUNT_PARAMS, __global uchar* scratch,
-    const ulong nodes, __global OUT* out_base, const ulong out_offset, const uint last)
+    __global const T* restrict in_base, const ulong in_offset, const POS_T n, SEGMENT_PARAMS, COUNT_PARAMS,
+    __global uchar* scratch, const ulong nodes, __global OUT* out_base, const ulong out_offset, const uint last)
 {
     __local AV stage[ITEM_AVECS * WG];
     // A bit for each element that a segment starts at.
     __local uint starts[TILE / 32];
     __local A heads[WG], tails[WG];
     __local uint opened[WG];
+#ifdef KEYED
+    __local uint word_ranks[WORDS], exchange[EXCHANGE], sg_scratch[SG_SCRATCH_WORDS], taken[1];
+    __local ulong preceding[1];
+    __global const KEY* keys = keys_base + keys_offset;
+    const OFFSET_T tile = TAKE_TILE(state, taken, tiles);
+#else
+    __global const S* offsets = offsets_base + offsets_offset;
+    const OFFSET_T tile = get_group_id(0);
+#endif
     __local A* results = (__local A*)stage;
     __global const T* in = in_base + in_offset;
-    __global const S* offsets = offsets_base + offsets_offset;
     __global OUT* out = out_base + out_offset;
     const OFFSET_T count = COUNT;
     const uint item = get_local_id(0);
-    const OFFSET_T tile = get_group_id(0);
     const POS_T base = (POS_T)tile * TILE;
     const uint there = n - base >= TILE ? TILE : (uint)(n - base);
 
+#ifndef KEYED
     // Where the tile's offsets are is asked for first, as answers come in turn; then its elements, which come while these are
     // looked at.
     const OFFSET_T low = RANKS[tile], high = RANKS[tile + 1];
+#endif
     __global const T* own = in + base + item * VEC;
 #ifndef STAGED
     TV row[ITEM_VECS];
@@ -299,9 +436,20 @@ KERNEL void segments_tiles(
         starts[k] = 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    const uint first = item * (ITEM_BLOCKS * BLOCK);
+#ifdef KEYED
+    mark_heads(keys, base, n, there, starts, sg_scratch);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const uint total = rank_words(starts, word_ranks, exchange, sg_scratch);
+    // The item that publishes them anew later on.
+    const bool speaks = tiles > 1 && !silent(tile);
+    if (item == 0 && speaks) {
+        look_publish(state + 2, tile, tile == 0 ? LOOK_ALL : LOOK_OWN, total, turn);
+    }
+#else
     // Very many offsets are at few places: each item looks for those among its elements.
     const uint crowded = high - low > TILE;
-    const uint first = item * (ITEM_BLOCKS * BLOCK), end = min(first + ITEM_BLOCKS * BLOCK, there);
+    const uint end = min(first + ITEM_BLOCKS * BLOCK, there);
     if (crowded) {
         OFFSET_T rank = base + first > 0 ? rank_within(offsets, low, high, base + first - 1) : low;
         while (rank < high && offsets[rank] - base < end) {
@@ -317,6 +465,7 @@ KERNEL void segments_tiles(
             }
         }
     }
+#endif
     if (there == TILE) {
 #ifdef STAGED
         await_copies();
@@ -437,6 +586,27 @@ KERNEL void segments_tiles(
             join_here(results, &head, &tail, &opens, heads[item + d], tails[item + d], opened[item + d]);
         }
     }
+#ifdef KEYED
+#ifdef SHUFFLES
+    if (item < sg_size()) {
+        const ulong found = look_back_together(keys, n, state + 2, 1, 0, tile, spins, turn, sg_scratch);
+#else
+    if (item == 0) {
+        const ulong found = look_back(keys, n, state + 2, 1, 0, tile, spins, turn);
+#endif
+        if (item == 0) {
+            if (tile > 0 && speaks) {
+                look_publish(state + 2, tile, LOOK_ALL, found + total, turn);
+            }
+            if (tile == tiles - 1) {
+                count_base[count_offset] = found + total;
+            }
+            *preceding = found;
+        }
+    }
+    // Item 0 alone needs it before the next barrier.
+    const OFFSET_T high = item == 0 ? (OFFSET_T)(*preceding + total) : 0;
+#endif
     if (item == 0) {
         if (last) {
             emit(out, count, high, tail);
@@ -450,6 +620,24 @@ KERNEL void segments_tiles(
     barrier(CLK_LOCAL_MEM_FENCE);
 
     // What ended in the tile.
+#ifdef KEYED
+    const OFFSET_T low = (OFFSET_T)*preceding;
+    __global KEY* keys_out = keys_out_base + keys_out_offset;
+    for (uint e = item; e < TILE; e += WG) {
+        // One word for many items: they all go on, where no run begins in it.
+        const uint word = starts[e / 32];
+        if (word >> e % 32 & 1) {
+            const uint before = word_ranks[e / 32] + (uint)popcount(word & ((1u << e % 32) - 1));
+            const OFFSET_T rank = low + before;
+            if (rank + 1 < count) {
+                keys_out[rank] = keys[base + e];
+            }
+            if (before > 0) {
+                emit(out, count, rank, results[PLACE(e - 1)]);
+            }
+        }
+    }
+#else
     if (crowded) {
         OFFSET_T rank = base + first > 0 ? rank_within(offsets, low, high, base + first - 1) : low;
         while (rank < high && offsets[rank] - base < end) {
@@ -467,6 +655,7 @@ KERNEL void segments_tiles(
             }
         }
     }
+#endif
 }
 
 // A node of scratch, or one that changes nothing where there is none.
@@ -648,6 +837,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_nodes(
 
 #endif
 
+#ifndef KEYED
 // The least i with offsets[i] > offsets[i + 1] or offsets[i] > n, of `count` < 2^32 offsets; `bad` is above all before.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_check(
     __global const S* restrict offsets_base, const ulong offsets_offset, const OFFSET_T count, const POS_T n,
@@ -667,3 +857,4 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_check(
         }
     }
 }
+#endif

@@ -5,8 +5,8 @@ use crate::{
     Element, ElementType, Result, Scratch,
     op::{Op, Source, Sum},
     runtime::{
-        Capabilities, ClInput, ClOutput, ProgramSpec,
-        opencl::{ClDevice, Launch},
+        Capabilities, ClInput, ClOutput, ProgramSpec, SubGroupBackend,
+        opencl::{ClDevice, ClMem, Launch},
     },
     tuning,
 };
@@ -21,6 +21,9 @@ const ITEMS: usize = 256;
 const STAGE_BYTES: usize = 32 << 10;
 /// Nodes that an item joins by itself, where many share a tile.
 const NODE_FAN: usize = 4;
+/// Bytes before the words of a look-back, the ticket's; looks at a word that is not there before it is computed.
+const TICKET_BYTES: usize = 16;
+const SPINS: u32 = 1 << 13;
 
 /// What a segmented reduction is of: everything but its size.
 #[derive(Clone, Debug)]
@@ -34,6 +37,8 @@ pub(crate) struct Form {
     pub(crate) offset: ElementType,
     /// Whether the segments are found by other kernels: there are as many as is told on the device, and none is empty.
     pub(crate) counted: bool,
+    /// The type of the keys whose runs are the segments, where the tiles find these themselves.
+    pub(crate) keys: Option<ElementType>,
 }
 
 impl Form {
@@ -48,7 +53,7 @@ impl Form {
 
     /// The same by any operator.
     pub(crate) fn by<T: Element, U: Element>(source: Source, offset: ElementType) -> Self {
-        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, offset, counted: false }
+        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, offset, counted: false, keys: None }
     }
 }
 
@@ -73,11 +78,15 @@ pub(crate) struct Plan {
     /// Whether ranks, and positions, have 64 bits.
     pub(crate) wide: bool,
     pub(crate) wide_positions: bool,
+    /// Whether the words of a look-back may be of an earlier launch: there is no ticket among them.
+    pub(crate) keeps_words: bool,
 }
 
-/// Blocks of an item, where many share a tile; blocks of few elements are worth little by themselves.
+/// Blocks of an item, where many share a tile; blocks of few elements are worth little by themselves. Of keys the item has as
+/// many, so that fewer are better.
 fn item_blocks(form: &Form) -> usize {
-    form.element.size().min(4)
+    let size = form.element.size();
+    if form.keys.is_some() { size.div_ceil(4) } else { size.min(4) }
 }
 
 /// Elements of an item.
@@ -87,7 +96,8 @@ fn item_elements(form: &Form) -> usize {
 
 /// Bytes of local memory of an item at most: an accumulator and a bit for each element, two accumulators, a rank and a flag.
 fn item_bytes(form: &Form) -> usize {
-    item_elements(form) * form.acc.size() + item_elements(form).div_ceil(8) + 8 + 8 + 8 + 4
+    let of_keys = if form.keys.is_some() { item_elements(form).div_ceil(8) + 8 + 4 } else { 0 };
+    item_elements(form) * form.acc.size() + item_elements(form).div_ceil(8) + 8 + 8 + 8 + 4 + of_keys
 }
 
 /// Items of a tile; the tree is the same with any.
@@ -105,7 +115,8 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
     let full = work_group.is_multiple_of(caps.sub_group.width as usize);
     let make = if full { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
     // So that six work-groups run on a compute unit at a time: some load while others combine.
-    let limit = caps.ptx.then(|| "-cl-nv-maxrregcount=80".to_owned());
+    let registers = caps.chosen("registers", if form.keys.is_some() { 48 } else { 80 });
+    let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
     let program = make("reduce_segmented.cl", TEXT, caps)
         .with(limit)
         .with(form.element.options("T"))
@@ -118,8 +129,16 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
         .define("OFFSET_T", word(wide))
         .define("POS_T", word(wide || wide_offsets))
         .flag("COUNTED", form.counted)
+        .flag("KEYED", form.keys.is_some())
         .flag("ALIGNED", aligned && !cpu);
     let program = if cpu { program.define("BLOCKS", CPU_BLOCKS) } else { program };
+    let program = match form.keys {
+        Some(keys) => {
+            let program = program.define("KEY", tuning::unit_type(keys.size())).define("KEY_BYTES", keys.size());
+            program.with(keys.infinity().map(|bits| format!("-DINFINITY_BITS={bits}")))
+        }
+        None => program,
+    };
     program.operator(&form.source)
 }
 
@@ -157,6 +176,8 @@ pub(crate) fn plan(
         scratch_bytes: nodes * NODE_BYTES + (tiles + 1) * size_of::<u64>(),
         wide,
         wide_positions: wide || form.offset == ElementType::U64,
+        keeps_words: caps.sub_group.backend == SubGroupBackend::Ptx
+            && work_group.is_multiple_of(caps.sub_group.width as usize),
     })
 }
 
@@ -173,6 +194,7 @@ pub(super) fn scratch_bytes(device: &ClDevice, n: usize, size: usize) -> Result<
         source,
         offset: ElementType::U64,
         counted: false,
+        keys: None,
     };
     Ok(plan(n, 0, &form, true, &caps, &|_| true)?.scratch_bytes)
 }
@@ -212,6 +234,61 @@ pub(crate) fn reduce_found<T: Element, U: Element>(
         run(device, &form, bytemuck::bytes_of(&U::ZERO), input, (offsets, Some(found)), &output, scratch)?;
     }
     output.finish(device)
+}
+
+/// Whether the tiles may find the runs of keys themselves.
+pub(crate) fn finds_runs(form: &Form, caps: &Capabilities) -> bool {
+    caps.looks_back() && work_group(form, caps) >= 32
+}
+
+/// The keys and the results of runs, and how many there are.
+pub(crate) struct Runs<'r> {
+    pub(crate) keys: &'r ClInput,
+    pub(crate) keys_out: &'r ClInput,
+    pub(crate) values_out: &'r ClInput,
+    pub(crate) count: &'r ClInput,
+}
+
+/// The same of the runs of equal keys, of which there are as many as elements, where [`finds_runs`] says so.
+pub(crate) fn reduce_runs(
+    device: &ClDevice,
+    form: &Form,
+    input: &ClInput,
+    runs: &Runs<'_>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let n = input.len();
+    if n == 0 {
+        return device.fill(runs.count.mem(), runs.count.byte_offset(), 8, &[0; 8]);
+    }
+    let caps = device.capabilities_for("reduce", form.element.size(), n)?;
+    let plan = plan(n, runs.keys_out.len(), form, input.aligned(), &caps, &|n| device.tuning().wide(n))?;
+    let scratch = scratch.cl(device, plan.scratch_bytes)?;
+    let bytes = TICKET_BYTES + 8 * plan.tiles;
+    let (words, turn) = match device.words(bytes)?.filter(|_| plan.keeps_words) {
+        Some(kept) => kept,
+        None => {
+            let words = device.pooled(bytes)?.mem().clone();
+            device.fill(&words, 0, bytes, &[0; 8])?;
+            (words, 0)
+        }
+    };
+    let tiles = device
+        .launch(&plan.program, "segments_tiles")?
+        .mem(input.mem())
+        .scalar(input.offset() as u64)
+        .offset(n as u64, plan.wide_positions)
+        .mem(runs.keys.mem())
+        .scalar(runs.keys.offset() as u64)
+        .mem(runs.keys_out.mem())
+        .scalar(runs.keys_out.offset() as u64)
+        .mem(runs.count.mem())
+        .scalar(runs.count.offset() as u64)
+        .mem(&words)
+        .offset(plan.tiles as u64, plan.wide)
+        .scalar(SPINS)
+        .scalar(turn);
+    finish(device, &plan, tiles, (runs.values_out.len(), None), scratch, runs.values_out)
 }
 
 /// The number of offsets: of `segments` and the end, or of as many as `found` tells.
@@ -257,7 +334,20 @@ fn run(
         .offset(n as u64, plan.wide_positions)
         .mem(offsets.mem())
         .scalar(offsets.offset() as u64);
-    with_count(tiles, count, &plan)
+    finish(device, &plan, tiles, count, scratch, out)
+}
+
+/// Launches the tiles, whose last arguments are missing, and what joins them.
+fn finish(
+    device: &ClDevice,
+    plan: &Plan,
+    tiles: Launch<'_>,
+    count: (usize, Option<&ClInput>),
+    scratch: &ClMem,
+    out: &ClInput,
+) -> Result<()> {
+    let (local, nodes) = ([plan.work_group, 1, 1], plan.nodes as u64);
+    with_count(tiles, count, plan)
         .mem(scratch)
         .scalar(nodes)
         .mem(out.mem())
@@ -273,7 +363,7 @@ fn run(
             .scalar(from as u64)
             .scalar(level.nodes as u64)
             .scalar((from + level.nodes) as u64);
-        with_count(joined, count, &plan)
+        with_count(joined, count, plan)
             .mem(out.mem())
             .scalar(out.offset() as u64)
             .scalar(u32::from(level.groups == 1))

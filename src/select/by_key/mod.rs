@@ -25,7 +25,7 @@ use crate::{
 };
 #[cfg(feature = "opencl")]
 use crate::{
-    Offset,
+    ElementType, Offset,
     runtime::{ClInput, apart, opencl::ClDevice},
 };
 
@@ -207,7 +207,7 @@ impl Device {
         self.reduce_keyed_into(&op, source, keys.into(), values.into(), to, scratch)
     }
 
-    /// All forms that allocate: of the exact number of runs, once that is known.
+    /// All forms that allocate.
     fn reduce_keyed<K, V, U, F>(
         &self,
         op: &Monoid<U, F>,
@@ -223,28 +223,26 @@ impl Device {
     {
         let n = keys.len();
         expect_beside(n, values.len(), "keys need as many values")?;
-        match self.backend() {
-            Backend::Cpu => {
-                let (mut keys_out, mut values_out, mut count) = (self.uninit(n)?, self.uninit(n)?, [0]);
-                let to = To {
-                    keys: Output::from(&mut keys_out),
-                    values: Output::from(&mut values_out),
-                    count: Output::from(&mut count),
-                };
-                self.reduce_keyed_into(op, source, keys, values, to, &mut Scratch::new())?;
-                keys_out.truncate(count[0] as usize);
-                values_out.truncate(count[0] as usize);
-                Ok((keys_out, values_out))
-            }
-            #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) if n <= u32::MAX as usize => {
+        #[cfg(feature = "opencl")]
+        if let Backend::OpenCl(device) = self.backend()
+            && !segmented::gpu::finds_runs(&keyed::<K, V, U>(source.clone(), n), &*device.capabilities()?)
+        {
+            return if n <= u32::MAX as usize {
                 self.reduce_counted::<u32, _, _, _, _>(device, op, source, keys, values)
-            }
-            #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => self.reduce_counted::<u64, _, _, _, _>(device, op, source, keys, values),
+            } else {
+                self.reduce_counted::<u64, _, _, _, _>(device, op, source, keys, values)
+            };
         }
+        let mut values_out = self.uninit(n)?;
+        let keys_out = self.counted(n, |keys_out, count| {
+            let to = To { keys: keys_out, values: Output::from(&mut values_out), count };
+            self.reduce_keyed_into(op, source, keys, values, to, &mut Scratch::new())
+        })?;
+        values_out.truncate(keys_out.len());
+        Ok((keys_out, values_out))
     }
 
+    /// The same in two steps, so that values have room for the exact number of runs.
     #[cfg(feature = "opencl")]
     fn reduce_counted<C: Offset, K, V, U, F>(
         &self,
@@ -326,6 +324,19 @@ impl Device {
                 let (keys_out, values_out) = (to.keys.cl(device, true)?, to.values.cl(device, true)?);
                 let count = to.count.cl(device, false)?;
                 apart(&[&keys, &values], &[&keys_out, &values_out, &count])?;
+                let form = keyed::<K, V, U>(source.clone(), n);
+                if segmented::gpu::finds_runs(&form, &*device.capabilities()?) {
+                    let runs = segmented::gpu::Runs {
+                        keys: &keys,
+                        keys_out: &keys_out,
+                        values_out: &values_out,
+                        count: &count,
+                    };
+                    segmented::gpu::reduce_runs(device, &form, &values, &runs, scratch)?;
+                    values_out.finish(device)?;
+                    count.finish(device)?;
+                    return keys_out.finish(device);
+                }
                 let size = if n > u32::MAX as usize { 8 } else { 4 };
                 let offsets = ClInput::pooled(device, (room + 1) * size, size)?;
                 heads::<K>(device, &keys, &keys_out, &offsets, &count, scratch)?;
@@ -351,6 +362,13 @@ impl Device {
     pub fn reduce_by_key_scratch<K: Element, V: Element>(&self, n: usize) -> Result<usize> {
         Ok(self.select_scratch::<K>(n)?.max(self.reduce_segments_scratch::<V>(n)?))
     }
+}
+
+/// What finds the runs of keys and reduces their values in one pass.
+#[cfg(feature = "opencl")]
+fn keyed<K: Element, V: Element, U: Element>(source: Source, n: usize) -> segmented::gpu::Form {
+    let offset = if n > u32::MAX as usize { ElementType::U64 } else { ElementType::U32 };
+    segmented::gpu::Form { keys: Some(K::TYPE), ..segmented::gpu::Form::by::<V, U>(source, offset) }
 }
 
 /// The first keys of runs, and their places in numbers of the size of `places`.
