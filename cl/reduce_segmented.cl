@@ -273,8 +273,22 @@ INLINED void join_here(__local A* results, A* head, A* tail, uint* first, A r_he
 // Words of a bit for each element of a tile; of an item, which has its neighbours', if there are as many.
 #define WORDS (TILE / 32)
 #define SHARE ((WORDS + WG - 1) / WG)
-// Keys that an item has on their way at once.
-#define HELD 8
+// Keys in 16 bytes; rows of such vectors in a tile, and those that an item has on their way at once.
+#if KEY_BYTES == 1
+#define KEY_VEC 16
+#elif KEY_BYTES == 2
+#define KEY_VEC 8
+#elif KEY_BYTES == 4
+#define KEY_VEC 4
+#else
+#define KEY_VEC 2
+#endif
+#define KEY_ROWS (TILE / (WG * KEY_VEC))
+#define HELD (KEY_ROWS < 4 ? KEY_ROWS : 4)
+// The same of runs whose keys and results are written.
+#define HELD_RUNS 4
+#define KEYV CAT(KEY, KEY_VEC)
+#define ITEM_ELEMENTS (ITEM_BLOCKS * BLOCK)
 
 #define LOOK_CONTEXT __global const KEY *keys, const OFFSET_T n
 #define LOOK_PASS keys, n
@@ -294,32 +308,76 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
     return count;
 }
 
-// Sets the bits of elements that begin a run; `starts` has none before. All items call it, in uniform flow, and there is no
-// barrier behind it.
+// Sets the bits of elements that begin a run; without SHUFFLES `starts` has none before. All items call it, in uniform flow, and
+// there is no barrier behind it.
 INLINED void mark_heads(
     __global const KEY* keys, OFFSET_T base, OFFSET_T n, uint there, __local uint* starts, __local uint* sg_scratch)
 {
     const uint item = get_local_id(0);
-    for (uint v = 0; v < TILE / WG; v += HELD) {
-        KEY before[HELD], own[HELD];
-        UNROLL
-        for (uint h = 0; h < HELD; h++) {
-            const OFFSET_T i = min(base + (v + h) * WG + item, n - 1);
-            own[h] = keys[i];
-            before[h] = keys[max(i, (OFFSET_T)1) - 1];
+    for (uint v = 0; v < KEY_ROWS; v += HELD) {
+        KEY before[HELD], own[HELD][KEY_VEC];
+        if (there == TILE) {
+            UNROLL
+            for (uint h = 0; h < HELD; h++) {
+                __global const KEY* from = keys + base + ((v + h) * WG + item) * KEY_VEC;
+#ifdef ALIGNED
+                const KEYV held = *(__global const KEYV*)from;
+#else
+                const KEYV held = CAT(vload, KEY_VEC)(0, from);
+#endif
+                CAT(vstore, KEY_VEC)(held, 0, own[h]);
+            }
+        } else {
+            UNROLL
+            for (uint h = 0; h < HELD; h++) {
+                for (uint k = 0; k < KEY_VEC; k++) {
+                    own[h][k] = keys[min(base + ((v + h) * WG + item) * KEY_VEC + k, n - 1)];
+                }
+            }
         }
         UNROLL
         for (uint h = 0; h < HELD; h++) {
-            const uint e = (v + h) * WG + item;
-            const bool head = e < there && (base + e == 0 || !equal(before[h], own[h]));
+            const OFFSET_T i = min(base + ((v + h) * WG + item) * KEY_VEC, n);
 #ifdef SHUFFLES
-            const ulong heads = sg_ballot(head, sg_scratch);
-            if (sg_lane() % 32 == 0) {
-                starts[e / 32] = (uint)(heads >> sg_lane());
+            if (sg_lane() == 0)
+#endif
+            {
+                before[h] = keys[max(i, (OFFSET_T)1) - 1];
+            }
+        }
+        UNROLL
+        for (uint h = 0; h < HELD; h++) {
+            const uint e = ((v + h) * WG + item) * KEY_VEC;
+#ifdef SHUFFLES
+#if KEY_BYTES == 8
+            const KEY up = (KEY)sg_shuffle_up_u64(own[h][KEY_VEC - 1], 1, sg_scratch);
+#else
+            const KEY up = (KEY)sg_shuffle_up_u32(own[h][KEY_VEC - 1], 1, sg_scratch);
+#endif
+            const KEY left = sg_lane() == 0 ? before[h] : up;
+#else
+            const KEY left = before[h];
+#endif
+            uint heads = base + e == 0 || !equal(left, own[h][0]);
+            UNROLL
+            for (uint k = 1; k < KEY_VEC; k++) {
+                heads |= equal(own[h][k - 1], own[h][k]) ? 0 : 1u << k;
+            }
+            if (there < TILE) {
+                heads &= e < there ? (1u << min(there - e, (uint)KEY_VEC)) - 1 : 0;
+            }
+            uint word = heads << e % 32;
+#ifdef SHUFFLES
+            UNROLL
+            for (uint d = 1; d < 32 / KEY_VEC; d *= 2) {
+                word |= sg_shuffle_xor_u32(word, d, sg_scratch);
+            }
+            if (e % 32 == 0) {
+                starts[e / 32] = word;
             }
 #else
-            if (head) {
-                atomic_or(&starts[e / 32], 1u << e % 32);
+            if (heads != 0) {
+                atomic_or(&starts[e / 32], word);
             }
 #endif
         }
@@ -370,6 +428,23 @@ INLINED uint rank_words(__local const uint* starts, __local uint* ranks, __local
     return all;
 }
 
+// Lists where the runs begin that do so among the item's elements, from `first` on.
+INLINED void list_heads(uint first, __local const uint* starts, __local const uint* ranks, __local ushort* places)
+{
+    for (uint w = first / 32; w < (first + ITEM_ELEMENTS + 31) / 32; w++) {
+        const uint word = starts[w];
+        uint rank = ranks[w] + (uint)popcount(word & ((1u << first % 32) - 1));
+#if ITEM_ELEMENTS < 32
+        uint bits = word & ((1u << ITEM_ELEMENTS) - 1) << first % 32;
+#else
+        uint bits = word;
+#endif
+        for (; bits != 0; bits &= bits - 1) {
+            places[rank++] = (ushort)(32 * w + ctz_of(bits));
+        }
+    }
+}
+
 #define SEGMENT_PARAMS                                                                                                 \
     __global const KEY *keys_base, const ulong keys_offset, __global KEY *keys_out_base, const ulong keys_out_offset,  \
         __global ulong *count_base, const ulong count_offset, __global ulong *state, const OFFSET_T tiles,             \
@@ -398,6 +473,7 @@ KERNEL void segments_tiles(
     __local uint opened[WG];
 #ifdef KEYED
     __local uint word_ranks[WORDS], exchange[EXCHANGE], sg_scratch[SG_SCRATCH_WORDS], taken[1];
+    __local ushort places[TILE];
     __local ulong preceding[1];
     __global const KEY* keys = keys_base + keys_offset;
     const OFFSET_T tile = TAKE_TILE(state, taken, tiles);
@@ -432,10 +508,12 @@ KERNEL void segments_tiles(
 #endif
         }
     }
+#if !defined(KEYED) || !defined(SHUFFLES)
     for (uint k = item; k < TILE / 32; k += WG) {
         starts[k] = 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     const uint first = item * (ITEM_BLOCKS * BLOCK);
 #ifdef KEYED
     mark_heads(keys, base, n, there, starts, sg_scratch);
@@ -483,6 +561,9 @@ KERNEL void segments_tiles(
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+#ifdef KEYED
+    list_heads(first, starts, word_ranks, places);
+#endif
 
     // The item's blocks as nodes: `left` awaits the next block, `half` the next two.
     A head, tail;
@@ -623,17 +704,24 @@ KERNEL void segments_tiles(
 #ifdef KEYED
     const OFFSET_T low = (OFFSET_T)*preceding;
     __global KEY* keys_out = keys_out_base + keys_out_offset;
-    for (uint e = item; e < TILE; e += WG) {
-        // One word for many items: they all go on, where no run begins in it.
-        const uint word = starts[e / 32];
-        if (word >> e % 32 & 1) {
-            const uint before = word_ranks[e / 32] + (uint)popcount(word & ((1u << e % 32) - 1));
-            const OFFSET_T rank = low + before;
-            if (rank + 1 < count) {
-                keys_out[rank] = keys[base + e];
+    for (uint q = item; q < total; q += HELD_RUNS * WG) {
+        uint place[HELD_RUNS];
+        KEY key[HELD_RUNS];
+        UNROLL
+        for (uint h = 0; h < HELD_RUNS; h++) {
+            place[h] = places[min(q + h * WG, total - 1)];
+            key[h] = keys[base + place[h]];
+        }
+        UNROLL
+        for (uint h = 0; h < HELD_RUNS; h++) {
+            const uint run = q + h * WG;
+            const OFFSET_T rank = low + run;
+            if (run < total && rank + 1 < count) {
+                keys_out[rank] = key[h];
             }
-            if (before > 0) {
-                emit(out, count, rank, results[PLACE(e - 1)]);
+            // What the run before it comes to, if that began in the tile, too.
+            if (run > 0 && run < total) {
+                emit(out, count, rank, results[PLACE(place[h] - 1)]);
             }
         }
     }

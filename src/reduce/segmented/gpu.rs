@@ -94,9 +94,11 @@ fn item_elements(form: &Form) -> usize {
     item_blocks(form) * BLOCK_BYTES / form.element.size()
 }
 
-/// Bytes of local memory of an item at most: an accumulator and a bit for each element, two accumulators, a rank and a flag.
+/// Bytes of local memory of an item at most: an accumulator and a bit for each element, two accumulators, a rank and a flag; with
+/// keys a place and a part of a word's rank for each element, too, and what a scan of counts takes.
 fn item_bytes(form: &Form) -> usize {
-    let of_keys = if form.keys.is_some() { item_elements(form).div_ceil(8) + 8 + 4 } else { 0 };
+    let of_keys =
+        if form.keys.is_some() { 2 * item_elements(form) + item_elements(form).div_ceil(8) + 8 + 4 } else { 0 };
     item_elements(form) * form.acc.size() + item_elements(form).div_ceil(8) + 8 + 8 + 8 + 4 + of_keys
 }
 
@@ -115,7 +117,7 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
     let full = work_group.is_multiple_of(caps.sub_group.width as usize);
     let make = if full { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
     // So that six work-groups run on a compute unit at a time: some load while others combine.
-    let registers = caps.chosen("registers", if form.keys.is_some() { 48 } else { 80 });
+    let registers = caps.chosen("registers", if form.keys.is_some() { 40 } else { 80 });
     let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
     let program = make("reduce_segmented.cl", TEXT, caps)
         .with(limit)
@@ -262,7 +264,8 @@ pub(crate) fn reduce_runs(
         return device.fill(runs.count.mem(), runs.count.byte_offset(), 8, &[0; 8]);
     }
     let caps = device.capabilities_for("reduce", form.element.size(), n)?;
-    let plan = plan(n, runs.keys_out.len(), form, input.aligned(), &caps, &|n| device.tuning().wide(n))?;
+    let aligned = input.aligned() && runs.keys.aligned();
+    let plan = plan(n, runs.keys_out.len(), form, aligned, &caps, &|n| device.tuning().wide(n))?;
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let bytes = TICKET_BYTES + 8 * plan.tiles;
     let (words, turn) = match device.words(bytes)?.filter(|_| plan.keeps_words) {
