@@ -399,7 +399,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => Ok(0),
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, size_of::<T>()),
+            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, size_of::<T>(), None),
         }
     }
 }

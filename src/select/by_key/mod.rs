@@ -5,11 +5,13 @@
 //! | work | one read of the keys and of the values, and some of a word for each run |
 //! | operator | as [`reduce`](crate::reduce); the user's need not be commutative |
 //! | determinism | everywhere, floats too: where a run lies decides the order, as in [`reduce::segmented`](crate::reduce::segmented) |
-//! | scratch | [`Device::reduce_by_key_scratch`], and 4 or 8 bytes for each run that there is room for |
+//! | scratch | [`Device::reduce_by_key_scratch`], and without a look-back 4 or 8 bytes for each run that there is room for |
 //! | limits | any n that fits the device |
 //!
-//! The runs' first places are found as in [`select::runs`](crate::select::runs); they are the offsets of a segmented reduction,
-//! which shares out the values, not the runs. Where one run has most values, or each has one, that costs the same.
+//! Tiles find where their runs begin, and how many begin before them by a decoupled look-back (Merrill and Garland 2016), as they
+//! do the segments' part of [`reduce::segmented`](crate::reduce::segmented). Where work-groups cannot wait for one another, the
+//! runs' first places are found as in [`select::runs`](crate::select::runs), and are the offsets of a segmented reduction. Values
+//! are shared out, not runs: where one run has most values, or each has one, that costs the same.
 
 #[cfg(any(test, feature = "checks"))]
 pub(in crate::select) mod spec;
@@ -225,7 +227,7 @@ impl Device {
         expect_beside(n, values.len(), "keys need as many values")?;
         #[cfg(feature = "opencl")]
         if let Backend::OpenCl(device) = self.backend()
-            && !segmented::gpu::finds_runs(&keyed::<K, V, U>(source.clone(), n), &*device.capabilities()?)
+            && !segmented::gpu::finds_runs(device, &keyed::<K, V, U>(source.clone(), n), n)?
         {
             return if n <= u32::MAX as usize {
                 self.reduce_counted::<u32, _, _, _, _>(device, op, source, keys, values)
@@ -325,7 +327,7 @@ impl Device {
                 let count = to.count.cl(device, false)?;
                 apart(&[&keys, &values], &[&keys_out, &values_out, &count])?;
                 let form = keyed::<K, V, U>(source.clone(), n);
-                if segmented::gpu::finds_runs(&form, &*device.capabilities()?) {
+                if segmented::gpu::finds_runs(device, &form, n)? {
                     let runs = segmented::gpu::Runs {
                         keys: &keys,
                         keys_out: &keys_out,
@@ -360,7 +362,14 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn reduce_by_key_scratch<K: Element, V: Element>(&self, n: usize) -> Result<usize> {
-        Ok(self.select_scratch::<K>(n)?.max(self.reduce_segments_scratch::<V>(n)?))
+        let both = self.select_scratch::<K>(n)?.max(self.reduce_segments_scratch::<V>(n)?);
+        match self.backend() {
+            Backend::Cpu => Ok(both),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                Ok(both.max(segmented::gpu::scratch_bytes(device, n, size_of::<V>(), Some(K::TYPE))?))
+            }
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
 #[cfg(feature = "opencl")]
 use crate::{
     reduce::segmented::gpu,
-    runtime::{Capabilities, ProgramSpec},
+    runtime::{Capabilities, DeviceClass, ProgramSpec},
 };
 
 /// Keys where runs begin, and what the segments between give on the CPU: there [`crate::reduce::segmented`] has its own checks.
@@ -97,7 +97,11 @@ pub(in crate::select) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
         gpu::Form::by::<u64, u64>(affine().source(), ElementType::U32),
     ];
     let mut programs = Vec::new();
-    for form in forms.map(|form| gpu::Form { counted: true, ..form }) {
+    let keys = [ElementType::U32, ElementType::F64, ElementType::U8, ElementType::F16];
+    let found = forms.clone().map(|form| gpu::Form { counted: true, ..form });
+    let keyed = forms.into_iter().zip(keys).map(|(form, keys)| gpu::Form { keys: Some(keys), ..form });
+    let keyed = keyed.filter(|_| caps.looks_back() && caps.class == DeviceClass::Gpu);
+    for form in found.into_iter().chain(keyed) {
         for aligned in [false, true] {
             let wide = form.offset == ElementType::U64;
             programs.extend(gpu::plan(1 << 20, 1 << 10, &form, aligned, caps, &|_| wide).map(|plan| plan.program));
