@@ -280,12 +280,15 @@ fn launch_runs(
 ) -> Result<()> {
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let bytes = TICKET_BYTES + 8 * plan.tiles;
-    let (words, turn) = match device.words(bytes)?.filter(|_| plan.keeps_words) {
-        Some(kept) => kept,
+    let kept = if plan.keeps_words { device.words(bytes)? } else { None };
+    // Out here, so that nobody else has it before all is launched.
+    let own;
+    let (words, turn) = match &kept {
+        Some((words, turn)) => (words, *turn),
         None => {
-            let words = device.pooled(bytes)?.mem().clone();
-            device.fill(&words, 0, bytes, &[0; 8])?;
-            (words, 0)
+            own = device.pooled(bytes)?;
+            device.fill(own.mem(), 0, bytes, &[0; 8])?;
+            (own.mem(), 0)
         }
     };
     let tiles = device
@@ -299,7 +302,7 @@ fn launch_runs(
         .scalar(runs.keys_out.offset() as u64)
         .mem(runs.count.mem())
         .scalar(runs.count.offset() as u64)
-        .mem(&words)
+        .mem(words)
         .offset(plan.tiles as u64, plan.wide)
         .scalar(spins)
         .scalar(turn);
