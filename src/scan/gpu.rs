@@ -14,9 +14,9 @@ use crate::{
 const TEXT: &str = include_str!("../../cl/scan.cl");
 
 /// Looks at a total that is not there before it is computed: some milliseconds.
-const SPINS: u32 = 1 << 13;
+pub(crate) const SPINS: u32 = 1 << 13;
 /// Bytes before the words of a look-back: the ticket's.
-const TICKET_BYTES: usize = 16;
+pub(crate) const TICKET_BYTES: usize = 16;
 /// Bytes of local memory, beside a plain scan's, that tell of segments: a bit for each byte of a tile, a word for each item and
 /// each total.
 const HEAD_BYTES: usize = cpu::TILE_RUNS * 16 / 8 + 4 * 256 + 8 * (2 * cpu::CHUNKS + 8);

@@ -7,16 +7,12 @@ use crate::{
         Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
-    scan::gpu::levels,
+    scan::gpu::{SPINS, TICKET_BYTES, levels},
     tuning,
 };
 
 const TEXT: &str = include_str!("../../cl/select.cl");
 
-/// Looks at a word that is not there before it is computed: some milliseconds.
-const SPINS: u32 = 1 << 13;
-/// Bytes before the words of a look-back: the ticket's.
-const TICKET_BYTES: usize = 16;
 /// Local memory that is not for the arrays of the kernels: what their compilers add.
 const RESERVED_BYTES: usize = 128;
 /// Words of a record of `cl/select.cl`.

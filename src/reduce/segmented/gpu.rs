@@ -8,6 +8,7 @@ use crate::{
         Capabilities, ClInput, ClOutput, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
+    scan::gpu::{SPINS, TICKET_BYTES},
     tuning,
 };
 
@@ -21,9 +22,6 @@ const ITEMS: usize = 256;
 const STAGE_BYTES: usize = 32 << 10;
 /// Nodes that an item joins by itself, where many share a tile.
 const NODE_FAN: usize = 4;
-/// Bytes before the words of a look-back, the ticket's; looks at a word that is not there before it is computed.
-const TICKET_BYTES: usize = 16;
-const SPINS: u32 = 1 << 13;
 
 /// What a segmented reduction is of: everything but its size.
 #[derive(Clone, Debug)]
@@ -117,7 +115,7 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
     let full = work_group.is_multiple_of(caps.sub_group.width as usize);
     let make = if full { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
     // So that six work-groups run on a compute unit at a time: some load while others combine.
-    let registers = caps.chosen("registers", if form.keys.is_some() { 40 } else { 80 });
+    let registers = if form.keys.is_some() { 40 } else { 80 };
     let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
     let program = make("reduce_segmented.cl", TEXT, caps)
         .with(limit)
