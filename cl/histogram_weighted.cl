@@ -1,18 +1,20 @@
 // Weighted histograms: the sum of the weights in each bin, in integers, so that no order of adding them matters.
 //
 // Integer weights are added up modulo 2^64. A float weight w counts as round(w / 2^q), ties to even, in sums of 64 bits, for
-// doubles of 128, with one q for all weights: e = E + log_n - LIMIT, or the type's least exponent if that is larger, where
-// every weight is below 2^E and there are at most 2^log_n. Infinite and NaN weights leave marks beside their slot.
+// doubles of 128, with one q for all weights: q = E + log_n - LIMIT, or the type's least exponent if that is larger, where
+// every weight is below 2^E, E is the least of ..., -1, 3, 7, ... that is so, and there are at most 2^log_n weights. Infinite and
+// NaN weights leave marks beside their slot.
 //
 //     zero:  words of scratch = 0
-//     max:   exponent = the largest exponent field of a finite weight
+//     max:   exponent = the largest exponent field of a finite weight, or of those that are looked at
 //     count: tables[g] = the sums of group g in local memory; or tables[g mod count] += them, with atomics, if GLOBAL_TABLES
+//     count: the same again, if those looked at gave another q than all do
 //     merge: sums[bin] (+)= the sum over tables * 2^q, outside[k] (+)= likewise
 //
-// A sum is LIMBS words, each in a plane of its own. Scratch: HEAD words, of which the first is the exponent; for floats a
-// word of marks for each slot; the tables. Built for W, the type of weights; SUM is the type of sums. Without WEIGHTS_ONLY for
+// A sum is LIMBS words, each in a plane of its own. Scratch: HEAD words, of which the first is the exponent, and the second
+// that of all weights where few were looked at; for floats a word of marks for each slot; the tables. Built for W, the type of weights; SUM is the type of sums. Without WEIGHTS_ONLY for
 // T and MAP of lib/bins.cl too, which the count alone needs.
-// Bytes: reads samples once and weights once, weights of floats twice.
+// Bytes: reads samples once and weights once; twice, floats, where the largest of those looked at did not do, or tables are global.
 #include "lib/types.cl"
 
 #ifndef WG
@@ -83,7 +85,8 @@ static inline REAL real_of(const W w)
 // q of the file's head comment.
 static inline int quantum(const uint exponent, const uint log_n)
 {
-    return max((int)exponent - BIAS + (int)log_n - LIMIT, LEAST);
+    const int least = (int)exponent - BIAS;
+    return max(least + ((3 - least) & 3) + (int)log_n - LIMIT, LEAST);
 }
 
 static inline uint mark_of(const REAL x)
@@ -105,10 +108,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
 }
 
 #ifdef W_FLOAT
-// scratch[0] = the largest exponent field of a finite weight. Group g takes weights [g * per, (g + 1) * per).
+// scratch[0] = the largest exponent field of a finite weight that is looked at: of [g * per, (g + 1) * per) group g looks at the
+// first `looked`.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_max(
     __global const W* restrict weights_base, const ulong weights_offset, const OFFSET_T n, const OFFSET_T per,
-    volatile __global uint* restrict scratch)
+    const OFFSET_T looked, volatile __global uint* restrict scratch)
 {
     __local uint highest[1];
     __global const W* weights = weights_base + weights_offset;
@@ -119,7 +123,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
     barrier(CLK_LOCAL_MEM_FENCE);
     uint most = 0;
     if (first < n) {
-        const OFFSET_T end = first + min(per, n - first);
+        const OFFSET_T end = first + min(looked, n - first);
         OFFSET_T i = first + get_local_id(0);
 #define HIGHER(w)                                                                                                      \
     {                                                                                                                  \
@@ -154,7 +158,7 @@ static inline SUM finished(const VALUE sum, __global const uint* scratch, const 
     if (marks != 0) {
         return marks == MARK_PLUS ? INFINITY : marks == MARK_MINUS ? -INFINITY : NAN;
     }
-    int power = quantum(scratch[0], log_n);
+    int power = quantum(max(scratch[0], scratch[1]), log_n);
 #if LIMBS == 2
     REAL x = (REAL)(long)sum;
 #else
@@ -307,8 +311,14 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
     __global const T* restrict in_base, const ulong in_offset, __global const W* restrict weights_base,
     const ulong weights_offset, const OFFSET_T n, const uint bins, const uint log_n,
     volatile __global uint* restrict scratch, const ulong table_word, const uint table_count,
-    const uint replica_bits MAP_PARAMS)
+    const uint replica_bits, const uint again MAP_PARAMS)
 {
+#ifdef W_FLOAT
+    if (again && quantum(scratch[1], log_n) <= quantum(scratch[0], log_n)) {
+        return;
+    }
+    uint most = 0;
+#endif
     __global const T* in = in_base + in_offset;
     __global const W* weights = weights_base + weights_offset;
     const uint slots = bins + 3;
@@ -330,15 +340,17 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
     barrier(CLK_LOCAL_MEM_FENCE);
 
 #ifdef W_FLOAT
-    const int power = -quantum(scratch[0], log_n), part = power / 2;
+    const int power = -quantum(scratch[again], log_n), part = power / 2;
     const REAL down = POWER(part), up = POWER(power - part);
 #define TAKE(s, w)                                                                                                     \
     {                                                                                                                  \
         const uint slot = SLOT(s);                                                                                     \
         const REAL x = real_of(w);                                                                                     \
-        if (EXPONENT(x) == NO_NUMBER) {                                                                                \
+        const uint field = EXPONENT(x);                                                                                \
+        if (field == NO_NUMBER) {                                                                                \
             atomic_or(scratch + HEAD + slot, mark_of(x));                                                              \
         } else {                                                                                                       \
+            most = max(most, field);                                                                                   \
             add_value(PLACE(slot), plane, whole(x, down, up));                                                         \
         }                                                                                                              \
     }
@@ -394,6 +406,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
 #endif
 
 #ifndef GLOBAL_TABLES
+#ifdef W_FLOAT
+    if (most > scratch[1]) {
+        atomic_max(scratch + 1, most);
+    }
+#endif
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint slot = item; slot < slots; slot += WG) {
         VALUE sum = ZERO_VALUE;

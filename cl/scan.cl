@@ -30,6 +30,9 @@
 #include "lib/workgroup.cl"
 #include "lib/outputs.cl"
 #include "lib/ticket.cl"
+#ifdef ASIDE
+#include "lib/aside.cl"
+#endif
 
 #if defined(BY_KEYS) || defined(BY_FLAGS) || defined(BY_OFFSETS) || defined(BY_ROWS)
 #define SEGMENTED
@@ -468,13 +471,31 @@ static inline uint place_of(uint k)
 // branches that all take are what PoCL gets wrong, now and then.
 #define ITEM_END (place_of(RUNS - 1) + VEC)
 
-static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV* raw)
+// Where an item keeps the elements of its runs: with ASIDE in local memory, past the registers.
+#ifdef ASIDE
+#define RAW __local TV*
+#define RAW_OF(raw, k) (raw)[(k) * WG + get_local_id(0)]
+#define RAW_ARRAY(raw) __local TV raw[RUNS * WG]
+#else
+#define RAW TV*
+#define RAW_OF(raw, k) (raw)[k]
+#define RAW_ARRAY(raw) TV raw[RUNS]
+#endif
+
+static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, RAW raw)
 {
     if (n - base >= ITEM_END) {
         UNROLL
         for (uint k = 0; k < RUNS; k++) {
+#ifdef ASIDE
+            copy_aside(&RAW_OF(raw, k), x + RUN_AT(base + place_of(k), n));
+#else
             raw[k] = load_vec(x + RUN_AT(base + place_of(k), n));
+#endif
         }
+#ifdef ASIDE
+        await_copies();
+#endif
     } else {
         UNROLL
         for (uint k = 0; k < RUNS; k++) {
@@ -490,7 +511,7 @@ static inline void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, TV*
                 run[IN_RUN(j)] = i < n ? x[AT(i, n)] : (T)0;
 #endif
             }
-            raw[k] = VLOAD(0, run);
+            RAW_OF(raw, k) = VLOAD(0, run);
         }
     }
 }
@@ -565,7 +586,7 @@ static inline A run_total(TV raw, uint heads)
 // precedes the chunks is in node[CHUNKS] and on after the next barrier. All items call it, in uniform flow; `node` holds
 // 2 * CHUNKS.
 INLINED void tile_scan(
-    const TV* raw, const uint* marks, BEFORE before, uint* cut, THING* sum, __local THING* node, SCRATCH)
+    const RAW raw, const uint* marks, BEFORE before, uint* cut, THING* sum, __local THING* node, SCRATCH)
 {
     const uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
     A chunk[2 * OWN], preceding[2 * OWN];
@@ -586,7 +607,7 @@ INLINED void tile_scan(
         UNROLL
         for (uint k = 0; k < BATCH * OWN; k++) {
             const uint run = r * OWN + k;
-            total[k] = run_total(raw[run], RUN_MARKS(marks, run));
+            total[k] = run_total(RAW_OF(raw, run), RUN_MARKS(marks, run));
 #ifdef SEGMENTED
             heads[k % OWN] |= (uint)(RUN_MARKS(marks, run) != 0) << k / OWN;
 #endif
@@ -632,14 +653,14 @@ INLINED void tile_scan(
 
 // Writes the item's results of the tile, `carry` being what precedes the tile.
 static inline void store_tile(
-    __global OUT* out, OFFSET_T base, OFFSET_T outputs, const TV* raw, const uint* marks, const BEFORE before,
+    __global OUT* out, OFFSET_T base, OFFSET_T outputs, const RAW raw, const uint* marks, const BEFORE before,
     const uint* cut, __local const THING* node, A initial, A carry, uint inclusive)
 {
     const uint team = (uint)get_local_id(0) / LANES;
     UNROLL
     for (uint k = 0; k < RUNS; k++) {
         A a[VEC];
-        take_run(raw[k], a);
+        take_run(RAW_OF(raw, k), a);
         OUT run[VEC];
         const THING own = TOTAL(BEFORE_OF(before, k), MARKED(cut[k % OWN], k / OWN));
         const THING chunk = THING_GET(node[CHUNKS + k / OWN * TEAMS + team]), preceding = THING_OP(chunk, own);
@@ -822,7 +843,7 @@ KERNEL SG_KERNEL void scan_look_back(
     volatile __global ulong* totals = state + 2;
     const uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
     const OFFSET_T tile = TAKE_TILE(state, taken, tiles);
-    TV raw[RUNS];
+    RAW_ARRAY(raw);
     uint marks[MARKS], cut[OWN];
     THING sum;
     mark_tile(bits, words, marks, tile, n HEAD_PASS);
@@ -956,7 +977,7 @@ KERNEL SG_KERNEL void scan_totals(
     BEFORE_ARRAY(before);
     __global const T* x = in_base + in_offset;
     for (OFFSET_T tile = FIRST_TILE(tiles); tile < END_TILE(tiles); tile += NEXT_TILE) {
-        TV raw[RUNS];
+        RAW_ARRAY(raw);
         uint marks[MARKS], cut[OWN];
         THING sum;
         mark_tile(bits, words, marks, tile, n HEAD_PASS);
@@ -983,7 +1004,7 @@ KERNEL SG_KERNEL void scan_tiles(
     __global const T* x = in_base + in_offset;
     __global OUT* out = out_base + out_offset;
     for (OFFSET_T tile = FIRST_TILE(tiles); tile < END_TILE(tiles); tile += NEXT_TILE) {
-        TV raw[RUNS];
+        RAW_ARRAY(raw);
         uint marks[MARKS], cut[OWN];
         THING sum;
         mark_tile(bits, words, marks, tile, n HEAD_PASS);

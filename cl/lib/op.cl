@@ -29,6 +29,10 @@
 #if A_BYTES == 4 && INLINE_PTX && PTX_SM >= 80
 #define NAN_EXTREMES
 #endif
+// What does all of it but NaN.
+#if A_BYTES == 8 && INLINE_PTX
+#define EXTREMES_BUT_NAN
+#endif
 
 // The user's comes in front of the file.
 #if defined(OPERATOR)
@@ -57,6 +61,13 @@ static inline A op_min(A a, A b)
     A least;
     __asm__("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
     return least;
+#elif defined(EXTREMES_BUT_NAN)
+    A least;
+    __asm__("{ .reg .pred nan; .reg .f64 of; min.f64 of, %1, %2; setp.nan.f64 nan, %1, %2;"
+            " selp.f64 %0, 0d7FF8000000000000, of, nan; }"
+            : "=d"(least)
+            : "d"(a), "d"(b));
+    return least;
 #else
     const A_BITS x = AS_BITS(a), y = AS_BITS(b);
     return a != a || b != b ? (A)NAN : FROM_BITS((x & y) < 0 ? max(x, y) : min(x, y));
@@ -75,6 +86,13 @@ static inline A op_max(A a, A b)
 #ifdef NAN_EXTREMES
     A most;
     __asm__("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(a), "f"(b));
+    return most;
+#elif defined(EXTREMES_BUT_NAN)
+    A most;
+    __asm__("{ .reg .pred nan; .reg .f64 of; max.f64 of, %1, %2; setp.nan.f64 nan, %1, %2;"
+            " selp.f64 %0, 0d7FF8000000000000, of, nan; }"
+            : "=d"(most)
+            : "d"(a), "d"(b));
     return most;
 #else
     const A_BITS x = AS_BITS(a), y = AS_BITS(b);

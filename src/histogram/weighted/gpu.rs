@@ -15,6 +15,8 @@ const NAME: &str = "histogram_weighted.cl";
 const TEXT: &str = include_str!("../../../cl/histogram_weighted.cl");
 /// `HEAD` of the kernels.
 const HEAD: usize = 4;
+/// Weights of each group's share that tell the unit, until all are known.
+const LOOKED: usize = 1 << 10;
 
 /// What a weighted histogram is of: everything but its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,31 +136,37 @@ pub(super) fn weighted(
         let launch = device.launch(&plan.weights, "histogram_weights_zero")?.mem(scratch);
         launch.scalar(words as u64).scalar(per as u64).run([words.div_ceil(per), 1, 1], merge_local)?;
     }
+    let per = n.div_ceil(plan.groups).next_multiple_of(32);
+    let looked = if global { per } else { per.min(LOOKED) };
     if form.weight.is_float() {
-        let per = n.div_ceil(plan.groups).next_multiple_of(32);
         device
             .launch(&plan.weights, "histogram_weights_max")?
             .mem(weights.mem())
             .scalar(weights.offset() as u64)
             .offset(n as u64, plan.wide)
             .offset(per as u64, plan.wide)
+            .offset(looked as u64, plan.wide)
             .mem(scratch)
             .run([n.div_ceil(per), 1, 1], merge_local)?;
     }
-    let launch = device
-        .launch(&plan.count, "histogram_weights_count")?
-        .mem(samples.mem())
-        .scalar(samples.offset() as u64)
-        .mem(weights.mem())
-        .scalar(weights.offset() as u64)
-        .offset(n as u64, plan.wide)
-        .scalar(bins as u32)
-        .scalar(log_n)
-        .mem(scratch)
-        .scalar(table_word)
-        .scalar(plan.table_count as u32)
-        .scalar(plan.replica_bits.unwrap_or(0));
-    map_arguments(device, launch, map)?.run([plan.groups, 1, 1], local)?;
+    let counts: u32 = if form.weight.is_float() && looked < per { 2 } else { 1 };
+    for again in 0..counts {
+        let launch = device
+            .launch(&plan.count, "histogram_weights_count")?
+            .mem(samples.mem())
+            .scalar(samples.offset() as u64)
+            .mem(weights.mem())
+            .scalar(weights.offset() as u64)
+            .offset(n as u64, plan.wide)
+            .scalar(bins as u32)
+            .scalar(log_n)
+            .mem(scratch)
+            .scalar(table_word)
+            .scalar(plan.table_count as u32)
+            .scalar(plan.replica_bits.unwrap_or(0))
+            .scalar(again);
+        map_arguments(device, launch, map)?.run([plan.groups, 1, 1], local)?;
+    }
     device
         .launch(&plan.weights, "histogram_weights_merge")?
         .mem(scratch)

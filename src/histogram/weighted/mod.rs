@@ -58,14 +58,14 @@ pub struct WeightedHistogram<S> {
 
 /// The units in which float weights are added up, as integers: powers of two.
 ///
-/// Every weight is below `2^e`, and there are at most `2^log_n` of them.
+/// Every weight is below `2^e`, with `e` in steps of four, so that a few weights mostly tell it; there are at most `2^log_n`.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
     /// The bits of a sum.
     limit: i32,
     /// The least exponent of the type.
     least: i32,
-    /// `e` of weights with exponent field 0.
+    /// The power of two above weights with exponent field 0 is `2^-bias`.
     bias: i32,
 }
 
@@ -79,7 +79,8 @@ impl Unit {
 
     /// The exponent of the unit, from the largest exponent field of a weight.
     fn exponent(self, field: u32, log_n: u32) -> i32 {
-        Ord::max(field as i32 - self.bias + log_n as i32 - self.limit, self.least)
+        let least = field as i32 - self.bias;
+        Ord::max(least + (3 - least).rem_euclid(4) + log_n as i32 - self.limit, self.least)
     }
 }
 
@@ -110,9 +111,10 @@ impl Device {
     /// Integers are added up in 64 bits, wrapping. The result is the same on every run, on every device and on the CPU;
     /// so it is for floats, whose order would matter: they are added up as whole multiples of a unit, which is exact.
     /// Each weight is rounded to the nearest multiple, and each sum once more to the type. With all finite weights below
-    /// `2^e` and at most `2^l` of them, the unit is `2^(e + l - 62)` (`2^(e + l - 126)` for `f64`), or the type's least
-    /// subnormal if that is larger. So for 2^20 weights, an `f32` sum is off by at most the rounding of the result
-    /// and, for each weight, 2^-43 of the largest one. A sum with NaN, or with both infinities, is NaN; with one, infinite.
+    /// `2^e`, `e` being the least of ..., -1, 3, 7, ..., and at most `2^l` of them, the unit is `2^(e + l - 62)`
+    /// (`2^(e + l - 126)` for `f64`), or the type's least subnormal if that is larger. So for 2^20 weights, an `f32` sum is off
+    /// by at most the rounding of the result and, for each weight, 2^-39 of the largest one. A GPU finds `e` from some of the
+    /// weights, and counts anew where others are 16 times as large or, by chance, less. A sum with NaN, or with both infinities, is NaN; with one, infinite.
     /// (A device that flushes subnormals takes subnormal weights for 0, and gives 0 for subnormal sums.)
     ///
     /// # Errors

@@ -23,6 +23,8 @@ enum Weights {
     Data(Data),
     /// Floats so small that most of them, and of their sums, are subnormal.
     Tiny,
+    /// The last one is larger than what is looked at first tells.
+    LastLarge,
 }
 
 impl Weights {
@@ -30,6 +32,7 @@ impl Weights {
         match self {
             Self::Data(data) => data.name(),
             Self::Tiny => "tiny",
+            Self::LastLarge => "last large",
         }
     }
 
@@ -40,6 +43,11 @@ impl Weights {
                 let least =
                     if W::TYPE.needs_fp64() { f64::from_bits(1 << 20) } else { f64::from(f32::from_bits(1 << 12)) };
                 Data::Random.generate::<f64>(n, 5).into_iter().map(|x| W::from_f64(x * least)).collect()
+            }
+            Self::LastLarge => {
+                let mut weights: Vec<W> = Data::Random.generate(n, 7);
+                weights.iter_mut().last().into_iter().for_each(|last| *last = W::from_f64(60_000.0));
+                weights
             }
         }
     }
@@ -102,7 +110,7 @@ fn obvious<W: Weight>(weights: &[W], slots: &[u32], words: usize) -> Vec<W::Sum>
     let Unit { limit, least, bias } = Unit::of(W::TYPE);
     let power = |k: i32| (f64::from(k)).exp2();
     let most = weights.iter().map(|w| w.to_f64().abs()).filter(|w| w.is_finite()).fold(0.0, f64::max);
-    let e = (-bias..=bias + 2).find(|&e| most < power(e)).expect("finite weights have an exponent");
+    let e = (-bias..=bias + 5).find(|&e| most < power(e) && (e + 1) % 4 == 0).expect("finite weights have an exponent");
     let unit = Ord::max(e + log_n(weights.len()) as i32 - limit, least);
     let mut sums = vec![(0i128, 0.0f64); words];
     for (w, &slot) in weights.iter().zip(slots) {
@@ -170,10 +178,11 @@ fn pair<T: Element, W: Weight>(level: Level, shape: Shape, bin_counts: &'static 
         Level::Full => &[0, 1, 2, 255, 1025, 20_011, 262_147],
     };
     let float = W::TYPE.is_float();
-    let sets = [Weights::Data(Data::Random), Weights::Data(Data::Special), Weights::Data(Data::Bits), Weights::Tiny];
+    let [random, special, bits] = [Data::Random, Data::Special, Data::Bits].map(Weights::Data);
+    let sets = [random, special, bits, Weights::Tiny, Weights::LastLarge];
     for &bins in bin_counts {
         for &n in sizes {
-            for (i, &data) in sets[..if float { 4 } else { 1 }].iter().enumerate() {
+            for (i, &data) in sets[..if float { sets.len() } else { 1 }].iter().enumerate() {
                 // One size for all sets.
                 if (n < 300 || level < Level::Quick) && i > 1 {
                     continue;

@@ -55,7 +55,8 @@ pub(crate) struct Plan {
     pub(crate) columns: usize,
     /// Whether the axis is of few neighbours, whose outputs items take some at a time.
     pub(crate) short: bool,
-    /// Whether items have outputs side by side.
+    /// Whether items have outputs side by side, of an axis of few elements or of many.
+    pub(crate) few: bool,
     pub(crate) vectors: bool,
     /// Chunks of a part, a power of two; parts of each output.
     pub(crate) run: usize,
@@ -65,7 +66,9 @@ pub(crate) struct Plan {
     pub(crate) wide: bool,
 }
 
-pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+/// `aligned` tells of the elements and of the results.
+pub(crate) fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabilities, wide: bool) -> Result<Plan> {
+    let [aligned, out_aligned] = aligned;
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
@@ -75,15 +78,16 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
     let unit = lines.stride == 1 && !across;
     let chunks = len.div_ceil(CHUNK);
     let lanes = if cpu { LANES } else { len.next_power_of_two().clamp(vec, LANES) };
-    // Outputs of an item: a vector of elements of 4 bytes and more, whose accumulators registers hold. Not of short axes, where
-    // items have less on their way so: 1,567 GB/s for 2,791 on an H200; nor of 16 outputs, 3,692 for 3,840.
+    // Outputs of an item: a vector of elements of 4 bytes and more, whose accumulators registers hold. Not of 16 outputs: 3,692
+    // GB/s for 3,840 on an H200.
     let multiples = |x: &isize| x.unsigned_abs().is_multiple_of(vec);
     let (inner, outer) = (lines.strides.last(), lines.strides.iter().rev().skip(1));
     let whole = lines.shape.last().is_some_and(|n| n.is_multiple_of(vec)) && inner == Some(&1);
-    let exchanged = vec * params.work_group * form.acc.size() + tuning::RESERVED_BYTES;
     let vectors = across && !cpu && aligned && whole && outer.chain([&lines.stride]).all(multiples);
-    let vectors = vectors && len > LANES && outputs >= 32 * vec && form.element.size() >= 4;
-    let vectors = vectors && exchanged <= caps.local_bytes && params.work_group >= vec;
+    let vectors = vectors && outputs >= 32 * vec && form.element.size() >= 4;
+    let few = vectors && len <= LANES && out_aligned;
+    let exchanged = vec * params.work_group * form.acc.size() + tuning::RESERVED_BYTES;
+    let vectors = vectors && len > LANES && exchanged <= caps.local_bytes && params.work_group >= vec;
     let outs = if vectors { vec } else { 1 };
     let (columns, share) = match (cpu, across) {
         (true, _) => (if across { CPU_COLUMNS } else { 1 }, 1),
@@ -101,7 +105,8 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
     let slots = params.work_group * outs / (columns * share);
     let handed_over = SHORT * params.work_group * form.acc.size() + tuning::RESERVED_BYTES;
     let short = unit && !cpu && len <= LANES && share * vec == lanes && handed_over <= caps.local_bytes;
-    let blocks = outputs.div_ceil(if short { SHORT * columns } else { columns.max(1) });
+    let block = if short { SHORT * columns } else { columns.max(1) * if few { vec } else { 1 } };
+    let blocks = outputs.div_ceil(block);
     // Enough parts to occupy the device, each of some work.
     let wanted = (2 * params.max_groups / blocks).clamp(1, chunks.div_ceil(4 * slots.max(1)));
     let run = chunks.div_ceil(wanted).next_power_of_two().max(slots);
@@ -120,15 +125,17 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
         .flag("WIDE", vectors)
         .flag("UNIT", unit && !cpu)
         .flag("SHORT", short)
+        .flag("FEW", few)
         .flag("VECTORS", cpu && caps.vectors_of(form.element))
         .define("BATCH", SHORT)
-        .flag("ALIGNED", vectors || (aligned && unit && !cpu && lines.strides.iter().all(multiples)))
+        .flag("ALIGNED", vectors || few || (aligned && unit && !cpu && lines.strides.iter().all(multiples)))
         .operator(&form.source);
     Ok(Plan {
         program,
         work_group: params.work_group,
         columns,
         short,
+        few,
         vectors,
         run,
         parts,
@@ -211,7 +218,7 @@ impl<'a> OnDevice<'a> {
 /// The scratch for an axis on this device, if its first element is aligned or not.
 pub(super) fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
     OnDevice::scratch_bytes(device, lines, form.element, |on| {
-        Ok(plan(on.lines, form, true, &on.caps, on.wide)?.scratch_bytes)
+        Ok(plan(on.lines, form, [true; 2], &on.caps, on.wide)?.scratch_bytes)
     })
 }
 
@@ -246,10 +253,11 @@ fn run(
     }
     let there = OnDevice::new(device, lines, form.element)?;
     let (first, aligned) = there.first(input, form.element, 16);
-    let plan = plan(lines, form, aligned, &there.caps, there.wide)?;
+    let plan = plan(lines, form, [aligned, out.aligned()], &there.caps, there.wide)?;
     let local = [plan.work_group, 1, 1];
-    if plan.short {
-        let launch = there.launch(&plan.program, "axis_short", input, first)?.offset(lines.len as u64, plan.wide);
+    if plan.short || plan.few {
+        let kernel = if plan.short { "axis_short" } else { "axis_rows" };
+        let launch = there.launch(&plan.program, kernel, input, first)?.offset(lines.len as u64, plan.wide);
         return launch.mem(out.mem()).scalar(out.offset() as u64).run([plan.groups, 1, 1], local);
     }
     let partials = scratch.cl(device, plan.scratch_bytes)?;
@@ -291,12 +299,13 @@ mod tests {
                 for axis in 0..2 {
                     let lines = Lines::of(&Layout::contiguous(&shape).unwrap(), axis).unwrap();
                     for form in [Form::of::<f32, Sum>(), Form::of::<u8, Sum>(), Form::of::<i64, Sum>()] {
-                        let plan = plan(&lines, &form, true, &caps, false).unwrap();
+                        let plan = plan(&lines, &form, [true; 2], &caps, false).unwrap();
                         let what = format!("{name}: {shape:?} along {axis}: {plan:?}");
                         assert!(plan.run.is_power_of_two(), "{what}");
                         assert!(plan.parts * plan.run * CHUNK >= lines.len, "{what}");
                         assert!((plan.parts - 1) * plan.run * CHUNK < lines.len, "{what}");
-                        let outputs = plan.columns * if plan.short { SHORT } else { 1 };
+                        let side_by_side = if plan.few { 16 / form.element.size() } else { 1 };
+                        let outputs = plan.columns * if plan.short { SHORT } else { side_by_side };
                         assert!(plan.groups / plan.parts * outputs >= lines.outputs, "{what}");
                     }
                 }

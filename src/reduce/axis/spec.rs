@@ -365,9 +365,11 @@ pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     for (shape, axis) in shapes {
         let lines = Layout::contiguous(&shape).and_then(|layout| Lines::of(&layout, axis));
         for wide in [false, true] {
-            let plans =
-                lines.iter().flat_map(|lines| forms.iter().map(move |form| gpu::plan(lines, form, true, caps, wide)));
-            programs.extend(plans.flatten().map(|plan| plan.program));
+            for aligned in [[true; 2], [true, false]] {
+                let plan = |lines, form| gpu::plan(lines, form, aligned, caps, wide);
+                let plans = lines.iter().flat_map(|lines| forms.iter().map(move |form| plan(lines, form)));
+                programs.extend(plans.flatten().map(|plan| plan.program));
+            }
         }
     }
     programs

@@ -4,19 +4,19 @@ use std::{ffi::c_void, sync::Arc};
 
 use super::{
     ClDevice,
-    cl::{self, Kernel, Mem},
-    program::{Built, Limits},
+    cl::{self, Mem},
+    program::{Built, Limits, Prepared},
 };
 use crate::{Error, ErrorKind, Result, runtime::ProgramSpec};
 
 /// One launch of one kernel: arguments in the kernel's order, then [`run`](Launch::run).
 ///
-/// The kernel object is its own for as long as it lives.
+/// The kernel object is its own for as long as it lives, and keeps the scalars of the launch before.
 pub(crate) struct Launch<'d> {
     device: &'d ClDevice,
     name: &'static str,
     built: Arc<Built>,
-    kernel: Kernel,
+    prepared: Prepared,
     limits: Limits,
     /// Bytes of local memory, those of `__local` arguments among them.
     local_bytes: usize,
@@ -27,33 +27,44 @@ pub(crate) struct Launch<'d> {
 impl<'d> Launch<'d> {
     pub(super) fn new(device: &'d ClDevice, spec: &ProgramSpec, name: &'static str) -> Result<Self> {
         let built = device.program(spec, name)?;
-        let (kernel, limits) = built.take(device.id(), name)?;
-        Ok(Self { device, name, built, kernel, limits, local_bytes: limits.local_bytes, next: 0, status: cl::SUCCESS })
+        let (prepared, limits) = built.take(device.id(), name)?;
+        let local_bytes = limits.local_bytes;
+        Ok(Self { device, name, built, prepared, limits, local_bytes, next: 0, status: cl::SUCCESS })
     }
 
-    fn set(mut self, size: usize, value: *const c_void) -> Self {
+    /// Sets the next argument, unless the kernel holds the same `bytes` of it from before.
+    fn set(mut self, size: usize, value: *const c_void, bytes: &[u8]) -> Self {
+        let index = self.next as usize;
+        let held = &mut self.prepared.arguments;
+        if held.len() <= index {
+            held.resize(index + 1, Vec::new());
+        }
         if self.status == cl::SUCCESS {
-            // SAFETY: the typed methods below pass a null, or a pointer to a live value of `size` bytes.
-            self.status = unsafe { cl::set_arg(&self.kernel, self.next, size, value) };
+            if bytes.is_empty() || held[index] != bytes {
+                // SAFETY: the typed methods below pass a null, or a pointer to a live value of `size` bytes.
+                self.status = unsafe { cl::set_arg(&self.prepared.kernel, self.next, size, value) };
+                held[index].clear();
+                held[index].extend_from_slice(bytes);
+            }
             self.next += 1;
         }
         self
     }
 
-    /// A `__global` pointer.
+    /// A `__global` pointer. Set each time: another object may lie where one was that is gone.
     pub(crate) fn mem(self, mem: &Mem) -> Self {
         let raw = mem.as_ptr();
-        self.set(size_of_val(&raw), (&raw const raw).cast())
+        self.set(size_of_val(&raw), (&raw const raw).cast(), &[])
     }
 
     /// A scalar of the plain type that the kernel declares.
     pub(crate) fn scalar<T: bytemuck::NoUninit>(self, value: T) -> Self {
-        self.set(size_of::<T>(), (&raw const value).cast())
+        self.plain(bytemuck::bytes_of(&value))
     }
 
     /// A scalar given by its bytes.
     pub(crate) fn plain(self, bytes: &[u8]) -> Self {
-        self.set(bytes.len(), bytes.as_ptr().cast())
+        self.set(bytes.len(), bytes.as_ptr().cast(), bytes)
     }
 
     /// An `OFFSET_T`: `ulong` in wide builds, else `uint`.
@@ -66,12 +77,12 @@ impl<'d> Launch<'d> {
     pub(crate) fn local(mut self, bytes: usize) -> Self {
         self.local_bytes = self.local_bytes.saturating_add(bytes);
         // Some drivers refuse an argument of no bytes.
-        self.set(bytes.max(1), std::ptr::null())
+        self.set(bytes.max(1), std::ptr::null(), &[])
     }
 
     /// Enqueues `groups` work-groups of `local` work-items each.
     pub(crate) fn run(self, groups: [usize; 3], local: [usize; 3]) -> Result<()> {
-        let Self { device, name, built, kernel, limits, local_bytes, .. } = self;
+        let Self { device, name, built, prepared, limits, local_bytes, .. } = self;
         cl::check(self.status, format!("setting argument {} of `{name}`", self.next.saturating_sub(1)))?;
         let items: usize = local.iter().product();
         // PoCL ends the process on an oversized launch, so it must not reach the driver. Plans keep to what the device
@@ -102,12 +113,12 @@ impl<'d> Launch<'d> {
         device.with_memory(|| {
             // SAFETY: the kernels are the crate's own; their callers pass buffers and lengths that were checked against
             // each other, every argument was set in order, and local memory and work-group fit the device.
-            match unsafe { cl::enqueue(device.queue(), &kernel, global, local, &mut slot) } {
+            match unsafe { cl::enqueue(device.queue(), &prepared.kernel, global, local, &mut slot) } {
                 cl::SUCCESS => Ok(()),
                 status => Err(cl::failure(status, format!("launching `{name}` over {global:?} by {local:?}"))),
             }
         })?;
-        built.put(name, kernel);
+        built.put(name, prepared);
         device.record(name, slot)
     }
 }
