@@ -1,7 +1,7 @@
 // Weighted histograms: the sum of the weights in each bin, in integers, so that no order of adding them matters.
 //
 // Integer weights are added up modulo 2^64. A float weight w counts as round(w / 2^q), ties to even, in sums of 64 bits, for
-// doubles of 128, with one q for all weights: q = E + log_n - LIMIT, or the type's least exponent if that is larger, where
+// doubles of 128, with one q for all weights in the end: q = E + log_n - LIMIT, or the type's least exponent if that is larger, where
 // every weight is below 2^E, E is the least of ..., -1, 3, 7, ... that is so, and there are at most 2^log_n weights. Infinite and
 // NaN weights leave marks beside their slot.
 //
@@ -12,9 +12,9 @@
 //     merge: sums[bin] (+)= the sum over tables * 2^q, outside[k] (+)= likewise
 //
 // A sum is LIMBS words, each in a plane of its own. Scratch: HEAD words, of which the first is the exponent, and the second
-// that of all weights where few were looked at; for floats a word of marks for each slot; the tables. Built for W, the type of weights; SUM is the type of sums. Without WEIGHTS_ONLY for
-// T and MAP of lib/bins.cl too, which the count alone needs.
-// Bytes: reads samples once and weights once; twice, floats, where the largest of those looked at did not do, or tables are global.
+// that of all weights where few were looked at; for floats a word of marks for each slot; the tables. Built for W, the type of
+// weights; SUM is the type of sums. Without WEIGHTS_ONLY for T and MAP of lib/bins.cl too, which the count alone needs.
+// Bytes: reads samples and weights once; both twice where the count is repeated; weights of floats twice where tables are global.
 #include "lib/types.cl"
 
 #ifndef WG
@@ -236,7 +236,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
 #include "lib/bins.cl"
 
 #ifdef W_FLOAT
-// round(x * down * up) as a sum; x is finite, and down * up a power of two.
+// round(x * down * up) as a sum; x is finite, and down * up a power of two. Of a weight that is larger than those looked at any
+// number will do: it is counted again.
 static inline VALUE whole(const REAL x, const REAL down, const REAL up)
 {
 #if LIMBS == 2

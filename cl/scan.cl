@@ -324,7 +324,7 @@ KERNEL void scan_tiles(
 #define SCRATCH __local A *exchange, __local uint *words
 
 // Rows that are combined at a time, and where what precedes each run in its chunk waits: on NVIDIA's GPUs in local memory, so that
-// registers for four work-groups are left.
+// registers for more work-groups are left.
 #if SG_BACKEND == SG_PTX
 #define BATCH 2
 #define BEFORE __local A*

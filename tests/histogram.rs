@@ -599,8 +599,8 @@ fn weighted_sums_are_as_exact_as_stated() {
     let weights: Vec<f32> = (0..n).map(|i| ((i as f32) * 0.37).sin() * 10f32.powi(-((i % 7) as i32))).collect();
     let mut want = [0.0f64; 13];
     x.iter().zip(&weights).for_each(|(&x, &w)| want[x as usize] += f64::from(w));
-    // All are below 2, so that the unit is 2^(1 + 16 - 62).
-    let unit = 2f64.powi(-45);
+    // All are below 2^3, the least of 2^-1, 2^3, 2^7 that is so: the unit is 2^(3 + 16 - 62).
+    let unit = 2f64.powi(-43);
     for (_, device) in devices() {
         let found = device.histogram_weighted(&x, &weights, &Bins::ids(13).unwrap()).unwrap();
         for (sum, want) in found.sums.iter().zip(want) {

@@ -23,8 +23,8 @@ enum Weights {
     Data(Data),
     /// Floats so small that most of them, and of their sums, are subnormal.
     Tiny,
-    /// The last one is larger than what is looked at first tells.
-    LastLarge,
+    /// One in the middle is larger than what is looked at first tells, where there are some thousands.
+    OneLarge,
 }
 
 impl Weights {
@@ -32,7 +32,7 @@ impl Weights {
         match self {
             Self::Data(data) => data.name(),
             Self::Tiny => "tiny",
-            Self::LastLarge => "last large",
+            Self::OneLarge => "one large",
         }
     }
 
@@ -44,9 +44,11 @@ impl Weights {
                     if W::TYPE.needs_fp64() { f64::from_bits(1 << 20) } else { f64::from(f32::from_bits(1 << 12)) };
                 Data::Random.generate::<f64>(n, 5).into_iter().map(|x| W::from_f64(x * least)).collect()
             }
-            Self::LastLarge => {
+            Self::OneLarge => {
                 let mut weights: Vec<W> = Data::Random.generate(n, 7);
-                weights.iter_mut().last().into_iter().for_each(|last| *last = W::from_f64(60_000.0));
+                if let Some(weight) = weights.get_mut(n / 2) {
+                    *weight = W::from_f64(60_000.0);
+                }
                 weights
             }
         }
@@ -179,7 +181,7 @@ fn pair<T: Element, W: Weight>(level: Level, shape: Shape, bin_counts: &'static 
     };
     let float = W::TYPE.is_float();
     let [random, special, bits] = [Data::Random, Data::Special, Data::Bits].map(Weights::Data);
-    let sets = [random, special, bits, Weights::Tiny, Weights::LastLarge];
+    let sets = [random, special, bits, Weights::Tiny, Weights::OneLarge];
     for &bins in bin_counts {
         for &n in sizes {
             for (i, &data) in sets[..if float { sets.len() } else { 1 }].iter().enumerate() {
@@ -187,7 +189,7 @@ fn pair<T: Element, W: Weight>(level: Level, shape: Shape, bin_counts: &'static 
                 if (n < 300 || level < Level::Quick) && i > 1 {
                     continue;
                 }
-                let offsets = (i % 3, i % 2);
+                let offsets = if data == Weights::OneLarge { (0, 0) } else { (i % 3, i % 2) };
                 let accumulate = if (n + i) % 2 == 0 { Accumulate::Add } else { Accumulate::Overwrite };
                 let form = format!("{} weighted {}", shape.name(), W::TYPE);
                 let text = format!("n = {n} at {} and {}, {bins} bins", offsets.0, offsets.1);

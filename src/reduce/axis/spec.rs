@@ -205,6 +205,8 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         (&[8200, 2], 0),
         (&[40, 132], 0),
     ];
+    // Few rows, which items have side by side.
+    const SIDE_BY_SIDE: &[(&[usize], usize)] = &[(&[20, 300], 0), (&[32, 136], 0), (&[3, 9, 132], 1)];
     const QUICK: &[(&[usize], usize)] = &[
         (&[1, 1], 0),
         (&[100_001], 0),
@@ -244,7 +246,9 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<i64, Sum>(level, &TINY[..2], cases);
         form::<f16, Sum>(level, &TINY[..1], cases);
         form::<i32, Or>(level, &TINY[..1], cases);
-        form_as::<i32, i64, Sum>(level, &TINY[..2], cases);
+        form_as::<i32, i64, Sum>(level, SIDE_BY_SIDE, cases);
+        form::<f32, Min>(level, SIDE_BY_SIDE, cases);
+        form_by(level, "a + b along an axis", by_plus(), SIDE_BY_SIDE, cases);
     }
     if level >= Level::Full {
         form_by(level, "a + b along an axis", by_plus(), QUICK, cases);
