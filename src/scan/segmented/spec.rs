@@ -274,8 +274,8 @@ where
             }
             let kinds = if level >= Level::Full && n < 300_000 { 0..4 } else { number..number + 1 };
             for k in kinds {
+                let (at, data) = ([0, 1][number / 4 % 2], [Data::Random, Data::Special][number / 8 % 2]);
                 number += 1;
-                let (at, data) = ([0, 1][number % 2], [Data::Random, Data::Special][number / 2 % 2]);
                 let shape = format!("n = {n} at {at}, {}, segments {}", kind::<U>(k).0, cut.name());
                 cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
                     let (all, told) = (data.generate::<T>(n + at, n as u64), (form.tell)(cut, n));
