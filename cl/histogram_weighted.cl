@@ -1,9 +1,9 @@
 // Weighted histograms: the sum of the weights in each bin, in integers, so that no order of adding them matters.
 //
 // Integer weights are added up modulo 2^64. A float weight w counts as round(w / 2^q), ties to even, in sums of 64 bits, for
-// doubles of 128, with one q for all weights in the end: q = E + log_n - LIMIT, or the type's least exponent if that is larger, where
-// every weight is below 2^E, E is the least of ..., -1, 3, 7, ... that is so, and there are at most 2^log_n weights. Infinite and
-// NaN weights leave marks beside their slot.
+// doubles of 128, with one q for all weights in the end: q = E + log_n - LIMIT, or the type's least exponent if that is
+// larger, where every weight is below 2^E, E is the least of ..., -1, 3, 7, ... that is so, and there are at most 2^log_n
+// weights. Infinite and NaN weights leave marks beside their slot.
 //
 //     zero:  words of scratch = 0
 //     max:   exponent = the largest exponent field of a finite weight, or of those that are looked at

@@ -1,7 +1,7 @@
 // The operator of a reduction: OP(a, b) and its neutral element OP_IDENTITY, on the accumulator A.
 //
-// Floats: min and max give NaN if either side is NaN, and order -0 below +0. Where no instruction does that they compare bits, for
-// the reason that types.cl gives: as integers, floats are in order, where both are negative in reverse.
+// Floats: min and max give NaN if either side is NaN, and order -0 below +0. Where no instruction does that they compare
+// bits, for the reason that types.cl gives: as integers, floats are in order, where both are negative in reverse.
 
 #if !defined(OP_SUM) && !defined(OP_PRODUCT) && !defined(OP_MIN) && !defined(OP_MAX) && !defined(OP_AND) && \
     !defined(OP_OR) && !defined(OP_XOR) && !defined(OPERATOR)
