@@ -331,6 +331,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
 #define PLACE(slot) (mine + (slot))
 #else
     __local uint table[LOCAL_WORDS];
+#ifdef W_FLOAT
+    __local uint highest[1];
+    if (get_local_id(0) == 0) {
+        highest[0] = 0;
+    }
+#endif
     const uint item = get_local_id(0), plane = slots << replica_bits, replicas = 1u << replica_bits;
     for (uint i = item; i < LIMBS * plane; i += WG) {
         table[i] = 0;
@@ -348,7 +354,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
         const uint slot = SLOT(s);                                                                                     \
         const REAL x = real_of(w);                                                                                     \
         const uint field = EXPONENT(x);                                                                                \
-        if (field == NO_NUMBER) {                                                                                \
+        if (field == NO_NUMBER) {                                                                                      \
             atomic_or(scratch + HEAD + slot, mark_of(x));                                                              \
         } else {                                                                                                       \
             most = max(most, field);                                                                                   \
@@ -408,11 +414,15 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
 
 #ifndef GLOBAL_TABLES
 #ifdef W_FLOAT
-    if (most > scratch[1]) {
-        atomic_max(scratch + 1, most);
-    }
+    atomic_max(highest, most);
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
+#ifdef W_FLOAT
+    // Known from the first count; in the second others read it.
+    if (!again && item == 0) {
+        atomic_max(scratch + 1, highest[0]);
+    }
+#endif
     for (uint slot = item; slot < slots; slot += WG) {
         VALUE sum = ZERO_VALUE;
         for (uint k = 0; k < replicas; k++) {
