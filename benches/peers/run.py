@@ -4,7 +4,10 @@
 What is measured, and how fast it is meant to be, is in goals/. The results are written as they come, to results.json,
 results.md and results.svg of the folder --out. A peer that cannot be built or run here is named and left out.
 
-The peers in CUDA can be built on another machine: --build-only --arch sm_90, then --build with that folder.
+On GPUs the peers are CUB, cuBLAS and kernels in CUDA, built with nvcc; on every OpenCL device Boost.Compute and CLBlast,
+built with g++ (Debian's libboost-dev, libclblast-dev, opencl-headers and ocl-icd-opencl-dev), and pyopencl of --python, which
+needs numpy and mako, too. What is built can be built on another machine: --build-only --arch sm_90, then --build with that
+folder; Boost.Compute and CLBlast then need no more than an OpenCL loader.
 """
 import argparse
 import concurrent.futures
@@ -20,12 +23,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 # The CUDA programs of a family that are not named like it.
 PROGRAMS = {"sort": ["sort", "sort_pairs"]}
+# Those beside the crate on OpenCL devices.
+PEERS = ["cuda", "boost", "clblast", "pyopencl"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -327,9 +333,7 @@ class Cuda:
         self.nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
 
     def stem(self, name):
-        """The name of a program's file, by what it is made of."""
-        parts = [HERE / "cuda" / "harness.cuh", HERE / "cuda" / f"{name}.cu"]
-        return f"{name}-{hashlib.sha256(b''.join(part.read_bytes() for part in parts)).hexdigest()[:12]}"
+        return stem(HERE / "cuda" / f"{name}.cu", HERE / "cuda" / "harness.cuh")
 
     def build(self, name, cccl):
         """Builds a program with nvcc's own CCCL, or another; what is wrong, if something is."""
@@ -339,16 +343,10 @@ class Cuda:
         if not self.nvcc:
             return f"{name}.cu, for want of nvcc"
         self.folder.mkdir(parents=True, exist_ok=True)
-        part = program.with_name(f"part-{program.name}")
         command = [self.nvcc, "-O3", "-std=c++17", f"-arch={self.options.arch}", "--extended-lambda"]
         command += [f"-I{folder}" for folder in [cccl, *self.options.include] if folder]
         command += [f"-L{folder}" for folder in self.options.libraries]
-        command += [HERE / "cuda" / f"{name}.cu", "-ldl", "-o", part]
-        made = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if made.returncode:
-            return f"{name}.cu, which does not build: {made.stdout[-2000:]}"
-        part.replace(program)
-        return None
+        return compiled([*command, HERE / "cuda" / f"{name}.cu", "-ldl"], program, f"{name}.cu")
 
     def build_all(self, families, report):
         cccls = [None] + ([self.options.cccl] if self.options.cccl else [])
@@ -372,6 +370,82 @@ class Cuda:
             if code is None or code:
                 why = "for want of time" if code is None else f"exit code {code}"
                 report.leave_out(f"{program.name}, or parts of it: {why}")
+
+
+class OpenCl:
+    """The peers in OpenCL: Boost.Compute and CLBlast, built like those in CUDA, and pyopencl, on the crate's device."""
+
+    def __init__(self, options, device):
+        self.options, self.folder, self.device = options, options.build, device
+        self.compiler = shutil.which("g++")
+        self.names = [name for name in ["boost", "clblast"] if name in options.peers]
+
+    def program(self, name):
+        return self.folder / stem(HERE / "opencl" / f"{name}.cpp", HERE / "opencl" / "harness.hpp")
+
+    def build(self, name):
+        """Builds a program; what is wrong, if something is."""
+        program = self.program(name)
+        if program.exists():
+            return None
+        if not self.compiler:
+            return f"{name}.cpp, for want of g++"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        command = [self.compiler, "-O2", "-std=c++17", "-static-libstdc++", "-static-libgcc"]
+        command += [f"-I{folder}" for folder in self.options.include] + [f"-L{folder}" for folder in self.options.libraries]
+        command += [HERE / "opencl" / f"{name}.cpp"]
+        if name == "clblast":
+            # All of it, if that is there, so that the program needs no more than the loader.
+            library = ["-print-file-name=libclblast.a"]
+            found = subprocess.run([self.compiler, *library], capture_output=True, text=True).stdout.strip()
+            command += [found if "/" in found else "-lclblast"]
+        return compiled([*command, "-lOpenCL"], program, f"{name}.cpp")
+
+    def build_all(self, families, report):
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            for text in filter(None, pool.map(self.build, self.names)):
+                report.leave_out(text)
+        self.commands = {name: [self.program(name)] for name in self.names if self.program(name).exists()}
+        if "pyopencl" not in self.options.peers or self.options.build_only:
+            return
+        python = [self.options.python, "-W", "ignore"]
+        there = subprocess.run([*python, "-c", "import pyopencl.algorithm"], capture_output=True, text=True)
+        if not there.returncode:
+            self.commands["pyopencl"] = [*python, HERE / "opencl" / "pyopencl_peers.py"]
+        else:
+            why = (there.stderr.strip().splitlines() or ["no reason given"])[-1]
+            report.leave_out(f"pyopencl, which {self.options.python} does not import: {why}")
+
+    def measure(self, clock, report, family, wanted):
+        if not self.device:
+            report.leave_out("the peers in OpenCL, as the crate's program tells of no device")
+            return
+        for name, command in self.commands.items():
+            path = report.parts / f"peers-{name}-{family}.jsonl"
+            try:
+                with path.open("w") as out:
+                    self.rows(clock, report, name, command, wanted, out)
+            finally:
+                report.read_peers(path)
+
+    def rows(self, clock, report, name, command, wanted, out):
+        """Runs a program, and again with the rows behind one that ended it, as drivers' compilers may."""
+        while wanted:
+            before = out.tell()
+            code = run([*command, self.device, *wanted], clock, stdout=out)
+            lines = pathlib.Path(out.name).read_bytes()[before:].decode(errors="replace").splitlines()
+            begun = [line.removeprefix("begin: ") for line in lines if line.startswith("begin: ")]
+            for line in lines:
+                if line.startswith("left out: "):
+                    report.leave_out(f"{line.removeprefix('left out: ')}, by {name}")
+            if code is None or (code and not begun):
+                why = "for want of time" if code is None else f"exit code {code}"
+                report.leave_out(f"{name}, or parts of it: {why}")
+            elif code:
+                report.leave_out(f"{begun[-1]}, by {name}: exit code {code}")
+            if not code or not begun:
+                return
+            wanted = wanted[wanted.index(begun[-1]) + 1 :]
 
 
 class Cpu:
@@ -401,14 +475,39 @@ class Cpu:
             report.leave_out("a part of the peers on the CPU")
 
 
-class Nobody:
-    """No peers."""
+def stem(*parts):
+    """The name of a program's file, by what it is made of."""
+    return f"{parts[0].stem}-{hashlib.sha256(b''.join(part.read_bytes() for part in parts)).hexdigest()[:12]}"
 
-    def build_all(self, families, report):
-        pass
 
-    def measure(self, clock, report, family, wanted):
-        pass
+def compiled(command, program, name):
+    """Runs a compiler; what is wrong, if something is."""
+    part = program.with_name(f"part-{program.name}")
+    made = subprocess.run([*map(str, command), "-o", str(part)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if made.returncode:
+        return f"{name}, which does not build: {made.stdout[-2000:]}"
+    part.replace(program)
+    return None
+
+
+def found_device(options, clock):
+    """What the crate's program tells of the device, by the smallest of its benchmarks; nothing where it does not run."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "device.json"
+        command = [options.program, "bench", "--device", options.device, "--runs", 1, "--row", "copy aligned u32 1024"]
+        run([*command, "--json", path], clock, stdout=subprocess.DEVNULL)
+        return json.loads(path.read_text())["device"] if path.exists() else None
+
+
+def peers_of(options, device):
+    """Who is measured beside the crate: in CUDA on GPUs alone. All can be built without a device."""
+    if options.no_peers:
+        return []
+    if options.device == "cpu":
+        return [Cpu(options)]
+    name = device and f"{device['platform'].strip()} / {device['name'].strip()}"
+    with_cuda = "cuda" in options.peers and (not device or device["type"] == "gpu")
+    return ([Cuda(options)] if with_cuda else []) + [OpenCl(options, name)]
 
 
 def cccl_version(folder):
@@ -435,7 +534,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="target/release/oclprim", help="the crate's program")
     parser.add_argument("--device", default="gpu", help="as of `oclprim bench`")
-    parser.add_argument("--goals", type=pathlib.Path, help="a file of rows; without it goals/cpu.txt for the CPU, else goals/gpu.txt")
+    parser.add_argument("--goals", type=pathlib.Path, help="a file of rows; without it that of goals/ for such a device")
     parser.add_argument("--only", type=lambda text: text.split(","), help="families, such as scan,sort, in this order")
     parser.add_argument("--budget", type=float, help="seconds after which nothing more is begun or waited for")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "target/peers/results", help="the folder of the results")
@@ -444,15 +543,20 @@ def main():
     parser.add_argument("--build-only", action="store_true", help="build the peers and measure nothing")
     parser.add_argument("--arch", default="native", help="of nvcc, such as sm_90 on a machine without a GPU")
     parser.add_argument("--cccl", help="the headers of another CCCL, with which the peers are built a second time")
-    parser.add_argument("--include", action="append", default=[], help="a folder of headers for nvcc")
-    parser.add_argument("--libraries", action="append", default=[], help="a folder of libraries for nvcc")
+    parser.add_argument("--include", action="append", default=[], help="a folder of headers for the compilers")
+    parser.add_argument("--libraries", action="append", default=[], help="a folder of libraries for the compilers")
+    parser.add_argument("--python", default=sys.executable, help="one that has pyopencl, mako and numpy")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at once")
+    parser.add_argument("--peers", type=lambda text: text.split(","), default=PEERS, help=f"some of {','.join(PEERS)} alone")
     parser.add_argument("--no-peers", action="store_true", help="measure the crate alone")
     parser.add_argument("arguments", nargs="*", help="more arguments of `oclprim bench`, after --")
     options = parser.parse_args()
+    if unknown := set(options.peers) - set(PEERS):
+        sys.exit(f"no such peer: {', '.join(sorted(unknown))}; there are {', '.join(PEERS)}")
     clock = Clock(options.budget)
-    on_cpu = options.device == "cpu"
-    asked = wishes(options.goals or HERE / "goals" / ("cpu.txt" if on_cpu else "gpu.txt"))
+    device = None if options.device == "cpu" or options.build_only else found_device(options, clock)
+    usual = "cpu" if options.device == "cpu" else "opencl" if device and device["type"] == "cpu" else "gpu"
+    asked = wishes(options.goals or HERE / "goals" / f"{usual}.txt")
     known = list(dict.fromkeys(wish.family for wish in asked))
     families = options.only or known
     if unknown := set(families) - set(known):
@@ -461,8 +565,9 @@ def main():
     report = Report(options.out, asked, about)
     if options.resume:
         report.resume()
-    peers = Nobody() if options.no_peers else Cpu(options) if on_cpu else Cuda(options)
-    peers.build_all(families, report)
+    peers = peers_of(options, device)
+    for peer in peers:
+        peer.build_all(families, report)
     if options.build_only:
         sys.exit(1 if report.left_out else 0)
     # So that a run that is ended from outside has told what it measured.
@@ -476,7 +581,8 @@ def main():
         before = clock.spent()
         try:
             # The peers first, which are done sooner: where time runs out, what was measured has something beside it.
-            peers.measure(clock, report, family, theirs)
+            for peer in peers:
+                peer.measure(clock, report, family, theirs)
             crate(options, clock, report, family, rows)
         finally:
             report.save()

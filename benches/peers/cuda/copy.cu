@@ -1,4 +1,4 @@
-// The driver's copies, CUB's batched copy, and a gather by Thrust.
+// The driver's copies, one by vectors of four, CUB's batched copy, and a gather by Thrust.
 #include "harness.cuh"
 
 #include <cub/device/device_memcpy.cuh>
@@ -24,6 +24,36 @@ void plain(const Wanted& wanted, const std::string& what, const char* element, s
         const T *a = from.data + first, *b = to.data + second;
         bool ok = total(n, [=] __device__(size_t i) { return a[i] != b[i]; }) == 0;
         report("CUDA", what, element, n, 2.0 * bytes, times, ok);
+    }
+}
+
+// Four elements at once, and what is left one by one.
+static __global__ void by_fours(const uint32_t* in, uint32_t* out, size_t n)
+{
+    size_t first = blockIdx.x * (size_t)blockDim.x + threadIdx.x, step = gridDim.x * (size_t)blockDim.x;
+    for (size_t i = first; i < n / 4; i += step) {
+        ((uint4*)out)[i] = ((const uint4*)in)[i];
+    }
+    for (size_t i = n / 4 * 4 + first; i < n; i += step) {
+        out[i] = in[i];
+    }
+}
+
+void vectors(const Wanted& wanted)
+{
+    std::string what = "copy aligned";
+    for (size_t n : SIZES) {
+        if (!wanted(what, "u32", n)) {
+            continue;
+        }
+        Buffer<uint32_t> from(n), to(n);
+        fill(from, [] __device__(size_t i) { return (uint32_t)mix(i); });
+        to.poison();
+        unsigned blocks = (unsigned)std::min<size_t>((n / 4 + 255) / 256, 65535);
+        Times times = measure([&] { by_fours<<<blocks, 256>>>(from.data, to.data, n); });
+        const uint32_t *a = from.data, *b = to.data;
+        bool ok = total(n, [=] __device__(size_t i) { return a[i] != b[i]; }) == 0;
+        report("CUDA by vectors of 4", what, "u32", n, 8.0 * n, times, ok);
     }
 }
 
@@ -102,6 +132,7 @@ int main(int count, char** arguments)
 {
     Wanted wanted(count, arguments);
     plain<uint32_t>(wanted, "copy aligned", "u32", 0, 0);
+    vectors(wanted);
     plain<uint32_t>(wanted, "copy from element 1", "u32", 1, 0);
     plain<uint32_t>(wanted, "copy to element 1", "u32", 0, 1);
     plain<uint8_t>(wanted, "copy from element 1", "u8", 1, 0);

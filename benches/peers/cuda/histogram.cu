@@ -1,4 +1,4 @@
-// CUB's histograms.
+// CUB's histograms, and those in shared memory and by atomics on global memory as textbooks have them.
 #include "harness.cuh"
 
 #include <cub/device/device_histogram.cuh>
@@ -12,6 +12,77 @@ bool counted(const T* in, size_t n, const int* counts, int bins)
     int* want = other.data;
     total(n, [=] __device__(size_t i) { return atomicAdd(want + (size_t)in[i], 1) < 0; });
     return total(bins, [=] __device__(size_t i) { return counts[i] != want[i]; }) == 0;
+}
+
+// Each block counts in its shared memory and writes its counts behind those of the block before.
+template <class T>
+__global__ void count_in_blocks(const T* in, size_t n, int bins, unsigned* counts)
+{
+    extern __shared__ unsigned own[];
+    for (int bin = threadIdx.x; bin < bins; bin += blockDim.x) {
+        own[bin] = 0;
+    }
+    __syncthreads();
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+        atomicAdd(own + (int)in[i], 1u);
+    }
+    __syncthreads();
+    for (int bin = threadIdx.x; bin < bins; bin += blockDim.x) {
+        counts[blockIdx.x * (size_t)bins + bin] = own[bin];
+    }
+}
+
+// A block for each bin adds up what all blocks counted.
+static __global__ void add_blocks(const unsigned* counts, int blocks, int bins, int* out)
+{
+    __shared__ unsigned sums[256];
+    unsigned sum = 0;
+    for (int block = threadIdx.x; block < blocks; block += 256) {
+        sum += counts[block * (size_t)bins + blockIdx.x];
+    }
+    sums[threadIdx.x] = sum;
+    for (unsigned half = 128; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) {
+            sums[threadIdx.x] += sums[threadIdx.x + half];
+        }
+    }
+    if (threadIdx.x == 0) {
+        out[blockIdx.x] = (int)sums[0];
+    }
+}
+
+template <class T>
+__global__ void count_in_global(const T* in, size_t n, int* counts)
+{
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+        atomicAdd(counts + (int)in[i], 1);
+    }
+}
+
+// In shared memory while that holds the bins without being asked for more, else by atomics on global memory.
+template <class T>
+void by_hand(const std::string& what, const char* element, const Buffer<T>& in, Buffer<int>& counts)
+{
+    constexpr unsigned BLOCKS = 264;
+    int bins = (int)counts.len;
+    size_t n = in.len, held = 4 * counts.len;
+    bool shared = held <= 48 << 10;
+    Buffer<unsigned> parts(shared ? BLOCKS * counts.len : 0);
+    counts.poison();
+    Times times = measure([&] {
+        if (shared) {
+            count_in_blocks<<<BLOCKS, 1024, held>>>(in.data, n, bins, parts.data);
+            add_blocks<<<bins, 256>>>(parts.data, BLOCKS, bins, counts.data);
+        } else {
+            CHECK(cudaMemsetAsync(counts.data, 0, held));
+            count_in_global<<<(unsigned)((n + 1023) / 1024), 1024>>>(in.data, n, counts.data);
+        }
+    });
+    CHECK(cudaGetLastError());
+    bool ok = counted(in.data, n, counts.data, bins);
+    const char* peer = shared ? "CUDA in shared memory" : "CUDA by atomics";
+    report(peer, what, element, n, (double)n * sizeof(T) + held, times, ok);
 }
 
 template <class T, class Make, class Count>
@@ -30,6 +101,8 @@ void one(const Wanted& wanted, const std::string& what, const char* element, int
     Times times = measure([&] { run(); });
     bool ok = counted(in.data, n, counts.data, bins);
     report("CUB", what, element, n, (double)n * sizeof(T) + 4.0 * bins, times, ok);
+    // The whole part of a sample is its bin, too, where the edges are even.
+    by_hand(what, element, in, counts);
 }
 
 template <class T, class Make>

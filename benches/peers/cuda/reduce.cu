@@ -1,4 +1,4 @@
-// CUB's reductions, of all and of segments.
+// CUB's reductions, of all and of segments, and a sum step by step as textbooks have it.
 #include "harness.cuh"
 
 #include <cmath>
@@ -17,6 +17,99 @@ bool least(const T* x, size_t n, T value)
         && total(n, [=] __device__(size_t i) { return x[i] == value; }) > 0;
 }
 
+// What an element of a block is added up in: an integer wraps around.
+template <class T>
+using Added = typename std::conditional<std::is_integral<T>::value, unsigned, T>::type;
+
+// The textbooks' last but one step: four elements a thread, then a tree in shared memory, its last levels by shuffles.
+template <class T>
+__global__ void by_blocks(const T* in, size_t n, T* out)
+{
+    constexpr unsigned BLOCK = 128;
+    __shared__ Added<T> partial[BLOCK];
+    unsigned id = threadIdx.x;
+    Added<T> sum = 0;
+    for (unsigned k = 0; k < 4; k++) {
+        size_t i = blockIdx.x * (size_t)(4 * BLOCK) + k * BLOCK + id;
+        sum += i < n ? (Added<T>)in[i] : (Added<T>)0;
+    }
+    partial[id] = sum;
+    __syncthreads();
+    for (unsigned half = BLOCK / 2; half >= 32; half /= 2) {
+        if (id < half) {
+            partial[id] += partial[id + half];
+        }
+        __syncthreads();
+    }
+    if (id < 32) {
+        sum = partial[id];
+        for (unsigned step = 16; step > 0; step /= 2) {
+            sum += __shfl_down_sync(0xffffffff, sum, step);
+        }
+        if (id == 0) {
+            out[blockIdx.x] = (T)sum;
+        }
+    }
+}
+
+// The last step: each thread strides over the whole input, so that one small launch more adds up what few blocks left.
+template <class T>
+__global__ void by_strides(const T* in, size_t n, T* out)
+{
+    __shared__ Added<T> partial[32];
+    Added<T> sum = 0;
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+        sum += (Added<T>)in[i];
+    }
+    for (unsigned step = 16; step > 0; step /= 2) {
+        sum += __shfl_down_sync(0xffffffff, sum, step);
+    }
+    if (threadIdx.x % 32 == 0) {
+        partial[threadIdx.x / 32] = sum;
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        sum = threadIdx.x < blockDim.x / 32 ? partial[threadIdx.x] : (Added<T>)0;
+        for (unsigned step = 16; step > 0; step /= 2) {
+            sum += __shfl_down_sync(0xffffffff, sum, step);
+        }
+        if (threadIdx.x == 0) {
+            out[blockIdx.x] = (T)sum;
+        }
+    }
+}
+
+// Sums of blocks are summed again, until there is one.
+template <class T>
+struct Passes {
+    Buffer<T> first, second;
+    explicit Passes(size_t n) : first((n + 511) / 512), second((n + 511) / 512) {}
+    void operator()(const T* in, size_t n, T* out) {
+        Buffer<T>* to = &first;
+        while (true) {
+            size_t blocks = (n + 511) / 512;
+            by_blocks<<<(unsigned)blocks, 128>>>(in, n, blocks > 1 ? to->data : out);
+            if (blocks <= 1) {
+                return;
+            }
+            in = to->data;
+            n = blocks;
+            to = to == &first ? &second : &first;
+        }
+    }
+};
+
+template <class T>
+struct Strides {
+    static constexpr unsigned BLOCKS = 1024;
+    Buffer<T> partial{BLOCKS};
+    explicit Strides(size_t) {}
+    void operator()(const T* in, size_t n, T* out) {
+        by_strides<<<BLOCKS, 512>>>(in, n, partial.data);
+        by_strides<<<1, 1024>>>(partial.data, BLOCKS, out);
+    }
+};
+
 template <class T>
 void reductions(const Wanted& wanted, const char* element)
 {
@@ -34,13 +127,24 @@ void reductions(const Wanted& wanted, const char* element)
         T result;
         auto download = [&] { CHECK(cudaMemcpy(&result, out.data, sizeof(T), cudaMemcpyDeviceToHost)); };
         if (wanted(sum, element, n)) {
+            int64_t exact = (int64_t)total(n, [=] __device__(size_t i) { return (unsigned long long)(long long)x[i]; });
+            auto ok = [&] {
+                double most = 1e-3 * std::sqrt((double)n) * (1 << 19);
+                return std::is_integral<T>::value ? (uint32_t)(int64_t)result == (uint32_t)exact
+                                                  : std::fabs((double)result - exact) <= most;
+            };
             auto call = [&](void* t, size_t& b) { return cub::DeviceReduce::Sum(t, b, in.data, out.data, (int)n); };
             Prepared run(call);
             Times times = measure([&] { run(); }, download);
-            int64_t exact = (int64_t)total(n, [=] __device__(size_t i) { return (unsigned long long)(long long)x[i]; });
-            bool ok = std::is_integral<T>::value ? (uint32_t)(int64_t)result == (uint32_t)exact
-                                                 : std::fabs((double)result - exact) <= 1e-3 * std::sqrt((double)n) * (1 << 19);
-            report("CUB", sum, element, n, bytes, times, ok);
+            report("CUB", sum, element, n, bytes, times, ok());
+            Passes<T> passes(n);
+            out.poison();
+            times = measure([&] { passes(x, n, out.data); }, download);
+            report("CUDA in shared memory, unrolled", sum, element, n, bytes, times, ok());
+            Strides<T> strides(n);
+            out.poison();
+            times = measure([&] { strides(x, n, out.data); }, download);
+            report("CUDA by shuffles", sum, element, n, bytes, times, ok());
         }
         if (wanted("reduce min", element, n)) {
             auto call = [&](void* t, size_t& b) { return cub::DeviceReduce::Min(t, b, in.data, out.data, (int)n); };
