@@ -4,9 +4,10 @@
 // of its chunk in order; the lanes combine as a tree of neighbours, and so do the chunks, 2i and 2i + 1, then
 // their pairs, and so on.
 //
-// A work-group has COLS outputs, with FEW of vectors, LT items that share the lanes of one, and SLOTS chunks at a time. With
-// COLUMNS neighbouring items have neighbouring outputs, else neighbouring lanes, whichever lie closer together in memory. Where outputs are few,
-// the axis is cut into parts of `run` chunks, a power of two, whose results axis_parts combines.
+// A work-group has COLS outputs, with FEW as many vectors of them, LT items that share the lanes of one, and SLOTS chunks
+// at a time. With COLUMNS neighbouring items have neighbouring outputs, else neighbouring lanes, whichever lie closer
+// together in memory. Where outputs are few, the axis is cut into parts of `run` chunks, a power of two, whose results
+// axis_parts combines.
 //
 // Bytes: reads each element once, writes a result an output.
 //

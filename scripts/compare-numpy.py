@@ -55,6 +55,16 @@ def compare(folder, name, family, array, options, is_right):
         jobs.append((f"{name} on {device}", output, job, is_right))
 
 
+def compare_second(folder, name, family, array, option, is_right):
+    """The same for what the program writes to the file of an option."""
+    path = folder / f"in{next(NUMBERS)}.npy"
+    numpy.save(path, array)
+    for device in DEVICES:
+        first, second = path.with_suffix(f".{device}.npy"), path.with_suffix(f".{device}.2.npy")
+        job = POOL.submit(run, family, path, first, device, option, str(second))
+        jobs.append((f"{name} on {device}", second, job, is_right))
+
+
 def judge():
     for label, output, job, is_right in jobs:
         code, text = job.result()
@@ -354,6 +364,25 @@ def top_k(folder):
     places = numpy.argsort(array, axis=-1, kind="stable")[:, :5].astype("i8")
     options = ["--k", "5", "--smallest", "--sorted", "--rows", "--indices"]
     compare(folder, "least 5 of rows f4", "topk", array, options, same(numpy.ascontiguousarray(places)))
+
+
+def runs(folder):
+    for dtype in INTEGERS + FLOATS:
+        array = numpy.repeat(RANDOM.integers(0, 5, 30_001), RANDOM.integers(1, 7, 30_001)).astype(dtype)
+        begins = numpy.flatnonzero(numpy.concatenate([[True], array[1:] != array[:-1]]))
+        lengths = numpy.diff(numpy.append(begins, array.size)).astype("u8")
+        compare(folder, f"unique {dtype}", "unique", array, [], same(array[begins]))
+        compare(folder, f"distinct {dtype}", "unique", numpy.sort(array), [], same(numpy.unique(array)))
+        compare(folder, f"values of runs {dtype}", "rle", array, [], same(array[begins]))
+        compare_second(folder, f"lengths of runs {dtype}", "rle", array, "--lengths", same(lengths))
+        chosen = (array > 1) & (array < 4)
+        compare(folder, f"select {dtype}", "select", array, ["--above", "1", "--below", "4"], same(array[chosen]))
+        options = ["--above", "1", "--below", "4", "--indices"]
+        compare(folder, f"places {dtype}", "select", array, options, same(numpy.flatnonzero(chosen).astype("i8")))
+        numpy.save(folder / f"flags-{dtype}.npy", chosen)
+        options = ["--flags", str(folder / f"flags-{dtype}.npy"), "--others"]
+        parted = numpy.concatenate([array[chosen], array[~chosen]])
+        compare(folder, f"partition {dtype}", "select", array, options, same(parted))
 
 
 def quantiles(folder):
@@ -657,7 +686,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         figures = (reduce, more_reductions, along_an_axis, statistics, statistics_along_an_axis)
         figures = (*figures, counts_of, segments_and_wide_sums)
-        for family in (*figures, scan, sort, merge, top_k, quantiles, random, transpose, permute, histogram, ranges, copy, reversed_and_picked):
+        for family in (*figures, scan, sort, merge, top_k, runs, quantiles, random, transpose, permute, histogram, ranges, copy, reversed_and_picked):
             family(Path(folder))
         judge()
         bad_files(Path(folder))

@@ -221,8 +221,9 @@ impl Capabilities {
         self.chosen.get(name).copied().unwrap_or(usual)
     }
 
-    /// Whether work-groups may wait for what earlier ones publish.
-    pub(crate) fn looks_back(&self) -> bool {
+    /// Whether work-groups may wait for what earlier ones publish: scans, sorts and selections look back then, in the
+    /// geometry of a GPU.
+    pub fn looks_back(&self) -> bool {
         self.forward_progress && self.device_fence && self.int64_atomics
     }
 

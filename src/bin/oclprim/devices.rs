@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use oclprim::{Capabilities, Device, DeviceInfo, SubGroup, tuning::TuningFile};
+use oclprim::{Capabilities, Device, DeviceClass, DeviceInfo, SubGroup, tuning::TuningFile};
 use serde::Serialize;
 
 use crate::output::{BOLD, RED, Stop, bytes, json, paint};
@@ -121,10 +121,26 @@ fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop
     };
     line("has", &names(true))?;
     line("has not", &names(false))?;
+    line("look-back", &look_back(caps))?;
     for note in &caps.notes {
         line("note", note)?;
     }
     Ok(())
+}
+
+/// Whether the device's work-groups wait for one another, and if not, why.
+fn look_back(caps: &Capabilities) -> String {
+    let needed = [
+        (caps.forward_progress, "forward progress"),
+        (caps.device_fence, "device fence"),
+        (caps.int64_atomics, "64-bit atomics"),
+    ];
+    let lacks: Vec<_> = needed.iter().filter(|(has, _)| !has).map(|(_, name)| *name).collect();
+    match caps.looks_back() {
+        true if caps.class == DeviceClass::Cpu => "allowed, but CPU drivers have a launch for each step".into(),
+        true => "on".into(),
+        false => format!("off, for want of {}", lacks.join(", ")),
+    }
 }
 
 fn sub_group(group: &SubGroup) -> String {

@@ -201,7 +201,8 @@ mod tests {
                         };
                         let what = format!("{name}, {bins} bins, n = {n}: {plan:?}");
                         let words = limbs(weight) * (bins + OUTSIDE);
-                        assert!(plan.replica_bits.is_none_or(|bits| 4 * (words << bits) <= caps.local_bytes), "{what}");
+                        let used = |bits: u32| 4 * (words << bits) + tuning::RESERVED_BYTES;
+                        assert!(plan.replica_bits.is_none_or(|bits| used(bits) <= caps.local_bytes), "{what}");
                         assert!(plan.merge_groups * plan.merge_slots >= bins + OUTSIDE, "{what}");
                         assert!(plan.scratch_bytes >= 4 * words * plan.table_count, "{what}");
                         assert!(plan.scratch_bytes <= 384 << 20, "{what}");

@@ -110,7 +110,7 @@ fn check<T, U, F>(
     (shape, axis): (&[usize], usize),
     lie: Lie,
     data: Data,
-    at: usize,
+    (at, out_at): (usize, usize),
 ) -> Result<(), Failure>
 where
     T: Element,
@@ -125,7 +125,7 @@ where
     let mut shape_left = shape.to_vec();
     let len = shape_left.remove(axis);
     let outputs = shape_left.iter().product();
-    let got = guarded(device, outputs, at, |out| {
+    let got = guarded(device, outputs, out_at, |out| {
         Ok(run(device, buffer.view(at..)?.strided(layout)?, axis, out, &mut Scratch::new())?)
     })?;
     let want = if device.is_cpu() {
@@ -180,8 +180,13 @@ fn form_by<T, U, F>(
     let data_sets = if level == Level::Full { &[Data::Random, Data::Special][..] } else { &[Data::Special] };
     for &(shape, axis) in shapes {
         for &lie in lies {
-            for (&data, at) in data_sets.iter().zip([0, 3]).chain(data_sets.iter().zip([3])) {
-                let text = format!("{shape:?} along {axis} at {at}, {lie:?}");
+            let mut tried: Vec<_> =
+                data_sets.iter().zip([(0, 0), (3, 3)]).chain(data_sets.iter().zip([(3, 3)])).collect();
+            if level >= Level::Quick {
+                tried.push((&Data::Special, (0, 3)));
+            }
+            for (&data, at) in tried {
+                let text = format!("{shape:?} along {axis} at {} to {}, {lie:?}", at.0, at.1);
                 let n = shape.iter().product();
                 cases.push(Case::new(name, T::TYPE, text, data.name(), n, move |device| {
                     check(device, &form, (shape, axis), lie, data, at)

@@ -266,7 +266,7 @@ where
         cuts.push(Cut::Every(usize::MAX / 4));
     }
     let mut number = 0;
-    for n in sizes::<T>(level) {
+    for (j, n) in sizes::<T>(level).into_iter().enumerate() {
         for (i, &cut) in cuts.iter().enumerate() {
             let small = n < 100 && i > 2 || level == Level::Tiny && n < 100 && i > 0;
             if level < Level::Full && small || n > 300_000 && matches!(cut, Cut::Every(1..3)) {
@@ -274,7 +274,8 @@ where
             }
             let kinds = if level >= Level::Full && n < 300_000 { 0..4 } else { number..number + 1 };
             for k in kinds {
-                let (at, data) = ([0, 1][number / 4 % 2], [Data::Random, Data::Special][number / 8 % 2]);
+                // Each cut has all four in four sizes, each size in four cuts.
+                let (at, data) = ((i + j) % 2, [Data::Random, Data::Special][(i / 2 + j / 2) % 2]);
                 number += 1;
                 let shape = format!("n = {n} at {at}, {}, segments {}", kind::<U>(k).0, cut.name());
                 cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
