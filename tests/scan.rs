@@ -7,10 +7,10 @@ mod common;
 use std::thread;
 
 use oclprim::{
-    Device, Element, ErrorKind, Scan, Scratch, bf16,
+    Device, Element, ErrorKind, Order, Scan, Scratch, bf16,
     check::{data::Data, guarded, same},
     f16,
-    op::{And, Max, Min, Op, Or, Product, Sum, Xor},
+    op::{And, Map, Max, Min, Op, Or, Product, Sum, Xor},
 };
 
 /// At the edges of runs and tiles of 4-byte elements, and no powers of two.
@@ -227,27 +227,41 @@ fn many_tiles() {
     }
 }
 
-/// Scans that wait for work-groups, at once on two queues of a device.
+/// What waits for work-groups, at once on two queues of a device.
 #[test]
 fn two_queues_at_once() {
-    let n = if common::tiny() { 3 * 8192 } else { 100 * 8192 + 5 };
+    let n = if common::tiny() { 5 * 8192 } else { 100 * 8192 + 5 };
     let x: Vec<u32> = Data::Random.generate(n, 8);
-    let want = obvious(&x, Sum, None);
+    let keys: Vec<u32> = (0..n as u32).map(|i| i / 11).collect();
+    let large = Map::new(|x: u32| x > 1 << 31, "x > 1u << 31");
+    let cpu = Device::cpu();
+    let sums = obvious(&x, Sum, None);
+    let mut sorted = x.clone();
+    sorted.sort_unstable();
+    let selected: Vec<u32> = x.iter().copied().filter(|&x| x > 1 << 31).collect();
+    let by_key = cpu.reduce_by_key(&keys, &x, Sum).unwrap().1.to_vec().unwrap();
     for index in 0..Device::list().len() {
         let device = Device::at(index).unwrap();
         if device.is_cpu() || !common::runs_kernels_at_once(&device) {
             continue;
         }
-        let scans = || {
+        let turns = || {
             let device = Device::at(index).unwrap().with_tuning(common::gpu()).unwrap();
-            let x = device.upload(&x).unwrap();
+            let (x, keys) = (device.upload(&x).unwrap(), device.upload(&keys).unwrap());
             for _ in 0..10 {
-                assert!(device.inclusive_scan(&x, Sum).unwrap().to_vec().unwrap() == want, "{}", device.info());
+                let got = device.inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
+                assert!(got == sums, "scan: {}", device.info());
+                let got = device.sort(&x, Order::ascending()).unwrap().to_vec().unwrap();
+                assert!(got == sorted, "sort: {}", device.info());
+                let got = device.select(&x, &large).unwrap().to_vec().unwrap();
+                assert!(got == selected, "select: {}", device.info());
+                let got = device.reduce_by_key(&keys, &x, Sum).unwrap().1.to_vec().unwrap();
+                assert!(got == by_key, "sum by key: {}", device.info());
             }
         };
         thread::scope(|scope| {
-            scope.spawn(scans);
-            scans();
+            scope.spawn(turns);
+            turns();
         });
     }
 }
