@@ -449,15 +449,17 @@ class OpenCl:
 
 
 class Cpu:
-    """The peers of the CPU backend, in Rust."""
+    """The peers of the CPU backend, in Rust; without cargo those that were built elsewhere."""
 
     def __init__(self, options):
         self.options, self.done = options, False
+        self.program = options.build / "release" / "cpu-peers"
 
     def build_all(self, families, report):
         manifest = HERE / "cpu" / "Cargo.toml"
         command = ["cargo", "build", "--release", "--quiet", "--manifest-path", manifest, "--target-dir", self.options.build]
-        if not shutil.which("cargo") or subprocess.run(list(map(str, command))).returncode:
+        there = not subprocess.run(list(map(str, command))).returncode if shutil.which("cargo") else self.program.exists()
+        if not there:
             report.leave_out("the peers on the CPU, which do not build")
             self.done = True
 
@@ -469,7 +471,7 @@ class Cpu:
         path = report.parts / "peers-cpu.jsonl"
         sizes = sorted({wish.row.n for wish in report.wanted})
         with path.open("w") as out:
-            code = run([self.options.build / "release" / "cpu-peers", *sizes], clock, stdout=out)
+            code = run([self.program, *sizes], clock, stdout=out)
         report.read_peers(path)
         if code is None or code:
             report.leave_out("a part of the peers on the CPU")

@@ -75,17 +75,23 @@ Outcome gathered(size_t n)
 }
 
 template <class T>
+T total(const std::vector<T>& all)
+{
+    int64_t sum = 0;
+    for (T x : all) {
+        sum += (int64_t)x;
+    }
+    return (T)sum;
+}
+
+template <class T>
 Outcome summed(size_t n)
 {
     need_fp64<T>();
     std::vector<T> all = made<T>(n, small<T>);
     Buffer<T> in(all), out(1);
     Times times = measure(on([&](compute::command_queue& queue) { compute::reduce(at(in), end(in), at(out), queue); }));
-    int64_t sum = 0;
-    for (T x : all) {
-        sum += (int64_t)x;
-    }
-    return {(double)n * sizeof(T), times, out.host()[0] == (T)sum};
+    return {(double)n * sizeof(T), times, out.host()[0] == total(all)};
 }
 
 template <class T>
@@ -95,11 +101,7 @@ Outcome summed_to_host(size_t n)
     Buffer<T> in(all);
     T got = 0;
     Times times = measure(on([&](compute::command_queue& queue) { compute::reduce(at(in), end(in), &got, queue); }));
-    int64_t sum = 0;
-    for (T x : all) {
-        sum += (int64_t)x;
-    }
-    return {(double)n * sizeof(T), times, got == (T)sum};
+    return {(double)n * sizeof(T), times, got == total(all)};
 }
 
 template <class T>

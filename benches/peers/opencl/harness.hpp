@@ -72,12 +72,14 @@ inline cl_device_id find_device(const std::string& wanted)
     throw std::runtime_error("no device `" + wanted + "`");
 }
 
-// The last-level cache that Linux lists for the first processor; 0 where it lists none.
+// The largest cache that Linux lists for the first processor; 0 where it lists none.
 inline uint64_t host_cache_bytes()
 {
-    uint64_t kib = 0;
-    std::ifstream("/sys/devices/system/cpu/cpu0/cache/index3/size") >> kib;
-    return kib << 10;
+    uint64_t most = 0, kib = 0;
+    for (int i = 0; std::ifstream("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/size") >> kib; i++) {
+        most = std::max(most, kib);
+    }
+    return most << 10;
 }
 
 // SplitMix64 by its counter.
