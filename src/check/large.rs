@@ -8,8 +8,8 @@ use std::fs;
 use super::{Case, Failure, Level, Spec, close, data::Data};
 use crate::{
     Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order,
-    ProgramSpec, Result, Scratch, SetOp,
-    op::{Map, Max, Operator, Scale, Sum},
+    Philox, ProgramSpec, Result, Scan, Scratch, SetOp, Top,
+    op::{Map, Max, Min, Operator, Scale, Sum},
     reduce::spec::stated_bound,
 };
 
@@ -471,6 +471,73 @@ fn fill_triples(device: &Device) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Random keys come out in order, each as often as it went in.
+fn sort_random_bytes(device: &Device) -> Result<(), Failure> {
+    let mut x = marked(device, (N, 2), 0u8, &[])?;
+    device.random_into(Philox::new(5), &mut x)?;
+    let y = device.sort(&x, Order::ascending())?;
+    equal(device.first_unsorted(&y, &Order::ascending())?, None, "what is out of order")?;
+    let counts = |x: &Buffer<u8>| device.histogram(x, &Bins::ids(256)?).map(|found| found.counts);
+    equal(counts(&y)?, counts(&x)?, "how often each key is there")
+}
+
+/// Places among random keys: in order, those of equal keys rising, and each is its key's.
+fn sort_random_pairs(device: &Device) -> Result<(), Failure> {
+    let mut x = marked(device, (N_WORDS, 17), 0u8, &[])?;
+    device.random_into(Philox::new(6), &mut x)?;
+    let (keys, places) = device.sort_pairs(&x, &device.iota(N_WORDS, 0u32)?, Order::ascending())?;
+    let found = device.gather(&x, &places)?;
+    equal(device.reduce_by_key(&keys, &found, Max)?.1.to_vec()?, (0..=255).collect(), "the largest key of each run")?;
+    equal(device.reduce_by_key(&keys, &found, Min)?.1.to_vec()?, (0..=255).collect(), "the least key of each run")?;
+    let mut at = 0;
+    for count in device.histogram(&x, &Bins::ids(256)?)?.counts {
+        let end = at + count as usize;
+        equal(device.first_unsorted(places.view(at..end)?, &Order::ascending())?, None, "places of equal keys")?;
+        at = end;
+    }
+    Ok(())
+}
+
+fn scan_segments_of_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 4), 1u8, &[(N - 1, 9)])?;
+    let keys = marked(device, (N, 4), 7u8, &[(N / 2, 8), (N - 2, 8)])?;
+    let starts = [0, N / 2, N / 2 + 1, N - 2, N - 1];
+    let ends = |sums: &Buffer<u8>| -> Result<Vec<u8>> {
+        starts[1..].iter().chain([&N]).map(|&end| Ok(sums.view(end - 1..end)?.to_vec()?[0])).collect()
+    };
+    let wanted: Vec<u8> = starts.windows(2).map(|at| (at[1] - at[0]) as u8).chain([9]).collect();
+    equal(ends(&device.scan_by_key(&keys, &x, Sum, Scan::inclusive())?)?, wanted.clone(), "sums by key")?;
+    let offsets: Vec<u64> = starts.iter().chain([&N]).map(|&at| at as u64).collect();
+    equal(ends(&device.scan_segments(&x, &offsets, Sum, Scan::inclusive())?)?, wanted, "sums of segments")
+}
+
+fn reduce_bytes_by_key(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 4), 1u8, &[(N - 1, 9)])?;
+    let keys = marked(device, (N, 4), 7u8, &[(N / 2, 8), (N - 2, 8)])?;
+    let (mut first, mut sums, mut count, scratch) = ([0u8; 5], [0u8; 5], [0], &mut Scratch::new());
+    device.reduce_by_key_into(&keys, &x, Sum, &mut first, &mut sums, &mut count, scratch)?;
+    equal((first, count), ([7, 8, 7, 8, 7], [5]), "the runs' keys")?;
+    equal(sums, [(N / 2) as u8, 1, (N - N / 2 - 3) as u8, 1, 9], "their sums")
+}
+
+fn partition_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 3), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
+    let seven = Map::new(|x: u8| x == 7, "x == 7");
+    let (y, count) = device.partition(&x, &seven)?;
+    equal((count, device.count_of(&y, 7)?), (N - 3, N - 3), "how many are of the first kind")?;
+    equal(y.view(N - 4..)?.to_vec()?, vec![7, 200, 0, 2], "the second kind")
+}
+
+fn top_of_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 7u8, &[(3, 199), (N - 1, 200), (N / 2, 0)])?;
+    let (keys, places) = device.top_k_places::<u8, u64>(&x, Top::largest(4))?;
+    equal(keys.to_vec()?, vec![200, 199, 7, 7], "the largest")?;
+    equal(places.to_vec()?, vec![N as u64 - 1, 3, 0, 1], "their places")?;
+    let (keys, places) = device.top_k_places::<u8, u64>(&x, Top::smallest(2))?;
+    equal((keys.to_vec()?, places.to_vec()?), (vec![0, 7], vec![N as u64 / 2, 0]), "the smallest, and their places")?;
+    equal(device.nth_element(&x, N - 2)?, 199, "the last but one in order")
+}
+
 impl Spec for Large {
     fn name(&self) -> &'static str {
         "large"
@@ -513,7 +580,13 @@ impl Spec for Large {
             case("permute", ElementType::U8, PLANES.iter().product(), permute_bytes),
             case("transpose 1 x n", ElementType::U8, N, transpose_row),
             case("sort", ElementType::U8, N, sort_bytes),
+            case("sort of random keys", ElementType::U8, N, sort_random_bytes),
+            case("sort of places", ElementType::U8, N_WORDS, sort_random_pairs),
             case("sort of segments", ElementType::U8, N, sort_segments_of_bytes),
+            case("scan of segments", ElementType::U8, N, scan_segments_of_bytes),
+            case("reduce by key", ElementType::U8, N, reduce_bytes_by_key),
+            case("partition", ElementType::U8, N, partition_bytes),
+            case("top-k", ElementType::U8, N, top_of_bytes),
             case("select", ElementType::U8, N, select_bytes),
             case("runs", ElementType::U8, N, runs_of_bytes),
             case("merge, sets and searches", ElementType::U8, N, merge_bytes),
