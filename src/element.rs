@@ -134,30 +134,6 @@ impl ElementType {
         }
     }
 
-    /// The macros that describe the type to `cl/lib/types.cl` in the role `prefix`: `T` in memory, `A` as accumulator,
-    /// `OUT` as result.
-    pub(crate) fn options(self, prefix: &str) -> Vec<String> {
-        let mut options = vec![format!("-D{prefix}={}", self.storage()), format!("-D{prefix}_BYTES={}", self.size())];
-        match self {
-            Self::F16 => options.push(format!("-D{prefix}_F16")),
-            Self::Bf16 => options.push(format!("-D{prefix}_BF16")),
-            _ => {}
-        }
-        if self.is_float() {
-            options.push(format!("-D{prefix}_FLOAT"));
-        } else {
-            let (bits, suffix) = (8 * self.size(), if self.size() == 8 { "UL" } else { "U" });
-            let unsigned = self.storage().trim_start_matches('u');
-            options.push(format!("-D{prefix}_UNSIGNED=u{unsigned}"));
-            // The most negative value has no literal of its own, so it is given by its bits.
-            let ones = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
-            let (lowest, highest) = if self.is_signed() { (ones / 2 + 1, ones / 2) } else { (0, ones) };
-            options.push(format!("-D{prefix}_LOWEST={lowest}{suffix}"));
-            options.push(format!("-D{prefix}_HIGHEST={highest}{suffix}"));
-        }
-        options
-    }
-
     /// The bits of infinity, of a float.
     #[cfg(feature = "opencl")]
     pub(crate) const fn infinity(self) -> Option<&'static str> {

@@ -107,10 +107,10 @@ impl OpKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pub(crate) Text);
 
-/// An option that names an operator of `cl/lib/op.cl`, or what goes in front of a kernel file.
+/// A macro that names an operator of `cl/lib/op.cl`, or what goes in front of a kernel file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Text {
-    Option(String),
+    Option(&'static str),
     Prelude(String),
 }
 
@@ -219,7 +219,15 @@ pub trait Op<T: Element>: Copy + Send + Sync + sealed::Sealed {
 
     /// The operator in OpenCL C.
     fn source() -> Source {
-        Source(Text::Option(format!("-DOP_{}", Self::KIND.name().to_uppercase())))
+        Source(Text::Option(match Self::KIND {
+            OpKind::Sum => "OP_SUM",
+            OpKind::Product => "OP_PRODUCT",
+            OpKind::Min => "OP_MIN",
+            OpKind::Max => "OP_MAX",
+            OpKind::And => "OP_AND",
+            OpKind::Or => "OP_OR",
+            OpKind::Xor => "OP_XOR",
+        }))
     }
 }
 

@@ -53,8 +53,8 @@ impl Form {
     /// The program of `text` for samples in these bins; and the bytes of local memory that its edges take.
     pub(super) fn program(self, name: &'static str, text: &'static str, caps: &Capabilities) -> (ProgramSpec, usize) {
         let program = ProgramSpec::new(name, text, caps)
-            .with(self.element.options("T"))
-            .with(self.element.accumulator().options("A"))
+            .element("T", self.element)
+            .element("A", self.element.accumulator())
             .define("MAP", self.map)
             .flag("CALLS", caps.ptx);
         let room = cell_room(self.bins).max(64);
@@ -85,9 +85,7 @@ pub(crate) struct Mapped {
 impl Mapped {
     pub(super) fn apply(this: Option<&Self>, program: ProgramSpec) -> ProgramSpec {
         match this {
-            Some(Self { from, prelude }) => {
-                program.with(from.options("IN")).flag("MAPPED", true).prelude(prelude.clone())
-            }
+            Some(Self { from, prelude }) => program.element("IN", *from).flag("MAPPED", true).prelude(prelude.clone()),
             None => program,
         }
     }
@@ -469,7 +467,7 @@ mod tests {
                 for bins in [1, 2, 5, 13, 100] {
                     let form = Form { element: ElementType::I32, bins, map: 0 };
                     let plan = plan(1000, form, ElementType::U64, &caps, ROUND).unwrap();
-                    let words = plan.count.options.iter().find_map(|option| option.strip_prefix("-DLOCAL_WORDS="));
+                    let words = plan.count.defined("LOCAL_WORDS");
                     let words: usize = words.map_or(0, |words| words.parse().unwrap());
                     let what = format!("{name}, {local_bytes} bytes, {bins} bins: {plan:?}");
                     assert!(4 * words <= local_bytes, "{what}");

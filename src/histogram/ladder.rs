@@ -329,8 +329,8 @@ pub(super) mod kernels {
 
     fn program(element: ElementType, block: usize, bins: usize, caps: &Capabilities) -> ProgramSpec {
         let program = ProgramSpec::new("ladder/histogram.cl", TEXT, caps)
-            .with(element.options("T"))
-            .with(element.options("A"))
+            .element("T", element)
+            .element("A", element)
             .define("WG", block)
             .define("MERGE_WG", block.min(MERGE_BLOCK));
         if 4 * (bins + 1) <= caps.local_bytes { program.define("LOCAL_SLOTS", bins + 1) } else { program }

@@ -26,9 +26,9 @@ pub(crate) fn plan(n: usize, element: ElementType, caps: &Capabilities, wide: bo
         DeviceClass::Gpu => (tuning::work_group(256, caps), 16 / element.size()),
     };
     let program = ProgramSpec::new("iota.cl", TEXT, caps)
-        .with(element.options("T"))
-        .with(element.accumulator().options("A"))
-        .with(element.options("OUT"))
+        .element("T", element)
+        .element("A", element.accumulator())
+        .element("OUT", element)
         .define("WG", work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" });
     Ok(Plan { program, groups: n.div_ceil(work_group * run), work_group, run, wide })

@@ -162,7 +162,6 @@ mod tests {
     }
 
     fn caps_each(plan: &Plan) -> usize {
-        let each = plan.program.options.iter().find_map(|option| option.strip_prefix("-DEACH="));
-        each.unwrap().parse().unwrap()
+        plan.program.defined("EACH").unwrap().parse().unwrap()
     }
 }

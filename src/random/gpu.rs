@@ -77,9 +77,9 @@ pub(crate) fn plan(n: usize, form: Form, pad: usize, straddle: bool, caps: &Capa
         (words.div_ceil(each).min(32 * units), 1)
     };
     let program = ProgramSpec::new("random.cl", TEXT, caps)
-        .with(form.element.options("T"))
-        .with(form.element.accumulator().options("A"))
-        .with(form.element.options("OUT"))
+        .element("T", form.element)
+        .element("A", form.element.accumulator())
+        .element("OUT", form.element)
         .define("WG", work_group)
         .define("DRAW", form.draw)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })

@@ -91,9 +91,9 @@ pub(crate) fn plan(
         let last = outputs <= 1;
         let ends = params.one_pass && !last && outputs * form.acc.size() <= TILE_BYTES;
         let program = ProgramSpec::with_sub_groups("reduce.cl", TEXT, caps)
-            .with(element.options("T"))
-            .with(form.acc.options("A"))
-            .with(form.out.options("OUT"))
+            .element("T", element)
+            .element("A", form.acc)
+            .element("OUT", form.out)
             .define("WG", params.work_group)
             .define("OFFSET_T", if wide(n) { "ulong" } else { "uint" })
             .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)

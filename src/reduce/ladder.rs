@@ -493,8 +493,8 @@ pub(super) mod device {
     fn program(element: ElementType, block: usize, wide: bool, caps: &Capabilities) -> ProgramSpec {
         let caps = Capabilities { sub_group: sub_groups(caps, block), ..caps.clone() };
         ProgramSpec::with_sub_groups("ladder/reduce.cl", TEXT, &caps)
-            .with(element.options("T"))
-            .with(element.options("A"))
+            .element("T", element)
+            .element("A", element)
             .with(["-DOP_SUM"])
             .define("WG", block)
             .define("OFFSET_T", if wide { "ulong" } else { "uint" })

@@ -224,36 +224,27 @@ impl Capabilities {
     /// Whether work-groups may wait for what earlier ones publish: scans, sorts and selections look back then, in the
     /// geometry of a GPU.
     pub fn looks_back(&self) -> bool {
-        self.forward_progress && self.device_fence && self.int64_atomics
+        self.lacks_for_look_back().is_empty()
+    }
+
+    /// What that needs and is not there.
+    ///
+    /// ```
+    /// let (_, small) = &oclprim::Capabilities::samples()[0];
+    /// assert!(!small.looks_back() && small.lacks_for_look_back().contains(&"forward progress"));
+    /// ```
+    pub fn lacks_for_look_back(&self) -> Vec<&'static str> {
+        let needed = [
+            (self.forward_progress, "forward progress"),
+            (self.device_fence, "device fence"),
+            (self.int64_atomics, "64-bit atomics"),
+        ];
+        needed.into_iter().filter(|(has, _)| !has).map(|(_, name)| name).collect()
     }
 
     /// Whether vectors of elements are to be written out.
     pub(crate) fn vectors_of(&self, element: ElementType) -> bool {
         self.explicit_vectors && element.has_vectors()
-    }
-
-    /// The macros that `cl/lib` wants on every build for this device, with these sub-groups.
-    pub(crate) fn options(&self, sub_group: &SubGroup) -> Vec<String> {
-        let mut options =
-            vec![format!("-cl-std={}", self.c_standard), format!("-DSG_BACKEND={}", sub_group.backend.code())];
-        // Hardware has its own width; only the one in local memory is ours to choose.
-        if sub_group.backend == SubGroupBackend::Local {
-            options.push(format!("-DSG_SIZE={}", sub_group.width));
-        }
-        if self.ptx {
-            options.extend(["-DINLINE_PTX=1".into(), format!("-DPTX_SM={}", self.compute_capability)]);
-        }
-        for (has, name) in [
-            (self.fp64, "HAS_FP64"),
-            (self.fp16, "HAS_FP16"),
-            (self.int64_atomics, "HAS_INT64_ATOMICS"),
-            (self.class == DeviceClass::Cpu, "DEVICE_CPU"),
-        ] {
-            if has {
-                options.push(format!("-D{name}"));
-            }
-        }
-        options
     }
 
     /// Refuses an element type that the device cannot compute with.

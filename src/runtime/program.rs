@@ -2,13 +2,18 @@
 
 use std::{
     borrow::Cow,
-    env, fs,
+    env,
+    fmt::{Display, Write},
+    fs,
     hash::{Hash, Hasher},
     path::Path,
 };
 
-use super::{Capabilities, SubGroup};
-use crate::op::{Source, Text};
+use super::{Capabilities, DeviceClass, SubGroup, SubGroupBackend};
+use crate::{
+    ElementType,
+    op::{Source, Text},
+};
 
 /// `cl/lib`, by the names under which kernel files include it.
 const LIBRARY: &[(&str, &str)] = &[
@@ -47,7 +52,7 @@ const LIBRARY: &[(&str, &str)] = &[
 ///
 /// let (_, caps) = &Capabilities::samples()[0];
 /// for program in registry().iter().flat_map(|spec| spec.programs(caps)).take(3) {
-///     println!("{}: {}, {} bytes of source", program.name, program.option_line(), program.source().len());
+///     println!("{}: {}, {} bytes of source", program.name, program.options, program.source().len());
 /// }
 /// # }
 /// ```
@@ -63,7 +68,7 @@ const LIBRARY: &[(&str, &str)] = &[
 ///     .flag("ALIGNED", true)
 ///     .with(["-DWG=64"])
 ///     .prelude("#define N 4\n".into());
-/// assert!(program.option_line().ends_with("-DT=float -DALIGNED -DWG=64"));
+/// assert!(program.options.ends_with("-DT=float -DALIGNED -DWG=64"));
 /// assert_eq!(program.source(), "#define N 4\n#line 1 \"idle.cl\"\n__kernel void idle(void) {}\n");
 /// ```
 #[derive(Clone, Debug, Eq)]
@@ -72,8 +77,8 @@ pub struct ProgramSpec {
     pub name: &'static str,
     /// The file's text, its includes not yet expanded.
     pub text: &'static str,
-    /// Build options, those of the device first.
-    pub options: Vec<String>,
+    /// Build options as the driver takes them, those of the device first: one text, since each launch makes them anew.
+    pub options: String,
     /// What goes in front of the file: the text of a user's operator.
     pub prelude: String,
 }
@@ -106,12 +111,42 @@ impl ProgramSpec {
     /// assert_eq!((program.name, program.prelude.as_str()), ("idle.cl", ""));
     /// ```
     pub fn new(name: &'static str, text: &'static str, caps: &Capabilities) -> Self {
-        Self { name, text, options: caps.options(&SubGroup::NONE), prelude: String::new() }
+        Self::with_sub_group(name, text, caps, &SubGroup::NONE)
     }
 
     /// The same with the back end of sub-groups that the device has.
     pub(crate) fn with_sub_groups(name: &'static str, text: &'static str, caps: &Capabilities) -> Self {
-        Self { name, text, options: caps.options(&caps.sub_group), prelude: String::new() }
+        Self::with_sub_group(name, text, caps, &caps.sub_group)
+    }
+
+    /// The same with another that it has.
+    pub(crate) fn with_sub_group(
+        name: &'static str,
+        text: &'static str,
+        caps: &Capabilities,
+        sub_group: &SubGroup,
+    ) -> Self {
+        let mut program = Self::bare(name, text, &caps.c_standard).define("SG_BACKEND", sub_group.backend.code());
+        // Hardware has its own width; only the one in local memory is ours to choose.
+        if sub_group.backend == SubGroupBackend::Local {
+            program = program.define("SG_SIZE", sub_group.width);
+        }
+        if caps.ptx {
+            program = program.define("INLINE_PTX", 1).define("PTX_SM", caps.compute_capability);
+        }
+        program
+            .flag("HAS_FP64", caps.fp64)
+            .flag("HAS_FP16", caps.fp16)
+            .flag("HAS_INT64_ATOMICS", caps.int64_atomics)
+            .flag("DEVICE_CPU", caps.class == DeviceClass::Cpu)
+    }
+
+    /// A program that asks nothing of a device but a version of OpenCL C.
+    pub(crate) fn bare(name: &'static str, text: &'static str, standard: &str) -> Self {
+        // Most have so many.
+        let mut program = Self { name, text, options: String::with_capacity(640), prelude: String::new() };
+        program.push(&["-cl-std=", standard]);
+        program
     }
 
     /// Adds options, such as `-DT=float`.
@@ -121,11 +156,25 @@ impl ProgramSpec {
     ///
     /// let (_, caps) = &Capabilities::samples()[0];
     /// let program = ProgramSpec::new("idle.cl", "__kernel void idle(void) {}\n", caps).with(["-DWG=64", "-DITEMS=4"]);
-    /// assert!(program.option_line().ends_with("-DWG=64 -DITEMS=4"));
+    /// assert!(program.options.ends_with("-DWG=64 -DITEMS=4"));
     /// ```
-    pub fn with<S: Into<String>>(mut self, options: impl IntoIterator<Item = S>) -> Self {
-        self.options.extend(options.into_iter().map(Into::into));
+    pub fn with<S: AsRef<str>>(mut self, options: impl IntoIterator<Item = S>) -> Self {
+        options.into_iter().for_each(|option| self.push(&[option.as_ref()]));
         self
+    }
+
+    /// Adds an option of these parts.
+    fn push(&mut self, parts: &[&str]) {
+        if !self.options.is_empty() {
+            self.options.push(' ');
+        }
+        parts.iter().for_each(|part| self.options.push_str(part));
+    }
+
+    fn put(&mut self, name: [&str; 2], value: impl Display) {
+        self.push(&["-D", name[0], name[1], "="]);
+        // A text takes all.
+        let _ = write!(self.options, "{value}");
     }
 
     /// Adds `-D{name}={value}`.
@@ -135,10 +184,36 @@ impl ProgramSpec {
     ///
     /// let (_, caps) = &Capabilities::samples()[0];
     /// let program = ProgramSpec::new("idle.cl", "__kernel void idle(void) {}\n", caps).define("WG", 64);
-    /// assert!(program.option_line().ends_with("-DWG=64"));
+    /// assert!(program.options.ends_with("-DWG=64"));
     /// ```
-    pub fn define(mut self, name: &str, value: impl std::fmt::Display) -> Self {
-        self.options.push(format!("-D{name}={value}"));
+    pub fn define(mut self, name: &str, value: impl Display) -> Self {
+        self.put([name, ""], value);
+        self
+    }
+
+    /// Adds the macros that describe a type to `cl/lib/types.cl` in the role `prefix`: `T` in memory, `A` as accumulator, `OUT`
+    /// as result.
+    pub(crate) fn element(mut self, prefix: &str, element: ElementType) -> Self {
+        self.put([prefix, ""], element.storage());
+        self.put([prefix, "_BYTES"], element.size());
+        match element {
+            ElementType::F16 => self.push(&["-D", prefix, "_F16"]),
+            ElementType::Bf16 => self.push(&["-D", prefix, "_BF16"]),
+            _ => {}
+        }
+        if element.is_float() {
+            self.push(&["-D", prefix, "_FLOAT"]);
+            return self;
+        }
+        let (bits, suffix) = (8 * element.size(), if element.size() == 8 { "UL" } else { "U" });
+        self.push(&["-D", prefix, "_UNSIGNED=u", element.storage().trim_start_matches('u')]);
+        // The most negative value has no literal of its own, so it is given by its bits.
+        let ones = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+        let (lowest, highest) = if element.is_signed() { (ones / 2 + 1, ones / 2) } else { (0, ones) };
+        for (which, value) in [("_LOWEST", lowest), ("_HIGHEST", highest)] {
+            self.put([prefix, which], value);
+            self.options.push_str(suffix);
+        }
         self
     }
 
@@ -146,7 +221,7 @@ impl ProgramSpec {
     /// they are defined again behind it.
     pub(crate) fn operator(self, source: &Source) -> Self {
         let text = match &source.0 {
-            Text::Option(option) => return self.with([option]),
+            Text::Option(name) => return self.flag(name, true),
             Text::Prelude(text) => text,
         };
         let mut program = self.flag("OPERATOR", true);
@@ -156,7 +231,7 @@ impl ProgramSpec {
             let reserved = ["HAS_", "SG_", "PTX_", "DEVICE_", "INLINE_"].iter().any(|prefix| name.starts_with(prefix));
             (!reserved).then(|| (name.to_owned(), value.to_owned()))
         };
-        let macros: Vec<_> = program.options.iter().filter_map(|option| own(option)).collect();
+        let macros: Vec<_> = program.options.split(' ').filter_map(own).collect();
         let before: String = macros.iter().map(|(name, _)| format!("#undef {name}\n")).collect();
         let behind: String = macros.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
         program.prelude = format!("{before}{text}{behind}");
@@ -170,11 +245,11 @@ impl ProgramSpec {
     ///
     /// let (_, caps) = &Capabilities::samples()[0];
     /// let program = ProgramSpec::new("idle.cl", "__kernel void idle(void) {}\n", caps).flag("ALIGNED", true).flag("FAR", false);
-    /// assert!(program.option_line().ends_with("-DALIGNED"));
+    /// assert!(program.options.ends_with("-DALIGNED"));
     /// ```
     pub fn flag(mut self, name: &str, on: bool) -> Self {
         if on {
-            self.options.push(format!("-D{name}"));
+            self.push(&["-D", name]);
         }
         self
     }
@@ -199,17 +274,11 @@ impl ProgramSpec {
         self
     }
 
-    /// The options as the driver takes them.
-    ///
-    /// ```
-    /// use oclprim::{Capabilities, ProgramSpec};
-    ///
-    /// let (_, caps) = &Capabilities::samples()[0];
-    /// let program = ProgramSpec::new("idle.cl", "__kernel void idle(void) {}\n", caps).with(["-DWG=64"]);
-    /// assert_eq!(program.option_line(), program.options.join(" "));
-    /// ```
-    pub fn option_line(&self) -> String {
-        self.options.join(" ")
+    /// The value of a macro.
+    #[cfg(test)]
+    pub(crate) fn defined(&self, name: &str) -> Option<&str> {
+        let options = self.options.split(' ').filter_map(|option| option.strip_prefix("-D")?.strip_prefix(name));
+        options.filter_map(|rest| rest.strip_prefix('=')).next()
     }
 
     /// The text with each file of `cl/lib` in place of its first include, and lines numbered as in the files.

@@ -157,9 +157,9 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capab
     let look_back = many && caps.looks_back();
     let new = if params.shuffles { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
     let program = new("scan.cl", TEXT, caps)
-        .with(form.element.options("T"))
-        .with(form.acc.options("A"))
-        .with(form.out.options("OUT"))
+        .element("T", form.element)
+        .element("A", form.acc)
+        .element("OUT", form.out)
         .define("WG", params.work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .flag("LOOK_BACK", look_back)

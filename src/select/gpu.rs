@@ -199,9 +199,9 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
         .flag("REVERSED", form.reversed)
         .flag("ALIGNED", aligned && shape.is_some());
     let program = match &form.marks {
-        Marks::Flags => program.with(element.options("T")),
+        Marks::Flags => program.element("T", element),
         Marks::By { functions, .. } => {
-            program.with(element.options("T")).flag("PREDICATES", true).prelude(functions.clone())
+            program.element("T", element).flag("PREDICATES", true).prelude(functions.clone())
         }
         Marks::Heads(_) | Marks::NonTrivial(_) => {
             let program = program.define("T", tuning::unit_type(element.size())).define("T_BYTES", element.size());

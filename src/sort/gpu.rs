@@ -194,7 +194,7 @@ pub(super) fn plan_of(
     let params = tuning::sort(if shape.is_some() { caps } else { &single }, form.key_bytes, form.value_bytes);
     let (program, work_group, offsets_work_group, tile) = match shape {
         Some(Shape { work_group, items, sub_group, lanes, replicas, aside }) => {
-            let program = ProgramSpec { options: caps.options(&sub_group), ..ProgramSpec::new("sort.cl", TEXT, caps) };
+            let program = ProgramSpec::with_sub_group("sort.cl", TEXT, caps, &sub_group);
             let program = program.define("LANES", lanes).define("REPLICAS", replicas);
             let program = program.define("WG", work_group).define("ITEMS", items).flag("VALUES_ASIDE", aside > 0);
             let registers = caps.ptx.then(|| format!("-cl-nv-maxrregcount={}", params.registers));

@@ -130,13 +130,8 @@ fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop
 
 /// Whether the device's work-groups wait for one another, and if not, why.
 fn look_back(caps: &Capabilities) -> String {
-    let needed = [
-        (caps.forward_progress, "forward progress"),
-        (caps.device_fence, "device fence"),
-        (caps.int64_atomics, "64-bit atomics"),
-    ];
-    let lacks: Vec<_> = needed.iter().filter(|(has, _)| !has).map(|(_, name)| *name).collect();
-    match caps.looks_back() {
+    let lacks = caps.lacks_for_look_back();
+    match lacks.is_empty() {
         true if caps.class == DeviceClass::Cpu => "allowed, but CPU drivers have a launch for each step".into(),
         true => "on".into(),
         false => format!("off, for want of {}", lacks.join(", ")),

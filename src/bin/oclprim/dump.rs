@@ -39,7 +39,7 @@ impl DumpKernels {
 }
 
 fn write(stem: &Path, program: &ProgramSpec) -> Result<(), Stop> {
-    for (extension, text) in [("cl", program.source()), ("opts", program.option_line() + "\n")] {
+    for (extension, text) in [("cl", program.source()), ("opts", format!("{}\n", program.options))] {
         let path = stem.with_extension(extension);
         fs::write(&path, text).map_err(of_file(&path))?;
     }

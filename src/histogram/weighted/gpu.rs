@@ -58,7 +58,7 @@ pub(crate) fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wid
     let params = tuning::histogram(caps);
     let (slots, words) = (samples.bins + OUTSIDE, limbs(weight) * (samples.bins + OUTSIDE));
     let offset = if wide { "ulong" } else { "uint" };
-    let with_weights = |program: ProgramSpec| program.with(weight.options("W")).define("OFFSET_T", offset);
+    let with_weights = |program: ProgramSpec| program.element("W", weight).define("OFFSET_T", offset);
     let (count, edge_bytes) = samples.program(NAME, TEXT, caps);
     let local_words = caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES + edge_bytes) / 4;
     let worthwhile = (n * (samples.element.size() + weight.size())).div_ceil(params.min_bytes).max(1);
@@ -90,7 +90,7 @@ pub(crate) fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wid
     let table_word = HEAD + if weight.is_float() { slots } else { 0 };
     Ok(Plan {
         count,
-        weights: weights.define("WG", merge_work_group).with(sum.options("SUM")),
+        weights: weights.define("WG", merge_work_group).element("SUM", sum),
         work_group,
         groups,
         table_count,

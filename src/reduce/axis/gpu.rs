@@ -114,9 +114,9 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabi
     let parts = chunks.div_ceil(run);
     let program = ProgramSpec::new("reduce_axis.cl", TEXT, caps)
         .unoptimised_on_a_checker(caps)
-        .with(form.element.options("T"))
-        .with(form.acc.options("A"))
-        .with(form.out.options("OUT"))
+        .element("T", form.element)
+        .element("A", form.acc)
+        .element("OUT", form.out)
         .define("WG", params.work_group)
         .define("COLS", columns)
         .define("LANES", lanes)

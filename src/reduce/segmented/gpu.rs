@@ -119,9 +119,9 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
     let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
     let program = make("reduce_segmented.cl", TEXT, caps)
         .with(limit)
-        .with(form.element.options("T"))
-        .with(form.acc.options("A"))
-        .with(form.out.options("OUT"))
+        .element("T", form.element)
+        .element("A", form.acc)
+        .element("OUT", form.out)
         .define("WG", work_group)
         .define("ITEM_BLOCKS", item_blocks(form))
         .define("NODE_FAN", NODE_FAN)

@@ -3,7 +3,7 @@
 //! `ocl`'s own wrappers panic on statuses that they do not list, also in the drop of a handle whose device was lost, and
 //! call a failed build with an empty log a success; so calls go to its `ffi`, and the handles are this module's.
 
-use std::{ffi::c_void, ptr};
+use std::{ffi::c_void, fmt::Display, ptr};
 
 use ocl::{
     core::{DeviceId, PlatformId},
@@ -137,17 +137,17 @@ fn status_name(status: cl_int) -> &'static str {
 }
 
 /// The error for a failed call; `what` says what was asked, with its numbers.
-pub(super) fn failure(status: cl_int, what: impl AsRef<str>) -> Error {
+pub(super) fn failure(status: cl_int, what: impl Display) -> Error {
     let kind = match status {
         -4 | -6 | -61 => ErrorKind::OutOfMemory,
         -3 | -11 | -45..=-42 => ErrorKind::Build,
         DEVICE_NOT_FOUND | -2 | -1001 => ErrorKind::NoDevice,
         _ => ErrorKind::Driver,
     };
-    Error::new(kind, format!("{} failed: {} ({status})", what.as_ref(), status_name(status))).with_status(status)
+    Error::new(kind, format!("{what} failed: {} ({status})", status_name(status))).with_status(status)
 }
 
-pub(super) fn check(status: cl_int, what: impl AsRef<str>) -> Result<()> {
+pub(super) fn check(status: cl_int, what: impl Display) -> Result<()> {
     if status == SUCCESS { Ok(()) } else { Err(failure(status, what)) }
 }
 
@@ -314,7 +314,7 @@ pub(super) fn create_buffer(context: &Context, bytes: usize, data: Option<&[u8]>
     let mut status = SUCCESS;
     // SAFETY: a host pointer is passed to be copied from alone, which ends with this call, and has `bytes` bytes.
     let raw = unsafe { ffi::clCreateBuffer(context.as_ptr(), flags, bytes, address, &mut status) };
-    check(status, format!("allocating {bytes} bytes"))?;
+    check(status, format_args!("allocating {bytes} bytes"))?;
     // SAFETY: `raw` was just created, and this takes over its one reference.
     Ok(unsafe { Mem::from_raw_create_ptr(raw) })
 }
@@ -335,7 +335,7 @@ pub(super) fn read(queue: &CommandQueue, mem: &Mem, offset: usize, out: &mut [u8
             ptr::null_mut(),
         )
     };
-    check(status, format!("reading {} bytes", out.len()))
+    check(status, format_args!("reading {} bytes", out.len()))
 }
 
 /// Blocking write of `data`.
@@ -354,7 +354,7 @@ pub(super) fn write(queue: &CommandQueue, mem: &Mem, offset: usize, data: &[u8])
             ptr::null_mut(),
         )
     };
-    check(status, format!("writing {} bytes", data.len()))
+    check(status, format_args!("writing {} bytes", data.len()))
 }
 
 /// Enqueues a fill of `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes, to which offset and size are multiples.
@@ -380,7 +380,7 @@ pub(super) fn fill(
             slot.address(),
         )
     };
-    check(status, format!("filling {bytes} bytes"))
+    check(status, format_args!("filling {bytes} bytes"))
 }
 
 /// Enqueues a copy between two buffers, or within one where the ranges do not overlap.
@@ -405,7 +405,7 @@ pub(super) fn copy(
             slot.address(),
         )
     };
-    check(status, format!("copying {bytes} bytes"))
+    check(status, format_args!("copying {bytes} bytes"))
 }
 
 /// Maps a range into host memory, after all earlier commands of the queue.
@@ -429,7 +429,7 @@ pub(super) fn map(queue: &CommandQueue, mem: &Mem, offset: usize, bytes: usize, 
             &mut status,
         )
     };
-    check(status, format!("mapping {bytes} bytes"))?;
+    check(status, format_args!("mapping {bytes} bytes"))?;
     Ok(address)
 }
 
@@ -564,7 +564,7 @@ pub(super) fn create_kernel(program: &Program, name: &str) -> Result<Kernel> {
     let c_name = std::ffi::CString::new(name).map_err(|_| Error::invalid("kernel name contains a NUL"))?;
     // SAFETY: a built program and a NUL-terminated name.
     let raw = unsafe { ffi::clCreateKernel(program.as_ptr(), c_name.as_ptr(), &mut status) };
-    check(status, format!("creating kernel `{name}`"))?;
+    check(status, format_args!("creating kernel `{name}`"))?;
     // SAFETY: `raw` was just created, and this takes over its one reference.
     Ok(unsafe { Kernel::from_raw_create_ptr(raw) })
 }

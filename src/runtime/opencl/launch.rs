@@ -83,7 +83,7 @@ impl<'d> Launch<'d> {
     /// Enqueues `groups` work-groups of `local` work-items each.
     pub(crate) fn run(self, groups: [usize; 3], local: [usize; 3]) -> Result<()> {
         let Self { device, name, built, prepared, limits, local_bytes, .. } = self;
-        cl::check(self.status, format!("setting argument {} of `{name}`", self.next.saturating_sub(1)))?;
+        cl::check(self.status, format_args!("setting argument {} of `{name}`", self.next.saturating_sub(1)))?;
         let items: usize = local.iter().product();
         // PoCL ends the process on an oversized launch, so it must not reach the driver. Plans keep to what the device
         // has, so that this is a fault of the plan or of the driver, and nothing that the device is known to lack.
@@ -115,7 +115,7 @@ impl<'d> Launch<'d> {
             // each other, every argument was set in order, and local memory and work-group fit the device.
             match unsafe { cl::enqueue(device.queue(), &prepared.kernel, global, local, &mut slot) } {
                 cl::SUCCESS => Ok(()),
-                status => Err(cl::failure(status, format!("launching `{name}` over {global:?} by {local:?}"))),
+                status => Err(cl::failure(status, format_args!("launching `{name}` over {global:?} by {local:?}"))),
             }
         })?;
         built.put(name, prepared);

@@ -41,8 +41,7 @@ const SLOW_FILL_BYTES: usize = 1 << 20;
 const CHECKED_FILL_BYTES: usize = 1 << 16;
 
 fn fill_spec() -> ProgramSpec {
-    let options = vec!["-cl-std=CL1.2".into(), format!("-DWG={FILL_WORK_GROUP}")];
-    ProgramSpec { name: "fill.cl", text: include_str!("../../../cl/fill.cl"), options, prelude: String::new() }
+    ProgramSpec::bare("fill.cl", include_str!("../../../cl/fill.cl"), "CL1.2").define("WG", FILL_WORK_GROUP)
 }
 
 /// The runtime's own programs for a device with these capabilities.

@@ -145,20 +145,20 @@ fn load_or_build(
     kernel: &str,
 ) -> Result<Program> {
     let source = spec.source();
-    let options = spec.option_line();
+    let options = &spec.options;
     let build = || {
         let program = cl::program_from_source(context, &source)?;
-        cl::build(&program, device, &options, spec.name)?;
+        cl::build(&program, device, options, spec.name)?;
         Ok(program)
     };
     if keeps_its_own_cache(identity) {
         return build();
     }
-    let key = cache::key("program", &[&source, &options, identity, env!("CARGO_PKG_VERSION")]);
+    let key = cache::key("program", &[&source, options, identity, env!("CARGO_PKG_VERSION")]);
     if let Some(binary) = cache::load(&key) {
         let load = || {
             let program = cl::program_from_binary(context, device, &binary)?;
-            cl::build(&program, device, &options, spec.name)?;
+            cl::build(&program, device, options, spec.name)?;
             // Some drivers take a binary that has not what they are asked for later.
             cl::create_kernel(&program, kernel)?;
             Ok::<_, Error>(program)

@@ -25,9 +25,7 @@ const FP64: &[&str] = &["-DSG_BACKEND=0", "-DTEST_FP64"];
 const FP16: &[&str] = &["-DSG_BACKEND=0", "-DTEST_FP16"];
 
 fn spec(work_group: usize, standard: &str, options: &[&str]) -> ProgramSpec {
-    let mut all = vec![format!("-cl-std={standard}"), format!("-DWG={work_group}")];
-    all.extend(options.iter().map(|&option| option.into()));
-    ProgramSpec { name: "selftest.cl", text: TEXT, options: all, prelude: String::new() }
+    ProgramSpec::bare("selftest.cl", TEXT, standard).define("WG", work_group).with(options)
 }
 
 fn local_memory_spec(work_group: usize, bytes: usize) -> ProgramSpec {
@@ -152,7 +150,7 @@ impl Reported {
     }
 
     fn source(&self) -> String {
-        ProgramSpec { name: "selftest.cl", text: TEXT, options: Vec::new(), prelude: String::new() }.source()
+        ProgramSpec::bare("selftest.cl", TEXT, "CL1.2").source()
     }
 }
 

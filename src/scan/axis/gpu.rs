@@ -43,9 +43,9 @@ pub(crate) fn plan(shape: &Shape, form: &Form, aligned: bool, caps: &Capabilitie
     };
     let stride: usize = levels(chunks).map(|(_, count)| count).sum();
     let program = ProgramSpec::new("scan_axis.cl", TEXT, caps)
-        .with(form.element.options("T"))
-        .with(form.acc.options("A"))
-        .with(form.out.options("OUT"))
+        .element("T", form.element)
+        .element("A", form.acc)
+        .element("OUT", form.out)
         .define("WG", params.work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .define("COLUMNS", columns)

@@ -37,9 +37,9 @@ pub(crate) fn plan(
     let share = params.work_group * HELD * 16 / element.size();
     let run = n.div_ceil(params.max_groups).max(params.min_run);
     let program = ProgramSpec::new("adjacent.cl", TEXT, caps)
-        .with(element.options("T"))
-        .with(element.accumulator().options("A"))
-        .with(element.options("OUT"))
+        .element("T", element)
+        .element("A", element.accumulator())
+        .element("OUT", element)
         .define("WG", params.work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .flag("ALIGNED", aligned && !cpu);

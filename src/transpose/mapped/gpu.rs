@@ -56,9 +56,9 @@ pub(crate) fn plan(
     let wide = wide(rows * cols);
     let params = tuning::transpose(caps, form.acc.size());
     let program = ProgramSpec::new("transpose_map.cl", TEXT, caps)
-        .with(form.from.options("T"))
-        .with(form.acc.options("A"))
-        .with(form.out.options("OUT"))
+        .element("T", form.from)
+        .element("A", form.acc)
+        .element("OUT", form.out)
         .define("WG", params.work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .unoptimised_on_a_checker(caps);

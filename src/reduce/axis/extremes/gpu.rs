@@ -73,8 +73,8 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
     let parts = len.div_ceil(run);
     let program = ProgramSpec::new("reduce_axis_extremes.cl", TEXT, caps)
         .unoptimised_on_a_checker(caps)
-        .with(form.element.options("T"))
-        .with(form.acc.options("A"))
+        .element("T", form.element)
+        .element("A", form.acc)
         .define("WG", work_group)
         .define("ENDS", ends)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })

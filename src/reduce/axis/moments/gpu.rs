@@ -99,8 +99,8 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
     let unit = lines.stride == 1 && !cpu;
     let program = ProgramSpec::new("reduce_axis_moments.cl", TEXT, caps)
         .unoptimised_on_a_checker(caps)
-        .with(form.element.options("T"))
-        .with(form.acc.options("A"))
+        .element("T", form.element)
+        .element("A", form.acc)
         .define("WG", work_group)
         .define("LANES", lanes)
         .define("ROWS", rows)
