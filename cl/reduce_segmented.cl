@@ -453,6 +453,9 @@ INLINED void list_heads(uint first, __local const uint* starts, __local const ui
 #define SEGMENT_PARAMS __global const S *restrict offsets_base, const ulong offsets_offset
 #endif
 
+// Offsets that an item has in flight.
+#define AT_ONCE 4
+
 // NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
 #if INLINE_PTX
 #define KERNEL __kernel
@@ -536,10 +539,17 @@ KERNEL void segments_tiles(
             rank = rank_from(offsets, rank, high, base + place);
         }
     } else {
-        for (OFFSET_T i = low + item; i < high; i += WG) {
-            const POS_T place = offsets[i] - base;
-            if (place < there) {
-                atomic_or(&starts[place / 32], 1u << place % 32);
+        for (OFFSET_T i = low + item; i < high; i += AT_ONCE * WG) {
+            POS_T place[AT_ONCE];
+            UNROLL
+            for (uint h = 0; h < AT_ONCE; h++) {
+                place[h] = offsets[min(i + h * WG, high - 1)] - base;
+            }
+            UNROLL
+            for (uint h = 0; h < AT_ONCE; h++) {
+                if (place[h] < there) {
+                    atomic_or(&starts[place[h] / 32], 1u << place[h] % 32);
+                }
             }
         }
     }
@@ -736,10 +746,19 @@ KERNEL void segments_tiles(
             }
         }
     } else {
-        for (OFFSET_T i = low + item; i + 1 < high; i += WG) {
-            const POS_T place = offsets[i] - base, next = offsets[i + 1] - base;
-            if (place < next && next < there) {
-                emit(out, count, i + 1, results[PLACE((uint)next - 1)]);
+        for (OFFSET_T i = low + item; i + 1 < high; i += AT_ONCE * WG) {
+            POS_T place[AT_ONCE], next[AT_ONCE];
+            UNROLL
+            for (uint h = 0; h < AT_ONCE; h++) {
+                const OFFSET_T at = min(i + h * WG, high - 2);
+                place[h] = offsets[at] - base;
+                next[h] = offsets[at + 1] - base;
+            }
+            UNROLL
+            for (uint h = 0; h < AT_ONCE; h++) {
+                if (i + h * WG + 1 < high && place[h] < next[h] && next[h] < there) {
+                    emit(out, count, i + h * WG + 1, results[PLACE((uint)next[h] - 1)]);
+                }
             }
         }
     }

@@ -64,7 +64,7 @@ typedef int Moments;
 #define BATCH 1
 #endif
 // NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
-#if defined(FLOAT_MOMENTS) && INLINE_PTX
+#if defined(MOMENTS) && INLINE_PTX
 #define KERNEL __kernel
 #else
 #define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))

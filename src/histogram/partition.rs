@@ -16,7 +16,7 @@ use crate::{
 const NAME: &str = "histogram_partition.cl";
 const TEXT: &str = include_str!("../../cl/histogram_partition.cl");
 /// Bytes of scratch, of which each sample of a round takes two; and the part of the device's memory that it may be.
-const SCRATCH_BYTES: usize = 256 << 20;
+const SCRATCH_BYTES: usize = 1 << 30;
 const MEMORY_PART: u64 = 16;
 /// Samples that are worth a group of the count.
 const MIN_SHARE: usize = 1 << 14;
