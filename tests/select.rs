@@ -6,7 +6,7 @@ mod common;
 
 use common::{gpu, tuned};
 use oclprim::{
-    Buffer, Device, ErrorKind, Scratch, SubGroupBackend, Tuning,
+    Buffer, Device, ErrorKind, Result, Scratch, SubGroupBackend, Tuning, ViewMut,
     op::{Map, Operator, Sum},
 };
 use proptest::prelude::*;
@@ -198,13 +198,57 @@ fn more_than_there_is_room_for_is_told() {
         device.select_into(&on_device, &below(LIMIT), part, &mut count, scratch).unwrap();
         let error = device.selected(&count, 60).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
-        assert_eq!(error.to_string(), "500 elements were selected, the output has room for 60", "{name}");
+        assert_eq!(error.to_string(), "the result has 500 elements, the output has room for 60", "{name}");
         assert_eq!(out.to_vec().unwrap(), [(0..60).collect::<Vec<_>>(), vec![7; 40]].concat(), "{name}");
         let mut nothing = device.zeroed::<u32>(0).unwrap();
         device.select_into(&on_device, &below(LIMIT), &mut nothing, &mut count, scratch).unwrap();
         assert_eq!(device.selected(&count, 1000).unwrap(), 500, "{name}");
         let read = device.selected(&[1, 2], 5).unwrap_err().to_string();
         assert_eq!(read, "1 count is read, got 2", "{name}");
+    }
+}
+
+/// What fits is there and nothing behind, in two outputs at most; and so it is where just all fit, which is no error.
+#[test]
+fn more_than_there_is_room_for_is_an_error_where_the_count_comes_back() {
+    type Call<'a> = &'a dyn Fn(ViewMut<'_, u32>, ViewMut<'_, u32>, &mut [u64; 1]) -> Result<()>;
+    const BEHIND: u32 = u32::MAX;
+    let x: Vec<u32> = (0..many() as u32).map(|i| i / 2).collect();
+    let flags: Vec<u8> = x.iter().map(|&x| u8::from(x < LIMIT)).collect();
+    let (taken, pairs) = (x.iter().filter(|&&x| x < LIMIT).count(), x.len() / 2);
+    let runs = pairs + x.len() % 2;
+    for (name, device) in few_devices() {
+        let (there, limit) = (device.upload(&x).unwrap(), below(LIMIT));
+        let (x, flags, new) = (&there, &flags, Scratch::new);
+        let calls: [(&str, usize, Call); 10] = [
+            ("select", taken, &|a, _, count| device.select_into(x, &limit, a, count, &mut new())),
+            ("unordered", taken, &|a, _, count| device.select_unordered_into(x, &limit, a, count, &mut new())),
+            ("flagged", taken, &|a, _, count| device.select_flagged_into(x, flags, a, count, &mut new())),
+            ("places", taken, &|a, _, count| device.select_indices_into(x, &limit, a, count, &mut new())),
+            ("places of flags", taken, &|a, _, count| device.select_indices_flagged_into(flags, a, count, &mut new())),
+            ("unique", runs, &|a, _, count| device.unique_into(x, a, count, &mut new())),
+            ("unique by key", runs, &|a, b, count| device.unique_by_key_into(x, x, a, b, count, &mut new())),
+            ("encoded", runs, &|a, b, count| device.run_length_encode_into(x, a, b, count, &mut new())),
+            ("by key", runs, &|a, b, count| device.reduce_by_key_into(x, x, Sum, a, b, count, &mut new())),
+            ("non-trivial", pairs, &|a, b, count| device.non_trivial_runs_into(x, a, b, count, &mut new())),
+        ];
+        for (form, found, call) in calls {
+            for room in [found, found - 1, 0] {
+                let mut outputs = [0, 1].map(|_| device.filled(found + 2, BEHIND).unwrap());
+                let mut count = [0];
+                let [first, second] = outputs.each_mut().map(|output| output.view_mut(1..=room).unwrap());
+                let error = call(first, second, &mut count).map_err(|error| (error.kind(), error.to_string())).err();
+                let text = format!("the result has {found} elements, the output has room for {room}");
+                assert_eq!(error, (room < found).then_some((ErrorKind::InvalidInput, text)), "{name}: {form}");
+                assert_eq!(count, [found as u64], "{name}: {form}, room for {room}");
+                let [first, second] = outputs.map(|output| output.to_vec().unwrap());
+                assert!(first[1..=room].iter().all(|&x| x != BEHIND), "{name}: {form}, room for {room}");
+                for output in [first, second] {
+                    let around = output[..1].iter().chain(&output[1 + room..]);
+                    assert!(around.into_iter().all(|&x| x == BEHIND), "{name}: {form}, beyond room for {room}");
+                }
+            }
+        }
     }
 }
 

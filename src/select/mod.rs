@@ -10,9 +10,10 @@
 //! | limits | any n that fits the device; values of up to 64 KiB |
 //!
 //! The count of what is selected is an output of its own, one `u64`, which can stay on the device: forms that end in `_into` do
-//! not wait for it. Where less fits the output, nothing is written beyond, and the count says how much room it takes;
-//! [`Device::selected`] reads it, and compares. What an output has behind the count stays as it was. The other forms
-//! allocate for all elements, wait for the count, and [truncate](Buffer::truncate).
+//! not wait for it. Where less fits the output, the first are there, nothing is written beyond, and the count says how much room
+//! it takes. That is an error where the count is a host slice; else [`Device::selected`] reads it, and compares. What an output
+//! has behind the count stays as it was. The other forms allocate for all elements, wait for the count, and
+//! [truncate](Buffer::truncate).
 //!
 //! Tiles are put in order in local memory, and written side by side. Where they go is the count of all before them, which they
 //! find by decoupled look-back (Merrill and Garland 2016), or by a scan of the counts of all tiles.
@@ -52,6 +53,31 @@ pub(crate) fn expect_beside(n: usize, len: usize, what: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!("{n} {what}, got {len}")))
+}
+
+/// Runs `call`, which writes what there is `room` for, and to `count` how many there are. Where that comes back to the host, more
+/// are an error.
+pub(crate) fn in_room(
+    what: &str,
+    room: usize,
+    count: Output<'_, u64>,
+    call: impl FnOnce(Output<'_, u64>) -> Result<()>,
+) -> Result<()> {
+    count.expect_len(1, "a count")?;
+    match count {
+        Output::Host(count) => {
+            call(Output::Host(&mut *count))?;
+            expect_room(what, room, count[0])
+        }
+        count => call(count),
+    }
+}
+
+fn expect_room(what: &str, room: usize, found: u64) -> Result<()> {
+    if found <= room as u64 {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("the {what} has {found} elements, the output has room for {room}")))
 }
 
 /// Numbers of type `I` count `n` elements, or tell their places.
@@ -97,8 +123,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` has not one element, or
-    /// arguments are over one memory of a user's and overlap.
+    /// As [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` has not one element,
+    /// arguments are over one memory of a user's and overlap, or `count` is a host slice and there is no room for all.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Map};
@@ -108,6 +134,11 @@ impl Device {
     /// let (mut found, mut count) = (device.zeroed::<u8>(2)?, device.zeroed::<u64>(1)?);
     /// device.select_into(&[4u8, 7, 2, 0], &even, &mut found, &mut count, &mut Scratch::new())?;
     /// assert_eq!((found.to_vec()?, count.to_vec()?), (vec![4, 2], vec![3]));
+    ///
+    /// let (mut found, mut count) = ([0; 2], [0]);
+    /// let short = device.select_into(&[4u8, 7, 2, 0], &even, &mut found, &mut count, &mut Scratch::new());
+    /// assert_eq!(short.unwrap_err().to_string(), "the result has 3 elements, the output has room for 2");
+    /// assert_eq!((found, count), ([4, 2], [3]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn select_into<'a, 'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync>(
@@ -196,8 +227,7 @@ impl Device {
         unordered: bool,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        count.expect_len(1, "a count")?;
-        match self.backend() {
+        in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
                 let list = |&x: &T| (usize::from(!(predicate.function)(x.widen())), x);
@@ -215,7 +245,7 @@ impl Device {
                 count.finish(device)?;
                 output.finish(device)
             }
-        }
+        })
     }
 
     /// The values whose flags are not 0, in their order.
@@ -278,8 +308,7 @@ impl Device {
     ) -> Result<()> {
         expect_values::<V>()?;
         expect_beside(values.len(), flags.len(), "values need as many flags")?;
-        count.expect_len(1, "a count")?;
-        match self.backend() {
+        in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let (values, flags) = (values.host()?, flags.host()?);
                 let list = |&flag: &u8| usize::from(flag == 0);
@@ -312,7 +341,7 @@ impl Device {
                 count.finish(device)?;
                 output.finish(device)
             }
-        }
+        })
     }
 
     /// The places of the elements that `predicate` holds for, in their order: `u32` or `u64`.
@@ -399,9 +428,9 @@ impl Device {
     /// ```
     /// use oclprim::{Device, Scratch};
     ///
-    /// let (mut places, mut count) = ([0u32; 1], [0]);
+    /// let (mut places, mut count) = ([0u32; 2], [0]);
     /// Device::best()?.select_indices_flagged_into(&[0u8, 1, 1], &mut places, &mut count, &mut Scratch::new())?;
-    /// assert_eq!((places, count), ([1], [2]));
+    /// assert_eq!((places, count), ([1, 2], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn select_indices_flagged_into<'a, 'b, 'c, I: Offset>(
@@ -428,8 +457,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         expect_numbers::<I>(input.len())?;
-        count.expect_len(1, "a count")?;
-        match self.backend() {
+        in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
                 let items = |part: Range<usize>| input[part.clone()].iter().map(|&x| usize::from(!takes(x))).zip(part);
@@ -447,7 +475,7 @@ impl Device {
                 count.finish(device)?;
                 output.finish(device)
             }
-        }
+        })
     }
 
     /// How many elements were selected, from the one element of `count`, where an output has room for `room`. Waits.
@@ -465,7 +493,7 @@ impl Device {
     /// device.select_flagged_into(&[5u8, 6, 7], &[0, 1, 1], &mut found, &mut count, &mut Scratch::new())?;
     /// assert_eq!(device.selected(&count, 2)?, 2);
     /// let error = device.selected(&count, found.len()).unwrap_err();
-    /// assert_eq!(error.to_string(), "2 elements were selected, the output has room for 1");
+    /// assert_eq!(error.to_string(), "the result has 2 elements, the output has room for 1");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn selected<'a>(&self, count: impl Into<Input<'a, u64>>, room: usize) -> Result<usize> {
@@ -475,9 +503,7 @@ impl Device {
             Input::Host(count) => count[0],
             Input::Device(view) => view.to_vec()?[0],
         };
-        if found > room as u64 {
-            return Err(Error::invalid(format!("{found} elements were selected, the output has room for {room}")));
-        }
+        expect_room("result", room, found)?;
         Ok(found as usize)
     }
 

@@ -294,7 +294,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     let unequal = device.unique_by_key(&[1u8, 2], &[1u8]).map(drop);
     refused(unequal, "2 keys need as many values, got 1")?;
     let more = device.selected(&[5], 4).map(drop);
-    refused(more, "5 elements were selected, the output has room for 4")
+    refused(more, "the result has 5 elements, the output has room for 4")
 }
 
 pub(in crate::select) type Check = fn(&Device, What) -> Result<(), Failure>;

@@ -23,7 +23,7 @@ use bytemuck::Pod;
 
 #[cfg(feature = "opencl")]
 use super::form;
-use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, op::Compare, runtime::Backend};
+use crate::{Buffer, Device, Input, Output, Result, Scratch, op::Compare, runtime::Backend, select::in_room};
 
 /// What is kept of two sorted ranges, where equal elements count as often as they occur.
 ///
@@ -78,15 +78,6 @@ impl SetOp {
             Self::Difference => "difference",
             Self::SymmetricDifference => "symmetric difference",
         }
-    }
-
-    /// Refuses a result that is longer than its place.
-    fn fits(self, count: u64, capacity: usize) -> Result<()> {
-        if count <= capacity as u64 {
-            return Ok(());
-        }
-        let name = self.name();
-        Err(Error::invalid(format!("the {name} has {count} elements, the output has room for {capacity}")))
     }
 }
 
@@ -184,17 +175,10 @@ impl Device {
         order: &C,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (output, count) = (output.into(), count.into());
-        count.expect_len(1, "the number of elements that are kept")?;
-        let capacity = output.len();
-        match count {
-            Output::Host(count) => {
-                let result = Output::Host(&mut *count);
-                self.set_operation_to(op, [a.into(), b.into()], output, result, order, scratch)?;
-                op.fits(count[0], capacity)
-            }
-            count => self.set_operation_to(op, [a.into(), b.into()], output, count, order, scratch),
-        }
+        let output = output.into();
+        in_room(op.name(), output.len(), count.into(), |count| {
+            self.set_operation_to(op, [a.into(), b.into()], output, count, order, scratch)
+        })
     }
 
     /// Writes what there is room for, and sets `count`; built once for each type and order.

@@ -18,7 +18,7 @@ pub(in crate::select) mod spec;
 
 #[cfg(feature = "opencl")]
 use super::gpu;
-use super::{cpu, expect_beside};
+use super::{cpu, expect_beside, in_room};
 use crate::{
     Buffer, Device, Element, Input, Output, Result, Scratch,
     op::{Monoid, Op, Operator, Source, monoid},
@@ -73,7 +73,8 @@ impl Device {
     /// # Errors
     ///
     /// As [`Device::reduce_by_key`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the outputs' lengths
-    /// differ, `count` has not one element, or arguments are over one memory of a user's and overlap.
+    /// differ, `count` has not one element, arguments are over one memory of a user's and overlap, or `count` is a host slice
+    /// and there is no room for all.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Max};
@@ -298,8 +299,7 @@ impl Device {
         let (n, room) = (keys.len(), to.keys.len());
         expect_beside(n, values.len(), "keys need as many values")?;
         to.values.expect_len(room, "as many keys")?;
-        to.count.expect_len(1, "a count")?;
-        match self.backend() {
+        in_room("result", room, to.count, |count| match self.backend() {
             Backend::Cpu => {
                 let keys = keys.host()?;
                 let mut keys_out = cpu::first(to.keys.host()?, keys);
@@ -317,14 +317,14 @@ impl Device {
                 }
                 let out = &mut to.values.host()?[..offsets.len() - 1];
                 segmented::cpu::reduce(op, values.host()?, Offsets::of(&offsets), out);
-                to.count.host()?[0] = found as u64;
+                count.host()?[0] = found as u64;
                 Ok(())
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (keys, values) = (keys.cl(device)?, values.cl(device)?);
                 let (keys_out, values_out) = (to.keys.cl(device, true)?, to.values.cl(device, true)?);
-                let count = to.count.cl(device, false)?;
+                let count = count.cl(device, false)?;
                 apart(&[&keys, &values], &[&keys_out, &values_out, &count])?;
                 let form = keyed::<K, V, U>(source.clone(), n);
                 if segmented::gpu::finds_runs(device, &form, n)? {
@@ -346,7 +346,7 @@ impl Device {
                 count.finish(device)?;
                 keys_out.finish(device)
             }
-        }
+        })
     }
 
     /// The bytes of scratch that [`Device::reduce_by_key_into`] and its like use at most for `n` keys of type `K` and values of

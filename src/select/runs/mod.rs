@@ -14,7 +14,7 @@ use bytemuck::Pod;
 
 #[cfg(feature = "opencl")]
 use super::gpu;
-use super::{cpu, expect_beside, expect_numbers, expect_values};
+use super::{cpu, expect_beside, expect_numbers, expect_values, in_room};
 #[cfg(feature = "opencl")]
 use crate::runtime::apart;
 use crate::{Buffer, Device, Element, Input, Offset, Output, Result, Scratch, runtime::Backend};
@@ -41,8 +41,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` has not one element, or arguments are over one
-    /// memory of a user's and overlap.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` has not one element, arguments are over one
+    /// memory of a user's and overlap, or `count` is a host slice and there is no room for all.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -61,8 +61,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (input, output, count) = (input.into(), output.into(), count.into());
-        count.expect_len(1, "a count")?;
-        match self.backend() {
+        in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
                 let (others, rest) = (input.len().saturating_sub(1), cpu::first(output.host()?, input));
@@ -79,7 +78,7 @@ impl Device {
                 count.finish(device)?;
                 output.finish(device)
             }
-        }
+        })
     }
 
     /// The first of each run of equal keys, and its value.
@@ -138,8 +137,7 @@ impl Device {
         expect_values::<V>()?;
         expect_beside(keys.len(), values.len(), "keys need as many values")?;
         values_out.expect_len(keys_out.len(), "as many keys")?;
-        count.expect_len(1, "a count")?;
-        match self.backend() {
+        in_room("result", keys_out.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let (keys, values) = (keys.host()?, values.host()?);
                 let mut keys_out = cpu::first(keys_out.host()?, keys);
@@ -171,7 +169,7 @@ impl Device {
                 keys_out.finish(device)?;
                 values_out.finish(device)
             }
-        }
+        })
     }
 
     /// The first of each run of equal elements, and the run's length, as `u32` or `u64`.
@@ -211,8 +209,8 @@ impl Device {
     /// let device = Device::best()?;
     /// let (mut values, mut lengths) = (device.zeroed::<i32>(2)?, device.zeroed::<u64>(2)?);
     /// let mut runs = [0];
-    /// device.run_length_encode_into(&[5, 5, -1, 5], &mut values, &mut lengths, &mut runs, &mut Scratch::new())?;
-    /// assert_eq!((values.to_vec()?, lengths.to_vec()?, runs), (vec![5, -1], vec![2, 1], [3]));
+    /// device.run_length_encode_into(&[5, 5, -1], &mut values, &mut lengths, &mut runs, &mut Scratch::new())?;
+    /// assert_eq!((values.to_vec()?, lengths.to_vec()?, runs), (vec![5, -1], vec![2, 1], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn run_length_encode_into<'a, 'b, 'c, 'd, T: Element, C: Offset>(
@@ -227,8 +225,7 @@ impl Device {
         let n = input.len();
         expect_numbers::<C>(n)?;
         lengths.expect_len(values.len(), "as many runs")?;
-        count.expect_len(1, "a count")?;
-        match self.backend() {
+        in_room("result", values.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
                 let (mut values, mut lengths) = (cpu::first(values.host()?, input), lengths.host()?);
@@ -266,7 +263,7 @@ impl Device {
                 values.finish(device)?;
                 lengths.finish(device)
             }
-        }
+        })
     }
 
     /// Where each run of two equal elements at least begins, and its length, as `u32` or `u64`.
@@ -322,8 +319,7 @@ impl Device {
         let n = input.len();
         expect_numbers::<C>(n)?;
         lengths.expect_len(offsets.len(), "as many runs")?;
-        count.expect_len(1, "a count")?;
-        match self.backend() {
+        in_room("result", offsets.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let (input, offsets, lengths) = (input.host()?, offsets.host()?, lengths.host()?);
                 let found = cpu::non_trivial(input, offsets, lengths);
@@ -348,6 +344,6 @@ impl Device {
                 offsets.finish(device)?;
                 lengths.finish(device)
             }
-        }
+        })
     }
 }
