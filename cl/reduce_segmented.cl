@@ -524,6 +524,7 @@ KERNEL void segments_tiles(
     const uint total = rank_words(starts, word_ranks, exchange, sg_scratch);
     // The item that publishes them anew later on.
     const bool speaks = tiles > 1 && !silent(tile);
+    delay(tile, state);
     if (item == 0 && speaks) {
         look_publish(state + 2, tile, tile == 0 ? LOOK_ALL : LOOK_OWN, total, turn);
     }

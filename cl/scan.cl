@@ -850,6 +850,7 @@ KERNEL SG_KERNEL void scan_look_back(
     load_tile(x, tile * TILE, n, raw);
     tile_scan(raw, marks, before, cut, &sum, node, exchange, words);
     const bool speaks = !silent(tile);
+    delay(tile, state);
     if (item == 0 && tile + 1 < tiles && speaks) {
         publish(totals, tile, sum, turn);
         if (in_place) {
@@ -888,7 +889,7 @@ KERNEL SG_KERNEL void scan_look_back(
         if (leaf < waits) {
             const OFFSET_T wanted = index - own + leaf;
             bool there = false;
-            for (uint looks = 0; looks < spins && !there; looks++) {
+            for (uint looks = 0; looks < SPINS(spins) && !there; looks++) {
                 there = look(totals, at + wanted, &found, turn);
                 if (there) {
                     KEEP(k, found);
@@ -937,6 +938,11 @@ KERNEL SG_KERNEL void scan_look_back(
                 publish(totals, tiles + tile / 32, THING_OP(found, sum), turn);
             }
         }
+    }
+    // Of a silent tile in place, others cannot add up what is overwritten next.
+    if (item == 0 && tile + 1 < tiles && in_place && !speaks) {
+        publish(totals, tile, sum, turn);
+        fence_device();
     }
     // In place, what was published goes before what overwrites the input.
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);

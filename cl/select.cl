@@ -1049,6 +1049,7 @@ KERNEL SG_KERNEL void select_look_back(
     tile_ranks(mask, rank, total, exchange, sg_scratch);
     last_total(total, base, n);
     const bool speaks = tiles > 1 && !silent(tile);
+    delay(tile, state);
     // The item that publishes them anew later on.
     if (item == 0 && speaks) {
         for (uint m = 0; m < COUNTED; m++) {

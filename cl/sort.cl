@@ -880,6 +880,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             uint all = 0;
 #ifdef LOOK_BACK
             uint own[OWN], begins[OWN];
+            delay(group, LOOK_WORDS);
 #endif
             UNROLL
             for (uint o = 0; o < OWN; o++) {

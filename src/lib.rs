@@ -172,4 +172,7 @@ pub use sort::{
 };
 pub use topk::{Interpolation, Top};
 pub use transpose::Matrices;
+#[cfg(feature = "checks")]
+#[doc(hidden)]
+pub use tuning::Stall;
 pub use tuning::Tuning;

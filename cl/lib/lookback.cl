@@ -68,7 +68,7 @@ static inline ulong look_at(
     LOOK_CONTEXT, volatile __global LOOK_WORD* words, uint slots, uint slot, OFFSET_T tile, uint spins, uint turn)
 {
     ulong found = 0;
-    for (uint look = 0; look < spins && found < LOOK_OWN; look++) {
+    for (uint look = 0; look < SPINS(spins) && found < LOOK_OWN; look++) {
         found = look_state(LOOK_LOAD(words + (ulong)tile * slots + slot), turn);
     }
     return found >= LOOK_OWN ? found : LOOK_OWN | look_missing(LOOK_PASS, tile, slot);

@@ -363,16 +363,6 @@ SG_INLINE void fence_device(void)
 #endif
 }
 
-// Tiles that publish nothing before they have looked back, as a test wants it, so that others have to do without.
-SG_INLINE bool silent(ulong tile)
-{
-#ifdef STALL
-    return tile % 5 == 2;
-#else
-    return false;
-#endif
-}
-
 // load_relaxed_T(p), store_relaxed_T(p, v): a word that other work-groups may access at the same time; no order. T is
 // u32, or u64 where there are 64-bit atomics.
 #if defined(DEVICE_SCOPE_PTX)
@@ -416,5 +406,31 @@ DEVICE_SCOPE(u32, uint, atomic_uint, atomic, "r")
 #pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
 DEVICE_SCOPE(u64, ulong, atomic_ulong, atom, "l")
 #endif
+
+// As a test wants it, one of every five tiles stalls, so that others have to do without: a silent one publishes nothing before
+// it has looked back, a late one publishes, too, when others have done so in its place. Who waits looks a few times only.
+#define STALL_SILENT 1
+#define STALL_LATE 2
+#ifndef STALL
+#define STALL 0
+#endif
+#define STALLS(tile) ((tile) % 5 == 2)
+#define SPINS(spins) (STALL ? 3 : (spins))
+
+SG_INLINE bool silent(ulong tile) { return STALL == STALL_SILENT && STALLS(tile); }
+
+// All items call it, before one publishes; `word` is any of those that are published, or the ticket.
+SG_INLINE void delay(ulong tile, volatile __global void* word)
+{
+#if STALL == STALL_LATE
+    if (STALLS(tile) && get_local_id(0) == 0) {
+        // From less time than others take to read the tile to much more.
+        for (uint look = 0; look < 1024u << tile / 5 % 8; look++) {
+            load_relaxed_u32((volatile __global uint*)word);
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+}
 
 #endif

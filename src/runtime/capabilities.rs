@@ -213,6 +213,9 @@ pub struct Capabilities {
     /// Numbers that a tuning chose for one primitive, by name; else empty.
     #[serde(skip)]
     pub(crate) chosen: BTreeMap<&'static str, usize>,
+    /// How tiles stall, for tests (`cl/lib/subgroup.cl`); 0: not at all.
+    #[serde(skip)]
+    pub(crate) stall: u8,
 }
 
 impl Capabilities {
@@ -285,6 +288,7 @@ impl Capabilities {
             explicit_vectors: false,
             notes: Vec::new(),
             chosen: BTreeMap::new(),
+            stall: 0,
         };
         let with = |backend, width| SubGroup { backend, width, ..SubGroup::NONE };
         let mut samples = vec![

@@ -134,6 +134,9 @@ impl ProgramSpec {
         if caps.ptx {
             program = program.define("INLINE_PTX", 1).define("PTX_SM", caps.compute_capability);
         }
+        if caps.stall != 0 {
+            program = program.define("STALL", caps.stall);
+        }
         program
             .flag("HAS_FP64", caps.fp64)
             .flag("HAS_FP16", caps.fp16)

@@ -252,7 +252,7 @@ pub(super) fn scan(
     if let Starts::Offsets(offsets) = starts {
         job.ranks(offsets)?;
     }
-    if plan.look_back { job.look_back(SPINS) } else { job.reduce_then_scan() }
+    if plan.look_back { job.look_back() } else { job.reduce_then_scan() }
 }
 
 impl<'j> Job<'j> {
@@ -321,7 +321,7 @@ impl<'j> Job<'j> {
         self.heads(self.launch_results("scan_tiles", self.memory)?).run(groups(*tiles), items)
     }
 
-    fn look_back(&self, spins: u32) -> Result<()> {
+    fn look_back(&self) -> Result<()> {
         let plan = self.plan;
         let kept = if plan.keeps_words { self.device.words(plan.totals_bytes)? } else { None };
         let (words, turn) = kept.as_ref().map_or((self.memory, 1), |(words, turn)| (words, *turn));
@@ -330,7 +330,7 @@ impl<'j> Job<'j> {
         }
         let in_place = self.input.mem().as_ptr() == self.out.mem().as_ptr();
         let launch =
-            self.launch_results("scan_look_back", words)?.scalar(u32::from(in_place)).scalar(spins).scalar(turn);
+            self.launch_results("scan_look_back", words)?.scalar(u32::from(in_place)).scalar(SPINS).scalar(turn);
         self.heads(launch).run([plan.tiles, 1, 1], [plan.work_group, 1, 1])
     }
 }
@@ -338,80 +338,7 @@ impl<'j> Job<'j> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Device, DeviceClass, Tuning,
-        check::{data::Data, same},
-        op::Sum,
-        runtime::Backend,
-    };
-
-    /// Others do the work of tiles that publish nothing.
-    fn with_silent_tiles<T: Element>(cl: &ClDevice, n: usize, heads: Option<Heads>, what: &str) {
-        let x: Vec<T> = Data::Random.generate(n, 3);
-        // Some segments are within a tile, some have hundreds of them.
-        let first = |i: usize| i % 100_003 == 5 || i % 3_000_017 == 100;
-        let keys: Vec<u16> = (0..n)
-            .scan(0, |key: &mut u16, i| {
-                Some({
-                    *key += u16::from(first(i));
-                    *key
-                })
-            })
-            .collect();
-        let offsets: Vec<u32> = (0..n).filter(|&i| first(i)).map(|i| i as u32).collect();
-        let (host, kind) = (Device::cpu(), Scan::inclusive());
-        let want = match heads {
-            None => host.scan(&x, Sum, kind),
-            Some(Heads::Offsets(_)) => host.scan_segments(&x, &offsets, Sum, kind),
-            Some(_) => host.scan_by_key(&keys, &x, Sum, kind),
-        };
-        let device = Device::from_cl(cl.clone());
-        let (buffer, mut sums) = (device.upload(&x).unwrap(), device.zeroed::<T>(n).unwrap());
-        let (input, out) = (crate::Input::from(&buffer).cl(cl), crate::Output::from(&mut sums).cl(cl, false));
-        let (input, out) = (input.unwrap(), out.unwrap());
-        let keys = crate::Input::from(&keys).cl(cl).unwrap();
-        let offsets = crate::Input::from(&offsets).cl(cl).unwrap();
-        let starts = match heads {
-            None => Starts::None,
-            Some(Heads::Offsets(_)) => Starts::Offsets(&offsets),
-            Some(_) => Starts::Beside(&keys),
-        };
-        let caps = cl.capabilities().unwrap();
-        let form = Form { heads, ..Form::of::<T, T, Sum>(false, None) };
-        let mut plan = plan(n, &form, [true; 2], &caps, false).unwrap();
-        if !plan.look_back {
-            crate::check::log_skip(what, "no look-back");
-            return;
-        }
-        plan.program = plan.program.flag("STALL", true);
-        let mut scratch = Scratch::new();
-        let memory = scratch.cl(cl, plan.scratch_bytes).unwrap();
-        let start = Start::of(&monoid::<T, Sum>(), kind);
-        let job = Job { device: cl, plan: &plan, start: &start, input: &input, out: &out, starts, memory };
-        if let Starts::Offsets(offsets) = starts {
-            job.ranks(offsets).unwrap();
-        }
-        job.look_back(3).unwrap();
-        out.finish(cl).unwrap();
-        same(&sums.to_vec().unwrap(), &want.unwrap().to_vec().unwrap(), what).unwrap();
-    }
-
-    #[test]
-    fn a_look_back_does_without_totals_that_do_not_come() {
-        for (index, info) in Device::list().iter().enumerate() {
-            let device = Device::at(index).unwrap();
-            let device = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
-            let Backend::OpenCl(cl) = device.backend() else { continue };
-            let (keys, offsets) = (Some(Heads::Keys(ElementType::U16)), Some(Heads::Offsets(ElementType::U32)));
-            let what = |form: &str| format!("{info}: {form}");
-            with_silent_tiles::<u32>(cl, 70 * 8192 + 5, None, &what("u32"));
-            with_silent_tiles::<f32>(cl, 70 * 8192 + 5, None, &what("f32"));
-            with_silent_tiles::<i64>(cl, 1100 * 4096 + 5, None, &what("i64"));
-            with_silent_tiles::<f32>(cl, 70 * 8192 + 5, keys, &what("f32 by key"));
-            with_silent_tiles::<i64>(cl, 1100 * 4096 + 5, keys, &what("i64 by key"));
-            with_silent_tiles::<f32>(cl, 70 * 8192 + 5, offsets, &what("f32 in segments"));
-        }
-    }
+    use crate::op::Sum;
 
     #[test]
     fn plans_have_scratch_for_every_tile() {

@@ -299,10 +299,10 @@ pub(crate) fn run(device: &ClDevice, form: &Form, job: &Job<'_>, scratch: &mut S
     if plan.way == Way::Counter {
         zero_counts()?;
     }
-    launch(device, form, &plan, job, mem, SPINS)
+    launch(device, form, &plan, job, mem)
 }
 
-fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMem, spins: u32) -> Result<()> {
+fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMem) -> Result<()> {
     let Plan { program, tiles, wide, .. } = plan;
     let (n, items, groups) = (job.input.len(), [plan.work_group, 1, 1], [plan.groups, 1, 1]);
     let of_input = |kernel| -> Result<_> {
@@ -327,7 +327,7 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
             if *tiles > 1 && kept.is_none() {
                 device.fill(words, 0, bytes, &[0; 8])?;
             }
-            let launch = all("select_look_back")?.mem(words).offset(count, *wide).scalar(spins);
+            let launch = all("select_look_back")?.mem(words).offset(count, *wide).scalar(SPINS);
             launch.scalar(turn).run(groups, items)?;
         }
         Way::Counter => all("select_unordered")?.offset(count, *wide).offset(tile, *wide).run(groups, items)?,
@@ -438,66 +438,6 @@ pub(crate) fn scratch_bytes(n: usize, size: usize, caps: &Capabilities) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Device, Input, Output, Tuning,
-        check::{data::Data, same},
-        runtime::Backend,
-    };
-
-    /// Others count the elements of tiles that publish nothing.
-    fn with_silent_tiles<T: Element>(cl: &ClDevice, n: usize, classes: usize, what: &str) {
-        let mut x: Vec<T> = Data::Random.generate(n, 3);
-        x.iter_mut().step_by(3).for_each(|x| *x = T::ZERO);
-        let positive = Map::new(|x: T::Acc| x > T::Acc::ZERO, "x > 0");
-        let negative = Map::new(|x: T::Acc| x < T::Acc::ZERO, "x < 0");
-        let host = Device::cpu();
-        let want = match classes {
-            1 => host.select(&x, &positive).unwrap(),
-            2 => host.partition(&x, &positive).unwrap().0,
-            _ => host.partition_three(&x, &positive, &negative).unwrap().0,
-        };
-        let want = want.to_vec().unwrap();
-        let device = Device::from_cl(cl.clone());
-        let (buffer, mut found) = (device.upload(&x).unwrap(), device.zeroed::<T>(n).unwrap());
-        let functions = positive.of_kind(0, T::Acc::TYPE) + &negative.of_kind(1, T::Acc::TYPE);
-        let form = Form { classes, ..Form::of(Marks::By { element: T::TYPE, functions }) };
-        let mut count = device.zeroed::<u64>(form.counted()).unwrap();
-        let caps = cl.capabilities().unwrap();
-        let mut plan = plan(n, &form, true, &caps, false).unwrap();
-        if plan.way != Way::LookBack {
-            crate::check::log_skip(what, "no look-back");
-            return;
-        }
-        assert!(plan.tiles > 70, "{what}: {plan:?}");
-        plan.program = plan.program.flag("STALL", true);
-        let input = Input::from(&buffer).cl(cl).unwrap();
-        let (out, number) = (Output::from(&mut found).cl(cl, false), Output::from(&mut count).cl(cl, false));
-        let (out, number) = (out.unwrap(), number.unwrap());
-        let job = Job { out: Some(&out), ..Job::of(&input, &number) };
-        let mut scratch = Scratch::new();
-        let mem = scratch.cl(cl, plan.scratch_bytes).unwrap();
-        launch(cl, &form, &plan, &job, mem, 3).unwrap();
-        out.finish(cl).unwrap();
-        number.finish(cl).unwrap();
-        if classes == 1 {
-            found.truncate(count.to_vec().unwrap()[0] as usize);
-        }
-        same(&found.to_vec().unwrap(), &want, what).unwrap();
-    }
-
-    #[test]
-    fn a_look_back_does_without_counts_that_do_not_come() {
-        for (index, info) in Device::list().iter().enumerate() {
-            let device = Device::at(index).unwrap();
-            let device = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
-            let Backend::OpenCl(cl) = device.backend() else { continue };
-            for classes in 1..=3 {
-                with_silent_tiles::<i32>(cl, 75 * 8192 + 5, classes, &format!("{info}: i32, {classes} lists"));
-                with_silent_tiles::<f32>(cl, 75 * 8192 + 5, classes, &format!("{info}: f32, {classes} lists"));
-                with_silent_tiles::<i64>(cl, 75 * 8192 + 5, classes, &format!("{info}: i64, {classes} lists"));
-            }
-        }
-    }
 
     #[test]
     fn plans_cover_every_element_and_fit_their_devices() {

@@ -66,8 +66,6 @@ pub(crate) struct Plan {
     pub(crate) long: Option<usize>,
     /// Whether tiles wait for the counts of those before them.
     pub(crate) look_back: bool,
-    /// Looks at a count that is not there before it is computed.
-    pub(crate) spins: u32,
     /// Groups that count the digits of all passes, if so.
     pub(crate) counting: usize,
     pub(crate) scratch: Regions,
@@ -282,7 +280,6 @@ pub(super) fn plan_of(
         wide,
         long,
         look_back,
-        spins: SPINS,
         counting,
         scratch,
     }
@@ -423,7 +420,7 @@ pub(super) fn passes(
         }
         let launch = with_values(of_keys("sort_scatter", at.totals, given)?, values, plan, form);
         let launch = with_segments(launch, plan);
-        let launch = if plan.look_back { launch.scalar(plan.spins) } else { launch };
+        let launch = if plan.look_back { launch.scalar(SPINS) } else { launch };
         launch.run(groups, local)?;
     }
     Ok(())
@@ -513,38 +510,6 @@ mod tests {
                 passes(cl, &plan, &keys, form, &from, Some(&to), None, mem).unwrap();
                 to.finish(cl).unwrap();
                 assert!(sorted.to_vec().unwrap() == x, "{info}: bits {bit}..{bit}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_look_back_does_without_counts_that_do_not_come() {
-        const N: usize = 70 * 8192 + 5;
-        let x: Vec<u32> = Data::Bits.generate(N, 3);
-        let mut want = x.clone();
-        want.sort_unstable();
-        for (index, info) in Device::list().iter().enumerate() {
-            let device = Device::at(index).unwrap();
-            let device = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
-            let Backend::OpenCl(cl) = device.backend() else { continue };
-            let keys = Keys::of(ElementType::U32, &Order::ascending()).unwrap();
-            let form = Form { key_bytes: 4, value_bytes: 0, passes: 4, keys: true };
-            for wide in [false, true] {
-                let mut plan = plan(N, form, &cl.capabilities().unwrap(), wide);
-                if !plan.look_back {
-                    crate::check::log_skip(&info.to_string(), "no look-back");
-                    continue;
-                }
-                plan.program = plan.program.flag("STALL", true);
-                plan.spins = 3;
-                let (buffer, mut sorted) = (device.upload(&x).unwrap(), device.zeroed::<u32>(N).unwrap());
-                let from = Input::from(&buffer).cl(cl).unwrap();
-                let to = Output::from(&mut sorted).cl(cl, false).unwrap();
-                let mut scratch = Scratch::new();
-                let mem = scratch.cl(cl, plan.scratch.end).unwrap();
-                passes(cl, &plan, &keys, form, &from, Some(&to), None, mem).unwrap();
-                to.finish(cl).unwrap();
-                assert!(sorted.to_vec().unwrap() == want, "{info}");
             }
         }
     }

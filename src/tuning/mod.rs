@@ -109,6 +109,7 @@ pub struct Tuning {
     wide_offsets: bool,
     no_look_back: bool,
     without_file: bool,
+    stall: u8,
     set: Vec<(String, String, usize)>,
 }
 
@@ -197,6 +198,14 @@ impl Tuning {
         self
     }
 
+    /// Has some tiles stall, where others wait for them.
+    #[cfg(feature = "checks")]
+    #[doc(hidden)]
+    pub fn stall(mut self, stall: Stall) -> Self {
+        self.stall = stall as u8;
+        self
+    }
+
     /// One of the [`parameters`] of a primitive, for elements and inputs of all sizes. The tuning file is not asked about
     /// this primitive then.
     ///
@@ -268,6 +277,7 @@ impl Tuning {
         caps.class = self.class.unwrap_or(caps.class);
         caps.local_bytes = caps.local_bytes.min(self.local_bytes.unwrap_or(usize::MAX));
         caps.forward_progress &= !self.no_look_back;
+        caps.stall = self.stall;
         if let Some(backend) = self.sub_groups {
             let found = caps.sub_groups.iter().find(|group| group.backend == backend);
             caps.sub_group = *found.ok_or_else(|| {
@@ -276,6 +286,17 @@ impl Tuning {
         }
         self.set.iter().try_for_each(|(primitive, name, value)| check(primitive, name, *value, caps))
     }
+}
+
+/// How some tiles keep others waiting, as `cl/lib/subgroup.cl` has it.
+#[cfg(feature = "checks")]
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stall {
+    /// They publish nothing before they have looked back.
+    Silent = 1,
+    /// They publish late.
+    Late = 2,
 }
 
 /// Sizes of elements among which some have every parameter.

@@ -265,17 +265,6 @@ pub(crate) fn reduce_runs(
     let caps = device.capabilities_for("reduce", form.element.size(), n)?;
     let aligned = input.aligned() && runs.keys.aligned();
     let plan = plan(n, runs.keys_out.len(), form, aligned, &caps, &|n| device.tuning().wide(n))?;
-    launch_runs(device, &plan, input, runs, scratch, SPINS)
-}
-
-fn launch_runs(
-    device: &ClDevice,
-    plan: &Plan,
-    input: &ClInput,
-    runs: &Runs<'_>,
-    scratch: &mut Scratch,
-    spins: u32,
-) -> Result<()> {
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let bytes = TICKET_BYTES + 8 * plan.tiles;
     let kept = if plan.keeps_words { device.words(bytes)? } else { None };
@@ -302,9 +291,9 @@ fn launch_runs(
         .scalar(runs.count.offset() as u64)
         .mem(words)
         .offset(plan.tiles as u64, plan.wide)
-        .scalar(spins)
+        .scalar(SPINS)
         .scalar(turn);
-    finish(device, plan, tiles, (runs.values_out.len(), None), scratch, runs.values_out)
+    finish(device, &plan, tiles, (runs.values_out.len(), None), scratch, runs.values_out)
 }
 
 /// The number of offsets: of `segments` and the end, or of as many as `found` tells.
@@ -440,56 +429,7 @@ pub(super) fn read(device: &ClDevice, offsets: &ClInput, at: usize, wide: bool, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Device, Input, Output, Tuning,
-        check::{data::Data, same, same_bytes},
-        runtime::{Backend, DeviceClass},
-    };
-
-    /// Others count the runs of tiles that publish nothing.
-    fn with_silent_tiles<K: Element, V: Element>(cl: &ClDevice, key: impl Fn(usize) -> K, what: &str) {
-        let n = 75 * 4096 + 5;
-        let form = Form { keys: Some(K::TYPE), ..Form::of::<V, Sum>(ElementType::U32) };
-        if !finds_runs(cl, &form, n).unwrap() {
-            return crate::check::log_skip(what, "no look-back");
-        }
-        let keys: Vec<K> = (0..n).map(|i| key(i / 3 % 50)).collect();
-        let values: Vec<V> = Data::Random.generate(n, 3);
-        let (want_keys, want) = Device::cpu().reduce_by_key(&keys, &values, Sum).unwrap();
-        let device = Device::from_cl(cl.clone());
-        let (keys, values) = (device.upload(&keys).unwrap(), device.upload(&values).unwrap());
-        let (mut keys_out, mut values_out) = (device.zeroed::<K>(n).unwrap(), device.zeroed::<V>(n).unwrap());
-        let mut count = device.zeroed::<u64>(1).unwrap();
-        let caps = cl.capabilities().unwrap();
-        let mut plan = plan(n, n, &form, true, &caps, &|_| false).unwrap();
-        assert!(plan.tiles > 30, "{what}: {} tiles", plan.tiles);
-        plan.program = plan.program.flag("STALL", true);
-        let (of_keys, of_values) = (Input::from(&keys).cl(cl).unwrap(), Input::from(&values).cl(cl).unwrap());
-        let to_keys = Output::from(&mut keys_out).cl(cl, false).unwrap();
-        let to_values = Output::from(&mut values_out).cl(cl, false).unwrap();
-        let to_count = Output::from(&mut count).cl(cl, false).unwrap();
-        let runs = Runs { keys: &of_keys, keys_out: &to_keys, values_out: &to_values, count: &to_count };
-        launch_runs(cl, &plan, &of_values, &runs, &mut Scratch::new(), 3).unwrap();
-        for out in [to_keys, to_values, to_count] {
-            out.finish(cl).unwrap();
-        }
-        let found = want.len();
-        same_bytes(&count.to_vec().unwrap(), &[found as u64], what).unwrap();
-        same_bytes(&keys_out.to_vec().unwrap()[..found], &want_keys.to_vec().unwrap(), what).unwrap();
-        same(&values_out.to_vec().unwrap()[..found], &want.to_vec().unwrap(), what).unwrap();
-    }
-
-    #[test]
-    fn runs_do_without_counts_that_do_not_come() {
-        for (index, info) in Device::list().iter().enumerate() {
-            let device = Device::at(index).unwrap();
-            let device = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
-            let Backend::OpenCl(cl) = device.backend() else { continue };
-            with_silent_tiles::<_, f32>(cl, |i| i as u32, &format!("{info}: u32, f32"));
-            with_silent_tiles::<_, i64>(cl, |i| i as u8, &format!("{info}: u8, i64"));
-            with_silent_tiles::<_, u16>(cl, |i| i as f32, &format!("{info}: f32, u16"));
-        }
-    }
+    use crate::{Device, Input, runtime::Backend};
 
     #[test]
     fn levels_end_in_one_node() {

@@ -223,6 +223,7 @@ impl SelfTest<'_> {
             explicit_vectors: self.reported.class == DeviceClass::Cpu && self.reported.platform == "Intel(R) OpenCL",
             notes: self.notes,
             chosen: Default::default(),
+            stall: 0,
         })
     }
 

@@ -1,0 +1,168 @@
+//! Tiles that publish nothing, or late: those behind do without, and both agree.
+
+#![cfg(feature = "checks")]
+
+mod common;
+
+use bytemuck::Pod;
+use common::gpu;
+use oclprim::{
+    Buffer, Device, Element, Order, Result, Scan, Scratch, Stall,
+    check::data::Data,
+    op::{Map, Sum},
+};
+
+/// Elements of 4 bytes in three blocks of tiles of a scan, of 32 KiB each; and of 8 bytes in more than a block of blocks.
+const N: usize = 70 * 8192 + 5;
+const MANY: usize = 1100 * 4096 + 5;
+
+struct Inputs {
+    floats: Buffer<f32>,
+    numbers: Buffer<u32>,
+    longs: Buffer<i64>,
+    /// What begins segments of `floats` and of `longs`: some are within a tile, some have hundreds of them.
+    flags: Buffer<u8>,
+    offsets: Buffer<u32>,
+    keys: Buffer<u16>,
+    /// Runs of 3.
+    runs: Buffer<u32>,
+    float_runs: Buffer<f32>,
+    bytes: Buffer<u8>,
+}
+
+fn begins(i: usize) -> bool {
+    i % 100_003 == 5 || i % 3_000_017 == 100
+}
+
+impl Inputs {
+    fn new(device: &Device) -> Result<Self> {
+        let flags: Vec<u8> = (0..N).map(|i| u8::from(begins(i))).collect();
+        let offsets: Vec<u32> = (0..N as u32).filter(|&i| begins(i as usize)).collect();
+        let mut key = 0;
+        let keys: Vec<u16> = (0..MANY)
+            .map(|i| {
+                key += u16::from(begins(i));
+                key
+            })
+            .collect();
+        let runs = || (0..N).map(|i| i / 3 % 50);
+        Ok(Self {
+            floats: device.upload(&Data::Random.generate(N, 1))?,
+            numbers: device.upload(&Data::Bits.generate(N, 2))?,
+            longs: device.upload(&Data::Random.generate(MANY, 3))?,
+            flags: device.upload(&flags)?,
+            offsets: device.upload(&offsets)?,
+            keys: device.upload(&keys)?,
+            runs: device.upload(&runs().map(|i| i as u32).collect::<Vec<_>>())?,
+            float_runs: device.upload(&runs().map(|i| i as f32).collect::<Vec<_>>())?,
+            bytes: device.upload(&runs().map(|i| i as u8).collect::<Vec<_>>())?,
+        })
+    }
+}
+
+/// A form, and its whole answer.
+type Form = (&'static str, fn(&Device, &Inputs) -> Result<Vec<u8>>);
+
+fn contents<T: Pod>(buffer: Buffer<T>) -> Result<Vec<u8>> {
+    Ok(bytemuck::cast_slice(&buffer.to_vec()?).to_vec())
+}
+
+/// Of two outputs.
+fn both<T: Pod, U: Pod>((a, b): (Buffer<T>, Buffer<U>)) -> Result<Vec<u8>> {
+    Ok([contents(a)?, contents(b)?].concat())
+}
+
+fn in_place<T: Element>(device: &Device, x: &Buffer<T>, kind: Scan<T>) -> Result<Vec<u8>> {
+    let mut sums = device.zeroed(x.len())?;
+    device.copy(x, &mut sums)?;
+    device.scan_in_place(&mut sums, Sum, kind, &mut Scratch::new())?;
+    contents(sums)
+}
+
+fn up() -> Scan<f32> {
+    Scan::inclusive()
+}
+
+fn down() -> Scan<f32> {
+    Scan::exclusive(0.5).reversed()
+}
+
+fn positive() -> Map<fn(f32) -> bool> {
+    Map::new(|x| x > 0.0, "x > 0")
+}
+
+fn large() -> Map<fn(f32) -> bool> {
+    Map::new(|x| x > 100.0, "x > 100")
+}
+
+const SORTS: &[Form] = &[
+    ("sort", |device, x| contents(device.sort(&x.numbers, Order::ascending())?)),
+    ("sort pairs", |device, x| both(device.sort_pairs(&x.numbers, x.longs.view(..N)?, Order::descending())?)),
+    ("argsort", |device, x| contents(device.argsort::<_, u32>(&x.floats, Order::ascending())?)),
+];
+
+const OTHERS: &[Form] = &[
+    ("scan", |device, x| contents(device.scan(&x.floats, Sum, up())?)),
+    ("scan of many tiles", |device, x| contents(device.scan(&x.longs, Sum, Scan::<i64>::inclusive())?)),
+    ("scan reversed", |device, x| contents(device.scan(&x.floats, Sum, down())?)),
+    ("scan in place", |device, x| in_place(device, &x.floats, up())),
+    ("scan in place, of many tiles", |device, x| in_place(device, &x.longs, Scan::inclusive())),
+    ("scan in place, reversed", |device, x| in_place(device, &x.floats, down())),
+    ("scan by key", |device, x| contents(device.scan_by_key(x.keys.view(..N)?, &x.floats, Sum, up())?)),
+    ("scan by key, of many tiles", |device, x| {
+        contents(device.scan_by_key(&x.keys, &x.longs, Sum, Scan::<i64>::inclusive())?)
+    }),
+    ("scan by key, reversed", |device, x| contents(device.scan_by_key(x.keys.view(..N)?, &x.floats, Sum, down())?)),
+    ("scan by flags", |device, x| contents(device.scan_flagged(&x.floats, &x.flags, Sum, up())?)),
+    ("scan in segments", |device, x| contents(device.scan_segments(&x.floats, &x.offsets, Sum, up())?)),
+    ("select", |device, x| contents(device.select(&x.floats, &positive())?)),
+    ("select flagged", |device, x| contents(device.select_flagged(x.longs.view(..N)?, &x.bytes)?)),
+    ("partition", |device, x| contents(device.partition(&x.floats, &positive())?.0)),
+    ("partition reversed", |device, x| contents(device.partition_reversed(&x.floats, &positive())?.0)),
+    ("partition in three", |device, x| contents(device.partition_three(&x.floats, &large(), &positive())?.0)),
+    ("partition flagged", |device, x| contents(device.partition_flagged(&x.floats, &x.bytes)?.0)),
+    ("unique", |device, x| contents(device.unique(&x.float_runs)?)),
+    ("unique by key", |device, x| both(device.unique_by_key(&x.runs, &x.numbers)?)),
+    ("run-length encode", |device, x| both(device.run_length_encode::<_, u32>(&x.bytes)?)),
+    ("non-trivial runs", |device, x| both(device.non_trivial_runs::<_, u32>(&x.runs)?)),
+    ("sum by key", |device, x| both(device.reduce_by_key(&x.runs, &x.floats, Sum)?)),
+    ("sum of i64 by key", |device, x| both(device.reduce_by_key(&x.bytes, x.longs.view(..N)?, Sum)?)),
+    ("sum of bytes by key", |device, x| both(device.reduce_by_key(&x.float_runs, &x.bytes, Sum)?)),
+];
+
+fn stall(stall: Stall) {
+    let cpu = Device::cpu();
+    let inputs = Inputs::new(&cpu).unwrap();
+    let forms = || SORTS.iter().chain(OTHERS);
+    let mut wrong = Vec::new();
+    let wanted: Vec<_> = forms().map(|(_, form)| form(&cpu, &inputs).unwrap()).collect();
+    for (name, device) in common::opencl_devices_or_skip("stalled") {
+        if !device.capabilities().unwrap().is_some_and(|caps| caps.looks_back()) {
+            common::skip(&name, "no look-back");
+            continue;
+        }
+        let device = device.with_tuning(gpu().stall(stall)).unwrap();
+        let wide = device.with_tuning(gpu().stall(stall).wide_offsets()).unwrap();
+        let inputs = Inputs::new(&device).unwrap();
+        // Of sorts the words, too, are other ones then.
+        let wide = SORTS.iter().map(|form| (&wide, "wide ", form)).zip(&wanted);
+        for ((device, kind, (form, call)), want) in forms().map(|form| (&device, "", form)).zip(&wanted).chain(wide) {
+            match call(device, &inputs) {
+                Ok(got) if got == *want => {}
+                Ok(_) => wrong.push(format!("{name}: {kind}{form}")),
+                Err(error) => wrong.push(format!("{name}: {kind}{form}: {error}")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{stall:?}:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn silent() {
+    stall(Stall::Silent);
+}
+
+#[test]
+fn late() {
+    stall(Stall::Late);
+}
