@@ -45,24 +45,16 @@ NUMBERS = itertools.count()
 jobs = []
 
 
-def compare(folder, name, family, array, options, is_right):
-    """Has one family run on every device; `is_right` judges the array that came out."""
+def compare(folder, name, family, array, options, is_right, second=None):
+    """Has one family run on every device; `is_right` judges what came out, or the file of the option `second`."""
     path = folder / f"in{next(NUMBERS)}.npy"
     numpy.save(path, array)
     for device in DEVICES:
         output = path.with_suffix(f".{device}.npy")
-        job = POOL.submit(run, family, path, output, device, *options)
-        jobs.append((f"{name} on {device}", output, job, is_right))
-
-
-def compare_second(folder, name, family, array, option, is_right):
-    """The same for what the program writes to the file of an option."""
-    path = folder / f"in{next(NUMBERS)}.npy"
-    numpy.save(path, array)
-    for device in DEVICES:
-        first, second = path.with_suffix(f".{device}.npy"), path.with_suffix(f".{device}.2.npy")
-        job = POOL.submit(run, family, path, first, device, option, str(second))
-        jobs.append((f"{name} on {device}", second, job, is_right))
+        judged = path.with_suffix(f".{device}.2.npy") if second else output
+        more = [second, str(judged)] if second else []
+        job = POOL.submit(run, family, path, output, device, *options, *more)
+        jobs.append((f"{name} on {device}", judged, job, is_right))
 
 
 def judge():
@@ -374,7 +366,7 @@ def runs(folder):
         compare(folder, f"unique {dtype}", "unique", array, [], same(array[begins]))
         compare(folder, f"distinct {dtype}", "unique", numpy.sort(array), [], same(numpy.unique(array)))
         compare(folder, f"values of runs {dtype}", "rle", array, [], same(array[begins]))
-        compare_second(folder, f"lengths of runs {dtype}", "rle", array, "--lengths", same(lengths))
+        compare(folder, f"lengths of runs {dtype}", "rle", array, [], same(lengths), "--lengths")
         chosen = (array > 1) & (array < 4)
         compare(folder, f"select {dtype}", "select", array, ["--above", "1", "--below", "4"], same(array[chosen]))
         options = ["--above", "1", "--below", "4", "--indices"]
