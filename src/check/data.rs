@@ -29,6 +29,8 @@ pub enum Data {
     Extremes,
     /// Finite values with -0, NaN and infinities here and there; integers as [`Data::Extremes`].
     Special,
+    /// NaN alone, of either sign and any payload; integers as [`Data::Special`].
+    Nan,
 }
 
 impl Data {
@@ -39,7 +41,8 @@ impl Data {
     ///
     /// assert!(Data::ALL.iter().all(|data| data.generate::<f32>(100, 1).len() == 100));
     /// ```
-    pub const ALL: [Self; 6] = [Self::Random, Self::Bits, Self::Ramp, Self::Constant, Self::Extremes, Self::Special];
+    pub const ALL: [Self; 7] =
+        [Self::Random, Self::Bits, Self::Ramp, Self::Constant, Self::Extremes, Self::Special, Self::Nan];
 
     /// The kind's name, such as `random`.
     ///
@@ -54,6 +57,7 @@ impl Data {
             Self::Constant => "constant",
             Self::Extremes => "extremes",
             Self::Special => "special",
+            Self::Nan => "NaN",
         }
     }
 
@@ -80,7 +84,7 @@ impl Data {
                 Self::Ramp => T::from_f64((i % 120) as f64),
                 Self::Constant => T::from_f64(3.0),
                 Self::Extremes => [T::HIGHEST, T::LOWEST, T::ZERO][i % 3],
-                Self::Special if !float => [T::LOWEST, T::HIGHEST][(bits & 1) as usize],
+                Self::Special | Self::Nan if !float => [T::LOWEST, T::HIGHEST][(bits & 1) as usize],
                 Self::Special => match bits % 97 {
                     0 => T::from_f64(f64::NAN),
                     1 => T::HIGHEST,
@@ -89,9 +93,17 @@ impl Data {
                     21..=40 => T::ZERO,
                     _ => T::from_f64(unit(bits)),
                 },
+                Self::Nan => nan(bits),
             };
         }
     }
+}
+
+/// A NaN with the sign and the payload of some bits; infinity's without any.
+fn nan<T: Element>(bits: u64) -> T {
+    let mut infinity = [0; 8];
+    infinity[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&T::HIGHEST));
+    T::from_bits_lossy(u64::from_le_bytes(infinity) | bits | 1)
 }
 
 /// `n` elements of random bits, where only their size counts.

@@ -226,7 +226,12 @@ pub(super) fn ranges(level: Level, size: usize) -> Vec<What> {
     let any = Keys::As(Data::Bits);
     let mut all = vec![(0, 0, 0, any), (1, 0, 1, any), (0, 5, 0, any), (170, 133, 3, any), (40, 600, 0, Keys::Zipf)];
     if level >= Level::Quick {
-        all.extend([(5000, 3000, 1, any), (4097, 1, 3, Keys::Signs), (2500, 4500, 0, Keys::As(Data::Constant))]);
+        all.extend([
+            (5000, 3000, 1, any),
+            (4097, 1, 3, Keys::Signs),
+            (700, 1100, 1, Keys::As(Data::Nan)),
+            (2500, 4500, 0, Keys::As(Data::Constant)),
+        ]);
     }
     if level >= Level::Full {
         for tile in tiles(size) {

@@ -281,6 +281,7 @@ fn op_cases<T: Element, O: Op<T> + Default + 'static>(level: Level, cases: &mut 
         let data_sets: &[Data] = match level {
             Level::Full if n < 100_000 => &Data::ALL,
             Level::Tiny => &[Data::Random],
+            _ if O::KIND == OpKind::Min => &[[Data::Random, Data::Special, Data::Nan][i % 3]],
             _ => &[[Data::Random, Data::Special][i % 2]],
         };
         for form in forms(level, T::TYPE, O::KIND, i) {

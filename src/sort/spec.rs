@@ -36,11 +36,12 @@ pub(crate) enum Keys {
 }
 
 impl Keys {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::As(Data::Random),
         Self::As(Data::Bits),
         Self::As(Data::Constant),
         Self::As(Data::Extremes),
+        Self::As(Data::Nan),
         Self::Two,
         Self::Sorted,
         Self::Reversed,
@@ -365,6 +366,7 @@ fn cases_of<K: Made>(level: Level, form: &str, check: Check, cases: &mut Vec<Cas
         all.extend([
             (257, 0, Keys::As(Data::Constant), Way::Up),
             (4097, 1, Keys::Two, Way::Up),
+            (1500, 2, Keys::As(Data::Nan), Way::Down),
             (5000, 0, Keys::Sorted, Way::Down),
             (20_011, 3, any, Way::Up),
         ]);

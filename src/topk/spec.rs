@@ -252,6 +252,7 @@ fn cases_of(level: Level, form: &str, element: ElementType, check: Check, cases:
             of(1, 70_001, 0, any, Top::largest(32).sorted()),
             of(1, 280_003, 1, any, Top::smallest(1000)),
             of(1, 280_001, 5, Keys::Two, Top::largest(50_000)),
+            of(1, 9001, 1, Keys::As(Data::Nan), Top::smallest(100).sorted()),
             of(1, 90_007, 2, Keys::Zipf, Top::smallest(5000).sorted()),
             of(3, 66_007, 1, any, Top::smallest(129).sorted()),
             of(300, 33, 0, Keys::Byte, Top::largest(4)),

@@ -27,6 +27,7 @@ fn inputs(level: Level, size: usize) -> Vec<What> {
             (5000, 1, Keys::Two),
             (12_289, 0, any),
             (4097, 3, Keys::Signs),
+            (1025, 1, Keys::As(Data::Nan)),
         ]);
     }
     if level >= Level::Full {

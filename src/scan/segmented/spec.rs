@@ -313,6 +313,7 @@ pub(in crate::scan) fn cases(level: Level, cases: &mut Vec<Case>) {
     if level >= Level::Quick {
         form(level, "segmented sum at offsets", segments::<u64, u8, u8, Sum>(), cases);
         form(level, "segmented sum flagged", flagged::<f16, f16, Sum>(), cases);
+        form(level, "segmented max by key", by_key::<u16, bf16, bf16, Max>(), cases);
         form(level, "segmented sum as u64 by key", by_key::<u8, u32, u64, Sum>(), cases);
         form(level, "segmented xor by key", by_key::<u64, u8, u8, Xor>(), cases);
         special_keys::<f16>(level, cases);
@@ -322,6 +323,9 @@ pub(in crate::scan) fn cases(level: Level, cases: &mut Vec<Case>) {
         form(level, "segmented a + b flagged", plus_flagged(), cases);
         form(level, "segmented sum by key", by_key::<f64, f64, f64, Sum>(), cases);
         form(level, "segmented sum at offsets", segments::<u64, f64, f64, Sum>(), cases);
+        form(level, "segmented sum by key", by_key::<u32, f16, f16, Sum>(), cases);
+        form(level, "segmented min at offsets", segments::<u32, f16, f16, Min>(), cases);
+        form(level, "segmented sum at offsets", segments::<u32, bf16, bf16, Sum>(), cases);
         form(level, "segmented sum by key", by_key::<i16, i8, i8, Sum>(), cases);
         form(level, "segmented sum flagged", flagged::<bf16, bf16, Sum>(), cases);
         form(level, "segmented product flagged", flagged::<i32, i32, Product>(), cases);

@@ -34,11 +34,21 @@ pub(in crate::select) enum Lengths {
     PowerLaw,
     /// Among floats NaN, zeros of both signs, and infinities.
     Special,
+    /// Of floats NaN alone, each of which is a run.
+    Nan,
 }
 
 impl Lengths {
-    pub(in crate::select) const ALL: [Self; 7] =
-        [Self::About(3), Self::Special, Self::PowerLaw, Self::One, Self::None, Self::About(300), Self::About(40_000)];
+    pub(in crate::select) const ALL: [Self; 8] = [
+        Self::About(3),
+        Self::Special,
+        Self::PowerLaw,
+        Self::One,
+        Self::None,
+        Self::About(300),
+        Self::About(40_000),
+        Self::Nan,
+    ];
 
     pub(in crate::select) fn name(self) -> String {
         match self {
@@ -47,10 +57,14 @@ impl Lengths {
             Self::About(length) => format!("runs of about {length}"),
             Self::PowerLaw => "runs by a power law".into(),
             Self::Special => "special values".into(),
+            Self::Nan => Data::Nan.name().into(),
         }
     }
 
     pub(in crate::select) fn generate<T: Element>(self, n: usize) -> Vec<T> {
+        if self == Self::Nan {
+            return Data::Nan.generate(n, n as u64);
+        }
         if self == Self::Special {
             let few = [T::ZERO, T::ADD_IDENTITY, T::from_f64(f64::NAN), T::HIGHEST, T::LOWEST, T::ONE];
             let all: Vec<T> = Data::Bits.generate(n, n as u64);
@@ -200,7 +214,7 @@ pub(in crate::select) fn cases_of(level: Level, form: &str, element: ElementType
         let all = match level {
             Level::Full if n < 100_000 => &Lengths::ALL[..],
             Level::Tiny => &Lengths::ALL[i % 3..i % 3 + 1],
-            _ => &Lengths::ALL[i % 6..i % 6 + 2],
+            _ => &Lengths::ALL[i % 7..i % 7 + 2],
         };
         for &lengths in all {
             let what = What { n, offset: i % 4, room: i, lengths };
