@@ -7,9 +7,9 @@ mod common;
 use std::fs;
 
 use oclprim::{
-    Device, ErrorKind, Tuning,
+    Buffer, Device, ErrorKind, Order, Philox, SetOp, Top, Tuning,
     check::{Level, Verdict, few_builds, registry},
-    op::Sum,
+    op::{Map, Sum},
     tuning::{Row, SizeClass, TuningFile, parameters},
 };
 
@@ -41,6 +41,11 @@ fn forms(primitive: &str) -> (&str, &[&str]) {
         }
         "permute" => ("permute", &["4-byte elements"]),
         "sort" => ("sort", &["4-byte keys", "pairs of 4 and 4 bytes"]),
+        "merge" => ("merge", &["merge", "merge pairs with 4 bytes", "union", "lower bound"]),
+        "select" => ("select", &["selected", "parted", "unique", "adjacent difference"]),
+        "topk" => ("topk", &["top-k", "keys of ranks"]),
+        "random" => ("random", &["random", "random of few"]),
+        "iota" => ("iota", &["iota"]),
         _ => unreachable!("{primitive}"),
     }
 }
@@ -54,7 +59,8 @@ macro_rules! primitives {
     )* };
 }
 primitives!(reduce "reduce" scan "scan" copy "copy" copy_ranges "copy_ranges" gather "gather" reverse "reverse"
-    histogram "histogram" transpose "transpose" permute "permute" sort "sort");
+    histogram "histogram" transpose "transpose" permute "permute" sort "sort" merge "merge" select "select" topk "topk"
+    random "random" iota "iota");
 
 fn every_value(primitive: &str) {
     if common::variant() {
@@ -120,6 +126,64 @@ fn many_groups_and_few_give_the_same() {
                     assert_eq!(device.reduce(&x, Sum).unwrap().to_bits(), want.to_bits(), "{name}: {value}");
                     let got = device.inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
                     assert!(got == scanned, "{name}: {value}");
+                }
+            }
+        }
+    }
+}
+
+/// What a primitive makes of many elements: of few, one tile or one group does it all.
+fn made(device: &Device, primitive: &str, x: &[u32], sorted: [&[u32]; 2]) -> Vec<Vec<u32>> {
+    let (odd, up) = (Map::new(|x: u32| x & 1 == 1, "x & 1"), Order::ascending());
+    let all = |buffer: oclprim::Result<Buffer<u32>>| buffer.unwrap().to_vec().unwrap();
+    match primitive {
+        "merge" => {
+            let [a, b] = sorted;
+            vec![
+                all(device.merge(a, b, &up)),
+                all(device.merge_sort(x, &up)),
+                all(device.set_operation(SetOp::Union, a, b, &up)),
+                all(device.lower_bound(a, x, &up)),
+            ]
+        }
+        "select" => vec![
+            all(device.select(x, &odd)),
+            all(device.partition(x, &odd).map(|(parted, _)| parted)),
+            all(device.adjacent_difference(x)),
+        ],
+        "topk" => {
+            let (best, places) = device.top_k_places::<u32, u32>(x, Top::largest(1000).sorted()).unwrap();
+            vec![all(Ok(best)), all(Ok(places)), all(device.top_k(x, Top::smallest(100)))]
+        }
+        "random" => {
+            vec![all(device.random(x.len(), Philox::new(5))), all(device.random_in(x.len(), Philox::new(6), 1..=6))]
+        }
+        "iota" => vec![all(device.iota_by(x.len(), 3, 7))],
+        _ => unreachable!("{primitive}"),
+    }
+}
+
+#[test]
+fn many_tiles_give_the_same() {
+    if common::tiny() {
+        return common::skip("many_tiles_give_the_same", "inputs of many tiles");
+    }
+    let x: Vec<u32> = (0..300_007u32).map(|i| i.wrapping_mul(2_654_435_761) >> 8).collect();
+    let (a, b) = x.split_at(x.len() / 3);
+    let sorted = [a, b].map(|part| Device::cpu().sort(part, Order::ascending()).unwrap().to_vec().unwrap());
+    for primitive in ["merge", "select", "topk", "random", "iota"] {
+        let made = |device: &Device| made(device, primitive, &x, [&sorted[0], &sorted[1]]);
+        let want = made(&Device::cpu());
+        for (name, tuning) in [("itself", Tuning::default()), ("a GPU", common::gpu())] {
+            for (device_name, plain) in common::opencl_devices_or_skip(primitive) {
+                let caps =
+                    plain.with_tuning(tuning.clone()).unwrap().capabilities().unwrap().expect("an OpenCL device");
+                for parameter in parameters(primitive, &caps, 4) {
+                    for &value in parameter.values.iter().filter(|&&value| value != parameter.usual) {
+                        let tuning = tuning.clone().without_file().set(primitive, parameter.name, value);
+                        let got = made(&plain.with_tuning(tuning).unwrap());
+                        assert!(got == want, "{device_name} as {name}: {primitive}, {} {value}", parameter.name);
+                    }
                 }
             }
         }

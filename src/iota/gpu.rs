@@ -21,9 +21,10 @@ pub(crate) struct Plan {
 
 pub(crate) fn plan(n: usize, element: ElementType, caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(element)?;
-    let (work_group, run) = match caps.class {
-        DeviceClass::Cpu => (1, n.div_ceil(8 * (caps.compute_units as usize).max(1)).max(1024)),
-        DeviceClass::Gpu => (tuning::work_group(256, caps), 16 / element.size()),
+    let tuning::Iota { work_group, max_groups, min_run } = tuning::iota(caps);
+    let run = match caps.class {
+        DeviceClass::Cpu => n.div_ceil(max_groups).max(min_run),
+        DeviceClass::Gpu => 16 / element.size(),
     };
     let program = ProgramSpec::new("iota.cl", TEXT, caps)
         .element("T", element)
@@ -47,7 +48,7 @@ fn launch(device: &ClDevice, element: ElementType, terms: [&[u8]; 2], out: &ClIn
     if n == 0 {
         return Ok(());
     }
-    let caps = device.capabilities()?;
+    let caps = device.capabilities_for("iota", element.size(), n)?;
     let plan = plan(n, element, &caps, device.tuning().wide(n))?;
     device
         .launch(&plan.program, "iota")?

@@ -128,7 +128,7 @@ pub(crate) fn plan(n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Re
     let [usual, large] = [false, true].map(|many| shape(form, 0, many, caps));
     let many = n.div_ceil(large.tile()) >= 2 * caps.compute_units as usize;
     let plan = Plan::new(n, form, program, if many { large } else { usual }, caps, wide)?;
-    Ok(Plan { room: n.div_ceil(usual.tile()), ..plan })
+    Ok(Plan { room: n.div_ceil(usual.tile().min(large.tile())), ..plan })
 }
 
 /// Elements in device memory.
@@ -187,7 +187,7 @@ pub(super) fn run(
     if n == 0 {
         return Ok(());
     }
-    let plan = plan(n, form, &*device.capabilities()?, device.tuning().wide(n))?;
+    let plan = plan(n, form, &*device.capabilities_for("merge", form.size, n)?, device.tuning().wide(n))?;
     let mem = scratch.cl(device, plan.room * plan.offset_bytes())?;
     let pass = Pass {
         a: (Place::of(a), a.len()),
@@ -201,7 +201,7 @@ pub(super) fn run(
 }
 
 pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
-    let plan = plan(n, form, &*device.capabilities()?, device.tuning().wide(n))?;
+    let plan = plan(n, form, &*device.capabilities_for("merge", form.size, n)?, device.tuning().wide(n))?;
     Ok(plan.room * plan.offset_bytes())
 }
 
@@ -209,6 +209,29 @@ pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<
 mod tests {
     use super::*;
     use crate::{Order, op::Compare};
+
+    #[test]
+    fn any_choice_has_room_for_its_tiles() {
+        let order = Compare::<u32>::source(&Order::ascending()).unwrap();
+        let form = Form { order, size: 4, value_bytes: 0 };
+        for (name, caps) in Capabilities::samples() {
+            for parameter in tuning::parameters("merge", &caps, 4) {
+                for value in parameter.values {
+                    let caps = Capabilities { chosen: [(parameter.name, value)].into(), ..caps.clone() };
+                    let mut room = 0;
+                    for n in [1, 1000, 70_001, 1 << 20, (1 << 28) + 1] {
+                        let plan = plan(n, &form, &caps, false).unwrap();
+                        let what = format!("{name}, {} {value}, n = {n}: {plan:?}", parameter.name);
+                        assert!(plan.tiles <= plan.room && room <= plan.room, "{what}");
+                        room = plan.room;
+                    }
+                    // Set operations have a bit of a word for each element of an item.
+                    let usual = shape(&form, 0, false, &caps);
+                    assert!(usual.work_group == 1 || usual.items <= 32, "{name}: {usual:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn plans_fit_their_devices() {

@@ -3,7 +3,7 @@
 use super::{Draw, Philox};
 use crate::{
     Element, ElementType, Output, Result,
-    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
     tuning,
 };
 
@@ -64,17 +64,13 @@ pub(crate) struct Plan {
 pub(crate) fn plan(n: usize, form: Form, pad: usize, straddle: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     let words = (n + pad).div_ceil(16 / form.element.size());
-    let units = (caps.compute_units as usize).max(1);
-    let work_group = match caps.class {
-        DeviceClass::Cpu => 1,
-        DeviceClass::Gpu => tuning::work_group_of(256, 16, caps),
-    };
+    let tuning::Random { work_group, max_groups, min_run } = tuning::random(caps);
     let (groups, run) = if work_group == 1 {
-        let run = words.div_ceil(8 * units).max(256);
+        let run = words.div_ceil(max_groups).max(min_run);
         (words.div_ceil(run), run)
     } else {
         let each = if straddle && form.draw == form.element.size() { work_group - 1 } else { work_group };
-        (words.div_ceil(each).min(32 * units), 1)
+        (words.div_ceil(each).min(max_groups), 1)
     };
     let program = ProgramSpec::new("random.cl", TEXT, caps)
         .element("T", form.element)
@@ -121,7 +117,7 @@ fn launch(
     if n == 0 {
         return Ok(());
     }
-    let caps = device.capabilities()?;
+    let caps = device.capabilities_for("random", form.element.size(), n)?;
     let plan = plan(n, form, start.pad, start.shift != 0, &caps, device.tuning().wide(n))?;
     let launch = device
         .launch(&plan.program, "random_words")?
@@ -163,7 +159,7 @@ pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, Tuning, runtime::Backend};
+    use crate::{Device, DeviceClass, Tuning, runtime::Backend};
 
     #[test]
     fn plans_cover_every_word() {

@@ -183,16 +183,15 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capab
         Some(prelude) => program.flag("MAPPED", true).prelude(prelude.clone()),
         None => program,
     };
-    // Tiles of segments come to local memory past the registers, which marks and heads need. A multiprocessor that has 228 KiB of it
-    // holds five so, or four with totals of 8 bytes: 899 µs for 995 of 2^28 u32 in segments of 16, 949 for 1,100 by a power law on an H200. Plain ones are slower so, 784 for 699.
-    let copies = caps.ptx && caps.compute_capability >= 90 && caps.local_bytes >= 4 * cpu::TILE_RUNS * 16;
-    let aside = copies && look_back && segmented && aligned[0] && form.element.size() >= 4;
+    let aside = params.aside && look_back && segmented && aligned[0] && form.element.size() >= 4;
     // So that a multiprocessor holds as many work-groups as can be: more at a time hide the waiting of each.
     let registers = match form.heads {
+        None => params.registers,
+        Some(_) if params.segment_registers > 0 => params.segment_registers,
         Some(_) if aside && form.acc.size() < 8 => 48,
         Some(Heads::Offsets(_) | Heads::Rows) if !aside => 80,
         Some(_) if form.acc.size() == 8 && !aside => 80,
-        _ => 64,
+        Some(_) => 64,
     };
     let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
     let program = program.flag("ASIDE", aside).with(limit);

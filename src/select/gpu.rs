@@ -80,6 +80,11 @@ impl Form {
         }
     }
 
+    /// Bytes of what is selected: flags select values.
+    fn moved_bytes(&self) -> usize {
+        if self.marks == Marks::Flags { self.value.max(1) } else { self.element().size() }
+    }
+
     /// Masks that tell an element's list, and whether the kernels have numbers of two bytes for places in a tile.
     fn masks(&self) -> usize {
         if self.classes == 3 || matches!(self.marks, Marks::NonTrivial(_)) { 2 } else { 1 }
@@ -166,7 +171,7 @@ fn shape(form: &Form, caps: &Capabilities) -> Option<Shape> {
         let moved = if form.moved { 16 * (vectors + 1) } else { 0 };
         let pool = moved.max(if form.positions() { 2 * vectors * (16 / size) } else { 0 });
         let exchange = if shuffles { form.masks() * vectors / 8 } else { 4 * form.masks() * vectors };
-        pool <= params.tile_bytes && pool + exchange + RESERVED_BYTES <= caps.local_bytes
+        pool + exchange + RESERVED_BYTES <= caps.local_bytes
     })
 }
 
@@ -230,8 +235,8 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
             // three elsewhere.
             let registers = match (form.masks(), form.classes) {
                 (2, _) => 128,
-                (_, 2) => 64,
-                _ if form.moved && way != Way::Spine && caps.compute_capability >= 80 => 40,
+                (_, 2) => params.partition_registers,
+                _ if form.moved && way != Way::Spine => params.registers,
                 _ => 80,
             };
             let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
@@ -293,7 +298,7 @@ pub(crate) fn run(device: &ClDevice, form: &Form, job: &Job<'_>, scratch: &mut S
     if n == 0 {
         return zero_counts();
     }
-    let caps = device.capabilities()?;
+    let caps = device.capabilities_for("select", form.moved_bytes(), n)?;
     let plan = plan(n, form, job.input.aligned(), &caps, device.tuning().wide(n))?;
     let mem = scratch.cl(device, plan.scratch_bytes)?;
     if plan.way == Way::Counter {

@@ -522,7 +522,10 @@ impl Device {
         match self.backend() {
             Backend::Cpu => Ok(0),
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => gpu::scratch_bytes(n, size_of::<T>(), device.capabilities()?.as_ref()),
+            Backend::OpenCl(device) => {
+                let all = device.all_capabilities_for("select")?;
+                all.iter().try_fold(0, |most, caps| Ok(gpu::scratch_bytes(n, size_of::<T>(), caps)?.max(most)))
+            }
         }
     }
 }

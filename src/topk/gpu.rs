@@ -1,5 +1,7 @@
 //! Selection on OpenCL devices: the plan, then its launches.
 
+use std::sync::Arc;
+
 use super::bounds;
 use crate::{
     Input, Result, Scratch,
@@ -51,6 +53,12 @@ impl Form<'_> {
             Want::Keys { .. } => self.len,
             Want::Ranks(_) => 0,
         }
+    }
+
+    /// The device's, with what was chosen for as many keys.
+    fn capabilities(&self, device: &ClDevice) -> Result<Arc<Capabilities>> {
+        let n = self.stride().saturating_mul(self.rows.saturating_sub(1)).saturating_add(self.len);
+        device.capabilities_for("topk", self.keys.bytes, n)
     }
 }
 
@@ -267,8 +275,7 @@ pub(super) fn run(
     (places, step): (Option<&ClInput>, usize),
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let caps = device.capabilities()?;
-    let plan = plan(form, &caps, device.tuning().wide(form.len + 16));
+    let plan = plan(form, &*form.capabilities(device)?, device.tuning().wide(form.len + 16));
     planned(device, &plan, form, input, out, (places, step), scratch)
 }
 
@@ -388,7 +395,7 @@ fn select<'d>(
 
 /// The scratch of a selection from n > 0 keys, and that of sorting what it takes.
 pub(super) fn scratch_bytes(device: &ClDevice, form: &Form<'_>) -> Result<usize> {
-    let plan = plan(form, &*device.capabilities()?, device.tuning().wide(form.len + 16));
+    let plan = plan(form, &*form.capabilities(device)?, device.tuning().wide(form.len + 16));
     match form.want {
         Want::Keys { k, .. } if plan.ordering == Ordering::Sort => {
             let (key_bytes, value_bytes) = (form.keys.bytes, form.place_bytes);

@@ -1,5 +1,6 @@
 //! Parameters of merges.
 
+use super::{Parameter, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass};
 
 /// Geometry of merges, of merge sorts, and of what else goes by merge path.
@@ -22,24 +23,12 @@ pub(crate) struct Merge {
 
 /// Parameters of merges by device class.
 pub(crate) fn merge(caps: &Capabilities) -> Merge {
-    let units = caps.compute_units.max(1) as usize;
-    let all = Merge {
-        work_group: super::work_group(256, caps),
-        // With 17 and 13 assemblers for sm_90 keep to 72 and 56 registers; with values and 17 they take 127.
-        items: 17,
-        items_with_values: 13,
-        // On an H200, merges of 2^28 u32, items and registers: 17 and 64 736 µs, 40 651; 27 and 40 580; 33 and 48 574, 40 649;
-        // merge sorts of 2^27: 27 and 40 5.59 ms, 33 and 48 5.35. In 40 there are six work-groups at a time, in 48 five.
-        most_items: if caps.ptx { 33 } else { 17 },
-        registers: caps.ptx.then_some(64),
-        most_registers: caps.ptx.then_some(48),
-        max_groups: 1 << 20,
-        max_search_groups: 16 * units,
-    };
+    let units = super::units(caps);
+    let registers = |name, usual| caps.ptx.then(|| caps.chosen(name, usual));
     match caps.class {
         // One item walks through a tile.
         DeviceClass::Cpu => {
-            let items = 4096;
+            let items = caps.chosen("items", 4096);
             Merge {
                 work_group: 1,
                 items,
@@ -47,8 +36,8 @@ pub(crate) fn merge(caps: &Capabilities) -> Merge {
                 most_items: items,
                 registers: None,
                 most_registers: None,
-                max_groups: 4 * units,
-                max_search_groups: 4 * units,
+                max_groups: caps.chosen("max_groups", 4 * units),
+                max_search_groups: caps.chosen("max_search_groups", 4 * units),
             }
         }
         // An interpreter is to see several tiles of a group, too.
@@ -57,10 +46,54 @@ pub(crate) fn merge(caps: &Capabilities) -> Merge {
             items: 3,
             items_with_values: 3,
             most_items: 3,
+            registers: None,
+            most_registers: None,
             max_groups: 2,
             max_search_groups: 2,
-            ..all
         },
-        DeviceClass::Gpu => all,
+        DeviceClass::Gpu => Merge {
+            work_group: super::work_group(caps.chosen("work_group", 256), caps),
+            // With 17 and 13 assemblers for sm_90 keep to 72 and 56 registers; with values and 17 they take 127.
+            items: caps.chosen("items", 17),
+            items_with_values: caps.chosen("items_with_values", 13),
+            // On an H200, merges of 2^28 u32, items and registers: 17 and 64 736 µs, 40 651; 27 and 40 580; 33 and 48
+            // 574, 40 649; merge sorts of 2^27: 27 and 40 5.59 ms, 33 and 48 5.35. In 40 there are six work-groups at a
+            // time, in 48 five.
+            most_items: caps.chosen("most_items", if caps.ptx { 33 } else { 17 }),
+            registers: registers("registers", 64),
+            most_registers: registers("most_registers", 48),
+            max_groups: caps.chosen("max_groups", 1 << 20),
+            max_search_groups: caps.chosen("max_search_groups", 16 * units),
+        },
+    }
+}
+
+/// What is searched for.
+pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
+    let usual = merge(caps);
+    let groups = |name, usual, factors: &[usize]| Parameter::new(name, usual, of_units(factors, caps));
+    match caps.class {
+        DeviceClass::Cpu => vec![
+            // Sixteen times a power of two: what merge sorts begin with.
+            Parameter::new("items", usual.items, [1024, 4096, 16_384]),
+            groups("max_groups", usual.max_groups, &[1, 2, 4, 8, 16]),
+            groups("max_search_groups", usual.max_search_groups, &[1, 2, 4, 8, 16]),
+        ],
+        DeviceClass::Gpu if caps.checker => Vec::new(),
+        DeviceClass::Gpu => {
+            let work_group = work_groups(usual.work_group, 0, &[64, 128, 256], caps);
+            let others = [
+                // Set operations have a bit of a word for each.
+                Parameter::new("items", usual.items, [9, 13, 17, 21, 25]),
+                Parameter::new("items_with_values", usual.items_with_values, [9, 13, 17]),
+                Parameter::new("most_items", usual.most_items, [17, 25, 27, 33]),
+                groups("max_groups", usual.max_groups, &[8, 16, 32]),
+                groups("max_search_groups", usual.max_search_groups, &[4, 8, 16, 32]),
+            ];
+            let registers = [("registers", usual.registers), ("most_registers", usual.most_registers)];
+            let registers = registers.into_iter().filter_map(|(name, usual)| Some((name, usual?)));
+            let registers = registers.map(|(name, usual)| Parameter::new(name, usual, [40, 48, 64, 80]));
+            work_group.into_iter().chain(others).chain(registers).collect()
+        }
     }
 }

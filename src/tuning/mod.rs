@@ -3,8 +3,8 @@
 //! The crate has numbers for each class of devices. `oclprim tune` measures others on a device, and keeps those that are
 //! faster in a file, which every program that uses the crate reads once. [`Tuning`] overrides both. Results do not depend
 //! on any of these, but for what is open anyway: how float sums with
-//! [`Determinism::Fast`](crate::Determinism::Fast) are rounded, and which of equal indices a
-//! [`scatter`](crate::Device::scatter) takes.
+//! [`Determinism::Fast`](crate::Determinism::Fast) are rounded, which of equal indices a
+//! [`scatter`](crate::Device::scatter) takes, and the order of [`select_unordered`](crate::Device::select_unordered).
 
 #[cfg(feature = "opencl")]
 mod copy;
@@ -12,10 +12,14 @@ mod file;
 #[cfg(feature = "opencl")]
 mod histogram;
 #[cfg(feature = "opencl")]
+mod iota;
+#[cfg(feature = "opencl")]
 mod merge;
 mod parameters;
 #[cfg(feature = "opencl")]
 mod permute;
+#[cfg(feature = "opencl")]
+mod random;
 #[cfg(feature = "opencl")]
 mod reduce;
 #[cfg(feature = "opencl")]
@@ -34,11 +38,15 @@ pub(crate) use copy::{Copy, Gather, copy, copy_ranges, gather, reverse};
 #[cfg(feature = "opencl")]
 pub(crate) use histogram::histogram;
 #[cfg(feature = "opencl")]
+pub(crate) use iota::{Iota, iota};
+#[cfg(feature = "opencl")]
 pub(crate) use merge::merge;
 #[cfg(feature = "opencl")]
 use parameters::{of_units, work_groups};
 #[cfg(feature = "opencl")]
 pub(crate) use permute::permute;
+#[cfg(feature = "opencl")]
+pub(crate) use random::{Random, random};
 #[cfg(feature = "opencl")]
 pub(crate) use reduce::reduce;
 #[cfg(feature = "opencl")]
@@ -371,7 +379,12 @@ mod tests {
         groups.extend([gather(caps, 4).work_group, self::reverse(caps).work_group, sort(caps, 4, 0).work_group]);
         groups.push(permute(caps, 4).work_group);
         groups.extend(top_k(caps).iter().map(|shape| shape.work_group));
-        groups.extend([select(caps).work_group, merge(caps).work_group]);
+        groups.extend([
+            select(caps).work_group,
+            merge(caps).work_group,
+            random(caps).work_group,
+            iota(caps).work_group,
+        ]);
         for copy in [copy(caps), copy_ranges(caps)] {
             if let Copy::Words { work_group, .. } = copy {
                 groups.push(work_group);
@@ -413,7 +426,7 @@ mod tests {
                     let what = format!("{name}: {primitive}, {parameter:?}");
                     assert!(parameter.values.contains(&parameter.usual), "{what}");
                     // What can be left out is 0 then.
-                    let optional = ["look_back", "one_pass"].contains(&parameter.name);
+                    let optional = ["look_back", "one_pass", "aside", "segment_registers"].contains(&parameter.name);
                     let lawful = optional || !parameter.values.contains(&0);
                     assert!(parameter.values.is_sorted() && lawful, "{what}");
                     assert_eq!(all.iter().filter(|other| other.name == parameter.name).count(), 1, "{what}");
@@ -440,11 +453,23 @@ mod tests {
             "reduce" => {
                 let it = reduce(caps);
                 let one_pass = usize::from(it.one_pass);
-                vec![("work_group", it.work_group), ("max_groups", it.max_groups), ("one_pass", one_pass)]
+                vec![
+                    ("work_group", it.work_group),
+                    ("max_groups", it.max_groups),
+                    ("one_pass", one_pass),
+                    ("segment_registers", it.segment_registers),
+                    ("key_registers", it.key_registers),
+                ]
             }
             "scan" => {
                 let it = scan(caps, 0);
-                vec![("work_group", it.work_group), ("max_groups", it.max_groups)]
+                vec![
+                    ("work_group", it.work_group),
+                    ("max_groups", it.max_groups),
+                    ("registers", it.registers),
+                    ("segment_registers", it.segment_registers),
+                    ("aside", usize::from(it.aside)),
+                ]
             }
             "copy" => of_copy(copy(caps)),
             "copy_ranges" => of_copy(copy_ranges(caps)),
@@ -488,6 +513,48 @@ mod tests {
                     ("registers", it.registers),
                     ("look_back", usize::from(it.look_back)),
                 ]
+            }
+            "merge" => {
+                let it = merge(caps);
+                let registers = [("registers", it.registers), ("most_registers", it.most_registers)];
+                let others = [
+                    ("work_group", it.work_group),
+                    ("items", it.items),
+                    ("items_with_values", it.items_with_values),
+                    ("most_items", it.most_items),
+                    ("max_groups", it.max_groups),
+                    ("max_search_groups", it.max_search_groups),
+                ];
+                others.into_iter().chain(registers.map(|(name, value)| (name, value.unwrap_or(0)))).collect()
+            }
+            "select" => {
+                let it = select(caps);
+                vec![
+                    ("work_group", it.work_group),
+                    ("rows", it.rows),
+                    ("max_groups", it.max_groups),
+                    ("min_run", it.min_run),
+                    ("registers", it.registers),
+                    ("partition_registers", it.partition_registers),
+                ]
+            }
+            "topk" => {
+                let it = top_k(caps)[0];
+                vec![
+                    ("work_group", it.work_group),
+                    ("replicas", it.replicas),
+                    ("sample", it.sample),
+                    ("each", it.each),
+                    ("max_groups", it.max_groups),
+                ]
+            }
+            "random" => {
+                let it = random(caps);
+                vec![("work_group", it.work_group), ("max_groups", it.max_groups), ("min_run", it.min_run)]
+            }
+            "iota" => {
+                let it = iota(caps);
+                vec![("work_group", it.work_group), ("max_groups", it.max_groups), ("min_run", it.min_run)]
             }
             _ => unreachable!("{primitive} is none of them"),
         }
@@ -550,7 +617,7 @@ mod tests {
             Tuning::default().set(primitive, name, value).apply(&mut caps).map_err(|error| error.to_string())
         };
         assert_eq!(refused("transpose", "side", 32), Ok(()));
-        let all = "reduce, scan, copy, copy_ranges, gather, reverse, histogram, transpose, permute, sort";
+        let all = PRIMITIVES.join(", ");
         assert_eq!(refused("dance", "side", 1), Err(format!("no primitive `dance` has parameters: there are {all}")));
         let text = "transpose has no parameter `words`: there are max_groups, side, work_group";
         assert_eq!(refused("transpose", "words", 1), Err(text.into()));

@@ -9,8 +9,23 @@ use crate::runtime::Capabilities;
 /// ```
 /// assert!(oclprim::tuning::PRIMITIVES.contains(&"reduce"));
 /// ```
-pub const PRIMITIVES: [&str; 10] =
-    ["reduce", "scan", "copy", "copy_ranges", "gather", "reverse", "histogram", "transpose", "permute", "sort"];
+pub const PRIMITIVES: [&str; 15] = [
+    "reduce",
+    "scan",
+    "copy",
+    "copy_ranges",
+    "gather",
+    "reverse",
+    "histogram",
+    "transpose",
+    "permute",
+    "sort",
+    "merge",
+    "select",
+    "topk",
+    "random",
+    "iota",
+];
 
 /// A number of a primitive's geometry: results are the same with each of its values, but for what is open anyway, as
 /// [`tuning`](crate::tuning) says.
@@ -70,6 +85,11 @@ pub fn parameters(primitive: &str, caps: &Capabilities, element_bytes: usize) ->
             "transpose" => super::transpose::parameters(caps, size),
             "permute" => super::permute::parameters(caps, size),
             "sort" => super::sort::parameters(caps, element_bytes),
+            "merge" => super::merge::parameters(caps),
+            "select" => super::select::parameters(caps),
+            "topk" => super::topk::parameters(caps),
+            "random" => super::random::parameters(caps),
+            "iota" => super::iota::parameters(caps),
             _ => Vec::new(),
         }
     }

@@ -13,21 +13,28 @@ pub(crate) struct Reduce {
     pub(crate) max_groups: usize,
     /// Whether the work-group that ends last does what a further launch would.
     pub(crate) one_pass: bool,
+    /// Registers of an item at most, on NVIDIA's GPUs, of segments by offsets and by keys: so that six work-groups run
+    /// on a compute unit at a time, some of which load while others combine.
+    pub(crate) segment_registers: usize,
+    pub(crate) key_registers: usize,
 }
 
 /// Parameters of reductions by device class.
 pub(crate) fn reduce(caps: &Capabilities) -> Reduce {
     let max_groups = |each: usize| caps.chosen("max_groups", each * super::units(caps));
+    let (segment_registers, key_registers) = (caps.chosen("segment_registers", 80), caps.chosen("key_registers", 40));
     match caps.class {
         // One item walks a whole tile, which its compiler vectorises.
-        DeviceClass::Cpu => Reduce { work_group: 1, max_groups: max_groups(8), one_pass: false },
+        DeviceClass::Cpu => {
+            Reduce { work_group: 1, max_groups: max_groups(8), one_pass: false, segment_registers, key_registers }
+        }
         DeviceClass::Gpu => {
             // As many whole waves whether two, three or six run on a unit at a time. On an H200 sums of 2^28 i32 take 240 µs
             // with 4, 6 and 16 groups a unit, 245 with 8.
             let max_groups = max_groups(6);
             let work_group = super::work_group_of(caps.chosen("work_group", 256), ITEM_BYTES, caps);
             let one_pass = ends_at_once(caps) && caps.chosen("one_pass", 1) != 0;
-            Reduce { work_group, max_groups, one_pass }
+            Reduce { work_group, max_groups, one_pass, segment_registers, key_registers }
         }
     }
 }
@@ -45,5 +52,11 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     let work_group = work_groups(usual.work_group, ITEM_BYTES, &[64, 128, 256], caps);
     let max_groups = Parameter::new("max_groups", usual.max_groups, of_units(&[1, 2, 4, 6, 8, 16, 32], caps));
     let one_pass = usual.one_pass.then(|| Parameter::new("one_pass", 1, [0, 1]));
-    work_group.into_iter().chain([max_groups]).chain(one_pass).collect()
+    let registers = caps.ptx.then(|| {
+        [
+            Parameter::new("segment_registers", usual.segment_registers, [40, 48, 56, 64, 80, 96]),
+            Parameter::new("key_registers", usual.key_registers, [40, 48, 64, 80]),
+        ]
+    });
+    work_group.into_iter().chain([max_groups]).chain(one_pass).chain(registers.into_iter().flatten()).collect()
 }

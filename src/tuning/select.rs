@@ -1,38 +1,77 @@
 //! Parameters of selections.
 
-use crate::runtime::{Capabilities, DeviceClass};
+use super::{Parameter, of_units, work_groups};
+use crate::runtime::{Capabilities, DeviceClass, SubGroupBackend};
 
 /// Geometry of selections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Select {
-    /// Items of a work-group at most, and vectors of 16 bytes of each in a tile.
+    /// Items of a work-group at most, and vectors of 16 bytes of each in a tile: a power of two, from 2 on.
     pub(crate) work_group: usize,
     pub(crate) rows: usize,
-    /// Bytes of local memory in which a tile is put in order, at most.
-    pub(crate) tile_bytes: usize,
     pub(crate) max_groups: usize,
     /// Neighbours of one item at least, on CPU drivers.
     pub(crate) min_run: usize,
+    /// Registers of an item at most, on NVIDIA's GPUs, where elements move to one list in one pass, and where there are
+    /// two lists.
+    pub(crate) registers: usize,
+    pub(crate) partition_registers: usize,
 }
 
 /// Parameters of selections by device class.
 pub(crate) fn select(caps: &Capabilities) -> Select {
-    let units = caps.compute_units.max(1) as usize;
+    let units = super::units(caps);
     match caps.class {
         // One item walks its elements.
-        DeviceClass::Cpu => {
-            Select { work_group: 1, rows: 0, tile_bytes: usize::MAX, max_groups: 4 * units, min_run: 2048 }
-        }
+        DeviceClass::Cpu => Select {
+            work_group: 1,
+            rows: 0,
+            max_groups: caps.chosen("max_groups", 4 * units),
+            min_run: caps.chosen("min_run", 2048),
+            registers: 0,
+            partition_registers: 0,
+        },
         // An interpreter is to see several tiles of a group, too.
         DeviceClass::Gpu if caps.checker => {
-            Select { work_group: 32, rows: 2, tile_bytes: 4096, max_groups: 2, min_run: 0 }
+            Select { work_group: 32, rows: 2, max_groups: 2, min_run: 0, registers: 0, partition_registers: 0 }
         }
         DeviceClass::Gpu => Select {
-            work_group: super::work_group(256, caps),
-            rows: if caps.ptx { 8 } else { 4 },
-            tile_bytes: (if caps.ptx { 32 } else { 16 } << 10) + 256,
-            max_groups: 16 * units,
+            work_group: super::work_group(caps.chosen("work_group", 256), caps),
+            rows: caps.chosen("rows", if caps.ptx { 8 } else { 4 }),
+            max_groups: caps.chosen("max_groups", 16 * units),
             min_run: 0,
+            // H200, 10 % of 2^28 u32: 40 registers, as tiles wait in local memory, 421 µs; 48, 449.
+            registers: caps.chosen("registers", if caps.compute_capability >= 80 { 40 } else { 80 }),
+            partition_registers: caps.chosen("partition_registers", 64),
         },
+    }
+}
+
+/// What is searched for.
+pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
+    let usual = select(caps);
+    match caps.class {
+        DeviceClass::Cpu => vec![
+            Parameter::new("max_groups", usual.max_groups, of_units(&[1, 2, 4, 8, 16], caps)),
+            Parameter::new("min_run", usual.min_run, [512, 2048, 8192]),
+        ],
+        DeviceClass::Gpu if caps.checker => Vec::new(),
+        DeviceClass::Gpu => {
+            // Only groups of 256 exchange by shuffles.
+            let shuffles =
+                caps.sub_group.ballot && matches!(caps.sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
+            let work_group = work_groups(usual.work_group, 0, &[64, 128, 256], caps).filter(|_| !shuffles);
+            let others = [
+                Parameter::new("rows", usual.rows, [2, 4, 8]),
+                Parameter::new("max_groups", usual.max_groups, of_units(&[4, 8, 16, 32], caps)),
+            ];
+            let registers = caps.ptx.then(|| {
+                [
+                    Parameter::new("registers", usual.registers, [32, 40, 48, 64, 80]),
+                    Parameter::new("partition_registers", usual.partition_registers, [48, 64, 80]),
+                ]
+            });
+            work_group.into_iter().chain(others).chain(registers.into_iter().flatten()).collect()
+        }
     }
 }

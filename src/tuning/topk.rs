@@ -1,5 +1,6 @@
-//! Parameters of selections.
+//! Parameters of selections by rank.
 
+use super::{Parameter, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass};
 
 /// Geometry of selections.
@@ -19,28 +20,66 @@ pub(crate) struct TopK {
 
 /// Parameters of selections by device class, of which the first is taken that local memory has room for. The last needs none.
 pub(crate) fn top_k(caps: &Capabilities) -> Vec<TopK> {
-    let units = caps.compute_units.max(1) as usize;
-    let alone =
-        TopK { work_group: 1, digit_bits: 11, replicas: 1, sample: 1024, each: 64, order: 512, max_groups: 4 * units };
+    let units = super::units(caps);
+    let each = caps.chosen("each", 64);
+    let alone = TopK {
+        work_group: 1,
+        digit_bits: 11,
+        replicas: 1,
+        sample: 1024,
+        each,
+        order: 512,
+        max_groups: caps.chosen("max_groups", 4 * units),
+    };
     let of = |work_group, digit_bits, replicas, sample, order| TopK {
         work_group,
         digit_bits,
         replicas,
         sample,
-        each: 64,
+        each,
         order,
-        max_groups: 8 * units,
+        // H200, 3, 4, 6, 12 and 16 groups a unit: 2,870, 3,086, 2,881, 3,072 and 3,013 GB/s; eight: 3,110.
+        max_groups: caps.chosen("max_groups", 8 * units),
     };
     let shapes = match caps.class {
-        DeviceClass::Cpu => Vec::new(),
+        DeviceClass::Cpu => return vec![TopK { sample: caps.chosen("sample", alone.sample), ..alone }],
         // An interpreter is to see several groups, and bounds of few keys.
         DeviceClass::Gpu if caps.checker => {
             vec![TopK { each: 4, max_groups: 3, ..of(32, 8, 1, 256, 256) }]
         }
         DeviceClass::Gpu => {
-            vec![of(256, 11, 2, 4096, 2048), of(256, 11, 1, 2048, 2048), of(64, 8, 1, 512, 512)]
+            let (replicas, sample) = (caps.chosen("replicas", 2), caps.chosen("sample", 4096));
+            vec![
+                of(caps.chosen("work_group", 256), 11, replicas, sample, 2048),
+                of(256, 11, 1, 2048, 2048),
+                of(64, 8, 1, 512, 512),
+            ]
         }
     };
     let fits = |shape: &TopK| shape.work_group <= caps.max_work_group;
     shapes.into_iter().filter(fits).chain([alone]).collect()
+}
+
+/// What is searched for: of the first shape.
+pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
+    let usual = top_k(caps)[0];
+    let groups = |factors: &[usize]| Parameter::new("max_groups", usual.max_groups, of_units(factors, caps));
+    let each = Parameter::new("each", usual.each, [16, 64, 256]);
+    match caps.class {
+        DeviceClass::Cpu => {
+            vec![groups(&[1, 2, 4, 8, 16]), each, Parameter::new("sample", usual.sample, [512, 1024, 4096])]
+        }
+        DeviceClass::Gpu if caps.checker => Vec::new(),
+        // Where the first does not fit, only what the others take, too.
+        DeviceClass::Gpu if usual.work_group < 256 => vec![groups(&[2, 4, 8, 16]), each],
+        DeviceClass::Gpu => {
+            let others = [
+                groups(&[2, 4, 8, 16]),
+                each,
+                Parameter::new("sample", usual.sample, [1024, 2048, 4096]),
+                Parameter::new("replicas", usual.replicas, [1, 2, 4]),
+            ];
+            work_groups(usual.work_group, 0, &[128, 256], caps).into_iter().chain(others).collect()
+        }
+    }
 }

@@ -20,7 +20,8 @@ pub(crate) struct Transpose {
 /// Parameters of transpositions of elements of `size` bytes by device class.
 pub(crate) fn transpose(caps: &Capabilities, size: usize) -> Transpose {
     match caps.class {
-        // Each group is one item, which walks over tiles as wide as eight cache lines.
+        // Each group is one item, which walks over tiles as wide as eight cache lines: 1.13 to 1.35 times as fast as
+        // four for elements of 2 to 8 bytes on PoCL.
         DeviceClass::Cpu => {
             let block = (64 / size).next_power_of_two();
             let (side, max_groups) = (caps.chosen("side", 8), caps.chosen("max_groups", 8 * super::units(caps)));
@@ -29,7 +30,7 @@ pub(crate) fn transpose(caps: &Capabilities, size: usize) -> Transpose {
         DeviceClass::Gpu => {
             let work_group = super::work_group(caps.chosen("work_group", 256), caps);
             // Blocks of 8-byte vectors for 1 and 2 bytes, where 16 bytes would take twice the local memory; tiles of 4
-            // to 16 KiB.
+            // to 16 KiB. H200, 10,000 x 30,000, and u64: 8 a side 670 µs and 1.25 ms, 16 661 and 1.14, 32 659 and 1.16.
             let (block, side): (usize, usize) = match size {
                 1 => (8, 16),
                 2 | 4 => (4, 16),
@@ -41,6 +42,7 @@ pub(crate) fn transpose(caps: &Capabilities, size: usize) -> Transpose {
             let fits = (side * block).pow(2) * size <= caps.local_bytes;
             // An item has a block at least.
             let work_group = if block > 0 { work_group.min(side * side) } else { work_group };
+            // H200, odd sides: 8, 32 and 64 KiB 116, 119 and 103 µs, 16 96.
             let mut tile = 1 << ((16 << 10) / size).ilog2();
             while tile > work_group && padded_bytes(tile, size) > caps.local_bytes {
                 tile /= 2;

@@ -38,8 +38,8 @@ measured again, in turns with the default, on every form that `oclprim bench` ha
 it is kept if it is faster by more than both spreads and 2 % on one that was searched on, slower on none, and passes \
 the tiny checks of this element size. What is kept goes to the file that every program with this crate reads: `tuning.json` in the user's configuration folder, or \
 the one that the variable OCLPRIM_TUNING names. A search that fails, or has no time for all, replaces nothing there. Results \
-do not depend on it, but for what is open anyway: how float sums of `fast` reductions are rounded, and which of equal \
-indices a scatter takes. The exit code is 1 if a result was wrong.";
+do not depend on it, but for what is open anyway: how float sums of `fast` reductions are rounded, which of equal \
+indices a scatter takes, and the order of an unordered selection. The exit code is 1 if a result was wrong.";
 
 /// Search the geometry that suits a device, and keep what is faster than the default.
 #[derive(Args)]
@@ -121,6 +121,8 @@ struct Tried {
 #[derive(Serialize)]
 struct Report {
     version: &'static str,
+    /// Of the source that the program was built from, where that is known.
+    commit: Option<&'static str>,
     device: DeviceInfo,
     cold: bool,
     lines: Vec<Line>,
@@ -140,8 +142,8 @@ impl Tune {
         }
         // What is there must be readable before an hour is spent.
         path.as_deref().map(TuningFile::read).transpose()?;
-        let (version, cold) = (env!("CARGO_PKG_VERSION"), !self.hot);
-        let mut report = Report { version, device: info.clone(), cold, lines: Vec::new() };
+        let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("OCLPRIM_COMMIT"));
+        let mut report = Report { version, commit, device: info.clone(), cold: !self.hot, lines: Vec::new() };
         let bar = progress();
         for subject in self.subjects(&caps) {
             for bytes in self.sizes(&subject, &info)? {
@@ -185,8 +187,9 @@ impl Tune {
         let mut subjects: Vec<Subject> = Vec::new();
         for primitive in PRIMITIVES.into_iter().filter(|&name| crate::bench::wanted(&self.primitives, &name.to_owned()))
         {
-            let benches = registry().iter().filter(|spec| spec.name() == spec_of(primitive));
-            for bench in benches.flat_map(|spec| spec.benches()).filter(|bench| is_of(primitive, &bench.form)) {
+            let benches =
+                registry().iter().flat_map(|spec| spec.benches().into_iter().map(move |it| (spec.name(), it)));
+            for (_, bench) in benches.filter(|(spec, bench)| is_of(primitive, spec, &bench.form)) {
                 let size = row_bytes(primitive, bench.element.size());
                 let same = |subject: &&mut Subject| subject.primitive == primitive && subject.element_bytes == size;
                 match subjects.iter_mut().find(same) {
@@ -227,20 +230,24 @@ fn shipped() -> Tuning {
     Tuning::default().without_file()
 }
 
-/// The entry of the registry that measures a primitive.
+/// The entry of the registry that has a primitive.
 fn spec_of(primitive: &str) -> &str {
     if matches!(primitive, "copy_ranges" | "gather" | "reverse") { "copy" } else { primitive }
 }
 
-/// Whether a form of that entry runs with the parameters of the primitive.
-fn is_of(primitive: &str, form: &str) -> bool {
+/// Whether a form of an entry runs with the parameters of the primitive.
+fn is_of(primitive: &str, spec: &str, form: &str) -> bool {
     let starts = |names: &[&str]| names.iter().any(|name| form.starts_with(name));
-    match primitive {
-        "copy" => starts(&["aligned", "from element"]),
-        "copy_ranges" => starts(&["ranges", "strided rows"]),
-        "gather" => starts(&["gather", "scatter"]),
-        "reverse" => starts(&["reverse"]),
-        _ => true,
+    match (primitive, spec) {
+        ("copy", "copy") => starts(&["aligned", "from element"]),
+        ("copy_ranges", "copy") => starts(&["ranges", "strided rows"]),
+        ("gather", "copy") => starts(&["gather", "scatter"]),
+        ("reverse", "copy") => starts(&["reverse"]),
+        // These share work as reductions do.
+        ("reduce", "scan") => form.contains("of lines"),
+        ("reduce", "select") => form.contains("by key"),
+        ("scan", "scan") => !form.contains("of lines"),
+        _ => primitive == spec,
     }
 }
 
@@ -446,8 +453,12 @@ impl Site<'_> {
     fn check(&self, chosen: &Chosen) -> Result<(), Lost> {
         let Subject { primitive, element_bytes, .. } = self.subject;
         let device = self.variant(chosen)?;
-        let cases = registry().iter().filter(|spec| spec.name() == spec_of(primitive));
-        for case in cases.flat_map(|spec| spec.cases(Level::Tiny)) {
+        let cases = registry().iter().flat_map(|spec| {
+            let own = spec.name() == spec_of(primitive);
+            let cases = spec.cases(Level::Tiny).into_iter();
+            cases.filter(move |case| own || is_of(primitive, spec.name(), &case.form))
+        });
+        for case in cases {
             let fails = |device| matches!(case.run(device).verdict, Verdict::Fail(_));
             let concerned = row_bytes(primitive, case.element.size()) == *element_bytes;
             if concerned && fails(&device) && !fails(self.device) {

@@ -50,7 +50,7 @@ pub(super) fn bounds(
     if count == 0 {
         return Ok(());
     }
-    let caps = device.capabilities()?;
+    let caps = device.capabilities_for("merge", form.size, n.max(count))?;
     // A share may reach beyond the last needle.
     let wide = device.tuning().wide(n.max(2 * count));
     let plan = plan(bound, place_bytes, n.max(count), form, &caps, wide)?;
@@ -70,7 +70,7 @@ pub(super) fn first_unsorted(device: &ClDevice, form: &Form, range: &ClInput, fo
 /// The same by launches over `most` elements each, a power of two.
 fn first_unsorted_by(device: &ClDevice, form: &Form, range: &ClInput, found: &ClInput, most: usize) -> Result<()> {
     device.fill(found.mem(), found.byte_offset(), 8, &[0xFF; 8])?;
-    let caps = device.capabilities()?;
+    let caps = device.capabilities_for("merge", form.size, range.len())?;
     let plan = plan(Bound::Lower, 4, range.len(), form, &caps, device.tuning().wide(range.len()))?;
     for start in (0..range.len()).step_by(most) {
         // The first element has none in front of it.

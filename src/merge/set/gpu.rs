@@ -39,7 +39,7 @@ impl<'a> Run<'a> {
         scratch: &'a mut Scratch,
     ) -> Result<Self> {
         let n = ranges[0].len() + ranges[1].len();
-        let plan = plan(op, n, form, &*device.capabilities()?, device.tuning().wide(n))?;
+        let plan = plan(op, n, form, &*device.capabilities_for("merge", form.size, n)?, device.tuning().wide(n))?;
         Ok(Self { device, plan, ranges, scratch })
     }
 
@@ -82,5 +82,5 @@ fn bytes(plan: &Plan) -> usize {
 
 pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
     addressable(n, form.size + form.value_bytes)?;
-    Ok(bytes(&plan(SetOp::Union, n, form, &*device.capabilities()?, device.tuning().wide(n))?))
+    Ok(bytes(&plan(SetOp::Union, n, form, &*device.capabilities_for("merge", form.size, n)?, device.tuning().wide(n))?))
 }

@@ -30,7 +30,7 @@ fn regions(n: usize, form: &Form, plan: &Plan) -> Regions {
 
 pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
     addressable(n, form.size + form.value_bytes)?;
-    let plan = plan(n, form, &*device.capabilities()?, device.tuning().wide(n))?;
+    let plan = plan(n, form, &*device.capabilities_for("merge", form.size, n)?, device.tuning().wide(n))?;
     Ok(if n == 0 { 0 } else { regions(n, form, &plan).end })
 }
 
@@ -47,7 +47,7 @@ pub(super) fn run(
     if n == 0 {
         return Ok(());
     }
-    let plan = plan(n, form, &*device.capabilities()?, device.tuning().wide(n))?;
+    let plan = plan(n, form, &*device.capabilities_for("merge", form.size, n)?, device.tuning().wide(n))?;
     let at = regions(n, form, &plan);
     let mem = scratch.cl(device, at.end)?;
     let spare = Place { mem, offset: at.spare };

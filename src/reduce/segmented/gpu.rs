@@ -114,8 +114,8 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
     // Sub-groups are full, or not used.
     let full = work_group.is_multiple_of(caps.sub_group.width as usize);
     let make = if full { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
-    // So that six work-groups run on a compute unit at a time: some load while others combine.
-    let registers = if form.keys.is_some() { 40 } else { 80 };
+    let params = tuning::reduce(caps);
+    let registers = if form.keys.is_some() { params.key_registers } else { params.segment_registers };
     let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
     let program = make("reduce_segmented.cl", TEXT, caps)
         .with(limit)

@@ -63,7 +63,8 @@ pub(super) fn run(
         return Ok(());
     }
     let aligned = input.aligned() && out.aligned();
-    let plan = plan(n, element, source, aligned, &*device.capabilities()?, device.tuning().wide(n))?;
+    let caps = device.capabilities_for("select", element.size(), n)?;
+    let plan = plan(n, element, source, aligned, &caps, device.tuning().wide(n))?;
     device
         .launch(&plan.program, "adjacent")?
         .mem(input.mem())
