@@ -43,7 +43,7 @@ fn forms(primitive: &str) -> (&str, &[&str]) {
         "sort" => ("sort", &["4-byte keys", "pairs of 4 and 4 bytes"]),
         "merge" => ("merge", &["merge", "merge pairs with 4 bytes", "union", "lower bound"]),
         "select" => ("select", &["selected", "parted", "unique", "adjacent difference"]),
-        "topk" => ("topk", &["top-k", "keys of ranks"]),
+        "topk" => ("topk", &["top-k with places", "keys of ranks"]),
         "random" => ("random", &["random", "random of few"]),
         "iota" => ("iota", &["iota"]),
         _ => unreachable!("{primitive}"),
@@ -143,7 +143,6 @@ fn made(device: &Device, primitive: &str, x: &[u32], sorted: [&[u32]; 2]) -> Vec
                 all(device.merge(a, b, &up)),
                 all(device.merge_sort(x, &up)),
                 all(device.set_operation(SetOp::Union, a, b, &up)),
-                all(device.lower_bound(a, x, &up)),
             ]
         }
         "select" => vec![

@@ -621,7 +621,9 @@ mod tests {
         assert_eq!(refused("dance", "side", 1), Err(format!("no primitive `dance` has parameters: there are {all}")));
         let text = "transpose has no parameter `words`: there are max_groups, side, work_group";
         assert_eq!(refused("transpose", "words", 1), Err(text.into()));
-        assert_eq!(refused("scan", "words", 1), Err("scan has no parameter `words`: there are none here".into()));
+        let mut checker = Capabilities { checker: true, ..Capabilities::samples().pop().expect("samples").1 };
+        let none = Tuning::default().set("sort", "words", 1).apply(&mut checker).map_err(|error| error.to_string());
+        assert_eq!(none, Err("sort has no parameter `words`: there are none here".into()));
         let text = "words of copy is one of [1, 2, 4] here, not 3";
         assert_eq!(refused("copy", "words", 3), Err(text.into()));
     }
