@@ -24,6 +24,14 @@
 //
 // Bytes: reads n elements twice, writes n, and 24 for each tile of 32 KiB; with LOOK_BACK reads them once. What marks segments is
 // read as often.
+#if defined(BY_KEYS) || defined(BY_FLAGS) || defined(BY_OFFSETS) || defined(BY_ROWS)
+#define SEGMENTED
+#endif
+// CPU drivers make no vectors of an order: where one is asked for, they are written out, of 16 runs at once.
+#if defined(DEVICE_CPU) && WG == 1 && !defined(EXACT) && !defined(SEGMENTED) && !defined(OPERATOR) && \
+    !defined(MAPPED) && !defined(T_F16) && !defined(T_BF16) && !defined(OUT_F16) && !defined(OUT_BF16)
+#define VECTORS
+#endif
 #include "lib/types.cl"
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
@@ -32,10 +40,6 @@
 #include "lib/ticket.cl"
 #ifdef ASIDE
 #include "lib/aside.cl"
-#endif
-
-#if defined(BY_KEYS) || defined(BY_FLAGS) || defined(BY_OFFSETS) || defined(BY_ROWS)
-#define SEGMENTED
 #endif
 
 // A total, as it is stored: TOTAL(value, head), of which VALUE and HEAD are parts. JOINED(a, b, head) is a op b, unless there is
@@ -173,6 +177,118 @@ static inline THING run_total(
     return total;
 }
 
+#ifdef VECTORS
+#define UNROLL _Pragma("unroll")
+#define A8 CAT(A, 8)
+#define OUT16 CAT(OUT, 16)
+// Where 16 neighbours lie whose first is the i-th, and their order there.
+#ifdef REVERSE
+#define AT16(i, len) ((len) - 16 - (i))
+#define IN_ORDER(v) (v).sfedcba9876543210
+#else
+#define AT16(i, len) (i)
+#define IN_ORDER(v) (v)
+#endif
+
+// Puts the k-th elements of 16 runs, from element `at` on, into column[k].
+static inline void take_runs(__global const T* x, OFFSET_T at, OFFSET_T n, A16* column)
+{
+    UNROLL
+    for (uint k = 0; k < VEC; k++) {
+        column[k] = IN_ORDER(TAKEN16(x + AT16(at + 16 * k, n)));
+    }
+    UNROLL
+    for (uint d = 1; d < VEC; d *= 2) {
+        A16 row[VEC];
+        UNROLL
+        for (uint k = 0; k < VEC; k++) {
+            row[k] = column[k];
+        }
+        UNROLL
+        for (uint k = 0; k < VEC / 2; k++) {
+            column[k] = (A16)(row[2 * k].even, row[2 * k + 1].even);
+            column[k + VEC / 2] = (A16)(row[2 * k].odd, row[2 * k + 1].odd);
+        }
+    }
+}
+
+// The way back, to the outputs from `at` on.
+static inline void store_runs(__global OUT* out, OFFSET_T at, OFFSET_T outputs, A16* column)
+{
+    UNROLL
+    for (uint d = 1; d < VEC; d *= 2) {
+        A16 row[VEC];
+        UNROLL
+        for (uint k = 0; k < VEC; k++) {
+            row[k] = column[k];
+        }
+        UNROLL
+        for (uint k = 0; k < VEC / 2; k++) {
+            column[2 * k].even = row[k].lo;
+            column[2 * k].odd = row[k + VEC / 2].lo;
+            column[2 * k + 1].even = row[k].hi;
+            column[2 * k + 1].odd = row[k + VEC / 2].hi;
+        }
+    }
+    UNROLL
+    for (uint k = 0; k < VEC; k++) {
+        vstore16(CAT(convert_, OUT16)(IN_ORDER(column[k])), 0, out + AT16(at + 16 * k, outputs));
+    }
+}
+
+// A level of leaves_scan() in the lanes of a vector, each of which holds the total of its 2^b neighbours: with those of bit b of
+// the lower and of the upper half of twice as many.
+#define LEVEL(bit, lower, upper)                                               \
+    for (uint h = 0; h < 2; h++) {                                             \
+        const A16 low = total[h].lower;                                        \
+        before[h] = select(before[h], OP16(low, before[h]), (lane & bit) != 0); \
+        total[h] = OP16(low, total[h].upper);                                  \
+    }
+
+// leaves_scan() of a whole chunk's runs; the total of the chunk.
+static inline A whole_chunk_scan(__global const T* x, OFFSET_T at, OFFSET_T n, A16* before)
+{
+    const CAT(A_BITS, 16) lane = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+    A16 total[2];
+    UNROLL
+    for (uint h = 0; h < 2; h++) {
+        A16 column[VEC];
+        take_runs(x, at + h * 16 * VEC, n, column);
+        total[h] = column[0];
+        UNROLL
+        for (uint k = 1; k < VEC; k++) {
+            total[h] = OP16(total[h], column[k]);
+        }
+        before[h] = OP_IDENTITY;
+    }
+    LEVEL(1, s0022446688aaccee, s1133557799bbddff)
+    LEVEL(2, s000044448888cccc, s22226666aaaaeeee)
+    LEVEL(4, s0000000088888888, s44444444cccccccc)
+    LEVEL(8, s0000000000000000, s8888888888888888)
+    before[1] = OP16(total[0], before[1]);
+    return OP(total[0].s0, total[1].s0);
+}
+
+// The results of a whole chunk.
+static inline void store_chunk(
+    __global const T* x, OFFSET_T at, OFFSET_T n, __global OUT* out, OFFSET_T outputs, A carry, A chunk, uint inclusive)
+{
+    A16 before[2];
+    whole_chunk_scan(x, at, n, before);
+    for (uint h = 0; h < 2; h++) {
+        A16 column[VEC], acc = OP16((A16)carry, OP16((A16)chunk, before[h]));
+        take_runs(x, at + h * 16 * VEC, n, column);
+        UNROLL
+        for (uint k = 0; k < VEC; k++) {
+            const A16 next = OP16(acc, column[k]);
+            column[k] = inclusive ? next : acc;
+            acc = next;
+        }
+        store_runs(out, at + h * 16 * VEC, outputs, column);
+    }
+}
+#endif
+
 #ifndef EXACT
 // What precedes each of the runs from `place` of the tile on in their chunk; the total of the chunk, if it is whole.
 static inline THING chunk_scan(
@@ -203,6 +319,13 @@ static inline THING tile_scan(__global const T* x, OFFSET_T base, OFFSET_T n, co
     for (uint c = 0; c < CHUNKS; c++) {
         const uint place = c * (CHUNK_RUNS * VEC);
         total[c] = THING_IDENTITY;
+#ifdef VECTORS
+        if (n - base >= place + CHUNK_RUNS * VEC) {
+            A16 unused_runs[2];
+            total[c] = whole_chunk_scan(x, base + place, n, unused_runs);
+            continue;
+        }
+#endif
         if (base + place < n) {
             total[c] = chunk_scan(x, base, place, n, marks, unused);
         }
@@ -267,6 +390,12 @@ KERNEL void scan_tiles(
         tile_scan(x, base, n, marks, chunk);
         for (uint c = 0; c * (CHUNK_RUNS * VEC) < stop; c++) {
             const uint first = c * (CHUNK_RUNS * VEC);
+#ifdef VECTORS
+            if (stop - first >= CHUNK_RUNS * VEC) {
+                store_chunk(x, base + first, n, out, outputs, carry, chunk[c], inclusive);
+                continue;
+            }
+#endif
             chunk_scan(x, base, first, n, marks, before);
             for (uint q = 0; q < CHUNK_RUNS && first + q * VEC < stop; q++) {
                 const uint run = first + q * VEC, count = min((uint)VEC, stop - run);
