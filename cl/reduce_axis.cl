@@ -14,7 +14,8 @@
 // With WIDE an item has the outputs of a vector, of which there are whole ones alone; with FEW likewise, where the axis has no
 // more elements than lanes.
 //
-// With VECTORS neighbours are combined by 16, which the compilers of most CPU drivers do by themselves.
+// With VECTORS neighbours are combined by 16, which the compilers of most CPU drivers do by themselves, if not the lanes of a short
+// axis with one another.
 #ifdef OPERATOR
 #undef VECTORS
 #endif
@@ -517,33 +518,61 @@ static inline void fold(A* carry, uint carries)
 // Combines `count` neighbours with as many elements.
 static inline void take_neighbours(A* to, __global const T* from, const uint count)
 {
+    uint c = 0;
 #ifdef VECTORS
-    if (count % 16 == 0) {
-        for (uint c = 0; c < count; c += 16) {
-            vstore16(OP16(vload16(0, to + c), TAKEN16(from + c)), 0, to + c);
-        }
-        return;
+    for (; c + 16 <= count; c += 16) {
+        vstore16(OP16(vload16(0, to + c), TAKEN16(from + c)), 0, to + c);
     }
 #endif
-    for (uint c = 0; c < count; c++) {
+    for (; c < count; c++) {
         to[c] = OP(to[c], TAKEN(from[c]));
     }
 }
 
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
-    LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, __global void* restrict out_base,
-    const ulong out_offset, const uint last)
+#if COLS == 1 && defined(VECTORS)
+// The tree of neighbours over the lanes of a vector, in each of them.
+static inline A16 tree16(A16 x)
 {
-    const OFFSET_T part = (OFFSET_T)get_group_id(0) % parts;
-    const OFFSET_T first = (OFFSET_T)get_group_id(0) / parts * COLS;
+    x = OP16(x.s0022446688aaccee, x.s1133557799bbddff);
+    x = OP16(x.s000044448888cccc, x.s22226666aaaaeeee);
+    x = OP16(x.s0000000088888888, x.s44444444cccccccc);
+    return OP16((A16)x.s0, (A16)x.s8);
+}
+
+// 16 lanes, if there are as many elements.
+static inline A16 take_lanes(__global const T* from, const uint count)
+{
+    A lane[16];
+    vstore16((A16)OP_IDENTITY, 0, lane);
+    take_neighbours(lane, from, min(count, 16u));
+    return vload16(0, lane);
+}
+
+// What a line of at most LANES neighbours comes to: lanes without elements change nothing.
+static inline A take_line(__global const T* from, const uint count)
+{
+    A16 x = tree16(take_lanes(from, count));
+    if (count > 16) {
+        x = OP16(x, tree16(take_lanes(from + 16, count - 16)));
+    }
+    return x.s0;
+}
+#endif
+
+// What axis_chunks has for block `block`: a part of COLS outputs.
+static inline void take_block(
+    LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, __global void* restrict out_base,
+    const ulong out_offset, const uint last, const OFFSET_T block)
+{
+    const OFFSET_T part = block % parts, first = block / parts * COLS;
     const uint there = (uint)min((OFFSET_T)COLS, (OFFSET_T)(outputs - first));
     const OFFSET_T chunks = len / CHUNK + (len % CHUNK != 0);
     const OFFSET_T start = part * run, end = chunks - start > run ? start + run : chunks;
     long at[COLS];
-    uint neighbours = there == COLS;
+    uint neighbours = 1;
     for (uint c = 0; c < COLS; c++) {
         at[c] = place(first + min(c, there - 1), shape, strides, dims);
-        neighbours &= at[c] == at[0] + c;
+        neighbours &= c >= there || at[c] == at[0] + c;
     }
     A carry[DEPTH * COLS];
     uint carries = 0;
@@ -565,8 +594,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
             for (uint i = 0; i < count; i++) {
                 A* to = lane + i % LANES * COLS;
                 __global const T* row = in + (long)i * stride;
-                if (neighbours) {
+                if (neighbours && there == COLS) {
                     take_neighbours(to, row + at[0], COLS);
+                } else if (neighbours) {
+                    take_neighbours(to, row + at[0], there);
                 } else {
                     for (uint c = 0; c < COLS; c++) {
                         to[c] = OP(to[c], TAKEN(row[at[c]]));
@@ -590,6 +621,28 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
         } else {
             ((__global A*)out_base)[out_offset + (ulong)(first + c) * parts + part] = carry[c];
         }
+    }
+}
+
+// Groups share the blocks of all outputs and parts, each some that lie side by side.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
+    LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, __global void* restrict out_base,
+    const ulong out_offset, const uint last)
+{
+    const OFFSET_T blocks = ((outputs - 1) / COLS + 1) * parts, own = (blocks - 1) / (OFFSET_T)get_num_groups(0) + 1;
+    const OFFSET_T begin = (OFFSET_T)get_group_id(0) * own;
+#if COLS == 1 && defined(VECTORS)
+    if (len <= LANES && stride == 1) {
+        for (OFFSET_T o = begin; o < blocks && o - begin < own; o++) {
+            store_acc((__global OUT*)out_base + out_offset + o, take_line(LINE(o), len));
+        }
+        return;
+    }
+#endif
+    for (OFFSET_T block = begin; block < blocks && block - begin < own; block++) {
+        take_block(
+            in_base, in_offset, stride, outputs, shape, strides, dims, len, run, parts, out_base, out_offset, last,
+            block);
     }
 }
 

@@ -91,7 +91,8 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabi
     let vectors = vectors && len > LANES && exchanged <= caps.local_bytes && params.work_group >= vec;
     let outs = if vectors { vec } else { 1 };
     let (columns, share) = match (cpu, across) {
-        (true, _) => (if across { CPU_COLUMNS } else { 1 }, 1),
+        (true, true) => (outputs.next_power_of_two().min(CPU_COLUMNS), 1),
+        (true, false) => (1, 1),
         (false, true) if len <= LANES => (params.work_group, 1),
         (false, true) => {
             let columns = outputs.next_power_of_two().min(32 * outs).min(params.work_group);
@@ -106,6 +107,7 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabi
     let slots = params.work_group * outs / (columns * share);
     let handed_over = SHORT * params.work_group * form.acc.size() + tuning::RESERVED_BYTES;
     let short = unit && !cpu && len <= LANES && share * vec == lanes && handed_over <= caps.local_bytes;
+    let short_lines = unit && len <= LANES && form.element.has_vectors();
     let block = if short { SHORT * columns } else { columns.max(1) * if few { vec } else { 1 } };
     let blocks = outputs.div_ceil(block);
     // Enough parts to occupy the device, each of some work.
@@ -127,7 +129,7 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabi
         .flag("UNIT", unit && !cpu)
         .flag("SHORT", short)
         .flag("FEW", few)
-        .flag("VECTORS", cpu && caps.vectors_of(form.element))
+        .flag("VECTORS", cpu && (caps.vectors_of(form.element) || short_lines))
         .define("BATCH", SHORT)
         .flag("ALIGNED", vectors || few || (aligned && unit && !cpu && lines.strides.iter().all(multiples)))
         .operator(&form.source);
@@ -140,7 +142,8 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabi
         vectors,
         run,
         parts,
-        groups: blocks * parts,
+        // One item walks what lies side by side.
+        groups: if cpu { (blocks * parts).min(2 * params.max_groups) } else { blocks * parts },
         scratch_bytes: if parts > 1 { outputs * parts * form.acc.size() } else { 0 },
         wide,
     })
@@ -307,7 +310,8 @@ mod tests {
                         assert!((plan.parts - 1) * plan.run * CHUNK < lines.len, "{what}");
                         let side_by_side = if plan.few { 16 / form.element.size() } else { 1 };
                         let outputs = plan.columns * if plan.short { SHORT } else { side_by_side };
-                        assert!(plan.groups / plan.parts * outputs >= lines.outputs, "{what}");
+                        let shared = plan.work_group == 1;
+                        assert!(shared || plan.groups / plan.parts * outputs >= lines.outputs, "{what}");
                     }
                 }
             }
