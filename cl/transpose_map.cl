@@ -9,6 +9,13 @@
 //     map_runs    one work-item a group, on a run of tiles: for CPU drivers (DEVICE_CPU), in place of the others
 //
 // Tiles cross local memory as A, and go along the rows of the input. Bytes: reads and writes every element once.
+//
+// CPU drivers turn no blocks by themselves: where vectors convert as `as` does, a block is 16 of them, turned in registers.
+#if defined(DEVICE_CPU) && !defined(MAPPED) && !defined(T_F16) && !defined(T_BF16) && !defined(OUT_F16) && \
+    !defined(OUT_BF16) && (defined(A_FLOAT) || !defined(T_FLOAT))
+#define VECTORS
+#define OP_PRODUCT
+#endif
 #include "lib/types.cl"
 #include "lib/op.cl"
 
@@ -43,7 +50,50 @@ static inline A converted(X x)
 
 // A block's side is a cache line, about.
 #define BLOCK 16
-#define TILE (4 * BLOCK)
+#define TILE (8 * BLOCK)
+
+// A block of whole rows and columns.
+static inline void map_block(__global const T* from, OFFSET_T cols, __global OUT* to, OFFSET_T rows, const A factor)
+{
+#ifdef VECTORS
+    A16 row[BLOCK];
+    _Pragma("unroll")
+    for (uint k = 0; k < BLOCK; k++) {
+        row[k] = OP16((A16)factor, TAKEN16(from + k * cols));
+    }
+    // Each turn is by a bit of the eight that tell the place of an element in the block; those of the column come first at last.
+    _Pragma("unroll")
+    for (uint d = 1; d < BLOCK; d *= 2) {
+        A16 before[BLOCK];
+        _Pragma("unroll")
+        for (uint k = 0; k < BLOCK; k++) {
+            before[k] = row[k];
+        }
+        _Pragma("unroll")
+        for (uint k = 0; k < BLOCK / 2; k++) {
+            row[k] = (A16)(before[2 * k].even, before[2 * k + 1].even);
+            row[k + BLOCK / 2] = (A16)(before[2 * k].odd, before[2 * k + 1].odd);
+        }
+    }
+    _Pragma("unroll")
+    for (uint k = 0; k < BLOCK; k++) {
+        vstore16(CAT(convert_, CAT(OUT, 16))(row[k]), 0, to + k * rows);
+    }
+#else
+    // By way of a buffer, as in turn_block of transpose.cl.
+    A block[BLOCK * BLOCK];
+    for (uint k = 0; k < BLOCK; k++) {
+        for (uint i = 0; i < BLOCK; i++) {
+            block[k * BLOCK + i] = RESULT(from[k * cols + i]);
+        }
+    }
+    for (uint i = 0; i < BLOCK; i++) {
+        for (uint k = 0; k < BLOCK; k++) {
+            store_acc(to + i * rows + k, block[k * BLOCK + i]);
+        }
+    }
+#endif
+}
 
 // Group g takes the tiles g * run, g * run + 1, ..., which go along the rows of the output.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void map_runs(
@@ -61,18 +111,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void map_runs(
                 __global const T* from = in + r * cols + c;
                 __global OUT* to = out + c * rows + r;
                 if (rows - r >= BLOCK && cols - c >= BLOCK) {
-                    // By way of a buffer, as in turn_block of transpose.cl.
-                    A block[BLOCK * BLOCK];
-                    for (uint k = 0; k < BLOCK; k++) {
-                        for (uint i = 0; i < BLOCK; i++) {
-                            block[k * BLOCK + i] = RESULT(from[k * cols + i]);
-                        }
-                    }
-                    for (uint i = 0; i < BLOCK; i++) {
-                        for (uint k = 0; k < BLOCK; k++) {
-                            store_acc(to + i * rows + k, block[k * BLOCK + i]);
-                        }
-                    }
+                    map_block(from, cols, to, rows, factor);
                 } else {
                     for (uint i = 0; i < BLOCK && i < cols - c; i++) {
                         for (uint k = 0; k < BLOCK && k < rows - r; k++) {

@@ -9,7 +9,7 @@ use crate::{
 
 const TEXT: &str = include_str!("../../../cl/transpose_map.cl");
 /// The side of a tile of CPU drivers; as in `cl/transpose_map.cl`.
-const CPU_SIDE: usize = 64;
+const CPU_SIDE: usize = 128;
 
 /// Blocks of a tile's side, and elements of a block's.
 const SIDE: usize = 16;
