@@ -1,12 +1,10 @@
 //! Segmented reduction on the CPU: the same tree as `cl/reduce_segmented.cl`, tiles in parallel.
 
-use super::{BLOCK_BYTES, Offsets};
+use super::{ABREAST, BLOCK_BYTES, Offsets};
 use crate::{Element, op::Monoid, parallel};
 
 /// Blocks of a tile; a power of two.
 const TILE_BLOCKS: usize = 1024;
-/// Blocks that are combined side by side.
-const ABREAST: usize = 8;
 /// Below this many bytes threads cost more than they bring.
 const SERIAL_BYTES: usize = 128 << 10;
 
@@ -108,22 +106,64 @@ where
     let mut rank = offsets.rank(start);
     let mut flagged = start > 0 && rank > 0 && offsets.get(rank - 1) == start;
     let (mut head, mut tail) = (op.identity, op.identity);
-    let mut p = start;
+    let (mut p, item) = (start, BLOCK_BYTES / size_of::<T>());
     while p < end {
         let next = if rank < offsets.len() { offsets.get(rank) } else { end };
-        let stop = if next > p { next.min(end) } else { end };
-        tail = combine_run(op, &input[p..stop], p - start);
-        p = stop;
-        if p < end {
+        let segment = rank.checked_sub(1 + first_segment);
+        let whole = next == p + item && flagged && (p - start).is_multiple_of(item);
+        if whole && p + ABREAST * item < end && offsets.is_ramp(rank, p, item) {
+            if let Some(out) = segment.and_then(|i| out.get_mut(i..i + ABREAST)) {
+                combine_blocks(op, &input[p..], out);
+            }
+            p += ABREAST * item;
+            rank += ABREAST - 1;
+        } else {
+            let stop = if next > p { next.min(end) } else { end };
+            tail = combine_run(op, &input[p..stop], p - start);
+            p = stop;
+            if p == end {
+                break;
+            }
             if !flagged {
                 (head, flagged) = (tail, true);
-            } else if let Some(out) = rank.checked_sub(1 + first_segment).and_then(|i| out.get_mut(i)) {
+            } else if let Some(out) = segment.and_then(|i| out.get_mut(i)) {
                 *out = U::narrow(tail);
             }
-            rank = offsets.rank_from(rank, p);
         }
+        rank = offsets.rank_from(rank, p);
     }
     *node = Some(Node { flagged, head: if flagged { head } else { tail }, tail, last: rank });
+}
+
+/// Combines each of [`ABREAST`] blocks: each is a chain of operations, which need not wait for one another.
+fn combine_abreast<T, U, F>(op: &Monoid<U, F>, blocks: &[T]) -> [U::Acc; ABREAST]
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
+    let item = BLOCK_BYTES / size_of::<T>();
+    let blocks = &blocks[..ABREAST * item];
+    let mut sums = [op.identity; ABREAST];
+    for k in 0..item {
+        for (b, sum) in sums.iter_mut().enumerate() {
+            *sum = (op.combine)(*sum, U::from(blocks[b * item + k]).widen());
+        }
+    }
+    sums
+}
+
+/// The results of [`ABREAST`] segments that are a block each.
+#[inline(never)]
+fn combine_blocks<T, U, F>(op: &Monoid<U, F>, blocks: &[T], out: &mut [U])
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
+    for (out, sum) in out.iter_mut().zip(combine_abreast(op, blocks)) {
+        *out = U::narrow(sum);
+    }
 }
 
 /// What the tree gives for a run of a tile's elements, of which the first is element `at` of the tile.
@@ -155,17 +195,11 @@ where
     };
     let mut block = at / item;
     push(block, x);
-    // Several blocks at once, of which each is a chain of operations. The last one of all joins what is left below.
+    // The last block of all joins what is left below.
     let mut rest = rest;
     while rest.len() > ABREAST * item {
         let (blocks, after) = rest.split_at(ABREAST * item);
-        let mut sums = [op.identity; ABREAST];
-        for k in 0..item {
-            for (b, sum) in sums.iter_mut().enumerate() {
-                *sum = (op.combine)(*sum, U::from(blocks[b * item + k]).widen());
-            }
-        }
-        for sum in sums {
+        for sum in combine_abreast(op, blocks) {
             block += 1;
             push(block, sum);
         }

@@ -27,6 +27,8 @@ use crate::{
 
 /// Bytes of a leaf of the tree.
 const BLOCK_BYTES: usize = 64;
+/// Blocks that the CPU combines side by side.
+const ABREAST: usize = 8;
 
 /// Where segments start and end, or which elements are meant: `u32` or `u64`.
 ///
@@ -96,6 +98,19 @@ impl<'a> Offsets<'a> {
             rank += 1;
         }
         rank
+    }
+
+    /// Whether those from the i-th on are `step` beyond `p`, `step` beyond that and so on, [`ABREAST`] of them.
+    fn is_ramp(self, i: usize, p: usize, step: usize) -> bool {
+        fn is<C: Copy>(offsets: &[C], i: usize, equals: impl Fn(C, usize) -> bool) -> bool {
+            // All are compared, by vectors.
+            let all = |offsets: &[C]| offsets.iter().zip(1..).fold(true, |all, (&x, k)| all & equals(x, k));
+            offsets.get(i..i + ABREAST).is_some_and(|own| equals(own[0], 1) && all(own))
+        }
+        match self {
+            Self::U32(offsets) => is(offsets, i, |x, k| x as usize == p + k * step),
+            Self::U64(offsets) => is(offsets, i, |x, k| x == (p + k * step) as u64),
+        }
     }
 
     /// The first one that is beyond the next, or beyond `n`.
