@@ -14,6 +14,9 @@ use std::{
 
 use rayon::prelude::*;
 
+/// Elements up to which threads cost more than they bring, where each takes little.
+pub(crate) const SERIAL: usize = 1 << 15;
+
 /// Threads that tasks are shared by.
 pub(crate) fn threads() -> usize {
     rayon::current_num_threads()

@@ -5,8 +5,6 @@ use std::ops::Range;
 use super::{Accumulate, Bins, Counter, bins::OUTSIDE};
 use crate::{Element, parallel};
 
-/// Below this many samples threads cost more than they bring.
-const SERIAL: usize = 1 << 15;
 /// Bytes of all tables together: 2^24 bins have four.
 const TABLE_BYTES: usize = 256 << 20;
 /// Tables this small are doubled, so that runs of one bin do not wait for their own stores.
@@ -48,7 +46,7 @@ pub(super) fn count<C: Counter>(n: usize, slots: Slots, counts: &mut [C], outsid
 /// The parts of `n` samples, so many each, that are worth tables of `words` words.
 pub(super) fn part_len(n: usize, slots: usize, words: usize) -> usize {
     // A part is worth its table only if it has at least as many samples.
-    let most = (TABLE_BYTES / (4 * words)).max(1).min(n / SERIAL.max(slots)).max(1);
+    let most = (TABLE_BYTES / (4 * words)).max(1).min(n / parallel::SERIAL.max(slots)).max(1);
     n.div_ceil(most.min(4 * parallel::threads())).max(1)
 }
 

@@ -3,7 +3,7 @@
 use crate::{Element, parallel};
 
 /// Elements of a task.
-const CHUNK: usize = 1 << 14;
+const CHUNK: usize = parallel::SERIAL;
 
 pub(super) fn iota<T: Element>(start: T, step: T, out: &mut [T]) {
     parallel::chunks_mut(out, CHUNK, &|chunk, out| {

@@ -4,7 +4,7 @@ use super::{Draw, Philox};
 use crate::{Element, ElementType, parallel};
 
 /// Elements of a task.
-const CHUNK: usize = 1 << 14;
+const CHUNK: usize = parallel::SERIAL;
 
 /// Philox4x32-10: a block of a stream, from a counter and a key.
 pub(super) fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {

@@ -10,8 +10,6 @@ use crate::{
 
 /// Bits of a digit, as far as there are so many.
 const DIGIT: u32 = 11;
-/// Keys below which a part is not worth its counters.
-const SERIAL: usize = 1 << 14;
 /// Keys up to which pairs of key and place are selected from, without counters.
 const SMALL: usize = 1 << 10;
 
@@ -110,7 +108,7 @@ fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Threshold {
         }
         number = number << bits | found as u64;
         if few.is_none() && left > 0 && counts[found] <= row.len() / 4 {
-            let parts = parallel::parts(row.len(), SERIAL);
+            let parts = parallel::parts(row.len(), parallel::SERIAL);
             let own = parallel::map(parts.len(), &|i| {
                 let numbers = row[parts[i].clone()].iter().map(|&key| keys.ordered(key.into()));
                 numbers.filter(|&x| x >> left == number).collect::<Vec<_>>()
@@ -123,7 +121,7 @@ fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Threshold {
 
 /// How many of the keys whose higher digits are `number` have each digit of `bits` bits above the lowest `left`.
 fn counts<K: Word>(keys: &Keys, row: &[K], number: u64, left: u32, bits: u32) -> Vec<usize> {
-    let parts = parallel::parts(row.len(), SERIAL);
+    let parts = parallel::parts(row.len(), parallel::SERIAL);
     let own = parallel::map(parts.len(), &|i| {
         let mut counts = vec![0; 1 << bits];
         for &key in &row[parts[i].clone()] {
@@ -139,7 +137,7 @@ fn counts<K: Word>(keys: &Keys, row: &[K], number: u64, left: u32, bits: u32) ->
 
 /// The places of the keys that are taken, in the row's order.
 fn taken<K: Word>(keys: &Keys, row: &[K], Threshold { number, need }: Threshold) -> Vec<usize> {
-    let parts = parallel::parts(row.len(), SERIAL);
+    let parts = parallel::parts(row.len(), parallel::SERIAL);
     let ordered = |key: K| keys.ordered(key.into());
     let at =
         parallel::map(parts.len(), &|i| row[parts[i].clone()].iter().filter(|&&key| ordered(key) == number).count());

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Indices of a task.
-const CHUNK: usize = 1 << 14;
+const CHUNK: usize = parallel::SERIAL;
 
 /// Elements of `size` bytes from `table` to `line`. Returns where the first index is that is not below the table's length.
 pub(super) fn gather(size: usize, table: &[u8], index: Offsets<'_>, line: &mut [u8]) -> Option<usize> {

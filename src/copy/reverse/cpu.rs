@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Elements of a task.
-const CHUNK: usize = 1 << 15;
+const CHUNK: usize = parallel::SERIAL;
 
 /// Elements of `size` bytes; both slices have the same length.
 pub(super) fn reverse(size: usize, from: &[u8], to: &mut [u8]) {

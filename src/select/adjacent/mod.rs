@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Elements of a task.
-const TASK: usize = 1 << 15;
+const TASK: usize = parallel::SERIAL;
 
 impl Device {
     /// The first element, then each one less the one before it. Integers wrap; `f16` and `bf16` are rounded from `f32`.

@@ -14,7 +14,7 @@ use crate::{
 /// Blocks of a tile's side; pairs of tiles change places.
 const SIDE: usize = 8;
 /// Elements of a task at least, where there are as many.
-const TASK_CELLS: usize = 1 << 14;
+const TASK_CELLS: usize = parallel::SERIAL;
 
 /// `data` is the bytes of `rows * cols` elements of `size` bytes.
 pub(super) fn transpose(data: &mut [u8], (rows, cols): (usize, usize), size: usize, strip: usize) {

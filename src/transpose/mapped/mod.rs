@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Elements of a task of a row or a column.
-const TASK_CELLS: usize = 1 << 14;
+const TASK_CELLS: usize = parallel::SERIAL;
 
 impl Device {
     /// The transposed matrix of what `map` makes of each element: another type ([`Cast`](crate::op::Cast)), a multiple
