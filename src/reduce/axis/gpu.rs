@@ -107,7 +107,8 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabi
     let slots = params.work_group * outs / (columns * share);
     let handed_over = SHORT * params.work_group * form.acc.size() + tuning::RESERVED_BYTES;
     let short = unit && !cpu && len <= LANES && share * vec == lanes && handed_over <= caps.local_bytes;
-    let short_lines = unit && len <= LANES && form.element.has_vectors();
+    // Oclgrind takes vectors that were stored to private memory for uninitialised.
+    let short_lines = unit && len <= LANES && form.element.has_vectors() && !caps.checker;
     let block = if short { SHORT * columns } else { columns.max(1) * if few { vec } else { 1 } };
     let blocks = outputs.div_ceil(block);
     // Enough parts to occupy the device, each of some work.
