@@ -27,10 +27,9 @@
 #if defined(BY_KEYS) || defined(BY_FLAGS) || defined(BY_OFFSETS) || defined(BY_ROWS)
 #define SEGMENTED
 #endif
-// CPU drivers make no vectors of an order: where one is asked for, they are written out, of 16 runs at once.
-#if defined(DEVICE_CPU) && WG == 1 && !defined(EXACT) && !defined(SEGMENTED) && !defined(OPERATOR) && \
-    !defined(MAPPED) && !defined(T_F16) && !defined(T_BF16) && !defined(OUT_F16) && !defined(OUT_BF16)
-#define VECTORS
+// CPU drivers make no vectors of an order: with VECTORS, where one is asked for, they are written out, of 16 runs at once.
+#if defined(OPERATOR) || defined(MAPPED) || defined(T_F16) || defined(T_BF16) || defined(OUT_F16) || defined(OUT_BF16)
+#undef VECTORS
 #endif
 #include "lib/types.cl"
 #include "lib/op.cl"
@@ -179,7 +178,6 @@ static inline THING run_total(
 
 #ifdef VECTORS
 #define UNROLL _Pragma("unroll")
-#define A8 CAT(A, 8)
 #define OUT16 CAT(OUT, 16)
 // Where 16 neighbours lie whose first is the i-th, and their order there.
 #ifdef REVERSE

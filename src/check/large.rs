@@ -530,10 +530,10 @@ fn partition_bytes(device: &Device) -> Result<(), Failure> {
 
 fn top_of_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 7u8, &[(3, 199), (N - 1, 200), (N / 2, 0)])?;
-    let (keys, places) = device.top_k_places::<u8, u64>(&x, Top::largest(4))?;
+    let (keys, places) = device.top_k_places::<u8, u64>(&x, Top::largest(4).sorted())?;
     equal(keys.to_vec()?, vec![200, 199, 7, 7], "the largest")?;
     equal(places.to_vec()?, vec![N as u64 - 1, 3, 0, 1], "their places")?;
-    let (keys, places) = device.top_k_places::<u8, u64>(&x, Top::smallest(2))?;
+    let (keys, places) = device.top_k_places::<u8, u64>(&x, Top::smallest(2).sorted())?;
     equal((keys.to_vec()?, places.to_vec()?), (vec![0, 7], vec![N as u64 / 2, 0]), "the smallest, and their places")?;
     equal(device.nth_element(&x, N - 2)?, 199, "the last but one in order")
 }

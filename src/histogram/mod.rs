@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | one read of the input and one count a sample; with `r` ranges of bins `r` reads, see below |
 //! | determinism | everywhere, of floats where the device keeps subnormals: counts and sums of weights are bit-equal on every run, every device and the CPU |
-//! | scratch | tables of 4-byte counters, at most 256 MiB: [`Device::histogram_scratch`]; of weights up to 20 bytes a bin, at most 384 MiB |
+//! | scratch | tables of 4-byte counters, at most 256 MiB, and two bytes a sample where samples are shared out, at most 1 GiB: [`Device::histogram_scratch`]; of weights up to 20 bytes a bin, at most 384 MiB |
 //! | limits | 1 to 2^24 bins, any n that fits the device |
 //!
 //! Which bin a sample is in is defined by [`Bins`]. Samples outside are counted apart, and never written anywhere else.
@@ -12,8 +12,9 @@
 //! On an OpenCL device each work-group counts in a table of its own in local memory, with a replica for each lane where
 //! they fit (Gómez-Luna et al. 2013), and a second kernel adds the tables up. More bins than local memory holds are
 //! counted in a few ranges, each of which reads the input once. Beyond that samples are shared out by ranges first, as
-//! numbers of 16 bits, in rounds that keep scratch below 256 MiB, or counted with atomics in global memory where they are
-//! few, or the driver has no sub-groups: PoCL, before it had them, gets loops of that kind wrong.
+//! numbers of 16 bits, in rounds that keep scratch below 1 GiB and a sixteenth of the device's memory, or counted with
+//! atomics in global memory where they are few, or the driver has no sub-groups: PoCL, before it had them, gets loops of
+//! that kind wrong.
 //!
 //! What a [function of the user's](Device::map_histogram) gives for each sample is counted in the same kernels, as the sample
 //! is loaded.

@@ -201,8 +201,10 @@ pub(super) fn run(
 }
 
 pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
-    let plan = plan(n, form, &*device.capabilities_for("merge", form.size, n)?, device.tuning().wide(n))?;
-    Ok(plan.room * plan.offset_bytes())
+    device.most_of("merge", |caps| {
+        let plan = plan(n, form, caps, device.tuning().wide(n))?;
+        Ok(plan.room * plan.offset_bytes())
+    })
 }
 
 #[cfg(test)]

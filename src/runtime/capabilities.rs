@@ -227,22 +227,22 @@ impl Capabilities {
     /// Whether work-groups may wait for what earlier ones publish: scans, sorts and selections look back then, in the
     /// geometry of a GPU.
     pub fn looks_back(&self) -> bool {
-        self.lacks_for_look_back().is_empty()
+        self.lacks_for_look_back().next().is_none()
     }
 
     /// What that needs and is not there.
     ///
     /// ```
     /// let (_, small) = &oclprim::Capabilities::samples()[0];
-    /// assert!(!small.looks_back() && small.lacks_for_look_back().contains(&"forward progress"));
+    /// assert!(!small.looks_back() && small.lacks_for_look_back().any(|it| it == "forward progress"));
     /// ```
-    pub fn lacks_for_look_back(&self) -> Vec<&'static str> {
+    pub fn lacks_for_look_back(&self) -> impl Iterator<Item = &'static str> {
         let needed = [
             (self.forward_progress, "forward progress"),
             (self.device_fence, "device fence"),
             (self.int64_atomics, "64-bit atomics"),
         ];
-        needed.into_iter().filter(|(has, _)| !has).map(|(_, name)| name).collect()
+        needed.into_iter().filter(|(has, _)| !has).map(|(_, name)| name)
     }
 
     /// Whether vectors of elements are to be written out.

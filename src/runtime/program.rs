@@ -330,3 +330,19 @@ fn expand(name: &str, text: &'static str, seen: &mut Vec<&'static str>, out: &mu
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So that tests of tiles that stall have such tiles.
+    #[test]
+    fn programs_are_told_how_tiles_stall() {
+        for (name, caps) in Capabilities::samples() {
+            for (stall, told) in [(0, None), (1, Some("1")), (2, Some("2"))] {
+                let program = ProgramSpec::new("idle.cl", "", &Capabilities { stall, ..caps.clone() });
+                assert_eq!(program.defined("STALL"), told, "{name}");
+            }
+        }
+    }
+}

@@ -5,7 +5,7 @@ use crate::{
     Element, ElementType, Result, Scratch,
     op::{Monoid, Op, Source, monoid},
     runtime::{
-        Capabilities, ClInput, ProgramSpec, SubGroupBackend,
+        Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning,
@@ -166,7 +166,9 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capab
         .flag("REVERSE", form.reversed)
         .flag("ALIGNED", aligned[0] && many)
         .flag("HEADS_ALIGNED", segmented && aligned[1] && many)
-        .flag("EXACT", form.exact && !many);
+        .flag("EXACT", form.exact && !many)
+        // Oclgrind takes vectors that were stored to private memory for uninitialised.
+        .flag("VECTORS", !form.exact && !segmented && caps.class == DeviceClass::Cpu && !caps.checker);
     let program = match form.heads {
         None => program,
         Some(Heads::Keys(key)) => {

@@ -522,10 +522,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => Ok(0),
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => {
-                let all = device.all_capabilities_for("select")?;
-                all.iter().try_fold(0, |most, caps| Ok(gpu::scratch_bytes(n, size_of::<T>(), caps)?.max(most)))
-            }
+            Backend::OpenCl(device) => device.most_of("select", |caps| gpu::scratch_bytes(n, size_of::<T>(), caps)),
         }
     }
 }

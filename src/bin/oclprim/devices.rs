@@ -130,7 +130,7 @@ fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop
 
 /// Whether the device's work-groups wait for one another, and if not, why.
 fn look_back(caps: &Capabilities) -> String {
-    let lacks = caps.lacks_for_look_back();
+    let lacks: Vec<_> = caps.lacks_for_look_back().collect();
     match lacks.is_empty() {
         true if caps.class == DeviceClass::Cpu => "allowed, but CPU drivers have a launch for each step".into(),
         true => "on".into(),

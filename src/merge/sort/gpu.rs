@@ -30,8 +30,10 @@ fn regions(n: usize, form: &Form, plan: &Plan) -> Regions {
 
 pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
     addressable(n, form.size + form.value_bytes)?;
-    let plan = plan(n, form, &*device.capabilities_for("merge", form.size, n)?, device.tuning().wide(n))?;
-    Ok(if n == 0 { 0 } else { regions(n, form, &plan).end })
+    device.most_of("merge", |caps| {
+        let plan = plan(n, form, caps, device.tuning().wide(n))?;
+        Ok(if n == 0 { 0 } else { regions(n, form, &plan).end })
+    })
 }
 
 /// Sorts `from` into `to`, and values with them.

@@ -434,6 +434,11 @@ impl ClDevice {
         Ok(all)
     }
 
+    /// The most bytes that a plan takes with any of these.
+    pub(crate) fn most_of(&self, primitive: &str, bytes: impl Fn(&Capabilities) -> Result<usize>) -> Result<usize> {
+        self.all_capabilities_for(primitive)?.iter().try_fold(0, |most, caps| Ok(bytes(caps)?.max(most)))
+    }
+
     fn choices(&self, caps: &Capabilities) -> &[Choice] {
         self.tuned.choices.get_or_init(|| self.tuned.tuning.choices(self.info(), caps))
     }
