@@ -15,7 +15,8 @@ use crate::{
 
 const NAME: &str = "histogram_partition.cl";
 const TEXT: &str = include_str!("../../cl/histogram_partition.cl");
-/// Bytes of scratch, of which each sample of a round takes two; and the part of the device's memory that it may be.
+/// Bytes of scratch, of which each sample of a round takes two; and the part of the device's memory that it may be. H200, 2^28
+/// i32 in 5 Mi bins: one round 835 GB/s, three in 256 MiB 737.
 const SCRATCH_BYTES: usize = 1 << 30;
 const MEMORY_PART: u64 = 16;
 /// Samples that are worth a group of the count.

@@ -86,7 +86,8 @@ pub(crate) fn plan(
     let joins = if moments && element.is_float() { joins(tiles) } else { Vec::new() };
     let one_pass = joins.is_empty() && tuning::reduce(caps).one_pass;
     let moments_at = (groups * record_bytes(element, moments)).div_ceil(moments_bytes(element));
-    // So that two work-groups run on a compute unit at a time: one loads while the other joins.
+    // So that two work-groups run on a compute unit at a time, of integers three: one loads while the other joins. H200, 2^28
+    // i32: with 80 registers 4,237 GB/s, with 117 3,715.
     let registers = match element {
         ElementType::F64 => 128,
         _ if element.is_float() => 112,
