@@ -141,18 +141,14 @@ impl fmt::Display for Error {
     }
 }
 
+/// What a `main` that returns the error prints, so that it is for people: the kind, the message, and the build log if any.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let inner = &self.0;
-        let mut out = f.debug_struct("Error");
-        out.field("kind", &inner.kind).field("message", &inner.message);
-        if let Some(status) = inner.status {
-            out.field("status", &status);
+        write!(f, "{:?}: {}", self.0.kind, self.0.message)?;
+        match self.0.log.as_deref().map(str::trim_end) {
+            None | Some("") => Ok(()),
+            Some(log) => write!(f, "\n{log}"),
         }
-        if let Some(log) = &inner.log {
-            out.field("build_log", log);
-        }
-        out.finish()
     }
 }
 
@@ -165,5 +161,19 @@ impl error::Error for Error {
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         Self::new(ErrorKind::Io, error.to_string()).with_source(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Error, ErrorKind};
+
+    #[test]
+    fn what_a_main_prints_is_readable() {
+        let error = Error::invalid("range 2..4 of 3 elements");
+        assert_eq!(format!("{error:?}"), "InvalidInput: range 2..4 of 3 elements");
+        let error = Error::new(ErrorKind::Build, "scan did not build (-11): line 1: no").with_status(-11);
+        let log = error.with_log("line 1: no\nline 2: nor this\n".into());
+        assert_eq!(format!("{log:?}"), "Build: scan did not build (-11): line 1: no\nline 1: no\nline 2: nor this");
     }
 }

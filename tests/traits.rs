@@ -53,7 +53,7 @@ fn errors_are_errors() {
     let error = Device::open("no such device").expect_err("nothing fits");
     let text = error.to_string();
     assert!(!text.contains('\n') && text.starts_with(char::is_lowercase), "{text}");
-    assert!(format!("{error:?}").contains("NoDevice"));
+    assert_eq!(format!("{error:?}"), format!("NoDevice: {text}"));
     let boxed: Box<dyn error::Error + Send + Sync> = error.into();
     assert_eq!(boxed.downcast::<Error>().expect("it is one").kind(), ErrorKind::NoDevice);
 
