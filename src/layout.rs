@@ -61,6 +61,27 @@ fn count(shape: &[usize]) -> Result<usize> {
         .ok_or_else(|| Error::invalid(format!("a shape of {shape:?} overflows the address space")))
 }
 
+/// The first index and the length of a range of `len` elements, which `place` has.
+pub(crate) fn within(range: impl RangeBounds<usize>, len: usize, place: impl fmt::Display) -> Result<(usize, usize)> {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&start) => start.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&end) => Some(end.saturating_add(1)),
+        Bound::Excluded(&end) => Some(end),
+        Bound::Unbounded => None,
+    };
+    let last = end.unwrap_or(len);
+    if start <= last && last <= len {
+        return Ok((start, last - start));
+    }
+    // As it was asked for: `9..`, not `9..3`.
+    let end = end.map_or(String::new(), |end| end.to_string());
+    Err(Error::invalid(format!("range {start}..{end} is not within {place} of {len} elements")))
+}
+
 impl Layout {
     /// The most axes that a layout can have.
     ///
@@ -287,25 +308,10 @@ impl Layout {
     /// ```
     pub fn slice(&self, axis: usize, range: impl RangeBounds<usize>) -> Result<Self> {
         self.axis(axis)?;
-        let start = match range.start_bound() {
-            Bound::Included(&start) => start,
-            Bound::Excluded(&start) => start.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&end) => end.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => self.shape[axis],
-        };
-        if start > end || end > self.shape[axis] {
-            return Err(Error::invalid(format!(
-                "range {start}..{end} is not within axis {axis} of {} elements",
-                self.shape[axis]
-            )));
-        }
+        let (start, len) = within(range, self.shape[axis], format_args!("axis {axis}"))?;
         let mut layout = *self;
-        layout.shape[axis] = end - start;
-        if start < end {
+        layout.shape[axis] = len;
+        if len > 0 {
             layout.advance(axis, start);
         }
         Ok(layout.settled())

@@ -341,6 +341,7 @@ fn errors_have_the_numbers() {
         (x.permute(&[0, 0]), "axes [0, 0] do not name each of 2 axes once"),
         (x.permute(&[0]), "axes [0] do not name each of 2 axes once"),
         (x.slice(1, 2..4), "range 2..4 is not within axis 1 of 3 elements"),
+        (x.slice(1, 7..), "range 7.. is not within axis 1 of 3 elements"),
         (x.slice(2, ..), "axis 2 of a layout of 2 axes"),
         (x.step(1, 0), "a step of 0 along axis 1 of 3 elements"),
         (x.broadcast(1, 5), "axis 1 of 3 elements is not repeated to 5"),

@@ -185,6 +185,8 @@ fn lengths_and_ranges_that_do_not_fit_are_errors_with_their_numbers() {
         assert_eq!(buffer.view(..=2).expect(&name).len(), 3);
         let text = buffer.view(1..9).expect_err("out of range").to_string();
         assert_eq!(text, "range 1..9 is not within a buffer of 3 elements");
+        let text = buffer.view_mut(2000..).expect_err("out of range").to_string();
+        assert_eq!(text, "range 2000.. is not within a buffer of 3 elements");
 
         let text = buffer.write(&[0; 4]).expect_err("too long").to_string();
         assert_eq!(text, "writing 4 elements into a view of 3");

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     marker::PhantomData,
-    ops::{Bound, Deref, DerefMut, RangeBounds},
+    ops::{Deref, DerefMut, RangeBounds},
     ptr::NonNull,
 };
 
@@ -12,7 +12,7 @@ use bytemuck::Pod;
 #[cfg(feature = "opencl")]
 use super::opencl::{ClDevice, ClMem, Pooled, root};
 use super::{Backend, Device};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, layout::within};
 
 enum Storage<T> {
     Host(Vec<T>),
@@ -68,24 +68,6 @@ fn host_memory<T: Pod>(len: usize) -> Result<Vec<T>> {
     let bytes = byte_len::<T>(len)?;
     bytemuck::allocation::try_zeroed_vec(len)
         .map_err(|()| Error::new(ErrorKind::OutOfMemory, format!("allocating {bytes} bytes of host memory failed")))
-}
-
-fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)> {
-    let start = match range.start_bound() {
-        Bound::Included(&start) => start,
-        Bound::Excluded(&start) => start.saturating_add(1),
-        Bound::Unbounded => 0,
-    };
-    let end = match range.end_bound() {
-        Bound::Included(&end) => end.saturating_add(1),
-        Bound::Excluded(&end) => end,
-        Bound::Unbounded => len,
-    };
-    if start <= end && end <= len {
-        Ok((start, end - start))
-    } else {
-        Err(Error::invalid(format!("range {start}..{end} is not within a buffer of {len} elements")))
-    }
 }
 
 impl Device {
@@ -249,7 +231,7 @@ impl<T: Pod> Buffer<T> {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn view(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>> {
-        let (offset, len) = resolve(range, self.len)?;
+        let (offset, len) = within(range, self.len, "a buffer")?;
         Ok(View { buffer: self, offset, len })
     }
 
@@ -266,7 +248,7 @@ impl<T: Pod> Buffer<T> {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
-        let (offset, len) = resolve(range, self.len)?;
+        let (offset, len) = within(range, self.len, "a buffer")?;
         Ok(ViewMut { buffer: self, offset, len })
     }
 
