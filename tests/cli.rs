@@ -184,6 +184,10 @@ fn wrong_arguments_are_refused() {
     ] {
         assert_eq!(oclprim(arguments).status.code(), Some(2), "{arguments:?}");
     }
+    for arguments in [["bench", "--n", "2^70"], ["ladder", "copy", "--n=2^70"]] {
+        let text = stderr(&oclprim(&arguments));
+        assert!(text.contains("'2^70' for '--n <N>': too large: expected at most 2^48"), "{text}");
+    }
     assert!(refuses(&["bench", "--device", "no such device"]).contains("0: rayon / CPU"));
 }
 
@@ -305,7 +309,7 @@ fn tunable() -> bool {
 
 #[test]
 fn tune_measures_and_writes_nothing_in_a_dry_run() {
-    assert!(refuses(&["tune", "--device", "cpu", "--dry-run"]).contains("has no geometry to tune"));
+    assert!(refuses(&["tune", "--device", "cpu", "--dry-run"]).contains("no geometry to tune: choose --device opencl"));
     if !tunable() {
         return common::skip("tune", "no OpenCL device that runs kernels at once");
     }
@@ -374,22 +378,31 @@ fn tune_leaves_out_what_the_device_cannot_do() {
 
 #[test]
 fn ladders_are_climbed() {
+    let cpu = refuses(&["ladder", "copy", "--device", "cpu"]);
+    assert_eq!(cpu, "error: ladders are OpenCL kernels, which rayon / CPU does not run: choose --device opencl\n");
+    if devices().len() == 1 {
+        assert_eq!(refuses(&["ladder", "copy"]), cpu);
+        return common::skip("ladders_are_climbed", "no OpenCL device");
+    }
     let folder = Folder::new();
-    let last = devices().last().expect("the CPU at least")[1];
     for (ladder, size) in [
         ("reduce", &["--n", "2000"][..]),
         ("histogram", &["--n", "2000", "--distribution", "zipf"]),
         ("transpose", &["--rows", "70", "--cols", "40"]),
         ("copy", &["--n", "2000"]),
     ] {
-        // The ladders' own tests climb all of them there.
-        let device = if ladder == "copy" || !common::tiny() { last } else { "cpu" };
+        // The ladders' own tests climb all of them.
+        if ladder != "copy" && common::tiny() {
+            continue;
+        }
         let svg = folder.path("ladder.svg");
         let svg_name = svg.to_str().expect("UTF-8");
-        let common = ["ladder", ladder, "--device", device, "--runs", "1"];
+        // Where no device is named, it is one that runs kernels.
+        let common = ["ladder", ladder, "--runs", "1"];
         let text = succeeds(&[&common[..], size, &["--json", "--svg", svg_name]].concat());
         let report: Value = serde_json::from_str(&text).expect("JSON");
         let rungs = report["rungs"].as_array().expect("a list");
+        assert_eq!(report["device"]["opencl"], true, "{text}");
         assert!(!rungs.is_empty() && rungs.iter().any(|rung| rung["gb_per_s"].is_number()), "{text}");
         let drawing = fs::read_to_string(&svg).expect("a drawing");
         assert!(drawing.starts_with("<svg") && drawing.contains("GB/s"), "{drawing}");
@@ -648,6 +661,10 @@ fn selected_files_and_runs() {
         run(&["rle", &input, "-o", name, "--lengths", lengths]);
         assert_eq!(load::<f32>(&output).0, [5]);
         assert_eq!(load::<u64>(&second), (vec![5], vec![1, 2, 1, 1, 1]));
+        let none = oclprim(&[&["run", "select", &input, "--above", "9"], &device[..]].concat());
+        assert_eq!((stdout(&none), stderr(&none)), ("\n".into(), "the result has 0 elements\n".into()));
+        let none = oclprim(&[&["run", "iota", "0"], &device[..]].concat());
+        assert_eq!((stdout(&none), stderr(&none)), ("\n".into(), "the result has 0 elements\n".into()));
     }
     assert!(refuses(&["run", "select", &flags]).contains("select takes integers and floats"));
     assert!(refuses(&["run", "select", &small, "--flags", &flags]).contains("6 flags for 4 elements"));
@@ -849,7 +866,7 @@ fn transposed_batches_casts_and_multiples() {
     assert!(refuses(&["run", "transpose", &matrix, "--cast", "bf16"]).contains("no bf16"));
     let text = refuses(&["run", "transpose", &matrix, "--cast", "u8", "--scale", "0.5"]);
     assert!(text.contains("--scale: `0.5` is not a value of type u8"), "{text}");
-    assert!(refuses(&["run", "transpose", &signal, "--scale", "2"]).contains("not <c8"));
+    assert!(refuses(&["run", "transpose", &signal, "--scale", "2"]).contains("not complex numbers (<c8)"));
 }
 
 #[test]
@@ -1071,14 +1088,15 @@ fn bad_files_are_refused_in_a_line() {
     assert!(copy(&columns).contains("Fortran order; convert with numpy.ascontiguousarray"));
 
     // A header that promises what no memory holds.
-    let patched = |from: &str, to: &str| {
+    let patch = |from: &str, to: &str| {
         let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).expect("in the header");
         let mut bytes = bytes.clone();
         bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
         let path = folder.path("patched.npy");
         fs::write(&path, bytes).expect("a file");
-        copy(path.to_str().expect("UTF-8"))
+        path.to_str().expect("UTF-8").to_owned()
     };
+    let patched = |from: &str, to: &str| copy(&patch(from, to));
     assert!(patched("<f4", ">f4").contains("the other byte order"));
     assert!(patched("'<f4'", "'|O' ").contains("Python objects"));
     assert!(patched("(8, 8, )", "(9, 9, )").contains("truncated: [9, 9] <f4 are 324 bytes, the file has 256"));
@@ -1086,7 +1104,16 @@ fn bad_files_are_refused_in_a_line() {
     assert!(patched("                ", "#?              ").starts_with("error: "));
 
     let flags = folder.save("flags.npy", &[2], &[true, false]);
-    assert!(refuses(&["run", "reduce", &flags]).contains("not |b1"));
+    let refused = |path: &str| refuses(&["run", "reduce", path]);
+    let takes = "reduce takes integers and floats of up to 8 bytes, not";
+    let text = refused(&flags);
+    assert!(text.ends_with(&format!("{takes} truth values (|b1); convert with array.astype('u1')\n")), "{text}");
+    for name in ["<U1", "|S4"] {
+        let text = refused(&patch("<f4", name));
+        assert!(text.ends_with(&format!("{takes} text ({name})\n")), "{text}");
+    }
+    let text = refuses(&["run", "histogram", &good, "--range", "0", "2", "--weights", &flags]);
+    assert!(text.starts_with(&format!("error: {flags}: ")), "{text}");
     let unwritable = folder.path("no such folder").join("out.npy");
     let text = refuses(&["run", "copy", &good, "-o", unwritable.to_str().expect("UTF-8")]);
     assert!(text.contains("out.npy: No such file"), "{text}");

@@ -34,6 +34,8 @@ request to local memory needs. Both are counted from the access pattern, not mea
 compared with the CPU's; the exit code is 1 if one was wrong.";
 
 /// Climb the steps that make a kernel fast, each checked and measured.
+///
+/// The steps are OpenCL kernels: where no device is named and there is no GPU, another OpenCL device is taken.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Ladder {
@@ -111,7 +113,12 @@ pub(crate) struct Report {
 
 impl Ladder {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let device = self.device.open()?.profiled()?;
+        let device = self.device.open_for_kernels()?.profiled()?;
+        if device.is_cpu() {
+            let info = device.info();
+            let text = format!("ladders are OpenCL kernels, which {info} does not run: choose --device opencl");
+            return Err(Stop::usage(text));
+        }
         let request = self.request();
         let ladder = registry().iter().find(|ladder| ladder.name() == self.ladder).expect("clap checked the name");
         let rungs = ladder.rungs(&request, &device)?;

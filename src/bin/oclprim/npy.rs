@@ -97,6 +97,20 @@ impl Array {
         dtype_name(&self.dtype)
     }
 
+    /// The same behind what it means, where the crate does not compute with it.
+    pub(crate) fn type_in_words(&self) -> String {
+        let name = self.type_name();
+        let DType::Plain(ty) = &self.dtype else { return name };
+        let words = match ty.type_char() {
+            TypeChar::Bool => return format!("truth values ({name}); convert with array.astype('u1')"),
+            TypeChar::Complex => "complex numbers",
+            TypeChar::ByteStr | TypeChar::UnicodeStr => "text",
+            TypeChar::TimeDelta | TypeChar::DateTime => "times",
+            _ => return name,
+        };
+        format!("{words} ({name})")
+    }
+
     /// The crate's type for the elements, if it computes with them.
     pub(crate) fn element(&self) -> Option<ElementType> {
         let DType::Plain(ty) = &self.dtype else { return None };

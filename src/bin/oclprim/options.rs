@@ -1,5 +1,7 @@
 //! Arguments that several subcommands share.
 
+use std::{env, num::IntErrorKind};
+
 use clap::Args;
 use oclprim::{Device, DeviceInfo, DeviceType};
 
@@ -18,22 +20,36 @@ impl DeviceChoice {
     pub(crate) fn open(&self) -> oclprim::Result<Device> {
         self.device.as_deref().map_or_else(Device::best, Device::open)
     }
+
+    /// For what runs on OpenCL devices only: where none is named and there is no GPU, another of them.
+    pub(crate) fn open_for_kernels(&self) -> oclprim::Result<Device> {
+        let named = self.device.is_some() || env::var_os("OCLPRIM_DEVICE").is_some_and(|name| !name.is_empty());
+        let device = self.open()?;
+        Ok(if named || !device.is_cpu() { device } else { Device::open("opencl").unwrap_or(device) })
+    }
 }
 
 /// A number such as `1000000`, `1_000_000`, `2^24` or `64Mi`.
 pub(crate) fn size(text: &str) -> Result<usize, String> {
+    number(text)?.ok_or_else(|| format!("too large: expected at most 2^{} - 1", usize::BITS))
+}
+
+/// What a [`size`] says; `None` if it is beyond all sizes.
+fn number(text: &str) -> Result<Option<usize>, String> {
     let text = text.replace('_', "");
-    let number = |digits: &str| digits.parse::<usize>().ok();
-    let value = match text.split_once('^') {
-        Some((base, power)) => number(base).zip(power.parse().ok()).and_then(|(base, power)| base.checked_pow(power)),
-        None => {
-            let units = [("Ki", 10), ("Mi", 20), ("Gi", 30)];
-            let unit = units.into_iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
-            let (digits, shift) = unit.unwrap_or((&text, 0));
-            number(digits).and_then(|value| value.checked_mul(1 << shift))
-        }
+    let digits = |digits: &str| match digits.parse::<usize>() {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Ok(None),
+        Err(_) => Err("expected a number such as 1000000, 2^24 or 64Mi".to_owned()),
     };
-    value.ok_or_else(|| "expected a number such as 1000000, 2^24 or 64Mi".into())
+    if let Some((base, power)) = text.split_once('^') {
+        let (base, power) = (digits(base)?, digits(power)?);
+        return Ok(base.zip(power).and_then(|(base, power)| base.checked_pow(power.try_into().ok()?)));
+    }
+    let units = [("Ki", 10), ("Mi", 20), ("Gi", 30)];
+    let unit = units.into_iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
+    let (count, shift) = unit.unwrap_or((&text, 0));
+    Ok(digits(count)?.and_then(|count| count.checked_mul(1 << shift)))
 }
 
 /// Whether the host has room for `bytes` bytes of inputs and outputs and what they are compared with: where it has not,
@@ -54,10 +70,10 @@ fn fits(bytes: u64, ty: DeviceType, there: u64) -> Result<(), String> {
 
 /// A [`size`] that a loop can have: at least 1, and so small that its bytes can be counted.
 pub(crate) fn positive(text: &str) -> Result<usize, String> {
-    match size(text)? {
-        0 => Err("expected at least 1".into()),
-        value if value > 1 << 48 => Err("expected at most 2^48".into()),
-        value => Ok(value),
+    match number(text)? {
+        Some(0) => Err("expected at least 1".into()),
+        Some(value) if value <= 1 << 48 => Ok(value),
+        _ => Err("too large: expected at most 2^48".into()),
     }
 }
 
@@ -80,9 +96,14 @@ mod tests {
         assert_eq!(size("2^24"), Ok(1 << 24));
         assert_eq!(size("5Mi"), Ok(5 << 20));
         assert_eq!(positive("2^48"), Ok(1 << 48));
-        assert!(positive("0").is_err() && positive("2^49").is_err());
-        for bad in ["", "x", "2^", "^2", "2^64", "-1", "1.5", "99999999999Gi", "Mi"] {
-            assert!(size(bad).is_err(), "{bad}");
+        assert!(positive("0").is_err());
+        for bad in ["", "x", "2^", "^2", "2^-1", "-1", "1.5", "Mi"] {
+            assert!(size(bad).is_err_and(|text| text.contains("such as 1000000")), "{bad}");
         }
+        for large in ["2^64", "2^70", "2^99999999999999999999", "99999999999Gi", "18446744073709551616"] {
+            assert_eq!(size(large), Err("too large: expected at most 2^64 - 1".into()), "{large}");
+            assert_eq!(positive(large), Err("too large: expected at most 2^48".into()), "{large}");
+        }
+        assert_eq!(positive("2^49"), Err("too large: expected at most 2^48".into()));
     }
 }

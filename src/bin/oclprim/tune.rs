@@ -134,7 +134,7 @@ impl Tune {
         let device = self.device.open()?.with_tuning(shipped())?.profiled()?;
         let info = device.info();
         let Some(caps) = device.capabilities()? else {
-            return Err(Stop::usage(format!("{info} has no geometry to tune: choose an OpenCL device with --device")));
+            return Err(Stop::usage(format!("{info} has no geometry to tune: choose --device opencl")));
         };
         let path = if self.dry_run { None } else { TuningFile::path() };
         if path.is_none() && !self.dry_run {

@@ -10,7 +10,7 @@ use oclprim::{
     Bins, Device, Element, Histogram, Integer, Weight, WeightedHistogram, check::same, op, with_element, with_integer,
 };
 
-use super::{Common, matches, numpy_name, parse};
+use super::{Common, element_of, matches, numpy_name, parse};
 use crate::{npy::Array, output::Stop};
 
 const HISTOGRAM_EXAMPLES: &str = "\
@@ -145,7 +145,7 @@ impl HistogramOf {
         }
         if let Some(path) = &self.weights {
             let array = Array::read(path)?;
-            let element = self.common.element(&array, "histogram")?;
+            let element = element_of(path, &array, "histogram")?;
             // Of each kind the widest, which holds the others.
             return with_integer!(element, W => {
                 let integers = array.elements::<W>().into_iter().map(Integer::to_i128);

@@ -5,7 +5,7 @@ use std::{io::Write, path::PathBuf};
 use clap::Args;
 use oclprim::{Device, Element, ElementType, Philox, check::same_bytes, with_element};
 
-use super::{in_words, matches, numpy_name, parse};
+use super::{in_words, matches, numpy_name, parse, print};
 use crate::{npy::Array, options::DeviceChoice, output::Stop};
 
 /// What is made of no file takes.
@@ -44,7 +44,7 @@ impl Made {
         let (shape, name) = ([values.len()], numpy_name(T::TYPE));
         match &self.output {
             Some(path) => Array::of(name, &shape, &values).write(path),
-            None => Ok(writeln!(out, "{}", in_words(&values, &shape, name, &device))?),
+            None => print(&in_words(&values, &shape, name, &device), out),
         }
     }
 }

@@ -13,7 +13,7 @@ mod topk;
 mod transpose;
 
 use std::{
-    io::Write,
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -144,7 +144,7 @@ impl Common {
     fn finish(&self, result: &Array, text: String, out: &mut dyn Write) -> Result<(), Stop> {
         match &self.output {
             Some(path) => result.write(path),
-            None => Ok(writeln!(out, "{text}")?),
+            None => print(&text, out),
         }
     }
 
@@ -161,12 +161,7 @@ impl Common {
 
     /// The element type of `array`, which has to be one that the crate computes with.
     fn element(&self, array: &Array, what: &str) -> Result<ElementType, Stop> {
-        array.element().ok_or_else(|| {
-            let (path, ty) = (self.input.display(), array.type_name());
-            Stop::usage(format!(
-                "{path}: {what} takes integers and floats of up to 8 bytes, not {ty} (.npy has no bf16)"
-            ))
-        })
+        element_of(&self.input, array, what)
     }
 
     /// The same where truth values count as bytes, of which false is 0.
@@ -184,6 +179,14 @@ impl Common {
         }
         Ok(axis as usize)
     }
+}
+
+/// The element type of the array in a file, which has to be one that the crate computes with.
+fn element_of(path: &Path, array: &Array, what: &str) -> Result<ElementType, Stop> {
+    array.element().ok_or_else(|| {
+        let (path, ty) = (path.display(), array.type_in_words());
+        Stop::usage(format!("{path}: {what} takes integers and floats of up to 8 bytes, not {ty}"))
+    })
 }
 
 /// Places in an array, or between its elements: integers of 4 or 8 bytes. Negative ones become places that are in no array.
@@ -226,6 +229,17 @@ fn in_words<T: Element>(values: &[T], shape: &[usize], ty: &str, device: &Device
     }
     let words: Vec<_> = values.iter().map(T::to_string).collect();
     words.join(" ")
+}
+
+/// Prints a result. One without elements is an empty line, which standard error explains: what reads the output as numbers
+/// finds none.
+fn print(text: &str, out: &mut dyn Write) -> Result<(), Stop> {
+    writeln!(out, "{text}")?;
+    if text.is_empty() {
+        // With no standard error left there is nobody to tell.
+        let _ = writeln!(io::stderr(), "the result has 0 elements");
+    }
+    Ok(())
 }
 
 fn matches(verdict: Result<(), Failure>) -> Result<(), Stop> {
