@@ -8,6 +8,8 @@
 //     count_global: tables[g mod count][slot] += 1 for each of its samples, with atomics
 //     merge:        counts[bin] (+)= sum over tables, outside[k] (+)= likewise
 //
+// With ONE_PASS the work-groups of count_local may add their counts to one table, which the one that ends last gives out.
+//
 // Built in three ways: with ZERO; with MERGE for C, the type of the caller's counters; else for IN, the type of samples, and
 // T and MAP of lib/bins.cl.
 // Bytes: reads the samples once for each range of bins; writes and reads the tables.
@@ -84,6 +86,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_zero(
 #else
 
 #include "lib/bins.cl"
+#ifdef ONE_PASS
+#include "lib/subgroup.cl"
+#include "lib/ended.cl"
+#endif
 
 // Calls TAKE for each sample of the launch once. `head` samples lie before the first 16-byte boundary. One item takes a
 // contiguous run; many take vectors, several of them in flight, and the few samples round them one by one.
@@ -207,9 +213,26 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_global(
 //
 // With BYTES samples of one byte are counted by their value, 256 << REPLICA_BITS being at most LOCAL_WORDS too, and each
 // value's count goes to its slot at the end. There is one range then.
+//
+// With ONE_PASS, where `ends` is not 0, there is one range, and counts are added to words of `ended` from COUNTERS_AT on, which
+// are 0 before and after. The group that ends last gives them out, as `merge` does: to ulong where `wide`, else to uint.
+#ifdef ONE_PASS
+#define ENDING_PARAMS                                                                                                  \
+    , const uint ends, __global void *counts_base, const ulong counts_offset, const uint wide,                         \
+        __global ulong *outside_base, const ulong outside_offset, const uint add ENDED_PARAM
+#define GIVE(slot, count)                                                                                              \
+    if (!ends) {                                                                                                       \
+        out[slot] = count;                                                                                             \
+    } else if ((count) != 0) {                                                                                         \
+        atomic_add(totals + (slot), count);                                                                            \
+    }
+#else
+#define ENDING_PARAMS
+#define GIVE(slot, count) out[slot] = count;
+#endif
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
     __global const IN* restrict in_base, const ulong in_offset, const uint n, const uint head, const uint bins,
-    __global uint* restrict tables, const uint range MAP_PARAMS)
+    __global uint* restrict tables, const uint range ENDING_PARAMS MAP_PARAMS)
 {
     __local uint table[LOCAL_WORDS];
     __global const IN* in = in_base + in_offset;
@@ -250,6 +273,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
 
     barrier(CLK_LOCAL_MEM_FENCE);
     __global uint* out = tables + (ulong)get_group_id(0) * slots + first;
+#ifdef ONE_PASS
+    volatile __global uint* totals = ended + COUNTERS_AT / 4;
+#endif
     for (uint row = item; row < rows; row += WG) {
         uint sum = 0;
         for (uint k = 0; k < replicas; k++) {
@@ -259,7 +285,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
 #ifdef BYTES
         counted[row] = sum;
 #else
-        out[row] = sum;
+        GIVE(row, sum)
 #endif
     }
 #ifdef BYTES
@@ -275,7 +301,25 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint slot = item; slot < len; slot += WG) {
-        out[slot] = table[slot];
+        GIVE(slot, table[slot])
+    }
+#endif
+#ifdef ONE_PASS
+    __local uint last;
+    if (ends && ends_last(ended, &last)) {
+        __global ulong* outside = outside_base + outside_offset;
+        for (uint slot = item; slot < slots; slot += WG) {
+            const uint sum = atomic_xchg(totals + slot, 0);
+            if (slot >= bins) {
+                outside[slot - bins] = sum + (add ? outside[slot - bins] : 0);
+            } else if (wide) {
+                __global ulong* counts = (__global ulong*)counts_base + counts_offset;
+                counts[slot] = sum + (add ? counts[slot] : 0);
+            } else {
+                __global uint* counts = (__global uint*)counts_base + counts_offset;
+                counts[slot] = sum + (add ? counts[slot] : 0);
+            }
+        }
     }
 #endif
 }

@@ -12,7 +12,7 @@ use crate::{
     Element, ElementType, Output, Result, Scratch,
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec,
-        opencl::{ClDevice, ClMem, Launch},
+        opencl::{COUNTERS_AT, ClDevice, ClMem, Launch},
     },
     tuning,
 };
@@ -116,6 +116,8 @@ pub(crate) struct Plan {
     pub(crate) groups: usize,
     pub(crate) table_count: usize,
     pub(crate) work_group: usize,
+    /// Whether the work-group that ends last can do what `merge` does.
+    pub(crate) one_pass: bool,
     /// The most samples of a round.
     pub(crate) round: usize,
     pub(crate) scratch_bytes: usize,
@@ -158,6 +160,7 @@ pub(crate) fn plan_mapped(
     let ranges = if local_words == 0 { usize::MAX } else { slots.div_ceil(local_words) };
     let partition = if ranges > params.few_ranges { partition::plan(samples, form, mapped, caps) } else { None };
     let round = partition.as_ref().map_or(round, |partition| partition.round);
+    let one_pass = ranges == 1 && slots <= params.one_pass_slots;
     let (count, tables, groups, table_count, work_group) = if let Some(partition) = partition {
         let (groups, work_group) = (partition.groups, partition.work_group);
         (partition.program.clone(), Tables::Partition(Box::new(partition)), groups, 1, work_group)
@@ -179,6 +182,7 @@ pub(crate) fn plan_mapped(
             .define("REPLICA_BITS", replica_bits)
             .flag("RANGES", ranges > 1)
             .flag("BYTES", bytes);
+        let count = if one_pass { count.flag("ONE_PASS", true).define("COUNTERS_AT", COUNTERS_AT) } else { count };
         (count, Tables::Local { range, ranges, replica_bits }, groups, groups, work_group)
     } else {
         // More than one table only where adding them up costs less than the samples do.
@@ -193,7 +197,20 @@ pub(crate) fn plan_mapped(
         Tables::Partition(partition) => partition.scratch_bytes,
         _ => 4 * slots * table_count,
     };
-    Ok(Plan { form, size, counter, count, merge, tables, groups, table_count, work_group, round, scratch_bytes })
+    Ok(Plan {
+        form,
+        size,
+        counter,
+        count,
+        merge,
+        tables,
+        groups,
+        table_count,
+        work_group,
+        one_pass,
+        round,
+        scratch_bytes,
+    })
 }
 
 /// The launch that adds up the tables of one histogram.
@@ -395,7 +412,9 @@ fn run(
     }
     let tables = scratch.cl(device, plan.scratch_bytes)?;
     let local = [plan.work_group, 1, 1];
+    let ended = if plan.one_pass { device.ended()? } else { None };
     for start in (0..input.len()).step_by(plan.round) {
+        let add = keep || start > 0;
         let n = plan.round.min(input.len() - start);
         let offset = input.offset() + start;
         // Samples before the first 16-byte boundary.
@@ -410,6 +429,15 @@ fn run(
             }
             &Tables::Local { range, ranges, .. } => {
                 let launch = launch("histogram_local")?.scalar(range as u32);
+                let launch = if plan.one_pass {
+                    let wide = u32::from(plan.counter == ElementType::U64);
+                    let launch = launch.scalar(u32::from(ended.is_some())).mem(counts.mem());
+                    let launch = launch.scalar(counts.offset() as u64).scalar(wide).mem(outside.mem());
+                    let launch = launch.scalar(outside.offset() as u64).scalar(u32::from(add));
+                    launch.mem(ended.as_ref().unwrap_or(tables))
+                } else {
+                    launch
+                };
                 map_arguments(device, launch, map)?.run([plan.groups, ranges, 1], local)?;
             }
             Tables::Global => {
@@ -418,8 +446,10 @@ fn run(
                 map_arguments(device, launch, map)?.run([plan.groups, 1, 1], local)?;
             }
         }
-        let places = [(counts.mem(), counts.offset()), (outside.mem(), outside.offset())];
-        plan.merge.run(device, (tables, 0), plan.table_count, bins, places, keep || start > 0)?;
+        if ended.is_none() {
+            let places = [(counts.mem(), counts.offset()), (outside.mem(), outside.offset())];
+            plan.merge.run(device, (tables, 0), plan.table_count, bins, places, add)?;
+        }
     }
     Ok(())
 }
@@ -427,6 +457,36 @@ fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Device, Tuning, reduce::gpu::tests::ending};
+
+    #[test]
+    fn the_group_that_ends_last_does_what_a_further_launch_would() {
+        let bytes: Vec<u8> = (0..300_017u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let wide: Vec<i32> = bytes.iter().map(|&x| i32::from(x) * 5 - 200).collect();
+        let cpu = Device::cpu();
+        for (name, cl) in ending() {
+            let device = Device::from_cl(cl.profiled().unwrap());
+            for n in [1, 1000, bytes.len()] {
+                // Rounds of few samples add to what those before have counted.
+                for (device, rounds) in [
+                    (&device, 1),
+                    (&device.with_tuning(Tuning::default().wide_offsets()).unwrap(), n.div_ceil(1 << 12)),
+                ] {
+                    let what = format!("{name}: {n}, {rounds} rounds");
+                    let (of_bytes, of_wide) = (Bins::even(3, 240, 200).unwrap(), Bins::ids(1000).unwrap());
+                    let found = |device: &Device| {
+                        let (mut counts, mut outside) = (vec![7u32; 1000], [5; 3]);
+                        let scratch = &mut Scratch::new();
+                        let (add, counts_of) = (Accumulate::Add, &wide[..n]);
+                        device.histogram_into(counts_of, &of_wide, &mut counts, &mut outside, add, scratch).unwrap();
+                        (device.histogram(&bytes[..n], &of_bytes).unwrap(), counts, outside)
+                    };
+                    assert_eq!(found(device), found(&cpu), "{what}");
+                    assert_eq!(device.take_timings().unwrap().len(), 2 * rounds, "{what}: launches");
+                }
+            }
+        }
+    }
 
     #[test]
     fn plans_fit_their_devices() {

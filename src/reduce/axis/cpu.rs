@@ -46,7 +46,7 @@ where
     }
     let parts = chunks.div_ceil(run);
     let blocks = out.len().div_ceil(columns);
-    let values: Vec<Vec<U::Acc>> = parallel::map(parts * blocks, &|task| {
+    let mut values: Vec<Vec<U::Acc>> = parallel::map(parts * blocks, &|task| {
         let (part, first) = (task % parts, task / parts * columns);
         let mut values = Vec::new();
         each_block(lines, first, columns.min(lines.outputs - first), columns, &mut |_, _, places| {
@@ -54,13 +54,13 @@ where
         });
         values
     });
-    for (i, out) in out.iter_mut().enumerate() {
+    parallel::consume(values.chunks_mut(parts).zip(out.chunks_mut(columns)).collect(), &|(parts, out)| {
         let mut tree = Tree::<U::Acc>::default();
-        for part in 0..parts {
-            tree.push(part, vec![values[i / columns * parts + part][i % columns]], &op.combine);
+        for (part, values) in parts.iter_mut().enumerate() {
+            tree.push(part, std::mem::take(values), &op.combine);
         }
-        *out = U::narrow(tree.fold(&op.combine)[0]);
-    }
+        out.iter_mut().zip(tree.fold(&op.combine)).for_each(|(out, x)| *out = U::narrow(x));
+    });
 }
 
 /// Hands out the outputs `first ..` in blocks of at most `columns`: where a block starts among them, its length, and the

@@ -36,10 +36,14 @@ where
     let tile = TILE_BLOCKS * BLOCK_BYTES / size_of::<T>();
     let mut nodes = vec![None; n.div_ceil(tile)];
     let (mut tasks, mut rest, mut taken) = (Vec::new(), &mut *out, 0);
-    let count = nodes.len();
+    // Each is searched for in memory that no cache has.
+    let find = |i: usize| offsets.below((i + 1) * tile);
+    let others = nodes.len().saturating_sub(1);
+    let starts: Vec<usize> =
+        if size_of_val(input) <= SERIAL_BYTES { (0..others).map(find).collect() } else { parallel::map(others, &find) };
     for (i, node) in nodes.iter_mut().enumerate() {
         // Offsets that are none still give each tile a part of the output, if not the right one.
-        let starts = if i + 1 < count { offsets.below((i + 1) * tile) } else { usize::MAX };
+        let starts = starts.get(i).copied().unwrap_or(usize::MAX);
         let mine = starts.saturating_sub(taken).min(rest.len());
         let (part, others) = rest.split_at_mut(mine);
         tasks.push(Task { start: i * tile, first_segment: taken, out: part, node });
