@@ -459,35 +459,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_short(
 }
 #endif
 
-// Group o combines the `parts` results of output o.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_parts(
-    __global const A* restrict in, const OFFSET_T parts, __global OUT* restrict out_base, const ulong out_offset)
-{
-    __local A tree[WG];
-    const uint item = get_local_id(0);
-    const ulong output = get_group_id(0);
-    A carry[DEPTH];
-    uint carries = 0;
-    for (OFFSET_T first = 0; first < parts; first += WG) {
-        tree[item] = parts - first > item ? in[output * parts + first + item] : OP_IDENTITY;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint d = 1; d < WG; d <<= 1) {
-            const uint i = 2 * d * item;
-            if (i + d < WG) {
-                tree[i] = OP(tree[i], tree[i + d]);
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-        }
-        if (item == 0) {
-            push(carry, &carries, first / WG, tree[0]);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    if (item == 0) {
-        store_acc(out_base + out_offset + output, fold(carry, carries));
-    }
-}
-
 #else
 
 // The same for COLS outputs at once, by one item.
@@ -646,24 +617,46 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
     }
 }
 
+#endif
+
+// Combines the `parts` results of each output, which has `share` items of a group: each takes `run` neighbours. Both are powers of
+// two.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_parts(
-    __global const A* restrict in, const OFFSET_T parts, __global OUT* restrict out_base, const ulong out_offset)
+    __global const A* restrict in, const OFFSET_T outputs, const OFFSET_T parts, const uint share, const OFFSET_T run,
+    __global OUT* restrict out_base, const ulong out_offset)
 {
-    const ulong output = get_group_id(0);
-    A carry[DEPTH];
-    uint carries = 0;
-    for (OFFSET_T part = 0; part < parts; part++) {
-        A x = in[output * parts + part];
-        for (OFFSET_T number = part; number & 1; number >>= 1) {
+    const uint item = get_local_id(0), own = item % share;
+    const OFFSET_T output = (OFFSET_T)get_group_id(0) * (WG / share) + item / share, first = own * run;
+    A x = OP_IDENTITY;
+    if (output < outputs && first < parts) {
+        __global const A* from = in + (ulong)output * parts + first;
+        const OFFSET_T count = min(run, (OFFSET_T)(parts - first));
+        A carry[DEPTH];
+        uint carries = 0;
+        for (OFFSET_T part = 0; part < count; part++) {
+            x = from[part];
+            for (OFFSET_T number = part; number & 1; number >>= 1) {
+                x = OP(carry[--carries], x);
+            }
+            carry[carries++] = x;
+        }
+        x = carry[--carries];
+        while (carries > 0) {
             x = OP(carry[--carries], x);
         }
-        carry[carries++] = x;
     }
-    A x = carry[--carries];
-    while (carries > 0) {
-        x = OP(carry[--carries], x);
+#if WG > 1
+    __local A tree[WG];
+    tree[item] = x;
+    for (uint d = 1; d < share; d <<= 1) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if ((own & (2 * d - 1)) == 0) {
+            x = OP(x, tree[item + d]);
+            tree[item] = x;
+        }
     }
-    store_acc(out_base + out_offset + output, x);
-}
-
 #endif
+    if (own == 0 && output < outputs) {
+        store_acc(out_base + out_offset + output, x);
+    }
+}

@@ -64,6 +64,8 @@
 #define BLOCK (BLOCK_VECS * VEC)
 #define TILE (BLOCKS * BLOCK)
 #define UNROLL _Pragma("unroll")
+// Offsets that an item has in flight. H200, 2^28 f32 by a power law: 2,052 GB/s for 1,775 with one.
+#define AT_ONCE 4
 
 // How many offsets there are; or, where other kernels find the segments, their number and the end's, of `room` at most.
 #ifdef COUNTED
@@ -130,7 +132,7 @@ static inline void join(
 
 #ifndef KEYED
 // Writes `empty` for each of the `count` - 1 segments without elements, and for t = 0 .. tiles RANKS[t]: how many offsets are
-// before tile t, or before the end of the input.
+// before tile t, or before the end of the input. A search is a chain of loads, so the first groups do these alone.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
 #ifdef COUNTED
     __global S* offsets_base,
@@ -144,32 +146,56 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
 #ifdef COUNTED
     __global S* offsets = offsets_base + offsets_offset;
     // The end's offset is above all positions, so that nobody needs it here.
-    const OFFSET_T known = FOUND < room ? count - 1 : count, work = tiles + 1;
+    const OFFSET_T known = FOUND < room ? count - 1 : count;
     if (known < count && get_global_id(0) == 0) {
         offsets[known] = (S)n;
     }
 #else
     __global const S* offsets = offsets_base + offsets_offset;
     __global OUT* out = out_base + out_offset;
-    const OFFSET_T known = count, work = max((OFFSET_T)(count - 1), (OFFSET_T)(tiles + 1));
+    const OFFSET_T known = count, segments = count - 1;
 #endif
 #if WG == 1
-    const OFFSET_T run = work / (OFFSET_T)get_num_groups(0) + 1;
-    const OFFSET_T first = min(work, (OFFSET_T)(get_group_id(0) * run)), end = min(work, (OFFSET_T)(first + run)), step = 1;
+    const uint searchers = get_num_groups(0);
 #else
-    const OFFSET_T first = get_global_id(0), end = work, step = get_global_size(0);
+    const uint searchers = tiles / WG + 1;
 #endif
-    for (OFFSET_T i = first; i < end; i += step) {
-        if (i <= tiles) {
-            const POS_T start = i < tiles ? (POS_T)i * TILE : n;
-            RANKS[i] = start > 0 ? rank_within(offsets, 0, known, start - 1) : 0;
+    if (get_group_id(0) < searchers) {
+        for (OFFSET_T t = get_global_id(0); t <= tiles; t += searchers * WG) {
+            const POS_T start = t < tiles ? (POS_T)t * TILE : n;
+            RANKS[t] = start > 0 ? rank_within(offsets, 0, known, start - 1) : 0;
         }
+    }
 #ifndef COUNTED
-        if (i < count - 1 && min((POS_T)offsets[i], n) >= min((POS_T)offsets[i + 1], n)) {
+#define IS_EMPTY(from, to) (min((POS_T)(from), n) >= min((POS_T)(to), n))
+#if WG == 1
+    const OFFSET_T run = segments / searchers + 1, first = min(segments, (OFFSET_T)(get_group_id(0) * run));
+    for (OFFSET_T i = first; i < segments && i - first < run; i++) {
+        if (IS_EMPTY(offsets[i], offsets[i + 1])) {
             out[i] = empty;
         }
-#endif
     }
+#else
+    if (get_group_id(0) >= searchers) {
+        const OFFSET_T step = (OFFSET_T)(get_num_groups(0) - searchers) * WG;
+        for (OFFSET_T i = get_global_id(0) - searchers * WG; i < segments; i += AT_ONCE * step) {
+            S from[AT_ONCE], to[AT_ONCE];
+            UNROLL
+            for (uint h = 0; h < AT_ONCE; h++) {
+                const OFFSET_T at = min(i + h * step, segments - 1);
+                from[h] = offsets[at];
+                to[h] = offsets[at + 1];
+            }
+            UNROLL
+            for (uint h = 0; h < AT_ONCE; h++) {
+                if (i + h * step < segments && IS_EMPTY(from[h], to[h])) {
+                    out[i + h * step] = empty;
+                }
+            }
+        }
+    }
+#endif
+#endif
 }
 #endif
 
@@ -452,9 +478,6 @@ INLINED void list_heads(uint first, __local const uint* starts, __local const ui
 #else
 #define SEGMENT_PARAMS __global const S *restrict offsets_base, const ulong offsets_offset
 #endif
-
-// Offsets that an item has in flight. H200, 2^28 f32 by a power law: 2,052 GB/s for 1,775 with one.
-#define AT_ONCE 4
 
 // NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
 #if INLINE_PTX

@@ -40,6 +40,9 @@
 #include "lib/spine.cl"
 #include "lib/aside.cl"
 #include "lib/ticket.cl"
+#ifdef ONE_PASS
+#include "lib/ended.cl"
+#endif
 
 #ifndef WG
 #define WG 256
@@ -995,11 +998,26 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
 }
 
 #ifdef NEEDS_ALL
-// Adds how many elements each counted list has to `count`, which is 0.
+#ifdef ONE_PASS
+#define ENDING_PARAMS , const uint ends ENDED_PARAM
+#else
+#define ENDING_PARAMS
+#endif
+
+// Adds how many elements each counted list has to `count`, which is 0; with ONE_PASS, where `ends` is not 0, to words of `ended`
+// from COUNTERS_AT on, which are 0 before and after: the group that ends last moves them to `count`.
 KERNEL SG_KERNEL void select_totals(
-    INPUT_PARAMS, __global ulong* count_base, const ulong count_offset, const OFFSET_T tiles)
+    INPUT_PARAMS, __global ulong* count_base, const ulong count_offset, const OFFSET_T tiles ENDING_PARAMS)
 {
     __local uint total[COUNTED];
+    __global ulong* counts = count_base + count_offset;
+    volatile __global ulong* sums = counts;
+#ifdef ONE_PASS
+    __local uint last;
+    if (ends) {
+        sums = (volatile __global ulong*)(ended + COUNTERS_AT / 4);
+    }
+#endif
     __global const T* x = in_base + in_offset;
     const uint item = get_local_id(0);
     uint own[COUNTED];
@@ -1025,8 +1043,13 @@ KERNEL SG_KERNEL void select_totals(
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item < COUNTED) {
-        atom_add((volatile __global ulong*)(count_base + count_offset + item), (ulong)total[item]);
+        atom_add(sums + item, (ulong)total[item]);
     }
+#ifdef ONE_PASS
+    if (ends && ends_last(ended, &last) && item < COUNTED) {
+        counts[item] = atom_xchg(sums + item, 0UL);
+    }
+#endif
 }
 #endif
 

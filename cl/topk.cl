@@ -50,6 +50,12 @@
 #ifndef SAMPLE
 #define SAMPLE 4096
 #endif
+// Keys of an item that `start` has in flight.
+#if SAMPLE / WG < 16
+#define PICKED (SAMPLE / WG)
+#else
+#define PICKED 16
+#endif
 // Keys that `order` puts in order.
 #ifndef ORDER
 #define ORDER 2048
@@ -65,8 +71,9 @@
 #define RADIX (1 << RADIX_BITS)
 #define WIDTH (8 * KEY_BYTES)
 #define WORD_KEYS (16 / KEY_BYTES)
-// Listed keys that are written at a time, at least.
+// Listed keys that are written at a time, at least; those of an item that are taken from there at a time.
 #define FLUSH 1024
+#define LISTED_ROWS 4
 
 #if WG == 1
 #define TILE 4096
@@ -367,9 +374,18 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_start(
     if (pick) {
         // One from each of equal pieces.
         const ulong piece = (ulong)len / SAMPLE;
-        for (uint i = item; i < SAMPLE; i += WG) {
-            const ulong within = (ulong)mixed(i + 1) * piece >> 32;
-            sample[i] = ORDERED(keys[pad + i * piece + within]);
+        for (uint first = item; first < SAMPLE; first += PICKED * WG) {
+            KEY held[PICKED];
+            UNROLL
+            for (uint r = 0; r < PICKED; r++) {
+                const uint i = first + r * WG;
+                const ulong within = (ulong)mixed(i + 1) * piece >> 32;
+                held[r] = keys[pad + i * piece + within];
+            }
+            UNROLL
+            for (uint r = 0; r < PICKED; r++) {
+                sample[first + r * WG] = ORDERED(held[r]);
+            }
         }
         MEET;
         // Of the keys picked about `middle` are among the k smallest, of which five standard deviations are not exceeded.
@@ -887,22 +903,36 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_write(ROW_PAR
             PUT(key, PLACE_OF(i))
         }
 #else
-        for (uint base = 0; base < segment.y; base += WG) {
-            const uint i = base + item;
-            const KEY key = i < segment.y ? LISTED_KEYS[segment.x + i] : 0;
-            const WORD number = ORDERED(key) >> shift;
-            const int there = i < segment.y;
-            ulong2 total;
-            const ulong2 before =
-                sum_before((ulong2)(there && number < prefix, there && number == prefix), sums, totals, &total);
-            const ulong group_below = below + total.x, group_at = at + total.y;
-            below += before.x;
-            at += before.y;
-            if (there) {
-                PUT(key, PLACE_OF(i))
+        for (uint base = 0; base < segment.y; base += LISTED_ROWS * WG) {
+            // Of each key of the item, whether it is below the threshold, or at it, in 16 bits.
+            KEY held[LISTED_ROWS];
+            ulong2 packed = (ulong2)(0), total;
+            UNROLL
+            for (uint r = 0; r < LISTED_ROWS; r++) {
+                const uint i = base + r * WG + item;
+                held[r] = i < segment.y ? LISTED_KEYS[segment.x + i] : 0;
             }
-            below = group_below;
-            at = group_at;
+            UNROLL
+            for (uint r = 0; r < LISTED_ROWS; r++) {
+                const WORD number = ORDERED(held[r]) >> shift;
+                const int there = base + r * WG + item < segment.y;
+                packed |= (ulong2)(there && number < prefix, there && number == prefix) << (ulong2)(16 * r);
+            }
+            const ulong2 before = sum_before(packed, sums, totals, &total);
+            ulong row_below = below, row_at = at;
+            UNROLL
+            for (uint r = 0; r < LISTED_ROWS; r++) {
+                const uint i = base + r * WG + item;
+                below = row_below + (before.x >> (16 * r) & 0xffff);
+                at = row_at + (before.y >> (16 * r) & 0xffff);
+                if (i < segment.y) {
+                    PUT(held[r], PLACE_OF(i))
+                }
+                row_below += total.x >> (16 * r) & 0xffff;
+                row_at += total.y >> (16 * r) & 0xffff;
+            }
+            below = row_below;
+            at = row_at;
         }
 #endif
     }

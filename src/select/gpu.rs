@@ -5,7 +5,7 @@ use crate::{
     op::Map,
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
-        opencl::{ClDevice, ClMem, Launch},
+        opencl::{COUNTERS_AT, ClDevice, ClMem, Launch},
     },
     scan::gpu::{SPINS, TICKET_BYTES, levels},
     tuning,
@@ -130,6 +130,8 @@ pub(crate) struct Plan {
     /// Groups at most where each goes through several tiles.
     pub(crate) most: usize,
     pub(crate) way: Way,
+    /// Whether the work-group that ends last can put the counts of all where they are wanted.
+    pub(crate) one_pass: bool,
     /// Whether the words of a look-back may be of an earlier launch: there is no ticket among them.
     pub(crate) keeps_words: bool,
     /// What the spine is of.
@@ -192,6 +194,7 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
     } else {
         Way::Spine
     };
+    let one_pass = way == Way::LookBack && form.needs_all() && tuning::ends_at_once(caps);
     let new = if shape.is_some_and(|shape| shape.shuffles) { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
     let program = new("select.cl", TEXT, caps)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
@@ -203,6 +206,7 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
         .flag("UNORDERED", way == Way::Counter)
         .flag("REVERSED", form.reversed)
         .flag("ALIGNED", aligned && shape.is_some());
+    let program = if one_pass { program.flag("ONE_PASS", true).define("COUNTERS_AT", COUNTERS_AT) } else { program };
     let program = match &form.marks {
         Marks::Flags => program.element("T", element),
         Marks::By { functions, .. } => {
@@ -263,6 +267,7 @@ pub(crate) fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wi
         groups,
         most: params.max_groups,
         way,
+        one_pass,
         keeps_words: shape.is_some_and(|shape| shape.shuffles) && caps.sub_group.backend == SubGroupBackend::Ptx,
         things,
         stride,
@@ -322,9 +327,18 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
     match plan.way {
         Way::LookBack => {
             if form.needs_all() {
-                device.fill(job.count.mem(), job.count.byte_offset(), 8 * form.counted(), &[0; 8])?;
+                let ended = if plan.one_pass { device.ended()? } else { None };
+                if ended.is_none() {
+                    device.fill(job.count.mem(), job.count.byte_offset(), 8 * form.counted(), &[0; 8])?;
+                }
                 let launch = of_input("select_totals")?.mem(job.count.mem()).scalar(job.count.offset() as u64);
-                launch.offset(count, *wide).run([plan.groups.min(plan.most), 1, 1], items)?;
+                let launch = launch.offset(count, *wide);
+                let launch = if plan.one_pass {
+                    launch.scalar(u32::from(ended.is_some())).mem(ended.as_ref().unwrap_or(job.count.mem()))
+                } else {
+                    launch
+                };
+                launch.run([plan.groups.min(plan.most), 1, 1], items)?;
             }
             let bytes = TICKET_BYTES + 8 * form.counted() * tiles;
             let kept = if plan.keeps_words { device.words(bytes)? } else { None };
@@ -443,6 +457,37 @@ pub(crate) fn scratch_bytes(n: usize, size: usize, caps: &Capabilities) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Device, op::Map, reduce::gpu::tests::ending};
+
+    #[test]
+    fn the_group_that_ends_last_tells_how_many_are_in_each_list() {
+        let x: Vec<u32> = (0..100_003u32).map(|i| i.wrapping_mul(2_654_435_761) >> 8).collect();
+        let low = Map::new(|x: u32| x < 4_000_000, "x < 4000000");
+        let middle = Map::new(|x: u32| x < 9_000_000, "x < 9000000");
+        for (name, cl) in ending() {
+            let back = cl.capabilities().unwrap().looks_back();
+            let device = Device::from_cl(cl.profiled().unwrap());
+            for n in [1, 2000, x.len()] {
+                // Twice: what the first has left is 0.
+                for _ in 0..2 {
+                    let found = |device: &Device| {
+                        let (two, of_two) = device.partition(&x[..n], &low).unwrap();
+                        let (three, of_three) = device.partition_three(&x[..n], &low, &middle).unwrap();
+                        (two.to_vec().unwrap(), of_two, three.to_vec().unwrap(), of_three)
+                    };
+                    assert!(found(&device) == found(&Device::cpu()), "{name}: {n}");
+                }
+                let names: Vec<_> = device.take_timings().unwrap().iter().map(|timing| timing.name).collect();
+                let count = |name| names.iter().filter(|&&other| other == name).count();
+                let keeps = cl.capabilities().unwrap().sub_group.backend == SubGroupBackend::Ptx;
+                let fills = if keeps || n == 1 { 0 } else { 4 };
+                assert!(
+                    !back || count("select_totals") == 4 && count("clEnqueueFillBuffer") <= fills,
+                    "{name}: {names:?}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn plans_cover_every_element_and_fit_their_devices() {

@@ -48,7 +48,7 @@ pub(crate) use permute::permute;
 #[cfg(feature = "opencl")]
 pub(crate) use random::{Random, random};
 #[cfg(feature = "opencl")]
-pub(crate) use reduce::reduce;
+pub(crate) use reduce::{ends_at_once, reduce};
 #[cfg(feature = "opencl")]
 pub(crate) use scan::scan;
 #[cfg(feature = "opencl")]

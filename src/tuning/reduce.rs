@@ -40,7 +40,7 @@ pub(crate) fn reduce(caps: &Capabilities) -> Reduce {
 }
 
 /// PoCL breaks barriers in branches, and gives its whole work-group for a sub-group.
-pub(super) fn ends_at_once(caps: &Capabilities) -> bool {
+pub(crate) fn ends_at_once(caps: &Capabilities) -> bool {
     use SubGroupBackend::{Amd, Intel, Ptx};
     caps.device_fence && matches!(caps.sub_group.backend, Ptx | Amd | Intel)
 }

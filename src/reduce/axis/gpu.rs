@@ -63,6 +63,9 @@ pub(crate) struct Plan {
     pub(crate) run: usize,
     pub(crate) parts: usize,
     pub(crate) groups: usize,
+    /// Items of an output that combine its parts, and parts of each of them: powers of two.
+    pub(crate) share: usize,
+    pub(crate) share_run: usize,
     pub(crate) scratch_bytes: usize,
     pub(crate) wide: bool,
 }
@@ -115,6 +118,7 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabi
     let wanted = (2 * params.max_groups / blocks).clamp(1, chunks.div_ceil(4 * slots.max(1)));
     let run = chunks.div_ceil(wanted).next_power_of_two().max(slots);
     let parts = chunks.div_ceil(run);
+    let parts_share = (parts / 8).next_power_of_two().min(params.work_group);
     let program = ProgramSpec::new("reduce_axis.cl", TEXT, caps)
         .unoptimised_on_a_checker(caps)
         .element("T", form.element)
@@ -144,6 +148,8 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabi
         run,
         parts,
         // One item walks what lies side by side.
+        share: parts_share,
+        share_run: parts.div_ceil(parts_share).next_power_of_two(),
         groups: if cpu { (blocks * parts).min(2 * params.max_groups) } else { blocks * parts },
         scratch_bytes: if parts > 1 { outputs * parts * form.acc.size() } else { 0 },
         wide,
@@ -284,10 +290,13 @@ fn run(
     device
         .launch(&plan.program, "axis_parts")?
         .mem(partials)
+        .offset(lines.outputs as u64, plan.wide)
         .offset(plan.parts as u64, plan.wide)
+        .scalar(plan.share as u32)
+        .offset(plan.share_run as u64, plan.wide)
         .mem(out.mem())
         .scalar(out.offset() as u64)
-        .run([lines.outputs, 1, 1], local)
+        .run([lines.outputs.div_ceil(plan.work_group / plan.share), 1, 1], local)
 }
 
 #[cfg(test)]
@@ -309,6 +318,8 @@ mod tests {
                         assert!(plan.run.is_power_of_two(), "{what}");
                         assert!(plan.parts * plan.run * CHUNK >= lines.len, "{what}");
                         assert!((plan.parts - 1) * plan.run * CHUNK < lines.len, "{what}");
+                        assert!(plan.share * plan.share_run >= plan.parts, "{what}");
+                        assert!(plan.share <= plan.work_group && plan.share_run.is_power_of_two(), "{what}");
                         let side_by_side = if plan.few { 16 / form.element.size() } else { 1 };
                         let outputs = plan.columns * if plan.short { SHORT } else { side_by_side };
                         let whole = plan.groups / plan.parts * outputs >= lines.outputs;

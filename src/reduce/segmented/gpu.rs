@@ -165,11 +165,17 @@ pub(crate) fn plan(
         last = groups;
     }
     let wide = wide(n) || wide(segments);
-    let work = if form.counted { tiles + 1 } else { segments.max(tiles + 1) };
+    // As `segments_prepare` shares them out.
+    let segments_each = if form.counted { 0 } else { segments };
+    let prepare_groups = if cpu {
+        segments_each.max(tiles + 1).div_ceil(1024).min(8 * max_groups)
+    } else {
+        tiles / work_group + 1 + segments_each.div_ceil(4 * work_group).min(8 * max_groups)
+    };
     Ok(Plan {
         program: program(form, aligned, caps, wide),
         work_group,
-        prepare_groups: work.div_ceil(if cpu { 1024 } else { work_group }).min(8 * max_groups),
+        prepare_groups,
         tiles,
         levels,
         nodes,
