@@ -219,7 +219,7 @@ fn run(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use crate::{
         Device,
         op::{Max, Min, Sum},
@@ -227,7 +227,7 @@ mod tests {
     };
 
     /// The devices whose work-groups can end at once, in the geometry of a GPU, and their names.
-    fn ending() -> Vec<(String, ClDevice)> {
+    pub(crate) fn ending() -> Vec<(String, ClDevice)> {
         let mut found = Vec::new();
         for (index, info) in Device::list().iter().enumerate() {
             let device = Device::at(index).unwrap();
