@@ -139,7 +139,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void count_runs(
     }
 #ifdef ONE_PASS
     __local uint last[1];
-    if (ends && ends_last(ended, last)) {
+    if (ends && ends_last(ended, get_num_groups(0), last)) {
         give_answer(counts, get_num_groups(0), n, answer, result, result_offset, parts);
     }
 #endif

@@ -254,7 +254,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
         barrier(CLK_LOCAL_MEM_FENCE);
     } while (tile < tiles);
 #ifdef ONE_PASS
-    if (last == 2 && ends_last(ended, sg_scratch)) {
+    if (last == 2 && ends_last(ended, get_num_groups(0), sg_scratch)) {
 #ifdef FAST
         const OFFSET_T count = get_num_groups(0);
 #else

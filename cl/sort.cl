@@ -726,7 +726,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
             ADD_OFFSET(counters + i, sum);
         }
     }
-    if (ends_last((volatile __global uint*)(ended_base + ended_at), last)) {
+    if (ends_last((volatile __global uint*)(ended_base + ended_at), get_num_groups(0), last)) {
         make_starts(counters, TOTALS, (__global uint*)(scratch + codes_at), n, passes, starts, offset_sums, alike);
     }
 }

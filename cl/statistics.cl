@@ -694,7 +694,7 @@ KERNEL void statistics_tiles(
     }
 #ifdef ONE_PASS
     __local uint place;
-    if (ends && ends_last(ended, &place)) {
+    if (ends && ends_last(ended, groups, &place)) {
         give_answer(
             in, n, (__global const Record*)records, groups, 0, out, out_offset, places_out, places_offset, tree, &place);
     }

@@ -16,6 +16,8 @@
 //     values:   instead of the last three: the thresholds themselves, which are the k-th smallest keys
 //     rows:     all of this by one group for each row, where rows are short, or many
 //
+// With ONE_PASS the group of a row that ends last settles after `filter`, and finds after `count`, without further launches.
+//
 // FEW: so many keys of a tile are listed by themselves, and tiles that list none have nothing to do for it; not where barriers must
 // not depend on data.
 //
@@ -31,6 +33,10 @@
 // and by write.
 #include "lib/types.cl"
 #include "lib/keys.cl"
+#ifdef ONE_PASS
+#include "lib/subgroup.cl"
+#include "lib/ended.cl"
+#endif
 
 #ifndef WG
 #define WG 256
@@ -106,6 +112,8 @@
 #define HIGH 5
 // Two uints: how many keys are listed, and whether there was no room.
 #define LISTED 6
+// Two uints: how many groups of the row are done, as ended.cl counts them, and nothing.
+#define ENDED 7
 
 // What is known of a row. DONE: its threshold. HAS_LOW, HAS_HIGH: bounds. IN_LIST: the threshold is between them, AT_LOW or
 // AT_HIGH: it is one of them.
@@ -129,6 +137,7 @@
 
 #define OF_ROW(offset) (scratch + row * region.s0 + (offset))
 #define STATE ((__global ulong*)OF_ROW(0))
+#define ENDED_OF_ROW ((volatile __global uint*)(STATE + ENDED))
 #define HISTOGRAM ((__global uint*)OF_ROW(region.s1))
 #define CLASSES ((__global uint4*)OF_ROW(region.s2))
 #define TALLIES ((__global uint2*)OF_ROW(region.s3))
@@ -412,6 +421,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_start(
         state[LOW] = low;
         state[HIGH] = high;
         state[LISTED] = 0;
+        state[ENDED] = 0;
     }
 }
 
@@ -447,6 +457,45 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_start(
 #else
 #define PUT_PLACE(i, place)
 #endif
+
+// Whether the threshold is one of the bounds, or listed. All items of one group of the row call it, after `filter`.
+INLINED void settle(
+    __global ulong* state, uint way, __global const uint4* classes, uint parts, SHARED ulong2* sums, SHARED ulong2* totals)
+{
+    const ulong need = state[NEED];
+    // Other groups write it, and this one may have read what is beside it before they did.
+    const int room = ((volatile __global const uint*)(state + LISTED))[1] == 0;
+    ulong2 all_lower, all_upper = (ulong2)(0);
+    // Both at a time would take more registers than the rest of `filter`.
+    _Pragma("unroll 1")
+    for (uint pair = 0; pair < 2; pair++) {
+        ulong2 own = (ulong2)(0);
+        for (uint i = get_local_id(0); i < parts; i += WG) {
+            const uint4 counts = classes[i];
+            own += convert_ulong2(pair == 0 ? counts.xy : counts.zw);
+        }
+        all_lower = all_upper;
+        sum_before(own, sums, totals, &all_upper);
+    }
+    MEET_AT_STATE;
+    if (get_local_id(0) == 0) {
+        const ulong below = all_lower.x, at_low = all_lower.y, at_high = all_upper.y;
+        const ulong listed = below + at_low + all_upper.x;
+        if (need > below && need <= below + at_low) {
+            way |= DONE | AT_LOW;
+            state[PREFIX] = state[LOW];
+            state[NEED] = need - below;
+        } else if (need > below + at_low && need <= listed && room) {
+            way |= IN_LIST;
+            state[NEED] = need - below - at_low;
+        } else if (need > listed && need <= listed + at_high) {
+            way |= DONE | AT_HIGH;
+            state[PREFIX] = state[HIGH];
+            state[NEED] = need - listed;
+        }
+        state[WAY] = way;
+    }
+}
 
 // A group for each part of each row.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_filter(
@@ -591,8 +640,14 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_filter(
         CLASSES[part] = (uint4)(counted[0], counted[1], between, counted[2]);
         SEGMENT_COUNTS[part] = segment;
     }
+#ifdef ONE_PASS
+    if (ends_last(ENDED_OF_ROW, parts, start)) {
+        settle(state, way, CLASSES, parts, sums, totals);
+    }
+#endif
 }
 
+#ifndef ONE_PASS
 // One group a row, after `filter`.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_settle(ROW_PARAMS)
 {
@@ -600,43 +655,57 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_settle(ROW_PA
     SHARED ulong2 totals[BLOCKS];
     OWN_ROW
     __global ulong* state = STATE;
-    uint way = (uint)state[WAY];
-    ulong2 lower = (ulong2)(0), upper = (ulong2)(0), all_lower, all_upper;
-    for (uint i = get_local_id(0); i < parts; i += WG) {
-        const uint4 counts = CLASSES[i];
-        lower += convert_ulong2(counts.xy);
-        upper += convert_ulong2(counts.zw);
+    settle(state, (uint)state[WAY], CLASSES, parts, sums, totals);
+}
+#endif
+
+// The digit of the threshold, from the histogram, which is 0 after it. With `exact` all digits are wanted, also where the row is
+// known without. All items of one group of the row call it, after `count`.
+INLINED void find(
+    __global ulong* state, uint way, volatile __global uint* histogram, uint shift, uint bits, uint exact,
+    SHARED ulong* found, SHARED ulong2* sums, SHARED ulong2* totals)
+{
+    const ulong need = state[NEED], prefix = state[PREFIX];
+    ulong own[OWN];
+    for (uint o = 0; o < OWN; o++) {
+        own[o] = COUNTER(histogram + (get_local_id(0) * OWN + o) * COUNTER_WORDS);
     }
-    sum_before(lower, sums, totals, &all_lower);
-    sum_before(upper, sums, totals, &all_upper);
+    find_digit(own, need, found, sums, totals);
     MEET_AT_STATE;
-    if (get_local_id(0) == 0) {
-        const ulong below = all_lower.x, at_low = all_lower.y, at_high = all_upper.y;
-        const ulong need = state[NEED], listed = below + at_low + all_upper.x;
-        const int room = ((__global const uint*)(state + LISTED))[1] == 0;
-        if (need > below && need <= below + at_low) {
-            way |= DONE | AT_LOW;
-            state[PREFIX] = state[LOW];
-            state[NEED] = need - below;
-        } else if (need > below + at_low && need <= listed && room) {
-            way |= IN_LIST;
-            state[NEED] = need - below - at_low;
-        } else if (need > listed && need <= listed + at_high) {
-            way |= DONE | AT_HIGH;
-            state[PREFIX] = state[HIGH];
-            state[NEED] = need - listed;
+    for (uint i = get_local_id(0); i < RADIX * COUNTER_WORDS; i += WG) {
+        histogram[i] = 0;
+    }
+    if (get_local_id(0) == 0 && (way & DONE) == 0) {
+        state[PREFIX] = prefix << bits | found[0];
+        state[SHIFT] = shift;
+        state[NEED] = need - found[1];
+        // Where `write` reads keys that are not listed, some may have the digits of the threshold so far.
+        const int others = (way & IN_LIST) != 0 && (way & HAS_LOW) != 0;
+        if (shift == 0 || (found[2] == need - found[1] && !exact && !others)) {
+            state[WAY] = way | DONE;
         }
-        state[WAY] = way;
     }
 }
 
+#ifdef ONE_PASS
+#define ENDING_PARAMS , const uint exact
+#else
+#define ENDING_PARAMS
+#endif
+
 // A group for each part of each row: the digit of `bits` bits above `shift`.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_count(ROW_PARAMS, const uint shift, const uint bits)
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_count(
+    ROW_PARAMS, const uint shift, const uint bits ENDING_PARAMS)
 {
     SHARED uint counts[RADIX * REPLICAS];
+#ifdef ONE_PASS
+    SHARED ulong2 sums[SUMS];
+    SHARED ulong2 totals[BLOCKS];
+    SHARED ulong found[3];
+#endif
     OWN_PART
     KEYS_OF_ROW
-    __global const ulong* state = STATE;
+    __global ulong* state = STATE;
     const uint way = (uint)state[WAY];
     const int listed = (way & IN_LIST) != 0;
     const OFFSET_T skipped = listed ? 0 : pad;
@@ -660,9 +729,16 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_count(ROW_PAR
             count_more(HISTOGRAM + d * COUNTER_WORDS, sum);
         }
     }
+#ifdef ONE_PASS
+    // No group of the row writes `way` before all of them have read it.
+    if ((way & DONE) == 0 && ends_last(ENDED_OF_ROW, parts, counts)) {
+        find(state, way, HISTOGRAM, shift, bits, exact, found, sums, totals);
+    }
+#endif
 }
 
-// One group a row, after `count`. With `exact` all digits are wanted, also where the row is known without.
+#ifndef ONE_PASS
+// One group a row, after `count`.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_find(
     ROW_PARAMS, const uint shift, const uint bits, const uint exact)
 {
@@ -671,29 +747,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_find(
     SHARED ulong found[3];
     OWN_ROW
     __global ulong* state = STATE;
-    const uint way = (uint)state[WAY];
-    const ulong need = state[NEED], prefix = state[PREFIX];
-    ulong own[OWN];
-    for (uint o = 0; o < OWN; o++) {
-        __global uint* counter = HISTOGRAM + (get_local_id(0) * OWN + o) * COUNTER_WORDS;
-        own[o] = COUNTER(counter);
-        for (uint w = 0; w < COUNTER_WORDS; w++) {
-            counter[w] = 0;
-        }
-    }
-    find_digit(own, need, found, sums, totals);
-    MEET_AT_STATE;
-    if (get_local_id(0) == 0 && (way & DONE) == 0) {
-        state[PREFIX] = prefix << bits | found[0];
-        state[SHIFT] = shift;
-        state[NEED] = need - found[1];
-        // Where `write` reads keys that are not listed, some may have the digits of the threshold so far.
-        const int others = (way & IN_LIST) != 0 && (way & HAS_LOW) != 0;
-        if (shift == 0 || (found[2] == need - found[1] && !exact && !others)) {
-            state[WAY] = way | DONE;
-        }
-    }
+    find(state, (uint)state[WAY], HISTOGRAM, shift, bits, exact, found, sums, totals);
 }
+#endif
 
 // A group for each part of each row, which is done.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_tally(ROW_PARAMS, const uint segments)

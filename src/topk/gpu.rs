@@ -116,6 +116,8 @@ pub(crate) struct Plan {
     spare_places: usize,
     pub(crate) scratch_bytes: usize,
     pub(crate) wide: bool,
+    /// Whether the group of a row that ends last does what a further launch would.
+    one_pass: bool,
 }
 
 /// Words of 16 bytes of an item in a tile.
@@ -160,6 +162,7 @@ pub(crate) fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
     // PoCL and Mesa get barriers wrong in branches, if all items take them, too.
     let few = unrolled || !alone && caps.sub_group.backend == SubGroupBackend::Intel;
     let few = few && shape.work_group >= FEW;
+    let one_pass = tuning::reduce(caps).one_pass;
     let program = ProgramSpec::new("topk.cl", TEXT, caps)
         .define("KEY", tuning::unit_type(key_bytes))
         .define("KEY_BYTES", key_bytes)
@@ -172,6 +175,7 @@ pub(crate) fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
         .define("SAMPLE", shape.sample)
         .define("ORDER", shape.order)
         .flag("UNROLLED", unrolled)
+        .flag("ONE_PASS", one_pass)
         .unoptimised_on_a_checker(caps);
     let program = if few { program.define("FEW", FEW) } else { program };
     let program = match place_bytes {
@@ -247,6 +251,7 @@ pub(crate) fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
         spare_places,
         scratch_bytes,
         wide,
+        one_pass,
     }
 }
 
@@ -365,13 +370,20 @@ fn select<'d>(
             if plan.pick {
                 let launch = with_rows("topk_filter")?.scalar(segments);
                 launch.scalar(plan.capacity as u32).run(of_parts, local)?;
-                with_rows("topk_settle")?.run(each, local)?;
+                if !plan.one_pass {
+                    with_rows("topk_settle")?.run(each, local)?;
+                }
             }
+            let exact = u32::from(ranks.is_some());
             for &(shift, bits) in &plan.digits {
                 let (shift, bits) = (shift as u32, bits as u32);
-                with_rows("topk_count")?.scalar(shift).scalar(bits).run(of_parts, local)?;
-                let launch = with_rows("topk_find")?.scalar(shift).scalar(bits);
-                launch.scalar(u32::from(ranks.is_some())).run(each, local)?;
+                let launch = with_rows("topk_count")?.scalar(shift).scalar(bits);
+                if plan.one_pass {
+                    launch.scalar(exact).run(of_parts, local)?;
+                } else {
+                    launch.run(of_parts, local)?;
+                    with_rows("topk_find")?.scalar(shift).scalar(bits).scalar(exact).run(each, local)?;
+                }
             }
             if ranks.is_some() {
                 let launch = with_rows("topk_values")?.mem(out).scalar(out_first as u64);
@@ -427,13 +439,20 @@ mod tests {
     use super::*;
     use crate::{Device, ElementType, Order, Output, Tuning, check::data::Data, runtime::Backend};
 
-    /// Without this results would be right, too, after more reads.
-    #[test]
-    fn bounds_leave_few_keys() {
-        const N: usize = 300_007;
+    /// Whether keys were selected from those listed, as the state of the scratch's first row has it. Without this results would be
+    /// right, too, after more reads.
+    fn in_list(cl: &ClDevice, scratch: &mut Scratch) -> bool {
         /// `IN_LIST` of `cl/topk.cl`, and where a row's state has it.
         const IN_LIST: u64 = 8;
         const WAY: usize = 24;
+        let mut way = [0; 8];
+        cl.read(scratch.cl(cl, 1).unwrap(), WAY, &mut way).unwrap();
+        u64::from_le_bytes(way) & IN_LIST != 0
+    }
+
+    #[test]
+    fn bounds_leave_few_keys() {
+        const N: usize = 300_007;
         let x: Vec<u32> = Data::Bits.generate(N, 3);
         for (index, info) in Device::list().iter().enumerate() {
             let device = Device::at(index).unwrap();
@@ -449,9 +468,7 @@ mod tests {
                     let out = Output::from(&mut to).cl(cl, false).unwrap();
                     let mut scratch = Scratch::new();
                     run(cl, &form, &input, &out, (None, 0), &mut scratch).unwrap();
-                    let mut way = [0; 8];
-                    cl.read(scratch.cl(cl, 1).unwrap(), WAY, &mut way).unwrap();
-                    assert!(u64::from_le_bytes(way) & IN_LIST != 0, "{info}: {way:?}");
+                    assert!(in_list(cl, &mut scratch), "{info}");
                 }
             }
         }
@@ -485,6 +502,83 @@ mod tests {
                         let want = Device::cpu().top_k_places::<u32, u32>(&x, top).unwrap();
                         assert_eq!(best, want.0.to_vec().unwrap(), "{info}: {form:?}");
                         assert_eq!(places, want.1.to_vec().unwrap(), "{info}: {form:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_group_of_a_row_that_ends_last_does_what_further_launches_would() {
+        let cpu = Device::cpu();
+        for (name, cl) in crate::reduce::gpu::tests::ending() {
+            let cl = &cl.profiled().unwrap();
+            // So that rows have many parts, wherever this runs.
+            let caps = Capabilities { compute_units: 16, ..cl.capabilities().unwrap().as_ref().clone() };
+            let launches = |plan: &Plan, form: &Form<'_>| {
+                let mut each = vec!["topk_start"];
+                each.extend(plan.pick.then_some("topk_filter"));
+                each.extend(plan.digits.iter().map(|_| "topk_count"));
+                each.extend_from_slice(match form.want {
+                    Want::Keys { .. } => &["topk_tally", "topk_write"],
+                    Want::Ranks(_) => &["topk_values"],
+                });
+                each.extend(matches!(plan.ordering, Ordering::Group(_)).then_some("topk_order"));
+                each.repeat(form.rows.div_ceil(plan.batch))
+            };
+            for (rows, len, picks, wide) in
+                [(1, 300_007, true, false), (3, 270_001, true, true), (5, 70_003, false, false)]
+            {
+                let random: Vec<u32> = Data::Bits.generate(rows * len, 3);
+                let mut ascending = random.clone();
+                ascending.sort_unstable();
+                let two = random.iter().map(|x| x % 2).collect();
+                for (data, x) in
+                    [("random", random), ("equal", vec![7; rows * len]), ("two", two), ("ascending", ascending)]
+                {
+                    let input = Input::from(&x[..]).cl(cl).unwrap();
+                    let what = format!("{name}: {rows} rows of {len}, {data}");
+                    let planned = |form: &Form<'_>, out: &ClInput, places: Option<&ClInput>| {
+                        let plan = Plan { batch: 2.min(form.rows), ..plan(form, &caps, wide) };
+                        assert!(plan.one_pass && plan.pick == picks && plan.parts > 1, "{what}: {plan:?}");
+                        cl.take_timings().unwrap();
+                        let mut scratch = Scratch::new();
+                        planned(cl, &plan, form, &input, out, (places, 0), &mut scratch).unwrap();
+                        let names = cl.take_timings().unwrap().into_iter().map(|timing| timing.name);
+                        let names: Vec<_> = names.filter(|name| name.starts_with("topk")).collect();
+                        assert_eq!(names, launches(&plan, form), "{what}: {form:?}");
+                        // Sorting takes the scratch for itself.
+                        if picks && data == "random" && plan.ordering != Ordering::Sort {
+                            assert!(in_list(cl, &mut scratch), "{what}: {form:?}");
+                        }
+                    };
+                    for (k, sorted) in [(32, false), (32, true), (5000, false), (5000, true)] {
+                        let top = crate::Top::smallest(k).in_rows(len);
+                        let top = if sorted { top.sorted() } else { top };
+                        let keys = &top.keys::<u32>().unwrap();
+                        let form = top.form(keys, x.len(), 4).unwrap();
+                        let (mut best, mut places) = (vec![0u32; rows * k], vec![0u32; rows * k]);
+                        let out = Output::from(&mut best).cl(cl, false).unwrap();
+                        let out_places = Output::from(&mut places).cl(cl, false).unwrap();
+                        planned(&form, &out, Some(&out_places));
+                        out.finish(cl).unwrap();
+                        out_places.finish(cl).unwrap();
+                        let want = cpu.top_k_places::<u32, u32>(&x, top).unwrap();
+                        assert_eq!(best, want.0.to_vec().unwrap(), "{what}: {form:?}");
+                        assert_eq!(places, want.1.to_vec().unwrap(), "{what}: {form:?}");
+                    }
+                    if rows == 1 {
+                        let ranks = [len / 20, 0, len / 30, len - 1, 100];
+                        let mut want = vec![0; ranks.len()];
+                        cpu.nth_elements_into(&x, &ranks, &mut want, &mut Scratch::new()).unwrap();
+                        let ranks = ranks.map(|rank| rank as u64);
+                        let keys = &Keys::of(ElementType::U32, &Order::ascending()).unwrap();
+                        let form = Form { keys, place_bytes: 0, rows: ranks.len(), len, want: Want::Ranks(&ranks) };
+                        let mut values = vec![0u32; ranks.len()];
+                        let out = Output::from(&mut values).cl(cl, false).unwrap();
+                        planned(&form, &out, None);
+                        out.finish(cl).unwrap();
+                        assert_eq!(values, want, "{what}: {form:?}");
                     }
                 }
             }
