@@ -306,7 +306,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
 #endif
 #ifdef ONE_PASS
     __local uint last;
-    if (ends && ends_last(ended, &last)) {
+    if (ends && ends_last(ended, get_num_groups(0), &last)) {
         __global ulong* outside = outside_base + outside_offset;
         for (uint slot = item; slot < slots; slot += WG) {
             const uint sum = atomic_xchg(totals + slot, 0);

@@ -1046,7 +1046,7 @@ KERNEL SG_KERNEL void select_totals(
         atom_add(sums + item, (ulong)total[item]);
     }
 #ifdef ONE_PASS
-    if (ends && ends_last(ended, &last) && item < COUNTED) {
+    if (ends && ends_last(ended, get_num_groups(0), &last) && item < COUNTED) {
         counts[item] = atom_xchg(sums + item, 0UL);
     }
 #endif
