@@ -66,6 +66,9 @@
 #define UNROLL _Pragma("unroll")
 // Offsets that an item has in flight. H200, 2^28 f32 by a power law: 2,052 GB/s for 1,775 with one.
 #define AT_ONCE 4
+// Very many offsets are at few places of a tile. RUN is so short that there are whole ones in any such tile.
+#define CROWDED (high - low > TILE)
+#define RUN (TILE / 4)
 
 // How many offsets there are; or, where other kernels find the segments, their number and the end's, of `room` at most.
 #ifdef COUNTED
@@ -131,8 +134,10 @@ static inline void join(
 }
 
 #ifndef KEYED
-// Writes `empty` for each of the `count` - 1 segments without elements, and for t = 0 .. tiles RANKS[t]: how many offsets are
-// before tile t, or before the end of the input. A search is a chain of loads, so the first groups do these alone.
+// Finds for t = 0 .. tiles RANKS[t]: how many offsets are before tile t, or before the end of the input. Writes `empty` for the
+// segments without elements; where tiles do so, for those behind the last tile and in CROWDED ones, whose offsets are in runs of
+// RUN, some of them with less than a tile's elements: those runs, and their neighbours. A search is a chain of loads, so the first
+// groups do nothing else.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
 #ifdef COUNTED
     __global S* offsets_base,
@@ -177,19 +182,17 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
     }
 #else
     if (get_group_id(0) >= searchers) {
-        const OFFSET_T step = (OFFSET_T)(get_num_groups(0) - searchers) * WG;
-        for (OFFSET_T i = get_global_id(0) - searchers * WG; i < segments; i += AT_ONCE * step) {
-            S from[AT_ONCE], to[AT_ONCE];
-            UNROLL
-            for (uint h = 0; h < AT_ONCE; h++) {
-                const OFFSET_T at = min(i + h * step, segments - 1);
-                from[h] = offsets[at];
-                to[h] = offsets[at + 1];
-            }
-            UNROLL
-            for (uint h = 0; h < AT_ONCE; h++) {
-                if (i + h * step < segments && IS_EMPTY(from[h], to[h])) {
-                    out[i + h * step] = empty;
+        const OFFSET_T groups = get_num_groups(0) - searchers;
+        for (OFFSET_T begin = (get_group_id(0) - searchers) * RUN; begin < segments; begin += groups * RUN) {
+            // The ends of the run before it, of itself and of the next one.
+            const POS_T before = offsets[begin < RUN ? 0 : begin - RUN], from = offsets[begin];
+            const POS_T to = offsets[min(begin + RUN, segments)], behind = offsets[min(begin + 2 * RUN, segments)];
+            if (from - before < TILE || to - from < TILE || behind - to < TILE || to >= n) {
+                const OFFSET_T end = min((OFFSET_T)(begin + RUN), segments);
+                for (OFFSET_T i = begin + get_local_id(0); i < end; i += WG) {
+                    if (IS_EMPTY(offsets[i], offsets[i + 1])) {
+                        out[i] = empty;
+                    }
                 }
             }
         }
@@ -476,7 +479,7 @@ INLINED void list_heads(uint first, __local const uint* starts, __local const ui
         __global ulong *count_base, const ulong count_offset, __global ulong *state, const OFFSET_T tiles,             \
         const uint spins, const uint turn
 #else
-#define SEGMENT_PARAMS __global const S *restrict offsets_base, const ulong offsets_offset
+#define SEGMENT_PARAMS __global const S *restrict offsets_base, const ulong offsets_offset, const OUT empty
 #endif
 
 // NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
@@ -552,10 +555,9 @@ KERNEL void segments_tiles(
         look_publish(state + 2, tile, tile == 0 ? LOOK_ALL : LOOK_OWN, total, turn);
     }
 #else
-    // Very many offsets are at few places: each item looks for those among its elements.
-    const uint crowded = high - low > TILE;
     const uint end = min(first + ITEM_BLOCKS * BLOCK, there);
-    if (crowded) {
+    if (CROWDED) {
+        // Each item looks for offsets among its elements.
         OFFSET_T rank = base + first > 0 ? rank_within(offsets, low, high, base + first - 1) : low;
         while (rank < high && offsets[rank] - base < end) {
             const uint place = (uint)(offsets[rank] - base);
@@ -760,7 +762,7 @@ KERNEL void segments_tiles(
         }
     }
 #else
-    if (crowded) {
+    if (CROWDED) {
         OFFSET_T rank = base + first > 0 ? rank_within(offsets, low, high, base + first - 1) : low;
         while (rank < high && offsets[rank] - base < end) {
             rank = rank_from(offsets, rank, high, offsets[rank]);
@@ -780,7 +782,12 @@ KERNEL void segments_tiles(
             }
             UNROLL
             for (uint h = 0; h < AT_ONCE; h++) {
-                if (i + h * WG + 1 < high && place[h] < next[h] && next[h] < there) {
+                if (i + h * WG + 1 >= high) {
+                    continue;
+                }
+                if (place[h] >= next[h]) {
+                    out[i + h * WG] = empty;
+                } else if (next[h] < there) {
                     emit(out, count, i + h * WG + 1, results[PLACE((uint)next[h] - 1)]);
                 }
             }

@@ -166,11 +166,12 @@ pub(crate) fn plan(
     }
     let wide = wide(n) || wide(segments);
     // As `segments_prepare` shares them out.
-    let segments_each = if form.counted { 0 } else { segments };
+    let searched = if form.counted { 0 } else { segments };
     let prepare_groups = if cpu {
-        segments_each.max(tiles + 1).div_ceil(1024).min(8 * max_groups)
+        searched.max(tiles + 1).div_ceil(1024).min(8 * max_groups)
     } else {
-        tiles / work_group + 1 + segments_each.div_ceil(4 * work_group).min(8 * max_groups)
+        let run = item_elements(form) * work_group / 4;
+        tiles / work_group + 1 + searched.div_ceil(run).min(8 * max_groups)
     };
     Ok(Plan {
         program: program(form, aligned, caps, wide),
@@ -345,6 +346,8 @@ fn run(
         .offset(n as u64, plan.wide_positions)
         .mem(offsets.mem())
         .scalar(offsets.offset() as u64);
+    // One item a tile leaves segments without elements to the launch before.
+    let tiles = if plan.work_group == 1 { tiles } else { tiles.plain(empty) };
     finish(device, &plan, tiles, count, scratch, out)
 }
 
