@@ -4,11 +4,11 @@
 //! and were most of the crate's compile time.
 
 use std::{
-    collections::BTreeMap,
+    collections::VecDeque,
     ops::Range,
     sync::{
-        Mutex, OnceLock, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU8, AtomicUsize, Ordering, fence},
     },
 };
 
@@ -60,43 +60,68 @@ pub(crate) fn chunks_mut<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usi
     consume(data.chunks_mut(len).enumerate().collect(), &|(i, chunk)| body(i, chunk));
 }
 
-/// Tasks of [`in_turn`]: the next one to have its turn, what those behind it have found, those that wait to be finished, and
-/// rooms that are free. With each is the number of who has found it. Who has taken `turn` runs it, and nobody else does until
-/// it is back.
-struct Line<'t, K, W> {
-    now: usize,
-    found: BTreeMap<usize, (usize, K)>,
-    ready: Vec<(usize, (usize, W, K))>,
-    free: Vec<K>,
-    turn: Option<&'t mut Turn<'t, K, W>>,
-}
-
 type Turn<'t, K, W> = dyn FnMut(usize, &K) -> W + Send + 't;
 
-/// Runs the turns of tasks whose time has come, unless another thread does: that one will see those that are in line.
-fn take_turns<K, W>(line: &Mutex<Line<'_, K, W>>) {
-    let lock = || line.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut own = lock();
-    let Some(turn) = own.turn.take() else { return };
+/// A task of [`in_turn`]. Its state tells who has the cell: its finder, then who runs its turn, then who finishes it. So nobody
+/// waits for a cell.
+struct Slot<K, W> {
+    state: AtomicU8,
+    cell: Mutex<Option<(K, Option<W>)>>,
+}
+
+/// The finder fills the cell.
+const SOUGHT: u8 = 0;
+/// The turn may come; the finder will finish.
+const FOUND: u8 = 1;
+/// The same, but who runs the turn will finish, since the finder has gone.
+const LEFT: u8 = 2;
+/// The turn has been.
+const TURNED: u8 = 3;
+
+impl<K, W> Slot<K, W> {
+    fn cell(&self) -> MutexGuard<'_, Option<(K, Option<W>)>> {
+        self.cell.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs the turns of tasks whose time has come, unless another thread does; `task` was found just now. Tasks that were left
+/// become `own`.
+fn take_turns<K, W>(
+    slots: &[Slot<K, W>],
+    line: &Mutex<(usize, &mut Turn<'_, K, W>)>,
+    mut task: usize,
+    own: &mut VecDeque<usize>,
+) {
+    let state = |task: usize| slots.get(task).map(|slot| slot.state.load(Ordering::Acquire));
     loop {
-        let now = own.now;
-        let Some((finder, room)) = own.found.remove(&now) else {
-            own.turn = Some(turn);
+        // No task is forgotten: who has found one marks it, and then tries the lock; who has had the lock gives it back, and then
+        // looks for a mark. Fences between the two have one of them see what the other did.
+        fence(Ordering::SeqCst);
+        if !matches!(state(task), Some(FOUND | LEFT)) {
             return;
-        };
-        // A turn may call a user's function, which may do anything but meet a lock.
-        drop(own);
-        let work = turn(now, &room);
-        own = lock();
-        own.ready.push((finder, (now, work, room)));
-        own.now += 1;
+        }
+        // After a panic in a turn there are no others.
+        let Ok(mut line) = line.try_lock() else { return };
+        let (now, turn) = &mut *line;
+        while let Some(FOUND | LEFT) = state(*now) {
+            let slot = &slots[*now];
+            if let Some((room, work)) = &mut *slot.cell() {
+                *work = Some(turn(*now, room));
+            }
+            if slot.state.swap(TURNED, Ordering::AcqRel) == LEFT {
+                own.push_front(*now);
+            }
+            *now += 1;
+        }
+        task = *now;
     }
 }
 
 /// For each of `0..tasks` runs `find`, in parallel, which is given a room for what it finds; then `turn`, of one after the other
 /// in their order; then `finish`, in parallel again. Threads take the tasks in their order, so that few rooms are in use, and
-/// finish what they have found, which their caches hold. None waits for another: once all is found, who is still there
-/// finishes what is left.
+/// finish what they have found, which their caches hold. None waits for another, nor for a lock, since the functions may call
+/// rayon, by which a thread may come here again: once all is found, a thread leaves tasks whose turns have not been to who runs
+/// those.
 pub(crate) fn in_turn<K: Send, W: Send>(
     tasks: usize,
     room: &(dyn Fn() -> K + Sync),
@@ -104,33 +129,40 @@ pub(crate) fn in_turn<K: Send, W: Send>(
     turn: &mut Turn<'_, K, W>,
     finish: &(dyn Fn(usize, W, &mut K) + Sync),
 ) {
-    let next = AtomicUsize::new(0);
-    let line =
-        Mutex::new(Line { now: 0, found: BTreeMap::new(), ready: Vec::new(), free: Vec::new(), turn: Some(turn) });
-    let lock = || line.lock().unwrap_or_else(PoisonError::into_inner);
-    let finish_one = |is_mine: &dyn Fn(usize) -> bool| {
-        let mut own = lock();
-        let Some(place) = own.ready.iter().position(|&(finder, _)| is_mine(finder)) else { return false };
-        let (_, (task, work, mut room)) = own.ready.swap_remove(place);
-        drop(own);
-        finish(task, work, &mut room);
-        lock().free.push(room);
-        true
+    let slot = |_| Slot { state: AtomicU8::new(SOUGHT), cell: Mutex::new(None) };
+    let slots: Vec<Slot<K, W>> = (0..tasks).map(slot).collect();
+    let (next, line) = (AtomicUsize::new(0), Mutex::new((0, turn)));
+    // Those whose turns have been are in front.
+    let finish_turned = |own: &mut VecDeque<usize>, free: &mut Vec<K>| {
+        while let Some(slot) = own.front().map(|&task| &slots[task])
+            && slot.state.load(Ordering::Acquire) == TURNED
+        {
+            let found = slot.cell().take();
+            if let (Some(task), Some((mut room, Some(work)))) = (own.pop_front(), found) {
+                finish(task, work, &mut room);
+                free.push(room);
+            }
+        }
     };
-    for_each(tasks.min(threads()), &|me| {
+    for_each(tasks.min(threads()), &|_| {
+        let (mut own, mut free) = (VecDeque::new(), Vec::new());
         loop {
             let task = next.fetch_add(1, Ordering::Relaxed);
             if task >= tasks {
                 break;
             }
-            let free = lock().free.pop();
-            let mut own = free.unwrap_or_else(room);
-            find(task, &mut own);
-            lock().found.insert(task, (me, own));
-            take_turns(&line);
-            while finish_one(&|finder| finder == me) {}
+            let mut found = free.pop().unwrap_or_else(room);
+            find(task, &mut found);
+            *slots[task].cell() = Some((found, None));
+            slots[task].state.store(FOUND, Ordering::Release);
+            own.push_back(task);
+            take_turns(&slots, &line, task, &mut own);
+            finish_turned(&mut own, &mut free);
         }
-        while finish_one(&|_| true) {}
+        own.retain(|&task| {
+            slots[task].state.compare_exchange(FOUND, LEFT, Ordering::AcqRel, Ordering::Acquire).is_err()
+        });
+        finish_turned(&mut own, &mut free);
     });
 }
 
@@ -165,8 +197,98 @@ mod tests {
         }
     }
 
+    /// Takes some time, another one for each task and round.
+    fn dawdle(task: usize, round: usize) {
+        let delay = (task + 1).wrapping_mul(0x9e37_79b9).wrapping_add(round.wrapping_mul(0x85eb_ca6b)) >> 5;
+        match delay % 16 {
+            0 => std::thread::sleep(std::time::Duration::from_micros(50)),
+            1 => std::thread::yield_now(),
+            _ => (0..delay % 512).for_each(|_| std::hint::spin_loop()),
+        }
+    }
+
+    /// What tasks had their turns, in their order, and how often each was found and finished. Finds, turns and finishes call
+    /// rayon themselves. A find, turn or finish of one task `panics`.
+    fn each_once(tasks: usize, round: usize, panics: [usize; 3]) -> (Vec<usize>, Vec<[usize; 2]>) {
+        let counts: Vec<[AtomicUsize; 2]> = (0..tasks).map(|_| Default::default()).collect();
+        let nested = |task: usize, step: usize| {
+            assert_ne!(task, panics[step], "as asked for");
+            if task.is_multiple_of(3) {
+                rayon::join(|| dawdle(task, round), || dawdle(task + step, round));
+            } else {
+                dawdle(task, round + step);
+            }
+        };
+        let mut turned = Vec::new();
+        in_turn(
+            tasks,
+            &|| usize::MAX,
+            &|task, found| {
+                *found = task;
+                nested(task, 0);
+                counts[task][0].fetch_add(1, Ordering::Relaxed);
+            },
+            &mut |task, &found| {
+                nested(task, 1);
+                assert_eq!(task, found);
+                turned.push(task);
+                task
+            },
+            &|task, work, &mut found| {
+                nested(task, 2);
+                assert_eq!((task, task), (work, found));
+                counts[task][1].fetch_add(1, Ordering::Relaxed);
+            },
+        );
+        (turned, counts.into_iter().map(|counts| counts.map(AtomicUsize::into_inner)).collect())
+    }
+
+    #[test]
+    fn each_task_is_found_turned_and_finished_once_whatever_threads_do() {
+        for threads in [1, 2, 16] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            for round in 0..200 {
+                let tasks = [1, 2, 17, 100][round % 4];
+                let once = ((0..tasks).collect(), vec![[1; 2]; tasks]);
+                assert_eq!(
+                    pool.install(|| each_once(tasks, round, [usize::MAX; 3])),
+                    once,
+                    "{threads} threads, {round}"
+                );
+            }
+        }
+    }
+
+    /// Short ones, so that some are found just when another thread gives the turn back.
+    #[test]
+    fn no_task_is_forgotten() {
+        for threads in [2, 16] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                for _ in 0..10_000 {
+                    let finished = AtomicUsize::new(0);
+                    let finish = |_, (), _: &mut _| _ = finished.fetch_add(1, Ordering::Relaxed);
+                    in_turn(16, &|| (), &|_, _| (), &mut |_, _| (), &finish);
+                    assert_eq!(finished.into_inner(), 16);
+                }
+            });
+        }
+    }
+
     #[test]
     fn a_panic_in_a_task_is_passed_on() {
         assert!(std::panic::catch_unwind(|| for_each(10, &|i| assert_ne!(i, 5))).is_err());
+        for threads in [1, 2, 16] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            for (round, step) in (0..30).map(|round| (round, round % 3)) {
+                let mut panics = [usize::MAX; 3];
+                panics[step] = round;
+                let call = || pool.install(|| each_once(30, round, panics));
+                assert!(
+                    std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err(),
+                    "{threads} threads, {round}"
+                );
+            }
+        }
     }
 }

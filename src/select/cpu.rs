@@ -25,7 +25,9 @@ impl<R, const LISTS: usize> Kept<R, LISTS> {
 }
 
 /// Puts items into the room of their list, which begins at a multiple of `task`; where each list ends. A function of its own,
-/// since so the compiler knows that what it writes is nothing that `items` reads.
+/// since so the compiler knows that what it writes is nothing that `items` reads. One store for all lists: 0.4 ns an element of
+/// `u32` for one list on one core, 0.8 for two. A store for each list takes 0.45 and 0.9; windows of 64 elements without checks of
+/// bounds 0.5 and 1.0, and with the lists of a block found first 0.65 and 1.3; looking for blocks to skip brings nothing.
 #[inline(never)]
 fn fill<R, const LISTS: usize>(items: impl Iterator<Item = (usize, R)>, task: usize, room: &mut [R]) -> [usize; LISTS] {
     let mut ends = std::array::from_fn(|list| list * task);
