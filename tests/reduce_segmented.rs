@@ -70,6 +70,31 @@ fn a_segment_is_the_same_wherever_the_others_end() {
     }
 }
 
+/// Runs of empty segments at one place, short ones and such as no tile looks through, in tiles that have few others or many.
+#[test]
+fn empty_segments_are_written_wherever_they_are() {
+    const N: u32 = 60_000;
+    let x: Vec<f32> = Data::Random.generate(N as usize, 5);
+    for step in [3, 50, 9000] {
+        for (place, run) in [(0, 20_000), (1, 3), (30_000, 900), (30_000, 4100), (30_001, 17_000), (N, 3), (N, 40_000)]
+        {
+            let mut offsets: Vec<u32> =
+                (0..=N).step_by(step).chain(std::iter::repeat_n(place, run)).chain([N]).collect();
+            offsets.sort_unstable();
+            let results = |device: &Device| {
+                let mut out = vec![7.0; offsets.len() - 1];
+                device.reduce_segments_into(&x, &offsets, Sum, &mut out, &mut Scratch::new()).unwrap();
+                out.iter().map(|x: &f32| x.to_bits()).collect::<Vec<_>>()
+            };
+            let want = results(&Device::cpu());
+            assert!(offsets.windows(2).zip(&want).all(|(pair, want)| pair[0] < pair[1] || *want == 0));
+            for (name, device) in more_devices() {
+                assert!(results(&device) == want, "{name}: every {step}, {run} at {place}");
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 

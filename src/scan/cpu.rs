@@ -1,6 +1,9 @@
 //! Scans on the CPU: the order of `cl/scan.cl`, tiles in parallel. They are read a second time while the caches have them.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    ops::RangeInclusive,
+    sync::{Mutex, PoisonError},
+};
 
 use super::Scan;
 use crate::{Element, op::Monoid, parallel};
@@ -11,8 +14,8 @@ pub(super) const CHUNKS: usize = 64;
 pub(super) const TILE_RUNS: usize = CHUNKS * CHUNK_RUNS;
 /// Tiles of a block, and blocks of the next larger.
 pub(super) const BLOCK: usize = 32;
-/// Tiles of a task: their elements and results stay in the second-level cache.
-const TASK: usize = 4;
+/// Tiles of a task, more where each thread has some: their elements and results stay in the second-level cache.
+const TASK: RangeInclusive<usize> = 4..=16;
 /// Elements that are taken at once where any order will do: they stay in the first-level cache.
 const PART: usize = 4096;
 
@@ -257,7 +260,7 @@ fn each_task<U: Send + Sync, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn
     find: &Find<'_, U, P>,
     write: &Write<'_, U, P, C>,
 ) {
-    let task = TASK * tile;
+    let task = (out.len() / tile / (8 * parallel::threads())).clamp(*TASK.start(), *TASK.end()) * tile;
     let outputs: Vec<_> = parts(out, task, reversed).into_iter().map(|(_, out)| Mutex::new(Some(out))).collect();
     let identity = spine.identity;
     parallel::in_turn(
