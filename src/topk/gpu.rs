@@ -370,9 +370,7 @@ fn select<'d>(
             if plan.pick {
                 let launch = with_rows("topk_filter")?.scalar(segments);
                 launch.scalar(plan.capacity as u32).run(of_parts, local)?;
-                if !plan.one_pass {
-                    with_rows("topk_settle")?.run(each, local)?;
-                }
+                with_rows("topk_settle")?.run(each, local)?;
             }
             let exact = u32::from(ranks.is_some());
             for &(shift, bits) in &plan.digits {
@@ -517,7 +515,7 @@ mod tests {
             let caps = Capabilities { compute_units: 16, ..cl.capabilities().unwrap().as_ref().clone() };
             let launches = |plan: &Plan, form: &Form<'_>| {
                 let mut each = vec!["topk_start"];
-                each.extend(plan.pick.then_some("topk_filter"));
+                each.extend(plan.pick.then_some(["topk_filter", "topk_settle"]).into_iter().flatten());
                 each.extend(plan.digits.iter().map(|_| "topk_count"));
                 each.extend_from_slice(match form.want {
                     Want::Keys { .. } => &["topk_tally", "topk_write"],

@@ -490,6 +490,7 @@ mod tests {
                     ("max_replicas", it.max_replicas),
                     ("few_ranges", it.few_ranges),
                     ("min_bytes", it.min_bytes),
+                    ("one_pass", usize::from(it.one_pass_slots > 0)),
                 ]
             }
             "transpose" => {
