@@ -457,7 +457,7 @@ fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, Tuning, reduce::gpu::tests::ending};
+    use crate::{Device, reduce::gpu::tests::ending};
 
     #[test]
     fn the_group_that_ends_last_does_what_a_further_launch_would() {
@@ -465,27 +465,37 @@ mod tests {
         let wide: Vec<i32> = bytes.iter().map(|&x| i32::from(x) * 5 - 200).collect();
         let cpu = Device::cpu();
         for (name, cl) in ending() {
-            let device = Device::from_cl(cl.profiled().unwrap());
+            let caps = cl.capabilities().unwrap();
+            let cl = cl.profiled().unwrap();
+            let device = Device::from_cl(cl.clone());
+            let launches = |want: usize, what: &str| {
+                let timings = cl.take_timings().unwrap();
+                let count = timings.iter().filter(|timing| timing.name.starts_with("histogram")).count();
+                assert_eq!(count, want, "{what}: launches");
+            };
             for n in [1, 1000, bytes.len()] {
-                // Rounds of few samples add to what those before have counted.
-                for (device, rounds) in [
-                    (&device, 1),
-                    (&device.with_tuning(Tuning::default().wide_offsets()).unwrap(), n.div_ceil(1 << 12)),
-                ] {
-                    let what = format!("{name}: {n}, {rounds} rounds");
-                    let (of_bytes, of_wide) = (Bins::even(3, 240, 200).unwrap(), Bins::ids(1000).unwrap());
-                    let found = |device: &Device| {
-                        let (mut counts, mut outside) = (vec![7u32; 1000], [5; 3]);
-                        let scratch = &mut Scratch::new();
-                        let (add, counts_of) = (Accumulate::Add, &wide[..n]);
-                        device.histogram_into(counts_of, &of_wide, &mut counts, &mut outside, add, scratch).unwrap();
-                        (device.histogram(&bytes[..n], &of_bytes).unwrap(), counts, outside)
-                    };
-                    assert_eq!(found(device), found(&cpu), "{what}");
-                    let timings = device.take_timings().unwrap();
-                    let launches = timings.iter().filter(|timing| timing.name.starts_with("histogram")).count();
-                    assert_eq!(launches, 2 * rounds, "{what}: launches");
-                }
+                let what = format!("{name}: {n}");
+                let (of_bytes, of_wide) = (Bins::even(3, 240, 200).unwrap(), Bins::ids(1000).unwrap());
+                let found = |device: &Device| {
+                    let (mut counts, mut outside) = (vec![7u32; 1000], [5; 3]);
+                    let (add, scratch) = (Accumulate::Add, &mut Scratch::new());
+                    device.histogram_into(&wide[..n], &of_wide, &mut counts, &mut outside, add, scratch).unwrap();
+                    (device.histogram(&bytes[..n], &of_bytes).unwrap(), counts, outside)
+                };
+                assert_eq!(found(&device), found(&cpu), "{what}");
+                launches(2, &what);
+                // Rounds add to what those before have counted.
+                let plan = plan(n, Form::of(&of_wide), ElementType::U64, &caps, 4096).unwrap();
+                let (mut counts, mut outside) = (vec![7u64; 1000], [5; 3]);
+                let input = crate::Input::from(&wide[..n]).cl(&cl).unwrap();
+                let out = Output::from(&mut counts).cl(&cl, false).unwrap();
+                let rest = Output::from(&mut outside).cl(&cl, false).unwrap();
+                run(&cl, &plan, &caps, &input, of_wide.map(), &out, &rest, false, &mut Scratch::new()).unwrap();
+                out.finish(&cl).unwrap();
+                rest.finish(&cl).unwrap();
+                let want = cpu.histogram(&wide[..n], &of_wide).unwrap();
+                assert!(counts == want.counts && outside == [want.outside.below, want.outside.above, 0], "{what}");
+                launches(n.div_ceil(4096), &what);
             }
         }
     }
