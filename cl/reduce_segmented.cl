@@ -16,8 +16,8 @@
 // A node without a start has all it holds as head and as tail. Joining two neighbours, each with a start, closes the segment
 // between them: its result is known.
 //
-// segments_prepare  writes the results of empty segments; finds how many offsets are before each tile. With COUNTED there are no
-//                   empty ones, and the end's offset is written instead, if there is room
+// segments_prepare  finds how many offsets are before each tile; writes the results of empty segments that no tile does. With
+//                   COUNTED there are no empty ones, and the end's offset is written instead, if there is room
 // segments_tiles    a tile to a work-group: its node, and the results of the segments within it
 // segments_nodes    joins the tiles' nodes, until one is left, whose segments are then complete
 // segments_check    finds the first offset that is beyond the next one, or beyond the input
@@ -135,9 +135,9 @@ static inline void join(
 
 #ifndef KEYED
 // Finds for t = 0 .. tiles RANKS[t]: how many offsets are before tile t, or before the end of the input. Writes `empty` for the
-// segments without elements; where tiles do so, for those behind the last tile and in CROWDED ones, whose offsets are in runs of
-// RUN, some of them with less than a tile's elements: those runs, and their neighbours. A search is a chain of loads, so the first
-// groups do nothing else.
+// segments without elements; where tiles do so (WG > 1), for those behind the last tile and in CROWDED ones, whose offsets are in
+// runs of RUN, some of them with less than a tile's elements: it looks through those runs and their neighbours, and the first and
+// the last one. A search is a chain of loads, so then the first groups do nothing else.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
 #ifdef COUNTED
     __global S* offsets_base,

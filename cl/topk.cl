@@ -62,6 +62,9 @@
 #else
 #define PICKED 16
 #endif
+#if SAMPLE % (PICKED * WG) != 0
+#error "the items pick as many keys each"
+#endif
 // Keys that `order` puts in order.
 #ifndef ORDER
 #define ORDER 2048

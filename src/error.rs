@@ -145,6 +145,11 @@ impl fmt::Display for Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {}", self.0.kind, self.0.message)?;
+        if let Some(status) = self.0.status.map(|status| status.to_string())
+            && !self.0.message.contains(&status)
+        {
+            write!(f, " ({status})")?;
+        }
         match self.0.log.as_deref().map(str::trim_end) {
             None | Some("") => Ok(()),
             Some(log) => write!(f, "\n{log}"),
@@ -172,6 +177,8 @@ mod tests {
     fn what_a_main_prints_is_readable() {
         let error = Error::invalid("range 2..4 of 3 elements");
         assert_eq!(format!("{error:?}"), "InvalidInput: range 2..4 of 3 elements");
+        let error = Error::new(ErrorKind::OutOfMemory, "no room for 5 bytes").with_status(-4);
+        assert_eq!(format!("{error:?}"), "OutOfMemory: no room for 5 bytes (-4)");
         let error = Error::new(ErrorKind::Build, "scan did not build (-11): line 1: no").with_status(-11);
         let log = error.with_log("line 1: no\nline 2: nor this\n".into());
         assert_eq!(format!("{log:?}"), "Build: scan did not build (-11): line 1: no\nline 1: no\nline 2: nor this");

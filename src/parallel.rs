@@ -84,24 +84,19 @@ impl<K, W> Slot<K, W> {
     }
 }
 
-/// Runs the turns of tasks whose time has come, unless another thread does; `task` was found just now. Tasks that were left
-/// become `own`.
-fn take_turns<K, W>(
-    slots: &[Slot<K, W>],
-    line: &Mutex<(usize, &mut Turn<'_, K, W>)>,
-    mut task: usize,
-    own: &mut VecDeque<usize>,
-) {
+/// Runs the turns of tasks whose time has come, unless another thread does; `task` was found just now. Gives those that were left.
+fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, W>)>, mut task: usize) -> Vec<usize> {
+    let mut left = Vec::new();
     let state = |task: usize| slots.get(task).map(|slot| slot.state.load(Ordering::Acquire));
     loop {
         // No task is forgotten: who has found one marks it, and then tries the lock; who has had the lock gives it back, and then
         // looks for a mark. Fences between the two have one of them see what the other did.
         fence(Ordering::SeqCst);
         if !matches!(state(task), Some(FOUND | LEFT)) {
-            return;
+            return left;
         }
         // After a panic in a turn there are no others.
-        let Ok(mut line) = line.try_lock() else { return };
+        let Ok(mut line) = line.try_lock() else { return left };
         let (now, turn) = &mut *line;
         while let Some(FOUND | LEFT) = state(*now) {
             let slot = &slots[*now];
@@ -109,7 +104,7 @@ fn take_turns<K, W>(
                 *work = Some(turn(*now, room));
             }
             if slot.state.swap(TURNED, Ordering::AcqRel) == LEFT {
-                own.push_front(*now);
+                left.push(*now);
             }
             *now += 1;
         }
@@ -132,16 +127,14 @@ pub(crate) fn in_turn<K: Send, W: Send>(
     let slot = |_| Slot { state: AtomicU8::new(SOUGHT), cell: Mutex::new(None) };
     let slots: Vec<Slot<K, W>> = (0..tasks).map(slot).collect();
     let (next, line) = (AtomicUsize::new(0), Mutex::new((0, turn)));
-    // Those whose turns have been are in front.
+    let finish_one = |task: usize| {
+        let (mut room, work) = slots[task].cell().take()?;
+        finish(task, work?, &mut room);
+        Some(room)
+    };
     let finish_turned = |own: &mut VecDeque<usize>, free: &mut Vec<K>| {
-        while let Some(slot) = own.front().map(|&task| &slots[task])
-            && slot.state.load(Ordering::Acquire) == TURNED
-        {
-            let found = slot.cell().take();
-            if let (Some(task), Some((mut room, Some(work)))) = (own.pop_front(), found) {
-                finish(task, work, &mut room);
-                free.push(room);
-            }
+        while own.front().is_some_and(|&task| slots[task].state.load(Ordering::Acquire) == TURNED) {
+            free.extend(own.pop_front().and_then(finish_one));
         }
     };
     for_each(tasks.min(threads()), &|_| {
@@ -156,8 +149,10 @@ pub(crate) fn in_turn<K: Send, W: Send>(
             *slots[task].cell() = Some((found, None));
             slots[task].state.store(FOUND, Ordering::Release);
             own.push_back(task);
-            take_turns(&slots, &line, task, &mut own);
+            let left = take_turns(&slots, &line, task);
             finish_turned(&mut own, &mut free);
+            // Who has left them has nothing else to do.
+            for_each(left.len(), &|i| drop(finish_one(left[i])));
         }
         own.retain(|&task| {
             slots[task].state.compare_exchange(FOUND, LEFT, Ordering::AcqRel, Ordering::Acquire).is_err()

@@ -73,21 +73,31 @@ fn a_segment_is_the_same_wherever_the_others_end() {
 /// Runs of empty segments at one place, short ones and such as no tile looks through, in tiles that have few others or many.
 #[test]
 fn empty_segments_are_written_wherever_they_are() {
-    const N: u32 = 60_000;
-    let x: Vec<f32> = Data::Random.generate(N as usize, 5);
+    const N: usize = 60_000;
+    let x: Vec<f32> = Data::Random.generate(N, 5);
     for step in [3, 50, 9000] {
         for (place, run) in [(0, 20_000), (1, 3), (30_000, 900), (30_000, 4100), (30_001, 17_000), (N, 3), (N, 40_000)]
         {
-            let mut offsets: Vec<u32> =
-                (0..=N).step_by(step).chain(std::iter::repeat_n(place, run)).chain([N]).collect();
-            offsets.sort_unstable();
+            let mut places: Vec<_> = (5..=N).step_by(step).chain(std::iter::repeat_n(place, run)).chain([N]).collect();
+            places.sort_unstable();
+            let offsets: Vec<u32> = places.iter().map(|&place| place as u32).collect();
+            let wide: Vec<u64> = places.iter().map(|&place| place as u64).collect();
             let results = |device: &Device| {
-                let mut out = vec![7.0; offsets.len() - 1];
-                device.reduce_segments_into(&x, &offsets, Sum, &mut out, &mut Scratch::new()).unwrap();
-                out.iter().map(|x: &f32| x.to_bits()).collect::<Vec<_>>()
+                [false, true].map(|is_wide| {
+                    // On the device already, so that what is not written is seen.
+                    let (mut out, scratch) =
+                        (device.upload(&vec![7.0f32; places.len() - 1]).unwrap(), &mut Scratch::new());
+                    if is_wide {
+                        device.reduce_segments_into(&x, &wide, Sum, &mut out, scratch).unwrap();
+                    } else {
+                        device.reduce_segments_into(&x, &offsets, Sum, &mut out, scratch).unwrap();
+                    }
+                    out.to_vec().unwrap().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+                })
             };
             let want = results(&Device::cpu());
-            assert!(offsets.windows(2).zip(&want).all(|(pair, want)| pair[0] < pair[1] || *want == 0));
+            assert!(want[0] == want[1]);
+            assert!(places.windows(2).zip(&want[0]).all(|(pair, want)| pair[0] < pair[1] || *want == 0));
             for (name, device) in more_devices() {
                 assert!(results(&device) == want, "{name}: every {step}, {run} at {place}");
             }

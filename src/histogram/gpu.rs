@@ -12,7 +12,7 @@ use crate::{
     Element, ElementType, Output, Result, Scratch,
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec,
-        opencl::{COUNTERS_AT, ClDevice, ClMem, Launch},
+        opencl::{COUNTER_BYTES, COUNTERS_AT, ClDevice, ClMem, Launch},
     },
     tuning,
 };
@@ -160,7 +160,7 @@ pub(crate) fn plan_mapped(
     let ranges = if local_words == 0 { usize::MAX } else { slots.div_ceil(local_words) };
     let partition = if ranges > params.few_ranges { partition::plan(samples, form, mapped, caps) } else { None };
     let round = partition.as_ref().map_or(round, |partition| partition.round);
-    let one_pass = ranges == 1 && slots <= params.one_pass_slots;
+    let mut one_pass = false;
     let (count, tables, groups, table_count, work_group) = if let Some(partition) = partition {
         let (groups, work_group) = (partition.groups, partition.work_group);
         (partition.program.clone(), Tables::Partition(Box::new(partition)), groups, 1, work_group)
@@ -182,6 +182,7 @@ pub(crate) fn plan_mapped(
             .define("REPLICA_BITS", replica_bits)
             .flag("RANGES", ranges > 1)
             .flag("BYTES", bytes);
+        one_pass = ranges == 1 && slots <= params.one_pass_slots.min(COUNTER_BYTES / 4);
         let count = if one_pass { count.flag("ONE_PASS", true).define("COUNTERS_AT", COUNTERS_AT) } else { count };
         (count, Tables::Local { range, ranges, replica_bits }, groups, groups, work_group)
     } else {

@@ -14,7 +14,8 @@ pub(super) const CHUNKS: usize = 64;
 pub(super) const TILE_RUNS: usize = CHUNKS * CHUNK_RUNS;
 /// Tiles of a block, and blocks of the next larger.
 pub(super) const BLOCK: usize = 32;
-/// Tiles of a task, more where each thread has some: their elements and results stay in the second-level cache.
+/// Tiles of a task, more where each thread has some: their elements and results, 64 KiB a tile, stay in the second-level cache, or
+/// nearly.
 const TASK: RangeInclusive<usize> = 4..=16;
 /// Elements that are taken at once where any order will do: they stay in the first-level cache.
 const PART: usize = 4096;

@@ -29,8 +29,9 @@ pub(crate) type ClMem = Mem;
 const KEPT_WORD_BYTES: usize = 4 << 20;
 /// The last turn that a word has room for (`cl/lib/lookback.cl`).
 const LAST_TURN: u32 = (1 << 20) - 1;
-/// Where the counters of [`ClDevice::ended`] are.
+/// Where the counters of [`ClDevice::ended`] are, and their bytes: 8 for each of 16 digits of 8 bits.
 pub(crate) const COUNTERS_AT: usize = 64;
+pub(crate) const COUNTER_BYTES: usize = 16 * 256 * 8;
 /// Beyond this byte of a buffer drivers' fills are not trusted. With NVIDIA's (580.159) 2^32 + 5 ones summed as if only 5
 /// had been written, fills in parts ended in CL_OUT_OF_RESOURCES, and one of 2^31 bytes did not end.
 const FILL_BYTES: usize = 1 << 30;
@@ -617,16 +618,15 @@ impl ClDevice {
         Ok(Pooled { queue: self.queue.clone(), size, mem })
     }
 
-    /// A word by which the work-groups of a launch learn which of them ends last (`cl/lib/ended.cl`), and counters at
-    /// `COUNTERS_AT`, for each of 16 digits of 8 bits one of 8 bytes: 0 before and after each launch, so that only an ordered
-    /// queue has them.
+    /// A word by which the work-groups of a launch learn which of them ends last (`cl/lib/ended.cl`), and counters: 0 before and
+    /// after each launch, so that only an ordered queue has them.
     pub(crate) fn ended(&self) -> Result<Option<Mem>> {
         if self.queue.unordered {
             return Ok(None);
         }
         let mut ended = lock(&self.queue.ended);
         if ended.is_none() {
-            *ended = Some(self.holding(&[0; COUNTERS_AT + 16 * 256 * 8])?);
+            *ended = Some(self.holding(&[0; COUNTERS_AT + COUNTER_BYTES])?);
         }
         Ok(ended.clone())
     }
