@@ -997,6 +997,39 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
     return count;
 }
 
+#ifdef SHUFFLES
+// How many elements of the tile each counted list has, in item 0, by less than the ranks take, since others wait for it. H200, 10 %
+// of 2^28 u32 selected 421 -> 399 us, parted 927 -> 893 us. All items call it, in uniform flow; `sums` holds COUNTED for each
+// sub-group.
+SG_INLINE void tile_counts(const uint* mask, uint* count, __local uint* sums, __local uint* sg_scratch)
+{
+    const uint item = get_local_id(0), lanes = sg_size(), teams = WG / lanes;
+    UNROLL
+    for (uint m = 0; m < COUNTED; m++) {
+        count[m] = 0;
+        UNROLL
+        for (uint k = 0; k < ROWS; k++) {
+            count[m] += (uint)popcount(mask[m * ROWS + k]);
+        }
+        UNROLL
+        for (uint d = 1; d < lanes; d *= 2) {
+            count[m] += sg_shuffle_xor_u32(count[m], d, sg_scratch);
+        }
+        if (sg_lane() == 0) {
+            sums[m * teams + item / lanes] = count[m];
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item == 0) {
+        for (uint m = 0; m < COUNTED; m++) {
+            for (uint t = 1; t < teams; t++) {
+                count[m] += sums[m * teams + t];
+            }
+        }
+    }
+}
+#endif
+
 #ifdef NEEDS_ALL
 #ifdef ONE_PASS
 #define ENDING_PARAMS , const uint ends ENDED_PARAM
@@ -1062,6 +1095,9 @@ KERNEL SG_KERNEL void select_look_back(
     TILE_LOCAL
     __local ulong preceding[COUNTED];
     __local uint taken[1];
+#ifdef SHUFFLES
+    __local uint counted[COUNTED * WG / 32];
+#endif
     TILE_PRIVATE
     __global const T* x = in_base + in_offset;
     volatile __global ulong* words = state + 2;
@@ -1069,9 +1105,12 @@ KERNEL SG_KERNEL void select_look_back(
     const OFFSET_T tile = TAKE_TILE(state, taken, tiles), base = tile * TILE;
     load_tile(x, base, n, raw);
     marks(x, base, n, raw, mask);
-    tile_ranks(mask, rank, total, exchange, sg_scratch);
-    last_total(total, base, n);
     const bool speaks = tiles > 1 && !silent(tile);
+#ifdef SHUFFLES
+    tile_counts(mask, total, counted, sg_scratch);
+#else
+    tile_ranks(mask, rank, total, exchange, sg_scratch);
+#endif
     delay(tile, state);
     // The item that publishes them anew later on.
     if (item == 0 && speaks) {
@@ -1079,6 +1118,10 @@ KERNEL SG_KERNEL void select_look_back(
             look_publish(words, (ulong)tile * COUNTED + m, tile == 0 ? LOOK_ALL : LOOK_OWN, total[m], turn);
         }
     }
+#ifdef SHUFFLES
+    tile_ranks(mask, rank, total, exchange, sg_scratch);
+#endif
+    last_total(total, base, n);
     order_tile((uint)min((OFFSET_T)TILE, n - base), raw, mask, rank, total, pool, sg_scratch);
     for (uint m = 0; m < COUNTED; m++) {
 #ifdef SHUFFLES

@@ -8,7 +8,7 @@
 //     map_tiles   work-groups on tiles of TILE elements, whose sides the host picks: any shape and offset
 //     map_runs    one work-item a group, on a run of tiles: for CPU drivers (DEVICE_CPU), in place of the others
 //
-// Tiles cross local memory as A, and go along the rows of the input. Bytes: reads and writes every element once.
+// Tiles cross local memory as A, and go along the rows of the output, as in transpose.cl. Bytes: reads and writes every element once.
 //
 // CPU drivers turn no blocks by themselves: where vectors convert as `as` does, a block is 16 of them, turned in registers.
 #if defined(DEVICE_CPU) && !defined(MAPPED) && !defined(T_F16) && !defined(T_BF16) && !defined(OUT_F16) && \
@@ -166,10 +166,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void map_blocks(
     __global OUT* out = out_base + out_offset;
     const uint item = get_local_id(0);
     const OFFSET_T block_rows = rows / 4, block_cols = cols / 4;
-    const OFFSET_T across = block_cols / SIDE + (block_cols % SIDE != 0);
-    const OFFSET_T tiles = across * (block_rows / SIDE + (block_rows % SIDE != 0));
+    const OFFSET_T down = block_rows / SIDE + (block_rows % SIDE != 0);
+    const OFFSET_T tiles = down * (block_cols / SIDE + (block_cols % SIDE != 0));
     for (OFFSET_T t = get_group_id(0); t < tiles; t += get_num_groups(0)) {
-        const OFFSET_T row = t / across, r0 = row * SIDE, c0 = (t - row * across) * SIDE;
+        const OFFSET_T col = t / down, c0 = col * SIDE, r0 = (t - col * down) * SIDE;
         T4 x[ITEM_BLOCKS * 4];
         UNROLL
         for (uint j = 0; j < ITEM_BLOCKS; j++) {
@@ -231,10 +231,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void map_tiles(
     __global OUT* out = out_base + out_offset;
     const uint item = get_local_id(0), log_pad = max(log_cols, (uint)LOG_PAD);
     const uint row_mask = (1u << log_rows) - 1, col_mask = (1u << log_cols) - 1;
-    const OFFSET_T across = (cols >> log_cols) + ((cols & col_mask) != 0);
-    const OFFSET_T tiles = across * ((rows >> log_rows) + ((rows & row_mask) != 0));
+    const OFFSET_T down = (rows >> log_rows) + ((rows & row_mask) != 0);
+    const OFFSET_T tiles = down * ((cols >> log_cols) + ((cols & col_mask) != 0));
     for (OFFSET_T t = get_group_id(0); t < tiles; t += get_num_groups(0)) {
-        const OFFSET_T row = t / across, r0 = row << log_rows, c0 = (t - row * across) << log_cols;
+        const OFFSET_T col = t / down, c0 = col << log_cols, r0 = (t - col * down) << log_rows;
         for (uint first = item; first < TILE; first += BATCH * WG) {
             T x[BATCH];
             UNROLL

@@ -295,6 +295,20 @@ fn narrow_matrices_of_every_size() {
     }
 }
 
+/// Where rows of the output begin within sectors of memory, tiles of GPUs write from sector to sector: each element once.
+#[test]
+fn rows_that_begin_within_sectors() {
+    for (name, device) in devices().into_iter().chain(odd_devices()) {
+        for at in [(0, 0), (1, 3)] {
+            check::<u8>(&name, &device, (1031, 133), at);
+            check::<u16>(&name, &device, (517, 130), at);
+            check::<u32>(&name, &device, (519, 67), at);
+            check::<u64>(&name, &device, (263, 70), at);
+        }
+        check::<u32>(&name, &device, (576, 72), (0, 1));
+    }
+}
+
 fn check_in_place<T: Pod + PartialEq + Debug>(name: &str, device: &Device, (rows, cols): (usize, usize), at: usize) {
     let x = random::<T>(rows * cols, (rows * 31 + cols) as u64);
     let out = guarded(device, rows * cols, at, |mut data| {

@@ -166,7 +166,7 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capab
         .flag("REVERSE", form.reversed)
         .flag("ALIGNED", aligned[0] && many)
         .flag("HEADS_ALIGNED", segmented && aligned[1] && many)
-        .flag("EXACT", form.exact && !many)
+        .flag("EXACT", form.exact)
         // Oclgrind takes vectors that were stored to private memory for uninitialised.
         .flag("VECTORS", !form.exact && !segmented && caps.class == DeviceClass::Cpu && !caps.checker);
     let program = match form.heads {

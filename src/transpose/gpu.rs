@@ -55,10 +55,15 @@ impl Shape {
 
     /// Whether each matrix, and each line of one, begins at a multiple of so many bytes.
     fn whole(&self, bytes: usize) -> bool {
-        let distances = [self.ld_in, self.ld_out, self.first_in].into_iter();
-        let batch = self.batch.iter().flat_map(|axis| [axis.from.unsigned_abs(), axis.to.unsigned_abs()]);
-        let all = distances.chain(batch).fold(0, |bits, distance| bits | (distance * self.size));
-        (all | self.input | self.output).is_multiple_of(bytes)
+        let from = self.batch.iter().map(|axis| axis.from.unsigned_abs()).chain([self.ld_in, self.first_in]);
+        let from = from.fold(self.input, |bits, distance| bits | (distance * self.size));
+        from.is_multiple_of(bytes) && self.whole_out(bytes)
+    }
+
+    /// The same of the output alone.
+    fn whole_out(&self, bytes: usize) -> bool {
+        let to = self.batch.iter().map(|axis| axis.to.unsigned_abs()).chain([self.ld_out]);
+        to.fold(self.output, |bits, distance| bits | (distance * self.size)).is_multiple_of(bytes)
     }
 }
 
@@ -125,7 +130,12 @@ pub(crate) fn plan(shape: &Shape, caps: &Capabilities, wide: impl Fn(usize) -> b
         (Kernel::Blocks, rows.div_ceil(side) * cols.div_ceil(side) * count)
     } else {
         let (log_rows, log_cols) = sides(rows, cols, params.tile.ilog2());
-        (Kernel::Tiles { log_rows, log_cols }, rows.div_ceil(1 << log_rows) * cols.div_ceil(1 << log_cols) * count)
+        let lead = lead(shape, (log_rows, log_cols), params.tile, caps);
+        if lead > 0 {
+            program = program.define("LEAD", lead).define("LOG_COLS", log_cols);
+        }
+        let down = (rows + lead.saturating_sub(1)).div_ceil(1 << log_rows);
+        (Kernel::Tiles { log_rows, log_cols }, down * cols.div_ceil(1 << log_cols) * count)
     };
     let groups = match kernel {
         Kernel::Runs { run } => tiles.div_ceil(run),
@@ -137,6 +147,16 @@ pub(crate) fn plan(shape: &Shape, caps: &Capabilities, wide: impl Fn(usize) -> b
 /// Whether every block lies at a multiple of its vectors on both sides.
 fn in_blocks(shape: &Shape, block: usize) -> bool {
     shape.whole(block * shape.size) && shape.rows.is_multiple_of(block) && shape.cols.is_multiple_of(block)
+}
+
+/// The elements of a sector of memory, where rows of the output begin anywhere in sectors and have so many tiles that a
+/// sector more of each tile is little; else 0.
+fn lead(shape: &Shape, (log_rows, log_cols): (u32, u32), tile: usize, caps: &Capabilities) -> usize {
+    const SECTOR: usize = 32;
+    let lead = SECTOR / shape.size;
+    let many = shape.rows >> log_rows >= 8 && shape.cols >> log_cols >= 1;
+    let fits = tuning::padded_bytes(tile + (lead << log_cols), shape.size) <= caps.local_bytes;
+    if matches!(shape.size, 1 | 2 | 4 | 8) && many && fits && !shape.whole_out(SECTOR) { lead } else { 0 }
 }
 
 /// Of a matrix with one short side: whether that are its columns, how many, and the work-group for it.

@@ -22,6 +22,8 @@ fn shapes(level: Level) -> Vec<(usize, usize)> {
         shapes.extend([(128, 128), (129, 127), (5, 3001), (5003, 16), (256, 384), (331, 257)]);
         // Narrow ones, whose long sides are whole words.
         shapes.extend([(3, 8208), (8208, 3)]);
+        // Rows of the output that begin anywhere in sectors of memory, with many tiles each.
+        shapes.extend([(1031, 133), (1155, 130)]);
     }
     if level >= Level::Full {
         shapes.extend([(7, 0), (7, 1), (1, 10_007), (4099, 1), (2, 65_537), (70_001, 3), (17, 15), (16, 16), (15, 17)]);
@@ -107,6 +109,8 @@ fn batches(level: Level) -> Vec<Batch> {
             many((2056, 4), (4, 2060), 3, Some((9000, 8300))),
             many((100, 68), (68, 100), 40, None),
             many((64, 64), (64, 64), 5, Some((4100, 4096))),
+            gaps((1024, 130), (131, 1027)),
+            many((1031, 129), (129, 1032), 2, Some((133_000, 133_131))),
         ]);
     }
     if level >= Level::Full {
@@ -278,8 +282,9 @@ impl Spec for Transpose {
         let shapes = (1..=16).map(|size| Shape::dense(100, 100, size));
         // Every number of short lines with some size, and every size.
         let narrow = (2..=16).map(|cols| Shape::dense(1 << 20, cols, 1 << (cols % 4)));
+        let odd = [1, 2, 4, 8].map(|size| Shape::dense(1031, 133, size));
         let each = |shape: Shape| [false, true].map(|wide| plan(&shape, caps, |_| wide).program);
-        let apart = shapes.chain(narrow).flat_map(each);
+        let apart = shapes.chain(narrow).chain(odd).flat_map(each);
         let forms = in_place::gpu::programs(caps).into_iter().chain(mapped::spec::programs(caps));
         apart.chain(forms).chain(super::ladder::device::programs(caps)).collect()
     }

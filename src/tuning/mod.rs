@@ -58,7 +58,7 @@ pub(crate) use sort::sort;
 #[cfg(feature = "opencl")]
 pub(crate) use topk::{TopK, top_k};
 #[cfg(feature = "opencl")]
-pub(crate) use transpose::{InPlace, in_place, narrow, padding, transpose, unit, unit_type};
+pub(crate) use transpose::{InPlace, in_place, narrow, padded_bytes, padding, transpose, unit, unit_type};
 
 pub use file::{Row, TuningFile};
 pub use parameters::{PRIMITIVES, Parameter, SizeClass, parameters, row_bytes};

@@ -146,7 +146,7 @@ pub(crate) fn padding(size: usize) -> (u32, usize) {
 }
 
 /// The bytes of local memory of a tile.
-fn padded_bytes(tile: usize, size: usize) -> usize {
+pub(crate) fn padded_bytes(tile: usize, size: usize) -> usize {
     let (log_pad, pad) = padding(size);
     (tile + (tile >> log_pad) * pad) * size
 }
