@@ -17,10 +17,10 @@
 // same order. What is added to a carry with such an element among it is added to `initial` instead. So the order depends on the
 // place and on the segments alone.
 //
-// With LOOK_BACK one launch: work-groups take tiles in the order in which they start, publish their totals before anything else,
-// and wait for those before theirs (Merrill & Garland 2016). before() needs totals alone, so no tile waits for what another waited for,
-// but for the last ones of each block, which publish its total; of the blocks just before its own it makes them itself of their
-// tiles'. A word that is not there after `spins` looks is computed by who needs it.
+// With LOOK_BACK one launch: work-groups take tiles in the order in which they start, publish their totals, where items have
+// shuffles before anything else, and wait for those before theirs (Merrill & Garland 2016). before() needs totals alone, so no
+// tile waits for what another waited for, but for the last ones of each block, which publish its total; of the blocks just before
+// its own it makes them itself of their tiles'. A word that is not there after `spins` looks is computed by who needs it.
 //
 // Bytes: reads n elements twice, writes n, and 24 for each tile of 32 KiB; with LOOK_BACK reads them once. What marks segments is
 // read as often.
@@ -741,8 +741,7 @@ INLINED void rows_scan(
     }
 }
 
-// The scan of the tile's chunks by each team, since they can be of one sub-group: what precedes those of the item, and the total of
-// the tile.
+// The scan of the tile's chunks, by all teams of a sub-group: what precedes those of the item, and the total of the tile.
 INLINED THING chunks_scan(__local const THING* node, A* preceding, uint* preceding_heads, SCRATCH)
 {
     const uint lane = (uint)get_local_id(0) % LANES;
@@ -812,7 +811,7 @@ INLINED void tile_scan(
 INLINED THING tile_total_first(
     const RAW raw, const uint* marks, __local THING* node, __local THING* sums, SCRATCH)
 {
-    const uint item = get_local_id(0), team = item / LANES;
+    const uint item = get_local_id(0);
 #if !CHUNKS_KNOWN
     // In whatever order.
     A total = run_total(RAW_OF(raw, 0), 0);
@@ -825,7 +824,7 @@ INLINED THING tile_total_first(
         total = OP(total, shuffle_xor_acc(total, d, words));
     }
     if (item % LANES == 0) {
-        sums[team] = total;
+        sums[item / LANES] = total;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item == 0) {
@@ -844,7 +843,8 @@ INLINED THING tile_total_first(
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     THING total = THING_IDENTITY;
-    if (team == 0) {
+    // A whole sub-group.
+    if (item < max((uint)LANES, (uint)sg_size())) {
         A unused[2 * OWN];
         uint unused_heads[2 * OWN];
         total = chunks_scan(node, unused, unused_heads, exchange, words);

@@ -17,7 +17,7 @@
 // Neighbouring items read neighbouring elements of a row and write neighbouring elements of a row of the output. Tiles go along
 // the rows of the output, so that what is written at about the same time lies together: H200, 16,384 x 16,384, along those of the
 // input u16 289 us, now 271, f32 534 and 522, u64 1.15 and 1.08 ms; 10,000 x 30,000 662 and 607 us. Groups take the tiles t,
-// t + groups, ...; every item reaches every barrier. Bytes: reads and writes every element once.
+// t + groups, ...; every item reaches every barrier. Bytes: reads and writes every element once, but for LEAD rows of a tile.
 #include "lib/turn.cl"
 
 #ifndef OFFSET_T
@@ -205,13 +205,15 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 #define TILE 4096
 #endif
 // With LEAD the rows of the output begin anywhere in sectors of memory, of LEAD elements each. Of each row a tile then writes what
-// begins with a sector, up to LEAD - 1 elements before its own, so that no two work-groups write to one: H200, 4,097 x 8,191 f32,
+// begins with a sector, up to LEAD - 1 elements before its own, so that within a row no two work-groups write to one: H200, 4,097 x 8,191 f32,
 // 99 us without, 74 with. It reads LEAD rows more, and the host tells how wide it is: 1 << LOG_COLS.
 #ifndef LEAD
 #define LEAD 0
 #define LOG_COLS 0
 #endif
 #define READ (TILE + (LEAD << LOG_COLS))
+// Whether an item's i-th element is one of them, where they are not the same number for each.
+#define IS_READ(i) (READ % (BATCH * WG) == 0 || (i) < READ)
 // Elements that an item has in flight.
 #if READ / WG <= 20
 #define BATCH (READ / WG)
@@ -250,14 +252,14 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_tiles(
                 const uint i = first + j * WG;
                 // Before the first row they wrap, and are beyond the last.
                 const OFFSET_T r = r0 - LEAD + (i >> log_cols), c = c0 + (i & col_mask);
-                if (r < rows && c < cols) {
+                if (IS_READ(i) && r < rows && c < cols) {
                     x[j] = in[r * ld_in + c];
                 }
             }
             UNROLL
             for (uint j = 0; j < BATCH; j++) {
                 const uint i = first + j * WG;
-                if (r0 - LEAD + (i >> log_cols) < rows && c0 + (i & col_mask) < cols) {
+                if (IS_READ(i) && r0 - LEAD + (i >> log_cols) < rows && c0 + (i & col_mask) < cols) {
                     tile[i + (i >> log_pad) * PAD] = x[j];
                 }
             }

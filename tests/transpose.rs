@@ -306,6 +306,11 @@ fn rows_that_begin_within_sectors() {
             check::<u64>(&name, &device, (263, 70), at);
         }
         check::<u32>(&name, &device, (576, 72), (0, 1));
+        // Few columns, so that items read different numbers of elements.
+        check::<u8>(&name, &device, (8193, 16), (0, 1));
+        check::<u16>(&name, &device, (2049, 32), (1, 0));
+        check::<u32>(&name, &device, (2049, 16), (0, 1));
+        check::<u64>(&name, &device, (513, 32), (0, 1));
     }
 }
 
