@@ -365,34 +365,59 @@ static inline uint mixed(uint x)
 // The k of a row: the same for all, or one more than its number in `ranks`, if these are `given`: one more than that of row 0.
 #define K_OF_ROW (given ? ranks[given - 1 + row] + 1 : k)
 
-// One group a row. With `pick` there are bounds.
+#ifdef ONE_PASS
+#define PICKERS_PARAM , const uint pickers ENDED_PARAM
+#else
+#define PICKERS_PARAM
+#endif
+
+// The row's i-th key picked: one from each of equal pieces.
+#define PICK(i) keys[pad + (i) * piece + ((ulong)mixed((i) + 1) * piece >> 32)]
+
+// One group a row; or, with ONE_PASS, `pickers` groups for a single one, since the keys picked lie in pages far apart, for which
+// one group waits: H200, 2^28 keys, 65,536 of them 372 us with one, 360 with 16. With `pick` there are bounds.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_start(
-    ROW_PARAMS, const ulong k, __global const ulong* ranks, const uint given, const uint pick)
+    ROW_PARAMS, const ulong k, __global const ulong* ranks, const uint given, const uint pick PICKERS_PARAM)
 {
     SHARED WORD sample[SAMPLE];
     SHARED uint counts[RADIX * REPLICAS];
     SHARED ulong2 sums[SUMS];
     SHARED ulong2 totals[BLOCKS];
     SHARED ulong found[3];
+#ifdef ONE_PASS
+    const ulong row = pickers > 1 ? 0 : get_group_id(0);
+#else
     OWN_ROW
+#endif
     KEYS_OF_ROW
     const uint item = get_local_id(0);
-    const ulong need = K_OF_ROW;
+    const ulong need = K_OF_ROW, piece = (ulong)len / SAMPLE;
+#ifdef ONE_PASS
+    if (pickers > 1) {
+        for (uint i = get_global_id(0); i < SAMPLE; i += get_global_size(0)) {
+            LISTED_KEYS[i] = PICK(i);
+        }
+        if (!ends_last(ended, pickers, counts)) {
+            return;
+        }
+    }
+#endif
     for (uint i = item; i < RADIX * COUNTER_WORDS; i += WG) {
         HISTOGRAM[i] = 0;
     }
     WORD low = 0, high = ~(WORD)0;
     uint way = 0;
     if (pick) {
-        // One from each of equal pieces.
-        const ulong piece = (ulong)len / SAMPLE;
         for (uint first = item; first < SAMPLE; first += PICKED * WG) {
             KEY held[PICKED];
             UNROLL
             for (uint r = 0; r < PICKED; r++) {
                 const uint i = first + r * WG;
-                const ulong within = (ulong)mixed(i + 1) * piece >> 32;
-                held[r] = keys[pad + i * piece + within];
+#ifdef ONE_PASS
+                held[r] = pickers > 1 ? LISTED_KEYS[i] : PICK(i);
+#else
+                held[r] = PICK(i);
+#endif
             }
             UNROLL
             for (uint r = 0; r < PICKED; r++) {

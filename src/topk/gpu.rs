@@ -105,6 +105,8 @@ pub(crate) struct Plan {
     /// Whether the threshold gets bounds, and of the keys between them how many segments each part has at most, and how many
     /// there can be in all.
     pub(crate) pick: bool,
+    /// Groups that pick the keys for the bounds of a single row, with `one_pass`.
+    pickers: usize,
     segments: usize,
     capacity: usize,
     /// The shift and the bits of each digit, from the most significant one on.
@@ -202,7 +204,11 @@ pub(crate) fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
 
     let expected = between(form, shape.sample);
     let pick = !whole && len / shape.each >= shape.sample && expected <= 0.125;
-    let capacity = if pick { ((1.5 * expected * len as f64) as usize).min(len / 8).min(1 << 31) + FLUSH } else { 0 };
+    let capacity = if pick {
+        ((1.5 * expected * len as f64) as usize).min(len / 8).min(1 << 31) + FLUSH.max(shape.sample)
+    } else {
+        0
+    };
     let segments = if pick { share / FLUSH + 2 } else { 0 };
     let mut regions = Regions::default();
     if !whole {
@@ -242,6 +248,7 @@ pub(crate) fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
         parts,
         share,
         pick,
+        pickers: (shape.sample / shape.work_group).max(1),
         segments,
         capacity,
         digits,
@@ -364,8 +371,15 @@ fn select<'d>(
         if plan.parts == 0 {
             with_out(with_ranks(with_rows("topk_rows")?)).run(each, local)?;
         } else {
-            let launch = with_ranks(with_rows("topk_start")?.scalar(k as u64));
-            launch.scalar(u32::from(plan.pick)).run(each, local)?;
+            let launch = with_ranks(with_rows("topk_start")?.scalar(k as u64)).scalar(u32::from(plan.pick));
+            if plan.one_pass {
+                let ended = device.ended()?;
+                let pickers = if plan.pick && rows == 1 && ended.is_some() { plan.pickers } else { 1 };
+                let launch = launch.scalar(pickers as u32).mem(ended.as_ref().unwrap_or(mem));
+                launch.run([rows * pickers, 1, 1], local)?;
+            } else {
+                launch.run(each, local)?;
+            }
             let segments = plan.segments as u32;
             if plan.pick {
                 let launch = with_rows("topk_filter")?.scalar(segments);

@@ -132,7 +132,7 @@ pub(crate) fn plan(shape: &Shape, caps: &Capabilities, wide: impl Fn(usize) -> b
         let (log_rows, log_cols) = sides(rows, cols, params.tile.ilog2());
         let lead = lead(shape, (log_rows, log_cols), params.tile, caps);
         if lead > 0 {
-            program = program.define("LEAD", lead).define("LOG_COLS", log_cols);
+            program = program.define("LEAD", lead).define("LOG_ROWS", log_rows).define("LOG_COLS", log_cols);
         }
         let down = (rows + lead.saturating_sub(1)).div_ceil(1 << log_rows);
         (Kernel::Tiles { log_rows, log_cols }, down * cols.div_ceil(1 << log_cols) * count)
