@@ -218,7 +218,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 // Whether an item's i-th element is one of them, where they are not the same number for each.
 #define IS_READ(i) (READ % (BATCH * WG) == 0 || (i) < READ)
 // Whether one is read that may be beyond the matrix, as rows before the first are, too, since they wrap. With LEAD it is, of the
-// last row or column, which takes no branch: there are few of them. Of small matrices a tile may have little.
+// last row or column, which takes no branch. Without, a matrix may be much smaller than a tile.
 #define IS_READ_AT(r, c) (LEAD > 0 || ((r) < rows && (c) < cols))
 // Elements that an item has in flight.
 #if READ / WG <= 20

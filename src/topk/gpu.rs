@@ -105,7 +105,7 @@ pub(crate) struct Plan {
     /// Whether the threshold gets bounds, and of the keys between them how many segments each part has at most, and how many
     /// there can be in all.
     pub(crate) pick: bool,
-    /// Groups that pick the keys for the bounds of a single row, with `one_pass`.
+    /// Groups that pick the keys for bounds: several for a single row, with `one_pass`.
     pickers: usize,
     segments: usize,
     capacity: usize,
@@ -204,11 +204,10 @@ pub(crate) fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
 
     let expected = between(form, shape.sample);
     let pick = !whole && len / shape.each >= shape.sample && expected <= 0.125;
-    let capacity = if pick {
-        ((1.5 * expected * len as f64) as usize).min(len / 8).min(1 << 31) + FLUSH.max(shape.sample)
-    } else {
-        0
-    };
+    let pickers = if pick && one_pass && rows == 1 { (shape.sample / shape.work_group).max(1) } else { 1 };
+    // What they pick lies where listed keys will.
+    let room = if pickers > 1 { FLUSH.max(shape.sample) } else { FLUSH };
+    let capacity = if pick { ((1.5 * expected * len as f64) as usize).min(len / 8).min(1 << 31) + room } else { 0 };
     let segments = if pick { share / FLUSH + 2 } else { 0 };
     let mut regions = Regions::default();
     if !whole {
@@ -248,7 +247,7 @@ pub(crate) fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
         parts,
         share,
         pick,
-        pickers: (shape.sample / shape.work_group).max(1),
+        pickers,
         segments,
         capacity,
         digits,
@@ -374,7 +373,7 @@ fn select<'d>(
             let launch = with_ranks(with_rows("topk_start")?.scalar(k as u64)).scalar(u32::from(plan.pick));
             if plan.one_pass {
                 let ended = device.ended()?;
-                let pickers = if plan.pick && rows == 1 && ended.is_some() { plan.pickers } else { 1 };
+                let pickers = if ended.is_some() { plan.pickers } else { 1 };
                 let launch = launch.scalar(pickers as u32).mem(ended.as_ref().unwrap_or(mem));
                 launch.run([rows * pickers, 1, 1], local)?;
             } else {
@@ -553,6 +552,7 @@ mod tests {
                     let planned = |form: &Form<'_>, out: &ClInput, places: Option<&ClInput>| {
                         let plan = Plan { batch: 2.min(form.rows), ..plan(form, &caps, wide) };
                         assert!(plan.one_pass && plan.pick == picks && plan.parts > 1, "{what}: {plan:?}");
+                        assert_eq!(plan.pickers > 1, picks && rows == 1, "{what}: {plan:?}");
                         cl.take_timings().unwrap();
                         let mut scratch = Scratch::new();
                         planned(cl, &plan, form, &input, out, (places, 0), &mut scratch).unwrap();
@@ -622,8 +622,9 @@ mod tests {
             for local_bytes in [caps.local_bytes, 0, 4096, 12_288] {
                 let caps = Capabilities { local_bytes, ..caps.clone() };
                 for (rows, len) in [(1, 1), (1, 70_000), (1, 1 << 28), (1000, 1000), (77, 1 << 20), (3, 1 << 33)] {
-                    for key_bytes in [1, 2, 4, 8] {
-                        let want = Want::Keys { k: len / 3 + 1, sorted: rows > 1 };
+                    for (key_bytes, k) in [1, 2, 4, 8].into_iter().flat_map(|bytes| [(bytes, len / 3 + 1), (bytes, 1)])
+                    {
+                        let want = Want::Keys { k, sorted: rows > 1 };
                         let keys = &Keys { bytes: key_bytes, flip: 0, always: 0, bits: 0..8 };
                         let form = Form { keys, place_bytes: 4, rows, len, want };
                         let wide = len >= 1 << 31;
@@ -632,6 +633,7 @@ mod tests {
                         assert!(plan.parts == 0 || plan.parts * plan.share >= len + 16 / key_bytes - 1, "{what}");
                         assert!(plan.share.is_multiple_of(plan.tile) && plan.share <= 1 << 31, "{what}");
                         assert!(plan.batch > 0 && plan.batch <= rows, "{what}");
+                        assert!(plan.pickers == 1 || plan.pickers * plan.work_group <= plan.capacity, "{what}");
                         assert_eq!(plan.digits.iter().map(|digit| digit.1).sum::<usize>(), 8 * key_bytes, "{what}");
                         assert_eq!(plan.digits.last().unwrap().0, 0, "{what}");
                         assert!(plan.work_group <= caps.max_work_group, "{what}");

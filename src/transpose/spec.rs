@@ -283,8 +283,10 @@ impl Spec for Transpose {
         // Every number of short lines with some size, and every size.
         let narrow = (2..=16).map(|cols| Shape::dense(1 << 20, cols, 1 << (cols % 4)));
         let odd = [1, 2, 4, 8].map(|size| Shape::dense(1031, 133, size));
+        // Items that read different numbers of elements.
+        let uneven = [Shape::dense(8193, 16, 1), Shape::dense(2049, 32, 2)];
         let each = |shape: Shape| [false, true].map(|wide| plan(&shape, caps, |_| wide).program);
-        let apart = shapes.chain(narrow).chain(odd).flat_map(each);
+        let apart = shapes.chain(narrow).chain(odd).chain(uneven).flat_map(each);
         let forms = in_place::gpu::programs(caps).into_iter().chain(mapped::spec::programs(caps));
         apart.chain(forms).chain(super::ladder::device::programs(caps)).collect()
     }
