@@ -552,7 +552,7 @@ mod tests {
                     let planned = |form: &Form<'_>, out: &ClInput, places: Option<&ClInput>| {
                         let plan = Plan { batch: 2.min(form.rows), ..plan(form, &caps, wide) };
                         assert!(plan.one_pass && plan.pick == picks && plan.parts > 1, "{what}: {plan:?}");
-                        assert_eq!(plan.pickers > 1, picks && rows == 1, "{what}: {plan:?}");
+                        assert_eq!(plan.pickers > 1, picks && form.rows == 1, "{what}: {plan:?}");
                         cl.take_timings().unwrap();
                         let mut scratch = Scratch::new();
                         planned(cl, &plan, form, &input, out, (places, 0), &mut scratch).unwrap();
