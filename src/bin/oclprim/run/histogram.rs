@@ -113,6 +113,7 @@ impl HistogramOf {
         if input.is_empty() {
             return Err(Stop::usage("there are no samples from which to take a range: give one with --range"));
         }
+        // What is wrong with their number is not the range's fault.
         Bins::<u32>::ids(self.bins)?;
         let (lower, upper) = (device.reduce(input, op::Min)?, device.reduce(input, op::Max)?);
         match Bins::even(lower, upper, self.bins) {
