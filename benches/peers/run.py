@@ -469,7 +469,7 @@ class Cpu:
             return
         self.done = True
         path = report.parts / "peers-cpu.jsonl"
-        sizes = sorted({wish.row.n for wish in report.wanted})
+        sizes = dict.fromkeys(f"{wish.family}:{wish.row.n}" for wish in report.wanted)
         with path.open("w") as out:
             code = run([self.program, *sizes], clock, stdout=out)
         report.read_peers(path)

@@ -7,6 +7,8 @@ use crate::{Element, op::Monoid, parallel};
 const COLUMNS: usize = 1024;
 /// Elements of a task.
 const TASK: usize = 1 << 16;
+/// Elements of short lines that are combined at once; a multiple of [`LANES`].
+const SHORT: usize = 1024;
 
 pub(super) fn reduce<T, U, F>(op: &Monoid<U, F>, input: &[T], lines: &Lines, out: &mut [U])
 where
@@ -25,6 +27,10 @@ where
     let parallel = lines.len * out.len() > TASK;
     if !parallel || chunks <= run || out.len() >= outputs * 8 * parallel::threads() {
         let body = |task: usize, out: &mut [U]| {
+            if lines.adjoin() && lines.len.is_power_of_two() && lines.len <= LANES {
+                let start = lines.place(task * outputs);
+                return combine_short(op, &input[start..start + out.len() * lines.len], out);
+            }
             if columns == 1 && chunks == 1 {
                 for (i, out) in out.iter_mut().enumerate() {
                     let start = lines.place(task * outputs + i);
@@ -103,6 +109,28 @@ impl<A: Copy> Tree<A> {
     }
 }
 
+/// What the tree gives for lines that adjoin, of no more elements than lanes and a power of two of them: its levels, each of all
+/// lines at once.
+fn combine_short<T, U, F>(op: &Monoid<U, F>, input: &[T], out: &mut [U])
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
+    let len = input.len() / out.len();
+    let (mut x, mut y) = (&mut [op.identity; SHORT], &mut [op.identity; SHORT]);
+    for (input, out) in input.chunks(SHORT).zip(out.chunks_mut(SHORT / len)) {
+        x.iter_mut().zip(input).for_each(|(acc, x)| *acc = (op.combine)(op.identity, U::from(*x).widen()));
+        let mut n = input.len();
+        while n > out.len() {
+            n /= 2;
+            y[..n].iter_mut().zip(x.as_chunks().0).for_each(|(to, &[a, b])| *to = (op.combine)(a, b));
+            std::mem::swap(&mut x, &mut y);
+        }
+        out.iter_mut().zip(&*x).for_each(|(out, &x)| *out = U::narrow(x));
+    }
+}
+
 /// What the tree gives for a chunk of `len` elements of one line.
 fn combine_chunk<T, U, F>(op: &Monoid<U, F>, input: &[T], start: usize, stride: isize, len: usize) -> U::Acc
 where
@@ -158,12 +186,15 @@ where
         }
         lane.fill(op.identity);
         let add = |acc: &mut U::Acc, x: &T| *acc = (op.combine)(*acc, U::from(*x).widen());
-        let row = |i: usize| &input[places[0].wrapping_add_signed(i as isize * stride)..][..columns];
-        // Rows of a lane some at a time, so that its sums are read and written for several.
+        let rows =
+            |i: usize, count: usize| &input[places[0].wrapping_add_signed(i as isize * stride)..][..count * columns];
+        // Rows of a lane some at a time, so that its sums are read and written for several; of all lanes at once, where rows
+        // adjoin.
         let together = if neighbours { (end - base) / (4 * LANES) * (4 * LANES) } else { 0 };
+        let lanes = if stride == columns as isize { LANES } else { 1 };
         for first in (base..base + together).step_by(4 * LANES) {
-            for (k, to) in lane.chunks_exact_mut(columns).enumerate() {
-                let [a, b, c, d] = [0, 1, 2, 3].map(|r| row(first + r * LANES + k));
+            for (k, to) in lane.chunks_exact_mut(lanes * columns).enumerate() {
+                let [a, b, c, d] = [0, 1, 2, 3].map(|r| rows(first + r * LANES + k, lanes));
                 for ((((to, a), b), c), d) in to.iter_mut().zip(a).zip(b).zip(c).zip(d) {
                     [a, b, c, d].into_iter().for_each(|x| add(to, x));
                 }
@@ -173,7 +204,7 @@ where
             let to = &mut lane[i % LANES * columns..][..columns];
             let along = i as isize * stride;
             if neighbours {
-                to.iter_mut().zip(row(i)).for_each(|(acc, x)| add(acc, x));
+                to.iter_mut().zip(rows(i, 1)).for_each(|(acc, x)| add(acc, x));
             } else {
                 let each = to.iter_mut().zip(places);
                 each.for_each(|(acc, place)| add(acc, &input[place.wrapping_add_signed(along)]));

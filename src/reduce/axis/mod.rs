@@ -80,6 +80,11 @@ impl Lines {
         self.outputs > 1 && inner != 0 && inner < self.stride.unsigned_abs()
     }
 
+    /// Whether each line begins where the one before it ends.
+    fn adjoin(&self) -> bool {
+        self.stride == 1 && self.strides == [self.len as isize]
+    }
+
     /// Where the line of an output starts.
     fn place(&self, output: usize) -> usize {
         let mut at = self.offset;

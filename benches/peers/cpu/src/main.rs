@@ -1,5 +1,5 @@
 //! What the CPU backend is set beside: plain loops, copies by the C library, rayon, ndarray, `transpose`, `rdst`. One JSON
-//! line for each result: `cpu-peers [N ...]`.
+//! line for each result: `cpu-peers FAMILY:N ...`. Other families have no peers here.
 
 use std::cell::RefCell;
 
@@ -179,14 +179,17 @@ fn sorts(n: usize) {
 }
 
 fn main() {
-    let sizes = std::env::args().skip(1).map(|n| n.parse().expect("a number of elements"));
-    let sizes: Vec<usize> = sizes.collect();
-    for n in if sizes.is_empty() { vec![1 << 20, 1 << 24, 1 << 26] } else { sizes } {
-        copies(n);
-        reductions(n);
-        transposition(n);
-        histograms(n);
-        scans(n);
-        sorts(n);
+    for argument in std::env::args().skip(1) {
+        let (family, n) = argument.split_once(':').expect("a family and a number of elements, such as copy:1024");
+        let n = n.parse().expect("a number of elements");
+        match family {
+            "copy" => copies(n),
+            "reduce" => reductions(n),
+            "transpose" => transposition(n),
+            "histogram" => histograms(n),
+            "scan" => scans(n),
+            "sort" => sorts(n),
+            _ => {}
+        }
     }
 }
