@@ -176,7 +176,7 @@ where
     let (columns, stride) = (places.len(), lines.stride);
     let neighbours = places.iter().enumerate().all(|(c, &place)| place == places[0] + c);
     let mut tree = Tree::<U::Acc>::default();
-    let mut lane = vec![op.identity; LANES * columns];
+    let mut lane = Vec::new();
     for chunk in chunks.clone() {
         let (base, end) = (chunk * CHUNK, lines.len.min((chunk + 1) * CHUNK));
         if columns == 1 {
@@ -184,7 +184,10 @@ where
             tree.push(chunk - chunks.start, vec![combine_chunk(op, input, start, stride, end - base)], &op.combine);
             continue;
         }
-        lane.fill(op.identity);
+        // Lanes without an element would change nothing.
+        let mut width = LANES.min((end - base).next_power_of_two());
+        lane.clear();
+        lane.resize(width * columns, op.identity);
         let add = |acc: &mut U::Acc, x: &T| *acc = (op.combine)(*acc, U::from(*x).widen());
         let rows =
             |i: usize, count: usize| &input[places[0].wrapping_add_signed(i as isize * stride)..][..count * columns];
@@ -210,7 +213,6 @@ where
                 each.for_each(|(acc, place)| add(acc, &input[place.wrapping_add_signed(along)]));
             }
         }
-        let mut width = LANES;
         while width > 1 {
             width /= 2;
             for k in 0..width {
