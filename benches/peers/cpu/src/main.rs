@@ -189,7 +189,8 @@ fn main() {
             "histogram" => histograms(n),
             "scan" => scans(n),
             "sort" => sorts(n),
-            _ => {}
+            "select" | "merge" | "topk" => {}
+            _ => panic!("there is no family {family}"),
         }
     }
 }
