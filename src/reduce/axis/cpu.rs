@@ -3,8 +3,11 @@
 use super::{CHUNK, LANES, Lines};
 use crate::{Element, op::Monoid, parallel};
 
-/// Neighbouring outputs that are combined at once, where they lie closer together than the axis' elements.
+/// Neighbouring outputs that are combined at once, where they lie closer together than the axis' elements; four times as many, if
+/// that leaves enough for each thread, since memory is read the faster the longer its runs are.
 const COLUMNS: usize = 1024;
+/// Outputs up to which the rows of all lanes stay in the first cache.
+const NARROW: usize = 128;
 /// Elements of a task.
 const TASK: usize = 1 << 16;
 /// Elements of short lines that are combined at once; a multiple of [`LANES`].
@@ -19,8 +22,13 @@ where
     if lines.len == 0 || out.is_empty() {
         return out.fill(op.empty);
     }
-    let columns = if lines.across() { COLUMNS } else { 1 };
     let chunks = lines.len.div_ceil(CHUNK);
+    let many = out.len() / (4 * COLUMNS) * chunks >= 4 * parallel::threads();
+    let columns = match lines.across() {
+        true if many => 4 * COLUMNS,
+        true => COLUMNS,
+        false => 1,
+    };
     // Few outputs share the threads by parts of their axis: a power of two of chunks each.
     let run = (TASK / CHUNK / columns.min(out.len())).next_power_of_two();
     let outputs = (TASK / lines.len).next_multiple_of(columns).max(columns);
@@ -38,9 +46,9 @@ where
                 }
                 return;
             }
-            each_block(lines, task * outputs, out.len(), columns, &mut |at, block, places| {
-                let values = combine(op, input, lines, 0..chunks, places);
-                out[at..at + block].iter_mut().zip(values).for_each(|(out, x)| *out = U::narrow(x));
+            each_block(lines, task * outputs, out.len(), columns, &mut |at, block| {
+                let values = combine(op, input, lines, 0..chunks, block);
+                out[at..at + block.count].iter_mut().zip(values).for_each(|(out, x)| *out = U::narrow(x));
             });
         };
         if parallel {
@@ -55,8 +63,8 @@ where
     let mut values: Vec<Vec<U::Acc>> = parallel::map(parts * blocks, &|task| {
         let (part, first) = (task % parts, task / parts * columns);
         let mut values = Vec::new();
-        each_block(lines, first, columns.min(lines.outputs - first), columns, &mut |_, _, places| {
-            values.extend(combine(op, input, lines, part * run..chunks.min((part + 1) * run), places));
+        each_block(lines, first, columns.min(lines.outputs - first), columns, &mut |_, block| {
+            values.extend(combine(op, input, lines, part * run..chunks.min((part + 1) * run), block));
         });
         values
     });
@@ -69,15 +77,26 @@ where
     });
 }
 
-/// Hands out the outputs `first ..` in blocks of at most `columns`: where a block starts among them, its length, and the
-/// places of its lines.
-fn each_block(lines: &Lines, first: usize, count: usize, columns: usize, body: &mut dyn FnMut(usize, usize, &[usize])) {
-    let mut places = Vec::with_capacity(columns);
+/// Some outputs that are combined at once.
+struct Block<'a> {
+    count: usize,
+    /// Where the line of the first one starts, which the others' follow, element by element; if they do, there are no `places`.
+    first: usize,
+    /// Where each line starts.
+    places: &'a [usize],
+}
+
+/// Hands out the outputs `first ..` in blocks of at most `columns`, each with where it starts among them.
+fn each_block(lines: &Lines, first: usize, count: usize, columns: usize, body: &mut dyn FnMut(usize, &Block<'_>)) {
+    let mut places = Vec::new();
     for at in (0..count).step_by(columns) {
-        let block = columns.min(count - at);
+        let count = columns.min(count - at);
+        let outputs = first + at..first + at + count;
         places.clear();
-        places.extend((0..block).map(|i| lines.place(first + at + i)));
-        body(at, block, &places);
+        if !lines.neighbours(&outputs) {
+            places.extend(outputs.clone().map(|output| lines.place(output)));
+        }
+        body(at, &Block { count, first: lines.place(outputs.start), places: &places });
     }
 }
 
@@ -124,11 +143,21 @@ where
         let mut n = input.len();
         while n > out.len() {
             n /= 2;
-            y[..n].iter_mut().zip(x.as_chunks().0).for_each(|(to, &[a, b])| *to = (op.combine)(a, b));
+            join_pairs(op, &x[..2 * n], &mut y[..n]);
             std::mem::swap(&mut x, &mut y);
         }
         out.iter_mut().zip(&*x).for_each(|(out, &x)| *out = U::narrow(x));
     }
+}
+
+/// Neighbours become one. Eight pairs are loaded before any is stored: so they are vectors, whatever is known of `x` and `to`.
+fn join_pairs<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, x: &[U::Acc], to: &mut [U::Acc]) {
+    let (pairs, rest) = x.as_chunks::<16>();
+    let (to, rest_to) = to.as_chunks_mut::<8>();
+    for (to, pairs) in to.iter_mut().zip(pairs) {
+        *to = std::array::from_fn(|i| (op.combine)(pairs[2 * i], pairs[2 * i + 1]));
+    }
+    rest_to.iter_mut().zip(rest.as_chunks().0).for_each(|(to, &[a, b])| *to = (op.combine)(a, b));
 }
 
 /// What the tree gives for a chunk of `len` elements of one line.
@@ -160,66 +189,102 @@ where
     lane[0]
 }
 
-/// What the tree gives for some chunks of the lines at `places`.
+/// What the tree gives for some chunks of a block's lines.
 fn combine<T, U, F>(
     op: &Monoid<U, F>,
     input: &[T],
     lines: &Lines,
     chunks: std::ops::Range<usize>,
-    places: &[usize],
+    block: &Block<'_>,
 ) -> Vec<U::Acc>
 where
     T: Element,
     U: Element + From<T>,
     F: Fn(U::Acc, U::Acc) -> U::Acc,
 {
-    let (columns, stride) = (places.len(), lines.stride);
-    let neighbours = places.iter().enumerate().all(|(c, &place)| place == places[0] + c);
+    let (columns, stride, neighbours) = (block.count, lines.stride, block.places.is_empty());
     let mut tree = Tree::<U::Acc>::default();
     let mut lane = Vec::new();
     for chunk in chunks.clone() {
         let (base, end) = (chunk * CHUNK, lines.len.min((chunk + 1) * CHUNK));
         if columns == 1 {
-            let start = places[0].wrapping_add_signed(base as isize * stride);
+            let start = block.first.wrapping_add_signed(base as isize * stride);
             tree.push(chunk - chunks.start, vec![combine_chunk(op, input, start, stride, end - base)], &op.combine);
             continue;
         }
+        let take = |x: &T| U::from(*x).widen();
+        let add = |acc: &mut U::Acc, x: &T| *acc = (op.combine)(*acc, take(x));
+        let rows =
+            |i: usize, count: usize| &input[block.first.wrapping_add_signed(i as isize * stride)..][..count * columns];
         // Lanes without an element would change nothing.
         let mut width = LANES.min((end - base).next_power_of_two());
         lane.clear();
-        lane.resize(width * columns, op.identity);
-        let add = |acc: &mut U::Acc, x: &T| *acc = (op.combine)(*acc, U::from(*x).widen());
-        let rows =
-            |i: usize, count: usize| &input[places[0].wrapping_add_signed(i as isize * stride)..][..count * columns];
-        // Rows of a lane some at a time, so that its sums are read and written for several; of all lanes at once, where rows
-        // adjoin.
-        let together = if neighbours { (end - base) / (4 * LANES) * (4 * LANES) } else { 0 };
-        let lanes = if stride == columns as isize { LANES } else { 1 };
-        for first in (base..base + together).step_by(4 * LANES) {
-            for (k, to) in lane.chunks_exact_mut(lanes * columns).enumerate() {
-                let [a, b, c, d] = [0, 1, 2, 3].map(|r| rows(first + r * LANES + k, lanes));
-                for ((((to, a), b), c), d) in to.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                    [a, b, c, d].into_iter().for_each(|x| add(to, x));
+        if neighbours && lines.len <= LANES {
+            // Lanes of an element each are combined as they are read, by four.
+            width = width.div_ceil(4);
+            let first = |x: &T| (op.combine)(op.identity, take(x));
+            let join = |a: &T, b: &T| (op.combine)(first(a), first(b));
+            for i in (0..lines.len).step_by(4) {
+                let row = |r: usize| rows(i + r, 1).iter();
+                match lines.len - i {
+                    1 => lane.extend(row(0).map(first)),
+                    2 => lane.extend(row(0).zip(row(1)).map(|(a, b)| join(a, b))),
+                    3 => lane
+                        .extend(row(0).zip(row(1)).zip(row(2)).map(|((a, b), c)| (op.combine)(join(a, b), first(c)))),
+                    _ => {
+                        let quads = row(0).zip(row(1)).zip(row(2)).zip(row(3));
+                        lane.extend(quads.map(|(((a, b), c), d)| (op.combine)(join(a, b), join(c, d))));
+                    }
                 }
             }
-        }
-        for i in base + together..end {
-            let to = &mut lane[i % LANES * columns..][..columns];
-            let along = i as isize * stride;
-            if neighbours {
-                to.iter_mut().zip(rows(i, 1)).for_each(|(acc, x)| add(acc, x));
-            } else {
-                let each = to.iter_mut().zip(places);
-                each.for_each(|(acc, place)| add(acc, &input[place.wrapping_add_signed(along)]));
+            lane.resize(width * columns, op.identity);
+        } else {
+            lane.resize(width * columns, op.identity);
+            // Of neighbours rows of a lane some at a time, so that its sums are read and written for several; where rows adjoin,
+            // of all lanes at once; where besides the lanes stay in the first cache, as one stream, which is fetched ahead.
+            let adjoin = neighbours && stride == columns as isize;
+            let narrow = adjoin && columns <= NARROW;
+            let (at_once, lanes) = (if narrow { 1 } else { 4 }, if adjoin { LANES } else { 1 });
+            let together = if neighbours { (end - base) / (at_once * LANES) * (at_once * LANES) } else { 0 };
+            for first in (base..base + together).step_by(at_once * LANES) {
+                if narrow {
+                    lane.iter_mut().zip(rows(first, LANES)).for_each(|(acc, x)| add(acc, x));
+                    continue;
+                }
+                for (k, to) in lane.chunks_exact_mut(lanes * columns).enumerate() {
+                    let [a, b, c, d] = [0, 1, 2, 3].map(|r| rows(first + r * LANES + k, lanes));
+                    for ((((to, a), b), c), d) in to.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                        [a, b, c, d].into_iter().for_each(|x| add(to, x));
+                    }
+                }
+            }
+            for i in base + together..end {
+                let to = &mut lane[i % LANES * columns..][..columns];
+                let along = i as isize * stride;
+                if neighbours {
+                    to.iter_mut().zip(rows(i, 1)).for_each(|(acc, x)| add(acc, x));
+                } else {
+                    let each = to.iter_mut().zip(block.places);
+                    each.for_each(|(acc, place)| add(acc, &input[place.wrapping_add_signed(along)]));
+                }
             }
         }
         while width > 1 {
             width /= 2;
             for k in 0..width {
-                for c in 0..columns {
-                    lane[k * columns + c] = (op.combine)(lane[2 * k * columns + c], lane[(2 * k + 1) * columns + c]);
+                let (to, from) = lane.split_at_mut((2 * k).max(1) * columns);
+                if k == 0 {
+                    to.iter_mut().zip(&*from).for_each(|(to, &right)| *to = (op.combine)(*to, right));
+                } else {
+                    let (left, right) = from[..2 * columns].split_at(columns);
+                    let each = to[k * columns..][..columns].iter_mut().zip(left).zip(right);
+                    each.for_each(|((to, &left), &right)| *to = (op.combine)(left, right));
                 }
             }
+        }
+        if chunks.len() == 1 {
+            lane.truncate(columns);
+            return lane;
         }
         tree.push(chunk - chunks.start, lane[..columns].to_vec(), &op.combine);
     }

@@ -95,6 +95,12 @@ impl Lines {
         }
         at
     }
+
+    /// Whether the lines of some outputs start at one element after the other.
+    fn neighbours(&self, outputs: &std::ops::Range<usize>) -> bool {
+        let (n, stride) = (self.shape.last().copied().unwrap_or(1), self.strides.last().copied().unwrap_or(1));
+        outputs.len() == 1 || stride == 1 && outputs.start % n + outputs.len() <= n
+    }
 }
 
 impl Device {

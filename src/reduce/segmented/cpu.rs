@@ -1,12 +1,15 @@
 //! Segmented reduction on the CPU: the same tree as `cl/reduce_segmented.cl`, tiles in parallel.
 
-use super::{ABREAST, BLOCK_BYTES, Offsets};
+use super::{ABREAST, BLOCK_BYTES, Marks, Offsets};
 use crate::{Element, op::Monoid, parallel};
 
 /// Blocks of a tile; a power of two.
 const TILE_BLOCKS: usize = 1024;
 /// Below this many bytes threads cost more than they bring.
 const SERIAL_BYTES: usize = 128 << 10;
+
+/// Most elements of a block.
+const MOST: usize = BLOCK_BYTES;
 
 /// What a part of the tree has of the segments that reach beyond it; see the kernels' file.
 #[derive(Clone, Copy)]
@@ -16,6 +19,52 @@ struct Node<A> {
     tail: A,
     /// The offsets that are at most its last position.
     last: usize,
+}
+
+/// Nodes that await their right neighbours, and where the results go: of segment `first` and those behind it.
+struct Tree<'a, U: Element, F> {
+    op: &'a Monoid<U, F>,
+    out: &'a mut [U],
+    first: usize,
+    carries: Vec<Node<U::Acc>>,
+}
+
+impl<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc> Tree<'_, U, F> {
+    /// The result of the segment of a rank, if it is here.
+    fn emit(&mut self, rank: usize, x: U::Acc) {
+        if let Some(out) = self.out.get_mut(rank.wrapping_sub(1 + self.first)) {
+            *out = U::narrow(x);
+        }
+    }
+
+    fn join(&mut self, left: Node<U::Acc>, right: Node<U::Acc>) -> Node<U::Acc> {
+        let across = (self.op.combine)(left.tail, right.head);
+        // Complete if both have a start. If not, a later one writes it: to test that costs more, since it is guessed wrong.
+        self.emit(left.last, across);
+        Node {
+            flagged: left.flagged || right.flagged,
+            head: if left.flagged { left.head } else { across },
+            tail: if right.flagged { right.tail } else { across },
+            last: right.last,
+        }
+    }
+
+    /// Adds leaf `number`, the one after those before.
+    fn push(&mut self, number: usize, mut node: Node<U::Acc>) {
+        for _ in 0..number.trailing_ones() {
+            let left = self.carries.pop().expect("a carry for each bit");
+            node = self.join(left, node);
+        }
+        self.carries.push(node);
+    }
+
+    fn root(mut self) -> Option<(Self, Node<U::Acc>)> {
+        let mut node = self.carries.pop()?;
+        while let Some(left) = self.carries.pop() {
+            node = self.join(left, node);
+        }
+        Some((self, node))
+    }
 }
 
 /// A tile, the results of the segments that start in it, and its node to be.
@@ -58,37 +107,12 @@ where
     } else {
         parallel::consume(tasks, &run);
     }
-    let nodes: Vec<_> = nodes.into_iter().flatten().collect();
-    let mut emit = |rank: usize, x: U::Acc| {
-        if let Some(out) = rank.checked_sub(1).and_then(|segment| out.get_mut(segment)) {
-            *out = U::narrow(x);
-        }
-    };
-    let mut carries: Vec<Node<U::Acc>> = Vec::new();
-    let mut join = |left: Node<U::Acc>, right: Node<U::Acc>| {
-        let across = (op.combine)(left.tail, right.head);
-        if left.flagged && right.flagged {
-            emit(left.last, across);
-        }
-        Node {
-            flagged: left.flagged || right.flagged,
-            head: if left.flagged { left.head } else { across },
-            tail: if right.flagged { right.tail } else { across },
-            last: right.last,
-        }
-    };
-    for (i, mut node) in nodes.into_iter().enumerate() {
-        for _ in 0..i.trailing_ones() {
-            node = join(carries.pop().expect("a carry for each bit"), node);
-        }
-        carries.push(node);
+    let mut tree = Tree { op, out, first: 0, carries: Vec::new() };
+    for (i, node) in nodes.into_iter().flatten().enumerate() {
+        tree.push(i, node);
     }
-    let root = carries.into_iter().rev().reduce(|right, left| join(left, right));
-    if let Some(root) = root {
-        if root.flagged {
-            emit(offsets.rank(0), root.head);
-        }
-        emit(root.last, root.tail);
+    if let Some((mut tree, root)) = tree.root() {
+        tree.emit(root.last, root.tail);
     }
 }
 
@@ -99,44 +123,96 @@ where
     F: Fn(U::Acc, U::Acc) -> U::Acc,
 {
     let Task { start, first_segment, out, node } = task;
-    let n = input.len();
-    for (i, x) in out.iter_mut().enumerate() {
-        let segment = first_segment + i;
-        if offsets.get(segment).min(n) >= offsets.get(segment + 1).min(n) {
-            *x = op.empty;
-        }
-    }
-    let end = n.min(start + TILE_BLOCKS * BLOCK_BYTES / size_of::<T>());
-    let mut rank = offsets.rank(start);
-    let mut flagged = start > 0 && rank > 0 && offsets.get(rank - 1) == start;
-    let (mut head, mut tail) = (op.identity, op.identity);
-    let (mut p, item) = (start, BLOCK_BYTES / size_of::<T>());
-    while p < end {
-        let next = if rank < offsets.len() { offsets.get(rank) } else { end };
-        let segment = rank.checked_sub(1 + first_segment);
-        let whole = next == p + item && flagged && (p - start).is_multiple_of(item);
-        if whole && p + ABREAST * item < end && offsets.is_ramp(rank, p, item) {
-            if let Some(out) = segment.and_then(|i| out.get_mut(i..i + ABREAST)) {
-                combine_blocks(op, &input[p..], out);
+    let item = BLOCK_BYTES / size_of::<T>();
+    let input = &input[start..input.len().min(start + TILE_BLOCKS * item)];
+    // What is not empty is written over.
+    out.fill(op.empty);
+    let mut tree = Tree { op, out, first: first_segment, carries: Vec::new() };
+    let mut rank = offsets.below(start);
+    let mut marks = Marks { words: [0; ABREAST], ranks: [0; ABREAST * MOST] };
+    let mut sums = [op.identity; ABREAST * MOST];
+    for (i, group) in input.chunks(ABREAST * item).enumerate() {
+        let p = start + i * ABREAST * item;
+        let whole = group.len() == ABREAST * item;
+        let next = if rank < offsets.len() { offsets.get(rank).wrapping_sub(p) } else { usize::MAX };
+        if whole && next == 0 && offsets.is_ramp(rank + 1, p, item) {
+            let sums = combine_abreast(op, group);
+            if let Some(out) = tree.out.get_mut(rank - first_segment..rank - first_segment + ABREAST) {
+                out.iter_mut().zip(sums).for_each(|(out, sum)| *out = U::narrow(sum));
             }
-            p += ABREAST * item;
-            rank += ABREAST - 1;
+            rank += ABREAST;
+            tree.push(i, Node { flagged: true, head: op.identity, tail: sums[ABREAST - 1], last: rank });
+            continue;
+        }
+        let mut last = rank;
+        let starts = next < group.len();
+        if starts {
+            rank = offsets.mark(rank, p, group.len(), &mut marks);
+        }
+        if whole && (!starts || marks.at_first_alone()) {
+            let x = join_blocks(op, combine_abreast(op, group));
+            tree.push(i, Node { flagged: starts, head: if starts { op.identity } else { x }, tail: x, last: rank });
+            continue;
+        }
+        let mut nodes = [Node { flagged: false, head: op.identity, tail: op.identity, last }; ABREAST];
+        let mut blocks = group.len().div_ceil(item);
+        if whole && marks.between_blocks(item) {
+            let sums = combine_abreast(op, group);
+            for b in 0..ABREAST {
+                let flagged = marks.block(b, item) != 0;
+                if flagged {
+                    last = marks.ranks[b * item];
+                }
+                nodes[b] = Node { flagged, head: if flagged { op.identity } else { sums[b] }, tail: sums[b], last };
+            }
         } else {
-            let stop = if next > p { next.min(end) } else { end };
-            tail = combine_run(op, &input[p..stop], p - start);
-            p = stop;
-            if p == end {
-                break;
+            if whole {
+                scan_abreast(op, group, &marks, &mut sums);
+            } else {
+                scan_part(op, group, &marks, &mut sums);
             }
-            if !flagged {
-                (head, flagged) = (tail, true);
-            } else if let Some(out) = segment.and_then(|i| out.get_mut(i)) {
-                *out = U::narrow(tail);
+            let sum_before = |e: usize| sums[place(e - 1, item)];
+            // Segments that end in a block; of those that began before it the tree has the rest, and writes later.
+            let mut open = 0;
+            for (w, &word) in marks.words[..(ABREAST * item).div_ceil(64)].iter().enumerate() {
+                let mut bits = word;
+                while bits != 0 {
+                    let e = w * 64 + bits.trailing_zeros() as usize;
+                    if e > 0 {
+                        tree.emit(open, sum_before(e));
+                    }
+                    open = marks.ranks[e];
+                    bits &= bits - 1;
+                }
+            }
+            for (b, node) in nodes[..blocks].iter_mut().enumerate() {
+                let bits = marks.block(b, item);
+                let tail = sum_before(group.len().min((b + 1) * item));
+                let head = if bits & 1 == 1 {
+                    op.identity
+                } else if bits == 0 {
+                    tail
+                } else {
+                    sum_before(b * item + bits.trailing_zeros() as usize)
+                };
+                if bits != 0 {
+                    last = marks.ranks[b * item + bits.ilog2() as usize];
+                }
+                *node = Node { flagged: bits != 0, head, tail, last };
             }
         }
-        rank = offsets.rank_from(rank, p);
+        while blocks > 1 {
+            for k in 0..blocks / 2 {
+                nodes[k] = tree.join(nodes[2 * k], nodes[2 * k + 1]);
+            }
+            if blocks % 2 == 1 {
+                nodes[blocks / 2] = nodes[blocks - 1];
+            }
+            blocks = blocks.div_ceil(2);
+        }
+        tree.push(i, nodes[0]);
     }
-    *node = Some(Node { flagged, head: if flagged { head } else { tail }, tail, last: rank });
+    *node = tree.root().map(|(_, root)| root);
 }
 
 /// Combines each of [`ABREAST`] blocks: each is a chain of operations, which need not wait for one another.
@@ -157,65 +233,63 @@ where
     sums
 }
 
-/// The results of [`ABREAST`] segments that are a block each.
-#[inline(never)]
-fn combine_blocks<T, U, F>(op: &Monoid<U, F>, blocks: &[T], out: &mut [U])
-where
-    T: Element,
-    U: Element + From<T>,
-    F: Fn(U::Acc, U::Acc) -> U::Acc,
-{
-    for (out, sum) in out.iter_mut().zip(combine_abreast(op, blocks)) {
-        *out = U::narrow(sum);
+/// The tree of whole blocks.
+fn join_blocks<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, mut x: [U::Acc; ABREAST]) -> U::Acc {
+    let mut width = ABREAST;
+    while width > 1 {
+        width /= 2;
+        for k in 0..width {
+            x[k] = (op.combine)(x[2 * k], x[2 * k + 1]);
+        }
     }
+    x[0]
 }
 
-/// What the tree gives for a run of a tile's elements, of which the first is element `at` of the tile.
-fn combine_run<T, U, F>(op: &Monoid<U, F>, run: &[T], at: usize) -> U::Acc
+/// Where the sum up to element e of a group is: neighbours are the same elements of all blocks.
+#[inline]
+fn place(e: usize, item: usize) -> usize {
+    e % item * ABREAST + e / item
+}
+
+/// What each element's segment comes to so far, within its block.
+#[inline(never)]
+fn scan_abreast<T, U, F>(op: &Monoid<U, F>, blocks: &[T], marks: &Marks, sums: &mut [U::Acc; ABREAST * MOST])
 where
     T: Element,
     U: Element + From<T>,
     F: Fn(U::Acc, U::Acc) -> U::Acc,
 {
     let item = BLOCK_BYTES / size_of::<T>();
-    let serial = |part: &[T]| part.iter().fold(op.identity, |acc, x| (op.combine)(acc, U::from(*x).widen()));
-    let (first, rest) = run.split_at(run.len().min(item - at % item));
-    let mut x = serial(first);
-    if rest.is_empty() {
-        return x;
-    }
-    // A carry for each part of the tree that awaits its right neighbour; tiles have 2^10 blocks.
-    let (mut carry, mut carries) = ([op.identity; 11], 0);
-    let mut push = |block: usize, mut x: U::Acc| {
-        // A left neighbour from before the run is left out.
-        let mut bits = block;
-        while bits & 1 == 1 && carries > 0 {
-            carries -= 1;
-            x = (op.combine)(carry[carries], x);
-            bits >>= 1;
-        }
-        carry[carries] = x;
-        carries += 1;
-    };
-    let mut block = at / item;
-    push(block, x);
-    // The last block of all joins what is left below.
-    let mut rest = rest;
-    while rest.len() > ABREAST * item {
-        let (blocks, after) = rest.split_at(ABREAST * item);
-        for sum in combine_abreast(op, blocks) {
-            block += 1;
-            push(block, sum);
-        }
-        rest = after;
-    }
-    let mut parts = rest.chunks(item).peekable();
-    while let Some(part) = parts.next() {
-        block += 1;
-        x = serial(part);
-        if parts.peek().is_some() {
-            push(block, x);
+    let blocks = &blocks[..ABREAST * item];
+    let mut sum = [op.identity; ABREAST];
+    let bits: [u64; ABREAST] = std::array::from_fn(|b| marks.block(b, item));
+    // Bits of elements that are half as wide are compared in half as many instructions.
+    for half in (0..item).step_by(32) {
+        let bits: [u32; ABREAST] = std::array::from_fn(|b| (bits[b] >> half) as u32);
+        for k in half..item.min(half + 32) {
+            for b in 0..ABREAST {
+                let before = if bits[b] >> (k - half) & 1 == 1 { op.identity } else { sum[b] };
+                sum[b] = (op.combine)(before, U::from(blocks[b * item + k]).widen());
+            }
+            sums[k * ABREAST..][..ABREAST].copy_from_slice(&sum);
         }
     }
-    carry[..carries].iter().rev().fold(x, |x, &left| (op.combine)(left, x))
+}
+
+/// The same of fewer elements.
+fn scan_part<T, U, F>(op: &Monoid<U, F>, group: &[T], marks: &Marks, sums: &mut [U::Acc; ABREAST * MOST])
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
+    let item = BLOCK_BYTES / size_of::<T>();
+    let mut sum = op.identity;
+    for (e, x) in group.iter().enumerate() {
+        if e % item == 0 || marks.words[e / 64] >> (e % 64) & 1 == 1 {
+            sum = op.identity;
+        }
+        sum = (op.combine)(sum, U::from(*x).widen());
+        sums[place(e, item)] = sum;
+    }
 }

@@ -53,6 +53,34 @@ pub(crate) enum Offsets<'a> {
     U64(&'a [u64]),
 }
 
+/// Where segments start in some blocks of the input.
+struct Marks {
+    /// A bit for each element.
+    words: [u64; ABREAST],
+    /// The offsets that are at most that position, where one is.
+    ranks: [usize; ABREAST * BLOCK_BYTES],
+}
+
+impl Marks {
+    /// Whether the first element of all is the only one with a start.
+    fn at_first_alone(&self) -> bool {
+        self.words[0] == 1 && self.words[1..].iter().all(|&word| word == 0)
+    }
+
+    /// Whether no block has a start behind its first element.
+    fn between_blocks(&self, item: usize) -> bool {
+        let firsts = (0..64).step_by(item).fold(0, |bits, at| bits | 1 << at);
+        self.words.iter().all(|word| word & !firsts == 0)
+    }
+
+    /// The bits of block `b`, which has `item` elements.
+    #[inline]
+    fn block(&self, b: usize, item: usize) -> u64 {
+        let at = b * item;
+        self.words[at / 64] >> (at % 64) & (u64::MAX >> (64 - item))
+    }
+}
+
 impl<'a> Offsets<'a> {
     pub(crate) fn of<C: Element>(offsets: &'a [C]) -> Self {
         match C::TYPE {
@@ -88,16 +116,29 @@ impl<'a> Offsets<'a> {
         self.below(p + 1)
     }
 
-    /// The same where the first `low` are, and the answer is near.
-    fn rank_from(self, low: usize, p: usize) -> usize {
-        let mut rank = low;
-        while rank < self.len() && self.get(rank) <= p {
-            if rank - low == 16 {
-                return self.rank(p).max(rank);
+    /// Notes those of `p .. p + len`, of which number `rank` is the first: how many are before its end.
+    fn mark(self, rank: usize, p: usize, len: usize, marks: &mut Marks) -> usize {
+        fn mark<C: Copy>(offsets: &[C], rank: usize, len: usize, marks: &mut Marks, at: impl Fn(C) -> usize) -> usize {
+            let mut rank = rank;
+            for (w, word) in marks.words.iter_mut().enumerate() {
+                let mut bits = 0;
+                while let Some(&offset) = offsets.get(rank) {
+                    let at = at(offset);
+                    if at >= len.min((w + 1) * 64) {
+                        break;
+                    }
+                    bits |= 1 << (at % 64);
+                    rank += 1;
+                    marks.ranks[at] = rank;
+                }
+                *word = bits;
             }
-            rank += 1;
+            rank
         }
-        rank
+        match self {
+            Self::U32(offsets) => mark(offsets, rank, len, marks, |x| (x as usize).wrapping_sub(p)),
+            Self::U64(offsets) => mark(offsets, rank, len, marks, |x| x.wrapping_sub(p as u64) as usize),
+        }
     }
 
     /// Whether those from the i-th on are `step` beyond `p`, `step` beyond that and so on, [`ABREAST`] of them.
