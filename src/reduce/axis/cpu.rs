@@ -3,11 +3,11 @@
 use super::{CHUNK, LANES, Lines};
 use crate::{Element, op::Monoid, parallel};
 
-/// Neighbouring outputs that are combined at once, where they lie closer together than the axis' elements; four times as many, if
-/// that leaves enough for each thread, since memory is read the faster the longer its runs are.
-const COLUMNS: usize = 1024;
-/// Outputs up to which the rows of all lanes stay in the first cache.
-const NARROW: usize = 128;
+/// Bytes of neighbouring outputs that are combined at once, where they lie closer together than the axis' elements; four times as
+/// many, if that leaves enough for each thread, since memory is read the faster the longer its runs are.
+const ROW_BYTES: usize = 4 << 10;
+/// Bytes of a row up to which those of all lanes stay in the first cache.
+const NARROW_BYTES: usize = 512;
 /// Elements of a task.
 const TASK: usize = 1 << 16;
 /// Elements of short lines that are combined at once; a multiple of [`LANES`].
@@ -23,10 +23,11 @@ where
         return out.fill(op.empty);
     }
     let chunks = lines.len.div_ceil(CHUNK);
-    let many = out.len() / (4 * COLUMNS) * chunks >= 4 * parallel::threads();
+    let columns = ROW_BYTES / size_of::<U::Acc>();
+    let many = out.len() / (4 * columns) * chunks >= 4 * parallel::threads();
     let columns = match lines.across() {
-        true if many => 4 * COLUMNS,
-        true => COLUMNS,
+        true if many => 4 * columns,
+        true => columns,
         false => 1,
     };
     // Few outputs share the threads by parts of their axis: a power of two of chunks each.
@@ -243,7 +244,7 @@ where
             // Of neighbours rows of a lane some at a time, so that its sums are read and written for several; where rows adjoin,
             // of all lanes at once; where besides the lanes stay in the first cache, as one stream, which is fetched ahead.
             let adjoin = neighbours && stride == columns as isize;
-            let narrow = adjoin && columns <= NARROW;
+            let narrow = adjoin && columns * size_of::<U::Acc>() <= NARROW_BYTES;
             let (at_once, lanes) = (if narrow { 1 } else { 4 }, if adjoin { LANES } else { 1 });
             let together = if neighbours { (end - base) / (at_once * LANES) * (at_once * LANES) } else { 0 };
             for first in (base..base + together).step_by(at_once * LANES) {

@@ -137,7 +137,8 @@ where
         let next = if rank < offsets.len() { offsets.get(rank).wrapping_sub(p) } else { usize::MAX };
         if whole && next == 0 && offsets.is_ramp(rank + 1, p, item) {
             let sums = combine_abreast(op, group);
-            if let Some(out) = tree.out.get_mut(rank - first_segment..rank - first_segment + ABREAST) {
+            let first = rank.wrapping_sub(first_segment);
+            if let Some(out) = tree.out.get_mut(first..first.wrapping_add(ABREAST)) {
                 out.iter_mut().zip(sums).for_each(|(out, sum)| *out = U::narrow(sum));
             }
             rank += ABREAST;
@@ -146,7 +147,7 @@ where
         }
         let mut last = rank;
         let starts = next < group.len();
-        if starts {
+        if starts || !whole {
             rank = offsets.mark(rank, p, group.len(), &mut marks);
         }
         if whole && (!starts || marks.at_first_alone()) {
