@@ -58,6 +58,17 @@ impl<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc> Tree<'_, U, F> {
         self.carries.push(node);
     }
 
+    /// Adds some leaves whose segments all begin and end there.
+    fn push_closed(&mut self, leaves: std::ops::Range<usize>) {
+        let (mut at, x) = (leaves.start, self.op.identity);
+        while at < leaves.end {
+            let level = Ord::min(at.trailing_zeros(), (leaves.end - at).ilog2());
+            // No result is of rank 0.
+            self.push(at >> level, Node { flagged: true, head: x, tail: x, last: 0 });
+            at += 1 << level;
+        }
+    }
+
     fn root(mut self) -> Option<(Self, Node<U::Acc>)> {
         let mut node = self.carries.pop()?;
         while let Some(left) = self.carries.pop() {
@@ -131,20 +142,38 @@ where
     let mut rank = offsets.below(start);
     let mut marks = Marks { words: [0; ABREAST], ranks: [0; ABREAST * MOST] };
     let mut sums = [op.identity; ABREAST * MOST];
-    for (i, group) in input.chunks(ABREAST * item).enumerate() {
-        let p = start + i * ABREAST * item;
-        let whole = group.len() == ABREAST * item;
+    let (size, mut at) = (ABREAST * item, 0);
+    while at * size < input.len() {
+        let (i, p) = (at, start + at * size);
+        let rest = &input[i * size..];
+        let group = &rest[..rest.len().min(size)];
+        let whole = group.len() == size;
         let next = if rank < offsets.len() { offsets.get(rank).wrapping_sub(p) } else { usize::MAX };
-        if whole && next == 0 && offsets.is_ramp(rank + 1, p, item) {
-            let sums = combine_abreast(op, group);
+        // Segments of a block each.
+        let mut ramp = 0;
+        while next == 0 && rest.len() >= (ramp + 1) * size && offsets.is_ramp(rank + 1, p + ramp * size, item) {
             let first = rank.wrapping_sub(first_segment);
             if let Some(out) = tree.out.get_mut(first..first.wrapping_add(ABREAST)) {
+                let sums = combine_abreast(op, &rest[ramp * size..]);
                 out.iter_mut().zip(sums).for_each(|(out, sum)| *out = U::narrow(sum));
             }
             rank += ABREAST;
-            tree.push(i, Node { flagged: true, head: op.identity, tail: sums[ABREAST - 1], last: rank });
+            ramp += 1;
+        }
+        if ramp > 0 {
+            at += ramp;
+            tree.push_closed(i..at);
             continue;
         }
+        // Nothing but the inside of a segment.
+        if i.is_multiple_of(ABREAST) && next >= ABREAST * size && rest.len() >= ABREAST * size {
+            let groups = std::array::from_fn(|k| join_blocks(op, combine_abreast(op, &rest[k * size..])));
+            let x = join_blocks(op, groups);
+            tree.push(i / ABREAST, Node { flagged: false, head: x, tail: x, last: rank });
+            at += ABREAST;
+            continue;
+        }
+        at += 1;
         let mut last = rank;
         let starts = next < group.len();
         if starts || !whole {

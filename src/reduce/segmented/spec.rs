@@ -28,6 +28,8 @@ pub(crate) enum Cut {
     Every(usize),
     /// Lengths by a power law, from 0 on.
     PowerLaw,
+    /// Runs of segments of that length, and of shorter, longer and empty ones, in turn.
+    Mixed(usize),
     /// One segment of nearly everything among many empty ones.
     Huge,
     /// Nothing but empty segments, at one place.
@@ -43,6 +45,7 @@ impl Cut {
         match self {
             Self::Every(len) => format!("of {len}"),
             Self::PowerLaw => "by a power law".into(),
+            Self::Mixed(len) => format!("of {len} and others in turn"),
             Self::Huge => "one huge".into(),
             Self::Empty => "all empty".into(),
             Self::Gaps => "between gaps".into(),
@@ -62,6 +65,16 @@ impl Cut {
                     let scale = 2u64 << (rng.next().trailing_ones() as usize).min(17);
                     end = n.min(end + rng.below(scale) as usize);
                     offsets.push(end);
+                }
+            }
+            Self::Mixed(len) => {
+                let mut end = 0;
+                let mut runs =
+                    [(len, 24), (100 * len, 1), (len, 40), (7, 30), (0, 3), (len, 9), (2 * len, 12)].iter().cycle();
+                while end < n {
+                    let (len, count) = runs.next().expect("they begin anew");
+                    offsets.extend((1..=*count).map(|i| n.min(end + i * len)));
+                    end = n.min(end + len * count);
                 }
             }
             Self::Huge => {
@@ -218,7 +231,7 @@ where
     let mut cuts = vec![Cut::Every(1), Cut::Every(3), Cut::Every(block), Cut::PowerLaw, Cut::Huge, Cut::Gaps];
     let mut sizes = vec![1, 256 * block + 7];
     if level >= Level::Quick {
-        cuts.extend([Cut::Every(257), Cut::Empty, Cut::Crowded]);
+        cuts.extend([Cut::Every(257), Cut::Mixed(block), Cut::Empty, Cut::Crowded]);
         sizes.extend([0, 2048 * block + block / 2 + 1]);
     }
     if level >= Level::Full {
