@@ -68,12 +68,13 @@ impl Cut {
                 }
             }
             Self::Mixed(len) => {
+                let runs = [(len, 24), (100 * len, 1), (len, 40), (7, 30), (0, 3), (len, 9), (2 * len, 12)];
                 let mut end = 0;
-                let mut runs =
-                    [(len, 24), (100 * len, 1), (len, 40), (7, 30), (0, 3), (len, 9), (2 * len, 12)].iter().cycle();
-                while end < n {
-                    let (len, count) = runs.next().expect("they begin anew");
-                    offsets.extend((1..=*count).map(|i| n.min(end + i * len)));
+                for (len, count) in runs.into_iter().cycle() {
+                    if end == n {
+                        break;
+                    }
+                    offsets.extend((1..=count).map(|i| n.min(end + i * len)));
                     end = n.min(end + len * count);
                 }
             }
