@@ -500,6 +500,49 @@ static inline void take_neighbours(A* to, __global const T* from, const uint cou
     }
 }
 
+// The same with four rows, `step` apart, so that what they are combined with is read and written once.
+static inline void take_four(A* to, __global const T* from, const long step, const uint count)
+{
+    uint c = 0;
+#ifdef VECTORS
+    for (; c + 16 <= count; c += 16) {
+        A16 x = OP16(vload16(0, to + c), TAKEN16(from + c));
+        x = OP16(x, TAKEN16(from + step + c));
+        x = OP16(x, TAKEN16(from + 2 * step + c));
+        vstore16(OP16(x, TAKEN16(from + 3 * step + c)), 0, to + c);
+    }
+#endif
+    for (; c < count; c++) {
+        A x = OP(to[c], TAKEN(from[c]));
+        x = OP(x, TAKEN(from[step + c]));
+        x = OP(x, TAKEN(from[2 * step + c]));
+        to[c] = OP(x, TAKEN(from[3 * step + c]));
+    }
+}
+
+// What the tree gives for `rows` of at most four lanes with an element each.
+static inline void take_lanes_of(A* to, __global const T* from, const long step, const uint rows, const uint count)
+{
+#define FIRST(r) OP(OP_IDENTITY, TAKEN(from[(r) * step + c]))
+#define FIRST16(r) OP16((A16)OP_IDENTITY, TAKEN16(from + (r) * step + c))
+    uint c = 0;
+    if (rows >= 4) {
+#ifdef VECTORS
+        for (; c + 16 <= count; c += 16) {
+            vstore16(OP16(OP16(FIRST16(0), FIRST16(1)), OP16(FIRST16(2), FIRST16(3))), 0, to + c);
+        }
+#endif
+        for (; c < count; c++) {
+            to[c] = OP(OP(FIRST(0), FIRST(1)), OP(FIRST(2), FIRST(3)));
+        }
+    } else {
+        for (; c < count; c++) {
+            const A left = rows > 1 ? OP(FIRST(0), FIRST(1)) : FIRST(0);
+            to[c] = rows > 2 ? OP(left, FIRST(2)) : left;
+        }
+    }
+}
+
 #if COLS == 1 && defined(VECTORS)
 // The tree of neighbours over the lanes of a vector, in each of them.
 static inline A16 tree16(A16 x)
@@ -547,7 +590,14 @@ static inline void take_block(
     }
     A carry[DEPTH * COLS];
     uint carries = 0;
-    for (OFFSET_T chunk = start; chunk < end; chunk++) {
+    if (COLS > 1 && neighbours && len <= LANES) {
+        for (uint i = 0; i < len; i += 4) {
+            A four[COLS];
+            take_lanes_of(four, in_base + in_offset + (long)i * stride + at[0], stride, (uint)len - i, there);
+            push(carry, &carries, i / 4, four);
+        }
+    }
+    for (OFFSET_T chunk = carries > 0 ? end : start; chunk < end; chunk++) {
         A lane[LANES * COLS];
         for (uint k = 0; k < LANES * COLS; k++) {
             lane[k] = OP_IDENTITY;
@@ -562,7 +612,16 @@ static inline void take_block(
             }
             take_neighbours(lane, in + at[0] + i, count - i);
         } else {
-            for (uint i = 0; i < count; i++) {
+            uint i = 0;
+            // Of narrow rows, which may adjoin, one after the other is the faster: it is fetched ahead.
+            if (COLS > 64 && neighbours && there == COLS) {
+                for (; i + 4 * LANES <= count; i += 4 * LANES) {
+                    for (uint k = 0; k < LANES; k++) {
+                        take_four(lane + k * COLS, in + (long)(i + k) * stride + at[0], LANES * stride, COLS);
+                    }
+                }
+            }
+            for (; i < count; i++) {
                 A* to = lane + i % LANES * COLS;
                 __global const T* row = in + (long)i * stride;
                 if (neighbours && there == COLS) {

@@ -40,10 +40,9 @@ where
                 let start = lines.place(task * outputs);
                 return combine_short(op, &input[start..start + out.len() * lines.len], out);
             }
-            if columns == 1 && chunks == 1 {
+            if columns == 1 {
                 for (i, out) in out.iter_mut().enumerate() {
-                    let start = lines.place(task * outputs + i);
-                    *out = U::narrow(combine_chunk(op, input, start, lines.stride, lines.len));
+                    *out = U::narrow(combine_line(op, input, lines.place(task * outputs + i), lines, 0..chunks));
                 }
                 return;
             }
@@ -190,6 +189,39 @@ where
     lane[0]
 }
 
+/// What the tree gives for some chunks of the line that starts at `first`.
+fn combine_line<T, U, F>(
+    op: &Monoid<U, F>,
+    input: &[T],
+    first: usize,
+    lines: &Lines,
+    chunks: std::ops::Range<usize>,
+) -> U::Acc
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
+    if lines.len <= CHUNK {
+        return combine_chunk(op, input, first, lines.stride, lines.len);
+    }
+    // A carry for each bit of a chunk's number.
+    let (mut carry, mut carries) = ([op.identity; usize::BITS as usize], 0);
+    for (number, chunk) in chunks.enumerate() {
+        let base = chunk * CHUNK;
+        let start = first.wrapping_add_signed(base as isize * lines.stride);
+        let mut x = combine_chunk(op, input, start, lines.stride, CHUNK.min(lines.len - base));
+        for _ in 0..number.trailing_ones() {
+            carries -= 1;
+            x = (op.combine)(carry[carries], x);
+        }
+        carry[carries] = x;
+        carries += 1;
+    }
+    let left = carry[..carries - 1].iter().rev();
+    left.fold(carry[carries - 1], |x, &left| (op.combine)(left, x))
+}
+
 /// What the tree gives for some chunks of a block's lines.
 fn combine<T, U, F>(
     op: &Monoid<U, F>,
@@ -204,15 +236,13 @@ where
     F: Fn(U::Acc, U::Acc) -> U::Acc,
 {
     let (columns, stride, neighbours) = (block.count, lines.stride, block.places.is_empty());
+    if columns == 1 {
+        return vec![combine_line(op, input, block.first, lines, chunks)];
+    }
     let mut tree = Tree::<U::Acc>::default();
     let mut lane = Vec::new();
     for chunk in chunks.clone() {
         let (base, end) = (chunk * CHUNK, lines.len.min((chunk + 1) * CHUNK));
-        if columns == 1 {
-            let start = block.first.wrapping_add_signed(base as isize * stride);
-            tree.push(chunk - chunks.start, vec![combine_chunk(op, input, start, stride, end - base)], &op.combine);
-            continue;
-        }
         let take = |x: &T| U::from(*x).widen();
         let add = |acc: &mut U::Acc, x: &T| *acc = (op.combine)(*acc, take(x));
         let rows =

@@ -17,7 +17,7 @@ const TEXT: &str = include_str!("../../../cl/reduce_axis.cl");
 /// Outputs of an item whose axis is short.
 const SHORT: usize = 4;
 /// Neighbouring outputs of one item on CPU drivers.
-const CPU_COLUMNS: usize = 64;
+const CPU_COLUMNS: usize = 256;
 
 /// What a reduction along an axis is of: everything but its shape.
 #[derive(Clone, Debug)]
