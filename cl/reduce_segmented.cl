@@ -863,80 +863,168 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_nodes(
 
 #else
 
-// Parts of a tree that await their right neighbours: a carry for each bit of the next leaf's number that is set.
+// Nodes that await their right neighbours: one for each bit of the next one's number that is set.
 #define DEPTH 34
+typedef struct {
+    A head[DEPTH], tail[DEPTH];
+    OFFSET_T last[DEPTH];
+    uint flagged[DEPTH], count;
+} Carries;
 
-// What the tree gives for the elements p .. stop of the tile from `base` on.
-static inline A combine_run(__global const T* in, POS_T base, POS_T p, POS_T stop)
+// Joins the last two.
+static inline void join_last(Carries* c, __global OUT* out, OFFSET_T count)
 {
-    A carry[DEPTH];
-    uint carries = 0;
-    A x = OP_IDENTITY;
-    while (p < stop) {
-        uint block = (uint)((p - base) / BLOCK);
-        const POS_T end = min(stop, (POS_T)(base + (POS_T)(block + 1) * BLOCK));
-        // Intel's CPU runtime adds up floats in another order where it makes vectors of a loop.
-        A serial = OP_IDENTITY;
-        _Pragma("clang loop vectorize(disable) interleave(disable)")
-        for (; p < end; p++) {
-            serial = OP(serial, TAKEN(in[p]));
-        }
-        x = serial;
-        if (p == stop) {
-            break;
-        }
-        // A left neighbour from before the run is left out.
-        for (; (block & 1) && carries > 0; block >>= 1) {
-            x = OP(carry[--carries], x);
-        }
-        carry[carries++] = x;
-    }
-    while (carries > 0) {
-        x = OP(carry[--carries], x);
-    }
-    return x;
+    const uint left = --c->count - 1, right = c->count;
+    join(
+        &c->head[left], &c->tail[left], &c->last[left], &c->flagged[left], c->head[right], c->tail[right], c->last[right],
+        c->flagged[right], out, count);
 }
 
-// The one item of group g walks through tile g.
+// The place of the lowest bit that is set.
+static inline uint ctz64(ulong bits) { return (uint)popcount((bits & (0ul - bits)) - 1); }
+
+static inline void push(
+    Carries* c, ulong number, A head, A tail, OFFSET_T last, uint flagged, __global OUT* out, OFFSET_T count)
+{
+    c->head[c->count] = head;
+    c->tail[c->count] = tail;
+    c->last[c->count] = last;
+    c->flagged[c->count++] = flagged;
+    for (; number & 1; number >>= 1) {
+        join_last(c, out, count);
+    }
+}
+
+// All become one, the first.
+static inline void fold(Carries* c, __global OUT* out, OFFSET_T count)
+{
+    while (c->count > 1) {
+        join_last(c, out, count);
+    }
+}
+
+// Elements that are looked at together, in whole blocks: a bit for each.
+#define GROUP 64
+#define GROUP_BLOCKS (GROUP / BLOCK)
+#define BLOCK_BITS (~0ul >> (64 - BLOCK))
+// The first element of each block.
+#define BLOCK_FIRSTS (~0ul / BLOCK_BITS)
+
+// What each element's segment comes to so far, within its block. Blocks do not wait for one another.
+static inline void scan_blocks(__global const T* in, ulong bits, A* sums)
+{
+    A tail[GROUP_BLOCKS];
+    for (uint k = 0; k < BLOCK; k++) {
+        UNROLL
+        for (uint b = 0; b < GROUP_BLOCKS; b++) {
+            const uint e = b * BLOCK + k;
+            tail[b] = OP(k == 0 || (bits >> e & 1) ? OP_IDENTITY : tail[b], TAKEN(in[e]));
+            sums[e] = tail[b];
+        }
+    }
+}
+
+// The same of the last elements of the input.
+static inline void scan_part(__global const T* in, ulong bits, uint there, A* sums)
+{
+    A tail = OP_IDENTITY;
+    for (uint e = 0; e < there; e++) {
+        tail = OP(e % BLOCK == 0 || (bits >> e & 1) ? OP_IDENTITY : tail, TAKEN(in[e]));
+        sums[e] = tail;
+    }
+}
+
+// The sum of each block. Intel's CPU runtime adds up floats in another order where it makes vectors of a loop.
+static inline void sum_blocks(__global const T* in, A* sums)
+{
+    A tail[GROUP_BLOCKS];
+    UNROLL
+    for (uint b = 0; b < GROUP_BLOCKS; b++) {
+        tail[b] = OP_IDENTITY;
+    }
+    _Pragma("clang loop vectorize(disable) interleave(disable)")
+    for (uint k = 0; k < BLOCK; k++) {
+        UNROLL
+        for (uint b = 0; b < GROUP_BLOCKS; b++) {
+            tail[b] = OP(tail[b], TAKEN(in[b * BLOCK + k]));
+        }
+    }
+    UNROLL
+    for (uint b = 0; b < GROUP_BLOCKS; b++) {
+        sums[(b + 1) * BLOCK - 1] = tail[b];
+    }
+}
+
+// The one item of group g walks through tile g, a group of blocks at a time.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_tiles(
     __global const T* restrict in_base, const ulong in_offset, const POS_T n,
     __global const S* restrict offsets_base, const ulong offsets_offset, COUNT_PARAMS, __global uchar* scratch,
     const ulong nodes, __global OUT* out_base, const ulong out_offset, const uint last)
 {
-    __global const T* in = in_base + in_offset;
     __global const S* offsets = offsets_base + offsets_offset;
     __global OUT* out = out_base + out_offset;
     const OFFSET_T count = COUNT;
     const OFFSET_T tile = get_group_id(0);
     const POS_T base = (POS_T)tile * TILE, end = n - base > TILE ? base + TILE : n;
-    OFFSET_T rank = rank_from(offsets, RANKS[tile], count, base);
-    uint flagged = rank > RANKS[tile];
-    A head = OP_IDENTITY, tail = OP_IDENTITY;
-    for (POS_T p = base; p < end;) {
-        const POS_T next = rank < count ? (POS_T)offsets[rank] : end;
-        const POS_T stop = next > p && next < end ? next : end;
-        tail = combine_run(in, base, p, stop);
-        p = stop;
-        if (p < end) {
-            if (flagged) {
-                emit(out, count, rank, tail);
-            } else {
-                head = tail;
-                flagged = 1;
+    OFFSET_T rank = RANKS[tile];
+    Carries tree;
+    tree.count = 0;
+    // Where segments start, of an element how many offsets are at most its place.
+    OFFSET_T ranks[GROUP];
+    A sums[GROUP];
+    for (POS_T p = base; p < end; p += GROUP) {
+        const uint there = (uint)min((POS_T)GROUP, (POS_T)(end - p));
+        __global const T* in = in_base + in_offset + p;
+        OFFSET_T before = rank;
+        ulong bits = 0;
+        for (; rank < count; rank++) {
+            const POS_T e = (POS_T)offsets[rank] - p;
+            if (e >= there) {
+                break;
             }
-            rank = rank_from(offsets, rank, count, p);
+            bits |= 1ul << e;
+            ranks[e] = rank + 1;
         }
+        if (there < GROUP) {
+            scan_part(in, bits, there, sums);
+        } else if (bits & ~BLOCK_FIRSTS) {
+            scan_blocks(in, bits, sums);
+        } else {
+            sum_blocks(in, sums);
+        }
+        Carries group;
+        group.count = 0;
+        for (uint begin = 0; begin < there; begin += BLOCK) {
+            const uint block_end = min(begin + BLOCK, there);
+            const A tail = sums[block_end - 1];
+            A head = tail;
+            ulong own = bits >> begin & BLOCK_BITS;
+            const uint flagged = own != 0;
+            if (flagged) {
+                uint start = begin + ctz64(own);
+                head = start == begin ? OP_IDENTITY : sums[start - 1];
+                // Segments within the block.
+                for (own &= own - 1; own != 0; own &= own - 1) {
+                    const uint next = begin + ctz64(own);
+                    emit(out, count, ranks[start], sums[next - 1]);
+                    start = next;
+                }
+                before = ranks[start];
+            }
+            push(&group, begin / BLOCK, head, tail, before, flagged, out, count);
+        }
+        fold(&group, out, count);
+        push(
+            &tree, (p - base) / GROUP, group.head[0], group.tail[0], group.last[0], group.flagged[0], out, count);
     }
-    if (!flagged) {
-        head = tail;
-    }
+    fold(&tree, out, count);
     if (last) {
-        emit(out, count, rank, tail);
+        emit(out, count, tree.last[0], tree.tail[0]);
     } else {
-        HEADS[tile] = head;
-        TAILS[tile] = tail;
-        LASTS[tile] = rank;
-        FLAGS[tile] = flagged;
+        HEADS[tile] = tree.head[0];
+        TAILS[tile] = tree.tail[0];
+        LASTS[tile] = tree.last[0];
+        FLAGS[tile] = tree.flagged[0];
     }
 }
 
@@ -947,30 +1035,14 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_nodes(
 {
     __global OUT* out = out_base + out_offset;
     const OFFSET_T count = COUNT;
-    A heads[DEPTH], tails[DEPTH];
-    OFFSET_T lasts[DEPTH];
-    uint flags[DEPTH];
-    uint carries = 0;
+    Carries tree;
+    tree.count = 0;
     for (ulong node = 0; node < level; node++) {
-        heads[carries] = HEADS[from + node];
-        tails[carries] = TAILS[from + node];
-        lasts[carries] = LASTS[from + node];
-        flags[carries] = FLAGS[from + node];
-        for (ulong left = node; left & 1; left >>= 1) {
-            carries--;
-            join(
-                &heads[carries], &tails[carries], &lasts[carries], &flags[carries], heads[carries + 1], tails[carries + 1],
-                lasts[carries + 1], flags[carries + 1], out, count);
-        }
-        carries++;
+        const ulong at = from + node;
+        push(&tree, node, HEADS[at], TAILS[at], LASTS[at], FLAGS[at], out, count);
     }
-    for (carries--; carries > 0;) {
-        carries--;
-        join(
-            &heads[carries], &tails[carries], &lasts[carries], &flags[carries], heads[carries + 1], tails[carries + 1],
-            lasts[carries + 1], flags[carries + 1], out, count);
-    }
-    emit(out, count, lasts[0], tails[0]);
+    fold(&tree, out, count);
+    emit(out, count, tree.last[0], tree.tail[0]);
 }
 
 #endif
