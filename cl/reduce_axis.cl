@@ -520,8 +520,8 @@ static inline void take_four(A* to, __global const T* from, const long step, con
     }
 }
 
-// What the tree gives for `rows` of at most four lanes with an element each.
-static inline void take_lanes_of(A* to, __global const T* from, const long step, const uint rows, const uint count)
+// What the tree gives for the first four of `rows` lanes with an element each, or as many as there are.
+static inline void take_short(A* to, __global const T* from, const long step, const uint rows, const uint count)
 {
 #define FIRST(r) OP(OP_IDENTITY, TAKEN(from[(r) * step + c]))
 #define FIRST16(r) OP16((A16)OP_IDENTITY, TAKEN16(from + (r) * step + c))
@@ -541,6 +541,8 @@ static inline void take_lanes_of(A* to, __global const T* from, const long step,
             to[c] = rows > 2 ? OP(left, FIRST(2)) : left;
         }
     }
+#undef FIRST
+#undef FIRST16
 }
 
 #if COLS == 1 && defined(VECTORS)
@@ -593,7 +595,10 @@ static inline void take_block(
     if (COLS > 1 && neighbours && len <= LANES) {
         for (uint i = 0; i < len; i += 4) {
             A four[COLS];
-            take_lanes_of(four, in_base + in_offset + (long)i * stride + at[0], stride, (uint)len - i, there);
+            for (uint c = there; c < COLS; c++) {
+                four[c] = OP_IDENTITY;
+            }
+            take_short(four, in_base + in_offset + (long)i * stride + at[0], stride, (uint)len - i, there);
             push(carry, &carries, i / 4, four);
         }
     }

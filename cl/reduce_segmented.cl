@@ -89,17 +89,6 @@
 
 #ifndef KEYED
 #include "lib/ranks.cl"
-
-// How many of the offsets are at most p, where the first `low` are and the answer is near.
-static inline OFFSET_T rank_from(__global const S* offsets, OFFSET_T low, OFFSET_T count, POS_T p)
-{
-    OFFSET_T step = 1;
-    while (count - low >= step && offsets[low + step - 1] <= p) {
-        low += step;
-        step *= 2;
-    }
-    return rank_within(offsets, low, low + min((OFFSET_T)(step - 1), (OFFSET_T)(count - low)), p);
-}
 #endif
 
 // The result of the segment of a rank, if there is one: before the first offset and behind the last are none.
@@ -480,6 +469,17 @@ INLINED void list_heads(uint first, __local const uint* starts, __local const ui
         const uint spins, const uint turn
 #else
 #define SEGMENT_PARAMS __global const S *restrict offsets_base, const ulong offsets_offset, const OUT empty
+
+// How many of the offsets are at most p, where the first `low` are and the answer is near.
+static inline OFFSET_T rank_from(__global const S* offsets, OFFSET_T low, OFFSET_T count, POS_T p)
+{
+    OFFSET_T step = 1;
+    while (count - low >= step && offsets[low + step - 1] <= p) {
+        low += step;
+        step *= 2;
+    }
+    return rank_within(offsets, low, low + min((OFFSET_T)(step - 1), (OFFSET_T)(count - low)), p);
+}
 #endif
 
 // NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.

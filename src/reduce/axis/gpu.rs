@@ -16,8 +16,9 @@ use crate::{
 const TEXT: &str = include_str!("../../../cl/reduce_axis.cl");
 /// Outputs of an item whose axis is short.
 const SHORT: usize = 4;
-/// Neighbouring outputs of one item on CPU drivers.
-const CPU_COLUMNS: usize = 256;
+/// Bytes of neighbouring outputs of one item on CPU drivers; four times as many, where that leaves enough for each core, since
+/// memory is read the faster the longer its runs are.
+const CPU_ROW_BYTES: usize = 256;
 
 /// What a reduction along an axis is of: everything but its shape.
 #[derive(Clone, Debug)]
@@ -93,8 +94,11 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabi
     let exchanged = vec * params.work_group * form.acc.size() + tuning::RESERVED_BYTES;
     let vectors = vectors && len > LANES && exchanged <= caps.local_bytes && params.work_group >= vec;
     let outs = if vectors { vec } else { 1 };
+    let row = CPU_ROW_BYTES / form.acc.size();
+    // Groups are eight for each core.
+    let row = if outputs / (4 * row) * chunks.div_ceil(4) >= params.max_groups / 4 { 4 * row } else { row };
     let (columns, share) = match (cpu, across) {
-        (true, true) => (outputs.next_power_of_two().min(CPU_COLUMNS), 1),
+        (true, true) => (outputs.next_power_of_two().min(row), 1),
         (true, false) => (1, 1),
         (false, true) if len <= LANES => (params.work_group, 1),
         (false, true) => {

@@ -203,6 +203,7 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         (&[5, 20], 1),
         (&[300, 8], 1),
         (&[20, 300], 0),
+        (&[7, 300], 0),
         (&[2, 33, 70], 1),
         (&[1, 5000], 1),
         (&[4, 0], 1),
@@ -212,7 +213,7 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         (&[40, 132], 0),
     ];
     // Few rows, which items have side by side.
-    const SIDE_BY_SIDE: &[(&[usize], usize)] = &[(&[20, 300], 0), (&[32, 136], 0), (&[3, 9, 132], 1)];
+    const SIDE_BY_SIDE: &[(&[usize], usize)] = &[(&[20, 300], 0), (&[32, 136], 0), (&[3, 9, 132], 1), (&[31, 2500], 0)];
     const QUICK: &[(&[usize], usize)] = &[
         (&[1, 1], 0),
         (&[100_001], 0),

@@ -8,9 +8,6 @@ const TILE_BLOCKS: usize = 1024;
 /// Below this many bytes threads cost more than they bring.
 const SERIAL_BYTES: usize = 128 << 10;
 
-/// Most elements of a block.
-const MOST: usize = BLOCK_BYTES;
-
 /// What a part of the tree has of the segments that reach beyond it; see the kernels' file.
 #[derive(Clone, Copy)]
 struct Node<A> {
@@ -49,7 +46,7 @@ impl<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc> Tree<'_, U, F> {
         }
     }
 
-    /// Adds leaf `number`, the one after those before.
+    /// Adds part `number` of a level, the one after those before.
     fn push(&mut self, number: usize, mut node: Node<U::Acc>) {
         for _ in 0..number.trailing_ones() {
             let left = self.carries.pop().expect("a carry for each bit");
@@ -140,8 +137,8 @@ where
     out.fill(op.empty);
     let mut tree = Tree { op, out, first: first_segment, carries: Vec::new() };
     let mut rank = offsets.below(start);
-    let mut marks = Marks { words: [0; ABREAST], ranks: [0; ABREAST * MOST] };
-    let mut sums = [op.identity; ABREAST * MOST];
+    let mut marks = Marks { words: [0; ABREAST], ranks: [0; ABREAST * BLOCK_BYTES] };
+    let mut sums = [op.identity; ABREAST * BLOCK_BYTES];
     let (size, mut at) = (ABREAST * item, 0);
     while at * size < input.len() {
         let (i, p) = (at, start + at * size);
@@ -283,7 +280,7 @@ fn place(e: usize, item: usize) -> usize {
 
 /// What each element's segment comes to so far, within its block.
 #[inline(never)]
-fn scan_abreast<T, U, F>(op: &Monoid<U, F>, blocks: &[T], marks: &Marks, sums: &mut [U::Acc; ABREAST * MOST])
+fn scan_abreast<T, U, F>(op: &Monoid<U, F>, blocks: &[T], marks: &Marks, sums: &mut [U::Acc; ABREAST * BLOCK_BYTES])
 where
     T: Element,
     U: Element + From<T>,
@@ -307,7 +304,7 @@ where
 }
 
 /// The same of fewer elements.
-fn scan_part<T, U, F>(op: &Monoid<U, F>, group: &[T], marks: &Marks, sums: &mut [U::Acc; ABREAST * MOST])
+fn scan_part<T, U, F>(op: &Monoid<U, F>, group: &[T], marks: &Marks, sums: &mut [U::Acc; ABREAST * BLOCK_BYTES])
 where
     T: Element,
     U: Element + From<T>,

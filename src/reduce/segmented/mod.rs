@@ -137,7 +137,9 @@ impl<'a> Offsets<'a> {
         }
         match self {
             Self::U32(offsets) => mark(offsets, rank, len, marks, |x| (x as usize).wrapping_sub(p)),
-            Self::U64(offsets) => mark(offsets, rank, len, marks, |x| x.wrapping_sub(p as u64) as usize),
+            Self::U64(offsets) => {
+                mark(offsets, rank, len, marks, |x| usize::try_from(x.wrapping_sub(p as u64)).unwrap_or(usize::MAX))
+            }
         }
     }
 
