@@ -139,6 +139,7 @@ static inline void take_tile(__global const T* x, __global const T* y, OFFSET_T 
         // Many lanes an item: plain loops over contiguous elements, for the compilers of CPU drivers to vectorise.
         for (uint r = 0; r < TILE_ROWS; r++) {
             const OFFSET_T row = first + r * LANES;
+            IN_VECTORS
             for (uint k = 0; k < ITEM_LANES; k++) {
                 lane[k] = OP(lane[k], ELEMENT(x, y, row + k));
             }

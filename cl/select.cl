@@ -260,6 +260,7 @@ static inline void block_lists(__global const T* x, OFFSET_T base, uint len, OFF
         i = 1;
     }
 #endif
+    IN_EIGHTS
     for (; i < len; i++) {
         // Written in any case, since half of the branches would be guessed wrong.
         const uint list = list_behind(x, base + i, n);
@@ -307,6 +308,7 @@ static inline void write_block(
 #endif
         __global T* out = out_base + out_offset + at[c];
         const uint moved = within(at[c], total[c], out_room);
+        IN_EIGHTS
         for (uint q = 0; q < moved; q++) {
             out[q] = x[base + mine[q]];
         }
@@ -393,6 +395,7 @@ KERNEL void select_counts(
         i = 1;
     }
 #endif
+    IN_VECTORS
     for (; i < end; i++) {
         const uint list = list_behind(x, i, n);
         for (uint m = 0; m < COUNTED; m++) {

@@ -38,6 +38,16 @@
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
+// In front of loops over elements on one work-item. There are compilers of CPU drivers that do either where they are told to
+// alone; the others do better by themselves.
+#ifdef EXPLICIT_VECTORS
+#define IN_VECTORS _Pragma("clang loop vectorize_width(16)")
+#define IN_EIGHTS _Pragma("clang loop unroll_count(8)")
+#else
+#define IN_VECTORS
+#define IN_EIGHTS
+#endif
+
 // Elements in 16 bytes, and the vector type that holds them.
 #define VEC (16 / T_BYTES)
 #if T_BYTES == 1

@@ -185,6 +185,8 @@ pub struct Capabilities {
     pub sub_group: SubGroup,
     /// Every back end that passed, the chosen one among them.
     pub sub_groups: Vec<SubGroup>,
+    /// Every back end that was built and did not pass, each with its reason.
+    pub refused: Vec<(SubGroupBackend, String)>,
     /// The `-cl-std` with which kernels are built, such as `CL1.2`.
     pub c_standard: String,
     /// Double precision.
@@ -206,9 +208,9 @@ pub struct Capabilities {
     /// A checker that interprets kernels and keeps a state of each byte, such as Oclgrind. It loses that state where
     /// memory is used twice, or a part of it is written by the host or the driver, so neither is done there.
     pub checker: bool,
-    /// The compiler makes no vectors of loops: that of Intel's CPU driver makes them of work-items alone.
+    /// The compiler makes no vectors of loops by itself, as that of Intel's CPU driver and that of PoCL 5.
     pub explicit_vectors: bool,
-    /// Self-tests that failed or were not possible, each with its reason.
+    /// Other self-tests that failed or were not possible, each with its reason.
     pub notes: Vec<String>,
     /// Numbers that a tuning chose for one primitive, by name; else empty.
     #[serde(skip)]
@@ -275,6 +277,7 @@ impl Capabilities {
             cache_bytes: 1 << 20,
             sub_group: SubGroup { backend: SubGroupBackend::Local, width: 32, ..SubGroup::NONE },
             sub_groups: Vec::new(),
+            refused: Vec::new(),
             c_standard: "CL1.2".into(),
             fp64: false,
             fp16: false,

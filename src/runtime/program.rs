@@ -142,6 +142,7 @@ impl ProgramSpec {
             .flag("HAS_FP16", caps.fp16)
             .flag("HAS_INT64_ATOMICS", caps.int64_atomics)
             .flag("DEVICE_CPU", caps.class == DeviceClass::Cpu)
+            .flag("EXPLICIT_VECTORS", caps.explicit_vectors && caps.class == DeviceClass::Cpu)
     }
 
     /// A program that asks nothing of a device but a version of OpenCL C.

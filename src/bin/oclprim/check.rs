@@ -93,6 +93,8 @@ struct Target {
     doubtful: bool,
     /// Builds cost most of the time, up to 10 s each: whether there are few, and whether this is the first back end.
     few_builds: Option<bool>,
+    /// Why its checks are skipped: its sub-groups did not pass the device's self-test.
+    refused: Option<String>,
 }
 
 /// How long `--quick` starts checks, so that it ends in a minute also where every build is new.
@@ -250,6 +252,7 @@ impl Check {
             own: true,
             doubtful: false,
             few_builds,
+            refused: None,
         });
         let Some(caps) = caps else { return Ok(()) };
         if device.info().ty != DeviceType::Cpu {
@@ -259,12 +262,17 @@ impl Check {
         let level = if full { Level::Quick } else { Level::Tiny };
         let info = device.info();
         let doubtful = info.platform == "Portable Computing Language" && info.driver.starts_with(['5', '6']);
-        for (index, group) in caps.sub_groups.iter().enumerate() {
-            let tuning = Tuning::default().class(DeviceClass::Gpu).sub_groups(group.backend);
-            let label = format!("{label}, as a GPU with sub-groups `{}`", group.backend.name());
-            let device = device.with_tuning(tuning)?;
+        let passed = caps.sub_groups.iter().map(|group| (group.backend, None));
+        let refused = caps.refused.iter().map(|(backend, reason)| (*backend, Some(reason)));
+        for (index, (backend, refused)) in passed.chain(refused).enumerate() {
+            let name = backend.name();
+            let (device, refused) = match refused {
+                None => (device.with_tuning(Tuning::default().class(DeviceClass::Gpu).sub_groups(backend))?, None),
+                Some(reason) => (device.clone(), Some(format!("sub-groups `{name}` failed the self-test {reason}"))),
+            };
+            let label = format!("{label}, as a GPU with sub-groups `{name}`");
             let few_builds = (!full).then_some(index == 0);
-            targets.push(Target { label, device, level, own: false, doubtful, few_builds });
+            targets.push(Target { label, device, level, own: false, doubtful, few_builds, refused });
         }
         Ok(())
     }
@@ -305,7 +313,9 @@ impl Check {
                 bar.set_message(format!("{}: {primitive} {} {}", target.label, case.form, case.element));
                 last_drawn = Instant::now();
             }
-            if patience.is_some_and(|patience| Instant::now() > patience) {
+            if let Some(reason) = &target.refused {
+                report.add(primitive, case, Verdict::Skip(reason.clone()), 0.0);
+            } else if patience.is_some_and(|patience| Instant::now() > patience) {
                 let reason =
                     "not started, for --quick to end in a minute: where builds took it, a second run does more";
                 report.add(primitive, case, Verdict::Skip(reason.into()), 0.0);
@@ -501,6 +511,17 @@ mod tests {
     struct Cli {
         #[command(flatten)]
         check: Check,
+    }
+
+    #[test]
+    fn refused_sub_groups_are_counted() {
+        let check = Cli::parse_from(["", "--tiny", "--device", "cpu", "--only", "copy"]).check;
+        let (mut targets, _) = check.targets().expect("the CPU");
+        targets[0].refused = Some("sub-groups `khr` failed the self-test".into());
+        let report = check.check(&targets[0], None, &ProgressBar::hidden());
+        let Counts { passed, failed, skipped } = report.counts;
+        assert!(passed == 0 && failed == 0 && skipped == check.cases(&targets[0]).len(), "{}", report.counts.line());
+        assert_eq!(report.skips, BTreeMap::from([("sub-groups `khr` failed the self-test".to_owned(), skipped)]));
     }
 
     #[test]

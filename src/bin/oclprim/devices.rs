@@ -119,6 +119,9 @@ fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop
         let names: Vec<_> = claims.iter().filter(|(has, _)| *has == wanted).map(|(_, name)| *name).collect();
         if names.is_empty() { "nothing of these".into() } else { names.join(", ") }
     };
+    for (backend, reason) in &caps.refused {
+        line("", &format!("not {} {reason}", backend.name()))?;
+    }
     line("has", &names(true))?;
     line("has not", &names(false))?;
     line("look-back", &look_back(caps))?;

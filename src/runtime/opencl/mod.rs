@@ -36,7 +36,9 @@ pub(crate) const COUNTER_BYTES: usize = 16 * 256 * 8;
 /// had been written, fills in parts ended in CL_OUT_OF_RESOURCES, and one of 2^31 bytes did not end.
 const FILL_BYTES: usize = 1 << 30;
 const FILL_WORK_GROUP: usize = 64;
-/// Beyond this a launch is faster than a fill by a driver that is slow at them.
+/// The platform of Intel's CPU driver.
+const INTEL_CPU: &str = "Intel(R) OpenCL";
+/// Beyond this a launch is faster than a fill by that driver, which writes one pattern after the other.
 const SLOW_FILL_BYTES: usize = 1 << 20;
 /// Up to here fills on a checker are launches, which it checks; of more the interpreter would take long.
 const CHECKED_FILL_BYTES: usize = 1 << 16;
@@ -686,8 +688,7 @@ impl ClDevice {
         if caps.checker && bytes > CHECKED_FILL_BYTES {
             return self.write(mem, offset, &pattern.repeat(bytes / pattern.len()));
         }
-        // Intel's CPU driver writes one pattern after the other.
-        let slow = caps.explicit_vectors && bytes > SLOW_FILL_BYTES;
+        let slow = bytes > SLOW_FILL_BYTES && self.info().platform == INTEL_CPU;
         // Wide offsets take the large fill's kernel at every size, as they do others'.
         if caps.checker || slow || offset + bytes > FILL_BYTES || self.tuning().wide(0) {
             return self.fill_large(mem, offset, bytes, pattern);

@@ -3,7 +3,7 @@
 //! Nothing is believed from a version string or an extension list; those only say what is worth trying, because some
 //! compilers crash on what they do not know. The verdict is kept on disk by device and driver.
 
-use super::{ClDevice, ClMem as Mem, cl};
+use super::{ClDevice, ClMem as Mem, INTEL_CPU, cl};
 use crate::{
     Error, ErrorKind, Result,
     runtime::{Capabilities, DeviceClass, DeviceType, ProgramSpec, SubGroup, SubGroupBackend, cache},
@@ -149,6 +149,13 @@ impl Reported {
         self.platform == "Oclgrind"
     }
 
+    /// Intel's compiler for CPUs makes vectors of work-items alone. PoCL 5 optimises loops without knowing the target's
+    /// vectors, and unrolls none.
+    fn makes_no_vectors(&self, driver: &str) -> bool {
+        let pocl = || self.platform == "Portable Computing Language" && driver.starts_with("5.");
+        self.class == DeviceClass::Cpu && (self.platform == INTEL_CPU || pocl())
+    }
+
     fn source(&self) -> String {
         ProgramSpec::bare("selftest.cl", TEXT, "CL1.2").source()
     }
@@ -182,7 +189,7 @@ impl SelfTest<'_> {
             self.reported.has("cl_khr_int64_base_atomics") && self.reported.has("cl_khr_int64_extended_atomics");
         let int64_atomics = int64 && self.passed("64-bit atomics", Self::atomics64);
         let denormals = self.passed("subnormal floats", Self::denormals);
-        let (sub_groups, c_standard) = self.sub_groups();
+        let (sub_groups, refused, c_standard) = self.sub_groups();
         let hardware = sub_groups.iter().find(|group| group.backend.is_hardware());
         let fallback =
             if self.reported.class == DeviceClass::Cpu { SubGroupBackend::None } else { SubGroupBackend::Local };
@@ -210,6 +217,7 @@ impl SelfTest<'_> {
             cache_bytes: self.reported.cache_bytes,
             sub_group,
             sub_groups,
+            refused,
             c_standard: c_standard.into(),
             fp64,
             fp16,
@@ -220,7 +228,7 @@ impl SelfTest<'_> {
             ptx,
             compute_capability: if ptx { self.reported.compute_capability as u32 } else { 0 },
             checker: self.reported.oclgrind(),
-            explicit_vectors: self.reported.class == DeviceClass::Cpu && self.reported.platform == "Intel(R) OpenCL",
+            explicit_vectors: self.reported.makes_no_vectors(&info.driver),
             notes: self.notes,
             chosen: Default::default(),
             stall: 0,
@@ -376,9 +384,9 @@ impl SelfTest<'_> {
         expect(words == [0, (groups * bytes / 4) as u32], "local memory loses data")
     }
 
-    /// The back ends that pass, and the language standard they need.
-    fn sub_groups(&mut self) -> (Vec<SubGroup>, &'static str) {
-        let mut found = Vec::new();
+    /// The back ends that pass, those that build and do not pass, and the `-cl-std` of the first that passes.
+    fn sub_groups(&mut self) -> (Vec<SubGroup>, Vec<(SubGroupBackend, String)>, &'static str) {
+        let (mut found, mut refused) = (Vec::new(), Vec::new());
         let mut standard = "CL1.2";
         for backend in SubGroupBackend::ALL {
             let standards = self.reported.standards.clone();
@@ -392,7 +400,7 @@ impl SelfTest<'_> {
                 SubGroupBackend::Local | SubGroupBackend::None => &["CL1.2"],
                 _ => &[],
             };
-            let mut reasons = Vec::new();
+            let (mut reasons, mut built) = (Vec::new(), false);
             for &tried in tried {
                 match self.sub_group(backend, tried) {
                     Ok(group) => {
@@ -403,12 +411,19 @@ impl SelfTest<'_> {
                         reasons.clear();
                         break;
                     }
-                    Err(error) => reasons.push(format!("sub-groups {} with {tried}: {error}", backend.name())),
+                    Err(error) => {
+                        built |= error.kind() != ErrorKind::Build;
+                        reasons.push(format!("with {tried}: {error}"));
+                    }
                 }
             }
-            self.notes.append(&mut reasons);
+            if built && !reasons.is_empty() {
+                refused.push((backend, reasons.join("; ")));
+            } else {
+                self.notes.extend(reasons.into_iter().map(|reason| format!("sub-groups {} {reason}", backend.name())));
+            }
         }
-        (found, standard)
+        (found, refused, standard)
     }
 
     fn reported_sub_groups(&self) -> bool {
