@@ -169,6 +169,9 @@ static inline THING run_total(
     __global const T* x, OFFSET_T base, uint place, uint count, OFFSET_T n, const uint* marks)
 {
     THING total = TOTAL(TAKEN(x[AT(base + place, n)]), MARKED(marks, place));
+#ifdef EXACT
+    IN_VECTORS
+#endif
     for (uint k = 1; k < count; k++) {
         const THING own = TOTAL(TAKEN(x[AT(base + place + k, n)]), MARKED(marks, place + k));
         total = THING_OP(total, own);
@@ -371,11 +374,13 @@ KERNEL void scan_tiles(
         mark_tile(marks, tile, n HEAD_PASS);
 #ifdef EXACT
         if (inclusive) {
+            IN_EIGHTS
             for (uint i = 0; i < stop; i++) {
                 acc = OP(RESTARTED(initial, acc, MARKED(marks, i)), TAKEN(x[AT(base + i, n)]));
                 store_acc(out + AT(base + i, outputs), acc);
             }
         } else {
+            IN_EIGHTS
             for (uint i = 0; i < stop; i++) {
                 const A value = TAKEN(x[AT(base + i, n)]);
                 acc = RESTARTED(initial, acc, MARKED(marks, i));
