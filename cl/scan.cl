@@ -169,7 +169,8 @@ static inline THING run_total(
     __global const T* x, OFFSET_T base, uint place, uint count, OFFSET_T n, const uint* marks)
 {
     THING total = TOTAL(TAKEN(x[AT(base + place, n)]), MARKED(marks, place));
-#ifdef EXACT
+    // What is exact has no sums of floats, and none by a user's operator.
+#if defined(EXACT) && !defined(SEGMENTED)
     IN_VECTORS
 #endif
     for (uint k = 1; k < count; k++) {

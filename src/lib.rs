@@ -163,7 +163,7 @@ pub use reduce::{
 };
 pub use runtime::{
     Buffer, Capabilities, Device, DeviceClass, DeviceInfo, DeviceType, Input, MapMut, MapRef, Output, ProgramSpec,
-    Scratch, SubGroup, SubGroupBackend, Timing, View, ViewMut,
+    RefusedSubGroup, Scratch, SubGroup, SubGroupBackend, Timing, View, ViewMut,
 };
 pub use scan::Scan;
 pub use sort::{

@@ -457,7 +457,7 @@ fn every_device_has_sub_groups_in_local_memory() {
     for (name, device) in common::opencl_devices_or_skip("sub-groups in local memory") {
         let caps = device.capabilities().expect(&name).expect("OpenCL devices have them");
         let local = caps.sub_groups.iter().any(|group| group.backend == SubGroupBackend::Local);
-        assert!(local, "{name}: {:?}", caps.notes);
+        assert!(local, "{name}: {:?}, {:?}", caps.refused, caps.notes);
     }
 }
 

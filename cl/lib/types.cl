@@ -38,9 +38,8 @@
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
-// In front of loops over elements on one work-item. There are compilers of CPU drivers that do either where they are told to
-// alone; the others do better by themselves. IN_VECTORS is not for loops that combine floats with one another, whose order it
-// gives away.
+// In front of loops over elements on one work-item: some CPU drivers' compilers make vectors of them, and unroll them, only where
+// they are told to; the others do better by themselves. IN_VECTORS is not for loops that add up floats, whose order it gives away.
 #ifdef EXPLICIT_VECTORS
 #define IN_VECTORS _Pragma("clang loop vectorize_width(16)")
 #define IN_EIGHTS _Pragma("clang loop unroll_count(8)")

@@ -241,6 +241,9 @@ pub(crate) mod tests {
                     found.push((info.to_string(), cl.with_capabilities(caps)));
                 }
             }
+            for refused in &caps.refused {
+                crate::check::log_skip(&format!("{info}, sub-groups {}", refused.backend.name()), &refused.reason);
+            }
             if found.len() == count {
                 crate::check::log_skip(&info.to_string(), "its work-groups do not end at once");
             }

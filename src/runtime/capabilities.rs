@@ -151,6 +151,25 @@ impl SubGroup {
     pub const NONE: Self = Self { backend: SubGroupBackend::None, width: 1, ballot: true };
 }
 
+/// A sub-group back end that the driver built and that did not pass the self-test.
+///
+/// ```
+/// use oclprim::Device;
+///
+/// for refused in Device::best()?.capabilities()?.iter().flat_map(|caps| &caps.refused) {
+///     println!("{}: {}", refused.backend.name(), refused.reason);
+/// }
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RefusedSubGroup {
+    /// How lanes were to exchange values.
+    pub backend: SubGroupBackend,
+    /// What was wrong, for each version of OpenCL C with which it was tried.
+    pub reason: String,
+}
+
 /// What a device can do. Every claim beyond plain numbers was tested by compiling and running a kernel.
 ///
 /// ```
@@ -185,8 +204,8 @@ pub struct Capabilities {
     pub sub_group: SubGroup,
     /// Every back end that passed, the chosen one among them.
     pub sub_groups: Vec<SubGroup>,
-    /// Every back end that was built and did not pass, each with its reason.
-    pub refused: Vec<(SubGroupBackend, String)>,
+    /// Every back end that was built and did not pass. Of those that were not built `notes` tell.
+    pub refused: Vec<RefusedSubGroup>,
     /// The `-cl-std` with which kernels are built, such as `CL1.2`.
     pub c_standard: String,
     /// Double precision.
@@ -208,7 +227,7 @@ pub struct Capabilities {
     /// A checker that interprets kernels and keeps a state of each byte, such as Oclgrind. It loses that state where
     /// memory is used twice, or a part of it is written by the host or the driver, so neither is done there.
     pub checker: bool,
-    /// The compiler makes no vectors of loops by itself, as that of Intel's CPU driver and that of PoCL 5.
+    /// The compiler makes no vectors of most loops by itself, as those of Intel's CPU driver and PoCL 5.
     pub explicit_vectors: bool,
     /// Other self-tests that failed or were not possible, each with its reason.
     pub notes: Vec<String>,
@@ -294,19 +313,18 @@ impl Capabilities {
             stall: 0,
         };
         let with = |backend, width| SubGroup { backend, width, ..SubGroup::NONE };
+        let cpu = Self {
+            class: DeviceClass::Cpu,
+            max_work_group: 4096,
+            sub_group: SubGroup::NONE,
+            fp64: true,
+            int64_atomics: true,
+            ..base.clone()
+        };
         let mut samples = vec![
             ("small", Self { denormals: false, ..base.clone() }),
-            (
-                "cpu",
-                Self {
-                    class: DeviceClass::Cpu,
-                    max_work_group: 4096,
-                    sub_group: SubGroup::NONE,
-                    fp64: true,
-                    int64_atomics: true,
-                    ..base.clone()
-                },
-            ),
+            ("cpu", cpu.clone()),
+            ("cpu-vectors", Self { explicit_vectors: true, ..cpu }),
             (
                 "intel",
                 Self {

@@ -232,7 +232,9 @@ impl ProgramSpec {
         let own = |option: &str| {
             let definition = option.strip_prefix("-D")?;
             let (name, value) = definition.split_once('=').unwrap_or((definition, "1"));
-            let reserved = ["HAS_", "SG_", "PTX_", "DEVICE_", "INLINE_"].iter().any(|prefix| name.starts_with(prefix));
+            let reserved = ["HAS_", "SG_", "PTX_", "DEVICE_", "INLINE_", "EXPLICIT_"]
+                .iter()
+                .any(|prefix| name.starts_with(prefix));
             (!reserved).then(|| (name.to_owned(), value.to_owned()))
         };
         let macros: Vec<_> = program.options.split(' ').filter_map(own).collect();
@@ -343,6 +345,18 @@ mod tests {
             for (stall, told) in [(0, None), (1, Some("1")), (2, Some("2"))] {
                 let program = ProgramSpec::new("idle.cl", "", &Capabilities { stall, ..caps.clone() });
                 assert_eq!(program.defined("STALL"), told, "{name}");
+            }
+        }
+    }
+
+    /// The geometry of a GPU has loops of its own making.
+    #[test]
+    fn only_the_geometry_of_a_cpu_has_loops_to_make_vectors_of() {
+        for (name, caps) in Capabilities::samples() {
+            for explicit_vectors in [false, true] {
+                let cpu = explicit_vectors && caps.class == DeviceClass::Cpu;
+                let program = ProgramSpec::new("idle.cl", "", &Capabilities { explicit_vectors, ..caps.clone() });
+                assert_eq!(program.options.contains("-DEXPLICIT_VECTORS"), cpu, "{name}");
             }
         }
     }

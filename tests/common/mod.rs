@@ -87,8 +87,8 @@ pub(crate) fn with_sub_groups() -> Vec<(String, Device)> {
             let device = device.with_tuning(gpu().sub_groups(group.backend)).unwrap();
             all.push((format!("{name} as a GPU, sub-groups {}", group.backend.name()), device));
         }
-        for (backend, reason) in caps.iter().flat_map(|caps| &caps.refused) {
-            skip(&format!("{name} as a GPU, sub-groups {}", backend.name()), reason);
+        for refused in caps.iter().flat_map(|caps| &caps.refused) {
+            skip(&format!("{name} as a GPU, sub-groups {}", refused.backend.name()), &refused.reason);
         }
         if device.is_cpu() || !variant() {
             all.push((name, device));

@@ -11,7 +11,7 @@ use clap::{Args, builder::PossibleValuesParser};
 use comfy_table::{Cell, CellAlignment};
 use indicatif::{ProgressBar, ProgressStyle};
 use oclprim::{
-    Device, DeviceClass, DeviceType, ElementType, Tuning,
+    Capabilities, Device, DeviceClass, DeviceType, ElementType, RefusedSubGroup, SubGroupBackend, Tuning,
     check::{Case, Level, Spec, Verdict, few_builds, registry},
 };
 use serde::Serialize;
@@ -30,7 +30,8 @@ Examples:
 
 The CPU backend is checked against plain loops, OpenCL devices against the CPU backend. An OpenCL device that is a \
 CPU also runs the tiny checks in the geometry of a GPU, each form with one type, and sums for each way in which its \
-sub-groups can exchange values; with --full, the quick checks with every type, for each of these ways. Where kernels \
+sub-groups can exchange values; with --full, the quick checks with every type, for each of these ways. Those of a way \
+that failed the driver's self-test are counted as skipped. Where kernels \
 are built for the first time, --quick may leave some out, to end in a minute: it counts them, and a second run does \
 more. The exit code is 1 if an answer was wrong.";
 
@@ -262,15 +263,12 @@ impl Check {
         let level = if full { Level::Quick } else { Level::Tiny };
         let info = device.info();
         let doubtful = info.platform == "Portable Computing Language" && info.driver.starts_with(['5', '6']);
-        let passed = caps.sub_groups.iter().map(|group| (group.backend, None));
-        let refused = caps.refused.iter().map(|(backend, reason)| (*backend, Some(reason)));
-        for (index, (backend, refused)) in passed.chain(refused).enumerate() {
-            let name = backend.name();
-            let (device, refused) = match refused {
-                None => (device.with_tuning(Tuning::default().class(DeviceClass::Gpu).sub_groups(backend))?, None),
-                Some(reason) => (device.clone(), Some(format!("sub-groups `{name}` failed the self-test {reason}"))),
+        for (index, (backend, refused)) in geometries(&caps).into_iter().enumerate() {
+            let label = format!("{label}, as a GPU with sub-groups `{}`", backend.name());
+            let device = match refused {
+                Some(_) => device.clone(),
+                None => device.with_tuning(Tuning::default().class(DeviceClass::Gpu).sub_groups(backend))?,
             };
-            let label = format!("{label}, as a GPU with sub-groups `{name}`");
             let few_builds = (!full).then_some(index == 0);
             targets.push(Target { label, device, level, own: false, doubtful, few_builds, refused });
         }
@@ -371,6 +369,15 @@ impl Check {
         writeln!(out, "{}", total.line())?;
         if total.failed == 0 { Ok(()) } else { Err(Stop::mismatch(format!("{} checks failed", total.failed))) }
     }
+}
+
+/// The sub-groups with which a CPU is checked in the geometry of a GPU; with why not, where they are not to be trusted.
+fn geometries(caps: &Capabilities) -> Vec<(SubGroupBackend, Option<String>)> {
+    let passed = caps.sub_groups.iter().map(|group| (group.backend, None));
+    let refused = caps.refused.iter().map(|RefusedSubGroup { backend, reason, .. }| {
+        (*backend, Some(format!("sub-groups `{}` failed the self-test {reason}", backend.name())))
+    });
+    passed.chain(refused).collect()
 }
 
 /// The cases of every `n`-th form and type, from the `k`-th.
@@ -517,11 +524,16 @@ mod tests {
     fn refused_sub_groups_are_counted() {
         let check = Cli::parse_from(["", "--tiny", "--device", "cpu", "--only", "copy"]).check;
         let (mut targets, _) = check.targets().expect("the CPU");
-        targets[0].refused = Some("sub-groups `khr` failed the self-test".into());
+        let (_, mut caps) = Capabilities::samples().swap_remove(0);
+        let refused = serde_json::json!([{ "backend": "khr", "reason": "with CL3.0: lanes are not in order" }]);
+        caps.refused = serde_json::from_value(refused).expect("as it is kept");
+        let reason = "sub-groups `khr` failed the self-test with CL3.0: lanes are not in order";
+        assert_eq!(geometries(&caps), [(SubGroupBackend::Khr, Some(reason.to_owned()))]);
+        (_, targets[0].refused) = geometries(&caps).remove(0);
         let report = check.check(&targets[0], None, &ProgressBar::hidden());
         let Counts { passed, failed, skipped } = report.counts;
         assert!(passed == 0 && failed == 0 && skipped == check.cases(&targets[0]).len(), "{}", report.counts.line());
-        assert_eq!(report.skips, BTreeMap::from([("sub-groups `khr` failed the self-test".to_owned(), skipped)]));
+        assert_eq!(report.skips, BTreeMap::from([(reason.to_owned(), skipped)]));
     }
 
     #[test]

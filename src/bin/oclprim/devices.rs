@@ -119,8 +119,8 @@ fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop
         let names: Vec<_> = claims.iter().filter(|(has, _)| *has == wanted).map(|(_, name)| *name).collect();
         if names.is_empty() { "nothing of these".into() } else { names.join(", ") }
     };
-    for (backend, reason) in &caps.refused {
-        line("", &format!("not {} {reason}", backend.name()))?;
+    for refused in &caps.refused {
+        line("", &format!("not {} {}", refused.backend.name(), refused.reason))?;
     }
     line("has", &names(true))?;
     line("has not", &names(false))?;

@@ -253,15 +253,16 @@ where
         if neighbours && lines.len <= LANES {
             // Lanes of an element each are combined as they are read, by four.
             width = width.div_ceil(4);
-            let first = |x: &T| (op.combine)(op.identity, take(x));
-            let join = |a: &T, b: &T| (op.combine)(first(a), first(b));
+            let lone = |x: &T| (op.combine)(op.identity, take(x));
+            let join = |a: &T, b: &T| (op.combine)(lone(a), lone(b));
             for i in (0..lines.len).step_by(4) {
                 let row = |r: usize| rows(i + r, 1).iter();
                 match lines.len - i {
-                    1 => lane.extend(row(0).map(first)),
+                    1 => lane.extend(row(0).map(lone)),
                     2 => lane.extend(row(0).zip(row(1)).map(|(a, b)| join(a, b))),
-                    3 => lane
-                        .extend(row(0).zip(row(1)).zip(row(2)).map(|((a, b), c)| (op.combine)(join(a, b), first(c)))),
+                    3 => {
+                        lane.extend(row(0).zip(row(1)).zip(row(2)).map(|((a, b), c)| (op.combine)(join(a, b), lone(c))))
+                    }
                     _ => {
                         let quads = row(0).zip(row(1)).zip(row(2)).zip(row(3));
                         lane.extend(quads.map(|(((a, b), c), d)| (op.combine)(join(a, b), join(c, d))));

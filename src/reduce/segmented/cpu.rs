@@ -171,7 +171,7 @@ where
             continue;
         }
         at += 1;
-        let mut last = rank;
+        let last = rank;
         let starts = next < group.len();
         if starts || !whole {
             rank = offsets.mark(rank, p, group.len(), &mut marks);
@@ -181,65 +181,85 @@ where
             tree.push(i, Node { flagged: starts, head: if starts { op.identity } else { x }, tail: x, last: rank });
             continue;
         }
-        let mut nodes = [Node { flagged: false, head: op.identity, tail: op.identity, last }; ABREAST];
-        let mut blocks = group.len().div_ceil(item);
-        if whole && marks.between_blocks(item) {
-            let sums = combine_abreast(op, group);
-            for b in 0..ABREAST {
-                let flagged = marks.block(b, item) != 0;
-                if flagged {
-                    last = marks.ranks[b * item];
-                }
-                nodes[b] = Node { flagged, head: if flagged { op.identity } else { sums[b] }, tail: sums[b], last };
-            }
-        } else {
-            if whole {
-                scan_abreast(op, group, &marks, &mut sums);
-            } else {
-                scan_part(op, group, &marks, &mut sums);
-            }
-            let sum_before = |e: usize| sums[place(e - 1, item)];
-            // Segments that end in a block; of those that began before it the tree has the rest, and writes later.
-            let mut open = 0;
-            for (w, &word) in marks.words[..(ABREAST * item).div_ceil(64)].iter().enumerate() {
-                let mut bits = word;
-                while bits != 0 {
-                    let e = w * 64 + bits.trailing_zeros() as usize;
-                    if e > 0 {
-                        tree.emit(open, sum_before(e));
-                    }
-                    open = marks.ranks[e];
-                    bits &= bits - 1;
-                }
-            }
-            for (b, node) in nodes[..blocks].iter_mut().enumerate() {
-                let bits = marks.block(b, item);
-                let tail = sum_before(group.len().min((b + 1) * item));
-                let head = if bits & 1 == 1 {
-                    op.identity
-                } else if bits == 0 {
-                    tail
-                } else {
-                    sum_before(b * item + bits.trailing_zeros() as usize)
-                };
-                if bits != 0 {
-                    last = marks.ranks[b * item + bits.ilog2() as usize];
-                }
-                *node = Node { flagged: bits != 0, head, tail, last };
-            }
-        }
-        while blocks > 1 {
-            for k in 0..blocks / 2 {
-                nodes[k] = tree.join(nodes[2 * k], nodes[2 * k + 1]);
-            }
-            if blocks % 2 == 1 {
-                nodes[blocks / 2] = nodes[blocks - 1];
-            }
-            blocks = blocks.div_ceil(2);
-        }
-        tree.push(i, nodes[0]);
+        let node = group_node(&mut tree, group, &marks, last, &mut sums);
+        tree.push(i, node);
     }
     *node = tree.root().map(|(_, root)| root);
+}
+
+/// The node of a group of blocks in which segments start; emits what ends within it. `last` is the rank before it, and `sums` are
+/// scratch.
+fn group_node<T, U, F>(
+    tree: &mut Tree<'_, U, F>,
+    group: &[T],
+    marks: &Marks,
+    mut last: usize,
+    sums: &mut [U::Acc; ABREAST * BLOCK_BYTES],
+) -> Node<U::Acc>
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
+    let (op, item) = (tree.op, BLOCK_BYTES / size_of::<T>());
+    let whole = group.len() == ABREAST * item;
+    let mut nodes = [Node { flagged: false, head: op.identity, tail: op.identity, last }; ABREAST];
+    let mut blocks = group.len().div_ceil(item);
+    if whole && marks.between_blocks(item) {
+        let sums = combine_abreast(op, group);
+        for b in 0..ABREAST {
+            let flagged = marks.block(b, item) != 0;
+            if flagged {
+                last = marks.ranks[b * item];
+            }
+            nodes[b] = Node { flagged, head: if flagged { op.identity } else { sums[b] }, tail: sums[b], last };
+        }
+    } else {
+        if whole {
+            scan_abreast(op, group, marks, sums);
+        } else {
+            scan_part(op, group, marks, sums);
+        }
+        let sum_before = |e: usize| sums[place(e - 1, item)];
+        // Segments that end in a block; of those that began before it the tree has the rest, and writes later.
+        let mut open = 0;
+        for (w, &word) in marks.words[..(ABREAST * item).div_ceil(64)].iter().enumerate() {
+            let mut bits = word;
+            while bits != 0 {
+                let e = w * 64 + bits.trailing_zeros() as usize;
+                if e > 0 {
+                    tree.emit(open, sum_before(e));
+                }
+                open = marks.ranks[e];
+                bits &= bits - 1;
+            }
+        }
+        for (b, node) in nodes[..blocks].iter_mut().enumerate() {
+            let bits = marks.block(b, item);
+            let tail = sum_before(group.len().min((b + 1) * item));
+            let head = if bits & 1 == 1 {
+                op.identity
+            } else if bits == 0 {
+                tail
+            } else {
+                sum_before(b * item + bits.trailing_zeros() as usize)
+            };
+            if bits != 0 {
+                last = marks.ranks[b * item + bits.ilog2() as usize];
+            }
+            *node = Node { flagged: bits != 0, head, tail, last };
+        }
+    }
+    while blocks > 1 {
+        for k in 0..blocks / 2 {
+            nodes[k] = tree.join(nodes[2 * k], nodes[2 * k + 1]);
+        }
+        if blocks % 2 == 1 {
+            nodes[blocks / 2] = nodes[blocks - 1];
+        }
+        blocks = blocks.div_ceil(2);
+    }
+    nodes[0]
 }
 
 /// Combines each of [`ABREAST`] blocks: each is a chain of operations, which need not wait for one another.

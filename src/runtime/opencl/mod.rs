@@ -38,6 +38,7 @@ const FILL_BYTES: usize = 1 << 30;
 const FILL_WORK_GROUP: usize = 64;
 /// The platform of Intel's CPU driver.
 const INTEL_CPU: &str = "Intel(R) OpenCL";
+const POCL: &str = "Portable Computing Language";
 /// Beyond this a launch is faster than a fill by that driver, which writes one pattern after the other.
 const SLOW_FILL_BYTES: usize = 1 << 20;
 /// Up to here fills on a checker are launches, which it checks; of more the interpreter would take long.
@@ -688,7 +689,7 @@ impl ClDevice {
         if caps.checker && bytes > CHECKED_FILL_BYTES {
             return self.write(mem, offset, &pattern.repeat(bytes / pattern.len()));
         }
-        let slow = bytes > SLOW_FILL_BYTES && self.info().platform == INTEL_CPU;
+        let slow = bytes > SLOW_FILL_BYTES && self.info().ty == DeviceType::Cpu && self.info().platform == INTEL_CPU;
         // Wide offsets take the large fill's kernel at every size, as they do others'.
         if caps.checker || slow || offset + bytes > FILL_BYTES || self.tuning().wide(0) {
             return self.fill_large(mem, offset, bytes, pattern);

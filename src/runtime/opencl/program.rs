@@ -7,7 +7,10 @@ use std::{
 
 use ocl::core::DeviceId;
 
-use super::cl::{self, Context, Kernel, Program};
+use super::{
+    POCL,
+    cl::{self, Context, Kernel, Program},
+};
 use crate::{
     Error, Result,
     runtime::{ProgramSpec, cache},
@@ -134,7 +137,7 @@ impl Programs {
 /// for a binary it compiles every kernel of the program once more, for no work-group in particular: the reduction's
 /// checks took 99 s of processor time with that and 30 s without.
 fn keeps_its_own_cache(identity: &str) -> bool {
-    identity.starts_with("Portable Computing Language|")
+    identity.split('|').next() == Some(POCL)
 }
 
 fn load_or_build(

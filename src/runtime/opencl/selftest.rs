@@ -1,15 +1,18 @@
 //! Finds out what a device can do, by running `cl/selftest.cl` on it.
 //!
 //! Nothing is believed from a version string or an extension list; those only say what is worth trying, because some
-//! compilers crash on what they do not know. The verdict is kept on disk by device and driver.
+//! compilers crash on what they do not know, and which loops are to be made vectors, on which no answer depends. The
+//! verdict is kept on disk by device and driver.
 
-use super::{ClDevice, ClMem as Mem, INTEL_CPU, cl};
+use super::{ClDevice, ClMem as Mem, INTEL_CPU, POCL, cl};
 use crate::{
     Error, ErrorKind, Result,
-    runtime::{Capabilities, DeviceClass, DeviceType, ProgramSpec, SubGroup, SubGroupBackend, cache},
+    runtime::{Capabilities, DeviceClass, DeviceType, ProgramSpec, RefusedSubGroup, SubGroup, SubGroupBackend, cache},
 };
 
 const TEXT: &str = include_str!("../../../cl/selftest.cl");
+/// What the verdict depends on besides.
+const TESTS: &str = include_str!("selftest.rs");
 
 /// The most local memory that is tried: NVIDIA's driver allows more than it reports.
 pub(super) const LOCAL_TRIED: usize = 164 << 10;
@@ -70,7 +73,7 @@ pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
 
 pub(super) fn run(device: &ClDevice) -> Result<Capabilities> {
     let reported = Reported::of(device);
-    let key = cache::key("selftest", &[TEXT, &reported.source(), &reported.identity, env!("CARGO_PKG_VERSION")]);
+    let key = cache::key("selftest", &[TEXT, TESTS, &reported.source(), &reported.identity, env!("CARGO_PKG_VERSION")]);
     if let Some(caps) = cache::load(&key).and_then(|json| serde_json::from_slice(&json).ok()) {
         return Ok(caps);
     }
@@ -149,10 +152,10 @@ impl Reported {
         self.platform == "Oclgrind"
     }
 
-    /// Intel's compiler for CPUs makes vectors of work-items alone. PoCL 5 optimises loops without knowing the target's
-    /// vectors, and unrolls none.
+    /// Intel's compiler for CPUs makes vectors of work-items, and of few loops. PoCL 5 optimises loops without knowing the
+    /// target's vectors, and unrolls none.
     fn makes_no_vectors(&self, driver: &str) -> bool {
-        let pocl = || self.platform == "Portable Computing Language" && driver.starts_with("5.");
+        let pocl = || self.platform == POCL && driver.starts_with("5.");
         self.class == DeviceClass::Cpu && (self.platform == INTEL_CPU || pocl())
     }
 
@@ -385,7 +388,7 @@ impl SelfTest<'_> {
     }
 
     /// The back ends that pass, those that build and do not pass, and the `-cl-std` of the first that passes.
-    fn sub_groups(&mut self) -> (Vec<SubGroup>, Vec<(SubGroupBackend, String)>, &'static str) {
+    fn sub_groups(&mut self) -> (Vec<SubGroup>, Vec<RefusedSubGroup>, &'static str) {
         let (mut found, mut refused) = (Vec::new(), Vec::new());
         let mut standard = "CL1.2";
         for backend in SubGroupBackend::ALL {
@@ -418,7 +421,7 @@ impl SelfTest<'_> {
                 }
             }
             if built && !reasons.is_empty() {
-                refused.push((backend, reasons.join("; ")));
+                refused.push(RefusedSubGroup { backend, reason: reasons.join("; ") });
             } else {
                 self.notes.extend(reasons.into_iter().map(|reason| format!("sub-groups {} {reason}", backend.name())));
             }
