@@ -24,9 +24,10 @@ Examples:
 /// Count the samples in each bin.
 ///
 /// Integers are bin numbers from 0 on, unless there is a --range. Floats are counted in bins of equal width; without a
-/// --range these go from the smallest to the largest sample, which is in the last bin, as in numpy.histogram. With
-/// --edges the last bin has its upper edge, too. With -o, the counts are written as uint64, sums of weights as int64, uint64
-/// or float64, as the weights are. With --channels there is a row of bins for each channel.
+/// --range these go from the smallest to the largest sample, which is in the last bin, as in numpy.histogram; equal samples
+/// alone have no such range. Edges are rounded to the samples' type, so that a sample beside one can be in another bin than
+/// NumPy's. With --edges the last bin has its upper edge, too. With -o, the counts are written as uint64, sums of weights
+/// as int64, uint64 or float64, as the weights are. With --channels there is a row of bins for each channel.
 /// Samples outside the bins are reported on standard error.
 #[derive(Args)]
 #[command(after_help = HISTOGRAM_EXAMPLES)]

@@ -189,7 +189,7 @@ fn element_of(path: &Path, array: &Array, what: &str) -> Result<ElementType, Sto
     })
 }
 
-/// Places in an array, or between its elements: integers of 4 or 8 bytes. Negative ones become places that are in no array.
+/// Places in an array, or between its elements: integers of 4 or 8 bytes.
 fn places(path: &Path) -> Result<(Array, Vec<u64>), Stop> {
     let array = Array::read(path)?;
     let places = match array.element() {
@@ -201,6 +201,11 @@ fn places(path: &Path) -> Result<(Array, Vec<u64>), Stop> {
             return Err(Stop::usage(format!("{path}: places are integers of 4 or 8 bytes, not {ty}")));
         }
     };
+    let negative = |place: &u64| (*place as i64) < 0;
+    if let Some(i) = places.iter().position(negative).filter(|_| array.element() != Some(ElementType::U64)) {
+        let (path, place) = (path.display(), places[i] as i64);
+        return Err(Stop::usage(format!("{path}: element {i} is {place}; places count from 0")));
+    }
     Ok((array, places))
 }
 
