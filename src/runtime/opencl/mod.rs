@@ -36,13 +36,16 @@ pub(crate) const COUNTER_BYTES: usize = 16 * 256 * 8;
 /// had been written, fills in parts ended in CL_OUT_OF_RESOURCES, and one of 2^31 bytes did not end.
 const FILL_BYTES: usize = 1 << 30;
 const FILL_WORK_GROUP: usize = 64;
-/// The platform of Intel's CPU driver.
-const INTEL_CPU: &str = "Intel(R) OpenCL";
 const POCL: &str = "Portable Computing Language";
-/// Beyond this a launch is faster than a fill by that driver, which writes one pattern after the other.
+/// Beyond this a launch is faster than a fill by Intel's driver for CPUs, which writes one pattern after the other.
 const SLOW_FILL_BYTES: usize = 1 << 20;
 /// Up to here fills on a checker are launches, which it checks; of more the interpreter would take long.
 const CHECKED_FILL_BYTES: usize = 1 << 16;
+
+/// Whether it is Intel's driver for CPUs; that for GPUs can have the same platform.
+fn intel_cpu(info: &DeviceInfo) -> bool {
+    info.ty == DeviceType::Cpu && info.platform == "Intel(R) OpenCL"
+}
 
 fn fill_spec() -> ProgramSpec {
     ProgramSpec::bare("fill.cl", include_str!("../../../cl/fill.cl"), "CL1.2").define("WG", FILL_WORK_GROUP)
@@ -689,7 +692,7 @@ impl ClDevice {
         if caps.checker && bytes > CHECKED_FILL_BYTES {
             return self.write(mem, offset, &pattern.repeat(bytes / pattern.len()));
         }
-        let slow = bytes > SLOW_FILL_BYTES && self.info().ty == DeviceType::Cpu && self.info().platform == INTEL_CPU;
+        let slow = bytes > SLOW_FILL_BYTES && intel_cpu(self.info());
         // Wide offsets take the large fill's kernel at every size, as they do others'.
         if caps.checker || slow || offset + bytes > FILL_BYTES || self.tuning().wide(0) {
             return self.fill_large(mem, offset, bytes, pattern);

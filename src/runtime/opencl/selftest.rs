@@ -4,10 +4,13 @@
 //! compilers crash on what they do not know, and which loops are to be made vectors, on which no answer depends. The
 //! verdict is kept on disk by device and driver.
 
-use super::{ClDevice, ClMem as Mem, INTEL_CPU, POCL, cl};
+use super::{ClDevice, ClMem as Mem, POCL, cl, intel_cpu};
 use crate::{
     Error, ErrorKind, Result,
-    runtime::{Capabilities, DeviceClass, DeviceType, ProgramSpec, RefusedSubGroup, SubGroup, SubGroupBackend, cache},
+    runtime::{
+        Capabilities, DeviceClass, DeviceInfo, DeviceType, ProgramSpec, RefusedSubGroup, SubGroup, SubGroupBackend,
+        cache,
+    },
 };
 
 const TEXT: &str = include_str!("../../../cl/selftest.cl");
@@ -152,16 +155,15 @@ impl Reported {
         self.platform == "Oclgrind"
     }
 
-    /// Intel's compiler for CPUs makes vectors of work-items, and of few loops. PoCL 5 optimises loops without knowing the
-    /// target's vectors, and unrolls none.
-    fn makes_no_vectors(&self, driver: &str) -> bool {
-        let pocl = || self.platform == POCL && driver.starts_with("5.");
-        self.class == DeviceClass::Cpu && (self.platform == INTEL_CPU || pocl())
-    }
-
     fn source(&self) -> String {
         ProgramSpec::bare("selftest.cl", TEXT, "CL1.2").source()
     }
+}
+
+/// Intel's compiler for CPUs makes vectors of work-items, and of few loops. PoCL 5 optimises loops without knowing the target's
+/// vectors, and unrolls none.
+fn makes_no_vectors(info: &DeviceInfo) -> bool {
+    intel_cpu(info) || (info.ty == DeviceType::Cpu && info.platform == POCL && info.driver.starts_with("5."))
 }
 
 struct SelfTest<'d> {
@@ -231,7 +233,7 @@ impl SelfTest<'_> {
             ptx,
             compute_capability: if ptx { self.reported.compute_capability as u32 } else { 0 },
             checker: self.reported.oclgrind(),
-            explicit_vectors: self.reported.makes_no_vectors(&info.driver),
+            explicit_vectors: makes_no_vectors(info),
             notes: self.notes,
             chosen: Default::default(),
             stall: 0,
