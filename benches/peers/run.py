@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs the crate's benchmarks and those of its peers side by side on one machine, and sets them against goals.
 
-What is measured, and how fast it is meant to be, is in goals/. The results are written as they come, to results.json,
-results.md and results.svg of the folder --out. A peer that cannot be built or run here is named and left out.
+The rows and their goals are in goals/. After each family the results are written to the folder --out: results.csv (the
+record that benches/record/ keeps), results.txt (command and machine), results.md and results.svg. A peer that cannot be built
+or run here is named and left out.
 
 On GPUs the peers are CUB, cuBLAS and kernels in CUDA, built with nvcc; on every OpenCL device Boost.Compute and CLBlast,
 built with g++ (Debian's libboost-dev, libclblast-dev, opencl-headers and ocl-icd-opencl-dev), and pyopencl of --python, which
@@ -11,14 +12,18 @@ folder; Boost.Compute and CLBlast then need no more than an OpenCL loader.
 """
 import argparse
 import concurrent.futures
+import csv
 import dataclasses
 import datetime
 import hashlib
 import html
+import io
 import json
 import os
 import pathlib
+import platform
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -210,14 +215,14 @@ class Report:
 
     def save(self):
         lines = self.lines()
-        whole = {"about": self.about, "left_out": self.left_out, "rows": lines}
         for name, text in [
-            ("results.json", json.dumps(whole, indent=1)),
+            ("results.csv", table(lines)),
+            ("results.txt", machine(self.about, self.left_out)),
             ("results.md", markdown(self.about, self.left_out, lines)),
             ("results.svg", chart(self.about, lines)),
         ]:
             part = self.folder / f"{name}.part"
-            part.write_text(text + "\n")
+            part.write_text(text.rstrip("\n") + "\n")
             part.replace(self.folder / name)
 
 
@@ -227,6 +232,43 @@ def size(n):
 
 def rate(line):
     return line["bytes"] / line["median"] / 1e9 if line["median"] else 0.0
+
+
+COLUMNS = (
+    "what type n bytes median_s spread wall_s copy_gb_per_s wrong peer peer_median_s peer_spread peer_wall_s peer_ok goal share"
+).split()
+
+
+def table(lines):
+    """A CSV row for each row and peer: seconds by the device's clock, `wall` by the host's; a row without a peer has one line."""
+    text = io.StringIO()
+    out = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    out.writeheader()
+    for line in lines:
+        row = {name: line[name] for name in ("what", "type", "n", "goal")}
+        row["share"] = f"{line['share']:.3f}" if "share" in line else ""
+        if own := line["own"]:
+            row |= {"bytes": own["bytes"], "median_s": f"{own['sample']['median']:.4g}", "spread": f"{own['sample']['spread']:.3f}"}
+            row |= {"wall_s": f"{own['wall']['median']:.4g}", "wrong": int(own["wrong"])}
+            row["copy_gb_per_s"] = f"{own['copy_gb_per_s']:.1f}" if own["copy_gb_per_s"] else ""
+        for peer in line["peers"] or [None]:
+            beside = peer and {
+                "peer": peer["peer"],
+                "peer_median_s": f"{peer['median']:.4g}",
+                "peer_spread": f"{peer['spread']:.3f}",
+                "peer_wall_s": f"{peer['wall']:.4g}",
+                "peer_ok": int(peer["ok"]),
+            }
+            out.writerow(row | (beside or {}))
+    return text.getvalue()
+
+
+def machine(about, left_out):
+    """The command, the device and the tools of a run, a line each."""
+    text = [f"command: {shlex.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]])}"]
+    text += [f"{key}: {', '.join(value) if isinstance(value, list) else value}" for key, value in about.items()]
+    text += [f"host: {platform.processor() or platform.machine()}, {os.cpu_count()} cores"]
+    return "\n".join(text + [f"left out: {what}" for what in left_out])
 
 
 def markdown(about, left_out, lines):
