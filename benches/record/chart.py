@@ -40,12 +40,12 @@ def fastest_peers(path):
 def svg(rows, colours):
     unit = WIDTH / max(own / peer for _, own, peer, _ in rows)
     height = 40 + STEP * len(rows)
-    head = "NVIDIA H200, 2^28 elements: speed, where 1 is the fastest of CUB, cuBLAS and CUDA kernels"
+    head = "NVIDIA H200, 2^28 elements: speed; 1 is the fastest of CUB, cuBLAS and CUDA kernels"
     line = f'x1="{LEFT + unit:.1f}" x2="{LEFT + unit:.1f}" y1="28" y2="{height - 6}"'
-    out = [f'<text x="8" y="16" fill="{colours["text"]}" font-weight="bold">{head}</text>']
+    out = [f'<text x="8" y="16" fill="{colours["text"]}" font-size="12" font-weight="bold">{head}</text>']
     for i, (label, own, peer, name) in enumerate(rows):
         y, width = 34 + STEP * i, unit * own / peer
-        text = html.escape(f"{own / peer:.2f}   {own:,.0f} GB/s, {name} {peer:,.0f}")
+        text = html.escape(f"{own / peer:.2f}: {own:,.0f} GB/s, {name} {peer:,.0f}")
         out.append(f'<text x="{LEFT - 8}" y="{y + 13}" text-anchor="end" fill="{colours["text"]}">{html.escape(label)}</text>')
         out.append(f'<rect x="{LEFT}" y="{y}" width="{width:.1f}" height="{BAR}" rx="2" fill="{colours["bar"]}"/>')
         out.append(f'<text x="{LEFT + width + 6:.1f}" y="{y + 13}" fill="{colours["muted"]}" font-size="11">{text}</text>')
