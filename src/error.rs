@@ -72,11 +72,13 @@ impl Error {
         Self(Box::new(Inner { kind, message, status: None, log: None, source: None }))
     }
 
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+    #[doc(hidden)]
+    pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidInput, message)
     }
 
-    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
+    #[doc(hidden)]
+    pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unsupported, message)
     }
 

@@ -97,8 +97,8 @@
 //!
 //! # Checking and measuring
 //!
-//! [`check`], [`mod@bench`] and [`ladder`] are what the `oclprim` program is made of: the cross-checks of every primitive, the
-//! measuring, and the steps by which the kernels became fast.
+//! [`op::laws`] checks the laws of a user's operator. The package `oclprim-checks` has the cross-checks of every primitive, the
+//! benchmarks, and the ladders: the steps by which the kernels became fast. The program `oclprim` runs them.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(feature = "opencl"),
@@ -110,19 +110,16 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-pub mod bench;
-#[cfg(any(test, feature = "checks"))]
-pub mod check;
 pub mod copy;
 mod element;
 mod error;
 pub mod histogram;
+#[doc(hidden)]
+pub mod internals;
 #[cfg(feature = "opencl")]
 #[allow(unsafe_code, reason = "takes and gives OpenCL's own objects; every block names its promise")]
 pub mod interop;
 pub mod iota;
-#[cfg(any(test, feature = "checks"))]
-pub mod ladder;
 mod layout;
 pub mod merge;
 mod nd;
@@ -172,7 +169,4 @@ pub use sort::{
 };
 pub use topk::{Interpolation, Top};
 pub use transpose::Matrices;
-#[cfg(feature = "checks")]
-#[doc(hidden)]
-pub use tuning::Stall;
 pub use tuning::Tuning;

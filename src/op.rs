@@ -4,6 +4,7 @@
 //! its element type, so that a sum of `f16` is a sum of `f32`, rounded once at the end.
 
 mod complex;
+mod laws;
 mod less;
 mod mapping;
 mod operator;
@@ -11,6 +12,7 @@ mod operator;
 use std::borrow::Cow;
 
 pub use complex::{ComplexOperator, complex_product, complex_sum};
+pub use laws::{laws, laws_by, ordered_laws_by};
 pub use less::{Compare, Less};
 pub use mapping::{Cast, Mapping, Scale};
 pub use operator::Operator;
@@ -116,17 +118,19 @@ pub(crate) enum Text {
 
 /// An operator as the CPU backend takes the crate's and the user's.
 #[derive(Clone, Copy)]
-pub(crate) struct Monoid<U: Element, F> {
-    pub(crate) identity: U::Acc,
+pub struct Monoid<U: Element, F> {
+    #[doc(hidden)]
+    pub identity: U::Acc,
     /// The result for no elements at all.
-    pub(crate) empty: U,
+    pub empty: U,
     /// Whether results depend on the order of evaluation.
-    pub(crate) ordered: bool,
-    pub(crate) combine: F,
+    pub ordered: bool,
+    #[doc(hidden)]
+    pub combine: F,
 }
 
 /// A built-in operator as one.
-pub(crate) fn monoid<U: Element, O: Op<U>>() -> Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync> {
+pub fn monoid<U: Element, O: Op<U>>() -> Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync> {
     let ordered = O::KIND.rounds() && U::TYPE.is_float();
     Monoid { identity: O::identity(), empty: O::empty(), ordered, combine: O::combine }
 }
@@ -168,12 +172,12 @@ impl<F> Map<F> {
     }
 
     /// The function `mapped` that `cl/lib/types.cl` calls.
-    pub(crate) fn prelude(&self, from: ElementType, to: ElementType) -> String {
+    pub fn prelude(&self, from: ElementType, to: ElementType) -> String {
         self.definition("mapped", from, to.storage())
     }
 
     /// The function that tells of an element whether it is of the first kind, 0, or of the second, as `cl/select.cl` calls it.
-    pub(crate) fn of_kind(&self, kind: usize, from: ElementType) -> String {
+    pub fn of_kind(&self, kind: usize, from: ElementType) -> String {
         self.definition(["first_kind", "second_kind"][kind], from, "bool")
     }
 

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 pub(crate) const SERIAL: usize = 1 << 15;
 
 /// Threads that tasks are shared by.
-pub(crate) fn threads() -> usize {
+pub fn threads() -> usize {
     rayon::current_num_threads()
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn consume<I: Send>(items: Vec<I>, body: &(dyn Fn(I) + Sync)) {
 }
 
 /// Hands each run of `len` elements, and its number, to `body`; the last may be shorter.
-pub(crate) fn chunks_mut<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T]) + Sync)) {
+pub fn chunks_mut<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T]) + Sync)) {
     consume(data.chunks_mut(len).enumerate().collect(), &|(i, chunk)| body(i, chunk));
 }
 

@@ -1,5 +1,5 @@
 //! Working with a program's own `ocl` objects, on every OpenCL device of this machine.
-#![cfg(all(feature = "opencl", feature = "checks"))]
+#![cfg(feature = "opencl")]
 
 mod common;
 

@@ -1,7 +1,5 @@
 //! Layouts and N-dimensional views against plain loops over every index.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use oclprim::{ErrorKind, Input, Layout, NdView, NdViewMut, Output};

@@ -1,14 +1,12 @@
 //! Merges, merge sorts, sets and searches: by every geometry, over many tiles, and against the standard library's.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use bytemuck::{Pod, Zeroable};
 use common::{gpu, tuned};
 use oclprim::{
     Device, ErrorKind, Order, Scratch, SetOp,
-    check::guarded,
+    internals::testing::guarded,
     op::{Compare, Less},
 };
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! Machines without OpenCL, with half of it, or with a broken one: the crate starts, at once, and falls back to the CPU.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use std::{env, fs, path::PathBuf, process::Command, sync::Barrier, time::Duration};

@@ -1,21 +1,19 @@
 //! Operators of the user's own: what is said of those that are wrong.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use bytemuck::{Pod, Zeroable};
 use oclprim::{
     Complex, Device, ErrorKind, Scan, Scratch,
-    check::{Failure, data::Data, laws},
+    internals::data::Data,
+    op::laws,
     op::{Operator, complex_product, complex_sum},
 };
 
 fn complaint<T: Pod + std::fmt::Debug, F: Fn(T, T) -> T>(device: &Device, op: &Operator<T, F>, values: &[T]) -> String {
-    match laws(device, op, values) {
-        Err(Failure::Mismatch(text)) => text,
-        other => panic!("{op:?}: {other:?}"),
-    }
+    let error = laws(device, op, values).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{op:?}: {error}");
+    error.to_string()
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Permutations: errors, and any shape in any order.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use common::{

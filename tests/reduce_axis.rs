@@ -1,12 +1,10 @@
 //! Reductions along an axis: what the specs do not say.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use oclprim::{
     Device, ErrorKind, Layout, NdView, Scratch,
-    check::data::Data,
+    internals::data::Data,
     op::{Max, Min, Sum},
 };
 use proptest::prelude::*;

@@ -1,13 +1,10 @@
 //! Statistics, counts, products and operators: whole tiles, wide numbers, the ends of the range.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use oclprim::{
-    Device, Element, ErrorKind, Scratch, Statistics, StatisticsRecord, bf16,
-    check::data::{Data, Rng},
-    f16,
+    Device, Element, ErrorKind, Scratch, Statistics, StatisticsRecord, bf16, f16,
+    internals::data::{Data, Rng},
     op::{Max, Min, Operator},
 };
 

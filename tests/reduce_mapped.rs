@@ -1,7 +1,5 @@
 //! Reductions in wider types, of functions of the elements, and of products.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use oclprim::{

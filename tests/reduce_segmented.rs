@@ -1,12 +1,10 @@
 //! Segmented reductions: what the specs do not say.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use oclprim::{
     Device, ErrorKind, Scratch,
-    check::data::{Data, Rng},
+    internals::data::{Data, Rng},
     op::{Max, Sum},
 };
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! What is called the same on every run: each form many times, with the CPU's answer to the bit each time.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use std::time::{Duration, Instant};
@@ -9,9 +7,8 @@ use std::time::{Duration, Instant};
 use bytemuck::Pod;
 use oclprim::{
     Accumulate, Bins, Buffer, Complex, Device, ErrorKind, Interpolation, Matrices, Order, Philox, Result, Scan,
-    Scratch, SetOp, StatisticsRecord, Top,
-    check::data::Data,
-    f16,
+    Scratch, SetOp, StatisticsRecord, Top, f16,
+    internals::data::Data,
     op::{And, Map, Max, Min, Operator, Or, Product, Scale, Sum, Xor, complex_product, complex_sum},
 };
 

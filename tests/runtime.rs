@@ -1,7 +1,5 @@
 //! Devices, buffers and caches, on every device of this machine.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use std::{
@@ -15,7 +13,7 @@ use bytemuck::{Pod, Zeroable};
 use common::{devices, random};
 use oclprim::{
     Bins, Buffer, Device, DeviceType, ErrorKind, Histogram, Result, Scratch, SubGroupBackend, Tuning, View,
-    check::data::Rng, op::Sum,
+    internals::data::Rng, op::Sum,
 };
 use proptest::prelude::*;
 

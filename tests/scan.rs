@@ -1,15 +1,14 @@
 //! Scans: all forms and operators, in place, and what they refuse.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use std::thread;
 
 use oclprim::{
-    Device, Element, ErrorKind, Order, Scan, Scratch, bf16,
-    check::{data::Data, guarded, same},
-    f16,
+    Device, Element, ErrorKind, Order, Scan, Scratch, bf16, f16,
+    internals::data::Data,
+    internals::testing::guarded,
+    internals::testing::same,
     op::{And, Map, Max, Min, Op, Or, Product, Sum, Xor},
 };
 

@@ -1,7 +1,5 @@
 //! What the functions that size scratch say is what their forms take: none asks for more.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use oclprim::{

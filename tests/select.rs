@@ -1,7 +1,5 @@
 //! Selections, partitions, runs: by every geometry and way between tiles, over several tiles, and against the standard library's.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use common::{gpu, tuned};

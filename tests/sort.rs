@@ -1,11 +1,9 @@
 //! Sorts: by every geometry, over several tiles and groups, and against the standard library's.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use common::{gpu, tuned};
-use oclprim::{Device, Element, Key, Order, Scratch, SubGroupBackend, check::guarded};
+use oclprim::{Device, Element, Key, Order, Scratch, SubGroupBackend, internals::testing::guarded};
 use proptest::prelude::*;
 
 /// Every device, in its own geometry and in that of GPUs with much, little and no local memory.

@@ -1,14 +1,13 @@
 //! Tiles that publish nothing, or late: those behind do without, and both agree.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use bytemuck::Pod;
 use common::gpu;
 use oclprim::{
-    Buffer, Device, Element, Order, Result, Scan, Scratch, Stall,
-    check::data::Data,
+    Buffer, Device, Element, Order, Result, Scan, Scratch,
+    internals::data::Data,
+    internals::tuning::Stall,
     op::{Map, Sum},
 };
 

@@ -1,7 +1,5 @@
 //! Selections: by every geometry, by bounds that hold and bounds that do not, and against the standard library's sort.
 
-#![cfg(feature = "checks")]
-
 mod common;
 
 use common::{

@@ -15,20 +15,20 @@ const TEXT: &str = include_str!("../../cl/copy.cl");
 /// Bytes of a word.
 const WORD: usize = 16;
 /// Bytes of scratch for a copy between overlapping ranges, and the least that is copied at once without it.
-pub(crate) const CHUNK: usize = 16 << 20;
+pub const CHUNK: usize = 16 << 20;
 
 /// The launch of a copy of at least one byte.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) groups: usize,
-    pub(crate) work_group: usize,
-    pub(crate) kernel: Kernel,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub groups: usize,
+    pub work_group: usize,
+    pub kernel: Kernel,
 }
 
 /// What a launch runs, with the arguments that it needs beside the two places and the length.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kernel {
+pub enum Kernel {
     /// `copy_runs`: contiguous bytes of one item.
     Runs { run: usize },
     /// `copy_words`, or `copy_shifted` where source and destination lie differently within their words.
@@ -37,17 +37,17 @@ pub(crate) enum Kernel {
 
 /// Where the whole words of a copy are.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Body {
+pub struct Body {
     /// Bytes before the first word.
-    pub(crate) head: usize,
+    pub head: usize,
     /// Words of the destination.
-    pub(crate) words: usize,
+    pub words: usize,
 }
 
 impl Body {
     /// The words of a copy of `bytes` bytes from byte `from` of a buffer to byte `to` of another: whole in the
     /// destination, and made of whole words within the source.
-    pub(super) fn of(bytes: usize, from: usize, to: usize) -> Self {
+    pub fn of(bytes: usize, from: usize, to: usize) -> Self {
         let mut head = to.wrapping_neg() % WORD;
         let shift = (from + head) % WORD;
         if shift > head {
@@ -63,7 +63,7 @@ impl Body {
 }
 
 /// The plan of a copy of `bytes` > 0 bytes from byte `from` of one buffer to byte `to` of another.
-pub(crate) fn plan(bytes: usize, from: usize, to: usize, caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
+pub fn plan(bytes: usize, from: usize, to: usize, caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
     let program = ProgramSpec::new("copy.cl", TEXT, caps);
     match tuning::copy(caps) {
         tuning::Copy::Runs { max_groups, min_run } => {
@@ -85,7 +85,7 @@ pub(crate) fn plan(bytes: usize, from: usize, to: usize, caps: &Capabilities, wi
 }
 
 /// Enqueues a copy of `bytes` bytes between two ranges that do not overlap, each a buffer and its first byte.
-pub(crate) fn copy(
+pub fn copy(
     device: &ClDevice,
     (from, from_byte): (&ClMem, usize),
     (to, to_byte): (&ClMem, usize),
@@ -117,16 +117,16 @@ pub(crate) fn copy(
 
 /// One step of a copy within a buffer.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Step {
+pub struct Step {
     /// The bytes to copy, as a part of the source range.
-    pub(crate) range: Range<usize>,
+    pub range: Range<usize>,
     /// Whether source and destination overlap, so that the way is through scratch.
-    pub(crate) through_scratch: bool,
+    pub through_scratch: bool,
 }
 
 /// The steps, in order, of a copy of `bytes` bytes within a buffer from byte `from` to byte `to`: none overwrites what a
 /// later one reads. Scratch is at most `chunk` bytes.
-pub(crate) fn within(bytes: usize, from: usize, to: usize, chunk: usize) -> Vec<Step> {
+pub fn within(bytes: usize, from: usize, to: usize, chunk: usize) -> Vec<Step> {
     let distance = from.abs_diff(to);
     if distance == 0 || bytes == 0 {
         return Vec::new();
@@ -140,7 +140,7 @@ pub(crate) fn within(bytes: usize, from: usize, to: usize, chunk: usize) -> Vec<
 }
 
 /// Enqueues a copy of `bytes` bytes within a buffer; the ranges may overlap.
-pub(super) fn copy_within(device: &ClDevice, mem: &ClMem, from: usize, to: usize, bytes: usize) -> Result<()> {
+pub fn copy_within(device: &ClDevice, mem: &ClMem, from: usize, to: usize, bytes: usize) -> Result<()> {
     for Step { range, through_scratch } in within(bytes, from, to, CHUNK) {
         let (source, target) = ((mem, from + range.start), (mem, to + range.start));
         if through_scratch {

@@ -29,17 +29,15 @@ macro_rules! by_size {
     };
 }
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 pub mod gather;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod ladder;
 pub mod nd;
 pub mod ranges;
 pub mod reverse;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use std::ops::RangeBounds;
 

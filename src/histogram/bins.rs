@@ -10,13 +10,13 @@ use super::edges::List;
 use crate::{Element, Error, Integer, Result, with_integer};
 
 /// The most bins that a histogram can have: bin numbers are exact in `f32`.
-pub(crate) const MAX_BINS: usize = 1 << 24;
+pub const MAX_BINS: usize = 1 << 24;
 
 /// What lies outside the bins is counted in three further slots after them.
-pub(crate) const BELOW: u32 = 0;
-pub(crate) const ABOVE: u32 = 1;
-pub(crate) const NAN: u32 = 2;
-pub(crate) const OUTSIDE: usize = 3;
+pub const BELOW: u32 = 0;
+pub const ABOVE: u32 = 1;
+pub const NAN: u32 = 2;
+pub const OUTSIDE: usize = 3;
 
 /// How samples of type `T` fall into bins.
 ///
@@ -49,14 +49,14 @@ pub(crate) const OUTSIDE: usize = 3;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bins<T: Element> {
-    pub(super) count: u32,
-    pub(super) map: Map,
-    pub(super) element: PhantomData<T>,
+    pub count: u32,
+    pub map: Map,
+    pub element: PhantomData<T>,
 }
 
 /// [`Bins`] with the type erased.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Map {
+pub enum Map {
     Ids,
     Integers(Steps),
     F32(Edges<f32>),
@@ -198,7 +198,7 @@ impl<T: Element> Bins<T> {
     }
 
     /// The slots of samples on the CPU.
-    pub(super) fn slots(&self, input: &[T], out: &mut [u32]) {
+    pub fn slots(&self, input: &[T], out: &mut [u32]) {
         let (pairs, count) = (input.iter().zip(&mut *out), self.count);
         match &self.map {
             Map::Ids => pairs.for_each(|(&x, slot)| {
@@ -217,22 +217,22 @@ impl<T: Element> Bins<T> {
 }
 
 /// The value of an integer element.
-pub(crate) fn to_i128<T: Element>(x: T) -> i128 {
+pub fn to_i128<T: Element>(x: T) -> i128 {
     with_integer!(T::TYPE, U => bytemuck::cast::<T, U>(x).to_i128(), unreachable!("only integers have steps"))
 }
 
 /// Even bins of integers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Steps {
-    pub(crate) lower: i128,
+pub struct Steps {
+    pub lower: i128,
     /// `upper - lower`.
-    pub(crate) extent: u64,
+    pub extent: u64,
     /// `floor((2^64 - 1) / (extent >> shift))`.
-    pub(crate) reciprocal: u64,
+    pub reciprocal: u64,
     /// So many bits of the extent are left out of the first guess that it times the bins fits 64 bits.
-    pub(crate) shift: u32,
-    pub(crate) closed: bool,
-    bins: u32,
+    pub shift: u32,
+    pub closed: bool,
+    pub bins: u32,
 }
 
 impl Steps {
@@ -272,7 +272,7 @@ impl Steps {
 }
 
 /// The floating-point types in which edges are computed.
-pub(crate) trait Real:
+pub trait Real:
     Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
     const HALF: Self;
@@ -315,16 +315,16 @@ real!(f32, f64);
 
 /// Even bins of floats.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Edges<F> {
-    pub(crate) lower: F,
-    pub(crate) upper: F,
-    pub(crate) width: F,
+pub struct Edges<F> {
+    pub lower: F,
+    pub upper: F,
+    pub width: F,
     /// Bins by half a unit of distance.
-    pub(crate) scale: F,
+    pub scale: F,
     /// A guess further than this from a whole number is certain.
-    pub(crate) slack: F,
-    pub(crate) closed: bool,
-    bins: u32,
+    pub slack: F,
+    pub closed: bool,
+    pub bins: u32,
 }
 
 impl<F: Real> Edges<F> {

@@ -22,7 +22,7 @@ pub(crate) fn cell_room(bins: usize) -> usize {
 }
 
 /// Edges in rising order.
-pub(crate) struct List {
+pub struct List {
     bins: u32,
     pub(crate) values: Values,
     /// An entry for each cell, and one after them.

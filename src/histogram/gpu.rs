@@ -26,20 +26,20 @@ const EDGES: u32 = 3;
 
 /// What a histogram is of: everything but its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Form {
-    pub(crate) element: ElementType,
-    pub(crate) bins: usize,
+pub struct Form {
+    pub element: ElementType,
+    pub bins: usize,
     /// `MAP` of `cl/lib/bins.cl`.
-    pub(crate) map: u32,
+    pub map: u32,
 }
 
 impl Form {
-    pub(crate) fn of<T: Element>(bins: &Bins<T>) -> Self {
+    pub fn of<T: Element>(bins: &Bins<T>) -> Self {
         Self { element: T::TYPE, bins: bins.len(), map: Self::map_of(bins.map()) }
     }
 
     /// `MAP` of `cl/lib/bins.cl`.
-    pub(super) fn map_of(map: &Map) -> u32 {
+    pub fn map_of(map: &Map) -> u32 {
         match map {
             Map::Ids => 0,
             Map::Integers(_) => 1,
@@ -51,7 +51,7 @@ impl Form {
 
 impl Form {
     /// The program of `text` for samples in these bins; and the bytes of local memory that its edges take.
-    pub(super) fn program(self, name: &'static str, text: &'static str, caps: &Capabilities) -> (ProgramSpec, usize) {
+    pub fn program(self, name: &'static str, text: &'static str, caps: &Capabilities) -> (ProgramSpec, usize) {
         let program = ProgramSpec::new(name, text, caps)
             .element("T", self.element)
             .element("A", self.element.accumulator())
@@ -77,13 +77,13 @@ impl Form {
 
 /// What is counted of each sample: a function, by its prelude, of a type of its own.
 #[derive(Clone, Debug)]
-pub(crate) struct Mapped {
-    pub(crate) from: ElementType,
-    pub(crate) prelude: String,
+pub struct Mapped {
+    pub from: ElementType,
+    pub prelude: String,
 }
 
 impl Mapped {
-    pub(super) fn apply(this: Option<&Self>, program: ProgramSpec) -> ProgramSpec {
+    pub fn apply(this: Option<&Self>, program: ProgramSpec) -> ProgramSpec {
         match this {
             Some(Self { from, prelude }) => program.element("IN", *from).flag("MAPPED", true).prelude(prelude.clone()),
             None => program,
@@ -93,7 +93,7 @@ impl Mapped {
 
 /// Where work-groups count.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Tables {
+pub enum Tables {
     /// In local memory: `ranges` ranges of `range` slots, in `1 << replica_bits` replicas.
     Local { range: usize, ranges: usize, replica_bits: u32 },
     /// In local memory, range by range, once the samples are shared out.
@@ -104,37 +104,37 @@ pub(crate) enum Tables {
 
 /// The launches of one round of a histogram.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) form: Form,
+pub struct Plan {
+    pub form: Form,
     /// Bytes of a sample in memory.
-    pub(crate) size: usize,
-    pub(crate) counter: ElementType,
-    pub(crate) count: ProgramSpec,
-    pub(crate) merge: Merge,
-    pub(crate) tables: Tables,
+    pub size: usize,
+    pub counter: ElementType,
+    pub count: ProgramSpec,
+    pub merge: Merge,
+    pub tables: Tables,
     /// Groups that share the input, and the tables that they count in.
-    pub(crate) groups: usize,
-    pub(crate) table_count: usize,
-    pub(crate) work_group: usize,
+    pub groups: usize,
+    pub table_count: usize,
+    pub work_group: usize,
     /// Whether the work-group that ends last can do what `merge` does.
-    pub(crate) one_pass: bool,
+    pub one_pass: bool,
     /// The most samples of a round.
-    pub(crate) round: usize,
-    pub(crate) scratch_bytes: usize,
+    pub round: usize,
+    pub scratch_bytes: usize,
 }
 
 /// Few sizes of local memory, so that few programs are built: four steps for each power of two, from 8 KiB on.
-pub(super) fn round_up_words(words: usize, limit: usize) -> usize {
+pub fn round_up_words(words: usize, limit: usize) -> usize {
     let step = (words.next_power_of_two() / 8).max(2048);
     words.next_multiple_of(step).min(limit)
 }
 
-pub(crate) fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabilities, round: usize) -> Result<Plan> {
+pub fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabilities, round: usize) -> Result<Plan> {
     plan_mapped(n, form, None, counter, caps, round)
 }
 
 /// `form` is of what the function gives.
-pub(crate) fn plan_mapped(
+pub fn plan_mapped(
     n: usize,
     form: Form,
     mapped: Option<&Mapped>,
@@ -216,16 +216,16 @@ pub(crate) fn plan_mapped(
 
 /// The launch that adds up the tables of one histogram.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Merge {
-    pub(crate) program: ProgramSpec,
-    pub(crate) work_group: usize,
-    pub(crate) groups: usize,
+pub struct Merge {
+    pub program: ProgramSpec,
+    pub work_group: usize,
+    pub groups: usize,
     /// Slots that a group sums at a time, and all its slots.
-    pub(crate) column_bits: u32,
-    pub(crate) slots: usize,
+    pub column_bits: u32,
+    pub slots: usize,
 }
 
-pub(super) fn merge_plan(slots: usize, table_count: usize, counter: ElementType, caps: &Capabilities) -> Merge {
+pub fn merge_plan(slots: usize, table_count: usize, counter: ElementType, caps: &Capabilities) -> Merge {
     let params = tuning::histogram(caps);
     let work_group = tuning::work_group_of(params.work_group, size_of::<u64>(), caps);
     // Many tables are shared by rows of 8 items or more: what they wait for is one load after another.
@@ -242,7 +242,7 @@ pub(super) fn merge_plan(slots: usize, table_count: usize, counter: ElementType,
 
 impl Merge {
     /// Adds up tables from a word of `tables` on; counts and what is outside go to the elements named.
-    pub(super) fn run(
+    pub fn run(
         &self,
         device: &ClDevice,
         (tables, first): (&ClMem, usize),
@@ -268,12 +268,12 @@ impl Merge {
     }
 }
 
-pub(super) fn zero_program(caps: &Capabilities) -> ProgramSpec {
+pub fn zero_program(caps: &Capabilities) -> ProgramSpec {
     ProgramSpec::new("histogram.cl", TEXT, caps).flag("ZERO", true).define("WG", tuning::histogram(caps).work_group)
 }
 
 /// Zeroes words of tables.
-pub(super) fn zero(device: &ClDevice, tables: &ClMem, words: usize, caps: &Capabilities) -> Result<()> {
+pub fn zero(device: &ClDevice, tables: &ClMem, words: usize, caps: &Capabilities) -> Result<()> {
     let (params, program) = (tuning::histogram(caps), zero_program(caps));
     let per = words.div_ceil(8 * params.max_groups).max(1024);
     let launch = device.launch(&program, "histogram_zero")?.mem(tables).scalar(words as u32).scalar(per as u32);
@@ -281,16 +281,16 @@ pub(super) fn zero(device: &ClDevice, tables: &ClMem, words: usize, caps: &Capab
 }
 
 /// Samples of one launch on a device: few where tests ask for the paths of large inputs.
-pub(super) fn round(device: &ClDevice) -> usize {
+pub fn round(device: &ClDevice) -> usize {
     if device.tuning().wide(0) { 1 << 12 } else { ROUND }
 }
 
-pub(super) fn scratch_bytes<T: Element>(device: &ClDevice, n: usize, bins: &Bins<T>) -> Result<usize> {
+pub fn scratch_bytes<T: Element>(device: &ClDevice, n: usize, bins: &Bins<T>) -> Result<usize> {
     let caps = device.capabilities_for("histogram", size_of::<T>(), n)?;
     Ok(plan(n, Form::of(bins), ElementType::U64, &caps, round(device))?.scratch_bytes)
 }
 
-pub(super) fn mapped_scratch_bytes<U: Element>(
+pub fn mapped_scratch_bytes<U: Element>(
     device: &ClDevice,
     n: usize,
     from: ElementType,
@@ -305,7 +305,7 @@ pub(super) fn mapped_scratch_bytes<U: Element>(
 
 /// The copy of edges and their table on the device that used them last.
 #[derive(Default)]
-pub(crate) struct OnDevice(Mutex<Option<ListMem>>);
+pub struct OnDevice(Mutex<Option<ListMem>>);
 
 #[derive(Clone)]
 struct ListMem {
@@ -337,7 +337,7 @@ impl OnDevice {
 }
 
 /// The arguments of `MAP_PARAMS`.
-pub(super) fn map_arguments<'d>(device: &ClDevice, launch: Launch<'d>, map: &Map) -> Result<Launch<'d>> {
+pub fn map_arguments<'d>(device: &ClDevice, launch: Launch<'d>, map: &Map) -> Result<Launch<'d>> {
     fn even<'d, F: bytemuck::NoUninit>(launch: Launch<'d>, edges: &Edges<F>) -> Launch<'d> {
         let Edges { lower, upper, width, scale, slack, closed, .. } = *edges;
         let launch = launch.scalar(lower).scalar(upper).scalar(width).scalar(scale).scalar(slack);
@@ -370,7 +370,7 @@ pub(super) fn map_arguments<'d>(device: &ClDevice, launch: Launch<'d>, map: &Map
 }
 
 #[allow(clippy::too_many_arguments, reason = "as the public function, and what is counted")]
-pub(super) fn histogram<T: Element, C: Counter>(
+pub fn histogram<T: Element, C: Counter>(
     device: &ClDevice,
     input: ClInput,
     mapped: Option<&Mapped>,
@@ -565,13 +565,13 @@ mod tests {
         assert!(matches!(tables(5 << 20), Tables::Partition(partition) if partition.ranges == 256));
     }
 
-    /// What `spec.rs` checks everywhere in many ranges of little local memory takes both ways that there are.
+    /// Little local memory leads to both ways that there are: a partition, and global atomics.
     #[test]
     fn little_local_memory_makes_many_ranges() {
         for (name, caps) in Capabilities::samples() {
             let caps = Capabilities { local_bytes: 4096, class: DeviceClass::Gpu, ..caps };
             let loops = caps.sub_group.backend.is_hardware();
-            let form = Form { element: ElementType::U32, bins: crate::histogram::spec::RANGED_BINS, map: 0 };
+            let form = Form { element: ElementType::U32, bins: 9000, map: 0 };
             let tables = |n| plan(n, form, ElementType::U32, &caps, ROUND).unwrap().tables;
             assert_eq!(tables(300), Tables::Global, "{name}");
             match tables(6_011) {

@@ -23,22 +23,21 @@
 //! sample. [Weights](Device::histogram_weighted) are added up as integers, those of floats in a common unit, and those of
 //! floats are read twice for it.
 
-mod bins;
-mod channels;
-mod cpu;
-mod edges;
-#[cfg(any(test, feature = "checks"))]
-mod edges_spec;
+#[doc(hidden)]
+pub(crate) mod bins;
+pub(crate) mod channels;
+#[doc(hidden)]
+pub(crate) mod cpu;
+#[doc(hidden)]
+pub(crate) mod edges;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod ladder;
-mod mapped;
+pub(crate) mod mapped;
 #[cfg(feature = "opencl")]
-mod partition;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
-mod weighted;
+#[doc(hidden)]
+pub(crate) mod partition;
+pub(crate) mod weighted;
 
 pub use bins::Bins;
 pub use weighted::{Weight, WeightedHistogram};

@@ -24,17 +24,17 @@ const MIN_SHARE: usize = 1 << 14;
 
 /// The launches of one round.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Partition {
-    pub(crate) program: ProgramSpec,
-    pub(crate) work_group: usize,
-    pub(crate) groups: usize,
-    pub(crate) count_work_group: usize,
-    pub(crate) count_groups: usize,
-    pub(crate) ranges: usize,
+pub struct Partition {
+    pub program: ProgramSpec,
+    pub work_group: usize,
+    pub groups: usize,
+    pub count_work_group: usize,
+    pub count_groups: usize,
+    pub ranges: usize,
     /// The words of scratch at which the numbers of samples begin.
-    pub(crate) numbers_at: usize,
-    pub(crate) round: usize,
-    pub(crate) scratch_bytes: usize,
+    pub numbers_at: usize,
+    pub round: usize,
+    pub scratch_bytes: usize,
 }
 
 /// `None` where the device does not suit, or the samples are too few.

@@ -10,16 +10,16 @@ const TEXT: &str = include_str!("../../cl/iota.cl");
 
 /// The launch of an iota of n > 0 elements.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) groups: usize,
-    pub(crate) work_group: usize,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub groups: usize,
+    pub work_group: usize,
     /// Contiguous elements of one item.
-    pub(crate) run: usize,
-    pub(crate) wide: bool,
+    pub run: usize,
+    pub wide: bool,
 }
 
-pub(crate) fn plan(n: usize, element: ElementType, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(n: usize, element: ElementType, caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(element)?;
     let tuning::Iota { work_group, max_groups, min_run } = tuning::iota(caps);
     let run = match caps.class {
@@ -35,7 +35,7 @@ pub(crate) fn plan(n: usize, element: ElementType, caps: &Capabilities, wide: bo
     Ok(Plan { program, groups: n.div_ceil(work_group * run), work_group, run, wide })
 }
 
-pub(super) fn iota<T: Element>(device: &ClDevice, start: T, step: T, output: Output<'_, T>) -> Result<()> {
+pub fn iota<T: Element>(device: &ClDevice, start: T, step: T, output: Output<'_, T>) -> Result<()> {
     let out = output.cl(device, false)?;
     let terms = [start.widen(), step.widen()];
     launch(device, T::TYPE, terms.each_ref().map(bytemuck::bytes_of), &out)?;

@@ -14,25 +14,25 @@ const TEXT: &str = include_str!("../../cl/merge.cl");
 
 /// What is merged: everything but its size.
 #[derive(Clone, Debug)]
-pub(crate) struct Form {
+pub struct Form {
     /// The order's text, and whether it needs fp64.
-    pub(crate) order: (Source, bool),
-    pub(crate) size: usize,
+    pub order: (Source, bool),
+    pub size: usize,
     /// 0 where there are no values.
-    pub(crate) value_bytes: usize,
+    pub value_bytes: usize,
 }
 
 /// A work-group, and the elements of each item in a tile.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Shape {
-    pub(crate) work_group: usize,
-    pub(crate) items: usize,
+pub struct Shape {
+    pub work_group: usize,
+    pub items: usize,
     /// Registers of an item at most, where that is told.
     registers: Option<usize>,
 }
 
 impl Shape {
-    pub(crate) fn tile(&self) -> usize {
+    pub fn tile(&self) -> usize {
         self.work_group * self.items
     }
 
@@ -44,7 +44,7 @@ impl Shape {
 }
 
 /// The shape of a device: one item where local memory is too small for any other. `many` has it for merges of many elements.
-pub(crate) fn shape(form: &Form, item_bytes: usize, many: bool, caps: &Capabilities) -> Shape {
+pub fn shape(form: &Form, item_bytes: usize, many: bool, caps: &Capabilities) -> Shape {
     let params = tuning::merge(caps);
     let single = tuning::merge(&Capabilities { class: DeviceClass::Cpu, ..caps.clone() });
     let single = Shape { work_group: 1, items: single.items, registers: None };
@@ -64,19 +64,19 @@ pub(crate) fn shape(form: &Form, item_bytes: usize, many: bool, caps: &Capabilit
 
 /// The tiles of n > 0 elements, and the program of a file that includes `cl/lib/merge.cl`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) shape: Shape,
-    pub(crate) tiles: usize,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub shape: Shape,
+    pub tiles: usize,
     /// Tiles that scratch is for: of more elements not fewer.
-    pub(crate) room: usize,
-    pub(crate) groups: usize,
-    pub(crate) wide: bool,
+    pub room: usize,
+    pub groups: usize,
+    pub wide: bool,
 }
 
 impl Plan {
     /// `program` lacks the macros of tiles and of the order.
-    pub(crate) fn new(
+    pub fn new(
         n: usize,
         form: &Form,
         program: ProgramSpec,
@@ -99,22 +99,22 @@ impl Plan {
         Ok(Self { program, shape, tiles, room: tiles, groups: tiles.min(tuning::merge(caps).max_groups), wide })
     }
 
-    pub(crate) fn offset_bytes(&self) -> usize {
+    pub fn offset_bytes(&self) -> usize {
         if self.wide { 8 } else { 4 }
     }
 
-    pub(crate) fn local(&self) -> [usize; 3] {
+    pub fn local(&self) -> [usize; 3] {
         [self.shape.work_group, 1, 1]
     }
 
     /// The groups of a kernel that has an item for each tile.
-    pub(crate) fn item_groups(&self) -> [usize; 3] {
+    pub fn item_groups(&self) -> [usize; 3] {
         [self.tiles.div_ceil(self.shape.work_group).min(self.groups), 1, 1]
     }
 }
 
 /// The plan of a merge, or of the merges of a sort.
-pub(crate) fn plan(n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Result<Plan> {
     let program = ProgramSpec::new("merge.cl", TEXT, caps);
     let program = match form.value_bytes {
         0 => program,
@@ -133,13 +133,13 @@ pub(crate) fn plan(n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Re
 
 /// Elements in device memory.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
-    pub(crate) mem: &'a ClMem,
-    pub(crate) offset: usize,
+pub struct Place<'a> {
+    pub mem: &'a ClMem,
+    pub offset: usize,
 }
 
 impl<'a> Place<'a> {
-    pub(crate) fn of(input: &'a ClInput) -> Self {
+    pub fn of(input: &'a ClInput) -> Self {
         Self { mem: input.mem(), offset: input.offset() }
     }
 
@@ -149,19 +149,19 @@ impl<'a> Place<'a> {
 }
 
 /// A pass over all tiles: two ranges, or where `shift` is not 0 pairs of runs of the first.
-pub(crate) struct Pass<'a> {
-    pub(crate) a: (Place<'a>, usize),
-    pub(crate) b: (Place<'a>, usize),
-    pub(crate) shift: u32,
-    pub(crate) to: Place<'a>,
+pub struct Pass<'a> {
+    pub a: (Place<'a>, usize),
+    pub b: (Place<'a>, usize),
+    pub shift: u32,
+    pub to: Place<'a>,
     /// Those of a, of b, and where they go.
-    pub(crate) values: Option<[Place<'a>; 3]>,
+    pub values: Option<[Place<'a>; 3]>,
     /// An offset for each tile.
-    pub(crate) splits: Place<'a>,
+    pub splits: Place<'a>,
 }
 
 impl Pass<'_> {
-    pub(crate) fn run(&self, device: &ClDevice, plan: &Plan) -> Result<()> {
+    pub fn run(&self, device: &ClDevice, plan: &Plan) -> Result<()> {
         let ranges = |kernel| -> Result<_> {
             let launch = self.a.0.add(device.launch(&plan.program, kernel)?).offset(self.a.1 as u64, plan.wide);
             let launch = self.b.0.add(launch).offset(self.b.1 as u64, plan.wide).scalar(self.shift);
@@ -175,7 +175,7 @@ impl Pass<'_> {
 }
 
 /// Merges two ranges, and their values.
-pub(super) fn run(
+pub fn run(
     device: &ClDevice,
     form: &Form,
     [a, b]: [&ClInput; 2],
@@ -200,7 +200,7 @@ pub(super) fn run(
     pass.run(device, &plan)
 }
 
-pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
+pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
     device.most_of("merge", |caps| {
         let plan = plan(n, form, caps, device.tuning().wide(n))?;
         Ok(plan.room * plan.offset_bytes())

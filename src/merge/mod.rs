@@ -16,14 +16,14 @@
 //!
 //! Of ranges that are not sorted the results mean nothing; calls end, and write all of their outputs.
 
+#[doc(hidden)]
 pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
 pub mod search;
 pub mod set;
 pub mod sort;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use bytemuck::Pod;
 
@@ -42,7 +42,7 @@ fn check_values(keys: usize, values: usize, size: usize, what: &str) -> Result<(
 
 /// What the device needs to know of an order of `T` and its values.
 #[cfg(feature = "opencl")]
-fn form<T: Pod>(order: &impl Compare<T>, value_bytes: usize) -> Result<gpu::Form> {
+pub fn form<T: Pod>(order: &impl Compare<T>, value_bytes: usize) -> Result<gpu::Form> {
     // The function knows which sizes there are.
     let _known = order.function()?;
     Ok(gpu::Form { order: order.source()?, size: size_of::<T>(), value_bytes })

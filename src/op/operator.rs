@@ -13,8 +13,8 @@ use crate::{Element, ElementType, Error, Result};
 /// [`Device::reduce_by`](crate::Device::reduce_by) takes it, and over the element types
 /// [`reduce_axis_by`](crate::Device::reduce_axis_by), and [`reduce_segments_by`](crate::Device::reduce_segments_by) and
 /// [`scan_by`](crate::Device::scan_by), to which it need not be commutative. That it is associative and commutative, that its
-/// identity is one, and that both texts say the same, is the user's promise; [`check::laws`](crate::check::laws) tries it on
-/// values, [`check::ordered_laws_by`](crate::check::ordered_laws_by) without asking that it be commutative.
+/// identity is one, and that both texts say the same, is the user's promise; [`op::laws`](crate::op::laws) tries it on
+/// values, [`op::ordered_laws_by`](crate::op::ordered_laws_by) without asking that it be commutative.
 /// The expression is compiled without fast math, and multiplies are not fused into additions.
 ///
 /// ```
@@ -54,8 +54,10 @@ use crate::{Element, ElementType, Error, Result};
 #[derive(Clone)]
 pub struct Operator<T, F> {
     pub(crate) name: String,
-    pub(crate) identity: T,
-    pub(crate) combine: F,
+    #[doc(hidden)]
+    pub identity: T,
+    #[doc(hidden)]
+    pub combine: F,
     texts: Texts,
     pub(crate) needs_fp64: bool,
 }
@@ -212,7 +214,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     }
 
     /// As the CPU backend takes it and as kernels with `cl/lib/op.cl` do, over one of the element types.
-    pub(crate) fn monoid(&self) -> Result<(Monoid<T, &F>, Source)>
+    pub fn monoid(&self) -> Result<(Monoid<T, &F>, Source)>
     where
         T: Element<Acc = T>,
     {
@@ -228,7 +230,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     }
 
     /// As kernels take it.
-    pub(crate) fn source(&self) -> Source {
+    pub fn source(&self) -> Source {
         Source(Text::Prelude(self.prelude()))
     }
 

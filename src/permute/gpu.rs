@@ -20,18 +20,18 @@ const TILE_CELLS: usize = 512;
 
 /// The launch of a job of at least one element that is no matrix.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) job: Job,
-    pub(crate) groups: usize,
-    pub(crate) work_group: usize,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub job: Job,
+    pub groups: usize,
+    pub work_group: usize,
     /// Contiguous units of one item; 0 where a group's items interleave.
-    pub(crate) run: usize,
-    pub(crate) wide: bool,
+    pub run: usize,
+    pub wide: bool,
 }
 
 /// The plan of a job whose buffers' first elements are at the bytes `bases`.
-pub(crate) fn plan(job: Job, bases: [usize; 2], caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
+pub fn plan(job: Job, bases: [usize; 2], caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
     let job = job.widened(bases);
     let (from, to) = job.ends();
     let wide = wide(from.max(to).max(job.len()));
@@ -57,14 +57,14 @@ fn magic(n: usize, wide: bool) -> (u64, u32) {
 }
 
 /// Eight `OFFSET_T` as one argument; negative numbers wrap.
-pub(crate) fn eight(launch: Launch<'_>, wide: bool, numbers: impl Iterator<Item = i64>) -> Launch<'_> {
+pub fn eight(launch: Launch<'_>, wide: bool, numbers: impl Iterator<Item = i64>) -> Launch<'_> {
     let mut all = [0i64; 8];
     all.iter_mut().zip(numbers).for_each(|(to, number)| *to = number);
     if wide { launch.scalar(all) } else { launch.scalar(all.map(|number| number as i32)) }
 }
 
 /// Moves the elements of `input` to `output` as `job` says, which the caller has checked against both lengths.
-pub(crate) fn permute(device: &ClDevice, job: Job, input: &ClInput, output: &ClInput) -> Result<()> {
+pub fn permute(device: &ClDevice, job: Job, input: &ClInput, output: &ClInput) -> Result<()> {
     let bytes = job.len() * job.size;
     if bytes == 0 {
         return Ok(());

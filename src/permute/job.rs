@@ -4,10 +4,10 @@ use crate::{Error, Layout, Result};
 
 /// An axis: its length, and how many elements its neighbours are apart in the input and in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Axis {
-    pub(crate) n: usize,
-    pub(crate) from: isize,
-    pub(crate) to: isize,
+pub struct Axis {
+    pub n: usize,
+    pub from: isize,
+    pub to: isize,
 }
 
 impl Axis {
@@ -19,14 +19,14 @@ impl Axis {
 
 /// Elements of at most 16 bytes, and the places that they move between.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Job {
+pub struct Job {
     /// Bytes of an element.
-    pub(crate) size: usize,
+    pub size: usize,
     /// The fewest axes, in the order of the output: steps become smaller.
-    pub(crate) axes: Vec<Axis>,
+    pub axes: Vec<Axis>,
     /// The places of the first element.
-    pub(crate) from: usize,
-    pub(crate) to: usize,
+    pub from: usize,
+    pub to: usize,
 }
 
 /// A matrix among the axes of a job.

@@ -13,12 +13,13 @@
 //! of them, as in cuTT (Hynninen and Lyakh, 2017) and TTLG (Vedurada and others, 2018). What is left goes element by
 //! element, in units of up to 16 bytes where neighbours stay neighbours.
 
+#[doc(hidden)]
 pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
+#[doc(hidden)]
 pub(crate) mod job;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use bytemuck::Pod;
 

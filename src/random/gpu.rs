@@ -11,11 +11,11 @@ const TEXT: &str = include_str!("../../cl/random.cl");
 
 /// What is made: everything but how many, and of which stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Form {
-    pub(crate) element: ElementType,
+pub struct Form {
+    pub element: ElementType,
     /// Bytes of the stream that an element takes.
-    pub(crate) draw: usize,
-    pub(crate) range: bool,
+    pub draw: usize,
+    pub range: bool,
 }
 
 impl Form {
@@ -51,17 +51,17 @@ impl Start {
 
 /// The launch that makes n > 0 elements.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) groups: usize,
-    pub(crate) work_group: usize,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub groups: usize,
+    pub work_group: usize,
     /// Words of the output, and of one item where a group is one.
-    pub(crate) words: usize,
-    pub(crate) run: usize,
-    pub(crate) wide: bool,
+    pub words: usize,
+    pub run: usize,
+    pub wide: bool,
 }
 
-pub(crate) fn plan(n: usize, form: Form, pad: usize, straddle: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(n: usize, form: Form, pad: usize, straddle: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     let words = (n + pad).div_ceil(16 / form.element.size());
     let tuning::Random { work_group, max_groups, min_run } = tuning::random(caps);
@@ -85,7 +85,7 @@ pub(crate) fn plan(n: usize, form: Form, pad: usize, straddle: bool, caps: &Capa
     Ok(Plan { program, groups, work_group, words, run, wide })
 }
 
-pub(super) fn fill<T: Element>(
+pub(crate) fn fill<T: Element>(
     device: &ClDevice,
     numbers: Philox,
     draw: &Draw<T>,
@@ -136,8 +136,7 @@ fn launch(
 }
 
 /// Every program of a device with these capabilities.
-#[cfg(any(test, feature = "checks"))]
-pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     use ElementType::{Bf16, F16, F32, F64, U8, U16, U32, U64};
     let mut programs = Vec::new();
     for element in [U8, U16, U32, U64, F16, Bf16, F32, F64] {

@@ -22,11 +22,11 @@
 //!
 //! Of the count's values none is more likely than another by more than 2^-32 of its probability.
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use std::ops::{Bound, RangeBounds};
 
@@ -47,9 +47,12 @@ use crate::{Buffer, Device, Element, Error, Integer, Output, Result, runtime::Ba
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Philox {
-    seed: u64,
-    stream: u64,
-    skipped: u64,
+    #[doc(hidden)]
+    pub seed: u64,
+    #[doc(hidden)]
+    pub stream: u64,
+    #[doc(hidden)]
+    pub skipped: u64,
 }
 
 impl Philox {

@@ -15,12 +15,12 @@ const BLOCK: usize = 64;
 const SERIAL_BYTES: usize = 128 << 10;
 
 /// The lanes of a tile of `T`, and its elements.
-pub(super) const fn lanes<T>() -> usize {
+pub const fn lanes<T>() -> usize {
     ROW_BYTES / size_of::<T>()
 }
 
 /// The elements of a tile of `T`.
-pub(super) const fn tile<T>() -> usize {
+pub const fn tile<T>() -> usize {
     TILE_ROWS * lanes::<T>()
 }
 

@@ -14,19 +14,19 @@ const TILE_BYTES: usize = 16 * 4096;
 
 /// What a reduction is of: everything but its size.
 #[derive(Clone, Debug)]
-pub(crate) struct Form {
-    pub(crate) element: ElementType,
-    pub(crate) acc: ElementType,
+pub struct Form {
+    pub element: ElementType,
+    pub acc: ElementType,
     /// The type of the result.
-    pub(crate) out: ElementType,
-    pub(crate) source: Source,
-    pub(crate) determinism: Determinism,
-    pub(crate) take: Take,
+    pub out: ElementType,
+    pub source: Source,
+    pub determinism: Determinism,
+    pub take: Take,
 }
 
 /// What is combined.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Take {
+pub enum Take {
     /// The elements.
     #[default]
     Elements,
@@ -37,12 +37,12 @@ pub(crate) enum Take {
 }
 
 impl Form {
-    pub(crate) fn of<T: Element, O: Op<T>>(determinism: Determinism) -> Self {
+    pub fn of<T: Element, O: Op<T>>(determinism: Determinism) -> Self {
         Self::into::<T, T, O>(determinism, Take::Elements)
     }
 
     /// A reduction of `T` to a `U`, in the accumulator of `U`.
-    pub(crate) fn into<T: Element, U: Element, O: Op<U>>(determinism: Determinism, take: Take) -> Self {
+    pub fn into<T: Element, U: Element, O: Op<U>>(determinism: Determinism, take: Take) -> Self {
         // Only float sums and products depend on the order; the rest takes what is fastest.
         let fixed = O::KIND.rounds() && U::TYPE.is_float() && determinism == Determinism::Fixed;
         let determinism = if fixed { Determinism::Fixed } else { Determinism::Fast };
@@ -52,32 +52,26 @@ impl Form {
 
 /// One launch: reduces `n` elements (or partials) to `outputs`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Pass {
-    pub(crate) program: ProgramSpec,
-    pub(crate) n: usize,
-    pub(crate) groups: usize,
-    pub(crate) work_group: usize,
-    pub(crate) outputs: usize,
-    pub(crate) wide: bool,
+pub struct Pass {
+    pub program: ProgramSpec,
+    pub n: usize,
+    pub groups: usize,
+    pub work_group: usize,
+    pub outputs: usize,
+    pub wide: bool,
     /// Whether the work-group that ends last can do what is left, which is the work of one.
-    pub(crate) ends: bool,
+    pub ends: bool,
 }
 
 /// The passes of a reduction of n > 0 elements.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) passes: Vec<Pass>,
+pub struct Plan {
+    pub passes: Vec<Pass>,
     /// Bytes for the partials of all passes but the last.
-    pub(crate) scratch_bytes: usize,
+    pub scratch_bytes: usize,
 }
 
-pub(crate) fn plan(
-    n: usize,
-    form: &Form,
-    aligned: bool,
-    caps: &Capabilities,
-    wide: &dyn Fn(usize) -> bool,
-) -> Result<Plan> {
+pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wide: &dyn Fn(usize) -> bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
@@ -117,7 +111,7 @@ pub(crate) fn plan(
 }
 
 /// The most scratch that any form over `n` elements of type `T` with results of type `U` takes.
-pub(crate) fn scratch_bytes<T: Element, U: Element>(n: usize) -> usize {
+pub fn scratch_bytes<T: Element, U: Element>(n: usize) -> usize {
     let (mut n, mut size, mut bytes) = (n, size_of::<T>(), 0);
     loop {
         n = n.div_ceil(TILE_BYTES / size);
@@ -129,7 +123,7 @@ pub(crate) fn scratch_bytes<T: Element, U: Element>(n: usize) -> usize {
     }
 }
 
-pub(super) fn reduce<T: Element, O: Op<T>>(
+pub fn reduce<T: Element, O: Op<T>>(
     device: &ClDevice,
     input: Input<'_, T>,
     determinism: Determinism,
@@ -151,7 +145,7 @@ pub(super) fn reduce<T: Element, O: Op<T>>(
 /// Any form. `second` is there for products; `empty` is the result for no elements.
 ///
 /// The output may lie in an input: the group that writes it does so when all has been read.
-pub(super) fn reduce_form(
+pub fn reduce_form(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
@@ -219,7 +213,7 @@ fn run(
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub mod tests {
     use crate::{
         Device,
         op::{Max, Min, Sum},
@@ -227,7 +221,7 @@ pub(crate) mod tests {
     };
 
     /// The devices whose work-groups can end at once, in the geometry of a GPU, and their names.
-    pub(crate) fn ending() -> Vec<(String, ClDevice)> {
+    pub fn ending() -> Vec<(String, ClDevice)> {
         let mut found = Vec::new();
         for (index, info) in Device::list().iter().enumerate() {
             let device = Device::at(index).unwrap();
@@ -242,10 +236,13 @@ pub(crate) mod tests {
                 }
             }
             for refused in &caps.refused {
-                crate::check::log_skip(&format!("{info}, sub-groups {}", refused.backend.name()), &refused.reason);
+                crate::internals::testing::log_skip(
+                    &format!("{info}, sub-groups {}", refused.backend.name()),
+                    &refused.reason,
+                );
             }
             if found.len() == count {
-                crate::check::log_skip(&info.to_string(), "its work-groups do not end at once");
+                crate::internals::testing::log_skip(&info.to_string(), "its work-groups do not end at once");
             }
         }
         found

@@ -17,15 +17,13 @@
 pub mod axis;
 pub mod by;
 pub mod count;
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod ladder;
 pub mod mapped;
 pub mod segmented;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 pub mod statistics;
 
 pub use segmented::Offset;
@@ -101,13 +99,16 @@ pub struct Extreme<T> {
 
 /// Which end of the order an arg-reduction looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum End {
+pub enum End {
+    #[doc(hidden)]
     Min,
+    #[doc(hidden)]
     Max,
 }
 
 impl End {
-    pub(crate) const fn name(self) -> &'static str {
+    #[doc(hidden)]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Min => "arg-min",
             Self::Max => "arg-max",
@@ -115,7 +116,7 @@ impl End {
     }
 
     /// Whether `a` comes before `b`: NaN first, then the smaller or larger one, -0 and +0 alike.
-    pub(crate) fn before<T: Element>(self, a: T, b: T) -> bool {
+    pub fn before<T: Element>(self, a: T, b: T) -> bool {
         match self {
             _ if a.is_nan() => !b.is_nan(),
             Self::Min => a < b,

@@ -138,7 +138,7 @@ impl Device {
     }
 
     /// Allocates `len` elements that the caller will write; zero on the CPU, unspecified on an OpenCL device.
-    pub(crate) fn uninit<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
+    pub fn uninit<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
         let bytes = byte_len::<T>(len)?;
         let storage = match self.backend() {
             Backend::Cpu => Storage::Host(host_memory(len)?),
@@ -340,8 +340,9 @@ impl<T: Pod> Buffer<T> {
         }
     }
 
+    #[doc(hidden)]
     #[cfg(feature = "opencl")]
-    pub(crate) fn mem(&self) -> Option<&ClMem> {
+    pub fn mem(&self) -> Option<&ClMem> {
         match &self.storage {
             Storage::Cl(mem) => Some(mem),
             Storage::Host(_) => None,
@@ -904,7 +905,7 @@ impl<'a, T: Pod> Input<'a, T> {
 
     /// The elements in the device's memory.
     #[cfg(feature = "opencl")]
-    pub(crate) fn cl(self, device: &ClDevice) -> Result<ClInput> {
+    pub fn cl(self, device: &ClDevice) -> Result<ClInput> {
         match self {
             Self::Host(data) => {
                 let input = ClInput::pooled(device, size_of_val(data), size_of::<T>())?;
@@ -1035,7 +1036,7 @@ impl<'a, T: Pod> Output<'a, T> {
     /// The elements in the device's memory, to be [finished](ClOutput::finish) after the launches that write them. With
     /// `keep`, a host slice is copied there first, for primitives that do not write every element.
     #[cfg(feature = "opencl")]
-    pub(crate) fn cl(self, device: &ClDevice, keep: bool) -> Result<ClOutput<'a>> {
+    pub fn cl(self, device: &ClDevice, keep: bool) -> Result<ClOutput<'a>> {
         match self {
             Self::Host(data) => {
                 let place = ClInput::pooled(device, size_of_val(data), size_of::<T>())?;
@@ -1124,7 +1125,7 @@ impl Drop for Visit {
 
 /// A run of elements in device memory, as kernels get it: a buffer and an offset.
 #[cfg(feature = "opencl")]
-pub(crate) struct ClInput {
+pub struct ClInput {
     held: Held,
     #[allow(dead_code, reason = "kept for its drop")]
     visit: Option<Visit>,
@@ -1162,7 +1163,7 @@ impl ClInput {
         }
     }
 
-    pub(crate) fn mem(&self) -> &ClMem {
+    pub fn mem(&self) -> &ClMem {
         self.held.mem()
     }
 
@@ -1211,7 +1212,7 @@ impl ClInput {
 /// Where a primitive writes in device memory, and the host slice that wants a copy of it.
 #[cfg(feature = "opencl")]
 #[must_use = "a host slice is written by `finish`"]
-pub(crate) struct ClOutput<'a> {
+pub struct ClOutput<'a> {
     place: ClInput,
     host: Option<&'a mut [u8]>,
 }

@@ -272,7 +272,7 @@ impl Capabilities {
     }
 
     /// Refuses an element type that the device cannot compute with.
-    pub(crate) fn supports(&self, element: ElementType) -> Result<()> {
+    pub fn supports(&self, element: ElementType) -> Result<()> {
         if element.needs_fp64() && !self.fp64 {
             return Err(Error::unsupported(format!("the device has no fp64, which {element} needs")));
         }

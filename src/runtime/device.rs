@@ -123,9 +123,12 @@ pub struct Timing {
     pub end: u64,
 }
 
+#[doc(hidden)]
 #[derive(Clone)]
-pub(crate) enum Backend {
+pub enum Backend {
+    #[doc(hidden)]
     Cpu,
+    #[doc(hidden)]
     #[cfg(feature = "opencl")]
     OpenCl(ClDevice),
 }
@@ -288,7 +291,8 @@ impl Device {
         Self { backend: Backend::OpenCl(device) }
     }
 
-    pub(crate) fn backend(&self) -> &Backend {
+    #[doc(hidden)]
+    pub fn backend(&self) -> &Backend {
         &self.backend
     }
 

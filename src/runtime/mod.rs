@@ -13,7 +13,7 @@ pub use buffer::{Buffer, Input, MapMut, MapRef, Output, Scratch, View, ViewMut};
 #[cfg(feature = "opencl")]
 pub(crate) use buffer::{ClInput, ClOutput, addressable, apart};
 pub use capabilities::{Capabilities, DeviceClass, RefusedSubGroup, SubGroup, SubGroupBackend};
-pub(crate) use device::Backend;
+pub use device::Backend;
 pub use device::{Device, DeviceInfo, DeviceType, Timing};
 pub use program::ProgramSpec;
 

@@ -43,20 +43,6 @@ const LIBRARY: &[(&str, &str)] = &[
 
 /// A program as the driver gets it.
 ///
-/// With the feature `checks` every program of the crate is listed:
-///
-/// ```
-/// # #[cfg(feature = "checks")]
-/// # {
-/// use oclprim::{Capabilities, check::registry};
-///
-/// let (_, caps) = &Capabilities::samples()[0];
-/// for program in registry().iter().flat_map(|spec| spec.programs(caps)).take(3) {
-///     println!("{}: {}, {} bytes of source", program.name, program.options, program.source().len());
-/// }
-/// # }
-/// ```
-///
 /// How one is put together:
 ///
 /// ```
@@ -115,7 +101,7 @@ impl ProgramSpec {
     }
 
     /// The same with the back end of sub-groups that the device has.
-    pub(crate) fn with_sub_groups(name: &'static str, text: &'static str, caps: &Capabilities) -> Self {
+    pub fn with_sub_groups(name: &'static str, text: &'static str, caps: &Capabilities) -> Self {
         Self::with_sub_group(name, text, caps, &caps.sub_group)
     }
 
@@ -197,7 +183,7 @@ impl ProgramSpec {
 
     /// Adds the macros that describe a type to `cl/lib/types.cl` in the role `prefix`: `T` in memory, `A` as accumulator, `OUT`
     /// as result.
-    pub(crate) fn element(mut self, prefix: &str, element: ElementType) -> Self {
+    pub fn element(mut self, prefix: &str, element: ElementType) -> Self {
         self.put([prefix, ""], element.storage());
         self.put([prefix, "_BYTES"], element.size());
         match element {

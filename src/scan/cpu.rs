@@ -9,11 +9,11 @@ use super::Scan;
 use crate::{Element, op::Monoid, parallel};
 
 /// Runs of a chunk, chunks of a tile, and its runs; as in `cl/scan.cl`.
-pub(super) const CHUNK_RUNS: usize = 32;
+pub const CHUNK_RUNS: usize = 32;
 pub(super) const CHUNKS: usize = 64;
-pub(super) const TILE_RUNS: usize = CHUNKS * CHUNK_RUNS;
+pub const TILE_RUNS: usize = CHUNKS * CHUNK_RUNS;
 /// Tiles of a block, and blocks of the next larger.
-pub(super) const BLOCK: usize = 32;
+pub const BLOCK: usize = 32;
 /// Tiles of a task, more where each thread has some: their elements and results, 64 KiB a tile, stay in the second-level cache, or
 /// nearly.
 const TASK: RangeInclusive<usize> = 4..=16;
@@ -21,13 +21,12 @@ const TASK: RangeInclusive<usize> = 4..=16;
 const PART: usize = 4096;
 
 /// Elements of a run of `T`: 16 bytes.
-pub(super) const fn run<T>() -> usize {
+pub const fn run<T>() -> usize {
     16 / size_of::<T>()
 }
 
 /// Elements of a tile of `T`.
-#[cfg(any(test, feature = "checks"))]
-pub(super) const fn tile<T>() -> usize {
+pub const fn tile<T>() -> usize {
     TILE_RUNS * run::<T>()
 }
 
@@ -86,7 +85,7 @@ fn loaded<'r, U: Element>(
 pub(super) type Mark<'m> = dyn Fn(usize, &mut [bool]) + Sync + 'm;
 
 /// Where a scan starts, and whether results have their own elements.
-pub(super) fn start<U: Element, F>(op: &Monoid<U, F>, kind: Scan<U>) -> (U::Acc, bool) {
+pub fn start<U: Element, F>(op: &Monoid<U, F>, kind: Scan<U>) -> (U::Acc, bool) {
     kind.initial.map_or((op.identity, true), |initial| (initial.widen(), false))
 }
 

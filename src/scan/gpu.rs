@@ -14,16 +14,16 @@ use crate::{
 const TEXT: &str = include_str!("../../cl/scan.cl");
 
 /// Looks at a total that is not there before it is computed: some milliseconds.
-pub(crate) const SPINS: u32 = 1 << 13;
+pub const SPINS: u32 = 1 << 13;
 /// Bytes before the words of a look-back: the ticket's.
-pub(crate) const TICKET_BYTES: usize = 16;
+pub const TICKET_BYTES: usize = 16;
 /// Bytes of local memory, beside a plain scan's, that tell of segments: a bit for each byte of a tile, a word for each item and
 /// each total.
 const HEAD_BYTES: usize = cpu::TILE_RUNS * 16 / 8 + 4 * 256 + 8 * (2 * cpu::CHUNKS + 8);
 
 /// What tells where segments start.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Heads {
+pub enum Heads {
     /// Keys of a type: where one differs from the one before it.
     Keys(ElementType),
     /// Bytes that are not 0.
@@ -36,7 +36,7 @@ pub(crate) enum Heads {
 
 /// Where that is.
 #[derive(Clone, Copy)]
-pub(crate) enum Starts<'s> {
+pub enum Starts<'s> {
     /// Nowhere: there are no segments.
     None,
     /// Keys or flags.
@@ -47,71 +47,67 @@ pub(crate) enum Starts<'s> {
 
 /// What a scan is of: everything but its size, where it starts and whether it is inclusive, which its kernels are told.
 #[derive(Clone, Debug)]
-pub(crate) struct Form {
-    pub(crate) element: ElementType,
-    pub(crate) acc: ElementType,
-    pub(crate) out: ElementType,
-    pub(crate) source: Source,
+pub struct Form {
+    pub element: ElementType,
+    pub acc: ElementType,
+    pub out: ElementType,
+    pub source: Source,
     /// Whether any order gives the same results.
-    pub(crate) exact: bool,
-    pub(crate) reversed: bool,
+    pub exact: bool,
+    pub reversed: bool,
     /// The function that is applied to each element: its prelude.
-    pub(crate) map: Option<String>,
+    pub map: Option<String>,
     /// What tells segments, if there are any.
-    pub(crate) heads: Option<Heads>,
+    pub heads: Option<Heads>,
 }
 
 impl Form {
-    pub(crate) fn of<T: Element, U: Element, O: Op<U>>(reversed: bool, map: Option<String>) -> Self {
+    pub fn of<T: Element, U: Element, O: Op<U>>(reversed: bool, map: Option<String>) -> Self {
         Self::by::<T, U>((O::source(), !monoid::<U, O>().ordered), reversed, map)
     }
 
     /// The same by any operator, and whether any order gives the same.
-    pub(crate) fn by<T: Element, U: Element>(
-        (source, exact): (Source, bool),
-        reversed: bool,
-        map: Option<String>,
-    ) -> Self {
+    pub fn by<T: Element, U: Element>((source, exact): (Source, bool), reversed: bool, map: Option<String>) -> Self {
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, exact, reversed, map, heads: None }
     }
 }
 
 /// What the first result starts with: its bits as an accumulator, and as an output.
-pub(crate) struct Start {
+pub struct Start {
     acc: Vec<u8>,
     out: Vec<u8>,
     inclusive: bool,
 }
 
 impl Start {
-    pub(crate) fn of<U: Element, F>(op: &Monoid<U, F>, kind: Scan<U>) -> Self {
+    pub fn of<U: Element, F>(op: &Monoid<U, F>, kind: Scan<U>) -> Self {
         let (acc, out) = kind.initial.map_or((op.identity, op.empty), |initial| (initial.widen(), initial));
         let [acc, out] = [bytemuck::bytes_of(&acc), bytemuck::bytes_of(&out)].map(<[u8]>::to_vec);
         Self { acc, out, inclusive: kind.initial.is_none() }
     }
 
     /// The arguments that say so.
-    pub(super) fn put<'l>(&self, launch: Launch<'l>) -> Launch<'l> {
+    pub fn put<'l>(&self, launch: Launch<'l>) -> Launch<'l> {
         launch.plain(&self.acc).scalar(u32::from(self.inclusive))
     }
 }
 
 /// The launches of a scan with at least one result.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) tiles: usize,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub tiles: usize,
     /// Work-groups at most; each takes a tile at least.
-    pub(crate) max_groups: usize,
-    pub(crate) work_group: usize,
-    pub(crate) wide: bool,
+    pub max_groups: usize,
+    pub work_group: usize,
+    pub wide: bool,
     /// Bytes of the totals, in front of the ranks of the tiles among offsets.
-    pub(crate) totals_bytes: usize,
-    pub(crate) scratch_bytes: usize,
+    pub totals_bytes: usize,
+    pub scratch_bytes: usize,
     /// Whether tiles wait for the totals of those before them.
-    pub(crate) look_back: bool,
+    pub look_back: bool,
     /// Whether their words may be of an earlier launch: there is no ticket among them.
-    pub(crate) keeps_words: bool,
+    pub keeps_words: bool,
 }
 
 /// Elements of a tile.
@@ -120,7 +116,7 @@ fn tile(element: ElementType) -> usize {
 }
 
 /// Where the totals of each level of blocks of 32 start, and how many they are.
-pub(crate) fn levels(tiles: usize) -> impl Iterator<Item = (usize, usize)> {
+pub fn levels(tiles: usize) -> impl Iterator<Item = (usize, usize)> {
     let above = |&(first, count): &(usize, usize)| Some((first + count, count.div_ceil(32)));
     std::iter::successors(Some((0, tiles)), above).take_while(|&(_, count)| count > 1)
 }
@@ -138,17 +134,17 @@ fn totals_bytes(tiles: usize, acc: ElementType, segmented: bool, look_back: bool
 }
 
 /// The most scratch that a scan with as many results takes.
-pub(crate) fn scratch_bytes(outputs: usize, element: ElementType, acc: ElementType) -> usize {
+pub fn scratch_bytes(outputs: usize, element: ElementType, acc: ElementType) -> usize {
     totals_bytes(outputs.div_ceil(tile(element)), acc, false, true)
 }
 
 /// The same where offsets tell segments.
-pub(crate) fn segments_scratch_bytes(outputs: usize, element: ElementType, acc: ElementType) -> usize {
+pub fn segments_scratch_bytes(outputs: usize, element: ElementType, acc: ElementType) -> usize {
     scratch_bytes(outputs, element, acc) + 8 * (outputs.div_ceil(tile(element)) + 1)
 }
 
 /// `aligned` tells of the elements and the results, and of what tells segments.
-pub(crate) fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let segmented = form.heads.is_some();
@@ -226,7 +222,7 @@ struct Job<'j> {
 }
 
 /// Scans `input` to `out`, which may be the same, and may have one element more for the total where there are no segments.
-pub(super) fn scan(
+pub fn scan(
     device: &ClDevice,
     form: &Form,
     start: &Start,

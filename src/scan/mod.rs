@@ -16,12 +16,12 @@
 //! tree (1960), whose depth is log n, so that errors of floats grow with log n too; on the CPU it is the same.
 
 pub mod axis;
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
 pub mod segmented;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use crate::{
     Buffer, Device, Element, Input, Integer, Output, Result, Scratch,
@@ -44,7 +44,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scan<T> {
     initial: Option<T>,
-    reversed: bool,
+    #[doc(hidden)]
+    pub reversed: bool,
 }
 
 impl<T> Scan<T> {

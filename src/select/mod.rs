@@ -20,13 +20,13 @@
 
 pub mod adjacent;
 pub mod by_key;
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
 pub mod partition;
 pub mod runs;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use std::ops::Range;
 

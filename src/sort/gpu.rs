@@ -23,24 +23,24 @@ const TICKET_BYTES: usize = 64;
 /// Some milliseconds.
 const SPINS: u32 = 1 << 13;
 /// Of the segments' header.
-pub(super) const HEADER_BYTES: usize = 64;
+pub const HEADER_BYTES: usize = 64;
 /// Sizes of values that are moved with the keys; others are gathered afterwards.
-pub(super) const VALUE_SIZES: [usize; 5] = [1, 2, 4, 8, 16];
+pub const VALUE_SIZES: [usize; 5] = [1, 2, 4, 8, 16];
 
 /// What is sorted: everything but its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Form {
-    pub(crate) key_bytes: usize,
+pub struct Form {
+    pub key_bytes: usize,
     /// 0 where there are no values.
-    pub(crate) value_bytes: usize,
-    pub(crate) passes: usize,
+    pub value_bytes: usize,
+    pub passes: usize,
     /// Whether the sorted keys are wanted.
-    pub(crate) keys: bool,
+    pub keys: bool,
 }
 
 /// Which keys are sorted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Parts {
+pub enum Parts {
     All,
     /// Those of each segment of more than `short` by themselves. The others are merged to and fro, if `merges`.
     Long {
@@ -51,47 +51,47 @@ pub(crate) enum Parts {
 
 /// The launches of a sort of n > 0 keys.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) work_group: usize,
-    pub(crate) offsets_work_group: usize,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub work_group: usize,
+    pub offsets_work_group: usize,
     /// Parts of the keys, and the groups to which they go.
-    pub(crate) groups: usize,
-    pub(crate) launched: usize,
+    pub groups: usize,
+    pub launched: usize,
     /// Tiles of a part.
-    pub(crate) tiles: usize,
-    pub(crate) tile: usize,
-    pub(crate) wide: bool,
+    pub tiles: usize,
+    pub tile: usize,
+    pub wide: bool,
     /// How many long segments there are at most, if it sorts those.
-    pub(crate) long: Option<usize>,
+    pub long: Option<usize>,
     /// Whether tiles wait for the counts of those before them.
-    pub(crate) look_back: bool,
+    pub look_back: bool,
     /// Groups that count the digits of all passes, if so.
-    pub(crate) counting: usize,
-    pub(crate) scratch: Regions,
+    pub counting: usize,
+    pub scratch: Regions,
 }
 
 /// Where in scratch everything lies, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Regions {
+pub struct Regions {
     /// Keys between passes, and those that nobody wants.
-    pub(crate) spare: usize,
-    pub(crate) unwanted: usize,
-    pub(crate) values: usize,
-    pub(crate) table: usize,
-    pub(crate) totals: usize,
+    pub spare: usize,
+    pub unwanted: usize,
+    pub values: usize,
+    pub table: usize,
+    pub totals: usize,
     /// What [`ClDevice::ended`] has, where the queue has none of its own.
-    pub(crate) ended: usize,
-    pub(crate) seen: usize,
-    pub(crate) codes: usize,
+    pub ended: usize,
+    pub seen: usize,
+    pub codes: usize,
     /// Of the segments, if there are any: what `cl/lib/segments.cl` names.
-    pub(crate) header: usize,
-    pub(crate) heads: usize,
-    pub(crate) listed: usize,
-    pub(crate) bounds: usize,
-    pub(crate) tiles: usize,
-    pub(crate) owners: usize,
-    pub(crate) end: usize,
+    pub header: usize,
+    pub heads: usize,
+    pub listed: usize,
+    pub bounds: usize,
+    pub tiles: usize,
+    pub owners: usize,
+    pub end: usize,
 }
 
 /// A work-group, its keys in a tile, and how its lanes meet.
@@ -168,16 +168,16 @@ fn shape(n: usize, form: Form, offset: usize, caps: &Capabilities) -> Option<Sha
 }
 
 /// How keys of `bytes` bytes lie in OpenCL C.
-pub(super) fn key_type(bytes: usize) -> &'static str {
+pub fn key_type(bytes: usize) -> &'static str {
     if bytes == 16 { "ulong2" } else { tuning::unit_type(bytes) }
 }
 
-pub(crate) fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Plan {
+pub fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Plan {
     plan_of(n, form, caps, wide, Parts::All, [0; 2])
 }
 
 /// The same of all keys or of long segments; these have room for so many bytes of bits and of a list.
-pub(super) fn plan_of(
+pub fn plan_of(
     n: usize,
     form: Form,
     caps: &Capabilities,
@@ -287,11 +287,11 @@ pub(super) fn plan_of(
 
 /// Where the values are that go with the keys.
 #[derive(Clone, Copy)]
-pub(crate) struct Values<'a> {
-    pub(crate) bytes: usize,
+pub struct Values<'a> {
+    pub bytes: usize,
     /// `None`: they are the keys' places.
-    pub(crate) from: Option<&'a ClInput>,
-    pub(crate) to: &'a ClInput,
+    pub from: Option<&'a ClInput>,
+    pub to: &'a ClInput,
 }
 
 /// The codes of `cl/sort.cl`.
@@ -308,7 +308,7 @@ fn code(pass: Pass) -> u32 {
 }
 
 /// The `WORD` of keys of `bytes` bytes.
-pub(crate) fn word(launch: Launch<'_>, value: impl Into<u128>, bytes: usize) -> Launch<'_> {
+pub fn word(launch: Launch<'_>, value: impl Into<u128>, bytes: usize) -> Launch<'_> {
     let value: u128 = value.into();
     match bytes {
         16 => launch.plain(&value.to_ne_bytes()),
@@ -344,13 +344,13 @@ pub(crate) fn run(
 }
 
 /// The place of the sorted keys, wanted or not.
-pub(super) fn keys_out<'a>(plan: &Plan, keys: &Keys, to: Option<&'a ClInput>, mem: &'a ClMem) -> (&'a ClMem, u64) {
+pub(crate) fn keys_out<'a>(plan: &Plan, keys: &Keys, to: Option<&'a ClInput>, mem: &'a ClMem) -> (&'a ClMem, u64) {
     let (mem, offset) = to.map_or((mem, plan.scratch.unwanted / keys.bytes), |to| (to.mem(), to.offset()));
     (mem, offset as u64)
 }
 
 /// The arguments of kernels for their values.
-pub(super) fn with_values<'d>(launch: Launch<'d>, values: Option<Values<'_>>, plan: &Plan, form: Form) -> Launch<'d> {
+pub fn with_values<'d>(launch: Launch<'d>, values: Option<Values<'_>>, plan: &Plan, form: Form) -> Launch<'d> {
     let Some(Values { from, to, .. }) = values else { return launch };
     let mode = u32::from(from.is_none()) | if form.keys { 0 } else { 2 };
     let from = from.unwrap_or(to);
@@ -367,7 +367,7 @@ fn with_segments<'d>(launch: Launch<'d>, plan: &Plan) -> Launch<'d> {
 
 /// The launches of a plan, with scratch in `mem`.
 #[allow(clippy::too_many_arguments, reason = "two callers")]
-pub(super) fn passes(
+pub(crate) fn passes(
     device: &ClDevice,
     plan: &Plan,
     keys: &Keys,
@@ -426,15 +426,14 @@ pub(super) fn passes(
     Ok(())
 }
 
-pub(crate) fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
+pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
     addressable(n, 2 * form.key_bytes + form.value_bytes)?;
     let caps = device.capabilities_for("sort", form.key_bytes, n)?;
     Ok(if n == 0 { 0 } else { plan(n, form, &caps, device.tuning().wide(n)).scratch.end })
 }
 
 /// Every program of a device with these capabilities.
-#[cfg(any(test, feature = "checks"))]
-pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
     for key_bytes in [1, 2, 4, 8, 16] {
         for value_bytes in [0].into_iter().chain(VALUE_SIZES) {
@@ -453,7 +452,7 @@ pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, ElementType, Input, Order, Output, Tuning, check::data::Data, runtime::Backend};
+    use crate::{Device, ElementType, Input, Order, Output, Tuning, internals::data::Data, runtime::Backend};
 
     /// Many groups, whose counts are added up in several rounds; and few, each with many tiles.
     #[test]

@@ -19,14 +19,14 @@
 //! are sorted by `rdst`. Keys of 16 bytes are sorted by merges there.
 
 pub mod columns;
+#[doc(hidden)]
 pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
 pub mod in_place;
 pub(crate) mod keys;
 pub mod segmented;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use bytemuck::Pod;
 

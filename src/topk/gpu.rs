@@ -28,18 +28,18 @@ const BATCH_ROWS: usize = 1 << 22;
 
 /// What is selected, and from what.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Form<'a> {
+pub struct Form<'a> {
     pub(crate) keys: &'a Keys,
     /// 0 where places are not wanted.
-    pub(crate) place_bytes: usize,
-    pub(crate) rows: usize,
-    pub(crate) len: usize,
-    pub(crate) want: Want<'a>,
+    pub place_bytes: usize,
+    pub rows: usize,
+    pub len: usize,
+    pub want: Want<'a>,
 }
 
 /// What is wanted of each row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Want<'a> {
+pub enum Want<'a> {
     /// So many keys, from 1 on.
     Keys { k: usize, sorted: bool },
     /// One key, of a rank from 0 on; all rows are the same keys.
@@ -93,31 +93,31 @@ impl Regions {
 
 /// The launches of a selection from rows of n > 0 keys.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) work_group: usize,
-    pub(crate) tile: usize,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub work_group: usize,
+    pub tile: usize,
     /// Rows at a time.
-    pub(crate) batch: usize,
+    pub batch: usize,
     /// Groups of a row, and the keys of each; with none of them one group does it all.
-    pub(crate) parts: usize,
-    pub(crate) share: usize,
+    pub parts: usize,
+    pub share: usize,
     /// Whether the threshold gets bounds, and of the keys between them how many segments each part has at most, and how many
     /// there can be in all.
-    pub(crate) pick: bool,
+    pub pick: bool,
     /// Groups that pick the keys for bounds: several for a single row, with `one_pass`.
     pickers: usize,
     segments: usize,
     capacity: usize,
     /// The shift and the bits of each digit, from the most significant one on.
-    pub(crate) digits: Vec<(usize, usize)>,
+    pub digits: Vec<(usize, usize)>,
     regions: Regions,
     ordering: Ordering,
     /// What a batch is yet to be put in order.
     spare_keys: usize,
     spare_places: usize,
-    pub(crate) scratch_bytes: usize,
-    pub(crate) wide: bool,
+    pub scratch_bytes: usize,
+    pub wide: bool,
     /// Whether the group of a row that ends last does what a further launch would.
     one_pass: bool,
 }
@@ -150,7 +150,7 @@ fn between(form: &Form<'_>, sample: usize) -> f64 {
     }
 }
 
-pub(crate) fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
+pub fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
     let &Form { keys: &Keys { bytes: key_bytes, .. }, place_bytes, rows, len, want } = form;
     let shapes = tuning::top_k(caps);
     let fits = |shape: &&tuning::TopK| shape.work_group == 1 || local_bytes(shape, key_bytes) <= caps.local_bytes;
@@ -278,7 +278,7 @@ struct Taken<'a> {
 
 /// Selects from `input`, which has as many rows as `form` says, into `out` and `places`, to each of which `step` is added for
 /// each row before its own.
-pub(super) fn run(
+pub fn run(
     device: &ClDevice,
     form: &Form<'_>,
     input: &ClInput,
@@ -417,7 +417,7 @@ fn select<'d>(
 }
 
 /// The scratch of a selection from n > 0 keys, and that of sorting what it takes.
-pub(super) fn scratch_bytes(device: &ClDevice, form: &Form<'_>) -> Result<usize> {
+pub fn scratch_bytes(device: &ClDevice, form: &Form<'_>) -> Result<usize> {
     let plan = plan(form, &*form.capabilities(device)?, device.tuning().wide(form.len + 16));
     match form.want {
         Want::Keys { k, .. } if plan.ordering == Ordering::Sort => {
@@ -430,8 +430,7 @@ pub(super) fn scratch_bytes(device: &ClDevice, form: &Form<'_>) -> Result<usize>
 }
 
 /// Every program of a device with these capabilities.
-#[cfg(any(test, feature = "checks"))]
-pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
     for key_bytes in [1, 2, 4, 8] {
         for place_bytes in [0, 4, 8] {
@@ -448,7 +447,7 @@ pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, ElementType, Order, Output, Tuning, check::data::Data, runtime::Backend};
+    use crate::{Device, ElementType, Order, Output, Tuning, internals::data::Data, runtime::Backend};
 
     /// Whether keys were selected from those listed, as the state of the scratch's first row has it. Without this results would be
     /// right, too, after more reads.

@@ -15,12 +15,12 @@
 //! finds. Before it, bounds for the threshold are taken from a few keys, so that one read of all leaves those between the
 //! bounds alone; where the bounds turn out wrong, all keys are searched. Short rows have a work-group each.
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-mod quantile;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
+pub(crate) mod quantile;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -55,9 +55,12 @@ const RANKS: usize = 16;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Top {
-    k: usize,
-    largest: bool,
-    sorted: bool,
+    #[doc(hidden)]
+    pub k: usize,
+    #[doc(hidden)]
+    pub largest: bool,
+    #[doc(hidden)]
+    pub sorted: bool,
     row: Option<usize>,
 }
 

@@ -14,29 +14,29 @@ const TEXT: &str = include_str!("../../cl/transpose.cl");
 
 /// Matrices and where they lie; everything that a plan depends on besides the device. Distances are in elements.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Shape {
-    pub(crate) rows: usize,
-    pub(crate) cols: usize,
+pub struct Shape {
+    pub rows: usize,
+    pub cols: usize,
     /// Bytes of an element.
-    pub(crate) size: usize,
+    pub size: usize,
     /// The distances of the input's rows and of the output's.
-    pub(crate) ld_in: usize,
-    pub(crate) ld_out: usize,
+    pub ld_in: usize,
+    pub ld_out: usize,
     /// Bytes before the matrices' places begin.
-    pub(crate) input: usize,
-    pub(crate) output: usize,
+    pub input: usize,
+    pub output: usize,
     /// The first matrix's place in the input.
-    pub(crate) first_in: usize,
+    pub first_in: usize,
     /// The axes along which there are several matrices, the innermost first.
-    pub(crate) batch: Vec<Axis>,
+    pub batch: Vec<Axis>,
 }
 
 impl Shape {
     /// The most axes of a batch.
-    pub(crate) const MAX_BATCH: usize = 6;
+    pub const MAX_BATCH: usize = 6;
 
     /// One matrix without gaps.
-    pub(crate) fn dense(rows: usize, cols: usize, size: usize) -> Self {
+    pub fn dense(rows: usize, cols: usize, size: usize) -> Self {
         Self { rows, cols, size, ld_in: cols, ld_out: rows, input: 0, output: 0, first_in: 0, batch: Vec::new() }
     }
 
@@ -69,7 +69,7 @@ impl Shape {
 
 /// How a tile is cut, as the arguments of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kernel {
+pub enum Kernel {
     Blocks,
     Tiles {
         log_rows: u32,
@@ -86,15 +86,15 @@ pub(crate) enum Kernel {
 
 /// The launch that transposes at least two rows and two columns.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) kernel: Kernel,
-    pub(crate) groups: usize,
-    pub(crate) work_group: usize,
-    pub(crate) wide: bool,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub kernel: Kernel,
+    pub groups: usize,
+    pub work_group: usize,
+    pub wide: bool,
 }
 
-pub(crate) fn plan(shape: &Shape, caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
+pub fn plan(shape: &Shape, caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
     let &Shape { rows, cols, size, .. } = shape;
     let count = shape.count();
     let wide = wide(shape.end().max(rows * cols * count));
@@ -173,7 +173,7 @@ fn narrow(shape: &Shape, caps: &Capabilities) -> Option<(bool, usize, usize)> {
 }
 
 /// The sides of a tile of `1 << log` elements: near a square, unless the matrix is narrower than that.
-pub(super) fn sides(rows: usize, cols: usize, log: u32) -> (u32, u32) {
+pub fn sides(rows: usize, cols: usize, log: u32) -> (u32, u32) {
     let bits = |n: usize| n.next_power_of_two().ilog2();
     let square = (log / 2, log - log / 2);
     if cols < 1 << square.1 {
@@ -186,7 +186,7 @@ pub(super) fn sides(rows: usize, cols: usize, log: u32) -> (u32, u32) {
 }
 
 /// One matrix without gaps.
-pub(super) fn transpose(
+pub fn transpose(
     device: &ClDevice,
     input: &ClInput,
     (rows, cols): (usize, usize),
@@ -203,7 +203,7 @@ pub(super) fn transpose(
 }
 
 /// Transposes matrices of at least two rows and two columns; `shape` has the places within both buffers.
-pub(crate) fn launch(device: &ClDevice, shape: &Shape, input: &ClMem, output: &ClMem) -> Result<()> {
+pub fn launch(device: &ClDevice, shape: &Shape, input: &ClMem, output: &ClMem) -> Result<()> {
     let cells = shape.count() * shape.rows * shape.cols;
     let caps = device.capabilities_for("transpose", shape.size, cells)?;
     let plan = plan(shape, &caps, |n| device.tuning().wide(n));

@@ -12,15 +12,12 @@
 //! The design is that of Ruetsch and Micikevicius (2009), tiles that cross local memory so that both sides are read and
 //! written along rows, with blocks of 4 x 4 elements turned in registers so that every access is of 8 or 16 bytes.
 
-mod batch;
+pub(crate) mod batch;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
 pub mod in_place;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod ladder;
 pub mod mapped;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use bytemuck::Pod;
 

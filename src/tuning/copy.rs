@@ -5,15 +5,17 @@ use crate::runtime::{Capabilities, DeviceClass};
 
 /// Geometry of copies.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Copy {
+pub enum Copy {
     /// One work-item a group, each with a contiguous run of at least `min_run` bytes.
+    #[doc(hidden)]
     Runs { max_groups: usize, min_run: usize },
     /// Groups of `work_group` items with `words` 16-byte words each.
+    #[doc(hidden)]
     Words { work_group: usize, words: usize },
 }
 
 /// Parameters of copies by device class.
-pub(crate) fn copy(caps: &Capabilities) -> Copy {
+pub fn copy(caps: &Capabilities) -> Copy {
     match caps.class {
         // 2^23 u32 on two cores, best of 25 runs on a busy machine: PoCL 3.1 1.2 ms, its clEnqueueCopyBuffer, which takes
         // one core, 2.3 ms; Intel's runtime 3.0 and 3.3 ms.
@@ -33,7 +35,7 @@ fn words(work_group: usize, words: usize, caps: &Capabilities) -> Copy {
 }
 
 /// What is searched for of copies, and of many at once.
-pub(super) fn parameters(primitive: &str, caps: &Capabilities) -> Vec<Parameter> {
+pub fn parameters(primitive: &str, caps: &Capabilities) -> Vec<Parameter> {
     let many = primitive == "copy_ranges";
     match if many { copy_ranges(caps) } else { copy(caps) } {
         Copy::Runs { min_run, .. } if many => {
@@ -52,17 +54,19 @@ pub(super) fn parameters(primitive: &str, caps: &Capabilities) -> Vec<Parameter>
 
 /// Geometry of gathers and scatters.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Gather {
-    pub(crate) work_group: usize,
+pub struct Gather {
+    #[doc(hidden)]
+    pub work_group: usize,
     /// On GPUs, how many times four neighbours an item takes, or units of elements of more than 4 bytes.
-    pub(crate) each: usize,
+    pub each: usize,
     /// On CPU drivers: groups, of one item each, at most, and elements of each at least.
-    pub(crate) max_groups: usize,
-    pub(crate) min_run: usize,
+    pub max_groups: usize,
+    #[doc(hidden)]
+    pub min_run: usize,
 }
 
 /// Parameters of gathers and scatters of elements of `size` bytes by device class.
-pub(crate) fn gather(caps: &Capabilities, size: usize) -> Gather {
+pub fn gather(caps: &Capabilities, size: usize) -> Gather {
     let max_groups = caps.chosen("max_groups", 8 * super::units(caps));
     let (work_group, each) = match caps.class {
         DeviceClass::Cpu => (1, 1),
@@ -76,7 +80,7 @@ pub(crate) fn gather(caps: &Capabilities, size: usize) -> Gather {
 }
 
 /// What is searched for of gathers and scatters.
-pub(super) fn gather_parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
+pub fn gather_parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
     let usual = gather(caps, size);
     match caps.class {
         DeviceClass::Cpu => runs(usual.max_groups, usual.min_run, caps),
@@ -96,7 +100,7 @@ fn runs(max_groups: usize, min_run: usize, caps: &Capabilities) -> Vec<Parameter
 }
 
 /// Parameters of many copies at once, and of rows, by device class: `min_run` bytes are a tile of CPU drivers.
-pub(crate) fn copy_ranges(caps: &Capabilities) -> Copy {
+pub fn copy_ranges(caps: &Capabilities) -> Copy {
     match caps.class {
         DeviceClass::Cpu => Copy::Runs { max_groups: usize::MAX, min_run: caps.chosen("min_run", 64 << 10) },
         DeviceClass::Gpu => words(256, 4, caps),
@@ -105,15 +109,17 @@ pub(crate) fn copy_ranges(caps: &Capabilities) -> Copy {
 
 /// Geometry of reversals.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Reverse {
-    pub(crate) work_group: usize,
+pub struct Reverse {
+    #[doc(hidden)]
+    pub work_group: usize,
     /// On CPU drivers: groups, of one item each, at most, and elements of each at least.
-    pub(crate) max_groups: usize,
-    pub(crate) min_run: usize,
+    pub max_groups: usize,
+    #[doc(hidden)]
+    pub min_run: usize,
 }
 
 /// Parameters of reversals by device class.
-pub(crate) fn reverse(caps: &Capabilities) -> Reverse {
+pub fn reverse(caps: &Capabilities) -> Reverse {
     let max_groups = caps.chosen("max_groups", 4 * super::units(caps));
     let work_group = match caps.class {
         DeviceClass::Cpu => 1,
@@ -123,7 +129,7 @@ pub(crate) fn reverse(caps: &Capabilities) -> Reverse {
 }
 
 /// What is searched for of reversals.
-pub(super) fn reverse_parameters(caps: &Capabilities) -> Vec<Parameter> {
+pub fn reverse_parameters(caps: &Capabilities) -> Vec<Parameter> {
     let usual = reverse(caps);
     match caps.class {
         DeviceClass::Cpu => runs(usual.max_groups, usual.min_run, caps),

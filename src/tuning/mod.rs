@@ -7,7 +7,7 @@
 //! [`scatter`](crate::Device::scatter) takes, and the order of [`select_unordered`](crate::Device::select_unordered).
 
 #[cfg(feature = "opencl")]
-mod copy;
+pub mod copy;
 mod file;
 #[cfg(feature = "opencl")]
 mod histogram;
@@ -34,7 +34,7 @@ mod topk;
 mod transpose;
 
 #[cfg(feature = "opencl")]
-pub(crate) use copy::{Copy, Gather, copy, copy_ranges, gather, reverse};
+pub use copy::{Copy, Gather, copy, copy_ranges, gather, reverse};
 #[cfg(feature = "opencl")]
 pub(crate) use histogram::histogram;
 #[cfg(feature = "opencl")]
@@ -58,7 +58,7 @@ pub(crate) use sort::sort;
 #[cfg(feature = "opencl")]
 pub(crate) use topk::{TopK, top_k};
 #[cfg(feature = "opencl")]
-pub(crate) use transpose::{InPlace, in_place, narrow, padded_bytes, padding, transpose, unit, unit_type};
+pub use transpose::{InPlace, in_place, narrow, padded_bytes, padding, transpose, unit, unit_type};
 
 pub use file::{Row, TuningFile};
 pub use parameters::{PRIMITIVES, Parameter, SizeClass, parameters, row_bytes};
@@ -207,7 +207,6 @@ impl Tuning {
     }
 
     /// Has some tiles stall, where others wait for them.
-    #[cfg(feature = "checks")]
     #[doc(hidden)]
     pub fn stall(mut self, stall: Stall) -> Self {
         self.stall = stall as u8;
@@ -277,7 +276,7 @@ impl Tuning {
     }
 
     /// Whether kernels over `n` elements use 64-bit offsets.
-    pub(crate) fn wide(&self, n: usize) -> bool {
+    pub fn wide(&self, n: usize) -> bool {
         self.wide_offsets || n >= 1 << 31
     }
 
@@ -297,7 +296,6 @@ impl Tuning {
 }
 
 /// How some tiles keep others waiting, as `cl/lib/subgroup.cl` has it.
-#[cfg(feature = "checks")]
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stall {

@@ -5,20 +5,20 @@ use crate::runtime::{Capabilities, DeviceClass};
 
 /// Geometry of transpositions.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Transpose {
-    pub(crate) work_group: usize,
+pub struct Transpose {
+    pub work_group: usize,
     /// Elements of a block's side; 0 where elements of this size have no blocks.
-    pub(crate) block: usize,
+    pub block: usize,
     /// Blocks of a tile's side.
-    pub(crate) side: usize,
+    pub side: usize,
     /// Elements of a tile that is moved element by element; a power of two. 0 on CPU drivers, which have blocks alone.
-    pub(crate) tile: usize,
+    pub tile: usize,
     /// More groups than this walk over several tiles each.
-    pub(crate) max_groups: usize,
+    pub max_groups: usize,
 }
 
 /// Parameters of transpositions of elements of `size` bytes by device class.
-pub(crate) fn transpose(caps: &Capabilities, size: usize) -> Transpose {
+pub fn transpose(caps: &Capabilities, size: usize) -> Transpose {
     match caps.class {
         // Each group is one item, which walks over tiles as wide as eight cache lines: 1.13 to 1.35 times as fast as
         // four for elements of 2 to 8 bytes on PoCL.
@@ -79,20 +79,22 @@ pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
 
 /// Geometry of transpositions in place.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct InPlace {
-    pub(crate) work_group: usize,
+pub struct InPlace {
+    #[doc(hidden)]
+    pub work_group: usize,
     /// As those of [`Transpose`].
-    pub(crate) block: usize,
-    pub(crate) side: usize,
+    pub block: usize,
+    #[doc(hidden)]
+    pub side: usize,
     /// Elements of the side of a tile that is moved element by element, two of which lie in local memory; on CPU drivers of one
     /// that is moved by blocks.
-    pub(crate) tile_side: usize,
+    pub tile_side: usize,
     /// More groups than this walk over several pairs of tiles each; on CPU drivers over several rows of a strip, too.
-    pub(crate) max_groups: usize,
+    pub max_groups: usize,
 }
 
 /// Parameters of transpositions in place of elements of `size` bytes by device class.
-pub(crate) fn in_place(caps: &Capabilities, size: usize) -> InPlace {
+pub fn in_place(caps: &Capabilities, size: usize) -> InPlace {
     let Transpose { work_group, block, side, max_groups, .. } = transpose(caps, size);
     match caps.class {
         DeviceClass::Cpu => InPlace { work_group, block, side, tile_side: block * side, max_groups },
@@ -111,12 +113,12 @@ pub(crate) fn in_place(caps: &Capabilities, size: usize) -> InPlace {
 }
 
 /// The unit of an element of `size` bytes: the largest power of two of bytes that divides it.
-pub(crate) const fn unit(size: usize) -> usize {
+pub const fn unit(size: usize) -> usize {
     1 << size.trailing_zeros()
 }
 
 /// The OpenCL C type of a unit of 1, 2, 4, 8 or 16 bytes.
-pub(crate) const fn unit_type(bytes: usize) -> &'static str {
+pub const fn unit_type(bytes: usize) -> &'static str {
     ["uchar", "ushort", "uint", "ulong", "uint4"][bytes.ilog2() as usize]
 }
 
@@ -125,7 +127,7 @@ pub(crate) const fn unit_type(bytes: usize) -> &'static str {
 ///
 /// An item has a 16-byte word of each long line: with more lines the group is smaller, so that its local memory is 16 KiB
 /// at most, and that of four words an item.
-pub(crate) fn narrow(caps: &Capabilities, size: usize, short: usize, long: usize) -> Option<usize> {
+pub fn narrow(caps: &Capabilities, size: usize, short: usize, long: usize) -> Option<usize> {
     const WORD: usize = 16;
     let work_group = match short {
         2..=4 => 256,
@@ -141,12 +143,12 @@ pub(crate) fn narrow(caps: &Capabilities, size: usize, short: usize, long: usize
 
 /// How local memory is padded: `(log_pad, pad)`, where `pad` elements, one bank, are skipped after each `1 << log_pad`,
 /// which fill all banks.
-pub(crate) fn padding(size: usize) -> (u32, usize) {
+pub fn padding(size: usize) -> (u32, usize) {
     (128usize.div_ceil(size).next_power_of_two().ilog2(), 4 / unit(size).min(4))
 }
 
 /// The bytes of local memory of a tile.
-pub(crate) fn padded_bytes(tile: usize, size: usize) -> usize {
+pub fn padded_bytes(tile: usize, size: usize) -> usize {
     let (log_pad, pad) = padding(size);
     (tile + (tile >> log_pad) * pad) * size
 }

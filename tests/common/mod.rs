@@ -14,8 +14,7 @@ use std::{
 
 use oclprim::{
     Device, DeviceClass, Tuning,
-    check::{Failure, data::Rng, log_skip},
-    ladder::{self, Request},
+    internals::{data::Rng, testing::log_skip},
 };
 
 /// Whether an interpreter runs the kernels, or there is little time.
@@ -111,43 +110,6 @@ pub(crate) fn random<T: bytemuck::Pod>(n: usize, seed: u64) -> Vec<T> {
     let mut rng = Rng::new(seed);
     let bytes: Vec<u8> = (0..n * size_of::<T>()).map(|_| rng.next() as u8).collect();
     bytemuck::pod_collect_to_vec(&bytes)
-}
-
-/// Climbs the rungs of a ladder whose names fit: each fails before it has run, and is right twice, the second time among
-/// what the first run left behind. There is one at least, and one at least that an OpenCL device can run.
-pub(crate) fn climb(
-    ladder: &str,
-    (name, device): &(String, Device),
-    request: &Request,
-    fits: impl Fn(&str) -> bool,
-) -> usize {
-    let ladder = ladder::registry().iter().find(|other| other.name() == ladder).expect("the registry has it");
-    let rungs = ladder.rungs(request, device).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let (mut chosen, mut climbed) = (0, 0);
-    for rung in rungs.into_iter().filter(|rung| fits(rung.name)) {
-        chosen += 1;
-        if let Some(reason) = &rung.unavailable {
-            if !device.is_cpu() {
-                skip(&format!("{name}: {} ladder, {}", ladder.name(), rung.name), reason);
-            }
-            continue;
-        }
-        let what = || {
-            let Request { n, shape: (rows, cols), block, element, bins, .. } = request;
-            format!("{name}: {}, n = {n}, {rows} x {cols}, block {block:?}, {element}, {bins} bins", rung.name)
-        };
-        let mut climb = (rung.prepare)(device).unwrap_or_else(|error| panic!("{}: {error}", what()));
-        for round in 0..2 {
-            (climb.reset)().unwrap();
-            assert!(matches!((climb.verify)(), Err(Failure::Mismatch(_))), "{}: passed before it ran", what());
-            (climb.run)().unwrap_or_else(|error| panic!("{}: {error}", what()));
-            (climb.verify)().unwrap_or_else(|failure| panic!("{}, round {round}: {failure:?}", what()));
-        }
-        climbed += 1;
-    }
-    assert!(chosen > 0, "the {} ladder has no such rung", ladder.name());
-    assert!(climbed > 0 || device.is_cpu(), "{name}: none of {chosen} rungs ran");
-    climbed
 }
 
 /// The OpenCL devices of this machine.

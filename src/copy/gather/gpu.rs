@@ -13,20 +13,20 @@ const MAX_UNITS: usize = 1 << 31;
 
 /// A launch over n > 0 elements.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) groups: usize,
-    pub(crate) work_group: usize,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub groups: usize,
+    pub work_group: usize,
     /// Neighbours of one item on CPU drivers, else 0.
-    pub(crate) run: usize,
+    pub run: usize,
     /// Elements before the first four whose place in the line is aligned.
-    pub(crate) head: usize,
+    pub head: usize,
     /// Whether the indices of four elements are whole 16-byte words.
-    pub(crate) whole: bool,
+    pub whole: bool,
 }
 
 /// The plan for elements of `size` bytes, indices of `index_size`, and the bytes at which line and indices begin.
-pub(crate) fn plan(n: usize, size: usize, index_size: usize, begin: [usize; 2], caps: &Capabilities) -> Plan {
+pub fn plan(n: usize, size: usize, index_size: usize, begin: [usize; 2], caps: &Capabilities) -> Plan {
     let params = tuning::gather(caps, size);
     let unit = tuning::unit(size).min(16);
     let program = ProgramSpec::new("gather.cl", TEXT, caps)
@@ -54,14 +54,14 @@ pub(crate) fn plan(n: usize, size: usize, index_size: usize, begin: [usize; 2], 
 
 /// Elements of `size` bytes, which `way` moves, and the bytes of an index.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Form {
+pub struct Form {
     pub(crate) way: Way,
-    pub(crate) size: usize,
-    pub(crate) index_size: usize,
+    pub size: usize,
+    pub index_size: usize,
 }
 
 /// Enqueues the move between `table` and `line`, and sets `outside`.
-pub(crate) fn run(
+pub fn run(
     device: &ClDevice,
     form: Form,
     table: &ClInput,
@@ -119,8 +119,7 @@ fn run_by(
 }
 
 /// Every program of a device with these capabilities, for elements of these sizes.
-#[cfg(any(test, feature = "checks"))]
-pub(super) fn programs(caps: &Capabilities, sizes: &[usize]) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Capabilities, sizes: &[usize]) -> Vec<ProgramSpec> {
     let plans = sizes.iter().flat_map(|&size| [4, 8].map(|index_size| plan(1 << 20, size, index_size, [0, 0], caps)));
     plans.map(|plan| plan.program).collect()
 }

@@ -18,7 +18,7 @@ const MAX_TILES: usize = 1 << 31;
 
 /// Rows to be copied.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Rows {
+pub struct Rows {
     plan: ranges::Plan,
     /// Bytes of a row, its tiles, and the items of a tile.
     bytes: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// The rows of `job`, whose buffers' first elements are at the bytes `bases`, where words of their own are worth it.
-    pub(crate) fn of(job: &Job, bases: [usize; 2], caps: &Capabilities) -> Option<Self> {
+    pub fn of(job: &Job, bases: [usize; 2], caps: &Capabilities) -> Option<Self> {
         let (&Axis { n, from: 1, to: 1 }, outer) = job.axes.split_last()? else { return None };
         let bytes = n * job.size;
         let alike = || job.clone().widened(bases).size == Job::MAX_BYTES;
@@ -54,7 +54,7 @@ impl Rows {
 }
 
 /// Enqueues the copy of `rows`, of which the first lies at these bytes of the buffers.
-pub(crate) fn copy(device: &ClDevice, rows: &Rows, input: (&ClInput, usize), output: (&ClInput, usize)) -> Result<()> {
+pub fn copy(device: &ClDevice, rows: &Rows, input: (&ClInput, usize), output: (&ClInput, usize)) -> Result<()> {
     let (mut lengths, mut from, mut to) = ([1u32; MAX_AXES], [0i64; MAX_AXES], [0i64; MAX_AXES]);
     for (i, axis) in rows.axes.iter().enumerate() {
         (lengths[i], from[i], to[i]) = (axis.0 as u32, axis.1 as i64, axis.2 as i64);

@@ -13,9 +13,8 @@
 //! sides moves in words of up to 16 bytes; rows of 256 bytes or more do on GPUs wherever each of them starts.
 
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use bytemuck::Pod;
 

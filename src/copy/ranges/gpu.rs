@@ -14,16 +14,16 @@ const WORD: usize = 16;
 
 /// The launch of copies of at least one byte each.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) work_group: usize,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub work_group: usize,
     /// Bytes of a tile.
-    pub(crate) tile: usize,
+    pub tile: usize,
     /// Whether only whole words are in tiles.
-    pub(crate) words: bool,
+    pub words: bool,
 }
 
-pub(crate) fn plan(caps: &Capabilities) -> Plan {
+pub fn plan(caps: &Capabilities) -> Plan {
     let program = ProgramSpec::new("copy_ranges.cl", TEXT, caps).unoptimised_on_a_checker(caps);
     match tuning::copy_ranges(caps) {
         tuning::Copy::Runs { min_run, .. } => {
@@ -55,7 +55,7 @@ fn tables(plan: &Plan, pieces: &[Piece], begin: [usize; 2]) -> Result<(Vec<[u64;
 }
 
 /// The pieces are at least one.
-pub(super) fn copy(device: &ClDevice, from: &ClInput, to: &ClInput, pieces: &[Piece]) -> Result<()> {
+pub(crate) fn copy(device: &ClDevice, from: &ClInput, to: &ClInput, pieces: &[Piece]) -> Result<()> {
     let bytes = pieces.iter().map(|piece| piece.bytes).sum();
     let plan = plan(device.capabilities_for("copy_ranges", 1, bytes)?.as_ref());
     let (ranges, owner) = tables(&plan, pieces, [from.byte_offset(), to.byte_offset()])?;

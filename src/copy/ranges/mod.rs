@@ -10,11 +10,11 @@
 //!
 //! Ranges are cut into tiles of one size, so that long ones and short ones are shared out evenly.
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use std::ops::Range;
 

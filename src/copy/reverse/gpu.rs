@@ -12,17 +12,17 @@ const WORD: usize = 16;
 
 /// The launch of a reversal of n > 0 elements.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) kernel: &'static str,
-    pub(crate) groups: usize,
-    pub(crate) work_group: usize,
-    pub(crate) way: Way,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub kernel: &'static str,
+    pub groups: usize,
+    pub work_group: usize,
+    pub way: Way,
 }
 
 /// How elements are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub enum Way {
     /// So many by one item.
     Runs(usize),
     Units,
@@ -52,7 +52,7 @@ fn program(size: usize, caps: &Capabilities) -> ProgramSpec {
 }
 
 /// The plan for elements of `size` bytes from byte `from` of a buffer to byte `to` of another.
-pub(crate) fn plan(n: usize, size: usize, from: usize, to: usize, caps: &Capabilities) -> Plan {
+pub fn plan(n: usize, size: usize, from: usize, to: usize, caps: &Capabilities) -> Plan {
     let (program, params) = (program(size, caps), tuning::reverse(caps));
     let work_group = params.work_group;
     if caps.class == DeviceClass::Cpu {
@@ -76,7 +76,7 @@ pub(crate) fn plan(n: usize, size: usize, from: usize, to: usize, caps: &Capabil
 }
 
 /// The plan for elements of `size` bytes in place, from byte `at` of a buffer on.
-pub(crate) fn plan_swap(n: usize, size: usize, at: usize, caps: &Capabilities) -> Plan {
+pub fn plan_swap(n: usize, size: usize, at: usize, caps: &Capabilities) -> Plan {
     let (program, params) = (program(size, caps), tuning::reverse(caps));
     let work_group = params.work_group;
     let pairs = n / 2;
@@ -94,7 +94,7 @@ pub(crate) fn plan_swap(n: usize, size: usize, at: usize, caps: &Capabilities) -
     Plan { program, kernel: "swap_units", groups, work_group, way: Way::Units }
 }
 
-pub(super) fn reverse(device: &ClDevice, size: usize, input: &ClInput, output: &ClInput) -> Result<()> {
+pub fn reverse(device: &ClDevice, size: usize, input: &ClInput, output: &ClInput) -> Result<()> {
     let n = input.len();
     if n == 0 {
         return Ok(());
@@ -116,7 +116,7 @@ pub(super) fn reverse(device: &ClDevice, size: usize, input: &ClInput, output: &
     launch.run([plan.groups, 1, 1], [plan.work_group, 1, 1])
 }
 
-pub(super) fn swap(device: &ClDevice, size: usize, x: &ClInput) -> Result<()> {
+pub fn swap(device: &ClDevice, size: usize, x: &ClInput) -> Result<()> {
     let n = x.len();
     if n < 2 {
         return Ok(());
@@ -132,8 +132,7 @@ pub(super) fn swap(device: &ClDevice, size: usize, x: &ClInput) -> Result<()> {
 }
 
 /// Every program of a device with these capabilities, for elements of these sizes.
-#[cfg(any(test, feature = "checks"))]
-pub(super) fn programs(caps: &Capabilities, sizes: &[usize]) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Capabilities, sizes: &[usize]) -> Vec<ProgramSpec> {
     sizes.iter().map(|&size| program(size, caps)).collect()
 }
 

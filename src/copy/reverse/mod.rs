@@ -12,11 +12,11 @@
 //! Elements of 1, 2, 4, 8 or 16 bytes move in aligned 16-byte words, wherever input and output start; in place where both
 //! ends lie alike within their words. Others move one by one.
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
-mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
+#[doc(hidden)]
+pub(crate) mod gpu;
 
 use bytemuck::Pod;
 

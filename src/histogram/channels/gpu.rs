@@ -19,20 +19,20 @@ const TEXT: &str = include_str!("../../../cl/histogram_channels.cl");
 
 /// The launches of one round over channels whose bins are of one kind.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) count: ProgramSpec,
-    pub(crate) work_group: usize,
-    pub(crate) groups: usize,
-    pub(crate) table_count: usize,
+pub struct Plan {
+    pub count: ProgramSpec,
+    pub work_group: usize,
+    pub groups: usize,
+    pub table_count: usize,
     /// `1 << replica_bits` replicas of the tables in local memory; `None` if tables are in global memory.
-    pub(crate) replica_bits: Option<u32>,
+    pub replica_bits: Option<u32>,
     /// The merge of each channel.
-    pub(crate) merges: Vec<Merge>,
-    pub(crate) scratch_bytes: usize,
+    pub merges: Vec<Merge>,
+    pub scratch_bytes: usize,
 }
 
 /// `vector`: pixels are aligned to their size. `bins` are those of the channels that are counted.
-pub(crate) fn plan(
+pub fn plan(
     pixels: usize,
     (element, counter): (ElementType, ElementType),
     map: u32,
@@ -112,7 +112,7 @@ fn pass<'a, 'm>(maps: &'a [(&'m Map, usize)]) -> &'a [(&'m Map, usize)] {
 }
 
 /// The bytes that the pass with the largest tables takes.
-pub(super) fn scratch_bytes(
+pub fn scratch_bytes(
     device: &ClDevice,
     element: ElementType,
     (pixels, channels): (usize, usize),
@@ -134,7 +134,7 @@ pub(super) fn scratch_bytes(
 
 /// `maps` has the bins of each channel that is counted, and how many they are; `outputs` are counts and those outside.
 #[allow(clippy::too_many_arguments, reason = "what is generic above ends here")]
-pub(super) fn channels(
+pub fn channels(
     device: &ClDevice,
     types: (ElementType, ElementType),
     channels: usize,

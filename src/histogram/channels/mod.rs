@@ -1,10 +1,10 @@
 //! Histograms of the channels of interleaved pixels.
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(super) mod spec;
 
 use super::{Accumulate, Bins, Counter, Histogram, Outside, bins::OUTSIDE};
 use crate::{Device, Element, Error, Input, Output, Result, Scratch, runtime::Backend};

@@ -1,8 +1,5 @@
 //! Histograms of what a function of the user's gives for each sample.
 
-#[cfg(any(test, feature = "checks"))]
-pub(super) mod spec;
-
 #[cfg(feature = "opencl")]
 use super::gpu;
 use super::{

@@ -20,30 +20,30 @@ const LOOKED: usize = 1 << 10;
 
 /// What a weighted histogram is of: everything but its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Form {
-    pub(crate) samples: gpu::Form,
-    pub(crate) weight: ElementType,
-    pub(crate) sum: ElementType,
+pub struct Form {
+    pub samples: gpu::Form,
+    pub weight: ElementType,
+    pub sum: ElementType,
 }
 
 /// The launches of a weighted histogram.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) count: ProgramSpec,
+pub struct Plan {
+    pub count: ProgramSpec,
     /// Of the kernels that zero, look for the largest weight, and merge.
-    pub(crate) weights: ProgramSpec,
-    pub(crate) work_group: usize,
-    pub(crate) groups: usize,
-    pub(crate) table_count: usize,
+    pub weights: ProgramSpec,
+    pub work_group: usize,
+    pub groups: usize,
+    pub table_count: usize,
     /// `1 << replica_bits` replicas of a table in local memory; `None` if tables are in global memory.
-    pub(crate) replica_bits: Option<u32>,
-    pub(crate) merge_work_group: usize,
-    pub(crate) merge_groups: usize,
-    pub(crate) merge_column_bits: u32,
-    pub(crate) merge_slots: usize,
-    pub(crate) table_word: usize,
-    pub(crate) scratch_bytes: usize,
-    pub(crate) wide: bool,
+    pub replica_bits: Option<u32>,
+    pub merge_work_group: usize,
+    pub merge_groups: usize,
+    pub merge_column_bits: u32,
+    pub merge_slots: usize,
+    pub table_word: usize,
+    pub scratch_bytes: usize,
+    pub wide: bool,
 }
 
 /// Words of a sum.
@@ -51,7 +51,7 @@ fn limbs(weight: ElementType) -> usize {
     if weight.needs_fp64() { 4 } else { 2 }
 }
 
-pub(crate) fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
     let Form { samples, weight, sum } = form;
     caps.supports(samples.element)?;
     caps.supports(weight)?;
@@ -106,7 +106,7 @@ pub(crate) fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wid
 }
 
 /// `inputs` are samples and weights, `outputs` sums and those outside.
-pub(super) fn weighted(
+pub fn weighted(
     device: &ClDevice,
     form: Form,
     map: &Map,

@@ -1,10 +1,10 @@
 //! Weighted histograms: the sum of the weights in each bin.
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(super) mod spec;
 
 use super::{Accumulate, Bins, bins::OUTSIDE};
 use crate::{Device, Element, ElementType, Error, Input, Output, Result, Scratch, bf16, f16, runtime::Backend};
@@ -60,20 +60,21 @@ pub struct WeightedHistogram<S> {
 ///
 /// Every weight is below `2^e`, with `e` in steps of four, so that a few weights mostly tell it; there are at most `2^log_n`.
 #[derive(Clone, Copy, Debug)]
-struct Unit {
+pub struct Unit {
     /// The bits of a sum.
-    limit: i32,
+    pub limit: i32,
     /// The least exponent of the type.
-    least: i32,
+    pub least: i32,
     /// The power of two above weights with exponent field 0 is `2^-bias`.
-    bias: i32,
+    pub bias: i32,
 }
 
 impl Unit {
     const F32: Self = Self { limit: 62, least: -149, bias: 126 };
     const F64: Self = Self { limit: 126, least: -1074, bias: 1022 };
 
-    fn of(weight: ElementType) -> Self {
+    #[doc(hidden)]
+    pub fn of(weight: ElementType) -> Self {
         if weight.needs_fp64() { Self::F64 } else { Self::F32 }
     }
 
@@ -85,7 +86,7 @@ impl Unit {
 }
 
 /// The least power of two that is not below `n`.
-fn log_n(n: usize) -> u32 {
+pub fn log_n(n: usize) -> u32 {
     usize::BITS - n.saturating_sub(1).leading_zeros()
 }
 

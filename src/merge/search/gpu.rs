@@ -20,7 +20,7 @@ fn each(shape: &Shape) -> usize {
 }
 
 /// The plan of a search in a range; `count` is the larger of the numbers of elements and of needles.
-pub(in crate::merge) fn plan(
+pub fn plan(
     bound: Bound,
     place_bytes: usize,
     count: usize,
@@ -38,7 +38,7 @@ pub(in crate::merge) fn plan(
 }
 
 /// The bounds of needles in a range, to `to`.
-pub(super) fn bounds(
+pub fn bounds(
     device: &ClDevice,
     bound: Bound,
     place_bytes: usize,
@@ -63,7 +63,7 @@ pub(super) fn bounds(
 }
 
 /// The first element that comes before the one in front of it, to the one of `found`; all ones where there is none.
-pub(super) fn first_unsorted(device: &ClDevice, form: &Form, range: &ClInput, found: &ClInput) -> Result<()> {
+pub fn first_unsorted(device: &ClDevice, form: &Form, range: &ClInput, found: &ClInput) -> Result<()> {
     first_unsorted_by(device, form, range, found, MAX_ELEMENTS)
 }
 

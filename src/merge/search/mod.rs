@@ -12,11 +12,11 @@
 //! On a GPU the first steps of all searches go through a sample of the range in local memory, and each work-item searches for
 //! several needles at once. Needles in order are found faster, since neighbours read the same lines.
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
-pub(in crate::merge) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(in crate::merge) mod spec;
+#[doc(hidden)]
+pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
@@ -26,8 +26,10 @@ use crate::{Buffer, Device, Error, Input, Offset, Output, Result, op::Compare, r
 
 /// Which place among equal elements is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bound {
+pub enum Bound {
+    #[doc(hidden)]
     Lower,
+    #[doc(hidden)]
     Upper,
 }
 

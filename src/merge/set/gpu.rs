@@ -16,13 +16,13 @@ const ITEM_BYTES: usize = 8;
 /// Numbers in scratch for each tile.
 const NUMBERS: usize = 4;
 
-pub(in crate::merge) fn plan(op: SetOp, n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(op: SetOp, n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Result<Plan> {
     let program = ProgramSpec::new("set.cl", TEXT, caps).define("SET", op as u32);
     Plan::new(n, form, program, shape(form, ITEM_BYTES, false, caps), caps, wide)
 }
 
 /// A set operation between its passes.
-pub(super) struct Run<'a> {
+pub struct Run<'a> {
     device: &'a ClDevice,
     plan: Plan,
     ranges: [&'a ClInput; 2],
@@ -31,7 +31,7 @@ pub(super) struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// For ranges of n > 0 elements in all.
-    pub(super) fn new(
+    pub fn new(
         op: SetOp,
         device: &'a ClDevice,
         form: &Form,
@@ -59,7 +59,7 @@ impl<'a> Run<'a> {
     }
 
     /// How many elements are kept, to the one of `total`.
-    pub(super) fn count(&mut self, total: &ClInput) -> Result<()> {
+    pub fn count(&mut self, total: &ClInput) -> Result<()> {
         let (groups, local) = (self.plan.item_groups(), self.plan.local());
         self.ranges("set_splits")?.run(groups, local)?;
         // Nothing is written yet: any buffer does.
@@ -71,7 +71,7 @@ impl<'a> Run<'a> {
     }
 
     /// These elements, as far as there is room. They have been counted.
-    pub(super) fn write(&mut self, to: &ClInput) -> Result<()> {
+    pub fn write(&mut self, to: &ClInput) -> Result<()> {
         self.tiles(to, 1)
     }
 }
@@ -80,7 +80,7 @@ fn bytes(plan: &Plan) -> usize {
     NUMBERS * plan.tiles * plan.offset_bytes()
 }
 
-pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
+pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
     addressable(n, form.size + form.value_bytes)?;
     device.most_of("merge", |caps| Ok(bytes(&plan(SetOp::Union, n, form, caps, device.tuning().wide(n))?)))
 }

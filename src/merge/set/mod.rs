@@ -13,11 +13,11 @@
 //! equals, and on whether the other range has an equal of that rank, which binary searches and steps of the merge tell. So
 //! tiles may begin anywhere among equal elements. What is kept is counted first, then written.
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
-pub(in crate::merge) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(in crate::merge) mod spec;
+#[doc(hidden)]
+pub(crate) mod gpu;
 
 use bytemuck::Pod;
 

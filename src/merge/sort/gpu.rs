@@ -28,7 +28,7 @@ fn regions(n: usize, form: &Form, plan: &Plan) -> Regions {
     Regions { spare: 0, values, splits, end: splits + plan.room * plan.offset_bytes() }
 }
 
-pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
+pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
     addressable(n, form.size + form.value_bytes)?;
     device.most_of("merge", |caps| {
         let plan = plan(n, form, caps, device.tuning().wide(n))?;
@@ -37,7 +37,7 @@ pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<
 }
 
 /// Sorts `from` into `to`, and values with them.
-pub(super) fn run(
+pub fn run(
     device: &ClDevice,
     form: &Form,
     from: &ClInput,

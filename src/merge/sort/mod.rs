@@ -13,11 +13,11 @@
 //! 5.3.4), all of them by merges; then pairs of runs are merged, as [`merge`](crate::merge) does it. Elements in their own order
 //! are sorted faster by their bits: [`sort`](crate::sort).
 
+#[doc(hidden)]
 pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
-pub(in crate::merge) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(in crate::merge) mod spec;
+#[doc(hidden)]
+pub(crate) mod gpu;
 
 use bytemuck::Pod;
 

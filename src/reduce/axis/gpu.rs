@@ -22,57 +22,56 @@ const CPU_ROW_BYTES: usize = 256;
 
 /// What a reduction along an axis is of: everything but its shape.
 #[derive(Clone, Debug)]
-pub(crate) struct Form {
-    pub(crate) element: ElementType,
-    pub(crate) acc: ElementType,
+pub struct Form {
+    pub element: ElementType,
+    pub acc: ElementType,
     /// The type of the results.
-    pub(crate) out: ElementType,
-    pub(crate) source: Source,
+    pub out: ElementType,
+    pub source: Source,
 }
 
 impl Form {
-    #[cfg(any(test, feature = "checks"))]
-    pub(crate) fn of<T: Element, O: Op<T>>() -> Self {
+    pub fn of<T: Element, O: Op<T>>() -> Self {
         Self::into::<T, T, O>()
     }
 
     /// A reduction of `T` to `U`, in the accumulator of `U`.
-    pub(crate) fn into<T: Element, U: Element, O: Op<U>>() -> Self {
+    pub fn into<T: Element, U: Element, O: Op<U>>() -> Self {
         Self::by::<T, U>(O::source())
     }
 
     /// The same by any operator.
-    pub(crate) fn by<T: Element, U: Element>(source: Source) -> Self {
+    pub fn by<T: Element, U: Element>(source: Source) -> Self {
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source }
     }
 }
 
 /// The launches over an axis of one element at least, and one output at least.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) work_group: usize,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub work_group: usize,
     /// Outputs of a group, vectors of them with `few`.
-    pub(crate) columns: usize,
+    pub columns: usize,
     /// Whether the axis is of few neighbours, whose outputs items take some at a time.
-    pub(crate) short: bool,
+    pub short: bool,
     /// Whether items have a vector of outputs, of an axis that has no more elements than lanes.
-    pub(crate) few: bool,
+    pub few: bool,
     /// The same of longer ones.
-    pub(crate) vectors: bool,
+    pub vectors: bool,
     /// Chunks of a part, a power of two; parts of each output.
-    pub(crate) run: usize,
-    pub(crate) parts: usize,
-    pub(crate) groups: usize,
+    pub run: usize,
+    pub parts: usize,
+    pub groups: usize,
     /// Items of an output that combine its parts, and parts of each of them: powers of two.
-    pub(crate) share: usize,
-    pub(crate) share_run: usize,
-    pub(crate) scratch_bytes: usize,
-    pub(crate) wide: bool,
+    pub share: usize,
+    pub share_run: usize,
+    pub scratch_bytes: usize,
+    pub wide: bool,
 }
 
 /// `aligned` tells of the elements and of the results.
-pub(crate) fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabilities, wide: bool) -> Result<Plan> {
     let [aligned, out_aligned] = aligned;
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
@@ -171,24 +170,24 @@ fn dimensions(lines: &Lines) -> ([u64; 8], [i64; 8], u32) {
 }
 
 /// Lines on a device, as every form along an axis is planned and launched.
-pub(super) struct OnDevice<'a> {
-    pub(super) device: &'a ClDevice,
-    pub(super) caps: Arc<Capabilities>,
-    pub(super) lines: &'a Lines,
+pub struct OnDevice<'a> {
+    pub device: &'a ClDevice,
+    pub caps: Arc<Capabilities>,
+    pub lines: &'a Lines,
     /// 32-bit numbers do not count the outputs or the axis.
-    pub(super) wide: bool,
+    pub wide: bool,
 }
 
 impl<'a> OnDevice<'a> {
     /// Lines of elements of this type.
-    pub(super) fn new(device: &'a ClDevice, lines: &'a Lines, element: ElementType) -> Result<Self> {
+    pub fn new(device: &'a ClDevice, lines: &'a Lines, element: ElementType) -> Result<Self> {
         let wide = device.tuning().wide(lines.outputs.max(lines.len));
         let n = lines.outputs.saturating_mul(lines.len);
         Ok(Self { device, caps: device.capabilities_for("reduce", element.size(), n)?, lines, wide })
     }
 
     /// The scratch of a plan, of which there is none where there is nothing to do.
-    pub(super) fn scratch_bytes(
+    pub fn scratch_bytes(
         device: &'a ClDevice,
         lines: &'a Lines,
         element: ElementType,
@@ -198,13 +197,13 @@ impl<'a> OnDevice<'a> {
     }
 
     /// The index of the first element, and whether it is `bytes` aligned.
-    pub(super) fn first(&self, input: &ClInput, element: ElementType, bytes: usize) -> (usize, bool) {
+    pub fn first(&self, input: &ClInput, element: ElementType, bytes: usize) -> (usize, bool) {
         let first = input.offset() + self.lines.offset;
         (first, (first * element.size()).is_multiple_of(bytes))
     }
 
     /// A launch with the arguments `LINES` of `cl/lib/lines.cl`, which are its first.
-    pub(super) fn launch(
+    pub fn launch(
         &self,
         program: &ProgramSpec,
         kernel: &'static str,
@@ -218,7 +217,7 @@ impl<'a> OnDevice<'a> {
     }
 
     /// The same for lines in parts of `run` each, with `len`, `run` and `parts`, which come next.
-    pub(super) fn launch_parts(
+    pub fn launch_parts(
         &self,
         program: &ProgramSpec,
         kernel: &'static str,
@@ -231,14 +230,14 @@ impl<'a> OnDevice<'a> {
 }
 
 /// The scratch for an axis on this device, if its first element is aligned or not.
-pub(super) fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
+pub fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
     OnDevice::scratch_bytes(device, lines, form.element, |on| {
         Ok(plan(on.lines, form, [true; 2], &on.caps, on.wide)?.scratch_bytes)
     })
 }
 
 /// `empty` is the result for no elements.
-pub(super) fn reduce(
+pub fn reduce(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],

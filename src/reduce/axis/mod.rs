@@ -14,13 +14,13 @@
 //! neighbouring results or neighbouring elements of the axis, whichever lie closer together. Where results are too few to fill
 //! the device, the axis is cut into parts, which a second launch combines.
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 pub mod extremes;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
 pub mod moments;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use crate::{
     Buffer, Device, Element, Error, Layout, NdView, Output, Result, Scratch,
@@ -34,7 +34,7 @@ const CHUNK: usize = 16 * LANES;
 
 /// An axis, and where its lines lie: one for each output.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Lines {
+pub struct Lines {
     pub(crate) len: usize,
     pub(crate) stride: isize,
     pub(crate) outputs: usize,
@@ -51,7 +51,8 @@ fn outputs(kept: &[usize]) -> Option<usize> {
 }
 
 impl Lines {
-    pub(crate) fn of(layout: &Layout, axis: usize) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn of(layout: &Layout, axis: usize) -> Result<Self> {
         if axis >= layout.ndim() {
             return Err(Error::invalid(format!("axis {axis} of a shape of {:?}", layout.shape())));
         }

@@ -12,21 +12,21 @@ const TEXT: &str = include_str!("../../../cl/reduce_by.cl");
 
 /// What a reduction is of: everything but its number of elements.
 #[derive(Clone, Debug)]
-pub(crate) struct Form {
-    pub(crate) source: Source,
-    pub(crate) size: usize,
-    pub(crate) needs_fp64: bool,
+pub struct Form {
+    pub source: Source,
+    pub size: usize,
+    pub needs_fp64: bool,
 }
 
 /// One launch: reduces `n` elements (or partials) to `tiles`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Pass {
-    pub(crate) program: ProgramSpec,
-    pub(crate) n: usize,
-    pub(crate) tiles: usize,
-    pub(crate) groups: usize,
-    pub(crate) work_group: usize,
-    pub(crate) wide: bool,
+pub struct Pass {
+    pub program: ProgramSpec,
+    pub n: usize,
+    pub tiles: usize,
+    pub groups: usize,
+    pub work_group: usize,
+    pub wide: bool,
 }
 
 /// The work-group, of which each item has an element in local memory. The result is the same with any.
@@ -46,7 +46,7 @@ fn program(form: &Form, caps: &Capabilities, work_group: usize, wide: bool) -> R
 }
 
 /// The passes over n > 0 elements.
-pub(crate) fn plan(n: usize, form: &Form, caps: &Capabilities, wide: &dyn Fn(usize) -> bool) -> Result<Vec<Pass>> {
+pub fn plan(n: usize, form: &Form, caps: &Capabilities, wide: &dyn Fn(usize) -> bool) -> Result<Vec<Pass>> {
     let (max_groups, work_group) = (tuning::reduce(caps).max_groups, work_group(form, caps));
     let (mut passes, mut n) = (Vec::new(), n);
     loop {
@@ -61,7 +61,7 @@ pub(crate) fn plan(n: usize, form: &Form, caps: &Capabilities, wide: &dyn Fn(usi
     }
 }
 
-pub(super) fn scratch_bytes(n: usize, size: usize) -> usize {
+pub fn scratch_bytes(n: usize, size: usize) -> usize {
     let (mut n, mut all) = (n, 0);
     while n > 1 {
         n = n.div_ceil(rows(size) * LANES);
@@ -73,7 +73,7 @@ pub(super) fn scratch_bytes(n: usize, size: usize) -> usize {
 /// `identity` is the result for no elements.
 ///
 /// The output may lie in the input: the one group of the last launch has read all before it writes.
-pub(super) fn reduce(
+pub fn reduce(
     device: &ClDevice,
     form: &Form,
     identity: &[u8],
@@ -110,8 +110,7 @@ pub(super) fn reduce(
 }
 
 /// What the operator's text makes of each pair.
-#[cfg(any(test, feature = "checks"))]
-pub(crate) fn pairs(device: &ClDevice, form: &Form, a: &[u8], b: &[u8], out: &mut [u8]) -> Result<()> {
+pub fn pairs(device: &ClDevice, form: &Form, a: &[u8], b: &[u8], out: &mut [u8]) -> Result<()> {
     let n = out.len() / form.size;
     let caps = device.capabilities()?;
     let work_group = work_group(form, &caps);

@@ -3,7 +3,7 @@
 //! | property | |
 //! |---|---|
 //! | work | n operations and 255 for each tile, one read of the input |
-//! | operator | associative and commutative, with an identity: [`Operator`]; [`check::laws`](crate::check::laws) tries one |
+//! | operator | associative and commutative, with an identity: [`Operator`]; [`op::laws`](crate::op::laws) tries one |
 //! | determinism | everywhere, as far as the operator rounds the same in Rust and in OpenCL C |
 //! | scratch | an element for each tile of at most 64 KiB: [`Device::reduce_by_scratch`] |
 //! | limits | elements of 1 to 64 bytes ([`Operator::MAX_BYTES`]), any n that fits the device |
@@ -14,18 +14,18 @@
 //! expression do so for two elements. It has to be commutative: neighbours in memory are in different lanes.
 
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use bytemuck::Pod;
 
 use crate::{Device, Input, Output, Result, Scratch, op::Operator, parallel, runtime::Backend};
 
-const LANES: usize = 256;
+#[doc(hidden)]
+pub const LANES: usize = 256;
 
 /// The rows of a tile of elements of `size` bytes, 1 to 64; as in `cl/reduce_by.cl`.
-const fn rows(size: usize) -> usize {
+pub const fn rows(size: usize) -> usize {
     let rows = 256 / size.next_power_of_two();
     if rows > 4 { rows } else { 4 }
 }

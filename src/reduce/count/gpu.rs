@@ -11,18 +11,18 @@ const TEXT: &str = include_str!("../../../cl/count.cl");
 
 /// The launches of a count over n elements of `size` bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) groups: usize,
-    pub(crate) work_group: usize,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub groups: usize,
+    pub work_group: usize,
     /// Contiguous elements of one group.
-    pub(crate) run: usize,
-    pub(crate) wide: bool,
+    pub run: usize,
+    pub wide: bool,
     /// Whether the work-group that ends last can give the answer.
-    pub(crate) one_pass: bool,
+    pub one_pass: bool,
 }
 
-pub(crate) fn plan(n: usize, size: usize, aligned: bool, caps: &Capabilities, wide: bool) -> Plan {
+pub fn plan(n: usize, size: usize, aligned: bool, caps: &Capabilities, wide: bool) -> Plan {
     let params = tuning::reduce(caps);
     let step = params.work_group * 16 / size;
     let unit = if caps.class == DeviceClass::Cpu { (64 << 10) / size } else { 16 * step };
@@ -38,7 +38,7 @@ pub(crate) fn plan(n: usize, size: usize, aligned: bool, caps: &Capabilities, wi
 }
 
 /// The most scratch that a count takes: a word a group.
-pub(super) fn scratch_bytes(caps: &Capabilities) -> usize {
+pub fn scratch_bytes(caps: &Capabilities) -> usize {
     8 * tuning::reduce(caps).max_groups
 }
 

@@ -12,11 +12,11 @@
 //! which are then counted (Warren, Hacker's Delight). Work-groups' counts are added by a second launch, as in
 //! [`reduce`](crate::reduce).
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use bytemuck::Pod;
 

@@ -12,9 +12,6 @@
 //! Tree and kernels are those of [`reduce`](crate::reduce); what is loaded is converted, mapped or multiplied in registers,
 //! as by Thrust's `transform_reduce`.
 
-#[cfg(any(test, feature = "checks"))]
-pub(super) mod spec;
-
 use std::ops::Range;
 
 #[cfg(feature = "opencl")]

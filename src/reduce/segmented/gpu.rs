@@ -25,59 +25,59 @@ const NODE_FAN: usize = 4;
 
 /// What a segmented reduction is of: everything but its size.
 #[derive(Clone, Debug)]
-pub(crate) struct Form {
-    pub(crate) element: ElementType,
-    pub(crate) acc: ElementType,
+pub struct Form {
+    pub element: ElementType,
+    pub acc: ElementType,
     /// The type of the results.
-    pub(crate) out: ElementType,
-    pub(crate) source: Source,
+    pub out: ElementType,
+    pub source: Source,
     /// The type of the offsets.
-    pub(crate) offset: ElementType,
+    pub offset: ElementType,
     /// Whether the segments are found by other kernels: there are as many as is told on the device, and none is empty.
-    pub(crate) counted: bool,
+    pub counted: bool,
     /// The type of the keys whose runs are the segments, where the tiles find these themselves.
-    pub(crate) keys: Option<ElementType>,
+    pub keys: Option<ElementType>,
 }
 
 impl Form {
-    pub(crate) fn of<T: Element, O: Op<T>>(offset: ElementType) -> Self {
+    pub fn of<T: Element, O: Op<T>>(offset: ElementType) -> Self {
         Self::into::<T, T, O>(offset)
     }
 
     /// A reduction of `T` to `U`, in the accumulator of `U`.
-    pub(crate) fn into<T: Element, U: Element, O: Op<U>>(offset: ElementType) -> Self {
+    pub fn into<T: Element, U: Element, O: Op<U>>(offset: ElementType) -> Self {
         Self::by::<T, U>(O::source(), offset)
     }
 
     /// The same by any operator.
-    pub(crate) fn by<T: Element, U: Element>(source: Source, offset: ElementType) -> Self {
+    pub fn by<T: Element, U: Element>(source: Source, offset: ElementType) -> Self {
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, offset, counted: false, keys: None }
     }
 }
 
 /// One level of the tree above the tiles: joins `nodes` nodes to `groups`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Level {
-    pub(crate) nodes: usize,
-    pub(crate) groups: usize,
+pub struct Level {
+    pub nodes: usize,
+    pub groups: usize,
 }
 
 /// The launches over n > 0 elements and one segment at least.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) work_group: usize,
-    pub(crate) prepare_groups: usize,
-    pub(crate) tiles: usize,
-    pub(crate) levels: Vec<Level>,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub work_group: usize,
+    pub prepare_groups: usize,
+    pub tiles: usize,
+    pub levels: Vec<Level>,
     /// Nodes of all levels.
-    pub(crate) nodes: usize,
-    pub(crate) scratch_bytes: usize,
+    pub nodes: usize,
+    pub scratch_bytes: usize,
     /// Whether ranks, and positions, have 64 bits.
-    pub(crate) wide: bool,
-    pub(crate) wide_positions: bool,
+    pub wide: bool,
+    pub wide_positions: bool,
     /// Whether the words of a look-back may be of an earlier launch: there is no ticket among them.
-    pub(crate) keeps_words: bool,
+    pub keeps_words: bool,
 }
 
 /// Blocks of an item, where many share a tile; blocks of few elements are worth little by themselves. Of keys the item has as
@@ -143,7 +143,7 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
 }
 
 /// `wide` tells whether a number of elements, or of segments, wants 64 bits.
-pub(crate) fn plan(
+pub fn plan(
     n: usize,
     segments: usize,
     form: &Form,
@@ -189,7 +189,7 @@ pub(crate) fn plan(
 }
 
 /// The most scratch that any form over `n` elements of a size takes, by offsets or by keys of a type.
-pub(crate) fn scratch_bytes(device: &ClDevice, n: usize, size: usize, keys: Option<ElementType>) -> Result<usize> {
+pub fn scratch_bytes(device: &ClDevice, n: usize, size: usize, keys: Option<ElementType>) -> Result<usize> {
     let caps = device.capabilities_for("reduce", size, n)?;
     let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
     let source = <Sum as Op<u8>>::source();
@@ -207,7 +207,7 @@ pub(crate) fn scratch_bytes(device: &ClDevice, n: usize, size: usize, keys: Opti
 }
 
 /// `empty` is the result for no elements.
-pub(super) fn reduce(
+pub fn reduce(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
@@ -226,7 +226,7 @@ pub(super) fn reduce(
 
 /// The same of as many segments as `found` tells, none of which is empty, as far as there is room for them. Behind their offsets
 /// there is room for that of the end.
-pub(crate) fn reduce_found<T: Element, U: Element>(
+pub fn reduce_found<T: Element, U: Element>(
     device: &ClDevice,
     source: Source,
     input: &ClInput,
@@ -244,21 +244,21 @@ pub(crate) fn reduce_found<T: Element, U: Element>(
 }
 
 /// Whether the tiles may find the runs of keys themselves.
-pub(crate) fn finds_runs(device: &ClDevice, form: &Form, n: usize) -> Result<bool> {
+pub fn finds_runs(device: &ClDevice, form: &Form, n: usize) -> Result<bool> {
     let caps = device.capabilities_for("reduce", form.element.size(), n)?;
     Ok(caps.looks_back() && work_group(form, &caps) >= 32)
 }
 
 /// The keys and the results of runs, and how many there are.
-pub(crate) struct Runs<'r> {
-    pub(crate) keys: &'r ClInput,
-    pub(crate) keys_out: &'r ClInput,
-    pub(crate) values_out: &'r ClInput,
-    pub(crate) count: &'r ClInput,
+pub struct Runs<'r> {
+    pub keys: &'r ClInput,
+    pub keys_out: &'r ClInput,
+    pub values_out: &'r ClInput,
+    pub count: &'r ClInput,
 }
 
 /// The same of the runs of equal keys, of which there are as many as elements, where [`finds_runs`] says so.
-pub(crate) fn reduce_runs(
+pub fn reduce_runs(
     device: &ClDevice,
     form: &Form,
     input: &ClInput,
@@ -388,7 +388,7 @@ fn finish(
 }
 
 /// The first offset that is beyond the next one or beyond `n`, if any; waits.
-pub(super) fn check(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize) -> Result<Option<usize>> {
+pub fn check(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize) -> Result<Option<usize>> {
     // A 32-bit number names one of so many.
     check_by(device, offsets, form, n, 1 << 31)
 }
@@ -423,7 +423,7 @@ fn check_by(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize, part: u
 }
 
 /// The offsets from `at` on, of which there are `out.len()`.
-pub(super) fn read(device: &ClDevice, offsets: &ClInput, at: usize, wide: bool, out: &mut [u64]) -> Result<()> {
+pub fn read(device: &ClDevice, offsets: &ClInput, at: usize, wide: bool, out: &mut [u64]) -> Result<()> {
     let size = if wide { 8 } else { 4 };
     let start = offsets.byte_offset() + at * size;
     if wide {

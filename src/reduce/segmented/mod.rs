@@ -13,11 +13,11 @@
 //! work-group reduces its tile with a flag at each start (Blelloch 1990), and a tree over the tiles completes the segments
 //! that cross their edges. Its leaves are the same everywhere, which makes the order so.
 
+#[doc(hidden)]
 pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use crate::{
     Buffer, Device, Element, ElementType, Error, Input, Integer, Output, Result, Scratch,
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Bytes of a leaf of the tree.
-const BLOCK_BYTES: usize = 64;
+pub const BLOCK_BYTES: usize = 64;
 /// Blocks that the CPU combines side by side.
 const ABREAST: usize = 8;
 

@@ -42,7 +42,7 @@ fn work_group(element: ElementType, moments: bool, caps: &Capabilities) -> usize
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Find {
+pub enum Find {
     /// The first place of one extreme.
     One(End),
     /// Those of both.
@@ -53,22 +53,22 @@ pub(crate) enum Find {
 
 /// The launches over n > 0 elements.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) groups: usize,
-    pub(crate) work_group: usize,
-    pub(crate) tile: usize,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub groups: usize,
+    pub work_group: usize,
+    pub tile: usize,
     /// How many moments each launch that joins them starts from; of floats alone.
-    pub(crate) joins: Vec<usize>,
+    pub joins: Vec<usize>,
     /// The first moments in scratch, in moments; the groups' records are before.
-    pub(crate) moments_at: usize,
-    pub(crate) wide: bool,
-    pub(crate) scratch_bytes: usize,
+    pub moments_at: usize,
+    pub wide: bool,
+    pub scratch_bytes: usize,
     /// Whether the work-group that ends last can give the answer.
-    pub(crate) one_pass: bool,
+    pub one_pass: bool,
 }
 
-pub(crate) fn plan(
+pub fn plan(
     n: usize,
     element: ElementType,
     acc: ElementType,
@@ -129,7 +129,7 @@ fn joins(tiles: usize) -> Vec<usize> {
 }
 
 /// The most scratch that statistics or extremes of `n` elements take.
-pub(super) fn scratch_bytes(device: &ClDevice, n: usize, element: ElementType) -> Result<usize> {
+pub fn scratch_bytes(device: &ClDevice, n: usize, element: ElementType) -> Result<usize> {
     let (caps, wide) = (device.capabilities_for("reduce", element.size(), n)?, device.tuning().wide(n));
     let bytes = |find| plan(n.max(1), element, element, find, true, &caps, wide).map(|plan| plan.scratch_bytes);
     Ok(std::cmp::max(bytes(Find::Both)?, bytes(Find::Moments)?))
@@ -216,7 +216,7 @@ fn launch(
         .run([1, 1, 1], local)
 }
 
-pub(super) fn statistics<T: Element>(
+pub fn statistics<T: Element>(
     device: &ClDevice,
     input: Input<'_, T>,
     output: Output<'_, StatisticsRecord<T>>,
@@ -230,7 +230,7 @@ pub(super) fn statistics<T: Element>(
 }
 
 /// One extreme, or both. `input` is not empty.
-pub(in crate::reduce) fn extremes<T: Element>(
+pub fn extremes<T: Element>(
     device: &ClDevice,
     find: Find,
     input: Input<'_, T>,

@@ -22,11 +22,11 @@
 //! (`f64`: 2^550), squares of rounding errors can be beyond it, too, and the variance infinite. The mean of finite elements is
 //! finite. An infinite one makes the mean infinite or NaN, and the variance NaN; a NaN makes both NaN.
 
-pub(in crate::reduce) mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(crate) mod spec;
 
 use std::marker::PhantomData;
 
@@ -87,6 +87,18 @@ pub struct Statistics<T> {
 }
 
 impl<T> Statistics<T> {
+    /// The count, sum, mean and variance.
+    ///
+    /// ```
+    /// let moments = oclprim::Device::cpu().statistics(&[1.0f32, 3.0])?.moments();
+    /// assert_eq!((moments.count, moments.mean, moments.variance), (2, 2.0, 1.0));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn moments(&self) -> Moments {
+        let &Self { count, sum, integer_sum, mean, variance, .. } = self;
+        Moments { count, sum, integer_sum, mean, variance }
+    }
+
     /// The variance of a population of which the elements are a sample: by `count - 1`. NaN for one element.
     ///
     /// ```

@@ -15,10 +15,10 @@ use crate::{Error, ErrorKind, Result};
 pub(super) const SUCCESS: cl_int = 0;
 
 macro_rules! handles {
-    ($($(#[$doc:meta])* $name:ident: $raw:ident, $retain:ident, $release:ident;)*) => { $(
+    ($($(#[$doc:meta])* $vis:vis $name:ident: $raw:ident, $retain:ident, $release:ident;)*) => { $(
         $(#[$doc])*
         #[derive(Debug)]
-        pub(crate) struct $name(ffi::$raw);
+        $vis struct $name(ffi::$raw);
 
         // SAFETY: OpenCL's objects may be used from every thread; kernels, whose arguments are not guarded, are never
         // shared.
@@ -68,17 +68,17 @@ macro_rules! handles {
 
 handles! {
     /// A context, reference-counted by the driver like all that follow.
-    Context: cl_context, clRetainContext, clReleaseContext;
+    pub(crate) Context: cl_context, clRetainContext, clReleaseContext;
     /// A command queue.
-    CommandQueue: cl_command_queue, clRetainCommandQueue, clReleaseCommandQueue;
+    pub(crate) CommandQueue: cl_command_queue, clRetainCommandQueue, clReleaseCommandQueue;
     /// A buffer.
-    Mem: cl_mem, clRetainMemObject, clReleaseMemObject;
+    pub Mem: cl_mem, clRetainMemObject, clReleaseMemObject;
     /// A program.
-    Program: cl_program, clRetainProgram, clReleaseProgram;
+    pub(crate) Program: cl_program, clRetainProgram, clReleaseProgram;
     /// A kernel with its arguments.
-    Kernel: cl_kernel, clRetainKernel, clReleaseKernel;
+    pub(crate) Kernel: cl_kernel, clRetainKernel, clReleaseKernel;
     /// The state of a command.
-    Event: cl_event, clRetainEvent, clReleaseEvent;
+    pub(crate) Event: cl_event, clRetainEvent, clReleaseEvent;
 }
 const DEVICE_NOT_FOUND: cl_int = -1;
 

@@ -12,7 +12,7 @@ use crate::{Error, ErrorKind, Result, runtime::ProgramSpec};
 /// One launch of one kernel: arguments in the kernel's order, then [`run`](Launch::run).
 ///
 /// The kernel object is its own for as long as it lives, and keeps the scalars of the launch before.
-pub(crate) struct Launch<'d> {
+pub struct Launch<'d> {
     device: &'d ClDevice,
     name: &'static str,
     built: Arc<Built>,
@@ -25,7 +25,7 @@ pub(crate) struct Launch<'d> {
 }
 
 impl<'d> Launch<'d> {
-    pub(super) fn new(device: &'d ClDevice, spec: &ProgramSpec, name: &'static str) -> Result<Self> {
+    pub fn new(device: &'d ClDevice, spec: &ProgramSpec, name: &'static str) -> Result<Self> {
         let built = device.program(spec, name)?;
         let (prepared, limits) = built.take(device.id(), name)?;
         let local_bytes = limits.local_bytes;
@@ -52,36 +52,35 @@ impl<'d> Launch<'d> {
     }
 
     /// A `__global` pointer. Set each time: another object may lie where one was that is gone.
-    pub(crate) fn mem(self, mem: &Mem) -> Self {
+    pub fn mem(self, mem: &Mem) -> Self {
         let raw = mem.as_ptr();
         self.set(size_of_val(&raw), (&raw const raw).cast(), &[])
     }
 
     /// A scalar of the plain type that the kernel declares.
-    pub(crate) fn scalar<T: bytemuck::NoUninit>(self, value: T) -> Self {
+    pub fn scalar<T: bytemuck::NoUninit>(self, value: T) -> Self {
         self.plain(bytemuck::bytes_of(&value))
     }
 
     /// A scalar given by its bytes.
-    pub(crate) fn plain(self, bytes: &[u8]) -> Self {
+    pub fn plain(self, bytes: &[u8]) -> Self {
         self.set(bytes.len(), bytes.as_ptr().cast(), bytes)
     }
 
     /// An `OFFSET_T`: `ulong` in wide builds, else `uint`.
-    pub(crate) fn offset(self, value: u64, wide: bool) -> Self {
+    pub fn offset(self, value: u64, wide: bool) -> Self {
         if wide { self.scalar(value) } else { self.scalar(value as u32) }
     }
 
     /// A `__local` pointer to `bytes` bytes.
-    #[cfg(any(test, feature = "checks"))]
-    pub(crate) fn local(mut self, bytes: usize) -> Self {
+    pub fn local(mut self, bytes: usize) -> Self {
         self.local_bytes = self.local_bytes.saturating_add(bytes);
         // Some drivers refuse an argument of no bytes.
         self.set(bytes.max(1), std::ptr::null(), &[])
     }
 
     /// Enqueues `groups` work-groups of `local` work-items each.
-    pub(crate) fn run(self, groups: [usize; 3], local: [usize; 3]) -> Result<()> {
+    pub fn run(self, groups: [usize; 3], local: [usize; 3]) -> Result<()> {
         let Self { device, name, built, prepared, limits, local_bytes, .. } = self;
         cl::check(self.status, format_args!("setting argument {} of `{name}`", self.next.saturating_sub(1)))?;
         let items: usize = local.iter().product();

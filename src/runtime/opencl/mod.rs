@@ -52,8 +52,7 @@ fn fill_spec() -> ProgramSpec {
 }
 
 /// The runtime's own programs for a device with these capabilities.
-#[cfg(any(test, feature = "checks"))]
-pub(crate) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = selftest::programs(caps);
     programs.push(fill_spec());
     programs
@@ -105,11 +104,13 @@ pub(crate) struct Queue {
 
 /// Which commands a profiling queue keeps the events of. Where all have one, NVIDIA's driver takes 6 µs more for each.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Recorded {
+pub enum Recorded {
+    #[doc(hidden)]
     #[default]
     All,
     /// Of so many the first and the last; and all beyond.
     Ends(usize),
+    #[doc(hidden)]
     None,
 }
 
@@ -140,7 +141,7 @@ struct Words {
 
 /// An opened device with a queue and a tuning; cheap to clone, safe to use from many threads.
 #[derive(Clone)]
-pub(crate) struct ClDevice {
+pub struct ClDevice {
     shared: Arc<Shared>,
     queue: Arc<Queue>,
     tuned: Arc<Tuned>,
@@ -397,7 +398,8 @@ impl ClDevice {
         &self.shared.context
     }
 
-    pub(crate) fn tuning(&self) -> &Tuning {
+    #[doc(hidden)]
+    pub fn tuning(&self) -> &Tuning {
         &self.tuned.tuning
     }
 
@@ -411,7 +413,7 @@ impl ClDevice {
     }
 
     /// What the self-test found, with the tuning's choices in place; probed at first use.
-    pub(crate) fn capabilities(&self) -> Result<Arc<Capabilities>> {
+    pub fn capabilities(&self) -> Result<Arc<Capabilities>> {
         if let Some(caps) = self.tuned.capabilities.get() {
             return Ok(caps.clone());
         }
@@ -512,7 +514,7 @@ impl ClDevice {
     }
 
     /// Starts a launch of kernel `name` of a program that is built on demand.
-    pub(crate) fn launch(&self, spec: &ProgramSpec, name: &'static str) -> Result<Launch<'_>> {
+    pub fn launch(&self, spec: &ProgramSpec, name: &'static str) -> Result<Launch<'_>> {
         Launch::new(self, spec, name)
     }
 
@@ -531,14 +533,14 @@ impl ClDevice {
     }
 
     /// From here on, the commands that a profiled device records.
-    pub(crate) fn record_only(&self, what: Recorded) {
+    pub fn record_only(&self, what: Recorded) {
         if let Some(recorder) = &self.queue.recorder {
             *lock(recorder) = Recorder { what, ..Recorder::default() };
         }
     }
 
     /// How many there were since, recorded or not.
-    pub(crate) fn commands(&self) -> usize {
+    pub fn commands(&self) -> usize {
         self.queue.recorder.as_ref().map_or(0, |recorder| lock(recorder).commands)
     }
 
@@ -567,7 +569,7 @@ impl ClDevice {
     }
 
     /// The times of the commands since the last call, on a profiled device; waits for them.
-    pub(crate) fn take_timings(&self) -> Result<Vec<Timing>> {
+    pub fn take_timings(&self) -> Result<Vec<Timing>> {
         self.finish()?;
         let Some(recorder) = &self.queue.recorder else { return Ok(Vec::new()) };
         let events = std::mem::take(&mut lock(recorder).events);
@@ -684,7 +686,7 @@ impl ClDevice {
     }
 
     /// Enqueues a fill; the pattern has 1, 2, 4, 8 or 16 bytes.
-    pub(crate) fn fill(&self, mem: &Mem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
+    pub fn fill(&self, mem: &Mem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
@@ -712,7 +714,7 @@ impl ClDevice {
     }
 
     /// Enqueues a copy by the driver.
-    pub(crate) fn copy(&self, from: (&Mem, usize), to: (&Mem, usize), bytes: usize) -> Result<()> {
+    pub fn copy(&self, from: (&Mem, usize), to: (&Mem, usize), bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }

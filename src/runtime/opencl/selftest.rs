@@ -54,7 +54,6 @@ fn ptx_meeting_spec(work_group: usize, compute_capability: u64) -> ProgramSpec {
 }
 
 /// The programs that a device with these capabilities passes.
-#[cfg(any(test, feature = "checks"))]
 pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let work_group = WORK_GROUP.min(caps.max_work_group);
     let capability = caps.compute_capability.into();

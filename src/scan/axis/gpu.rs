@@ -14,20 +14,20 @@ const CPU_COLUMNS: usize = 64;
 
 /// The launches over one element at least.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) work_group: usize,
-    pub(crate) max_groups: usize,
-    pub(crate) chunks: usize,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub work_group: usize,
+    pub max_groups: usize,
+    pub chunks: usize,
     /// Items that share an outer place.
-    pub(crate) pieces: usize,
+    pub pieces: usize,
     /// Totals of a line, at all levels.
-    pub(crate) stride: usize,
-    pub(crate) scratch_bytes: usize,
-    pub(crate) wide: bool,
+    pub stride: usize,
+    pub scratch_bytes: usize,
+    pub wide: bool,
 }
 
-pub(crate) fn plan(shape: &Shape, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(shape: &Shape, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
@@ -66,7 +66,7 @@ pub(crate) fn plan(shape: &Shape, form: &Form, aligned: bool, caps: &Capabilitie
 }
 
 /// Scans every line of `input` to the same places of `out`.
-pub(super) fn scan(
+pub fn scan(
     device: &ClDevice,
     form: &Form,
     start: &Start,
@@ -112,7 +112,7 @@ pub(super) fn scan(
 }
 
 /// The scratch for a shape, at most.
-pub(super) fn scratch_bytes(shape: &Shape, acc: ElementType) -> usize {
+pub fn scratch_bytes(shape: &Shape, acc: ElementType) -> usize {
     let stride: usize = levels(shape.len.div_ceil(CHUNK)).map(|(_, count)| count).sum();
     shape.outer * shape.inner * stride * acc.size()
 }

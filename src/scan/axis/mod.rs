@@ -14,11 +14,11 @@
 //! tiles in [`scan`](crate::scan). Lines that lie closer together than 32 bytes are moved apart and back, and views with gaps
 //! are moved together first, which takes two bytes more for each of theirs.
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(super) mod spec;
 
 use super::{Scan, segmented::Segments};
 use crate::{
@@ -28,31 +28,35 @@ use crate::{
 };
 
 /// Elements of a chunk of a line; as in `cl/scan_axis.cl`.
-const CHUNK: usize = 512;
+pub const CHUNK: usize = 512;
 /// Bytes from one line to the next that hold too few lines for items to have one each.
 const LEAST_BYTES: usize = 32;
 
 /// An array whose axis has `len` elements, `inner` apart, in each of `outer` places.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Shape {
-    pub(crate) outer: usize,
-    pub(crate) len: usize,
-    pub(crate) inner: usize,
+pub struct Shape {
+    #[doc(hidden)]
+    pub outer: usize,
+    #[doc(hidden)]
+    pub len: usize,
+    #[doc(hidden)]
+    pub inner: usize,
 }
 
 /// How its lines are scanned.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+pub enum Way {
     /// As segments of one length.
     Rows,
     /// The same after they are moved apart.
     Apart,
+    #[doc(hidden)]
     Columns,
 }
 
 impl Shape {
     /// That of an array without gaps.
-    fn of(shape: &[usize], axis: usize) -> Result<Self> {
+    pub fn of(shape: &[usize], axis: usize) -> Result<Self> {
         if axis >= shape.len() {
             return Err(Error::invalid(format!("axis {axis} of a shape of {shape:?}")));
         }
@@ -68,7 +72,8 @@ impl Shape {
         self.outer * self.len * self.inner
     }
 
-    fn way<T>(&self) -> Way {
+    #[doc(hidden)]
+    pub fn way<T>(&self) -> Way {
         match self.inner {
             1 => Way::Rows,
             inner if inner * size_of::<T>() < LEAST_BYTES => Way::Apart,

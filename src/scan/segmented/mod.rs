@@ -13,9 +13,8 @@
 //! (Blelloch 1990; Sengupta 2007), in the order of a scan of all elements. So segments of any lengths share the device evenly,
 //! and what other segments hold changes nothing. Reversed, each segment is scanned from its last element to its first.
 
-mod cpu;
-#[cfg(any(test, feature = "checks"))]
-pub(super) mod spec;
+#[doc(hidden)]
+pub(crate) mod cpu;
 
 use super::Scan;
 #[cfg(feature = "opencl")]

@@ -13,17 +13,17 @@ const HELD: usize = 4;
 
 /// A launch over n > 0 elements.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) groups: usize,
-    pub(crate) work_group: usize,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub groups: usize,
+    pub work_group: usize,
     /// Neighbours of one item on CPU drivers.
-    pub(crate) run: usize,
-    pub(crate) wide: bool,
+    pub run: usize,
+    pub wide: bool,
 }
 
 /// `source` is the user's operator in place of a subtraction.
-pub(crate) fn plan(
+pub fn plan(
     n: usize,
     element: ElementType,
     source: Option<&Source>,
@@ -51,7 +51,7 @@ pub(crate) fn plan(
     Ok(Plan { program, groups, work_group: params.work_group, run, wide })
 }
 
-pub(super) fn run(
+pub fn run(
     device: &ClDevice,
     element: ElementType,
     source: Option<&Source>,

@@ -11,9 +11,8 @@
 //! The first element has none before it, and is copied, so that a scan of the differences gives the input back.
 
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(in crate::select) mod spec;
 
 #[cfg(feature = "opencl")]
 use crate::runtime::apart;

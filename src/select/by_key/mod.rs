@@ -13,9 +13,6 @@
 //! runs' first places are found as in [`select::runs`](crate::select::runs), and are the offsets of a segmented reduction. Values
 //! are shared out, not runs: where one run has most values, or each has one, that costs the same.
 
-#[cfg(any(test, feature = "checks"))]
-pub(in crate::select) mod spec;
-
 #[cfg(feature = "opencl")]
 use super::gpu;
 use super::{cpu, expect_beside, in_room};

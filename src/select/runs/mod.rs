@@ -7,9 +7,6 @@
 //! A run's length is known to the tile that it begins in, unless it reaches beyond: tiles note where their first and their last
 //! run begin, and a second launch finds the tile in which the next one does by bisection.
 
-#[cfg(any(test, feature = "checks"))]
-pub(in crate::select) mod spec;
-
 use bytemuck::Pod;
 
 #[cfg(feature = "opencl")]

@@ -11,9 +11,6 @@
 //! A pass over the keys would read and write every column, so that from two columns on it is less work to move places and to read
 //! each value once, from where it is. One column alone goes as the values of [`Device::sort_pairs`].
 
-#[cfg(any(test, feature = "checks"))]
-pub(super) mod spec;
-
 use bytemuck::Pod;
 
 #[cfg(feature = "opencl")]

@@ -72,7 +72,7 @@ fn plan(n: usize, key_bytes: usize, caps: &Capabilities, wide: bool) -> Plan {
 }
 
 /// Sorts keys where they are.
-pub(super) fn run(device: &ClDevice, keys: &Keys, data: &ClInput) -> Result<()> {
+pub(crate) fn run(device: &ClDevice, keys: &Keys, data: &ClInput) -> Result<()> {
     let n = data.len();
     if n == 0 {
         return Ok(());
@@ -109,8 +109,7 @@ pub(super) fn run(device: &ClDevice, keys: &Keys, data: &ClInput) -> Result<()> 
 }
 
 /// Every program of a device with these capabilities.
-#[cfg(any(test, feature = "checks"))]
-pub(in crate::sort) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let wide = [false, true].into_iter();
     wide.flat_map(|wide| [1, 2, 4, 8, 16].map(|bytes| plan(1 << 20, bytes, caps, wide).program)).collect()
 }

@@ -12,9 +12,8 @@
 //! registers, or all that are left in local memory. On the CPU it is quicksort in parallel.
 
 #[cfg(feature = "opencl")]
-pub(super) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(super) mod spec;
+#[doc(hidden)]
+pub(crate) mod gpu;
 
 use super::{Key, Order, cpu, keys::Keys};
 use crate::{Device, Error, Output, Result, runtime::Backend};

@@ -63,7 +63,7 @@ fn shape(form: Form, caps: &Capabilities) -> Option<Shape> {
 
 /// The launches of a sort of the segments of n > 0 keys.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Plan {
+pub struct Plan {
     program: ProgramSpec,
     work_group: usize,
     tile: usize,
@@ -112,7 +112,7 @@ fn plan(n: usize, form: Form, offset: ElementType, caps: &Capabilities, wide: bo
 }
 
 /// Sorts the segments of `from` into `to`, if it is wanted, and values with them.
-pub(super) fn run(
+pub(crate) fn run(
     device: &ClDevice,
     keys: &Keys,
     from: &ClInput,
@@ -164,7 +164,7 @@ pub(super) fn run(
     gpu::passes(device, &plan.long, keys, form, from, to, values, mem)
 }
 
-pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
+pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
     addressable(n, 4 * (form.key_bytes + form.value_bytes))?;
     let caps = device.capabilities_for("sort", form.key_bytes, n)?;
     let wide = device.tuning().wide(n);
@@ -172,8 +172,7 @@ pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<u
 }
 
 /// Every program of a device with these capabilities.
-#[cfg(any(test, feature = "checks"))]
-pub(in crate::sort) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
     for key_bytes in [1, 2, 4, 8, 16] {
         for value_bytes in [0].into_iter().chain(gpu::VALUE_SIZES) {

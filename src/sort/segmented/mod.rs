@@ -14,11 +14,11 @@
 //! listed on the device: those up to a tile are sorted by a work-group each, longer ones by the digits of their keys, all at once,
 //! in tiles of their own. So any mix of lengths goes, and the host waits for nothing.
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
-pub(super) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(super) mod spec;
+#[doc(hidden)]
+pub(crate) mod gpu;
 
 use bytemuck::Pod;
 

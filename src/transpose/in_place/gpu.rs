@@ -17,11 +17,11 @@ const EACH: usize = 8;
 
 /// What every launch on a matrix has in common.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) class: DeviceClass,
-    pub(crate) params: tuning::InPlace,
-    pub(crate) wide: bool,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub class: DeviceClass,
+    pub params: tuning::InPlace,
+    pub wide: bool,
 }
 
 /// How a launch is shared out: its groups, and the kernel's last argument.
@@ -33,7 +33,7 @@ enum Share {
     Columns { groups: usize, log: u32 },
 }
 
-pub(crate) fn plan(cells: usize, size: usize, caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
+pub fn plan(cells: usize, size: usize, caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
     let wide = wide(cells);
     let unit = tuning::unit(size);
     let params = tuning::in_place(caps, size);
@@ -79,7 +79,7 @@ impl Plan {
     }
 }
 
-pub(super) fn transpose(
+pub fn transpose(
     device: &ClDevice,
     data: &ClInput,
     (rows, cols): (usize, usize),
@@ -164,8 +164,7 @@ fn rectangle(
 }
 
 /// The programs of a device, for compile-only checks.
-#[cfg(any(test, feature = "checks"))]
-pub(crate) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let of_size = |size| [false, true].map(|wide| plan(100, size, caps, |_| wide).program);
     [1, 2, 3, 4, 8, 12, 16].into_iter().flat_map(of_size).collect()
 }

@@ -11,18 +11,18 @@
 //! Rectangles are taken apart as by Catanzaro, Keller and Garland (2014): columns are rotated, rows permuted, columns
 //! permuted, in strips that go through scratch. Where scratch holds the whole matrix, it is transposed there and copied back.
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(super) mod spec;
 
 use bytemuck::Pod;
 
 use crate::{Device, Error, Output, Result, Scratch, runtime::Backend};
 
 /// Bytes of a strip that goes through scratch, unless a row or a column is longer.
-const STRIP_BYTES: usize = 16 << 20;
+pub const STRIP_BYTES: usize = 16 << 20;
 
 /// The numbers of a matrix of m rows and n columns: their greatest common divisor, and what it leaves of both.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,7 +54,7 @@ fn scratch_bytes((rows, cols): (usize, usize), size: usize, strip: usize) -> usi
 }
 
 /// Transposes in strips of `strip` bytes.
-fn transpose<T: Pod>(
+pub fn transpose<T: Pod>(
     device: &Device,
     data: Output<'_, T>,
     (rows, cols): (usize, usize),
@@ -137,7 +137,11 @@ impl Device {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DeviceClass, Tuning, transpose::spec::obvious};
+    use crate::{DeviceClass, Tuning};
+
+    fn obvious(input: &[u16], rows: usize, cols: usize) -> Vec<u16> {
+        (0..cols).flat_map(|c| (0..rows).map(move |r| input[r * cols + c])).collect()
+    }
 
     /// Strips of one column or row, and of several.
     #[test]

@@ -17,16 +17,16 @@ const BLOCK: usize = 4;
 
 /// Types, and the text of the user's function.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Form {
-    pub(crate) from: ElementType,
-    pub(crate) acc: ElementType,
-    pub(crate) out: ElementType,
-    pub(crate) prelude: Option<String>,
+pub struct Form {
+    pub from: ElementType,
+    pub acc: ElementType,
+    pub out: ElementType,
+    pub prelude: Option<String>,
 }
 
 /// How tiles are shared out.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kernel {
+pub enum Kernel {
     Blocks,
     Tiles { log_rows: u32, log_cols: u32 },
     Runs { run: usize },
@@ -34,16 +34,16 @@ pub(crate) enum Kernel {
 
 /// The launch over at least one element.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) kernel: Kernel,
-    pub(crate) groups: usize,
-    pub(crate) work_group: usize,
-    pub(crate) wide: bool,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub kernel: Kernel,
+    pub groups: usize,
+    pub work_group: usize,
+    pub wide: bool,
 }
 
 /// `in_blocks`: whether both offsets are multiples of a block's side.
-pub(crate) fn plan(
+pub fn plan(
     form: &Form,
     (rows, cols): (usize, usize),
     in_blocks: bool,
@@ -87,7 +87,7 @@ pub(crate) fn plan(
 }
 
 /// `factor` is the bytes of an accumulator.
-pub(super) fn transpose(
+pub fn transpose(
     device: &ClDevice,
     form: &Form,
     factor: &[u8],

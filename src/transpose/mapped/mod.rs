@@ -10,9 +10,8 @@
 //! | limits | matrices without gaps between their rows; any shape that fits the device |
 
 #[cfg(feature = "opencl")]
-pub(super) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(super) mod spec;
+#[doc(hidden)]
+pub(crate) mod gpu;
 
 use super::validate;
 use crate::{

@@ -16,37 +16,37 @@ const CPU_ELEMENTS: usize = 4096;
 
 /// What is looked for: everything but the shape.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Form {
-    pub(crate) element: ElementType,
-    pub(crate) acc: ElementType,
-    pub(crate) ends: Ends,
+pub struct Form {
+    pub element: ElementType,
+    pub acc: ElementType,
+    pub ends: Ends,
 }
 
 impl Form {
-    pub(crate) fn of<T: Element>(ends: Ends) -> Self {
+    pub fn of<T: Element>(ends: Ends) -> Self {
         Self { element: T::TYPE, acc: T::Acc::TYPE, ends }
     }
 }
 
 /// The launches over an axis of one element at least, and one output at least.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) work_group: usize,
-    pub(crate) across: bool,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub work_group: usize,
+    pub across: bool,
     /// Outputs of a group.
-    pub(crate) columns: usize,
+    pub columns: usize,
     /// Elements of a part; parts of each output.
-    pub(crate) run: usize,
-    pub(crate) parts: usize,
-    pub(crate) groups: usize,
+    pub run: usize,
+    pub parts: usize,
+    pub groups: usize,
     /// Outputs of a group that compares parts.
-    pub(crate) merged_columns: usize,
-    pub(crate) scratch_bytes: usize,
-    pub(crate) wide: bool,
+    pub merged_columns: usize,
+    pub scratch_bytes: usize,
+    pub wide: bool,
 }
 
-pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
@@ -101,14 +101,14 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
 }
 
 /// The scratch for an axis on this device.
-pub(super) fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
+pub fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
     OnDevice::scratch_bytes(device, lines, form.element, |on| {
         Ok(plan(on.lines, form, true, &on.caps, on.wide)?.scratch_bytes)
     })
 }
 
 /// There are elements in each line, if there are lines.
-pub(super) fn find(
+pub fn find(
     device: &ClDevice,
     form: &Form,
     input: &ClInput,

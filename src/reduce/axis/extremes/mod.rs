@@ -12,11 +12,11 @@
 //! Elements are compared as integers whose order is theirs, several at once; only where the least of those is a new least
 //! one, which is rare, is it looked for.
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(in crate::reduce) mod spec;
 
 use super::Lines;
 use crate::{
@@ -25,14 +25,18 @@ use crate::{
 
 /// What is looked for in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ends {
+pub enum Ends {
+    #[doc(hidden)]
     Min,
+    #[doc(hidden)]
     Max,
+    #[doc(hidden)]
     Both,
 }
 
 impl Ends {
-    pub(crate) const fn name(self) -> &'static str {
+    #[doc(hidden)]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Min => "arg-min along an axis",
             Self::Max => "arg-max along an axis",
@@ -40,7 +44,8 @@ impl Ends {
         }
     }
 
-    pub(crate) const fn list(self) -> &'static [End] {
+    #[doc(hidden)]
+    pub const fn list(self) -> &'static [End] {
         match self {
             Self::Min => &[End::Min],
             Self::Max => &[End::Max],

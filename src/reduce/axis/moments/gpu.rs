@@ -20,13 +20,13 @@ const MOST_CHUNKS: usize = 512;
 
 /// What the moments are of: everything but the shape.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Form {
-    pub(crate) element: ElementType,
-    pub(crate) acc: ElementType,
+pub struct Form {
+    pub element: ElementType,
+    pub acc: ElementType,
 }
 
 impl Form {
-    pub(crate) fn of<T: Element>() -> Self {
+    pub fn of<T: Element>() -> Self {
         Self { element: T::TYPE, acc: T::Acc::TYPE }
     }
 
@@ -38,27 +38,27 @@ impl Form {
 
 /// The launches over an axis of one element at least, and one output at least.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) work_group: usize,
-    pub(crate) across: bool,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub work_group: usize,
+    pub across: bool,
     /// Outputs of a group.
-    pub(crate) columns: usize,
+    pub columns: usize,
     /// Elements of a chunk; quads of one that have moments of their own.
-    pub(crate) chunk: usize,
-    pub(crate) quads: usize,
+    pub chunk: usize,
+    pub quads: usize,
     /// Chunks of a part, a power of two; parts of each output.
-    pub(crate) run: usize,
-    pub(crate) parts: usize,
-    pub(crate) groups: usize,
+    pub run: usize,
+    pub parts: usize,
+    pub groups: usize,
     /// Outputs of a group that joins parts, and parts of an item of it, a power of two.
-    pub(crate) joined_columns: usize,
-    pub(crate) joined_each: usize,
-    pub(crate) scratch_bytes: usize,
-    pub(crate) wide: bool,
+    pub joined_columns: usize,
+    pub joined_each: usize,
+    pub scratch_bytes: usize,
+    pub wide: bool,
 }
 
-pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
@@ -126,14 +126,14 @@ pub(crate) fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilitie
 }
 
 /// The scratch for an axis on this device.
-pub(super) fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
+pub fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
     OnDevice::scratch_bytes(device, lines, form.element, |on| {
         Ok(plan(on.lines, form, true, &on.caps, on.wide)?.scratch_bytes)
     })
 }
 
 /// There are elements in each line, if there are lines.
-pub(super) fn moments(
+pub fn moments(
     device: &ClDevice,
     form: &Form,
     input: &ClInput,

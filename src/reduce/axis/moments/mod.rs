@@ -15,11 +15,11 @@
 //! lane has its mean, corrected by what its elements are off it. Four neighbouring lanes join, then the same four of all
 //! chunks as a tree of neighbours, then the fours (Chan, Golub and LeVeque 1979). Work-items meet once, at the end of a line.
 
-mod cpu;
+#[doc(hidden)]
+pub(crate) mod cpu;
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(any(test, feature = "checks"))]
-pub(in crate::reduce) mod spec;
 
 use std::marker::PhantomData;
 

@@ -1,7 +1,0 @@
-//! Benchmarks of `copy`: `cargo bench --bench copy`.
-
-mod common;
-
-fn main() {
-    common::run("copy");
-}

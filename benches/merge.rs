@@ -1,7 +1,0 @@
-//! Benchmarks of `merge`: `cargo bench --bench merge`.
-
-mod common;
-
-fn main() {
-    common::run("merge");
-}

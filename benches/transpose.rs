@@ -1,7 +1,0 @@
-//! Benchmarks of `transpose`: `cargo bench --bench transpose`.
-
-mod common;
-
-fn main() {
-    common::run("transpose");
-}

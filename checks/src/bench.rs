@@ -1,0 +1,433 @@
+//! Measuring: repeats, median and spread, and the bandwidth of a copy to set them against.
+
+use std::{fs, time::Instant};
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(feature = "opencl")]
+use crate::runtime::opencl::Recorded;
+use crate::{
+    Buffer, Determinism, Device, DeviceInfo, DeviceType, Result, Scratch, op::Max, parallel, runtime::Backend,
+};
+use crate::{ElementType, ladder::Climb};
+
+/// The times of repeated runs of one thing, in seconds.
+///
+/// ```
+/// use oclprim_checks::bench::Sample;
+///
+/// let sample = Sample::of(vec![0.012, 0.010, 0.011]);
+/// assert_eq!((sample.median, sample.min, sample.runs), (0.011, 0.010, 3));
+/// assert_eq!(sample.bandwidth(22_000_000), 2.0); // GB/s
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The middle one of the runs.
+    pub median: f64,
+    /// Half the distance between the 5th and the 95th percentile, as a part of the median.
+    pub spread: f64,
+    /// The shortest run.
+    pub min: f64,
+    /// How many runs were timed.
+    pub runs: usize,
+}
+
+impl Sample {
+    /// Sums up `seconds`; of none all is 0.
+    ///
+    /// ```
+    /// let sample = oclprim_checks::bench::Sample::of(vec![3.0, 1.0, 2.0]);
+    /// assert_eq!((sample.min, sample.median), (1.0, 2.0));
+    /// ```
+    pub fn of(mut seconds: Vec<f64>) -> Self {
+        seconds.sort_by(f64::total_cmp);
+        let at = |part: f64| {
+            let last = seconds.len().saturating_sub(1) as f64;
+            seconds.get((last * part).round() as usize).copied().unwrap_or(0.0)
+        };
+        let median = at(0.5);
+        let spread = if median > 0.0 { (at(0.95) - at(0.05)) / 2.0 / median } else { 0.0 };
+        Self { median, spread, min: at(0.0), runs: seconds.len() }
+    }
+
+    /// Effective bandwidth in GB/s (10^9 bytes a second).
+    ///
+    /// ```
+    /// assert_eq!(oclprim_checks::bench::Sample::of(vec![0.5]).bandwidth(3_000_000_000), 6.0);
+    /// ```
+    pub fn bandwidth(&self, bytes: u64) -> f64 {
+        if self.median > 0.0 { bytes as f64 / self.median / 1e9 } else { 0.0 }
+    }
+}
+
+/// The times of repeated runs, by two clocks.
+///
+/// ```
+/// use oclprim::{Device};
+/// use oclprim_checks::{bench::{Effort, measure}};
+///
+/// let times = measure(&Device::cpu(), Effort { runs: 5, ..Effort::default() }, || Ok(()), || Ok(()))?;
+/// assert_eq!((times.wall.runs, times.device.runs), (5, 5));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Times {
+    /// From the START of a run's first command to the END of its last, by the device's clock; the host's for the CPU.
+    pub device: Sample,
+    /// From the call to the end of the wait for it, by the host's clock: of other runs, in turns with these, as recording takes
+    /// time, too.
+    pub wall: Sample,
+}
+
+/// How often to run, and on what caches.
+///
+/// ```
+/// let thorough = oclprim_checks::bench::Effort { runs: 100, seconds: 10.0, cold: true, ..Default::default() };
+/// assert_eq!(thorough.warm_up, 3);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Runs before timing, for compilers, caches and clocks.
+    pub warm_up: usize,
+    /// Timed runs, at most; one at least.
+    pub runs: usize,
+    /// Seconds after which no further run starts, once there are three.
+    pub seconds: f64,
+    /// Whether the last-level cache is filled with other data before each run.
+    pub cold: bool,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { warm_up: 3, runs: 25, seconds: 2.0, cold: false }
+    }
+}
+
+/// Bytes of the last-level cache of a device, as far as is known; 0 else.
+///
+/// ```
+/// let device = oclprim::Device::best()?;
+/// println!("{}: {} KiB of cache", device.info(), oclprim_checks::bench::cache_bytes(&device) >> 10);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub fn cache_bytes(device: &Device) -> u64 {
+    let (reported, compute_capability) =
+        device.capabilities().ok().flatten().map_or((0, 0), |caps| (caps.cache_bytes, caps.compute_capability));
+    if device.info().ty == DeviceType::Cpu {
+        return reported.max(host_cache_bytes());
+    }
+    // NVIDIA's driver reports the multiprocessors' own caches, not the second level that they share.
+    let shared = match compute_capability {
+        100.. => 126,
+        90.. => 60,
+        89 => 72,
+        80 => 40,
+        70.. => 6,
+        60.. => 4,
+        _ => 0,
+    };
+    reported.max(shared << 20)
+}
+
+/// The largest cache that Linux lists for the first processor.
+fn host_cache_bytes() -> u64 {
+    let Ok(caches) = fs::read_dir("/sys/devices/system/cpu/cpu0/cache") else { return 0 };
+    let size = |entry: fs::DirEntry| {
+        let text = fs::read_to_string(entry.path().join("size")).ok()?;
+        let kib: u64 = text.trim().strip_suffix('K')?.parse().ok()?;
+        Some(kib << 10)
+    };
+    caches.flatten().filter_map(size).max().unwrap_or(0)
+}
+
+/// Takes the place of what is in the caches: reads twice as much of something else, which leaves nothing to write back.
+struct Scrub {
+    other: Buffer<u32>,
+    out: Buffer<u32>,
+    scratch: Scratch,
+}
+
+impl Scrub {
+    fn new(device: &Device) -> Result<Self> {
+        let bytes = Self::bytes(cache_bytes(device), &device.info());
+        // Ones: memory of zeros that was never written can be one page over and over.
+        Ok(Self { other: device.filled(bytes as usize / 4, 1)?, out: device.zeroed(1)?, scratch: Scratch::new() })
+    }
+
+    /// What is read for a last-level cache of `cache` bytes: 0 where that is unknown.
+    fn bytes(cache: u64, info: &DeviceInfo) -> u64 {
+        // GPUs' drivers may know of smaller caches than the last.
+        let known = info.ty == DeviceType::Cpu && cache > 0;
+        let least = if known { 1 << 20 } else { 512 << 20 };
+        let most = [info.global_bytes / 4, info.max_allocation_bytes].into_iter().filter(|&bytes| bytes > 0);
+        (2 * cache).max(least).min(most.fold(1 << 30, u64::min))
+    }
+
+    fn run(&mut self, device: &Device) -> Result<()> {
+        device.reduce_into(&self.other, Max, Determinism::Fast, &mut self.out, &mut self.scratch)
+    }
+}
+
+/// Times `run` on a [profiled](Device::profiled) device. `reset` goes before each run and is not timed; no more is the
+/// filling of caches that [`Effort::cold`] asks for.
+///
+/// # Errors
+///
+/// What `reset` and `run` return, and [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a command failed.
+///
+/// ```
+/// use oclprim::{Device, op::Sum};
+/// use oclprim_checks::{bench::{Effort, measure}};
+///
+/// let device = Device::best()?.profiled()?;
+/// let x = device.filled(100_000, 1.0f32)?;
+/// let effort = Effort { warm_up: 1, runs: 3, ..Effort::default() };
+/// let times = measure(&device, effort, || Ok(()), || device.reduce(&x, Sum).map(drop))?;
+/// println!("{:.2} GB/s, {:.1} µs a call", times.device.bandwidth(400_000), times.wall.median * 1e6);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub fn measure(
+    device: &Device,
+    effort: Effort,
+    mut reset: impl FnMut() -> Result<()>,
+    mut run: impl FnMut() -> Result<()>,
+) -> Result<Times> {
+    let mut times = rounds(device, effort, &mut [(&mut reset, &mut run)])?;
+    Ok(times.pop().expect("one contender has one sample"))
+}
+
+/// Times several climbs in turns, so that what changes with time, such as clocks, changes for all of them. `effort` counts
+/// the runs of each, and the seconds of all.
+///
+/// # Errors
+///
+/// Those of [`measure`].
+///
+/// ```
+/// use oclprim::{Device};
+/// use oclprim_checks::{bench::{Effort, measure_in_turns}, check::registry};
+///
+/// let device = Device::best()?.profiled()?;
+/// let iota = registry().iter().find(|spec| spec.name() == "iota").unwrap();
+/// let mut climbs = Vec::new();
+/// for bench in iota.benches() {
+///     climbs.push((bench.prepare)(&device, 1000)?);
+/// }
+/// let effort = Effort { warm_up: 1, runs: 3, ..Effort::default() };
+/// for times in measure_in_turns(&device, effort, &mut climbs.iter_mut().collect::<Vec<_>>())? {
+///     println!("{} s", times.device.median);
+/// }
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub fn measure_in_turns(device: &Device, effort: Effort, climbs: &mut [&mut Climb]) -> Result<Vec<Times>> {
+    let contenders = climbs.iter_mut().map(|climb| (&mut climb.reset as &mut Step, &mut climb.run as &mut Step));
+    rounds(device, effort, &mut contenders.collect::<Vec<_>>())
+}
+
+type Step<'a> = dyn FnMut() -> Result<()> + 'a;
+
+/// One contender's runs, and the commands of each.
+#[derive(Clone, Default)]
+struct Runs {
+    seconds: Vec<f64>,
+    walls: Vec<f64>,
+    commands: usize,
+}
+
+/// Times a run: by the host's clock, and by the device's, if that is to be. Then `ends` is how many commands a run before had:
+/// those between the first and the last have no event, which would take time itself. Returns how many there were, too.
+fn time(device: &Device, run: &mut Step<'_>, ends: Option<usize>) -> Result<(f64, Option<f64>, usize)> {
+    device.finish()?;
+    #[cfg(feature = "opencl")]
+    if let Backend::OpenCl(cl) = device.backend() {
+        cl.record_only(ends.map_or(Recorded::None, Recorded::Ends));
+    }
+    let start = Instant::now();
+    let result = run().and_then(|()| device.finish());
+    let wall = start.elapsed().as_secs_f64();
+    let (timings, commands) = match device.backend() {
+        Backend::Cpu => (device.take_timings(), 0),
+        #[cfg(feature = "opencl")]
+        Backend::OpenCl(cl) => {
+            let (timings, commands) = (cl.take_timings(), cl.commands());
+            cl.record_only(Recorded::All);
+            (timings, commands)
+        }
+    };
+    result?;
+    let timings = timings?;
+    let first = timings.iter().map(|timing| timing.start).min();
+    let last = timings.iter().map(|timing| timing.end).max();
+    let span = first.zip(last).map(|(first, last)| last.saturating_sub(first) as f64 * 1e-9);
+    Ok((wall, span, commands))
+}
+
+/// A run of each in every round: what resets it, and what is timed.
+fn rounds(device: &Device, effort: Effort, all: &mut [(&mut Step<'_>, &mut Step<'_>)]) -> Result<Vec<Times>> {
+    let begin = Instant::now();
+    let mut scrub = if effort.cold { Some(Scrub::new(device)?) } else { None };
+    let mut samples = vec![Runs::default(); all.len()];
+    for round in 0..effort.warm_up + effort.runs.max(1) {
+        let counted = round.saturating_sub(effort.warm_up);
+        if counted >= 3 && begin.elapsed().as_secs_f64() > effort.seconds {
+            break;
+        }
+        for ((reset, run), sample) in all.iter_mut().zip(&mut samples) {
+            let mut prepare = || -> Result<()> {
+                reset()?;
+                scrub.as_mut().map_or(Ok(()), |scrub| scrub.run(device))
+            };
+            prepare()?;
+            let (wall, ..) = time(device, run, None)?;
+            let mut seconds = wall;
+            while !device.is_cpu() {
+                prepare()?;
+                let (_, span, commands) = time(device, run, Some(sample.commands))?;
+                // Without an event of the last one it is done again.
+                if std::mem::replace(&mut sample.commands, commands) <= commands {
+                    seconds = span.unwrap_or(wall);
+                    break;
+                }
+            }
+            if round >= effort.warm_up {
+                sample.walls.push(wall);
+                sample.seconds.push(seconds);
+            }
+        }
+    }
+    let times = |runs: Runs| Times { device: Sample::of(runs.seconds), wall: Sample::of(runs.walls) };
+    Ok(samples.into_iter().map(times).collect())
+}
+
+/// Puts a benchmark's data on a device, for a number of elements.
+///
+/// ```
+/// use oclprim_checks::{bench::Prepare, ladder::Climb};
+///
+/// let nothing: Box<Prepare> = Box::new(|_, n| Ok(Climb::new(n, |_| Ok(()), |_| Ok(()), |_| Ok(()))));
+/// assert!(nothing(&oclprim::Device::cpu(), 1 << 16).is_ok());
+/// ```
+pub type Prepare = dyn Fn(&Device, usize) -> Result<Climb>;
+
+/// One form of a primitive, to be measured at several sizes.
+///
+/// ```
+/// use oclprim::{Device, ElementType, op::Sum};
+/// use oclprim_checks::{bench::{Bench, Effort, measure}, ladder::Climb};
+///
+/// let bench = Bench::new("sum", ElementType::U32, |n| 4 * n as u64, |device, n| {
+///     let data = (device.clone(), device.filled(n, 1u32)?);
+///     Ok(Climb::new(data, |_| Ok(()), |(device, x)| device.reduce(&*x, Sum).map(drop), |_| Ok(())))
+/// });
+/// let device = Device::best()?.profiled()?;
+/// let climb = (bench.prepare)(&device, 10_000)?;
+/// let effort = Effort { warm_up: 1, runs: 3, ..Effort::default() };
+/// let times = measure(&device, effort, climb.reset, climb.run)?;
+/// println!("{}: {:.2} GB/s", bench.form, times.device.bandwidth((bench.bytes)(10_000)));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub struct Bench {
+    /// What is run, such as `sum fixed`.
+    pub form: String,
+    /// The element type.
+    pub element: ElementType,
+    /// The numbers of elements at which it is measured unless others are asked for.
+    pub sizes: Vec<usize>,
+    /// The bytes that it has to read and write at least, for a number of elements.
+    pub bytes: Box<dyn Fn(usize) -> u64>,
+    /// Puts its data on a device.
+    pub prepare: Box<Prepare>,
+}
+
+impl Bench {
+    /// A benchmark at 2^16, 2^20, 2^24 and 2^28 elements.
+    ///
+    /// ```
+    /// use oclprim::{ElementType};
+    /// use oclprim_checks::{bench::Bench, ladder::Climb};
+    ///
+    /// let bench = Bench::new("nothing", ElementType::U8, |n| n as u64, |_, _| {
+    ///     Ok(Climb::new((), |_| Ok(()), |_| Ok(()), |_| Ok(())))
+    /// });
+    /// assert_eq!((bench.sizes[0], (bench.bytes)(7)), (1 << 16, 7));
+    /// ```
+    pub fn new(
+        form: impl Into<String>,
+        element: ElementType,
+        bytes: impl Fn(usize) -> u64 + 'static,
+        prepare: impl Fn(&Device, usize) -> Result<Climb> + 'static,
+    ) -> Self {
+        let sizes = vec![1 << 16, 1 << 20, 1 << 24, 1 << 28];
+        Self { form: form.into(), element, sizes, bytes: Box::new(bytes), prepare: Box::new(prepare) }
+    }
+}
+
+/// Times a copy that moves `bytes` bytes, half of them read and half of them written: what the device's memory gives.
+///
+/// The copy is the driver's own, or one by all threads on the CPU backend.
+///
+/// # Errors
+///
+/// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold two such halves.
+///
+/// ```
+/// use oclprim::{Device};
+/// use oclprim_checks::{bench::{Effort, copy_roof}};
+///
+/// let device = Device::best()?.profiled()?;
+/// let effort = Effort { warm_up: 1, runs: 3, ..Effort::default() };
+/// println!("{:.1} GB/s", copy_roof(&device, 1 << 20, effort)?.device.bandwidth(1 << 20));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub fn copy_roof(device: &Device, bytes: u64, effort: Effort) -> Result<Times> {
+    let half = (bytes / 2).max(1) as usize;
+    let from = device.filled(half, 1u8)?;
+    let mut to = device.zeroed::<u8>(half)?;
+    match device.backend() {
+        Backend::Cpu => {
+            let (from, mut to) = (from.map()?, to.map_mut()?);
+            let from = &from[..];
+            let chunk = half.div_ceil(4 * parallel::threads()).max(1 << 16);
+            let run = || {
+                parallel::chunks_mut(&mut to, chunk, &|i, to| {
+                    to.copy_from_slice(&from[i * chunk..i * chunk + to.len()])
+                });
+                Ok(())
+            };
+            measure(device, effort, || Ok(()), run)
+        }
+        #[cfg(feature = "opencl")]
+        Backend::OpenCl(cl) => {
+            let (from, to) = (from.mem().expect("an OpenCL buffer"), to.mem().expect("an OpenCL buffer"));
+            measure(device, effort, || Ok(()), || cl.copy((from, 0), (to, 0), half))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_runs_are_no_panic() {
+        assert_eq!(Sample::of(Vec::new()), Sample { median: 0.0, spread: 0.0, min: 0.0, runs: 0 });
+        let effort = Effort { warm_up: 0, runs: 0, ..Effort::default() };
+        assert_eq!(measure(&Device::cpu(), effort, || Ok(()), || Ok(())).unwrap().wall.runs, 1);
+    }
+
+    #[test]
+    fn caches_are_filled_with_what_was_written() {
+        let cpu = Device::cpu().info();
+        let mut gpu = cpu.clone();
+        (gpu.ty, gpu.global_bytes) = (DeviceType::Gpu, 16 << 30);
+        assert_eq!(Scrub::bytes(32 << 20, &cpu), 64 << 20);
+        assert_eq!(Scrub::bytes(0, &cpu), 512 << 20);
+        assert_eq!(Scrub::bytes(16 << 10, &gpu), 512 << 20);
+        assert_eq!(Scrub::bytes(1 << 40, &gpu), 1 << 30);
+        gpu.global_bytes = 1 << 30;
+        assert_eq!(Scrub::bytes(0, &gpu), 256 << 20);
+        let scrub = Scrub::new(&Device::cpu()).unwrap();
+        assert!(scrub.other.map().unwrap().iter().all(|&x| x != 0));
+    }
+}

@@ -1,0 +1,605 @@
+//! Checks beyond 2^31 and 2^32 elements, and of the errors of long sums, on devices that have the memory.
+//!
+//! Inputs are filled on the device with one value and a few marks, so that the right answer is known without a second
+//! copy on the host.
+
+use std::fs;
+
+use super::{Case, Failure, Level, Spec, close, data::Data};
+use crate::{
+    Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order,
+    Philox, ProgramSpec, Result, Scan, Scratch, SetOp, Top,
+    op::{Map, Max, Min, Operator, Scale, Sum},
+    reduce::spec::stated_bound,
+};
+
+/// Every primitive at sizes that 32-bit offsets cannot reach.
+pub(super) struct Large;
+
+/// Beyond 2^32, and no multiple of anything.
+const N: usize = (1 << 32) + 5;
+/// Beyond 2^31, where signed 32-bit offsets end.
+const N_WORDS: usize = (1 << 31) + 5;
+/// So many floats that one accumulator of f32 would lose most of their sum.
+const N_FLOATS: usize = 1 << 28;
+/// Rows and columns whose product is beyond 2^32.
+const SHAPE: (usize, usize) = (65_539, 65_537);
+
+/// The same with a common divisor, so that in place every step is taken.
+const IN_PLACE: (usize, usize) = (65_540, 65_536);
+/// The side of square matrices, and how many have more than 2^32 elements.
+const BATCH: (usize, usize) = (46_349, 2);
+/// An array of more than 2^32 elements whose rows stay rows.
+const PLANES: [usize; 3] = [3, 65_539, 21_851];
+
+/// Bytes that the device has: where they are the host's, what that can still give.
+fn memory(device: &Device) -> u64 {
+    let info = device.info();
+    let own = if info.global_bytes == 0 { u64::MAX } else { info.global_bytes };
+    match host_memory().filter(|_| info.ty == DeviceType::Cpu) {
+        Some(bytes) => own.min(bytes),
+        None => own,
+    }
+}
+
+/// The bytes of memory that the host can still give, where it says so, as Linux does.
+///
+/// ```
+/// if let Some(bytes) = oclprim_checks::check::host_memory() {
+///     println!("{} MiB are free", bytes >> 20);
+/// }
+/// ```
+pub fn host_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+/// `n` elements of `fill`, and `mark` at the given positions; refused where the device has not `buffers` times that.
+fn marked<T: bytemuck::Pod>(
+    device: &Device,
+    (n, buffers): (usize, u64),
+    fill: T,
+    marks: &[(usize, T)],
+) -> Result<Buffer<T>> {
+    let bytes = (n * size_of::<T>()) as u64;
+    let (has, most) = (memory(device), device.info().max_allocation_bytes);
+    // 0 is an unknown limit.
+    if has / (buffers + 1) < bytes || (most != 0 && most < bytes) {
+        let text = format!("needs {buffers} buffers of {bytes} bytes; the device has {has} in all, {most} at once");
+        return Err(Error::unsupported(text));
+    }
+    let mut buffer = device.filled(n, fill)?;
+    for &(i, value) in marks {
+        buffer.view_mut(i..i + 1)?.write(&[value])?;
+    }
+    Ok(buffer)
+}
+
+fn equal<T: PartialEq + std::fmt::Debug>(got: T, want: T, what: &str) -> Result<(), Failure> {
+    if got == want { Ok(()) } else { Err(Failure::Mismatch(format!("{what} is {got:?} instead of {want:?}"))) }
+}
+
+fn reduce_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 1u8, &[(N - 1, 9)])?;
+    equal(device.reduce(&x, Sum)?, (N - 1 + 9) as u8, "sum")?;
+    equal(device.reduce(&x, Max)?, 9, "max")?;
+    let most = device.arg_max(&x)?;
+    equal((most.index, most.value), (N - 1, 9), "arg-max")?;
+    let tail = device.arg_max(x.view(3..)?)?;
+    equal((tail.index, tail.value), (N - 4, 9), "arg-max of a view")?;
+    equal((device.count(&x)?, device.count_of(&x, 9)?), (N, 1), "counts")?;
+    let ends = device.min_max(&x)?;
+    equal((ends.min.index, ends.max.index), (0, N - 1), "min-max")?;
+    let found = device.statistics(&x)?;
+    equal((found.integer_sum, found.max.index), (Some(N as i128 + 8), N - 1), "statistics")?;
+    let largest = Operator::new("largest", 0u8, u8::max, "max(a, b)");
+    equal(device.reduce_by(&x, &largest)?, 9, "largest by the user's operator")
+}
+
+fn count_and_widen_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 1u8, &[(N - 1, 9)])?;
+    equal(device.reduce_as::<u8, u64, Sum>(&x, Sum)?, N as u64 + 8, "sum in u64")?;
+    let ninth = Map::new(|x: u8| x / 9, "(uchar)(x / 9)");
+    let found = device.map_histogram(&x, &ninth, &Bins::ids(2)?)?;
+    equal(found.counts, vec![N as u64 - 1, 1], "counts of a function")?;
+    drop(x);
+    // What decides is the last element.
+    let ones = marked(device, (N, 1), 1u8, &[(N - 1, 0)])?;
+    equal((device.all(&ones)?, device.all(ones.view(..N - 1)?)?), (false, true), "whether all are not 0")?;
+    drop(ones);
+    let zeros = marked(device, (N, 1), 0u8, &[(N - 1, 1)])?;
+    equal((device.any(&zeros)?, device.any(zeros.view(..N - 1)?)?), (true, false), "whether any is not 0")
+}
+
+fn scan_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 1u8, &[(N - 1, 9)])?;
+    let sums = device.inclusive_scan(&x, Sum)?;
+    equal(sums.view(..3)?.to_vec()?, vec![1, 2, 3], "the first sums")?;
+    equal(sums.view(N - 2..)?.to_vec()?, vec![(N - 1) as u8, (N + 8) as u8], "the last sums")?;
+    // 2^32 has each value equally often, and the few beyond are below 7.
+    equal(device.count_of(&sums, 7)?, 1 << 24, "sums that are 7")
+}
+
+fn reduce_words(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N_WORDS, 1), 1i32, &[(N_WORDS - 2, -7)])?;
+    equal(device.reduce(&x, Sum)?, (N_WORDS as i64 - 8) as i32, "sum")?;
+    equal(device.arg_min(&x)?.index, N_WORDS - 2, "arg-min")
+}
+
+fn reduce_floats(device: &Device) -> Result<(), Failure> {
+    // Every partial sum is a whole number of ones, and the total is exact in f64.
+    let x = marked(device, (N_WORDS, 1), 1f64, &[])?;
+    for determinism in [Determinism::Fixed, Determinism::Fast] {
+        equal(device.reduce_with(&x, Sum, determinism)?, N_WORDS as f64, determinism.name())?;
+    }
+    Ok(())
+}
+
+/// Sums whose errors all have one sign, and sums of random elements, within the bound that the documentation states.
+fn reduce_within_bound(device: &Device) -> Result<(), Failure> {
+    let within = |x: &Buffer<f32>, exact: f64, what: &str| {
+        for determinism in [Determinism::Fixed, Determinism::Fast] {
+            let bound = exact * stated_bound::<f32>(device, N_FLOATS, determinism)?;
+            let got = device.reduce_with(x, Sum, determinism)?;
+            close(got, exact, bound, &format!("{} sum of {what}", determinism.name()))?;
+        }
+        Ok(())
+    };
+    let mut x = marked(device, (N_FLOATS, 1), 0.1f32, &[])?;
+    within(&x, N_FLOATS as f64 * f64::from(0.1f32), "0.1")?;
+    let (part, scale) = (N_FLOATS / 64, 2f64.powi(52));
+    let mut exact = 0;
+    for start in (0..N_FLOATS).step_by(part) {
+        let positive: Vec<f32> = Data::Random.generate(part, start as u64).into_iter().map(f32::abs).collect();
+        // Random elements are multiples of 2^-52.
+        exact += positive.iter().map(|&x| (f64::from(x) * scale) as i128).sum::<i128>();
+        x.view_mut(start..start + part)?.write(&positive)?;
+    }
+    within(&x, exact as f64 / scale, "random elements")
+}
+
+fn reduce_products(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 1u8, &[(N - 1, 9)])?;
+    equal(device.dot::<u8, u64>(&x, &x)?, N as u64 - 1 + 81, "dot")
+}
+
+fn reduce_rows(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (2 * N, 1), 1u8, &[(0, 5), (2 * N - 1, 9)])?;
+    let rows = x.nd(&[2, N])?;
+    let sums = device.reduce_axis(rows, 1, Sum)?.to_vec()?;
+    equal(sums, vec![(N + 4) as u8, (N + 8) as u8], "sums of rows")?;
+    let columns = device.reduce_axis(rows, 0, Max)?;
+    let found = [columns.view(..2)?.to_vec()?, columns.view(N - 2..)?.to_vec()?];
+    equal(found, [vec![5, 1], vec![1, 9]], "the first and last columns")?;
+    let ends = device.min_max_axis(rows, 1)?;
+    equal(ends.indices.to_vec()?, vec![1, 0, 0, N as u64 - 1], "indices of extremes of rows")?;
+    equal(ends.values.to_vec()?, vec![1, 1, 5, 9], "extremes of rows")
+}
+
+fn reduce_columns(device: &Device) -> Result<(), Failure> {
+    // The indices of as many results are eight times as many bytes as there are elements of one row.
+    let x = marked(device, (2 * N, 6), 1u8, &[(0, 5), (2 * N - 1, 9)])?;
+    let most = device.info().max_allocation_bytes;
+    if most != 0 && most < 8 * N as u64 {
+        return Err(Error::unsupported(format!("needs {} bytes at once; the device has {most}", 8 * N)).into());
+    }
+    let found = device.arg_max_axis(x.nd(&[2, N])?, 0)?;
+    let ends = [found.indices.view(..2)?.to_vec()?, found.indices.view(N - 2..)?.to_vec()?];
+    equal(ends, [vec![0, 0], vec![0, 1]], "indices of the first and last columns")?;
+    let ends = [found.values.view(..2)?.to_vec()?, found.values.view(N - 2..)?.to_vec()?];
+    equal(ends, [vec![5, 1], vec![1, 9]], "the first and last columns")
+}
+
+fn reduce_segments(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 1u8, &[(2, 5), (N - 1, 9)])?;
+    let offsets = device.upload(&[0, 2, N as u64 - 2, N as u64])?;
+    equal(device.reduce_segments(&x, &offsets, Sum)?.to_vec()?, vec![2, N as u8, 10], "sums of segments")?;
+    let error = device.check_segments(&[0, N as u64, N as u64 - 1], N).err().map(|error| error.to_string());
+    equal(error, Some(format!("offset 1 is {N}, beyond the next one, {}", N - 1)), "the check of offsets")
+}
+
+fn moments_of_rows(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (2 * N, 1), 1u8, &[(0, 5), (2 * N - 1, 9)])?;
+    let found = device.moments_axis(x.nd(&[2, N])?, 1)?.to_vec()?;
+    for (record, mark) in found.iter().zip([5.0, 9.0]) {
+        let (found, n) = (record.get(), N as f64);
+        equal(found.sum, n - 1.0 + mark, "the sum of a row")?;
+        close(found.mean, found.sum / n, 1e-12, "the mean of a row")?;
+        let (above, mean) = (mark - 1.0, (mark - 1.0) / n);
+        close(found.variance, above * above / n - mean * mean, 1e-15, "the variance of a row")?;
+    }
+    equal(found.len(), 2, "the number of rows")
+}
+
+fn copy_nd(device: &Device) -> Result<(), Failure> {
+    let [planes, rows, cols] = PLANES;
+    let (p, r, c) = (planes - 1, 1, cols - 3);
+    let n = planes * rows * cols;
+    let x = marked(device, (n, 2), 0u8, &[((p * rows + r) * cols + c, 9)])?;
+    let mut y = marked(device, (n, 2), 1u8, &[])?;
+    device.copy_nd(x.nd(&PLANES)?.reverse(1)?, y.nd_mut(&PLANES)?)?;
+    equal(device.arg_max(&y)?.index, (p * rows + rows - 1 - r) * cols + c, "the mark's place")?;
+    equal(device.reduce(&y, Sum)?, 9, "sum")
+}
+
+fn copy_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 1u8, &[(3, 7), (N - 1, 9)])?;
+    let mut y = marked(device, (N, 2), 0u8, &[])?;
+    device.copy(x.view(3..)?, y.view_mut(1..N - 2)?)?;
+    equal(device.reduce(&y, Sum)?, (N - 3 + 6 + 8) as u8, "sum of the copy")?;
+    equal(device.arg_max(&y)?.index, N - 3, "the last mark's place")?;
+    equal(y.view(..2)?.to_vec()?, vec![0, 7], "the copy's start")
+}
+
+fn copy_within(device: &Device) -> Result<(), Failure> {
+    // The halves overlap, and both offsets and the length are beyond 32 bits.
+    let mut x = marked(device, (N + 7, 1), 1u8, &[(2, 5), (N - 1, 9)])?;
+    x.copy_within(..N, 7)?;
+    equal(x.view(..10)?.to_vec()?, vec![1, 1, 5, 1, 1, 1, 1, 1, 1, 5], "the start")?;
+    equal(x.view(N..)?.to_vec()?, vec![1, 1, 1, 1, 1, 1, 9], "the end")?;
+    equal(device.reduce(&x, Sum)?, (N + 7 + 4 + 4 + 8) as u8, "sum")
+}
+
+fn copy_ranges(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 1u8, &[(3, 7), (N - 1, 9)])?;
+    let mut y = marked(device, (N, 2), 0u8, &[])?;
+    device.copy_ranges(&x, &mut y, &[(N - 9..N, 0), (0..N - 9, 9)])?;
+    equal(device.reduce(&y, Sum)?, (N + 6 + 8) as u8, "sum of the copies")?;
+    equal(y.view(..13)?.to_vec()?, vec![1, 1, 1, 1, 1, 1, 1, 1, 9, 1, 1, 1, 7], "the start")
+}
+
+fn gather_scatter(device: &Device) -> Result<(), Failure> {
+    let mut x = marked(device, (N, 1), 1u8, &[(3, 7), (N - 1, 9)])?;
+    let far = device.upload(&[N as u64 - 1, 3, N as u64, 0])?;
+    let (mut got, mut outside) = (device.filled(4, 5u8)?, device.zeroed::<u64>(1)?);
+    device.gather_into(&x, &far, &mut got, &mut outside)?;
+    equal((got.to_vec()?, outside.to_vec()?), (vec![9, 7, 5, 1], vec![2]), "gather")?;
+    device.scatter_into(&[2u8, 3, 4, 5], &far, &mut x, &mut outside)?;
+    equal((x.view(N - 2..)?.to_vec()?, outside.to_vec()?), (vec![1, 2], vec![2]), "scatter")?;
+    equal(device.reduce(&x, Sum)?, (N - 3 + 2 + 3 + 5) as u8, "sum")
+}
+
+/// By more indices than one launch takes, the first wrong one of which is in the second.
+fn gather_many(device: &Device) -> Result<(), Failure> {
+    let by = marked(device, (N_WORDS, 2), 1u32, &[(N_WORDS - 1, 2), (N_WORDS - 3, 3)])?;
+    let (mut y, mut outside) = (device.zeroed::<u8>(N_WORDS)?, device.zeroed::<u64>(1)?);
+    device.gather_into(&[5u8, 6, 7], &by, &mut y, &mut outside)?;
+    equal(outside.to_vec()?, vec![N_WORDS as u64 - 3], "outside")?;
+    equal(device.reduce(&y, Sum)?, (6 * (N_WORDS - 2) + 7) as u8, "sum")?;
+    equal(device.arg_max(&y)?.index, N_WORDS - 1, "the mark's place")
+}
+
+fn reverse_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 1u8, &[(3, 9)])?;
+    let mut y = device.reverse(&x)?;
+    equal((device.reduce(&y, Sum)?, device.arg_max(&y)?.index), ((N + 8) as u8, N - 4), "reverse")?;
+    device.reverse_in_place(&mut y)?;
+    equal((device.reduce(&y, Sum)?, device.arg_max(&y)?.index), ((N + 8) as u8, 3), "reverse in place")
+}
+
+fn fill_words(device: &Device) -> Result<(), Failure> {
+    // From an odd place to one beyond 2^32 bytes.
+    let mut x = marked(device, (N_WORDS, 1), 1u32, &[])?;
+    x.view_mut(3..N_WORDS - 3)?.fill(2)?;
+    equal(device.reduce(&x, Sum)?, (2 * (N_WORDS - 6) + 6) as u32, "sum")?;
+    for (at, want) in [(0, [1, 1, 1, 2]), (N_WORDS / 2, [2; 4]), (N_WORDS - 4, [2, 1, 1, 1])] {
+        equal(x.view(at..at + 4)?.to_vec()?, want.to_vec(), "a part")?;
+    }
+    Ok(())
+}
+
+fn histogram_words(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N_WORDS, 1), 7i32, &[(0, 3), (N_WORDS - 1, 200)])?;
+    let found = device.histogram(&x, &Bins::ids(100)?)?;
+    equal((found.counts[7], found.counts[3]), (N_WORDS as u64 - 2, 1), "counts of 7 and 3")?;
+    equal(found.outside.above, 1, "counts above")
+}
+
+fn histogram_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 7u8, &[(0, 3), (N - 1, 200)])?;
+    let (mut counts, mut outside) = ([0u64; 100], [0u64; 3]);
+    let bins = Bins::ids(100)?;
+    device.histogram_into(&x, &bins, &mut counts, &mut outside, Accumulate::Overwrite, &mut Scratch::new())?;
+    equal((counts[7], counts[3]), (N as u64 - 2, 1), "counts of 7 and 3")?;
+    equal(outside, [0, 1, 0], "counts outside")
+}
+
+fn histogram_of_ranges(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 7u8, &[(0, 3), (N - 1, 200)])?;
+    for bins in [Bins::even(0u8, 100, 25)?, Bins::edges(&[0u8, 4, 8, 100])?] {
+        let found = device.histogram(&x, &bins)?;
+        let outside = (found.outside.below, found.outside.above);
+        equal((&found.counts[..2], outside), (&[1, N as u64 - 2][..], (0, 1)), "counts of 3 and 7, and outside")?;
+    }
+    Ok(())
+}
+
+fn transpose_map_bytes(device: &Device) -> Result<(), Failure> {
+    let (rows, cols) = SHAPE;
+    let (r, c) = (rows - 2, cols - 1);
+    let x = marked(device, (rows * cols, 2), 0u8, &[(r * cols + c, 9)])?;
+    let y = device.transpose_map::<u8, u8>(&x, rows, cols, &Scale(3))?;
+    equal(device.arg_max(&y)?.index, c * rows + r, "the mark's place")?;
+    equal(device.reduce(&y, Sum)?, 27, "sum")
+}
+
+fn transpose_bytes(device: &Device) -> Result<(), Failure> {
+    let (rows, cols) = SHAPE;
+    let (r, c) = (rows - 2, cols - 1);
+    let x = marked(device, (rows * cols, 2), 0u8, &[(r * cols + c, 9)])?;
+    let y = device.transpose(&x, rows, cols)?;
+    equal(device.arg_max(&y)?.index, c * rows + r, "the mark's place")?;
+    equal(device.reduce(&y, Sum)?, 9, "sum")
+}
+
+fn transpose_in_place_bytes(device: &Device) -> Result<(), Failure> {
+    let (rows, cols) = IN_PLACE;
+    let (r, c) = (rows - 2, cols - 1);
+    let mut x = marked(device, (rows * cols, 1), 0u8, &[(r * cols + c, 9)])?;
+    device.transpose_in_place(&mut x, rows, cols, &mut Scratch::new())?;
+    equal(device.arg_max(&x)?.index, c * rows + r, "the mark's place")?;
+    equal(device.reduce(&x, Sum)?, 9, "sum")
+}
+
+fn transpose_batch_bytes(device: &Device) -> Result<(), Failure> {
+    let (side, count) = BATCH;
+    let (r, c) = (side - 2, side - 1);
+    let last = (count - 1) * side * side;
+    let x = marked(device, (count * side * side, 2), 0u8, &[(last + r * side + c, 9)])?;
+    let y = device.transpose_batch(&x, &Matrices::new(side, side).count(count))?;
+    equal(device.arg_max(&y)?.index, last + c * side + r, "the mark's place")?;
+    equal(device.reduce(&y, Sum)?, 9, "sum")
+}
+
+fn permute_bytes(device: &Device) -> Result<(), Failure> {
+    let [planes, rows, cols] = PLANES;
+    let (p, r, c) = (planes - 1, rows - 2, cols - 3);
+    let x = marked(device, (planes * rows * cols, 2), 0u8, &[((p * rows + r) * cols + c, 9)])?;
+    let y = device.permute(x.nd(&PLANES)?, &[1, 0, 2])?;
+    equal(device.arg_max(&y)?.index, (r * planes + p) * cols + c, "the mark's place")?;
+    equal(device.reduce(&y, Sum)?, 9, "sum")
+}
+
+fn sort_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
+    let y = device.sort(&x, Order::ascending())?;
+    let ends = [y.view(..4)?.to_vec()?, y.view(N - 3..)?.to_vec()?];
+    equal(ends, [vec![0, 2, 7, 7], vec![7, 7, 200]], "the smallest and the largest")?;
+    equal(device.reduce(&y, Sum)?, (7 * (N - 3) + 202) as u8, "sum")
+}
+
+fn sort_segments_of_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
+    let offsets = [0, 5, N - 2, N].map(|offset| offset as u64);
+    let y = device.sort_segments(&x, &offsets, Order::ascending())?;
+    let ends = [y.view(..6)?.to_vec()?, y.view(N - 3..)?.to_vec()?];
+    equal(ends, [vec![7, 7, 7, 7, 200, 0], vec![7, 2, 7]], "where segments begin and end")?;
+    equal(device.reduce(&y, Sum)?, (7 * (N - 3) + 202) as u8, "sum")
+}
+
+/// Little is written, so that what counts is where it comes from.
+fn select_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
+    let (other, scratch) = (Map::new(|x: u8| x != 7, "x != 7"), &mut Scratch::new());
+    let (mut found, mut places, mut count) = ([9u8; 4], [9u64; 4], [0]);
+    device.select_into(&x, &other, &mut found, &mut count, scratch)?;
+    equal((found, count), ([200, 0, 2, 9], [3]), "what differs")?;
+    device.select_indices_into(&x, &other, &mut places, &mut count, scratch)?;
+    equal((places, count), ([3, N as u64 / 2, N as u64 - 1, 9], [3]), "where it does")
+}
+
+fn runs_of_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
+    let (n, scratch) = (N as u64, &mut Scratch::new());
+    let (mut values, mut lengths, mut offsets, mut count) = ([9u8; 6], [9u64; 6], [9u64; 6], [0]);
+    device.run_length_encode_into(&x, &mut values, &mut lengths, &mut count, scratch)?;
+    equal((values, count), ([7, 200, 7, 0, 7, 2], [6]), "the runs")?;
+    equal(lengths, [3, 1, n / 2 - 4, 1, n - n / 2 - 2, 1], "their lengths")?;
+    device.non_trivial_runs_into(&x, &mut offsets, &mut lengths, &mut count, scratch)?;
+    equal((&offsets[..3], count), (&[0, 4, n / 2 + 1][..], [3]), "the long runs")?;
+    equal(&lengths[..3], &[3, n / 2 - 4, n - n / 2 - 2], "their lengths")
+}
+
+fn merge_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 3), 7u8, &[(0, 2), (N - 1, 200)])?;
+    let (middle, order) = (N / 3, Order::ascending());
+    let (a, b) = (x.view(..middle)?, x.view(middle..)?);
+    // Reversed, so that the range that begins with the smallest comes second.
+    let y = device.merge(b, a, &order)?;
+    let ends = [y.view(..3)?.to_vec()?, y.view(N - 2..)?.to_vec()?];
+    equal(ends, [vec![2, 7, 7], vec![7, 200]], "the smallest and the largest")?;
+    equal(device.reduce(&y, Sum)?, (7 * (N - 2) + 202) as u8, "sum")?;
+    drop(y);
+    let places: Buffer<u64> = device.lower_bound(&x, &[200, 7, 255], &order)?;
+    equal(places.to_vec()?, vec![N as u64 - 1, 1, N as u64], "places")?;
+    equal(device.first_unsorted(&x, &order)?, None, "what is out of order")?;
+    equal(device.first_unsorted(&x, &Order::descending())?, Some(1), "what is out of order, descending")?;
+    // Behind all that the first launch looks at.
+    equal(device.first_unsorted(x.view(1..)?, &Order::descending())?, Some(N - 2), "the last is out of order")?;
+    let kept = device.set_operation(SetOp::Difference, b, a, &order)?;
+    equal(kept.len(), N - 2 * middle + 1, "the difference")?;
+    equal(kept.view(kept.len() - 2..)?.to_vec()?, vec![7, 200], "the difference's end")
+}
+
+fn iota_bytes(device: &Device) -> Result<(), Failure> {
+    let mut x = marked(device, (N, 1), 9u8, &[])?;
+    device.iota_into(250u8, &mut x)?;
+    for (at, want) in [(0, [250u8, 251, 252, 253]), (1 << 31, [250, 251, 252, 253]), (N - 4, [251, 252, 253, 254])] {
+        equal(x.view(at..at + 4)?.to_vec()?, want.to_vec(), &format!("elements from {at} on"))?;
+    }
+    Ok(())
+}
+
+fn map_reduce_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 3u8, &[(N - 1, 5)])?;
+    let square = Map::new(|x: u8| u64::from(x) * u64::from(x), "(ulong)x * x");
+    equal(device.map_reduce(&x, &square, Sum)?, 9 * (N as u64 - 1) + 25, "the sum of squares")
+}
+
+fn histogram_weights(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 7u8, &[(0, 3), (N - 1, 200)])?;
+    let w = marked(device, (N, 2), 2u8, &[(0, 5), (N - 1, 9)])?;
+    let found = device.histogram_weighted(&x, &w, &Bins::ids(100)?)?;
+    equal((found.sums[7], found.sums[3]), (2 * (N as u64 - 2), 5), "sums of 7 and 3")?;
+    equal(found.above, 9, "the sum above")
+}
+
+fn histogram_channels(device: &Device) -> Result<(), Failure> {
+    // Two channels of one sample more than 2^31 each.
+    let x = marked(device, (N + 1, 1), 7u8, &[(0, 3), (N, 200)])?;
+    let found = device.histogram_channels(&x, 2, &[Bins::ids(100)?, Bins::ids(100)?])?;
+    let pixels = (N as u64).div_ceil(2);
+    equal((found[0].counts[7], found[0].counts[3]), (pixels - 1, 1), "counts of the first channel")?;
+    equal((found[1].counts[7], found[1].outside.above), (pixels - 1, 1), "counts of the second")
+}
+
+fn transpose_row(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 2), 1u8, &[(N - 1, 9)])?;
+    let y = device.transpose(&x, 1, N)?;
+    equal(device.reduce(&y, Sum)?, (N - 1 + 9) as u8, "sum")?;
+    equal(device.arg_max(&y)?.index, N - 1, "the mark's place")
+}
+
+fn fill_triples(device: &Device) -> Result<(), Failure> {
+    // OpenCL fills with powers of two of bytes alone, so these are copied.
+    let n = N / 3 + 1;
+    let x = marked(device, (n, 1), [7u8, 5, 3], &[])?;
+    for start in [0, (1 << 30) / 3 - 1, (1 << 31) / 3 - 1, (1usize << 32) / 3 - 1, n - 3] {
+        equal(x.view(start..start + 3)?.to_vec()?, vec![[7, 5, 3]; 3], &format!("elements from {start} on"))?;
+    }
+    Ok(())
+}
+
+/// Random keys come out in order, each as often as it went in.
+fn sort_random_bytes(device: &Device) -> Result<(), Failure> {
+    let mut x = marked(device, (N, 2), 0u8, &[])?;
+    device.random_into(Philox::new(5), &mut x)?;
+    let y = device.sort(&x, Order::ascending())?;
+    equal(device.first_unsorted(&y, &Order::ascending())?, None, "what is out of order")?;
+    let counts = |x: &Buffer<u8>| device.histogram(x, &Bins::ids(256)?).map(|found| found.counts);
+    equal(counts(&y)?, counts(&x)?, "how often each key is there")
+}
+
+/// Places among random keys: in order, those of equal keys rising, and each is its key's.
+fn sort_random_pairs(device: &Device) -> Result<(), Failure> {
+    let mut x = marked(device, (N_WORDS, 17), 0u8, &[])?;
+    device.random_into(Philox::new(6), &mut x)?;
+    let (keys, places) = device.sort_pairs(&x, &device.iota(N_WORDS, 0u32)?, Order::ascending())?;
+    let found = device.gather(&x, &places)?;
+    equal(device.reduce_by_key(&keys, &found, Max)?.1.to_vec()?, (0..=255).collect(), "the largest key of each run")?;
+    equal(device.reduce_by_key(&keys, &found, Min)?.1.to_vec()?, (0..=255).collect(), "the least key of each run")?;
+    let mut at = 0;
+    for count in device.histogram(&x, &Bins::ids(256)?)?.counts {
+        let end = at + count as usize;
+        equal(device.first_unsorted(places.view(at..end)?, &Order::ascending())?, None, "places of equal keys")?;
+        at = end;
+    }
+    Ok(())
+}
+
+fn scan_segments_of_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 4), 1u8, &[(N - 1, 9)])?;
+    let keys = marked(device, (N, 4), 7u8, &[(N / 2, 8), (N - 2, 8)])?;
+    let starts = [0, N / 2, N / 2 + 1, N - 2, N - 1];
+    let ends = |sums: &Buffer<u8>| -> Result<Vec<u8>> {
+        starts[1..].iter().chain([&N]).map(|&end| Ok(sums.view(end - 1..end)?.to_vec()?[0])).collect()
+    };
+    let wanted: Vec<u8> = starts.windows(2).map(|at| (at[1] - at[0]) as u8).chain([9]).collect();
+    equal(ends(&device.scan_by_key(&keys, &x, Sum, Scan::inclusive())?)?, wanted.clone(), "sums by key")?;
+    let offsets: Vec<u64> = starts.iter().chain([&N]).map(|&at| at as u64).collect();
+    equal(ends(&device.scan_segments(&x, &offsets, Sum, Scan::inclusive())?)?, wanted, "sums of segments")
+}
+
+fn reduce_bytes_by_key(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 4), 1u8, &[(N - 1, 9)])?;
+    let keys = marked(device, (N, 4), 7u8, &[(N / 2, 8), (N - 2, 8)])?;
+    let (mut first, mut sums, mut count, scratch) = ([0u8; 5], [0u8; 5], [0], &mut Scratch::new());
+    device.reduce_by_key_into(&keys, &x, Sum, &mut first, &mut sums, &mut count, scratch)?;
+    equal((first, count), ([7, 8, 7, 8, 7], [5]), "the runs' keys")?;
+    equal(sums, [(N / 2) as u8, 1, (N - N / 2 - 3) as u8, 1, 9], "their sums")
+}
+
+fn partition_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 3), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
+    let seven = Map::new(|x: u8| x == 7, "x == 7");
+    let (y, count) = device.partition(&x, &seven)?;
+    equal((count, device.count_of(&y, 7)?), (N - 3, N - 3), "how many are of the first kind")?;
+    equal(y.view(N - 4..)?.to_vec()?, vec![7, 200, 0, 2], "the second kind")
+}
+
+fn top_of_bytes(device: &Device) -> Result<(), Failure> {
+    let x = marked(device, (N, 1), 7u8, &[(3, 199), (N - 1, 200), (N / 2, 0)])?;
+    let (keys, places) = device.top_k_places::<u8, u64>(&x, Top::largest(4).sorted())?;
+    equal(keys.to_vec()?, vec![200, 199, 7, 7], "the largest")?;
+    equal(places.to_vec()?, vec![N as u64 - 1, 3, 0, 1], "their places")?;
+    let (keys, places) = device.top_k_places::<u8, u64>(&x, Top::smallest(2).sorted())?;
+    equal((keys.to_vec()?, places.to_vec()?), (vec![0, 7], vec![N as u64 / 2, 0]), "the smallest, and their places")?;
+    equal(device.nth_element(&x, N - 2)?, 199, "the last but one in order")
+}
+
+impl Spec for Large {
+    fn name(&self) -> &'static str {
+        "large"
+    }
+
+    fn cases(&self, level: Level) -> Vec<Case> {
+        if level < Level::Full {
+            return Vec::new();
+        }
+        let case = |form, element, n: usize, run: fn(&Device) -> Result<(), Failure>| {
+            Case::new(form, element, format!("n = {n}"), "constant", n, run)
+        };
+        vec![
+            case("reduce", ElementType::U8, N, reduce_bytes),
+            case("reduce", ElementType::I32, N_WORDS, reduce_words),
+            case("reduce", ElementType::F64, N_WORDS, reduce_floats),
+            case("sum within its bound", ElementType::F32, N_FLOATS, reduce_within_bound),
+            case("dot", ElementType::U8, N, reduce_products),
+            case("any, all, in a wider type, of a function", ElementType::U8, N, count_and_widen_bytes),
+            case("scan", ElementType::U8, N, scan_bytes),
+            case("reduce along an axis", ElementType::U8, 2 * N, reduce_rows),
+            case("arg-max of columns", ElementType::U8, 2 * N, reduce_columns),
+            case("reduce of segments", ElementType::U8, N, reduce_segments),
+            case("moments along an axis", ElementType::U8, 2 * N, moments_of_rows),
+            case("copy", ElementType::U8, N, copy_bytes),
+            case("strided copy", ElementType::U8, PLANES.iter().product(), copy_nd),
+            case("copy within", ElementType::U8, N, copy_within),
+            case("copy ranges", ElementType::U8, N, copy_ranges),
+            case("gather and scatter", ElementType::U8, N, gather_scatter),
+            case("gather", ElementType::U8, N_WORDS, gather_many),
+            case("reverse", ElementType::U8, N, reverse_bytes),
+            case("fill", ElementType::U32, N_WORDS, fill_words),
+            case("histogram", ElementType::U8, N, histogram_bytes),
+            case("histogram", ElementType::I32, N_WORDS, histogram_words),
+            case("histogram, even and by edges", ElementType::U8, N, histogram_of_ranges),
+            case("transpose", ElementType::U8, SHAPE.0 * SHAPE.1, transpose_bytes),
+            case("transpose with a factor", ElementType::U8, SHAPE.0 * SHAPE.1, transpose_map_bytes),
+            case("transpose in place", ElementType::U8, IN_PLACE.0 * IN_PLACE.1, transpose_in_place_bytes),
+            case("transpose batch", ElementType::U8, BATCH.1 * BATCH.0 * BATCH.0, transpose_batch_bytes),
+            case("permute", ElementType::U8, PLANES.iter().product(), permute_bytes),
+            case("transpose 1 x n", ElementType::U8, N, transpose_row),
+            case("sort", ElementType::U8, N, sort_bytes),
+            case("sort of random keys", ElementType::U8, N, sort_random_bytes),
+            case("sort of places", ElementType::U8, N_WORDS, sort_random_pairs),
+            case("sort of segments", ElementType::U8, N, sort_segments_of_bytes),
+            case("scan of segments", ElementType::U8, N, scan_segments_of_bytes),
+            case("reduce by key", ElementType::U8, N, reduce_bytes_by_key),
+            case("partition", ElementType::U8, N, partition_bytes),
+            case("top-k", ElementType::U8, N, top_of_bytes),
+            case("select", ElementType::U8, N, select_bytes),
+            case("runs", ElementType::U8, N, runs_of_bytes),
+            case("merge, sets and searches", ElementType::U8, N, merge_bytes),
+            case("iota", ElementType::U8, N, iota_bytes),
+            case("map and reduce", ElementType::U8, N, map_reduce_bytes),
+            case("weighted histogram", ElementType::U8, N, histogram_weights),
+            case("histogram of channels", ElementType::U8, N + 1, histogram_channels),
+            case("fill of 3 bytes", ElementType::U8, N, fill_triples),
+        ]
+    }
+
+    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
+        // The primitives' own specs list their wide builds.
+        Vec::new()
+    }
+}

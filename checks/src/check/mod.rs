@@ -1,0 +1,291 @@
+//! Cross-checks of every primitive on every device against the CPU, and of the CPU against plain loops.
+//!
+//! Each primitive describes itself once, in its `spec.rs`: what it is, at which sizes and types it is checked, with
+//! which data, how to run it and how to compare. Tests, benches and the program all go through [`registry`].
+
+mod large;
+
+pub use crate::reduce::spec::sum_bound;
+pub use large::host_memory;
+pub use oclprim::internals::{
+    data,
+    testing::{CANARY, Failure, close, everywhere, guarded, log_skip, poison, same, same_bytes},
+};
+
+use std::{
+    any::Any,
+    collections::HashMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Instant,
+};
+
+use serde::Serialize;
+
+use oclprim::{Capabilities, Device, ElementType, ErrorKind, ProgramSpec, Tuning};
+
+use crate::bench::Bench;
+
+/// How much to check.
+///
+/// ```
+/// use oclprim_checks::check::{Level, registry};
+///
+/// let copy = registry().iter().find(|spec| spec.name() == "copy").unwrap();
+/// assert!(Level::Tiny < Level::Full && copy.cases(Level::Tiny).len() < copy.cases(Level::Quick).len());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Level {
+    /// Sizes for an interpreter such as Oclgrind: every kernel, at most 20,000 work-items.
+    Tiny,
+    /// Every form and type at its edges, in under a minute on two cores.
+    Quick,
+    /// Every form, type, size, data set and offset.
+    Full,
+}
+
+type Check = dyn Fn(&Device) -> Result<(), Failure> + Send + Sync;
+
+/// One check: a form of a primitive, on one type, size and data set.
+///
+/// ```
+/// use oclprim::{Device, ElementType, op::Sum};
+/// use oclprim_checks::{check::{Case, Verdict, same}};
+///
+/// let case = Case::new("sum", ElementType::U8, "n = 3", "by hand", 3, |device: &Device| {
+///     same(&[device.reduce(&[1u8, 2, 3], Sum)?], &[6], "sum")
+/// });
+/// assert_eq!(case.run(&Device::best()?).verdict, Verdict::Pass);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub struct Case {
+    /// What is run, such as `sum fixed`.
+    pub form: String,
+    /// The element type, or the one of the same size where only the size counts.
+    pub element: ElementType,
+    /// The shape, such as `n = 4097 + 3` (3 being the offset into the buffer).
+    pub shape: String,
+    /// The data set's name.
+    pub data: String,
+    /// Elements, for ordering failures by size.
+    pub n: usize,
+    run: Box<Check>,
+}
+
+impl Case {
+    /// A check that `run` performs on the device it is given.
+    ///
+    /// On the CPU backend `run` compares with a plain loop; elsewhere with the CPU backend.
+    ///
+    /// ```
+    /// use oclprim::{Device, ElementType};
+    /// use oclprim_checks::{check::{Case, same}};
+    ///
+    /// let case = Case::new("max", ElementType::I8, "n = 2", "by hand", 2, |device: &Device| {
+    ///     same(&[device.arg_max(&[-1i8, 5])?.index as u64], &[1], "index")
+    /// });
+    /// assert_eq!((case.form.as_str(), case.n), ("max", 2));
+    /// ```
+    pub fn new(
+        form: impl Into<String>,
+        element: ElementType,
+        shape: impl Into<String>,
+        data: impl Into<String>,
+        n: usize,
+        run: impl Fn(&Device) -> Result<(), Failure> + Send + Sync + 'static,
+    ) -> Self {
+        Self { form: form.into(), element, shape: shape.into(), data: data.into(), n, run: Box::new(run) }
+    }
+
+    /// The same check on the device in another geometry, as another form.
+    pub(crate) fn tuned(self, form: impl Into<String>, tuning: Tuning) -> Self {
+        let Self { element, shape, data, n, run, .. } = self;
+        Self::new(form, element, shape, data, n, move |device| run(&device.with_tuning(tuning.clone())?))
+    }
+
+    /// Runs the check. A panic in it is a failure.
+    ///
+    /// ```
+    /// use oclprim::{Device, ElementType};
+    /// use oclprim_checks::{check::{Case, Verdict}};
+    ///
+    /// let broken = Case::new("panic", ElementType::U8, "n = 0", "none", 0, |_| panic!("on purpose"));
+    /// assert_eq!(broken.run(&Device::cpu()).verdict, Verdict::Fail("panic: on purpose".into()));
+    /// ```
+    pub fn run(&self, device: &Device) -> Outcome {
+        let start = Instant::now();
+        // A case owns its buffers, and the device is whole between calls: nothing half-done is seen afterwards.
+        let result = catch_unwind(AssertUnwindSafe(|| (self.run)(device)))
+            .unwrap_or_else(|panic| Err(Failure::Mismatch(format!("panic: {}", panic_text(&*panic)))));
+        let verdict = match result {
+            Ok(()) => Verdict::Pass,
+            Err(Failure::Mismatch(text)) => Verdict::Fail(text),
+            // What the device cannot do is not wrong, but it is not checked either.
+            Err(Failure::Error(error)) if error.kind() == ErrorKind::Unsupported => Verdict::Skip(error.to_string()),
+            Err(Failure::Error(error)) => {
+                let log = error.build_log().map_or(String::new(), |log| format!("\n{}", log.trim_end()));
+                Verdict::Fail(format!("error: {error}{log}"))
+            }
+        };
+        Outcome { verdict, seconds: start.elapsed().as_secs_f64() }
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no message")
+}
+
+/// Whether a form that knows all types is checked on this one: at `Tiny` an integer of each size, and floats but bf16.
+pub(crate) fn stands_for_its_size(level: Level, element: ElementType) -> bool {
+    use ElementType::{F16, F32, F64, I16, I64, U8, U32};
+    level > Level::Tiny || matches!(element, U8 | I16 | U32 | I64 | F16 | F32 | F64)
+}
+
+/// Keeps what is worth its builds in another geometry of a device: of each form one type, f32 or i64 where it has them.
+/// With a back end of sub-groups that is not the first, only what lanes exchange: a sum, an arg-max and a scan of each size,
+/// a sort.
+///
+/// ```
+/// use oclprim_checks::check::{Level, few_builds, registry};
+///
+/// let cases = |first| {
+///     let mut cases = registry()[0].cases(Level::Tiny);
+///     few_builds(&mut cases, first);
+///     cases.len()
+/// };
+/// assert!(0 < cases(false) && cases(false) < cases(true));
+/// ```
+pub fn few_builds(cases: &mut Vec<Case>, first_back_end: bool) {
+    let sizes = [ElementType::U8, ElementType::F16, ElementType::F32, ElementType::I64];
+    let exchanged = |case: &Case| {
+        let forms = ["sum", "sum fixed", "arg-max", "sum inclusive", "4-byte keys"];
+        forms.contains(&&*case.form) && sizes.contains(&case.element)
+    };
+    if !first_back_end {
+        return cases.retain(exchanged);
+    }
+    let order = || [ElementType::F32, ElementType::I64].into_iter().chain(ElementType::ALL);
+    let rank = |case: &Case| order().position(|element| element == case.element);
+    let mut best = HashMap::new();
+    for case in &*cases {
+        let form = best.entry(case.form.clone()).or_insert(usize::MAX);
+        *form = rank(case).map_or(*form, |rank| rank.min(*form));
+    }
+    cases.retain(|case| rank(case) == best.get(&case.form).copied());
+}
+
+/// The result of one check.
+///
+/// ```
+/// use oclprim::{Device, ElementType};
+/// use oclprim_checks::{check::{Case, Failure, Verdict}};
+///
+/// let wrong = |_: &Device| Err(Failure::Mismatch("2 instead of 1".into()));
+/// let outcome = Case::new("sum", ElementType::U8, "n = 1", "by hand", 1, wrong).run(&Device::cpu());
+/// assert_eq!(outcome.verdict, Verdict::Fail("2 instead of 1".into()));
+/// println!("after {} s", outcome.seconds);
+/// ```
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Whether it passed.
+    pub verdict: Verdict,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// Whether a check passed.
+///
+/// ```
+/// use oclprim::{Device, ElementType};
+/// use oclprim_checks::{check::{Case, Verdict}};
+///
+/// let wide = |device: &Device| Ok(device.transpose(&[[0u64; 3]], 1, 1).map(drop)?);
+/// let case = Case::new("transpose", ElementType::U64, "1 x 1", "zeros", 1, wide);
+/// let Verdict::Skip(reason) = case.run(&Device::cpu()).verdict else { panic!() };
+/// assert_eq!(reason, "transpose takes elements of 1 to 16 bytes, not of 24");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The answers agree.
+    Pass,
+    /// The device cannot do this, with the reason.
+    Skip(String),
+    /// The answers differ, or the device returned an error it should not: a line, and below it a build's log.
+    Fail(String),
+}
+
+/// What a primitive says of itself: the one place that tests, benches and the program read.
+///
+/// ```
+/// use oclprim::{Capabilities};
+/// use oclprim_checks::{check::{Level, registry}};
+///
+/// let (_, gpu) = &Capabilities::samples()[0];
+/// for spec in registry() {
+///     let (cases, programs) = (spec.cases(Level::Tiny).len(), spec.programs(gpu).len());
+///     println!("{}: {cases} cases, {programs} programs, {} benchmarks", spec.name(), spec.benches().len());
+/// }
+/// ```
+pub trait Spec: Sync {
+    /// The primitive's name, such as `reduce`.
+    fn name(&self) -> &'static str;
+
+    /// Every check of a level.
+    fn cases(&self, level: Level) -> Vec<Case>;
+
+    /// Every program that a device with these capabilities could be given, for compile-only checks.
+    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec>;
+
+    /// What is measured of it.
+    fn benches(&self) -> Vec<Bench> {
+        Vec::new()
+    }
+}
+
+/// Every primitive.
+///
+/// ```
+/// use oclprim::{Device};
+/// use oclprim_checks::{check::{Level, Verdict, registry}};
+///
+/// let spec = registry().iter().find(|spec| spec.name() == "reduce").unwrap();
+/// for case in spec.cases(Level::Tiny).iter().take(10) {
+///     assert_eq!(case.run(&Device::cpu()).verdict, Verdict::Pass);
+/// }
+/// ```
+pub fn registry() -> &'static [&'static dyn Spec] {
+    &[
+        &crate::reduce::spec::Reduce,
+        &crate::scan::spec::ScanSpec,
+        &crate::select::spec::Select,
+        &crate::copy::spec::Copy,
+        &crate::iota::spec::Iota,
+        &crate::histogram::spec::Histogram,
+        &crate::transpose::spec::Transpose,
+        &crate::permute::spec::Permute,
+        &crate::sort::spec::Sort,
+        &crate::merge::spec::Merge,
+        &crate::topk::spec::TopK,
+        &crate::random::spec::Random,
+        &large::Large,
+    ]
+}
+
+/// Every program that a device with these capabilities could be given: the primitives' and the runtime's own.
+///
+/// ```
+/// use oclprim::{Capabilities};
+/// use oclprim_checks::{check::programs};
+///
+/// for (name, caps) in Capabilities::samples() {
+///     println!("{name}: {} programs", programs(&caps).len());
+/// }
+/// ```
+pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    let own = registry().iter().flat_map(|spec| spec.programs(caps));
+    #[cfg(feature = "opencl")]
+    let own = own.chain(oclprim::internals::runtime::opencl::programs(caps));
+    own.collect()
+}

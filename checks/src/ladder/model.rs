@@ -1,0 +1,93 @@
+//! What an access pattern costs, counted rather than measured: 32-byte sectors of global memory and local-memory bank
+//! conflicts, for requests of 32 work-items.
+//!
+//! The model is that of NVIDIA's GPUs since Volta: a request of 32 lanes touches 32-byte sectors, and local memory has
+//! 32 banks of 4 bytes. It needs no counters, so that the same figures come out on every machine.
+
+use serde::Serialize;
+
+/// Lanes of a request.
+///
+/// ```
+/// use oclprim_checks::ladder::model::{LANES, sectors};
+///
+/// assert_eq!(sectors(32, |lane| (lane < LANES).then_some(32 * lane)), LANES as f64); // a sector each
+/// ```
+pub const LANES: u64 = 32;
+const SECTOR: u64 = 32;
+const BANKS: u64 = 32;
+
+/// The cost of one run of a rung.
+///
+/// ```
+/// use oclprim_checks::ladder::model::{Model, sectors};
+///
+/// let rows = sectors(4, |lane| Some(4 * lane));
+/// let columns = sectors(4, |lane| Some(4096 * lane));
+/// let turned = Model { load_sectors: rows, store_sectors: columns, ..Model::default() };
+/// assert_eq!(turned.store_sectors / turned.load_sectors, 8.0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Model {
+    /// Sectors read from global memory.
+    pub load_sectors: f64,
+    /// Sectors written to global memory; atomics count here.
+    pub store_sectors: f64,
+    /// Passes over local memory that a request needs beyond the first, on average.
+    pub bank_conflicts: f64,
+}
+
+/// The sectors that one request touches: lane `l` accesses `bytes` bytes at `address(l)`; lanes with `None` are off.
+///
+/// ```
+/// use oclprim_checks::ladder::model::sectors;
+///
+/// assert_eq!(sectors(4, |lane| Some(4 * lane)), 4.0); // neighbours
+/// assert_eq!(sectors(4, |lane| Some(4096 * lane)), 32.0); // a column
+/// ```
+pub fn sectors(bytes: u64, address: impl Fn(u64) -> Option<u64>) -> f64 {
+    let mut touched: Vec<u64> =
+        (0..LANES).filter_map(address).flat_map(|start| start / SECTOR..=(start + bytes - 1) / SECTOR).collect();
+    touched.sort_unstable();
+    touched.dedup();
+    touched.len() as f64
+}
+
+/// The extra passes that one request of 4-byte accesses to local memory needs: the most distinct words in one bank, less
+/// one. Lanes that read the same word share it.
+///
+/// ```
+/// use oclprim_checks::ladder::model::bank_conflicts;
+///
+/// assert_eq!(bank_conflicts(|lane| Some(32 * lane)), 31.0); // a column of 32 words
+/// assert_eq!(bank_conflicts(|lane| Some(33 * lane)), 0.0); // a column of 33
+/// ```
+pub fn bank_conflicts(word: impl Fn(u64) -> Option<u64>) -> f64 {
+    let mut words: Vec<u64> = (0..LANES).filter_map(word).collect();
+    words.sort_unstable();
+    words.dedup();
+    let most = (0..BANKS).map(|bank| words.iter().filter(|&&word| word % BANKS == bank).count()).max();
+    most.unwrap_or(0).saturating_sub(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_share_sectors_and_strides_do_not() {
+        assert_eq!(sectors(4, |lane| Some(4 * lane)), 4.0);
+        assert_eq!(sectors(4, |lane| Some(4 * lane + 4)), 5.0);
+        assert_eq!(sectors(16, |lane| Some(16 * lane)), 16.0);
+        assert_eq!(sectors(4, |lane| Some(4096 * lane)), 32.0);
+        assert_eq!(sectors(4, |lane| (lane < 8).then_some(4 * lane)), 1.0);
+    }
+
+    #[test]
+    fn padding_removes_conflicts() {
+        assert_eq!(bank_conflicts(Some), 0.0);
+        assert_eq!(bank_conflicts(|lane| Some(32 * lane)), 31.0);
+        assert_eq!(bank_conflicts(|lane| Some(33 * lane)), 0.0);
+        assert_eq!(bank_conflicts(|_| Some(7)), 0.0);
+    }
+}

@@ -1,0 +1,221 @@
+//! Cross-checks, benchmarks and ladders of the primitives of [`oclprim`].
+//!
+//! [`check::registry`] lists the specs, one a primitive. Tests and the program `oclprim` read nothing else.
+
+pub mod bench;
+pub mod check;
+pub mod ladder;
+
+pub(crate) use oclprim::{
+    internals::{op, parallel, runtime, tuning},
+    *,
+};
+
+mod copy {
+    pub(crate) use oclprim::internals::copy::*;
+
+    pub(crate) mod ladder;
+    pub(crate) mod spec;
+    pub(crate) mod gather {
+        pub(crate) use oclprim::internals::copy::gather::*;
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod nd {
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod ranges {
+        pub(crate) use oclprim::internals::copy::ranges::*;
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod reverse {
+        pub(crate) use oclprim::internals::copy::reverse::*;
+
+        pub(crate) mod spec;
+    }
+}
+
+mod histogram {
+    pub(crate) use oclprim::internals::histogram::*;
+
+    pub(crate) mod edges_spec;
+    pub(crate) mod ladder;
+    pub(crate) mod spec;
+    pub(crate) mod channels {
+        pub(crate) use oclprim::internals::histogram::channels::*;
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod mapped {
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod weighted {
+        pub(crate) use oclprim::internals::histogram::weighted::*;
+
+        pub(crate) mod spec;
+    }
+}
+
+mod iota {
+    pub(crate) use oclprim::internals::iota::*;
+
+    pub(crate) mod spec;
+}
+
+mod merge {
+    pub(crate) use oclprim::internals::merge::*;
+
+    pub(crate) mod spec;
+    pub(crate) mod search {
+        pub(crate) use oclprim::internals::merge::search::*;
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod set {
+        pub(crate) use oclprim::internals::merge::set::*;
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod sort {
+
+        pub(crate) mod spec;
+    }
+}
+
+mod permute {
+    pub(crate) use oclprim::internals::permute::*;
+
+    pub(crate) mod spec;
+}
+
+mod random {
+    pub(crate) use oclprim::internals::random::*;
+
+    pub(crate) mod spec;
+}
+
+mod reduce {
+    pub(crate) use oclprim::internals::reduce::*;
+
+    pub(crate) mod ladder;
+    pub(crate) mod spec;
+    pub(crate) mod axis {
+        pub(crate) use oclprim::internals::reduce::axis::*;
+
+        pub(crate) mod spec;
+        pub(crate) mod extremes {
+            pub(crate) use oclprim::internals::reduce::axis::extremes::*;
+
+            pub(crate) mod spec;
+        }
+        pub(crate) mod moments {
+            pub(crate) use oclprim::internals::reduce::axis::moments::*;
+
+            pub(crate) mod spec;
+        }
+    }
+    pub(crate) mod by {
+        pub(crate) use oclprim::internals::reduce::by::*;
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod count {
+        pub(crate) use oclprim::internals::reduce::count::*;
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod mapped {
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod segmented {
+        pub(crate) use oclprim::internals::reduce::segmented::*;
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod statistics {
+        pub(crate) use oclprim::internals::reduce::statistics::*;
+
+        pub(crate) mod spec;
+    }
+}
+
+mod scan {
+    pub(crate) use oclprim::internals::scan::*;
+
+    pub(crate) mod spec;
+    pub(crate) mod axis {
+        pub(crate) use oclprim::internals::scan::axis::*;
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod segmented {
+
+        pub(crate) mod spec;
+    }
+}
+
+mod select {
+    pub(crate) use oclprim::internals::select::*;
+
+    pub(crate) mod spec;
+    pub(crate) mod adjacent {
+        pub(crate) use oclprim::internals::select::adjacent::*;
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod by_key {
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod runs {
+
+        pub(crate) mod spec;
+    }
+}
+
+mod sort {
+    pub(crate) use oclprim::internals::sort::*;
+
+    pub(crate) mod spec;
+    pub(crate) mod columns {
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod in_place {
+        pub(crate) use oclprim::internals::sort::in_place::*;
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod segmented {
+        pub(crate) use oclprim::internals::sort::segmented::*;
+
+        pub(crate) mod spec;
+    }
+}
+
+mod topk {
+    pub(crate) use oclprim::internals::topk::*;
+
+    pub(crate) mod spec;
+}
+
+mod transpose {
+    pub(crate) use oclprim::internals::transpose::*;
+
+    pub(crate) mod ladder;
+    pub(crate) mod spec;
+    pub(crate) mod in_place {
+        pub(crate) use oclprim::internals::transpose::in_place::*;
+
+        pub(crate) mod spec;
+    }
+    pub(crate) mod mapped {
+        pub(crate) use oclprim::internals::transpose::mapped::*;
+
+        pub(crate) mod spec;
+    }
+}

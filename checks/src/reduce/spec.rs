@@ -1,0 +1,576 @@
+//! What is checked of reductions.
+
+use crate::{
+    Buffer, Capabilities, Determinism, Device, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch,
+    bench::Bench,
+    check::{
+        Case, Failure, Level, Spec, close,
+        data::{Data, Rng},
+        guarded, poison, same, stands_for_its_size,
+    },
+    f16,
+    ladder::Climb,
+    op::{And, Max, Min, Op, OpKind, Or, Product, Sum, Xor},
+    reduce::{End, axis, cpu, mapped, segmented},
+    with_element, with_integer,
+};
+
+/// The primitive's entry in the registry.
+pub(crate) struct Reduce;
+
+/// Sizes at the edges of work-groups, rows and tiles.
+fn sizes<T>(level: Level) -> Vec<usize> {
+    let (row, tile) = (cpu::lanes::<T>(), cpu::tile::<T>());
+    let mut sizes = vec![0, 1, 3, 257, row + 1];
+    if level >= Level::Quick {
+        sizes.extend([2, 255, tile - 1, tile, tile + 1, 2 * tile + 3]);
+    }
+    if level >= Level::Full {
+        let steps = [7, 31, 32, 33, 127, 256, 513, 1000, 1025, row - 1, row, 17 * tile + 5, 999_983, 1_000_003];
+        sizes.extend(steps);
+    }
+    sizes
+}
+
+fn data_sets(level: Level) -> &'static [Data] {
+    match level {
+        Level::Tiny => &[Data::Random],
+        Level::Quick => &[Data::Random, Data::Special],
+        Level::Full => &Data::ALL,
+    }
+}
+
+fn offsets(level: Level) -> &'static [usize] {
+    match level {
+        Level::Tiny => &[0, 1],
+        Level::Quick => &[0, 3],
+        Level::Full => &[0, 1, 7],
+    }
+}
+
+/// One case for each size, data set and offset.
+fn grid<T: Element>(
+    level: Level,
+    form: &str,
+    cases: &mut Vec<Case>,
+    run: impl Fn(&Device, Vec<T>, usize) -> Result<(), Failure> + Copy + Send + Sync + 'static,
+) {
+    for n in sizes::<T>(level) {
+        // Sizes that are many tiles differ from the smaller ones in the number of partials alone.
+        let (data_sets, offsets) =
+            if n > 100_000 { (&[Data::Random][..], &[0, 1][..]) } else { (data_sets(level), offsets(level)) };
+        for &data in data_sets {
+            for &offset in offsets {
+                let shape = format!("n = {n} at {offset}");
+                cases.push(Case::new(form, T::TYPE, shape, data.name(), n, move |device| {
+                    run(device, data.generate::<T>(n + offset, n as u64), offset)
+                }));
+            }
+        }
+    }
+}
+
+/// The bound on the distance between a [`Determinism::Fast`] sum on a device and the [`Determinism::Fixed`] one.
+///
+/// # Errors
+///
+/// As [`Device::reduce`].
+///
+/// ```
+/// use oclprim::{Determinism, Device, op::Sum};
+/// use oclprim_checks::{check::{data::Data, sum_bound}};
+///
+/// let device = Device::best()?;
+/// let x = Data::Random.generate::<f32>(10_000, 1);
+/// let (fast, fixed) = (device.reduce_with(&x, Sum, Determinism::Fast)?, device.reduce(&x, Sum)?);
+/// assert!(f64::from((fast - fixed).abs()) <= sum_bound(&device, &x)?);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub fn sum_bound<T: Element>(device: &Device, input: &[T]) -> crate::Result<f64> {
+    let depth = sum_depth::<T>(device, input.len(), Determinism::Fast)?;
+    Ok(sum_error(input, depth) + fixed_bound(input))
+}
+
+/// The bound on the error of the fixed tree's sum.
+fn fixed_bound<T: Element>(input: &[T]) -> f64 {
+    sum_error(input, fixed_depth::<T>(input.len()))
+}
+
+/// The additions that an element goes through at most, as [`Determinism`] states it.
+pub(in crate::reduce) fn sum_depth<T: Element>(
+    device: &Device,
+    n: usize,
+    determinism: Determinism,
+) -> crate::Result<f64> {
+    let caps = device.capabilities()?.filter(|_| determinism == Determinism::Fast);
+    Ok(caps.map_or(fixed_depth::<T>(n), |caps| {
+        let tiles = n.div_ceil(cpu::tile::<T>()).max(1);
+        16.0 * tiles.div_ceil(8 * (caps.compute_units as usize).max(1)) as f64 + 40.0
+    }))
+}
+
+fn fixed_depth<T: Element>(n: usize) -> f64 {
+    let (mut left, mut levels) = (n.div_ceil(cpu::tile::<T>()), 1.0);
+    while left > 1 {
+        left = left.div_ceil(cpu::tile::<T::Acc>());
+        levels += 1.0;
+    }
+    28.0 * levels
+}
+
+/// The bound on the error of a sum of `n` elements that [`Determinism`] states, as a part of the sum of their sizes.
+pub(crate) fn stated_bound<T: Element>(device: &Device, n: usize, determinism: Determinism) -> crate::Result<f64> {
+    Ok(1.01 * sum_depth::<T>(device, n, determinism)? * unit::<T>() + narrowing::<T>())
+}
+
+/// The bound on the error of a sum in which each value passes through at most `depth` additions.
+pub(crate) fn sum_error<T: Element>(input: &[T], depth: f64) -> f64 {
+    let sizes = || input.iter().map(|x| x.to_f64().abs());
+    // The reference's own rounding is that of n additions in f64.
+    let part = (depth * unit::<T>() + input.len() as f64 * f64::EPSILON) * 1.01 + narrowing::<T>();
+    let magnitude: f64 = sizes().sum();
+    // What is beyond the range in all need not be so in part: no bound would allow every sum.
+    if magnitude.is_finite() { magnitude * part } else { sizes().map(|size| size * part).sum() }
+}
+
+/// The rounding of one operation on floats of the accumulator's type.
+fn unit<T: Element>() -> f64 {
+    match T::Acc::TYPE {
+        ElementType::F64 => f64::EPSILON / 2.0,
+        _ => f64::from(f32::EPSILON) / 2.0,
+    }
+}
+
+/// The rounding from the accumulator to the element.
+fn narrowing<T: Element>() -> f64 {
+    match T::TYPE {
+        ElementType::F16 => f64::from(half::f16::EPSILON),
+        ElementType::Bf16 => f64::from(half::bf16::EPSILON),
+        _ => 0.0,
+    }
+}
+
+/// The bound on the distance of two products of `n` elements, as a part of their value: each of the multiplications, in
+/// whatever order, rounds once, and so does the result.
+fn product_error<T: Element>(n: usize) -> f64 {
+    2.0 * ((n as f64 * unit::<T>()).exp_m1() + narrowing::<T>())
+}
+
+/// Factors of which every product of some is in the type's range.
+#[derive(Clone, Copy)]
+enum Factors {
+    /// Signs, a few halves and as many twos: exact in any order, and nothing can be missing.
+    Exact,
+    /// Near 1, so that every multiplication rounds.
+    Rounding,
+}
+
+impl Factors {
+    fn generate<T: Element>(self, n: usize, seed: u64) -> Vec<T> {
+        const POWERS: usize = 14;
+        let (mut rng, stride) = (Rng::new(seed), n.div_ceil(POWERS).max(1));
+        let distance = narrowing::<T>().max(1.0 / 1024.0);
+        let factor = |i: usize| {
+            let bits = rng.next();
+            let sign = if bits & 1 == 0 { 1.0 } else { -1.0 };
+            let size = match self {
+                Self::Rounding => 1.0 + distance * ((bits >> 40) as f64 / f64::from(1 << 23) - 1.0),
+                Self::Exact if !i.is_multiple_of(stride) => 1.0,
+                Self::Exact => [2.0, 0.5][i / stride % 2],
+            };
+            T::from_f64(sign * size)
+        };
+        (0..n).map(factor).collect()
+    }
+}
+
+/// Products by [`Determinism::Fast`]: those of the other forms' data leave the type's range, where order is everything.
+fn fast_products<T: Element>(level: Level, form: &str, cases: &mut Vec<Case>) {
+    for n in sizes::<T>(level) {
+        for (factors, data) in [(Factors::Exact, "signs"), (Factors::Rounding, "near 1")] {
+            let offset = offsets(level)[n % 2];
+            let shape = format!("n = {n} at {offset}");
+            cases.push(Case::new(form, T::TYPE, shape, data, n, move |device| {
+                let all = factors.generate::<T>(n + offset, n as u64);
+                check_op::<T, Product>(device, &all, offset, Determinism::Fast)?;
+                if let Factors::Rounding = factors {
+                    return Ok(());
+                }
+                let got = device.reduce_with(&all[offset..], Product, Determinism::Fast)?;
+                same(&[got], &[Device::cpu().reduce(&all[offset..], Product)?], "exact product")
+            }));
+        }
+    }
+}
+
+/// The bitwise and of many random elements is 0, and their or all ones, whichever of them are taken. So all but one of `every`
+/// become what changes nothing.
+pub(super) fn thin<T: Element>(values: &mut [T], op: OpKind, every: usize) {
+    let neutral = match op {
+        OpKind::And => T::from_bits_lossy(u64::MAX),
+        OpKind::Or => T::ZERO,
+        _ => return,
+    };
+    let others = values.iter_mut().enumerate().filter(|(i, _)| i % every != every / 2);
+    others.for_each(|(_, x)| *x = neutral);
+}
+
+/// What a plain loop gives for the CPU backend, or the CPU backend for a device.
+fn check_op<T: Element, O: Op<T> + Default>(
+    device: &Device,
+    all: &[T],
+    offset: usize,
+    determinism: Determinism,
+) -> Result<(), Failure> {
+    let (input, what) = (&all[offset..], O::KIND.name());
+    let on_device = device.upload(all)?;
+    let got = guarded(device, 1, offset, |out| {
+        let mut scratch = Scratch::new();
+        let view = on_device.view(offset..)?;
+        Ok(device.reduce_into(view, O::default(), determinism, out, &mut scratch)?)
+    })?[0];
+    let ordered = O::KIND.rounds() && T::TYPE.is_float();
+    if !device.is_cpu() {
+        let want = Device::cpu().reduce(input, O::default())?;
+        return match determinism {
+            Determinism::Fast if ordered && O::KIND == OpKind::Sum => {
+                close(got, want.to_f64(), sum_bound(device, input)?, what)
+            }
+            Determinism::Fast if ordered => {
+                let want = want.to_f64();
+                close(got, want, product_error::<T>(input.len()) * want.abs(), what)
+            }
+            _ => same(&[got], &[want], what),
+        };
+    }
+    if input.is_empty() {
+        return same(&[got], &[O::empty()], what);
+    }
+    if !ordered {
+        let want = input.iter().fold(O::identity(), |acc, &x| O::combine(acc, x.widen()));
+        return same(&[got], &[T::narrow(want)], what);
+    }
+    let tree = obvious_tree::<T, T, O>(input.iter().map(|x| x.widen()).collect());
+    same(&[got], &[tree], what)?;
+    // Where partial sums are beyond the range, the tree is all there is.
+    let want: f64 = input.iter().map(|x| x.to_f64()).sum();
+    if O::KIND == OpKind::Sum && want.is_finite() && got.to_f64().is_finite() {
+        return close(got, want, fixed_bound(input), what);
+    }
+    Ok(())
+}
+
+/// The fixed tree over what is taken of each `T`, written as its definition: element i of a tile belongs to lane i mod
+/// lanes.
+pub(super) fn obvious_tree<T: Element, U: Element, O: Op<U>>(mut values: Vec<U::Acc>) -> U {
+    fn level<A: Copy>(x: &[A], lanes: usize, identity: A, combine: &dyn Fn(A, A) -> A) -> Vec<A> {
+        let tile = |chunk: &[A]| {
+            let lane = |j: usize| chunk.iter().skip(j).step_by(lanes).fold(identity, |acc, &x| combine(acc, x));
+            let mut values: Vec<A> = (0..lanes).map(lane).collect();
+            while values.len() > 1 {
+                values = values.chunks(2).map(|pair| combine(pair[0], pair[1])).collect();
+            }
+            values[0]
+        };
+        x.chunks(16 * lanes).map(tile).collect()
+    }
+    if values.is_empty() {
+        return O::empty();
+    }
+    values = level(&values, 4096 / size_of::<T>(), O::identity(), &O::combine);
+    while values.len() > 1 {
+        values = level(&values, 4096 / size_of::<U::Acc>(), O::identity(), &O::combine);
+    }
+    U::narrow(values[0])
+}
+
+/// One end of the elements, into views.
+fn find<T: Element>(
+    device: &Device,
+    end: End,
+    input: Input<'_, T>,
+    (value, index): (Output<'_, T>, Output<'_, u64>),
+    scratch: &mut Scratch,
+) -> crate::Result<()> {
+    match end {
+        End::Min => device.arg_min_into(input, value, index, scratch),
+        End::Max => device.arg_max_into(input, value, index, scratch),
+    }
+}
+
+fn check_arg<T: Element>(device: &Device, all: &[T], offset: usize, end: End) -> Result<(), Failure> {
+    let input = &all[offset..];
+    let alone = |device: &Device| match end {
+        End::Min => device.arg_min(input),
+        End::Max => device.arg_max(input),
+    };
+    if input.is_empty() {
+        return match alone(device) {
+            Err(error) if error.kind() == crate::ErrorKind::Empty => Ok(()),
+            other => Err(Failure::Mismatch(format!("{} of nothing gave {other:?}", end.name()))),
+        };
+    }
+    let on_device = device.upload(all)?;
+    let mut index = Vec::new();
+    let value = guarded(device, 1, offset, |value| {
+        index = guarded(device, 1, 1, |index| {
+            let view = on_device.view(offset..)?;
+            Ok(find(device, end, view.into(), (value.into(), index.into()), &mut Scratch::new())?)
+        })?;
+        Ok(())
+    })?;
+    let want = if device.is_cpu() {
+        let best = (1..input.len()).fold(0, |best, i| if end.before(input[i], input[best]) { i } else { best });
+        let found = alone(device)?;
+        same(&[found.index as u64], &[best as u64], end.name())?;
+        same(&[found.value], &[input[best]], end.name())?;
+        best
+    } else {
+        alone(&Device::cpu())?.index
+    };
+    same(&index, &[want as u64], &format!("{}'s index", end.name()))?;
+    same(&value, &[input[want]], end.name())
+}
+
+/// Each form and type costs a driver a build of up to half a second. Short of `Full`, every type is summed, and the
+/// other forms take types that differ in kind.
+fn tried(level: Level, element: ElementType, form: &str) -> bool {
+    use ElementType::{F16, F32, F64, I8, I32, U8, U64};
+    level == Level::Full
+        || match form {
+            "sum" => stands_for_its_size(level, element),
+            "sum fixed" => true,
+            "min" | "arg-max" if level == Level::Tiny => matches!(element, I8 | U64 | F32),
+            "min" | "arg-max" => matches!(element, I8 | I32 | U64 | F16 | F32 | F64),
+            "product fixed" | "product fast" | "product" | "max" | "arg-min" | "sum fast" => {
+                matches!(element, U8 | I32 | F32)
+            }
+            _ => matches!(element, I32),
+        }
+}
+
+fn op_cases<T: Element, O: Op<T> + Default + 'static>(level: Level, cases: &mut Vec<Case>) {
+    let ordered = O::KIND.rounds() && T::TYPE.is_float();
+    let levels: &[Determinism] = if ordered { &[Determinism::Fixed, Determinism::Fast] } else { &[Determinism::Fixed] };
+    for &determinism in levels {
+        let suffix = if ordered { format!(" {}", determinism.name()) } else { String::new() };
+        let form = format!("{}{suffix}", O::KIND.name());
+        if !tried(level, T::TYPE, &form) {
+            continue;
+        }
+        if ordered && O::KIND == OpKind::Product && determinism == Determinism::Fast {
+            fast_products::<T>(level, &form, cases);
+            continue;
+        }
+        grid::<T>(level, &form, cases, move |device, mut all, offset| {
+            let every = all.len() / 4 + 1;
+            thin(&mut all, O::KIND, every);
+            check_op::<T, O>(device, &all, offset, determinism)
+        });
+    }
+}
+
+fn bit_cases<T: Integer<Acc: Integer>>(level: Level, cases: &mut Vec<Case>) {
+    op_cases::<T, And>(level, cases);
+    op_cases::<T, Or>(level, cases);
+    op_cases::<T, Xor>(level, cases);
+}
+
+/// What a benchmark of a reduction runs on.
+struct Measured<T: Element> {
+    device: Device,
+    host: Vec<T>,
+    x: Buffer<T>,
+    out: Buffer<T>,
+    scratch: Scratch,
+}
+
+impl<T: Element> Measured<T> {
+    fn new(device: &Device, n: usize) -> crate::Result<Self> {
+        let host = Data::Random.generate(n, n as u64);
+        let x = device.upload(&host)?;
+        Ok(Self { device: device.clone(), host, x, out: device.zeroed(1)?, scratch: Scratch::new() })
+    }
+}
+
+fn bytes_read<T>(n: usize) -> u64 {
+    (n * size_of::<T>()) as u64
+}
+
+fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism, offset: usize) -> Bench {
+    let ordered = O::KIND.rounds() && T::TYPE.is_float();
+    let suffix = if ordered { format!(" {}", determinism.name()) } else { String::new() };
+    let place = if offset > 0 { format!(", offset {offset}") } else { String::new() };
+    let form = format!("{}{suffix}{place}", O::KIND.name());
+    Bench::new(form, T::TYPE, bytes_read::<T>, move |device, n| {
+        let state = Measured::<T>::new(device, n + offset)?;
+        let run = move |this: &mut Measured<T>| {
+            let Measured { device, x, out, scratch, .. } = this;
+            device.reduce_into(x.view(offset..)?, O::default(), determinism, out, scratch)
+        };
+        let verify = move |this: &mut Measured<T>| {
+            let host = &this.host[offset..];
+            let (got, want) = (this.out.to_vec()?[0], Device::cpu().reduce(host, O::default())?);
+            match determinism {
+                Determinism::Fast if ordered => {
+                    close(got, want.to_f64(), sum_bound(&this.device, host)?, O::KIND.name())
+                }
+                _ => same(&[got], &[want], O::KIND.name()),
+            }
+        };
+        Ok(Climb::new(state, |this| this.out.fill(poison()), run, verify))
+    })
+}
+
+/// The result on the host, which small reductions are made for.
+fn host_bench<T: Element>() -> Bench {
+    let bench = Bench::new("sum to the host", T::TYPE, bytes_read::<T>, |device, n| {
+        Ok(Climb::new(
+            (Measured::<T>::new(device, n)?, T::ZERO),
+            |(_, got)| {
+                *got = poison();
+                Ok(())
+            },
+            |(this, got)| {
+                *got = this.device.reduce(&this.x, Sum)?;
+                Ok(())
+            },
+            |(this, got)| same(&[*got], &[Device::cpu().reduce(&this.host, Sum)?], "sum"),
+        ))
+    });
+    Bench { sizes: vec![1 << 10, 1 << 16, 1 << 20], ..bench }
+}
+
+fn arg_bench<T: Element>(end: End) -> Bench {
+    Bench::new(end.name(), T::TYPE, bytes_read::<T>, move |device, n| {
+        let state = (Measured::<T>::new(device, n)?, device.zeroed::<u64>(1)?);
+        Ok(Climb::new(
+            state,
+            |(_, index)| index.fill(u64::MAX),
+            move |(this, index)| {
+                let Measured { device, x, out, scratch, .. } = this;
+                find(device, end, (&*x).into(), (out.into(), index.into()), scratch)
+            },
+            move |(this, index)| {
+                let (mut value, mut place) = ([T::ZERO], [0]);
+                let to = ((&mut value).into(), (&mut place).into());
+                find(&Device::cpu(), end, (&this.host).into(), to, &mut Scratch::new())?;
+                same(&index.to_vec()?, &place, end.name())?;
+                same(&this.out.to_vec()?, &value, end.name())
+            },
+        ))
+    })
+}
+
+impl Spec for Reduce {
+    fn name(&self) -> &'static str {
+        "reduce"
+    }
+
+    fn cases(&self, level: Level) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for element in ElementType::ALL {
+            with_element!(element, T => {
+                op_cases::<T, Sum>(level, &mut cases);
+                op_cases::<T, Product>(level, &mut cases);
+                op_cases::<T, Min>(level, &mut cases);
+                op_cases::<T, Max>(level, &mut cases);
+                for end in [End::Min, End::Max].into_iter().filter(|&end| tried(level, element, end.name())) {
+                    grid::<T>(level, end.name(), &mut cases, move |device, all, offset| {
+                        check_arg(device, &all, offset, end)
+                    });
+                }
+            });
+            with_integer!(element, T => bit_cases::<T>(level, &mut cases), ());
+        }
+        cases.extend(super::by::spec::cases(level));
+        cases.extend(super::count::spec::cases(level));
+        cases.extend(super::statistics::spec::cases(level));
+        mapped::spec::cases(level, &mut cases);
+        segmented::spec::cases(level, &mut cases);
+        axis::spec::cases(level, &mut cases);
+        axis::extremes::spec::cases(level, &mut cases);
+        axis::moments::spec::cases(level, &mut cases);
+        cases
+    }
+
+    fn benches(&self) -> Vec<Bench> {
+        let mut benches = vec![
+            op_bench::<i32, Sum>(Determinism::Fixed, 0),
+            op_bench::<i32, Sum>(Determinism::Fixed, 1),
+            op_bench::<i64, Sum>(Determinism::Fixed, 0),
+            op_bench::<f32, Sum>(Determinism::Fixed, 0),
+            op_bench::<f32, Sum>(Determinism::Fast, 0),
+            op_bench::<f64, Sum>(Determinism::Fixed, 0),
+            op_bench::<f16, Sum>(Determinism::Fixed, 0),
+            op_bench::<f32, Product>(Determinism::Fixed, 0),
+            op_bench::<i32, Min>(Determinism::Fixed, 0),
+            op_bench::<f32, Min>(Determinism::Fixed, 0),
+            op_bench::<f64, Min>(Determinism::Fixed, 0),
+            op_bench::<i32, Max>(Determinism::Fixed, 0),
+            op_bench::<u32, And>(Determinism::Fixed, 0),
+            op_bench::<u32, Or>(Determinism::Fixed, 0),
+            op_bench::<u32, Xor>(Determinism::Fixed, 0),
+            host_bench::<i32>(),
+            host_bench::<f32>(),
+            arg_bench::<i32>(End::Min),
+            arg_bench::<f32>(End::Min),
+            arg_bench::<f32>(End::Max),
+        ];
+        benches.extend(super::by::spec::benches());
+        benches.extend(super::count::spec::benches());
+        benches.extend(super::statistics::spec::benches());
+        benches.extend(mapped::spec::benches());
+        benches.extend(segmented::spec::benches());
+        benches.extend(axis::spec::benches());
+        benches.extend(axis::extremes::spec::benches());
+        benches.extend(axis::moments::spec::benches());
+        benches
+    }
+
+    #[cfg(feature = "opencl")]
+    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+        use crate::reduce::gpu;
+        let mut programs = Vec::new();
+        for element in ElementType::ALL {
+            with_element!(element, T => {
+                let mut forms = vec![
+                    gpu::Form::of::<T, Sum>(Determinism::Fixed),
+                    gpu::Form::of::<T, Sum>(Determinism::Fast),
+                    gpu::Form::of::<T, Product>(Determinism::Fixed),
+                    gpu::Form::of::<T, Min>(Determinism::Fixed),
+                    gpu::Form::of::<T, Max>(Determinism::Fixed),
+                ];
+                with_integer!(element, T => forms.extend([
+                    gpu::Form::of::<T, And>(Determinism::Fixed),
+                    gpu::Form::of::<T, Or>(Determinism::Fixed),
+                    gpu::Form::of::<T, Xor>(Determinism::Fixed),
+                ]), ());
+                for aligned in [false, true] {
+                    for wide in [false, true] {
+                        let n = if wide { 1 << 32 } else { 1 << 20 };
+                        for form in &forms {
+                            let plan = gpu::plan(n, form, aligned, caps, &|n| n >= 1 << 31);
+                            programs.extend(plan.into_iter().flat_map(|plan| plan.passes).map(|pass| pass.program));
+                        }
+                    }
+                }
+            });
+        }
+        programs.extend(crate::reduce::ladder::device::programs(caps));
+        programs.extend(super::by::spec::programs(caps));
+        programs.extend(super::count::spec::programs(caps));
+        programs.extend(super::statistics::spec::programs(caps));
+        programs.extend(mapped::spec::programs(caps));
+        programs.extend(segmented::spec::programs(caps));
+        programs.extend(axis::spec::programs(caps));
+        programs.extend(axis::extremes::spec::programs(caps));
+        programs.extend(axis::moments::spec::programs(caps));
+        programs
+    }
+
+    #[cfg(not(feature = "opencl"))]
+    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,522 @@
+//! What is checked and measured of scans.
+
+use std::ops::Range;
+
+use super::{Scan, axis, cpu, segmented};
+use crate::{
+    Buffer, Capabilities, Device, DeviceClass, Element, ElementType, Integer, ProgramSpec, Scratch, Tuning,
+    bench::Bench,
+    check::{Case, Failure, Level, Spec, close, data::Data, guarded, poison, same},
+    f16,
+    ladder::Climb,
+    op::{And, Map, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
+    reduce::{
+        by::spec::{Tried, affine, either},
+        spec::sum_error,
+    },
+    with_element, with_integer,
+};
+
+/// The primitive's entry in the registry.
+pub(crate) struct ScanSpec;
+
+/// Additions that a value passes through at most: of a run, twice, and up and down the trees of chunks, tiles and blocks.
+const DEPTH: f64 = 2.0 * (8.0 + 5.0 + 6.0 + 6.0 * 6.0);
+
+/// What is asked of a scan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Form {
+    Inclusive,
+    Exclusive,
+    /// Exclusive, with the total behind.
+    Total,
+    InPlace,
+    /// Exclusive, from the last element to the first, with the total in front.
+    Reversed,
+    ReversedInPlace,
+}
+
+impl Form {
+    const ALL: [Self; 6] =
+        [Self::Inclusive, Self::Exclusive, Self::Total, Self::InPlace, Self::Reversed, Self::ReversedInPlace];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Inclusive => "inclusive",
+            Self::Exclusive => "exclusive",
+            Self::Total => "with the total",
+            Self::InPlace => "in place",
+            Self::Reversed => "reversed",
+            Self::ReversedInPlace => "reversed in place",
+        }
+    }
+
+    fn kind<U: Element>(self) -> Scan<U> {
+        match self {
+            Self::Inclusive | Self::InPlace => Scan::inclusive(),
+            Self::Exclusive | Self::Total => Scan::exclusive(U::from_f64(5.0)),
+            Self::Reversed => Scan::exclusive(U::from_f64(5.0)).reversed(),
+            Self::ReversedInPlace => Scan::inclusive().reversed(),
+        }
+    }
+
+    fn outputs(self, n: usize) -> usize {
+        n + usize::from(matches!(self, Self::Total | Self::Reversed))
+    }
+}
+
+/// The totals of every 2^b neighbours, for every b.
+struct Blocks<A> {
+    levels: Vec<Vec<A>>,
+}
+
+impl<A: Copy> Blocks<A> {
+    fn of(totals: &[A], combine: impl Fn(A, A) -> A) -> Self {
+        let mut levels = vec![totals.to_vec()];
+        while levels[levels.len() - 1].len() > 1 {
+            let below = &levels[levels.len() - 1];
+            let above = below.chunks_exact(2).map(|pair| combine(pair[0], pair[1])).collect();
+            levels.push(above);
+        }
+        Self { levels }
+    }
+
+    fn before(&self, k: usize, identity: A, combine: impl Fn(A, A) -> A) -> A {
+        let set = (0..usize::BITS).filter(|b| k >> b & 1 == 1);
+        set.fold(identity, |before, b| combine(self.levels[b as usize][(k >> b) - 1], before))
+    }
+}
+
+/// What precedes each run of `results` results, as the definition in `cl/scan.cl` has it: tiles and blocks of them, the largest
+/// first, and what precedes it in its tile.
+pub(super) fn preceding<P: Copy>(
+    combine: &impl Fn(P, P) -> P,
+    identity: P,
+    values: &[P],
+    run: usize,
+    results: usize,
+) -> Vec<(Vec<P>, P)> {
+    let total = |run: &[P]| run[1..].iter().fold(run[0], |total, &x| combine(total, x));
+    let chunks = |tile: &[P]| -> Vec<_> {
+        let chunks = tile.chunks(cpu::CHUNK_RUNS * run);
+        chunks.map(|chunk| Blocks::of(&chunk.chunks(run).map(total).collect::<Vec<_>>(), combine)).collect()
+    };
+    let tiles: Vec<_> = values.chunks(cpu::TILE_RUNS * run).map(chunks).collect();
+    // Of an incomplete chunk nothing is taken.
+    let whole = |tile: &Vec<Blocks<P>>| {
+        let totals: Vec<_> = tile.iter().filter_map(|chunk| chunk.levels.get(5)).map(|total| total[0]).collect();
+        Blocks::of(&totals, combine)
+    };
+    let tops: Vec<_> = tiles.iter().map(whole).collect();
+    let totals: Vec<_> = tops.iter().filter_map(|tile| tile.levels.get(6)).map(|total| total[0]).collect();
+    let levels = levels(combine, identity, totals);
+    let each = |first: usize| {
+        let (t, r) = (first / run / cpu::TILE_RUNS, first / run % cpu::TILE_RUNS);
+        let (c, r) = (r / cpu::CHUNK_RUNS, r % cpu::CHUNK_RUNS);
+        let chunk = tiles.get(t).and_then(|tile| tile.get(c));
+        let of_run = chunk.map_or(identity, |chunk| chunk.before(r, identity, combine));
+        let of_chunk = tops.get(t).map_or(identity, |tile| tile.before(c, identity, combine));
+        (digits(combine, identity, &levels, t), combine(of_chunk, of_run))
+    };
+    (0..results).step_by(run).map(each).collect()
+}
+
+fn before<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, things: &[P], k: usize) -> P {
+    Blocks::of(things, combine).before(k, identity, combine)
+}
+
+/// The totals of things, of blocks of them, of blocks of these.
+pub(super) fn levels<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, totals: Vec<P>) -> Vec<Vec<P>> {
+    let mut levels = vec![totals];
+    while levels[levels.len() - 1].len() >= cpu::BLOCK {
+        let below = levels[levels.len() - 1].chunks_exact(cpu::BLOCK);
+        let above = below.map(|b| combine(before(combine, identity, b, cpu::BLOCK - 1), b[cpu::BLOCK - 1])).collect();
+        levels.push(above);
+    }
+    levels
+}
+
+/// What precedes thing t at each level, the highest first.
+pub(super) fn digits<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, levels: &[Vec<P>], mut t: usize) -> Vec<P> {
+    let mut digits = Vec::new();
+    for level in levels {
+        let block = t / cpu::BLOCK * cpu::BLOCK;
+        let things = &level[block.min(level.len())..t.min(level.len())];
+        digits.push(before(combine, identity, things, t % cpu::BLOCK));
+        t /= cpu::BLOCK;
+    }
+    digits.reverse();
+    digits
+}
+
+/// The results that the definition gives for what is taken of the elements, in the order of the scan.
+fn obvious<U, F>(op: &Monoid<U, F>, values: &[U::Acc], run: usize, kind: Scan<U>, outputs: usize) -> Vec<U>
+where
+    U: Element,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
+    let combine = &op.combine;
+    let (initial, inclusive) = cpu::start(op, kind);
+    let mut out = Vec::with_capacity(outputs);
+    let mut results = |mut acc: U::Acc, places: Range<usize>| {
+        for i in places {
+            let next = values.get(i).map_or(acc, |&x| combine(acc, x));
+            out.push(U::narrow(if inclusive { next } else { acc }));
+            acc = next;
+        }
+    };
+    if !op.ordered {
+        results(initial, 0..outputs);
+        return out;
+    }
+    let preceding = preceding(combine, op.identity, values, run, outputs);
+    for (first, (digits, own)) in (0..outputs).step_by(run).zip(preceding) {
+        let carry = digits.into_iter().fold(initial, combine);
+        results(combine(carry, own), first..outputs.min(first + run));
+    }
+    out
+}
+
+/// What the definition gives for the CPU backend, or the CPU backend for a device.
+fn check<T: Element, U: Element + From<T>, O: Op<U> + Default>(
+    device: &Device,
+    all: &[T],
+    offset: usize,
+    form: Form,
+) -> Result<(), Failure> {
+    let input = &all[offset..];
+    let (outputs, kind) = (form.outputs(input.len()), form.kind::<U>());
+    let on_device = device.upload(all)?;
+    // Input and output are not aligned alike.
+    let got = guarded(device, outputs, 2 * offset, |out| {
+        Ok(device.scan_into(on_device.view(offset..)?, O::default(), kind, out, &mut Scratch::new())?)
+    })?;
+    if !device.is_cpu() {
+        let mut want = vec![U::ZERO; outputs];
+        Device::cpu().scan_into(input, O::default(), kind, &mut want, &mut Scratch::new())?;
+        return same(&got, &want, form.name());
+    }
+    let mut values: Vec<_> = input.iter().map(|&x| U::from(x).widen()).collect();
+    if kind.reversed {
+        values.reverse();
+    }
+    let mut want = obvious(&monoid::<U, O>(), &values, cpu::run::<T>(), kind, outputs);
+    if kind.reversed {
+        want.reverse();
+    }
+    same(&got, &want, form.name())?;
+    let Some(last) = got.last().filter(|_| form == Form::Inclusive && O::KIND == OpKind::Sum && U::TYPE.is_float())
+    else {
+        return Ok(());
+    };
+    // Where partial sums are beyond the range, the order is all there is.
+    let input: Vec<U> = input.iter().map(|&x| U::from(x)).collect();
+    let want: f64 = input.iter().map(|x| x.to_f64()).sum();
+    if want.is_finite() && last.to_f64().is_finite() {
+        return close(*last, want, sum_error(&input, DEPTH), "the last sum");
+    }
+    Ok(())
+}
+
+fn check_in_place<T: Element, O: Op<T> + Default>(
+    device: &Device,
+    all: &[T],
+    offset: usize,
+    form: Form,
+) -> Result<(), Failure> {
+    let input = &all[offset..];
+    let kind = form.kind();
+    let got = guarded(device, input.len(), offset, |mut x| {
+        x.write(input)?;
+        Ok(device.scan_in_place(x, O::default(), kind, &mut Scratch::new())?)
+    })?;
+    let want = Device::cpu().scan(input, O::default(), kind)?.to_vec()?;
+    same(&got, &want, form.name())
+}
+
+/// Sizes at the edges of runs, chunks, rows, tiles and blocks.
+pub(super) fn sizes<T>(level: Level) -> Vec<usize> {
+    let (run, tile) = (cpu::run::<T>(), cpu::tile::<T>());
+    let mut sizes = vec![1, tile + 3, run + 1];
+    if level >= Level::Quick {
+        sizes.extend([0, 33 * run, 257 * run - 1, tile, 2 * tile - 1]);
+    }
+    if level >= Level::Full {
+        sizes.extend([2, run, tile - 1, tile + 1, 3 * tile, 37 * tile + 5, 1_000_003]);
+    }
+    sizes
+}
+
+/// Each form and type costs a driver a build of up to half a second.
+fn tried(level: Level, element: ElementType, op: OpKind) -> bool {
+    use ElementType::{F16, F32, I32, I64, U8, U32};
+    match (level, op) {
+        (Level::Full, _) => true,
+        (Level::Quick, OpKind::Sum) => matches!(element, U8 | U32 | I64 | F16 | F32),
+        (Level::Quick, OpKind::Min) => element == F32,
+        (Level::Quick, OpKind::Xor) => element == I32,
+        (Level::Tiny, OpKind::Sum) => matches!(element, U32 | F32),
+        (_, OpKind::Max) => element == I64,
+        _ => false,
+    }
+}
+
+/// The forms at the i-th size: another one each time, but for sums.
+fn forms(level: Level, element: ElementType, op: OpKind, i: usize) -> Vec<Form> {
+    let all =
+        level == Level::Full || element == ElementType::F32 || (level, element) == (Level::Quick, ElementType::U32);
+    match op {
+        OpKind::Sum if all => Form::ALL.to_vec(),
+        OpKind::Sum => vec![Form::Inclusive, Form::Total],
+        _ if level == Level::Tiny => vec![Form::Inclusive],
+        _ => vec![Form::ALL[i % Form::ALL.len()]],
+    }
+}
+
+fn op_cases<T: Element, O: Op<T> + Default + 'static>(level: Level, cases: &mut Vec<Case>) {
+    if !tried(level, T::TYPE, O::KIND) {
+        return;
+    }
+    for (i, n) in sizes::<T>(level).into_iter().enumerate() {
+        let data_sets: &[Data] = match level {
+            Level::Full if n < 100_000 => &Data::ALL,
+            Level::Tiny => &[Data::Random],
+            _ if O::KIND == OpKind::Min => &[[Data::Random, Data::Special, Data::Nan][i % 3]],
+            _ => &[[Data::Random, Data::Special][i % 2]],
+        };
+        for form in forms(level, T::TYPE, O::KIND, i) {
+            let in_place = matches!(form, Form::InPlace | Form::ReversedInPlace);
+            for &data in data_sets {
+                let offset =
+                    if level == Level::Tiny && O::KIND != OpKind::Sum { 0 } else { (i + usize::from(in_place)) % 2 };
+                let (name, shape) = (format!("{} {}", O::KIND.name(), form.name()), format!("n = {n} at {offset}"));
+                cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
+                    let all = data.generate::<T>(n + offset, n as u64);
+                    if in_place {
+                        check_in_place::<T, O>(device, &all, offset, form)
+                    } else {
+                        check::<T, T, O>(device, &all, offset, form)
+                    }
+                }));
+            }
+        }
+    }
+}
+
+/// To a wider type.
+fn wide_cases<T: Element, U: Element + From<T>>(level: Level, cases: &mut Vec<Case>) {
+    for (i, n) in sizes::<T>(level).into_iter().enumerate() {
+        for form in [Form::Inclusive, Form::Total] {
+            let offset = if level == Level::Tiny { 0 } else { i % 2 };
+            let shape = format!("n = {n} at {offset}");
+            let name = format!("sum as {} {}", U::TYPE, form.name());
+            cases.push(Case::new(name, T::TYPE, shape, Data::Random.name(), n, move |device| {
+                check::<T, U, Sum>(device, &Data::Random.generate::<T>(n + offset, n as u64), offset, form)
+            }));
+        }
+    }
+}
+
+/// Of a function of each element, to a type of another size.
+fn mapped_cases<T: Element, R: Element<Acc = R>>(
+    level: Level,
+    (function, text): (fn(T::Acc) -> R, &'static str),
+    cases: &mut Vec<Case>,
+) {
+    for (i, n) in sizes::<T>(level).into_iter().enumerate() {
+        let (offset, name, shape) =
+            (i % 2, format!("sum of {} by a function", R::TYPE), format!("n = {n} at {}", i % 2));
+        cases.push(Case::new(name, T::TYPE, shape, Data::Random.name(), n, move |device| {
+            let all = Data::Random.generate::<T>(n + offset, n as u64);
+            let on_device = device.upload(&all)?;
+            let (map, kind) = (Map::new(function, text), Scan::exclusive(R::ONE));
+            let got = guarded(device, n + 1, offset, |out| {
+                Ok(device.map_scan_into(on_device.view(offset..)?, &map, Sum, kind, out, &mut Scratch::new())?)
+            })?;
+            let values: Vec<R> = all[offset..].iter().map(|x| function(x.widen())).collect();
+            same(&got, &obvious(&monoid::<R, Sum>(), &values, cpu::run::<T>(), kind, n + 1), "sums")
+        }));
+    }
+}
+
+/// By operators of the user's.
+fn operator_cases<T: Element<Acc = T>>(level: Level, op: fn() -> Tried<T>, cases: &mut Vec<Case>) {
+    for (i, n) in sizes::<T>(level).into_iter().enumerate() {
+        for form in [Form::Inclusive, Form::Total, Form::Reversed] {
+            let (offset, name) = (i % 2, format!("by {} {}", op().name(), form.name()));
+            cases.push(Case::new(name, T::TYPE, format!("n = {n} at {offset}"), "random", n, move |device| {
+                let all = Data::Random.generate::<T>(n + offset, n as u64);
+                let (op, kind, outputs) = (op(), form.kind::<T>(), form.outputs(n));
+                let on_device = device.upload(&all)?;
+                let got = guarded(device, outputs, offset, |out| {
+                    Ok(device.scan_by_into(on_device.view(offset..)?, &op, kind, out, &mut Scratch::new())?)
+                })?;
+                let mut values = all[offset..].to_vec();
+                if kind.reversed {
+                    values.reverse();
+                }
+                let mut want = obvious(&op.monoid()?.0, &values, cpu::run::<T>(), kind, outputs);
+                if kind.reversed {
+                    want.reverse();
+                }
+                same(&got, &want, op.name())
+            }));
+        }
+    }
+}
+
+fn bit_cases<T: Integer<Acc: Integer>>(level: Level, cases: &mut Vec<Case>) {
+    op_cases::<T, And>(level, cases);
+    op_cases::<T, Or>(level, cases);
+    op_cases::<T, Xor>(level, cases);
+}
+
+/// What a benchmark runs on.
+struct Measured<T: Element> {
+    device: Device,
+    host: Vec<T>,
+    x: Buffer<T>,
+    out: Buffer<T>,
+    scratch: Scratch,
+}
+
+fn bench<T: Element>(form: Form, look_back: bool) -> Bench {
+    let bytes = |n: usize| 2 * (n * size_of::<T>()) as u64;
+    let name = format!("sum {}{}", form.name(), if look_back { "" } else { ", launch after launch" });
+    Bench::new(name, T::TYPE, bytes, move |device, n| {
+        let host = Data::Random.generate::<T>(n, n as u64);
+        let (x, out) = (device.upload(&host)?, device.zeroed(form.outputs(n))?);
+        let tuned = device.with_tuning(Tuning::default().without_look_back())?;
+        let device = if look_back { device.clone() } else { tuned };
+        let state = Measured { device, host, x, out, scratch: Scratch::new() };
+        let run = move |this: &mut Measured<T>| {
+            let Measured { device, x, out, scratch, .. } = this;
+            device.scan_into(&*x, Sum, form.kind(), &mut *out, scratch)
+        };
+        let verify = move |this: &mut Measured<T>| {
+            let mut want = vec![T::ZERO; this.out.len()];
+            Device::cpu().scan_into(&this.host, Sum, form.kind(), &mut want, &mut Scratch::new())?;
+            same(&this.out.to_vec()?, &want, form.name())
+        };
+        Ok(Climb::new(state, |this| this.out.fill(poison()), run, verify))
+    })
+}
+
+impl Spec for ScanSpec {
+    fn name(&self) -> &'static str {
+        "scan"
+    }
+
+    fn cases(&self, level: Level) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for element in ElementType::ALL {
+            with_element!(element, T => {
+                op_cases::<T, Sum>(level, &mut cases);
+                op_cases::<T, Product>(level, &mut cases);
+                op_cases::<T, Min>(level, &mut cases);
+                op_cases::<T, Max>(level, &mut cases);
+            });
+            with_integer!(element, T => bit_cases::<T>(level, &mut cases), ());
+        }
+        wide_cases::<u32, u64>(level, &mut cases);
+        if level >= Level::Quick {
+            wide_cases::<u8, u32>(level, &mut cases);
+            wide_cases::<f16, f32>(level, &mut cases);
+        }
+        // As where work-groups do not wait for one another.
+        let (several, mut sums) = (Tuning::default().class(DeviceClass::Gpu).without_look_back(), Vec::new());
+        op_cases::<f32, Sum>(level, &mut sums);
+        sums.retain(|case| case.form == "sum with the total");
+        cases.extend(sums.into_iter().map(|case| case.tuned("sum, launch after launch", several.clone())));
+        operator_cases(level, affine, &mut cases);
+        mapped_cases::<f32, u32>(level, (|x| u32::from(x > 0.5), "x > 0.5f"), &mut cases);
+        if level >= Level::Full {
+            mapped_cases::<u32, f32>(level, (|x| (x >> 8) as f32 * 0.25, "(float)(x >> 8) * 0.25f"), &mut cases);
+            mapped_cases::<i64, u8>(level, (|x| (x % 5 == 0) as u8, "x % 5 == 0"), &mut cases);
+            wide_cases::<f32, f64>(level, &mut cases);
+            wide_cases::<i8, i64>(level, &mut cases);
+            operator_cases(level, either, &mut cases);
+        }
+        segmented::spec::cases(level, &mut cases);
+        axis::spec::cases(level, &mut cases);
+        cases
+    }
+
+    fn benches(&self) -> Vec<Bench> {
+        let mut benches = vec![
+            bench::<u32>(Form::Inclusive, true),
+            bench::<u32>(Form::Exclusive, true),
+            bench::<f32>(Form::Inclusive, true),
+            bench::<f32>(Form::Exclusive, true),
+            bench::<u64>(Form::Inclusive, true),
+            bench::<u64>(Form::Exclusive, true),
+            bench::<u32>(Form::Reversed, true),
+            bench::<u32>(Form::Exclusive, false),
+            bench::<f32>(Form::Exclusive, false),
+        ];
+        benches.extend(segmented::spec::benches());
+        benches.extend(axis::spec::benches());
+        benches
+    }
+
+    #[cfg(feature = "opencl")]
+    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+        use super::gpu;
+        let mut forms = vec![
+            gpu::Form::of::<u32, u64, Sum>(false, None),
+            gpu::Form::of::<u8, u32, Sum>(false, None),
+            gpu::Form::of::<i8, i64, Sum>(false, None),
+            gpu::Form::of::<f16, f32, Sum>(false, None),
+            gpu::Form::of::<f32, f64, Sum>(false, None),
+            gpu::Form::by::<u64, u64>((affine().source(), false), false, None),
+        ];
+        for element in ElementType::ALL {
+            with_element!(element, T => forms.extend([
+                gpu::Form::of::<T, T, Sum>(false, None),
+                gpu::Form::of::<T, T, Product>(false, None),
+                gpu::Form::of::<T, T, Min>(false, None),
+                gpu::Form::of::<T, T, Max>(false, None),
+            ]));
+            with_integer!(element, T => forms.extend([
+                gpu::Form::of::<T, T, And>(false, None),
+                gpu::Form::of::<T, T, Or>(false, None),
+                gpu::Form::of::<T, T, Xor>(false, None),
+            ]), ());
+        }
+        let function = |text: &'static str| Map::new((), text);
+        forms.extend([
+            gpu::Form::of::<f32, u32, Sum>(
+                false,
+                Some(function("x > 0.5f").prelude(ElementType::F32, ElementType::U32)),
+            ),
+            gpu::Form::of::<i64, u8, Sum>(
+                false,
+                Some(function("x % 5 == 0").prelude(ElementType::I64, ElementType::U8)),
+            ),
+        ]);
+        let mut programs = Vec::new();
+        let mut add = |form: &gpu::Form, caps: &Capabilities| {
+            for (aligned, wide) in [(false, false), (true, false), (true, true)] {
+                programs.extend(gpu::plan(1 << 20, form, [aligned; 2], caps, wide).map(|plan| plan.program));
+            }
+        };
+        let mut waiting = caps.clone();
+        waiting.forward_progress = false;
+        for form in &forms {
+            add(form, caps);
+            // What differs with the types and their sizes alone.
+            if form.source == <Sum as Op<u32>>::source() && [1, 4, 8].contains(&form.acc.size()) {
+                add(form, &waiting);
+                add(&gpu::Form { reversed: true, ..form.clone() }, caps);
+            }
+        }
+        programs.extend(segmented::spec::programs(caps));
+        programs.extend(axis::spec::programs(caps));
+        programs
+    }
+
+    #[cfg(not(feature = "opencl"))]
+    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
+        Vec::new()
+    }
+}

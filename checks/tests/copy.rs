@@ -1,0 +1,262 @@
+//! Copies: the defects of the kernels that the ladder grew from, and copies at random against slices.
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+mod rungs;
+
+use common::{gpu, random, tuned};
+use oclprim::{Complex, Device, DeviceClass, ElementType, ErrorKind, Tuning};
+use oclprim_checks::{
+    check::{guarded, same_bytes},
+    ladder::Request,
+};
+use proptest::prelude::*;
+
+/// Every device, in its own geometry, in that of a GPU, and with 64-bit offsets.
+fn devices() -> Vec<(String, Device)> {
+    tuned(&[("a GPU", gpu()), ("a wide GPU", gpu().wide_offsets())])
+}
+
+/// Copies n elements from one offset to another, and checks them and everything round them.
+fn check<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(
+    name: &str,
+    device: &Device,
+    n: usize,
+    from: usize,
+    to: usize,
+) {
+    let data: Vec<T> = random(from + n, n as u64);
+    let x = device.upload(&data).unwrap();
+    let got = guarded(device, n, to, |out| Ok(device.copy(x.view(from..).unwrap(), out)?));
+    let verdict = got.and_then(|got| same_bytes(&got, &data[from..], "copy"));
+    assert!(verdict.is_ok(), "{name}: {n} from {from} to {to}: {verdict:?}");
+}
+
+/// Climbs the rungs of the copy ladder whose names fit.
+fn climb(device: &(String, Device), element: ElementType, n: usize, fits: impl Fn(&str) -> bool) {
+    let mut request = Request::default();
+    (request.n, request.element) = (n, element);
+    rungs::climb("copy", device, &request, fits);
+}
+
+/// B40: the tail was left to the item number n / V, which does not exist at these sizes, nor where the grid is capped.
+#[test]
+fn b40_tails_are_copied() {
+    for device in devices() {
+        for n in [513, 1025, 1026, 1027, 1537, 2049, 2050, 2051] {
+            check::<i32>(&device.0, &device.1, n, 0, 0);
+            climb(&device, ElementType::I32, n, |rung| rung.starts_with("copy_vector"));
+        }
+    }
+    for device in common::devices() {
+        // Beyond 4096 groups of 256 items of 4 elements.
+        let n = (1 << 22) + 3;
+        check::<i32>(&device.0, &device.1, n, 0, 0);
+        climb(&device, ElementType::I32, n, |rung| rung == "copy_vector2" || rung == "copy_vector4");
+    }
+}
+
+/// B41: fewer elements than a vector gave a grid of no groups.
+#[test]
+fn b41_less_than_a_vector() {
+    for device in devices() {
+        for n in [1, 2, 3, 15] {
+            check::<i32>(&device.0, &device.1, n, 0, 0);
+            check::<u8>(&device.0, &device.1, n, 0, 0);
+            climb(&device, ElementType::I32, n, |_| true);
+        }
+        check::<i32>(&device.0, &device.1, 0, 0, 0);
+    }
+}
+
+/// B42: the kernel of two elements an access did not compile as printed.
+#[test]
+fn b42_every_width_compiles_for_every_size_of_element() {
+    for device in common::opencl_devices_or_skip("b42") {
+        for element in [ElementType::U8, ElementType::I16, ElementType::F32, ElementType::F64] {
+            climb(&device, element, 100, |_| true);
+        }
+    }
+}
+
+/// B43: counters of `int` overflowed near 2^31. Offsets here are 32-bit below 2^31 words and 64-bit above; the wide
+/// kernels run in every test of this file, and beyond 2^32 elements, within a buffer too, in `check --full`.
+#[test]
+fn b43_wide_offsets() {
+    for (name, device) in common::opencl_devices_or_skip("b43") {
+        for class in [DeviceClass::Cpu, DeviceClass::Gpu] {
+            let wide = device.with_tuning(Tuning::default().class(class).wide_offsets()).unwrap();
+            check::<u8>(&name, &wide, 100_003, 1, 2);
+            climb(&(name.clone(), wide), ElementType::I32, 100_003, |_| true);
+        }
+    }
+}
+
+/// B44: a base that is not aligned for the vector was undefined. The ladder's kernels own whole buffers, and so are never
+/// given one.
+#[test]
+fn b44_any_alignment() {
+    for (name, device) in devices() {
+        for from in 0..16 {
+            for to in [0, 1, 7, 15 - from] {
+                check::<u8>(&name, &device, 333, from, to);
+            }
+        }
+        for (from, to) in [(1, 0), (0, 1), (3, 2)] {
+            check::<i32>(&name, &device, 1027, from, to);
+            check::<f64>(&name, &device, 1027, from, to);
+            check::<[u8; 3]>(&name, &device, 1027, from, to);
+        }
+    }
+}
+
+/// B45: lengths went through `float`, which is exact only up to 2^24. They are integers throughout here; as a float the
+/// ladder's length here would be one more. (The bytes of one direction alone were counted, too: b26 in tests/transpose.rs.)
+#[test]
+fn b45_lengths_beyond_24_bits() {
+    for device in common::devices() {
+        if !common::runs_kernels_at_once(&device.1) {
+            common::skip("b45", "millions of work-items are too many for oclgrind");
+            continue;
+        }
+        let all = !common::tiny();
+        if all {
+            check::<u8>(&device.0, &device.1, (1 << 24) + 1, 0, 0);
+        }
+        check::<u8>(&device.0, &device.1, (1 << 24) + 3, 1, 0);
+        let fits = |rung: &str| rung == "copy_vector2" || (all && rung.starts_with("copy_vector"));
+        // A float takes the last two for none.
+        climb(&device, ElementType::U8, (1 << 25) + 2, fits);
+    }
+}
+
+#[test]
+fn errors_have_the_numbers() {
+    for (name, device) in common::devices() {
+        let x = device.upload(&[1u8; 10]).unwrap();
+        let mut y = device.zeroed::<u8>(11).unwrap();
+        let error = device.copy(&x, &mut y).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.to_string()),
+            (ErrorKind::InvalidInput, "copying 10 elements into 11".into()),
+            "{name}"
+        );
+        let error = y.copy_within(2.., 3).unwrap_err();
+        assert_eq!(error.to_string(), "range 3..12 is not within a buffer of 11 elements", "{name}");
+    }
+    let (cpu, foreign) = (Device::cpu(), common::opencl_devices());
+    for (name, device) in foreign {
+        let (x, mut y) = (cpu.upload(&[1u8; 10]).unwrap(), device.zeroed::<u8>(10).unwrap());
+        assert_eq!(device.copy(&x, &mut y).unwrap_err().kind(), ErrorKind::InvalidInput, "{name}");
+        assert_eq!(cpu.copy(&x, &mut y).unwrap_err().kind(), ErrorKind::InvalidInput, "{name}");
+        assert_eq!(cpu.copy(&y, &mut [0; 10]).unwrap_err().kind(), ErrorKind::InvalidInput, "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn copies_are_those_of_slices(n in 0usize..40_000, from in 0usize..40, to in 0usize..40) {
+        for (name, device) in devices() {
+            check::<u8>(&name, &device, n, from, to);
+            check::<u16>(&name, &device, n / 2, from, to);
+            check::<[u32; 3]>(&name, &device, n / 12, from, to);
+        }
+    }
+
+    #[test]
+    fn moves_within_are_those_of_slices(all in 1usize..30_000, a in 0.0..1.0, b in 0.0..1.0, c in 0.0..1.0) {
+        let part = |of: usize, by: f64| (of as f64 * by) as usize;
+        let len = part(all, a);
+        let (from, to) = (part(all - len, b), part(all - len, c));
+        for (name, device) in devices() {
+            let mut want: Vec<u16> = random(all, 1);
+            let mut buffer = device.upload(&want).unwrap();
+            buffer.copy_within(from..from + len, to).unwrap();
+            want.copy_within(from..from + len, to);
+            prop_assert!(buffer.to_vec().unwrap() == want, "{}: {} from {} to {}", name, len, from, to);
+        }
+    }
+
+    #[test]
+    fn gathers_and_scatters_undo_each_other(n in 1usize..9_000, offset in 0usize..6, seed: u64) {
+        for (name, device) in devices() {
+            let keys: Vec<u64> = random(n, seed);
+            let mut order: Vec<u32> = (0..n as u32).collect();
+            order.sort_by_key(|&i| keys[i as usize]);
+            let (x, by) = (random::<u32>(n, seed), device.upload(&[vec![0; offset], order.clone()].concat()).unwrap());
+            let by = by.view(offset..).unwrap();
+            let picked = device.gather(&x, by).unwrap();
+            let want: Vec<_> = order.iter().map(|&i| x[i as usize]).collect();
+            prop_assert!(picked.to_vec().unwrap() == want, "{}: gather of {}", name, n);
+            prop_assert!(device.scatter(&picked, by, n).unwrap().to_vec().unwrap() == x, "{}: scatter of {}", name, n);
+        }
+    }
+
+    #[test]
+    fn reversals_are_those_of_slices(n in 0usize..9_000, from in 0usize..20, to in 0usize..20) {
+        for (name, device) in devices() {
+            let data: Vec<u8> = random(from + n, 1);
+            let x = device.upload(&data).unwrap();
+            let got = guarded(&device, n, to, |out| Ok(device.reverse_into(x.view(from..).unwrap(), out)?)).unwrap();
+            let want: Vec<u8> = data[from..].iter().rev().copied().collect();
+            prop_assert!(got == want, "{}: {} from {} to {}", name, n, from, to);
+        }
+    }
+}
+
+/// Complex numbers are moved whole, as other elements of 8 and 16 bytes are.
+#[test]
+fn complex_numbers_are_moved() {
+    fn moved<F: Copy + PartialEq + std::fmt::Debug>(name: &str, device: &Device, of: fn(i32) -> F)
+    where
+        Complex<F>: bytemuck::Pod,
+    {
+        let x: Vec<_> = (0..23 * 41).map(|i| Complex::new(of(i), of(-i))).collect();
+        let order: Vec<u32> = (0..23 * 41).map(|i| i * 7 % (23 * 41)).collect();
+        let there = device.upload(&x).unwrap();
+        let mut copy = device.zeroed::<Complex<F>>(x.len() - 1).unwrap();
+        device.copy(there.view(1..).unwrap(), &mut copy).unwrap();
+        assert_eq!(copy.to_vec().unwrap(), x[1..], "{name}");
+        let turned = device.transpose(&there, 23, 41).unwrap().to_vec().unwrap();
+        assert!((0..x.len()).all(|i| turned[i] == x[i % 23 * 41 + i / 23]), "{name}");
+        let picked = device.gather(&there, &order).unwrap();
+        let want: Vec<_> = order.iter().map(|&i| x[i as usize]).collect();
+        assert_eq!(picked.to_vec().unwrap(), want, "{name}");
+        assert_eq!(device.scatter(&picked, &order, x.len()).unwrap().to_vec().unwrap(), x, "{name}");
+    }
+    for (name, device) in common::devices() {
+        moved::<f32>(&name, &device, |i| i as f32);
+        if !common::tiny() {
+            moved::<f64>(&name, &device, f64::from);
+        }
+    }
+}
+
+/// A form that promises the same result runs often.
+#[test]
+fn forms_repeat_themselves() {
+    let rounds = if common::tiny() { 3 } else { 100 };
+    for (name, device) in devices() {
+        let x = device.upload(&random::<u32>(5000, 1)).unwrap();
+        let by = device.upload(&(0..5000).map(|i| i * 7919 % 5000).collect::<Vec<u32>>()).unwrap();
+        let run = || {
+            let mut ranges = device.zeroed::<u32>(5000).unwrap();
+            device.copy_ranges(&x, &mut ranges, &[(0..2000, 2500), (1500..3500, 3)]).unwrap();
+            let mut blocks = device.zeroed::<u32>(5000).unwrap();
+            let from = x.nd(&[50, 100]).unwrap().slice(1, 1..80).unwrap();
+            device.copy_nd(from, blocks.nd_mut(&[50, 100]).unwrap().slice(1, 20..99).unwrap()).unwrap();
+            let forms = [
+                device.gather(&x, &by).unwrap(),
+                device.scatter(&x, &by, 5000).unwrap(),
+                device.reverse(&x).unwrap(),
+                blocks,
+                ranges,
+            ];
+            forms.map(|form| form.to_vec().unwrap())
+        };
+        let first = run();
+        assert!((1..rounds).all(|_| run() == first), "{name}");
+    }
+}

@@ -1,0 +1,193 @@
+//! Every rung of every ladder on every OpenCL device of this machine, verified at the edges of its work-groups.
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
+use std::collections::BTreeMap;
+
+use oclprim::{Device, ElementType, ErrorKind, Result};
+use oclprim_checks::{
+    check::Failure,
+    ladder::{Distribution, Ladder, Request, Rung, registry},
+};
+
+/// Resets, runs and verifies twice: the second run finds what the first left behind.
+fn climb(rung: &Rung, device: &Device) -> Result<(), Failure> {
+    let mut climb = (rung.prepare)(device)?;
+    for _ in 0..2 {
+        (climb.reset)()?;
+        (climb.run)()?;
+        (climb.verify)()?;
+    }
+    Ok(())
+}
+
+fn request(change: impl FnOnce(&mut Request)) -> Request {
+    let mut request = Request::default();
+    change(&mut request);
+    request
+}
+
+/// Types to move: what tells kernels apart is their size.
+fn types(tiny: bool) -> &'static [ElementType] {
+    let all = &[ElementType::I32, ElementType::U8, ElementType::F32, ElementType::F64];
+    if tiny { &all[..2] } else { all }
+}
+
+/// The requests by which a ladder is climbed, in blocks of at most `most` items; `tiny` is for interpreters.
+fn requests(ladder: &dyn Ladder, tiny: bool, most: usize) -> Vec<Request> {
+    let mut requests = Vec::new();
+    match ladder.name() {
+        "reduce" => {
+            // A program and its kernels are compiled for each block and type, which is what takes the time.
+            let all = [
+                (None, ElementType::I32),
+                (Some(64), ElementType::F32),
+                // As many items as have all the steps.
+                (Some(128), ElementType::I64),
+                (Some(256), ElementType::F64),
+                (Some(2), ElementType::U8),
+                (Some(32), ElementType::I16),
+            ];
+            let few = if common::variant() { &all[2..3] } else { &all[1..3] };
+            for (block, element) in if tiny { few } else { &all[..] } {
+                let block = &block.map(|block| block.min(most));
+                let b = block.unwrap_or(512);
+                let mut sizes = vec![1, b - 1, b + 1, 8 * b - 1];
+                if !tiny {
+                    sizes.extend([b, 2 * b + 1, 4 * b - 1, 8 * b, 8 * b + 1]);
+                    sizes.extend([2, 3, 127, 128, 129, 4 * b + 1, 513, 1000, 1025, 1026, 1027, 4099, 65_537, 300_007]);
+                }
+                for n in sizes {
+                    requests.push(request(|r| (r.n, r.block, r.element) = (n, *block, *element)));
+                }
+            }
+        }
+        "transpose" => {
+            let mut shapes = vec![(1, 1), (1, 33), (31, 2), (33, 65), (32, 32)];
+            if !tiny {
+                shapes.extend([
+                    (32, 64),
+                    (64, 32),
+                    (127, 129),
+                    (1, 1000),
+                    (1000, 1),
+                    (96, 160),
+                    (513, 257),
+                    (1031, 67),
+                ]);
+            }
+            for &element in types(tiny) {
+                for &shape in &shapes {
+                    requests.push(request(|r| (r.n, r.shape, r.element) = (shape.0 * shape.1, shape, element)));
+                }
+            }
+        }
+        "histogram" => {
+            let sizes: &[usize] =
+                if tiny { &[1, 5000] } else { &[1, 255, 256, 257, 513, 1025, 4099, 65_537, 1_000_003] };
+            let bins: &[usize] = if tiny { &[256] } else { &[1, 7, 256, 1000, 1025, 4096, 5 << 20] };
+            for &n in sizes {
+                for &bins in bins {
+                    // Millions of bins to compare, or of samples to make, are enough once.
+                    if (bins > 1 << 20 && n != 65_537) || (n > 65_537 && bins != 256) {
+                        continue;
+                    }
+                    let distributions = if n == 1 { &Distribution::ALL[..1] } else { &Distribution::ALL[..] };
+                    for &distribution in distributions {
+                        requests.push(request(|r| (r.n, r.bins, r.distribution) = (n, bins, distribution)));
+                    }
+                }
+            }
+        }
+        _ => {
+            let mut sizes = vec![1, 2, 3, 5, 255, 256, 257, 513, 1000, 1025, 1026, 1027];
+            if !tiny {
+                sizes.extend([1537, 2049, 2050, 2051, 4099, 65_537, 1_000_003]);
+            }
+            for &element in types(tiny) {
+                for &n in &sizes {
+                    requests.push(request(|r| (r.n, r.element) = (n, element)));
+                }
+            }
+        }
+    }
+    requests
+}
+
+/// Every rung of a ladder on every device, for each of its requests.
+fn climb_everywhere(name: &str) {
+    let ladder = registry().iter().find(|ladder| ladder.name() == name).expect("the registry has it");
+    let tiny = common::tiny();
+    let mut failures = Vec::new();
+    for (info, device) in common::devices() {
+        let started = std::time::Instant::now();
+        let (mut climbed, mut unavailable) = (0, BTreeMap::new());
+        let most = device.capabilities().unwrap().map_or(usize::MAX, |caps| caps.max_work_group);
+        for request in requests(*ladder, tiny, most) {
+            let what = format!(
+                "{info}: {} n {} shape {:?} block {:?} {} bins {} {}",
+                ladder.name(),
+                request.n,
+                request.shape,
+                request.block,
+                request.element,
+                request.bins,
+                request.distribution.name()
+            );
+            let rungs = match ladder.rungs(&request, &device) {
+                Ok(rungs) => rungs,
+                // A block that the device is too small for.
+                Err(error) if error.kind() == ErrorKind::InvalidInput && request.block.is_some() => {
+                    *unavailable.entry(error.to_string()).or_insert(0) += 1;
+                    continue;
+                }
+                Err(error) => {
+                    failures.push(format!("{what}: {error}"));
+                    continue;
+                }
+            };
+            for rung in rungs {
+                if let Some(reason) = rung.unavailable {
+                    *unavailable.entry(format!("{}: {reason}", rung.name)).or_insert(0) += 1;
+                    continue;
+                }
+                match climb(&rung, &device) {
+                    Ok(()) => climbed += 1,
+                    Err(Failure::Mismatch(text)) => failures.push(format!("{what}: {}: {text}", rung.name)),
+                    Err(Failure::Error(error)) => failures.push(format!("{what}: {}: {error:?}", rung.name)),
+                }
+            }
+        }
+        assert!(climbed > 0, "{info}: no rung of {name} ran: {unavailable:#?}");
+        for reason in unavailable.keys().filter(|_| !device.is_cpu()) {
+            common::skip(&format!("{info}: {name} ladder"), reason);
+        }
+        println!(
+            "{info}: {}: {climbed} climbed in {:.1?}, unavailable: {unavailable:#?}",
+            ladder.name(),
+            started.elapsed()
+        );
+    }
+    let count = failures.len();
+    failures.truncate(20);
+    assert!(failures.is_empty(), "{count} failures, the first:\n{}", failures.join("\n"));
+}
+
+macro_rules! ladders {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                climb_everywhere(stringify!($name));
+            }
+        )*
+
+        #[test]
+        fn each_ladder_has_its_test() {
+            let names: Vec<_> = registry().iter().map(|ladder| ladder.name()).collect();
+            assert_eq!(names, [$( stringify!($name) ),*]);
+        }
+    };
+}
+ladders! { reduce transpose histogram copy }

@@ -1,0 +1,281 @@
+//! Every case of the registry on every device of this machine, in its own geometry and in that of a GPU.
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
+use std::collections::HashSet;
+
+use oclprim::{Capabilities, DeviceClass, Tuning};
+use oclprim_checks::check::{Case, Level, Verdict, few_builds, registry};
+
+/// Tests that share the cases, so that several processes run them. A form of a type stays whole: its cases share programs.
+const PARTS: u64 = 8;
+
+/// By a hash (FNV-1a) that stays what it is.
+fn part_of(spec: &str, case: &Case) -> u64 {
+    let name = format!("{spec} {} {}", case.form, case.element);
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+        % PARTS
+}
+
+/// What stands for all in short runs: each kernel, by whatever form.
+const A_FORM_OF_EACH_KERNEL: &[&str] = &[
+    "sum fixed",
+    "arg-max",
+    "count",
+    "statistics",
+    "by vector sum",
+    "sum of segments",
+    "sum along an axis",
+    "min-max along an axis",
+    "moments along an axis",
+    "sum inclusive",
+    "sum, launch after launch",
+    "parted, launch after launch",
+    "segmented sum by key",
+    "segmented sum at offsets",
+    "segmented max flagged",
+    "sum of lines",
+    "ids",
+    "ids in many ranges",
+    "edges",
+    "edges weighted f32",
+    "channels even",
+    "4-byte elements",
+    "batch, 4-byte elements",
+    "in place, 4-byte elements",
+    "in place by strips, 4-byte elements",
+    "cast in f16",
+    "copy 4 bytes",
+    "fill 4 bytes",
+    "gather 4 bytes by u32",
+    "gather 3 bytes by u64",
+    "scatter 4 bytes by u32",
+    "scatter 3 bytes by u64",
+    "strided copy 1 byte",
+    "copy ranges 4 bytes",
+    "reverse 4 bytes",
+    "selected",
+    "selected unordered",
+    "parted",
+    "run-length encoded",
+    "non-trivial runs",
+    "adjacent difference",
+    "4-byte keys",
+    "pairs of 4 and 4 bytes",
+    "16-byte keys",
+    "segments of 4-byte keys",
+    "in place, 4-byte keys",
+    "merge pairs with 4 bytes",
+    "merge sort",
+    "union",
+    "lower bound",
+    "first unsorted",
+    "top-k of 4-byte keys",
+    "top-k with places",
+    "top-k with places, of many groups",
+    "keys of ranks",
+    "key of a rank, of many groups",
+    "random",
+    "random of few",
+    "iota",
+];
+
+#[test]
+fn forms_of_each_kernel_are_there() {
+    for form in A_FORM_OF_EACH_KERNEL {
+        let known = registry().iter().any(|spec| spec.cases(Level::Tiny).iter().any(|case| case.form == *form));
+        assert!(known, "{form}");
+    }
+}
+
+/// A kernel of `cl`, and the geometry that its place in the file is for, where it is for one alone; else that of a GPU counts.
+type Kernel = (String, Option<DeviceClass>);
+
+/// Whether a device is given the kernel.
+type Given = fn(&Capabilities) -> bool;
+
+/// Whether its work-groups wait for one another.
+fn waits(caps: &Capabilities) -> bool {
+    caps.forward_progress && caps.device_fence && caps.int64_atomics
+}
+
+/// What not every device is given, or not by these forms, and why.
+const ELSEWHERE: &[(&str, &str, Given)] = &[
+    ("combine_pairs", "tries the laws of a user's operator: tests/operators.rs", |_| false),
+    ("fill", "drivers fill small buffers themselves, but for a checker", |caps| caps.checker),
+    ("partition_totals", PARTITION, partitions),
+    ("partition_offsets", PARTITION, partitions),
+    ("partition_scatter", PARTITION, partitions),
+    ("partition_count", PARTITION, partitions),
+    ("scan_look_back", LOOK_BACK, waits),
+    ("select_look_back", LOOK_BACK, waits),
+    ("select_totals", LOOK_BACK, waits),
+    ("sort_histograms", LOOK_BACK, waits),
+    ("statistics_moments", "joins more than 1,024 tiles: tests/reduce_forms.rs", |_| false),
+    ("select_unordered", "adds to a 64-bit count", |caps| caps.int64_atomics),
+];
+const PARTITION: &str = "has barriers in loops of a length that is read, which PoCL without sub-groups breaks";
+const LOOK_BACK: &str = "waits for other work-groups";
+
+fn partitions(caps: &Capabilities) -> bool {
+    caps.checker || caps.sub_groups.iter().any(|group| group.backend.is_hardware())
+}
+
+/// Each kernel is launched by one of the forms above, in the geometry that it is for, on each device that is given it.
+#[test]
+fn forms_launch_each_kernel() {
+    const TEST: &str = "forms_launch_each_kernel";
+    if common::variant() {
+        return common::skip(TEST, "other settings of a driver have the same kernels");
+    }
+    let kernels = kernels();
+    for (name, device) in common::opencl_devices_or_skip(TEST) {
+        let caps = device.capabilities().unwrap().expect("an OpenCL device's");
+        // A GPU runs in its own geometry alone.
+        let gpu = (caps.class == DeviceClass::Cpu).then(|| (DeviceClass::Gpu, common::gpu()));
+        let mut launched = HashSet::new();
+        for (class, tuning) in gpu.into_iter().chain([(caps.class, Tuning::default())]) {
+            let device = device.with_tuning(tuning).unwrap().profiled().unwrap();
+            for spec in registry() {
+                let mut cases = spec.cases(Level::Tiny);
+                cases.retain(|case| A_FORM_OF_EACH_KERNEL.contains(&&*case.form));
+                few_builds(&mut cases, true);
+                for case in cases {
+                    let what = format!("{name}: {} {}", spec.name(), case.form);
+                    if let Verdict::Fail(text) = case.run(&device).verdict {
+                        panic!("{what}: {text}");
+                    }
+                    let timings = device.take_timings().unwrap_or_else(|error| panic!("{what}: {error}"));
+                    launched.extend(timings.iter().map(|timing| (class, timing.name)));
+                }
+            }
+        }
+        let mut missing = Vec::new();
+        for (kernel, class) in &kernels {
+            let of_class = |class| launched.contains(&(class, kernel.as_str()));
+            let is_launched = of_class(class.unwrap_or(DeviceClass::Gpu));
+            let elsewhere = ELSEWHERE.iter().find(|(name, ..)| name == kernel);
+            match elsewhere {
+                Some((_, reason, given)) if !given(&caps) => {
+                    assert!(!is_launched, "{name}: {kernel} is launched, though it {reason}");
+                    common::skip(&format!("{name}: {kernel}"), reason);
+                }
+                _ if !is_launched && class.is_none_or(|class| class == caps.class || class == DeviceClass::Gpu) => {
+                    missing.push(format!("{kernel} {}", class.map_or("", DeviceClass::name)));
+                }
+                _ => {}
+            }
+        }
+        missing.sort();
+        assert!(missing.is_empty(), "{name}: no form launches {missing:?}");
+    }
+    let known = |name: &&str| kernels.iter().any(|(kernel, _)| kernel == name);
+    assert!(ELSEWHERE.iter().all(|(name, ..)| known(name)), "a kernel is no longer there");
+}
+
+/// All but the runtime's own test of a device. Two of a name in one geometry, such as `gather` by the size of elements, count
+/// as one.
+fn kernels() -> HashSet<Kernel> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../cl");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.is_file() && !path.ends_with("selftest.cl"));
+    files.flat_map(|path| kernels_of(&std::fs::read_to_string(path).unwrap())).collect()
+}
+
+fn kernels_of(text: &str) -> Vec<Kernel> {
+    let (cpu, gpu) = (Some(DeviceClass::Cpu), Some(DeviceClass::Gpu));
+    let (mut conditions, mut kernels) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        match word {
+            "#if" | "#ifdef" | "#ifndef" => conditions.push(match line {
+                "#ifdef DEVICE_CPU" | "#if WG == 1" => cpu,
+                "#ifndef DEVICE_CPU" | "#if WG > 1" => gpu,
+                _ => None,
+            }),
+            "#else" => {
+                let last = conditions.last_mut().expect("an #if");
+                *last = last.map(|class| if class == DeviceClass::Cpu { DeviceClass::Gpu } else { DeviceClass::Cpu });
+            }
+            "#endif" => drop(conditions.pop()),
+            "__kernel" | "KERNEL" => {
+                let name = line.split_once(" void ").and_then(|(_, rest)| rest.split_once('(')).expect("a kernel").0;
+                kernels.push((name.to_owned(), conditions.iter().find_map(|class| *class)));
+            }
+            _ => {}
+        }
+    }
+    kernels
+}
+
+macro_rules! parts {
+    ($($name:ident $part:literal)*) => { $(
+        #[test]
+        fn $name() {
+            every_case_on_every_device($part);
+        }
+    )* };
+}
+parts!(part_0 0 part_1 1 part_2 2 part_3 3 part_4 4 part_5 5 part_6 6 part_7 7);
+
+fn every_case_on_every_device(part: u64) {
+    let level = match std::env::var("OCLPRIM_TEST_LEVEL").as_deref() {
+        Ok("tiny" | "kernels" | "variant") => Level::Tiny,
+        Ok("full") => Level::Full,
+        _ => Level::Quick,
+    };
+    // Names of primitives with commas between them.
+    let only = std::env::var("OCLPRIM_TEST_ONLY").ok();
+    let wanted = |name| only.as_deref().is_none_or(|only| only.split(',').any(|one| one == name));
+    for one in only.iter().flat_map(|only| only.split(',')) {
+        assert!(registry().iter().any(|spec| spec.name() == one), "no primitive `{one}`");
+    }
+    let (mut failures, mut seen) = (Vec::new(), std::collections::HashSet::new());
+    for (name, device) in common::with_sub_groups() {
+        let gpu = name.contains("as a GPU");
+        let first = !gpu || seen.insert(name.split(" as a GPU").next().map(str::to_owned));
+        let (mut passed, mut skipped) = (0, std::collections::BTreeMap::new());
+        for spec in registry().iter().filter(|spec| wanted(spec.name())) {
+            let mut cases = spec.cases(if gpu { Level::Tiny } else { level });
+            if common::a_form_of_each_kernel() {
+                let (each, mut others): (Vec<_>, Vec<_>) =
+                    cases.into_iter().partition(|case| A_FORM_OF_EACH_KERNEL.contains(&&*case.form));
+                cases = each;
+                if !gpu {
+                    few_builds(&mut others, true);
+                    cases.extend(others);
+                }
+            }
+            if gpu {
+                few_builds(&mut cases, first);
+            }
+            for case in cases.into_iter().filter(|case| part_of(spec.name(), case) == part) {
+                match case.run(&device).verdict {
+                    Verdict::Pass => passed += 1,
+                    Verdict::Skip(reason) => {
+                        oclprim_checks::check::log_skip(
+                            "every_case_on_every_device",
+                            &format!("{}: {reason}", spec.name()),
+                        );
+                        *skipped.entry(reason).or_insert(0) += 1;
+                    }
+                    Verdict::Fail(text) => failures.push(format!(
+                        "{name}: {} {} {} {} {}: {text}",
+                        spec.name(),
+                        case.form,
+                        case.element,
+                        case.shape,
+                        case.data
+                    )),
+                }
+            }
+        }
+        println!("{name}: {passed} passed, skipped: {skipped:?}");
+        let some = passed > 0 || !first || common::a_form_of_each_kernel() || only.is_some();
+        assert!(some, "{name}: nothing of part {part} ran");
+    }
+    let count = failures.len();
+    failures.truncate(20);
+    assert!(failures.is_empty(), "{count} failures, the first:\n{}", failures.join("\n"));
+}

@@ -1,0 +1,14 @@
+//! What the public types promise to the compiler.
+
+use std::fmt::Debug;
+
+use oclprim_checks::{bench::Sample, check::Case};
+
+fn is_shared<T: Send + Sync + Debug>() {}
+fn is_sent<T: Send>() {}
+
+#[test]
+fn cases_and_samples_go_to_other_threads() {
+    is_shared::<Sample>();
+    is_sent::<Case>();
+}

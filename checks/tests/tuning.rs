@@ -1,0 +1,251 @@
+//! Every value of every parameter gives the same results, and the file of choices is used only where it holds.
+
+#![cfg(feature = "opencl")]
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
+use std::fs;
+
+use oclprim::{
+    Buffer, Device, ErrorKind, Order, Philox, SetOp, Top, Tuning,
+    op::{Map, Sum},
+    tuning::{Row, SizeClass, TuningFile, parameters},
+};
+use oclprim_checks::check::{Level, Verdict, few_builds, registry};
+
+/// The forms that run the kernels of a primitive's parameters, by the entry of the registry that has them.
+fn forms(primitive: &str) -> (&str, &[&str]) {
+    match primitive {
+        "reduce" => {
+            let forms = &[
+                "sum fixed",
+                "arg-max",
+                "count",
+                "statistics",
+                "by vector sum",
+                "sum of segments",
+                "sum along an axis",
+                "min-max along an axis",
+                "moments along an axis",
+            ];
+            ("reduce", forms)
+        }
+        "scan" => ("scan", &["sum inclusive"]),
+        "copy" => ("copy", &["copy 4 bytes", "copy 1 byte"]),
+        "copy_ranges" => ("copy", &["copy ranges 4 bytes", "strided copy 1 byte"]),
+        "gather" => ("copy", &["gather 4 bytes by u32", "scatter 3 bytes by u64"]),
+        "reverse" => ("copy", &["reverse 4 bytes"]),
+        "histogram" => ("histogram", &["ids", "edges", "edges weighted f32", "channels even"]),
+        "transpose" => {
+            ("transpose", &["4-byte elements", "batch, 4-byte elements", "in place, 4-byte elements", "cast in f16"])
+        }
+        "permute" => ("permute", &["4-byte elements"]),
+        "sort" => ("sort", &["4-byte keys", "pairs of 4 and 4 bytes"]),
+        "merge" => ("merge", &["merge", "merge pairs with 4 bytes", "union", "lower bound"]),
+        "select" => ("select", &["selected", "parted", "unique", "adjacent difference"]),
+        "topk" => ("topk", &["top-k with places", "keys of ranks"]),
+        "random" => ("random", &["random", "random of few"]),
+        "iota" => ("iota", &["iota"]),
+        _ => unreachable!("{primitive}"),
+    }
+}
+
+macro_rules! primitives {
+    ($($name:ident $primitive:literal)*) => { $(
+        #[test]
+        fn $name() {
+            every_value($primitive);
+        }
+    )* };
+}
+primitives!(reduce "reduce" scan "scan" copy "copy" copy_ranges "copy_ranges" gather "gather" reverse "reverse"
+    histogram "histogram" transpose "transpose" permute "permute" sort "sort" merge "merge" select "select" topk "topk"
+    random "random" iota "iota");
+
+fn every_value(primitive: &str) {
+    if common::variant() {
+        return common::skip(primitive, "the values of parameters, where a driver has other settings");
+    }
+    let (spec, wanted) = forms(primitive);
+    let spec = registry().iter().find(|other| other.name() == spec).expect("the registry has it");
+    let mut failures = Vec::new();
+    for (name, tuning) in [("itself", Tuning::default()), ("a GPU", common::gpu())] {
+        for (device_name, plain) in common::opencl_devices_or_skip(primitive) {
+            let caps = plain.with_tuning(tuning.clone()).unwrap().capabilities().unwrap().expect("an OpenCL device");
+            let mut cases = spec.cases(Level::Tiny);
+            few_builds(&mut cases, true);
+            cases.retain(|case| wanted.contains(&&*case.form));
+            for form in wanted {
+                assert!(cases.iter().any(|case| case.form == *form), "{primitive} has no form {form}");
+            }
+            let (mut passed, parameters) = (0, parameters(primitive, &caps, 4));
+            if parameters.is_empty() {
+                common::skip(&format!("{primitive}, {device_name} as {name}"), "there is nothing to tune");
+            }
+            for parameter in parameters {
+                let others = parameter.values.iter().filter(|&&value| value != parameter.usual);
+                // An interpreter has no time for all.
+                let step = if common::tiny() { 2 } else { 1 };
+                for &value in others.step_by(step) {
+                    let tuning = tuning.clone().without_file().set(primitive, parameter.name, value);
+                    let device = plain.with_tuning(tuning).unwrap();
+                    assert_eq!(device.tuned().unwrap(), 1, "{primitive} {} {value}", parameter.name);
+                    for case in &cases {
+                        match case.run(&device).verdict {
+                            Verdict::Pass => passed += 1,
+                            Verdict::Skip(_) => {}
+                            Verdict::Fail(text) => failures.push(format!(
+                                "{device_name} as {name}, {} {value}: {} {} {} {}: {text}",
+                                parameter.name, case.form, case.element, case.shape, case.data
+                            )),
+                        }
+                    }
+                }
+            }
+            println!("{device_name} as {name}: {passed} passed");
+        }
+    }
+    let count = failures.len();
+    failures.truncate(10);
+    assert!(failures.is_empty(), "{count} failures, the first:\n{}", failures.join("\n"));
+}
+
+/// Only the most that work can be shared out to is chosen otherwise, on inputs of many tiles.
+#[test]
+fn many_groups_and_few_give_the_same() {
+    let x: Vec<f32> = (0..300_007).map(|i| (i as f32).sin()).collect();
+    let want = Device::cpu().reduce(&x, Sum).unwrap();
+    let scanned = Device::cpu().inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
+    for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
+        let Some(caps) = device.capabilities().unwrap() else { continue };
+        for primitive in ["reduce", "scan"] {
+            for parameter in parameters(primitive, &caps, 4).iter().filter(|it| it.name == "max_groups") {
+                for value in parameter.values.iter() {
+                    let set = Tuning::default().class(caps.class).set(primitive, "max_groups", *value);
+                    let device = device.with_tuning(set).unwrap();
+                    assert_eq!(device.reduce(&x, Sum).unwrap().to_bits(), want.to_bits(), "{name}: {value}");
+                    let got = device.inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
+                    assert!(got == scanned, "{name}: {value}");
+                }
+            }
+        }
+    }
+}
+
+/// What a primitive makes of many elements: of few, one tile or one group does it all.
+fn made(device: &Device, primitive: &str, x: &[u32], sorted: [&[u32]; 2]) -> Vec<Vec<u32>> {
+    let (odd, up) = (Map::new(|x: u32| x & 1 == 1, "x & 1"), Order::ascending());
+    let all = |buffer: oclprim::Result<Buffer<u32>>| buffer.unwrap().to_vec().unwrap();
+    match primitive {
+        "merge" => {
+            let [a, b] = sorted;
+            vec![
+                all(device.merge(a, b, &up)),
+                all(device.merge_sort(x, &up)),
+                all(device.set_operation(SetOp::Union, a, b, &up)),
+            ]
+        }
+        "select" => vec![
+            all(device.select(x, &odd)),
+            all(device.partition(x, &odd).map(|(parted, _)| parted)),
+            all(device.adjacent_difference(x)),
+        ],
+        "topk" => {
+            let (best, places) = device.top_k_places::<u32, u32>(x, Top::largest(1000).sorted()).unwrap();
+            vec![all(Ok(best)), all(Ok(places)), all(device.top_k(x, Top::smallest(100)))]
+        }
+        "random" => {
+            vec![all(device.random(x.len(), Philox::new(5))), all(device.random_in(x.len(), Philox::new(6), 1..=6))]
+        }
+        "iota" => vec![all(device.iota_by(x.len(), 3, 7))],
+        _ => unreachable!("{primitive}"),
+    }
+}
+
+#[test]
+fn many_tiles_give_the_same() {
+    if common::tiny() {
+        return common::skip("many_tiles_give_the_same", "inputs of many tiles");
+    }
+    let x: Vec<u32> = (0..300_007u32).map(|i| i.wrapping_mul(2_654_435_761) >> 8).collect();
+    let (a, b) = x.split_at(x.len() / 3);
+    let sorted = [a, b].map(|part| Device::cpu().sort(part, Order::ascending()).unwrap().to_vec().unwrap());
+    for primitive in ["merge", "select", "topk", "random", "iota"] {
+        let made = |device: &Device| made(device, primitive, &x, [&sorted[0], &sorted[1]]);
+        let want = made(&Device::cpu());
+        for (name, tuning) in [("itself", Tuning::default()), ("a GPU", common::gpu())] {
+            for (device_name, plain) in common::opencl_devices_or_skip(primitive) {
+                let caps =
+                    plain.with_tuning(tuning.clone()).unwrap().capabilities().unwrap().expect("an OpenCL device");
+                for parameter in parameters(primitive, &caps, 4) {
+                    for &value in parameter.values.iter().filter(|&&value| value != parameter.usual) {
+                        let tuning = tuning.clone().without_file().set(primitive, parameter.name, value);
+                        let got = made(&plain.with_tuning(tuning).unwrap());
+                        assert!(got == want, "{device_name} as {name}: {primitive}, {} {value}", parameter.name);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_there_cannot_be_set() {
+    for (name, device) in common::opencl_devices_or_skip("what_is_not_there_cannot_be_set") {
+        for (primitive, parameter, value) in
+            [("dance", "max_groups", 8), ("reduce", "colour", 8), ("reduce", "max_groups", 7_919)]
+        {
+            let error = device.with_tuning(Tuning::default().set(primitive, parameter, value)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+            assert_eq!(error.to_string().lines().count(), 1, "{name}");
+        }
+    }
+}
+
+/// A process reads the file once, so each file has a process.
+#[test]
+fn the_file_is_used_where_it_holds() {
+    const NAME: &str = "the_file_is_used_where_it_holds";
+    if common::part().is_some() {
+        let counts = common::opencl_devices().into_iter().map(|(_, device)| {
+            assert_eq!(device.reduce(&vec![1u32; 1 << 18], Sum).unwrap(), 1 << 18);
+            let other = device.with_tuning(common::gpu()).unwrap();
+            assert_eq!(other.tuned().unwrap(), 0);
+            device.tuned().unwrap().to_string()
+        });
+        return common::answer(counts.collect::<Vec<_>>().join(" "));
+    }
+    let devices = common::opencl_devices_or_skip(NAME);
+    let Some((_, device)) = devices.first() else { return };
+    let caps = device.capabilities().unwrap().expect("an OpenCL device");
+    let Some(parameter) = parameters("reduce", &caps, 4).into_iter().find(|it| it.name == "max_groups") else { return };
+    let value = *parameter.values.iter().find(|&&value| value != parameter.usual).expect("another value");
+    let row = Row::new(&device.info(), "reduce", 4, SizeClass::Medium, [("max_groups", value)]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tuning.json");
+    let counts = |change: &dyn Fn(&mut Row)| {
+        let (mut file, mut row) = (TuningFile::default(), row.clone());
+        change(&mut row);
+        file.put(&row);
+        file.write(&path).unwrap();
+        read(NAME, path.as_os_str())
+    };
+    let count = |text: &str| text.split(' ').next().map(str::to_owned);
+    assert_eq!(count(&counts(&|_| {})).as_deref(), Some("1"));
+    assert_eq!(count(&counts(&|row| row.driver += ".1")).as_deref(), Some("0"));
+    assert_eq!(count(&counts(&|row| row.oclprim = "0.0.1".into())).as_deref(), Some("0"));
+    assert_eq!(count(&counts(&|row| row.chosen = [("max_groups".into(), 7_919)].into())).as_deref(), Some("0"));
+    for damaged in ["", "{\"format\": 1, \"rows\": [3", "\u{0}", "[]"] {
+        fs::write(&path, damaged).unwrap();
+        assert_eq!(count(&read(NAME, path.as_os_str())).as_deref(), Some("0"), "{damaged}");
+    }
+    assert_eq!(count(&read(NAME, folder.path().join("none").as_os_str())).as_deref(), Some("0"));
+    assert_eq!(count(&read(NAME, folder.path().as_os_str())).as_deref(), Some("0"));
+    assert_eq!(count(&read(NAME, "".as_ref())).as_deref(), Some("0"));
+}
+
+/// How many choices a process with this file has for each device.
+fn read(test: &str, path: &std::ffi::OsStr) -> String {
+    common::run(common::child(test, "child").env("OCLPRIM_TUNING", path)).0
+}

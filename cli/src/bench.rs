@@ -1,0 +1,394 @@
+//! `oclprim bench`
+
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
+
+use clap::Args;
+use comfy_table::Cell;
+use indicatif::{ProgressBar, ProgressStyle};
+use oclprim::{Device, DeviceInfo, DeviceType, ElementType};
+use oclprim_checks::{
+    bench::{Effort, Sample, Times, copy_roof, measure},
+    check::{Failure, registry},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    check::primitives,
+    options::{DeviceChoice, has_room, positive},
+    output::{Stop, Style, count, digits, json, of_file, percent, table, time},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  oclprim bench
+  oclprim bench reduce --n 2^20,2^24 --type f32
+  oclprim bench --row 'scan sum inclusive u32 2^28' --row 'sort keys, bits u32 2^27'
+  oclprim bench --device gpu --json bench.json --markdown > bench.md
+  oclprim bench --compare bench.json
+
+GB/s counts the bytes that the primitive has to read and write at least, in 10^9 a second. The copy beside it moves \
+as many bytes, by the driver's own copy, in the same run. OpenCL devices are timed by their own clock, from the \
+start of the first kernel to the end of the last; `wall` is the host's time from the call to the end of the wait, \
+of other runs, which nothing records. Before each run the caches are filled with other data, unless --hot. Every \
+result is compared with the CPU's; the exit code is 1 if one was wrong. With --compare, of the same device and as \
+cold, a time is `faster` or `slower` where it differs by more than both spreads and 2 %.";
+
+/// Measure primitives against the device's copy bandwidth.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Bench {
+    /// What to measure; without it, everything.
+    #[arg(value_parser = primitives())]
+    primitives: Vec<String>,
+    #[command(flatten)]
+    device: DeviceChoice,
+    /// Elements, such as 1000000, 2^24 or 64Mi; several with commas between. Without it 2^16, 2^20, 2^24 and, on GPUs,
+    /// 2^28.
+    #[arg(long, value_parser = positive, value_delimiter = ',')]
+    n: Vec<usize>,
+    /// Element types, such as f32; several with commas between.
+    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
+    element: Vec<ElementType>,
+    /// Timed runs of each, at most; after 2 s no more than three.
+    #[arg(long, default_value_t = Effort::default().runs)]
+    runs: usize,
+    /// Forms whose name contains this text alone, such as `fixed`.
+    #[arg(long)]
+    form: Option<String>,
+    /// This row of the table alone: the primitive and its form, a type and a number of elements, such as `scan sum
+    /// inclusive u32 2^24`. May be given several times.
+    #[arg(long = "row", value_name = "ROW", conflicts_with_all = ["primitives", "n", "element", "form"])]
+    rows: Vec<Row>,
+    /// Leave in the caches what a run before left there.
+    #[arg(long)]
+    hot: bool,
+    /// Set the times against those of a file that --json wrote.
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
+    /// Write the figures to this file as JSON, as they come; `-` is standard output, at the end.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Print the table in Markdown.
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// What a row of the table is of.
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    name: String,
+    element: ElementType,
+    n: usize,
+}
+
+impl FromStr for Row {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut words = text.rsplitn(3, ' ');
+        let (n, element) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let name = words.next().ok_or("expected a primitive, its form, a type and a number of elements")?.into();
+        Ok(Self { name, element: element.parse().map_err(|error| format!("{error}"))?, n: positive(n)? })
+    }
+}
+
+/// One form at one size.
+#[derive(Serialize)]
+struct Line {
+    primitive: &'static str,
+    form: String,
+    element: ElementType,
+    n: usize,
+    bytes: u64,
+    sample: Option<Sample>,
+    wall: Option<Sample>,
+    gb_per_s: Option<f64>,
+    copy_gb_per_s: Option<f64>,
+    against: Option<Against>,
+    /// Why there are no figures, or what is wrong with the result.
+    error: Option<String>,
+    wrong: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    version: &'static str,
+    /// Of the source that the program was built from, where that is known.
+    commit: Option<&'static str>,
+    device: DeviceInfo,
+    cold: bool,
+    lines: Vec<Line>,
+}
+
+/// A report of an earlier run: what a comparison reads of it.
+#[derive(Deserialize)]
+struct Earlier {
+    device: EarlierDevice,
+    cold: bool,
+    lines: Vec<EarlierLine>,
+}
+
+#[derive(Deserialize)]
+struct EarlierDevice {
+    platform: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct EarlierLine {
+    primitive: String,
+    form: String,
+    element: ElementType,
+    n: usize,
+    sample: Option<Sample>,
+}
+
+/// How a time compares with an earlier one.
+#[derive(Serialize)]
+pub(crate) struct Against {
+    /// The earlier time over that of now.
+    pub(crate) ratio: f64,
+    pub(crate) verdict: &'static str,
+}
+
+impl Against {
+    pub(crate) fn new(before: &Sample, now: &Sample) -> Self {
+        let ratio = if now.median > 0.0 { before.median / now.median } else { 1.0 };
+        let noise = (before.spread + now.spread).max(0.02);
+        let verdict = if ratio > 1.0 + noise {
+            "faster"
+        } else if ratio < 1.0 / (1.0 + noise) {
+            "slower"
+        } else {
+            "same"
+        };
+        Self { ratio, verdict }
+    }
+}
+
+impl Earlier {
+    fn read(path: &Path, info: &DeviceInfo, cold: bool) -> Result<Self, Stop> {
+        let refused = |text: String| Stop::usage(format!("{}: {text}", path.display()));
+        let text = fs::read_to_string(path).map_err(of_file(path))?;
+        let earlier: Self = serde_json::from_str(&text)
+            .map_err(|error| refused(format!("not a report of `oclprim bench --json`: {error}")))?;
+        let EarlierDevice { platform, name } = &earlier.device;
+        if (platform, name) != (&info.platform, &info.name) {
+            return Err(refused(format!("measured on {platform} / {name}, this is {info}")));
+        }
+        if earlier.cold != cold {
+            let how = |cold| if cold { "without --hot" } else { "with --hot" };
+            return Err(refused(format!("measured {}, this is {}", how(earlier.cold), how(cold))));
+        }
+        Ok(earlier)
+    }
+
+    fn sample(&self, line: &Line) -> Option<&Sample> {
+        let alike = |old: &&EarlierLine| {
+            (old.primitive.as_str(), &old.form, old.element, old.n)
+                == (line.primitive, &line.form, line.element, line.n)
+        };
+        self.lines.iter().find(alike)?.sample.as_ref()
+    }
+}
+
+impl Bench {
+    pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let device = self.device.open()?.profiled()?;
+        let info = device.info();
+        let effort = Effort { runs: self.runs.max(1), cold: !self.hot, ..Effort::default() };
+        let earlier = self.compare.as_deref().map(|path| Earlier::read(path, &info, effort.cold)).transpose()?;
+        let mut roofs = HashMap::new();
+        let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("OCLPRIM_COMMIT"));
+        let mut report = Report { version, commit, device: info.clone(), cold: effort.cold, lines: Vec::new() };
+        let bar = progress();
+        for spec in registry().iter().filter(|spec| wanted(&self.primitives, &spec.name().to_owned())) {
+            for bench in spec.benches().into_iter().filter(|bench| wanted(&self.element, &bench.element)) {
+                if self.form.as_ref().is_some_and(|part| !bench.form.contains(part.as_str())) {
+                    continue;
+                }
+                for n in self.sizes(spec.name(), &bench, info.ty) {
+                    let bytes = (bench.bytes)(n);
+                    bar.set_message(format!("{} {} {} {}", spec.name(), bench.form, bench.element, count(n)));
+                    let mut line = Line::new(spec.name(), &bench, n, bytes);
+                    match has_room(&info, bytes).map(|()| measured(&device, &bench, n, effort)) {
+                        Ok(Ok((times, verdict))) => line.fill(times, verdict),
+                        Ok(Err(error)) => line.error = Some(error.to_string()),
+                        Err(text) => line.error = Some(text),
+                    }
+                    if line.sample.is_some() {
+                        let roof = roofs.entry(bytes).or_insert_with(|| copy_roof(&device, bytes, effort).ok());
+                        line.copy_gb_per_s = roof.as_ref().map(|times| times.device.bandwidth(bytes));
+                    }
+                    let before = earlier.as_ref().and_then(|earlier| earlier.sample(&line));
+                    line.against = before.zip(line.sample.as_ref()).map(|(before, now)| Against::new(before, now));
+                    report.lines.push(line);
+                    // So that a run that is cut short has told what it measured.
+                    self.save(&report)?;
+                }
+            }
+        }
+        bar.finish_and_clear();
+        if report.lines.is_empty() {
+            return Err(Stop::usage("nothing to measure: no such primitive and type has a benchmark"));
+        }
+        let wrong = report.lines.iter().filter(|line| line.wrong).count();
+        match &self.json {
+            Some(path) if path.as_os_str() == "-" => json(out, &report)?,
+            _ => report.print(self.markdown, out)?,
+        }
+        if wrong > 0 { Err(Stop::mismatch(format!("{wrong} results are wrong"))) } else { Ok(()) }
+    }
+
+    /// The numbers of elements at which a form is measured.
+    fn sizes(&self, primitive: &str, bench: &oclprim_checks::bench::Bench, ty: DeviceType) -> Vec<usize> {
+        if !self.rows.is_empty() {
+            let name = format!("{primitive} {}", bench.form);
+            let asked = |row: &&Row| (&row.name, row.element) == (&name, bench.element);
+            return self.rows.iter().filter(asked).map(|row| row.n).collect();
+        }
+        if !self.n.is_empty() {
+            return self.n.clone();
+        }
+        let most = if ty == DeviceType::Cpu { 1 << 24 } else { usize::MAX };
+        bench.sizes.iter().copied().filter(|&n| n <= most).collect()
+    }
+
+    /// Writes what there is to the file of `--json`.
+    fn save(&self, report: &Report) -> Result<(), Stop> {
+        match &self.json {
+            Some(path) if path.as_os_str() != "-" => json(&mut File::create(path).map_err(of_file(path))?, report),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// On standard error, and only on a terminal.
+pub(crate) fn progress() -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}").expect("a constant template");
+    let bar = ProgressBar::new_spinner().with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+pub(crate) fn wanted<T: PartialEq>(list: &[T], item: &T) -> bool {
+    list.is_empty() || list.contains(item)
+}
+
+type Measured = (Times, Result<(), Failure>);
+
+fn measured(
+    device: &Device,
+    bench: &oclprim_checks::bench::Bench,
+    n: usize,
+    effort: Effort,
+) -> oclprim::Result<Measured> {
+    let mut climb = (bench.prepare)(device, n)?;
+    let times = measure(device, effort, &mut climb.reset, &mut climb.run)?;
+    Ok((times, (climb.verify)()))
+}
+
+/// What a failure says.
+pub(crate) fn failure_text(failure: Failure) -> String {
+    match failure {
+        Failure::Mismatch(text) => text,
+        Failure::Error(error) => error.to_string(),
+    }
+}
+
+impl Line {
+    fn new(primitive: &'static str, bench: &oclprim_checks::bench::Bench, n: usize, bytes: u64) -> Self {
+        let (form, element) = (bench.form.clone(), bench.element);
+        let (sample, wall, gb_per_s, copy_gb_per_s, against, error) = (None, None, None, None, None, None);
+        Self { primitive, form, element, n, bytes, sample, wall, gb_per_s, copy_gb_per_s, against, error, wrong: false }
+    }
+
+    fn fill(&mut self, times: Times, verdict: Result<(), Failure>) {
+        self.gb_per_s = Some(times.device.bandwidth(self.bytes));
+        self.sample = Some(times.device);
+        self.wall = Some(times.wall);
+        if let Err(failure) = verdict {
+            self.error = Some(failure_text(failure));
+            self.wrong = true;
+        }
+    }
+}
+
+impl Report {
+    fn print(&self, markdown: bool, out: &mut dyn Write) -> Result<(), Stop> {
+        let DeviceInfo { version, driver, .. } = &self.device;
+        let details: Vec<_> = [version.trim(), driver].into_iter().filter(|text| !text.is_empty()).collect();
+        writeln!(out, "{} ({})\n", self.device, details.join(", "))?;
+        let style = if markdown { Style::Markdown } else { Style::Plain };
+        let compared = self.lines.iter().any(|line| line.against.is_some());
+        let mut header = vec!["primitive", "type", "n", "median", "spread", "wall", "GB/s", "of copy"];
+        header.extend(compared.then_some("against before"));
+        header.push("");
+        let mut table = table(style, &header, 2..8);
+        for line in &self.lines {
+            let sample = |text: &dyn Fn(&Sample) -> String| line.sample.as_ref().map_or("-".into(), text);
+            let of_copy = line.gb_per_s.zip(line.copy_gb_per_s).map_or("-".into(), |(own, copy)| percent(own / copy));
+            let mut row = vec![
+                Cell::new(format!("{} {}", line.primitive, line.form)),
+                Cell::new(line.element.name()),
+                Cell::new(count(line.n)),
+                Cell::new(sample(&|sample| time(sample.median))),
+                Cell::new(sample(&|sample| format!("± {}", percent(sample.spread)))),
+                Cell::new(line.wall.as_ref().map_or("-".into(), |wall| time(wall.median))),
+                Cell::new(line.gb_per_s.map_or("-".into(), digits)),
+                Cell::new(of_copy),
+            ];
+            let against =
+                line.against.as_ref().map(|against| format!("{} x, {}", digits(against.ratio), against.verdict));
+            row.extend(compared.then(|| Cell::new(against.unwrap_or("new".into()))));
+            row.push(Cell::new(match &line.error {
+                Some(text) if line.wrong => format!("WRONG: {text}"),
+                Some(text) => text.clone(),
+                None => String::new(),
+            }));
+            table.add_row(row);
+        }
+        Ok(writeln!(out, "{}", table.trim_fmt())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_are_of_benchmarks() {
+        let mut known = Vec::new();
+        for spec in registry() {
+            known.extend(
+                spec.benches().into_iter().map(|bench| (format!("{} {}", spec.name(), bench.form), bench.element)),
+            );
+        }
+        for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers/goals")).expect("a folder") {
+            let text = fs::read_to_string(entry.expect("an entry").path()).expect("a file");
+            let rows = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+            for line in rows {
+                let fields: Vec<_> = line.split('|').map(str::trim).collect();
+                let [family, name, elements, sizes, goal, _] = fields[..] else { panic!("not six fields: {line}") };
+                assert!(sizes.split(' ').all(|n| positive(n).is_ok()), "{line}");
+                let own = goal.split(" and ").filter_map(|goal| {
+                    let (_, name) = goal.split_once(" of own ").or(goal.split_once(" of keys of "))?;
+                    Some(name)
+                });
+                for name in own.chain((!family.ends_with('?')).then_some(name)) {
+                    for element in elements.split_whitespace() {
+                        let row = (name.to_owned(), element.parse().expect("an element type"));
+                        assert!(known.contains(&row), "{row:?} is not measured");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,581 @@
+//! `oclprim check`
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    io::{self, Write},
+    panic,
+    time::{Duration, Instant},
+};
+
+use clap::{Args, builder::PossibleValuesParser};
+use comfy_table::{Cell, CellAlignment};
+use indicatif::{ProgressBar, ProgressStyle};
+use oclprim::{Capabilities, Device, DeviceClass, DeviceType, ElementType, RefusedSubGroup, SubGroupBackend, Tuning};
+use oclprim_checks::check::{Case, Level, Spec, Verdict, few_builds, registry};
+use serde::Serialize;
+
+use crate::{
+    devices::no_driver,
+    output::{BOLD, RED, Stop, Style, alarm, digits, json, paint, table},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  oclprim check                        every device, in under a minute
+  oclprim check --full --device gpu    every size, type and data set on one device
+  oclprim check --only reduce --json   for a program to read
+  oclprim check --full --part 1/4      a quarter; the other three beside it or elsewhere
+
+The CPU backend is checked against plain loops, OpenCL devices against the CPU backend. An OpenCL device that is a \
+CPU also runs the tiny checks in the geometry of a GPU, each form with one type, and sums for each way in which its \
+sub-groups can exchange values; with --full, the quick checks with every type, for each of these ways. Those of a way \
+that failed the driver's self-test are counted as skipped. Where kernels \
+are built for the first time, --quick may leave some out, to end in a minute: it counts them, and a second run does \
+more. The exit code is 1 if an answer was wrong.";
+
+/// Cross-check every primitive, type and size on every device.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Check {
+    /// Every form and type at its edges, as many as a minute allows; the default.
+    #[arg(long, group = "level")]
+    quick: bool,
+    /// Every form, type, size, data set and offset.
+    #[arg(long, group = "level")]
+    full: bool,
+    /// Few and small sizes, for interpreters such as Oclgrind.
+    #[arg(long, group = "level")]
+    tiny: bool,
+    /// Device: an index of `oclprim devices`, `cpu`, `gpu`, `opencl`, or a part of its name. May be given several
+    /// times; without it, every device.
+    #[arg(long, value_name = "SELECTOR")]
+    device: Vec<String>,
+    /// Check this primitive alone. May be given several times.
+    #[arg(long, value_name = "PRIMITIVE", value_parser = primitives())]
+    only: Vec<String>,
+    /// Leave this primitive out. May be given several times.
+    #[arg(long, value_name = "PRIMITIVE", value_parser = primitives())]
+    except: Vec<String>,
+    /// Check forms whose name contains this text alone, such as `segments`.
+    #[arg(long, value_name = "TEXT")]
+    form: Option<String>,
+    /// Check the K-th of N parts alone, so that N processes or machines share the work. A form's type is in one part.
+    #[arg(long, value_name = "K/N", value_parser = part)]
+    part: Option<(usize, usize)>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Print the kernels that took longest, with their times.
+    #[arg(long, hide = true)]
+    times: bool,
+}
+
+/// The names of all primitives, for clap.
+pub(crate) fn primitives() -> PossibleValuesParser {
+    registry().iter().map(|spec| spec.name()).collect::<Vec<_>>().into()
+}
+
+/// `K/N`, for clap.
+fn part(text: &str) -> Result<(usize, usize), String> {
+    let part = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+    part.filter(|(k, n)| (1..=*n).contains(k)).ok_or_else(|| "it is K/N with K from 1 to N, such as 2/4".to_owned())
+}
+
+/// A device in one geometry, and what to check on it.
+struct Target {
+    label: String,
+    device: Device,
+    level: Level,
+    /// The device's own geometry, which is reported in full.
+    own: bool,
+    /// As a [`Report`]'s.
+    doubtful: bool,
+    /// Builds cost most of the time, up to 10 s each: whether there are few, and whether this is the first back end.
+    few_builds: Option<bool>,
+    /// Why its checks are skipped: its sub-groups did not pass the device's self-test.
+    refused: Option<String>,
+}
+
+/// How long `--quick` starts checks, so that it ends in a minute also where every build is new.
+const STARTED_WITHIN: Duration = Duration::from_secs(45);
+
+#[derive(Default, Serialize)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+impl Counts {
+    fn add(&mut self, verdict: &Verdict) {
+        match verdict {
+            Verdict::Pass => self.passed += 1,
+            Verdict::Fail(_) => self.failed += 1,
+            Verdict::Skip(_) => self.skipped += 1,
+        }
+    }
+
+    fn add_all(&mut self, other: &Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+
+    fn line(&self) -> String {
+        format!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+
+    /// The counts that are not 0, in few characters; failures stand out.
+    fn cell(&self) -> Cell {
+        let parts = [(self.passed, ""), (self.failed, " FAIL"), (self.skipped, " skip")];
+        let parts: Vec<_> = parts.iter().filter(|part| part.0 > 0).map(|(n, what)| format!("{n}{what}")).collect();
+        let cell = Cell::new(parts.join(", ")).set_alignment(CellAlignment::Right);
+        if self.failed > 0 { alarm(cell) } else { cell }
+    }
+}
+
+#[derive(Serialize)]
+struct FailedCase {
+    device: String,
+    primitive: &'static str,
+    form: String,
+    element: ElementType,
+    shape: String,
+    data: String,
+    n: usize,
+    what: String,
+}
+
+impl FailedCase {
+    fn line(&self) -> String {
+        let Self { device, primitive, form, element, shape, data, what, .. } = self;
+        format!("{primitive} {form}, {element}, {shape}, {data} data, on {device}: {what}")
+    }
+}
+
+/// One form of a primitive, with what was found for each type.
+#[derive(Serialize)]
+struct Form {
+    name: String,
+    types: BTreeMap<ElementType, Counts>,
+}
+
+/// What was found on one target.
+#[derive(Serialize)]
+struct Report {
+    device: String,
+    level: &'static str,
+    #[serde(flatten)]
+    counts: Counts,
+    seconds: f64,
+    skips: BTreeMap<String, usize>,
+    failures: Vec<FailedCase>,
+    forms: Vec<Form>,
+    #[serde(skip)]
+    slowest: BTreeMap<String, f64>,
+    #[serde(skip)]
+    own: bool,
+    /// Whether the driver may be at fault: PoCL 5 and 6 in a geometry that is not their own.
+    #[serde(skip)]
+    doubtful: bool,
+}
+
+impl Check {
+    pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let (targets, unusable) = self.targets()?;
+        if targets.iter().all(|target| self.cases(target).is_empty()) {
+            return Err(Stop::usage("nothing to check: no form of these primitives has such a name"));
+        }
+        let bar = self.progress(&targets);
+        // What a case's panic says is in its report.
+        let hook = panic::take_hook();
+        panic::set_hook(Box::new(|_| {}));
+        let mut reports = unusable;
+        let begin = Instant::now();
+        for (index, target) in targets.iter().enumerate() {
+            let patience = (self.level() == Level::Quick).then(|| {
+                // Every device's own geometry goes first, and has its share of the time.
+                let sharing = targets[index..].iter().filter(|target| target.own).count().max(1);
+                Instant::now() + STARTED_WITHIN.saturating_sub(begin.elapsed()) / sharing as u32
+            });
+            let report = self.check(target, patience, &bar);
+            if !self.json {
+                bar.suspend(|| print(&report, self.times, out))?;
+            }
+            reports.push(report);
+        }
+        panic::set_hook(hook);
+        bar.finish_and_clear();
+        self.conclude(reports, out)
+    }
+
+    fn level(&self) -> Level {
+        match (self.tiny, self.full) {
+            (true, _) => Level::Tiny,
+            (_, true) => Level::Full,
+            _ => Level::Quick,
+        }
+    }
+
+    /// What to check, and reports of the devices that cannot be.
+    fn targets(&self) -> Result<(Vec<Target>, Vec<Report>), Stop> {
+        let (mut targets, mut unusable) = (Vec::new(), Vec::new());
+        if self.device.is_empty() {
+            for (index, info) in Device::list().iter().enumerate() {
+                let device = Device::at(index).and_then(|device| device.capabilities().map(|_| device));
+                match device {
+                    Ok(device) => self.add_targets(info.to_string(), device, &mut targets)?,
+                    Err(error) => unusable.push(Report::of_unusable(info.to_string(), &error)),
+                }
+            }
+        } else {
+            for selector in &self.device {
+                let device = Device::open(selector)?;
+                self.add_targets(device.info().to_string(), device, &mut targets)?;
+            }
+        }
+        targets.sort_by_key(|target| !target.own);
+        Ok((targets, unusable))
+    }
+
+    fn add_targets(&self, label: String, device: Device, targets: &mut Vec<Target>) -> Result<(), Stop> {
+        let level = self.level();
+        let caps = device.capabilities()?;
+        // Its own geometry is one item a group, where a checker finds no races, and all else in one type of each form.
+        let checked = level == Level::Tiny && caps.as_ref().is_some_and(|caps| caps.checker);
+        let few_builds = checked.then_some(true);
+        targets.push(Target {
+            label: label.clone(),
+            device: device.clone(),
+            level,
+            own: true,
+            doubtful: false,
+            few_builds,
+            refused: None,
+        });
+        let Some(caps) = caps else { return Ok(()) };
+        if device.info().ty != DeviceType::Cpu {
+            return Ok(());
+        }
+        let full = level == Level::Full;
+        let level = if full { Level::Quick } else { Level::Tiny };
+        let info = device.info();
+        let doubtful = info.platform == "Portable Computing Language" && info.driver.starts_with(['5', '6']);
+        for (index, (backend, refused)) in geometries(&caps).into_iter().enumerate() {
+            let label = format!("{label}, as a GPU with sub-groups `{}`", backend.name());
+            let device = match refused {
+                Some(_) => device.clone(),
+                None => device.with_tuning(Tuning::default().class(DeviceClass::Gpu).sub_groups(backend))?,
+            };
+            let few_builds = (!full).then_some(index == 0);
+            targets.push(Target { label, device, level, own: false, doubtful, few_builds, refused });
+        }
+        Ok(())
+    }
+
+    /// The cases for a target, with their primitives.
+    fn cases(&self, target: &Target) -> Vec<(&'static str, Case)> {
+        let named = |list: &[String], name: &str| list.iter().any(|one| one == name);
+        let wanted = |name| (self.only.is_empty() || named(&self.only, name)) && !named(&self.except, name);
+        let cases = |spec: &&'static dyn Spec| {
+            let mut cases = spec.cases(target.level);
+            if let Some(first) = target.few_builds {
+                few_builds(&mut cases, first);
+            }
+            cases.retain(|case| self.form.as_ref().is_none_or(|part| case.form.contains(part.as_str())));
+            cases.into_iter().map(|case| (spec.name(), case))
+        };
+        let cases: Vec<_> = registry().iter().filter(|spec| wanted(spec.name())).flat_map(cases).collect();
+        let cases = if let Some(part) = self.part { part_of(cases, part) } else { cases };
+        if self.level() == Level::Quick { one_type_after_another(cases) } else { cases }
+    }
+
+    fn progress(&self, targets: &[Target]) -> ProgressBar {
+        let total: usize = targets.iter().map(|target| self.cases(target).len()).sum();
+        let template = "{bar:30} {pos}/{len} {elapsed} {wide_msg}";
+        let style = ProgressStyle::with_template(template).expect("a constant template");
+        // Draws on standard error, and only on a terminal.
+        ProgressBar::new(total as u64).with_style(style)
+    }
+
+    /// After `patience` no case starts.
+    fn check(&self, target: &Target, patience: Option<Instant>, bar: &ProgressBar) -> Report {
+        let start = Instant::now();
+        let mut report = Report::new(target.label.clone(), target.level, target.own);
+        report.doubtful = target.doubtful;
+        let mut last_drawn = Instant::now();
+        for (primitive, case) in self.cases(target) {
+            if last_drawn.elapsed() > Duration::from_millis(100) {
+                bar.set_message(format!("{}: {primitive} {} {}", target.label, case.form, case.element));
+                last_drawn = Instant::now();
+            }
+            if let Some(reason) = &target.refused {
+                report.add(primitive, case, Verdict::Skip(reason.clone()), 0.0);
+            } else if patience.is_some_and(|patience| Instant::now() > patience) {
+                let reason =
+                    "not started, for --quick to end in a minute: where builds took it, a second run does more";
+                report.add(primitive, case, Verdict::Skip(reason.into()), 0.0);
+            } else {
+                let outcome = case.run(&target.device);
+                report.add(primitive, case, outcome.verdict, outcome.seconds);
+            }
+            bar.inc(1);
+        }
+        report.seconds = start.elapsed().as_secs_f64();
+        report
+    }
+
+    fn conclude(&self, reports: Vec<Report>, out: &mut dyn Write) -> Result<(), Stop> {
+        let mut total = Counts::default();
+        reports.iter().for_each(|report| total.add_all(&report.counts));
+        if self.json {
+            #[derive(Serialize)]
+            struct All {
+                #[serde(flatten)]
+                total: Counts,
+                devices: Vec<Report>,
+            }
+            let wrong = total.failed;
+            json(out, &All { total, devices: reports })?;
+            return if wrong == 0 { Ok(()) } else { Err(Stop::mismatch(format!("{wrong} checks failed"))) };
+        }
+        // The smallest failing case says most about what is wrong.
+        let mut failures: Vec<_> = reports.iter().flat_map(|report| &report.failures).collect();
+        failures.sort_by_key(|case| (case.n, case.element.size()));
+        if let Some((smallest, rest)) = failures.split_first() {
+            const SHOWN: usize = 10;
+            let heading = paint("The smallest failing case:", RED, &io::stdout());
+            writeln!(out, "{heading}\n  {}", smallest.line())?;
+            for case in rest.iter().take(SHOWN) {
+                writeln!(out, "  {}", case.line().lines().next().unwrap_or_default())?;
+            }
+            if rest.len() > SHOWN {
+                writeln!(out, "  … and {} more; --json lists them all", rest.len() - SHOWN)?;
+            }
+            if reports.iter().all(|report| report.doubtful || report.counts.failed == 0) {
+                writeln!(
+                    out,
+                    "  PoCL 5 and 6 compile the geometry of a GPU wrong now and then, each process in its own way: try again with \
+                     an empty POCL_CACHE_DIR, or with scripts/keep-freed.c"
+                )?;
+            }
+            writeln!(out)?;
+        }
+        if self.device.is_empty() && !Device::list().iter().any(|info| info.opencl) {
+            writeln!(out, "{}", no_driver())?;
+        }
+        writeln!(out, "{}", total.line())?;
+        if total.failed == 0 { Ok(()) } else { Err(Stop::mismatch(format!("{} checks failed", total.failed))) }
+    }
+}
+
+/// The sub-groups with which a CPU is checked in the geometry of a GPU; with why not, where they are not to be trusted.
+fn geometries(caps: &Capabilities) -> Vec<(SubGroupBackend, Option<String>)> {
+    let passed = caps.sub_groups.iter().map(|group| (group.backend, None));
+    let refused = caps.refused.iter().map(|RefusedSubGroup { backend, reason, .. }| {
+        (*backend, Some(format!("sub-groups `{}` failed the self-test {reason}", backend.name())))
+    });
+    passed.chain(refused).collect()
+}
+
+/// The cases of every `n`-th form and type, from the `k`-th.
+fn part_of(cases: Vec<(&'static str, Case)>, (k, n): (usize, usize)) -> Vec<(&'static str, Case)> {
+    let mut known = HashMap::new();
+    let mut mine = |primitive: &'static str, case: &Case| {
+        let next = known.len();
+        *known.entry((primitive, case.form.clone(), case.element)).or_insert(next) % n == k - 1
+    };
+    cases.into_iter().filter(|(primitive, case)| mine(primitive, case)).collect()
+}
+
+/// Each form with its first type, then each with its second one, and so on: no form waits for the types of another.
+fn one_type_after_another(cases: Vec<(&'static str, Case)>) -> Vec<(&'static str, Case)> {
+    let mut types: HashMap<(&str, String), Vec<ElementType>> = HashMap::new();
+    let mut ranked = Vec::with_capacity(cases.len());
+    for (primitive, case) in cases {
+        let known = types.entry((primitive, case.form.clone())).or_default();
+        let rank = known.iter().position(|element| *element == case.element).unwrap_or(known.len());
+        if rank == known.len() {
+            known.push(case.element);
+        }
+        ranked.push((rank, (primitive, case)));
+    }
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, case)| case).collect()
+}
+
+impl Report {
+    fn new(device: String, level: Level, own: bool) -> Self {
+        Self {
+            device,
+            level: match level {
+                Level::Tiny => "tiny",
+                Level::Full => "full",
+                _ => "quick",
+            },
+            counts: Counts::default(),
+            seconds: 0.0,
+            skips: BTreeMap::new(),
+            failures: Vec::new(),
+            forms: Vec::new(),
+            slowest: BTreeMap::new(),
+            own,
+            doubtful: false,
+        }
+    }
+
+    /// A device that is listed but does not work counts as one failed check.
+    fn of_unusable(device: String, error: &oclprim::Error) -> Self {
+        let mut report = Self::new(device, Level::Quick, true);
+        let case = Case::new("self-test", ElementType::U32, "none", "no", 0, |_| Ok(()));
+        report.add("device", case, Verdict::Fail(error.to_string()), 0.0);
+        report
+    }
+
+    fn add(&mut self, primitive: &'static str, case: Case, verdict: Verdict, seconds: f64) {
+        let name = format!("{primitive} {}", case.form);
+        *self.slowest.entry(format!("{name} {}", case.element)).or_default() += seconds;
+        let index = self.forms.iter().position(|form| form.name == name).unwrap_or_else(|| {
+            self.forms.push(Form { name, types: BTreeMap::new() });
+            self.forms.len() - 1
+        });
+        self.forms[index].types.entry(case.element).or_default().add(&verdict);
+        self.counts.add(&verdict);
+        match verdict {
+            Verdict::Pass => {}
+            Verdict::Skip(reason) => *self.skips.entry(reason).or_default() += 1,
+            Verdict::Fail(what) => {
+                let Case { form, element, shape, data, n, .. } = case;
+                let device = self.device.clone();
+                self.failures.push(FailedCase { device, primitive, form, element, shape, data, n, what });
+            }
+        }
+    }
+}
+
+fn print(report: &Report, times: bool, out: &mut dyn Write) -> Result<(), Stop> {
+    let Report { device, level, seconds, .. } = report;
+    let name = if report.own { paint(device, BOLD, &io::stdout()) } else { device.clone() };
+    writeln!(out, "{name} ({level}, {} s): {}", digits(*seconds), report.counts.line())?;
+    if report.own {
+        let types: Vec<_> = ElementType::ALL.into_iter().map(ElementType::name).collect();
+        let header: Vec<_> = [""].into_iter().chain(types).collect();
+        let mut table = table(Style::Plain, &header, 1..header.len());
+        for Form { name, types } in &report.forms {
+            let cell = |element| types.get(&element).map_or(Cell::new(""), Counts::cell);
+            table.add_row([Cell::new(name)].into_iter().chain(ElementType::ALL.into_iter().map(cell)));
+        }
+        writeln!(out, "{}", table.trim_fmt())?;
+    }
+    for (reason, count) in &report.skips {
+        writeln!(out, "  {count} skipped: {reason}")?;
+    }
+    if times {
+        let mut slowest: Vec<_> = report.slowest.iter().collect();
+        slowest.sort_by(|a, b| b.1.total_cmp(a.1));
+        for (what, seconds) in slowest.into_iter().take(25) {
+            writeln!(out, "  {seconds:7.3} s {what}")?;
+        }
+    }
+    Ok(writeln!(out)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn forms_take_turns() {
+        use ElementType::{F32, I32, U8};
+        let case = |form: &str, element| ("reduce", Case::new(form, element, "", "", 0, |_: &Device| Ok(())));
+        let cases = vec![case("sum", U8), case("sum", I32), case("sum", U8), case("max", F32), case("max", I32)];
+        let order: Vec<_> =
+            one_type_after_another(cases).into_iter().map(|(_, case)| (case.form, case.element)).collect();
+        let wanted = [("sum", U8), ("sum", U8), ("max", F32), ("sum", I32), ("max", I32)];
+        assert_eq!(order, wanted.map(|(form, element)| (form.to_owned(), element)));
+    }
+
+    #[test]
+    fn parts_are_the_whole() {
+        use ElementType::{F32, I32, U8};
+        let all = || {
+            let case = |form: &str, element| ("reduce", Case::new(form, element, "", "", 0, |_: &Device| Ok(())));
+            vec![case("sum", U8), case("sum", I32), case("sum", U8), case("max", F32)]
+        };
+        let part =
+            |k| part_of(all(), (k, 2)).into_iter().map(|(_, case)| (case.form, case.element)).collect::<Vec<_>>();
+        let named = |list: &[(&str, ElementType)]| list.iter().map(|(f, e)| ((*f).to_owned(), *e)).collect::<Vec<_>>();
+        assert_eq!(part(1), named(&[("sum", U8), ("sum", U8), ("max", F32)]));
+        assert_eq!(part(2), named(&[("sum", I32)]));
+        assert!(super::part("0/2").is_err() && super::part("3/2").is_err() && super::part("2").is_err());
+    }
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        check: Check,
+    }
+
+    #[test]
+    fn refused_sub_groups_are_counted() {
+        let check = Cli::parse_from(["", "--tiny", "--device", "cpu", "--only", "copy"]).check;
+        let (mut targets, _) = check.targets().expect("the CPU");
+        let (_, mut caps) = Capabilities::samples().swap_remove(0);
+        let refused = serde_json::json!([{ "backend": "khr", "reason": "with CL3.0: lanes are not in order" }]);
+        caps.refused = serde_json::from_value(refused).expect("as it is kept");
+        let reason = "sub-groups `khr` failed the self-test with CL3.0: lanes are not in order";
+        let mut geometries = geometries(&caps);
+        let (backend, refused) = geometries.pop().expect("those that were refused come last");
+        assert_eq!((backend, refused.as_deref()), (SubGroupBackend::Khr, Some(reason)));
+        assert!(geometries.iter().all(|(_, refused)| refused.is_none()), "{geometries:?}");
+        targets[0].refused = refused;
+        let report = check.check(&targets[0], None, &ProgressBar::hidden());
+        let Counts { passed, failed, skipped } = report.counts;
+        assert!(passed == 0 && failed == 0 && skipped == check.cases(&targets[0]).len(), "{}", report.counts.line());
+        assert_eq!(report.skips, BTreeMap::from([(reason.to_owned(), skipped)]));
+    }
+
+    #[test]
+    fn the_smallest_failing_case_comes_first() {
+        let case = |n: usize| {
+            let fails = || oclprim_checks::check::Failure::Mismatch("out[0] is 1 instead of 2".into());
+            let panics = n == 100;
+            Case::new("sum", ElementType::F32, format!("n = {n}"), "ramp", n, move |_| {
+                assert!(!panics, "a panic in a case");
+                Err(fails())
+            })
+        };
+        let mut report = Report::new("a device".into(), Level::Quick, true);
+        for n in [1000, 7, 100] {
+            let case = case(n);
+            let outcome = case.run(&Device::cpu());
+            report.add("reduce", case, outcome.verdict, 0.0);
+        }
+        report.add("reduce", case(5), Verdict::Pass, 0.0);
+        report.add("reduce", case(5), Verdict::Skip("no fp64".into()), 0.0);
+        let mut out = Vec::new();
+        print(&report, false, &mut out).expect("a vector");
+        let stop =
+            Cli::parse_from(["", "--device", "cpu"]).check.conclude(vec![report], &mut out).expect_err("3 failed");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert!(format!("{stop:?}").contains("3 checks failed") && format!("{stop:?}").contains("code: 1"), "{stop:?}");
+        assert!(text.contains("a device (quick, 0.00 s): 1 passed, 3 failed, 1 skipped\n"), "{text}");
+        assert!(text.contains("1, 3 FAIL, 1 skip") && text.contains("  1 skipped: no fp64\n"), "{text}");
+        let places = ["n = 7,", "n = 100,", "n = 1000,"].map(|shape| text.find(shape).expect("a failing case"));
+        assert!(places.is_sorted(), "{text}");
+        assert!(
+            text.contains("The smallest failing case:\n  reduce sum, f32, n = 7, ramp data, on a device: out[0]"),
+            "{text}"
+        );
+        assert!(text.contains("panic: a panic in a case"), "{text}");
+        assert!(text.ends_with("\n1 passed, 3 failed, 1 skipped\n") && !text.contains("POCL_CACHE_DIR"), "{text}");
+        let mut report = Report::new("a device, as a GPU".into(), Level::Tiny, false);
+        report.doubtful = true;
+        report.add("reduce", case(7), Verdict::Fail("out[0] is 1 instead of 2".into()), 0.0);
+        let mut out = Vec::new();
+        Cli::parse_from(["", "--device", "cpu"]).check.conclude(vec![report], &mut out).expect_err("1 failed");
+        assert!(String::from_utf8(out).expect("UTF-8").contains("empty POCL_CACHE_DIR"));
+    }
+}

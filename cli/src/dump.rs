@@ -1,0 +1,48 @@
+//! `oclprim dump-kernels`, for compile-only checks by the compilers of devices that are not here.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use oclprim::{Capabilities, ProgramSpec};
+use oclprim_checks::check;
+
+use crate::output::{Stop, of_file};
+
+/// Write every program for every sample device as NAME.cl, with its build options in NAME.opts.
+#[derive(Args)]
+pub(crate) struct DumpKernels {
+    /// The folder, which is created.
+    dir: PathBuf,
+}
+
+impl DumpKernels {
+    pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        fs::create_dir_all(&self.dir).map_err(of_file(&self.dir))?;
+        let mut seen = HashSet::new();
+        for (sample, caps) in Capabilities::samples() {
+            let mut numbers = HashMap::new();
+            for program in check::programs(&caps) {
+                if seen.insert(program.clone()) {
+                    let number: &mut usize = numbers.entry(program.name).or_default();
+                    let file = program.name.trim_end_matches(".cl").replace('/', "-");
+                    write(&self.dir.join(format!("{file}-{sample}-{number:03}")), &program)?;
+                    *number += 1;
+                }
+            }
+        }
+        Ok(writeln!(out, "{} programs in {}", seen.len(), self.dir.display())?)
+    }
+}
+
+fn write(stem: &Path, program: &ProgramSpec) -> Result<(), Stop> {
+    for (extension, text) in [("cl", program.source()), ("opts", format!("{}\n", program.options))] {
+        let path = stem.with_extension(extension);
+        fs::write(&path, text).map_err(of_file(&path))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,311 @@
+//! `oclprim ladder`
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::{Args, builder::PossibleValuesParser};
+use comfy_table::Cell;
+use oclprim::{Device, DeviceInfo, ElementType};
+use oclprim_checks::{
+    bench::{Effort, Sample, cache_bytes, copy_roof, measure},
+    check::Failure,
+    ladder::{Distribution, Model, Request, Rung, registry},
+};
+use serde::Serialize;
+
+use crate::{
+    bench::failure_text,
+    chart,
+    options::{DeviceChoice, has_room, positive},
+    output::{RED, Stop, Style, alarm, bytes, count, digits, json, paint, percent, table, time},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  oclprim ladder reduce --n 2^28 --block 512
+  oclprim ladder transpose --rows 4096 --cols 4096 --device gpu --svg transpose.svg
+  oclprim ladder histogram --bins 5Mi --distribution zipf --markdown
+
+GB/s is (bytes read + bytes written) / time, in 10^9 a second; `of copy` sets it against the driver's own copy of as \
+many bytes in the same run. Sectors are of 32 bytes of global memory; bank conflicts are the extra passes that a \
+request to local memory needs. Both are counted from the access pattern, not measured. Every rung's result is \
+compared with the CPU's; the exit code is 1 if one was wrong.";
+
+/// Climb the steps that make a kernel fast, each checked and measured.
+///
+/// The steps are OpenCL kernels: where no device is named and there is no GPU, another OpenCL device is taken.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Ladder {
+    /// Which ladder.
+    #[arg(value_parser = ladders())]
+    ladder: String,
+    #[command(flatten)]
+    device: DeviceChoice,
+    /// Elements, such as 1000000, 2^24 or 64Mi; without it 2^24, or the shape's.
+    #[arg(long, value_parser = positive, conflicts_with_all = ["rows", "cols"])]
+    n: Option<usize>,
+    /// Rows of a transpose; 4096 if nothing is said.
+    #[arg(long, value_parser = positive, requires = "cols")]
+    rows: Option<usize>,
+    /// Columns of a transpose; 4096 if nothing is said.
+    #[arg(long, value_parser = positive, requires = "rows")]
+    cols: Option<usize>,
+    /// Bins of a histogram; 256 if nothing is said.
+    #[arg(long, value_parser = positive)]
+    bins: Option<usize>,
+    /// How the samples of a histogram fall into bins; uniform if nothing is said.
+    #[arg(long, value_parser = PossibleValuesParser::new(Distribution::ALL.map(Distribution::name)))]
+    distribution: Option<String>,
+    /// Work-items of a work-group, where a rung leaves the choice.
+    #[arg(long, value_parser = positive)]
+    block: Option<usize>,
+    /// The element type; i32 if nothing is said.
+    #[arg(long = "type", value_name = "TYPE")]
+    element: Option<ElementType>,
+    /// Timed runs of each rung, at most; after 2 s no more than three.
+    #[arg(long, default_value_t = Effort::default().runs)]
+    runs: usize,
+    /// Print JSON.
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+    /// Print the table in Markdown.
+    #[arg(long)]
+    markdown: bool,
+    /// Draw the ladder's bandwidths as a chart.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+fn ladders() -> PossibleValuesParser {
+    registry().iter().map(|ladder| ladder.name()).collect::<Vec<_>>().into()
+}
+
+/// One rung, climbed.
+#[derive(Serialize)]
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    step: &'static str,
+    bytes: u64,
+    sample: Option<Sample>,
+    pub(crate) gb_per_s: Option<f64>,
+    of_copy: Option<f64>,
+    /// Time of the rung before over that of this one.
+    gain: Option<f64>,
+    model: Option<Model>,
+    unavailable: Option<String>,
+    wrong: Option<String>,
+}
+
+/// A ladder, climbed.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    version: &'static str,
+    pub(crate) ladder: String,
+    pub(crate) device: DeviceInfo,
+    pub(crate) request: String,
+    pub(crate) copy_gb_per_s: f64,
+    warning: Option<String>,
+    pub(crate) rungs: Vec<Step>,
+}
+
+impl Ladder {
+    pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let device = self.device.open_for_kernels()?.profiled()?;
+        if device.is_cpu() {
+            let info = device.info();
+            let text = format!("ladders are OpenCL kernels, which {info} does not run: choose --device opencl");
+            return Err(Stop::usage(text));
+        }
+        let request = self.request();
+        let ladder = registry().iter().find(|ladder| ladder.name() == self.ladder).expect("clap checked the name");
+        let rungs = ladder.rungs(&request, &device)?;
+        let working_set = rungs.iter().map(|rung| rung.bytes).max().unwrap_or(0);
+        has_room(&device.info(), working_set).map_err(Stop::usage)?;
+        let roof = copy_roof(&device, working_set, request.effort)?.device.bandwidth(working_set);
+        let cache = cache_bytes(&device);
+        let warning = (working_set < 4 * cache).then(|| {
+            format!(
+                "the working set of {} is less than four times the last-level cache of {}: the figures are partly the cache's",
+                bytes(working_set),
+                bytes(cache)
+            )
+        });
+        let mut report = Report {
+            version: env!("CARGO_PKG_VERSION"),
+            ladder: self.ladder.clone(),
+            device: device.info(),
+            request: self.describe(&request),
+            copy_gb_per_s: roof,
+            warning,
+            rungs: Vec::new(),
+        };
+        for rung in rungs {
+            let before = report.rungs.iter().rev().find_map(|step| step.sample.as_ref()).map(|sample| sample.median);
+            report.rungs.push(Step::climb(rung, &device, request.effort, roof, before));
+        }
+        if let Some(path) = &self.svg {
+            chart::draw(path, &report)?;
+        }
+        if self.json {
+            json(out, &report)?;
+        } else {
+            report.print(if self.markdown { Style::Markdown } else { Style::Plain }, out)?;
+        }
+        match report.rungs.iter().filter(|step| step.wrong.is_some()).count() {
+            0 => Ok(()),
+            wrong => Err(Stop::mismatch(format!("{wrong} rungs are wrong"))),
+        }
+    }
+
+    fn request(&self) -> Request {
+        let mut request = Request::default();
+        if let Some(n) = self.n {
+            request.n = n;
+            // Of a transpose, as near to a square as rows of a power of two come.
+            let rows = 1 << (n.max(1).ilog2() / 2);
+            request.shape = (rows, n / rows);
+        }
+        if let Some((rows, cols)) = self.rows.zip(self.cols) {
+            request.shape = (rows, cols);
+            request.n = rows.saturating_mul(cols);
+        }
+        request.block = self.block;
+        request.element = self.element.unwrap_or(request.element);
+        request.bins = self.bins.unwrap_or(request.bins);
+        if let Some(name) = &self.distribution {
+            let named = Distribution::ALL.into_iter().find(|distribution| distribution.name() == name);
+            request.distribution = named.expect("clap checked the name");
+        }
+        request.effort.runs = self.runs.max(1);
+        request
+    }
+
+    /// The request in words: what counts for this ladder.
+    fn describe(&self, request: &Request) -> String {
+        let mut words = vec![match self.ladder.as_str() {
+            "transpose" => format!("{} x {} {}", request.shape.0, request.shape.1, request.element),
+            "histogram" => {
+                let (n, bins) = (count(request.n), count(request.bins));
+                format!("{n} samples in {bins} bins, {}", request.distribution.name())
+            }
+            _ => format!("{} {}", count(request.n), request.element),
+        }];
+        words.extend(request.block.map(|block| format!("work-groups of {block}")));
+        words.join(", ")
+    }
+}
+
+impl Step {
+    fn climb(rung: Rung, device: &Device, effort: Effort, roof: f64, before: Option<f64>) -> Self {
+        let Rung { name, step, bytes, model, unavailable, .. } = rung;
+        let (sample, gb_per_s, of_copy, gain) = (None, None, None, None);
+        let mut this = Self { name, step, bytes, sample, gb_per_s, of_copy, gain, model, unavailable, wrong: None };
+        if this.unavailable.is_some() {
+            return this;
+        }
+        let climbed = (rung.prepare)(device).map_err(Failure::from).and_then(|mut climb| {
+            // Once before it is timed, so that a wrong kernel is not run over and over, and once after.
+            (climb.reset)()?;
+            (climb.run)()?;
+            (climb.verify)()?;
+            let sample = measure(device, effort, &mut climb.reset, &mut climb.run)?.device;
+            (climb.verify)()?;
+            Ok(sample)
+        });
+        match climbed {
+            Ok(sample) => {
+                let bandwidth = sample.bandwidth(bytes);
+                this.gb_per_s = Some(bandwidth);
+                this.of_copy = Some(bandwidth / roof);
+                this.gain = before.map(|before| before / sample.median);
+                this.sample = Some(sample);
+            }
+            Err(Failure::Error(error)) if is_refusal(&error) => this.unavailable = Some(error.to_string()),
+            Err(failure) => this.wrong = Some(failure_text(failure)),
+        }
+        this
+    }
+}
+
+/// Whether a device is just too small for a rung.
+fn is_refusal(error: &oclprim::Error) -> bool {
+    matches!(error.kind(), oclprim::ErrorKind::Unsupported | oclprim::ErrorKind::OutOfMemory)
+}
+
+impl Report {
+    fn print(&self, style: Style, out: &mut dyn Write) -> Result<(), Stop> {
+        let DeviceInfo { version, driver, .. } = &self.device;
+        let details: Vec<_> = [version.trim(), driver].into_iter().filter(|text| !text.is_empty()).collect();
+        writeln!(out, "{} ladder: {}", self.ladder, self.request)?;
+        if style == Style::Markdown {
+            writeln!(out)?;
+        }
+        writeln!(out, "{} ({}), copy {} GB/s", self.device, details.join(", "), digits(self.copy_gb_per_s))?;
+        if let Some(warning) = &self.warning {
+            if style == Style::Markdown {
+                writeln!(out)?;
+            }
+            writeln!(out, "{} {warning}", paint("warning:", RED, &io::stdout()))?;
+        }
+        let header = [
+            "rung",
+            "median",
+            "spread",
+            "GB/s",
+            "of copy",
+            "gain",
+            "sectors loaded",
+            "sectors stored",
+            "bank conflicts",
+            "what it changes",
+        ];
+        let mut table = table(style, &header, 1..9);
+        for step in &self.rungs {
+            table.add_row(step.row());
+        }
+        Ok(writeln!(out, "\n{}", table.trim_fmt())?)
+    }
+}
+
+impl Step {
+    fn row(&self) -> Vec<Cell> {
+        let sample = |text: &dyn Fn(&Sample) -> String| self.sample.as_ref().map_or(String::new(), text);
+        let model = |text: &dyn Fn(&Model) -> String| self.model.as_ref().map_or(String::new(), text);
+        let mut median = sample(&|sample| time(sample.median));
+        let mut last = self.step.to_owned();
+        if let Some(reason) = &self.unavailable {
+            median = "unavailable".into();
+            last = format!("{last} [{reason}]");
+        }
+        if let Some(what) = &self.wrong {
+            median = "WRONG".into();
+            last = format!("{last} [{what}]");
+        }
+        let cells = [
+            self.name.to_owned(),
+            median,
+            sample(&|sample| format!("± {}", percent(sample.spread))),
+            self.gb_per_s.map_or(String::new(), digits),
+            self.of_copy.map_or(String::new(), percent),
+            self.gain.map_or(String::new(), |gain| format!("x {}", digits(gain))),
+            model(&|model| sectors(model.load_sectors)),
+            model(&|model| sectors(model.store_sectors)),
+            model(&|model| digits(model.bank_conflicts)),
+            last,
+        ];
+        let cells = cells.into_iter().map(Cell::new);
+        if self.wrong.is_some() { cells.map(alarm).collect() } else { cells.collect() }
+    }
+}
+
+/// A count of sectors, in thousands or millions where it is large.
+fn sectors(count: f64) -> String {
+    match count {
+        c if c >= 1e6 => format!("{} M", digits(c / 1e6)),
+        c if c >= 1e4 => format!("{} k", digits(c / 1e3)),
+        c => format!("{c:.0}"),
+    }
+}

@@ -1,0 +1,128 @@
+//! `oclprim run random` and `iota`
+
+use std::{io::Write, path::PathBuf};
+
+use clap::Args;
+use oclprim::{Device, Element, ElementType, Philox, with_element};
+use oclprim_checks::check::same_bytes;
+
+use super::{in_words, matches, numpy_name, parse, print};
+use crate::{npy::Array, options::DeviceChoice, output::Stop};
+
+/// What is made of no file takes.
+#[derive(Args)]
+struct Made {
+    /// How many.
+    #[arg(value_name = "N", value_parser = crate::options::size)]
+    n: usize,
+    /// The type of the numbers: i8 to i64, u8 to u64, f16, f32 or f64.
+    #[arg(long = "type", value_name = "TYPE", default_value = "f64")]
+    element: ElementType,
+    /// Write the result to this .npy file instead of printing it.
+    #[arg(short, long, value_name = "OUT.npy")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceChoice,
+    /// Make them on the CPU as well, and compare; the exit code is 1 if they differ.
+    #[arg(long)]
+    verify: bool,
+}
+
+impl Made {
+    fn finish<T: Element>(
+        &self,
+        make: impl Fn(&Device) -> Result<Vec<T>, Stop>,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        if T::TYPE == ElementType::Bf16 {
+            return Err(Stop::usage("--type: .npy has no bf16"));
+        }
+        let device = self.device.open()?;
+        let values = make(&device)?;
+        if self.verify {
+            matches(same_bytes(&values, &make(&Device::cpu())?, "element "))?;
+        }
+        let (shape, name) = ([values.len()], numpy_name(T::TYPE));
+        match &self.output {
+            Some(path) => Array::of(name, &shape, &values).write(path),
+            None => print(&in_words(&values, &shape, name, &device), out),
+        }
+    }
+}
+
+const RANDOM_EXAMPLES: &str = "\
+Examples:
+  oclprim run random 1000000 --type f32 --seed 7 -o uniform.npy
+  oclprim run random 100 --type u8 --range 1 6
+  oclprim run random 2^20 --type u32 --seed 7 --stream 3 --skip 4096 --device opencl --verify";
+
+/// Make random numbers: Philox4x32-10, the same on every device.
+///
+/// Integers have all values, or those of a range with both its ends; floats are in [0, 1), or from the start of a range up to
+/// below its end.
+#[derive(Args)]
+#[command(after_help = RANDOM_EXAMPLES)]
+pub(super) struct Random {
+    #[command(flatten)]
+    made: Made,
+    /// The key of the generator.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// One of the streams of a seed.
+    #[arg(long, default_value_t = 0)]
+    stream: u64,
+    /// Leave out so many numbers of the stream.
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    skip: u64,
+    /// In a range.
+    #[arg(long, num_args = 2, value_names = ["LO", "HI"], allow_negative_numbers = true)]
+    range: Option<Vec<String>>,
+}
+
+impl Random {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        with_element!(self.made.element, T => self.made.finish(|device| self.make::<T>(device), out))
+    }
+
+    fn make<T: Element>(&self, device: &Device) -> Result<Vec<T>, Stop> {
+        let numbers = Philox::new(self.seed).stream(self.stream).skip(self.skip);
+        let Some(range) = &self.range else {
+            return Ok(device.random(self.made.n, numbers)?.to_vec()?);
+        };
+        let (low, high) = (parse::<T>("--range", &range[0])?, parse::<T>("--range", &range[1])?);
+        let values = if T::TYPE.is_float() {
+            device.random_in(self.made.n, numbers, low..high)?
+        } else {
+            device.random_in(self.made.n, numbers, low..=high)?
+        };
+        Ok(values.to_vec()?)
+    }
+}
+
+const IOTA_EXAMPLES: &str = "\
+Examples:
+  oclprim run iota 100 --type u32 -o places.npy
+  oclprim run iota 5 --start 1 --step -0.25 --device opencl --verify";
+
+/// Make numbers from a start on, by a step: start + i * step. Integers wrap.
+#[derive(Args)]
+#[command(after_help = IOTA_EXAMPLES)]
+pub(super) struct Iota {
+    #[command(flatten)]
+    made: Made,
+    /// The first number.
+    #[arg(long, value_name = "VALUE", default_value = "0", allow_negative_numbers = true)]
+    start: String,
+    /// What each number has more than the one before it.
+    #[arg(long, value_name = "VALUE", default_value = "1", allow_negative_numbers = true)]
+    step: String,
+}
+
+impl Iota {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        with_element!(self.made.element, T => {
+            let (start, step) = (parse::<T>("--start", &self.start)?, parse::<T>("--step", &self.step)?);
+            self.made.finish(|device| Ok(device.iota_by(self.made.n, start, step)?.to_vec()?), out)
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! `oclprim run merge` and `search`
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, ValueEnum};
+use oclprim::{Device, Element, Order as Sorted, SetOp, with_element};
+use oclprim_checks::check::{same, same_bytes};
+
+use super::{Common, in_words, matches, second, sort::order};
+use crate::{npy::Array, output::Stop};
+
+/// Refuses elements that are not in order.
+fn in_order<T: Element>(path: &Path, x: &[T], order: &Sorted, device: &Device) -> Result<(), Stop> {
+    match device.first_unsorted(x, order)? {
+        None => Ok(()),
+        Some(at) => {
+            let path = path.display();
+            Err(Stop::usage(format!("{path} is not sorted: element {at} comes before the one in front of it")))
+        }
+    }
+}
+
+const MERGE_EXAMPLES: &str = "\
+Examples:
+  oclprim run merge sorted.npy --with more.npy -o all.npy
+  oclprim run merge sorted.npy --with more.npy --keep intersection --verify";
+
+/// Which elements of both are kept.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Keep {
+    /// All.
+    All,
+    /// Those of the first, and what the second has more of.
+    Union,
+    /// What both have.
+    Intersection,
+    /// What the first has more of.
+    Difference,
+    /// What either has more of.
+    SymmetricDifference,
+}
+
+impl Keep {
+    fn op(self) -> Option<SetOp> {
+        match self {
+            Self::All => None,
+            Self::Union => Some(SetOp::Union),
+            Self::Intersection => Some(SetOp::Intersection),
+            Self::Difference => Some(SetOp::Difference),
+            Self::SymmetricDifference => Some(SetOp::SymmetricDifference),
+        }
+    }
+}
+
+/// Merge two sorted arrays into one, or keep their union, intersection or difference.
+///
+/// Equal elements count as often as they occur: of 3 and 2 the union has 3, the intersection 2, the difference 1. The order
+/// is that of `run sort`; the result has one dimension.
+#[derive(Args)]
+#[command(after_help = MERGE_EXAMPLES)]
+pub(super) struct Merge {
+    #[command(flatten)]
+    common: Common,
+    /// The other array.
+    #[arg(long, value_name = "MORE.npy")]
+    with: PathBuf,
+    /// Which elements to keep.
+    #[arg(long, value_enum, default_value_t = Keep::All)]
+    keep: Keep,
+    /// Both are sorted from the largest to the smallest.
+    #[arg(long)]
+    descending: bool,
+}
+
+impl Merge {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "merge")?;
+        let device = self.common.device.open()?;
+        with_element!(element, T => self.merge::<T>(&array, &array.elements(), &device, out))
+    }
+
+    fn merge<T: Element>(&self, array: &Array, a: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
+        let (path, order) = (&self.common.input, order(self.descending));
+        let b = second::<T>((path, array), &self.with)?.elements::<T>();
+        in_order(path, a, &order, device)?;
+        in_order(&self.with, &b, &order, device)?;
+        let merged = |device: &Device| match self.keep.op() {
+            None => device.merge(a, &b, &order)?.to_vec(),
+            Some(op) => device.set_operation(op, a, &b, &order)?.to_vec(),
+        };
+        let result = merged(device)?;
+        if self.common.verify {
+            matches(same_bytes(&result, &merged(&Device::cpu())?, "element "))?;
+        }
+        let shape = [result.len()];
+        self.common.finish(&array.like(&shape, &result), in_words(&result, &shape, &array.type_name(), device), out)
+    }
+}
+
+const SEARCH_EXAMPLES: &str = "\
+Examples:
+  oclprim run search sorted.npy --needles samples.npy -o places.npy
+  oclprim run search sorted.npy --needles samples.npy --upper --device opencl --verify";
+
+/// Find where elements belong in a sorted array, as numpy.searchsorted does.
+///
+/// The place of each needle is that of the first element that does not come before it, or with --upper that of the first
+/// that comes after it, as int64 in the shape of the needles. The order is that of `run sort`.
+#[derive(Args)]
+#[command(after_help = SEARCH_EXAMPLES)]
+pub(super) struct Search {
+    #[command(flatten)]
+    common: Common,
+    /// What to search for.
+    #[arg(long, value_name = "NEEDLES.npy")]
+    needles: PathBuf,
+    /// Behind equal elements instead of before them.
+    #[arg(long)]
+    upper: bool,
+    /// The array is sorted from the largest to the smallest.
+    #[arg(long)]
+    descending: bool,
+}
+
+impl Search {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "search")?;
+        let device = self.common.device.open()?;
+        with_element!(element, T => self.search::<T>(&array, &array.elements(), &device, out))
+    }
+
+    fn search<T: Element>(&self, array: &Array, range: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
+        let (path, order) = (&self.common.input, order(self.descending));
+        let needles = second::<T>((path, array), &self.needles)?;
+        let (shape, needles) = (needles.lengths(), needles.elements::<T>());
+        in_order(path, range, &order, device)?;
+        let found = |device: &Device| match self.upper {
+            false => device.lower_bound::<T, u64, _>(range, &needles, &order)?.to_vec(),
+            true => device.upper_bound::<T, u64, _>(range, &needles, &order)?.to_vec(),
+        };
+        let places = found(device)?;
+        if self.common.verify {
+            matches(same(&places, &found(&Device::cpu())?, "place "))?;
+        }
+        let text = in_words(&places, &shape, "<i8", device);
+        self.common.finish(&Array::of("<i8", &shape, &places), text, out)
+    }
+}

@@ -1,0 +1,202 @@
+//! `oclprim run select`, `unique` and `rle`
+
+use std::{io::Write, path::PathBuf};
+
+use clap::Args;
+use oclprim::{Device, Element, ElementType, op, with_element};
+use oclprim_checks::check::{same, same_bytes};
+
+use super::{Common, flags, in_words, matches, parse};
+use crate::{npy::Array, output::Stop};
+
+const SELECT_EXAMPLES: &str = "\
+Examples:
+  oclprim run select samples.npy --above 1.5 -o large.npy
+  oclprim run select samples.npy --above 0 --below 4 --indices --verify
+  oclprim run select bytes.npy --flags flags.npy --device opencl
+  oclprim run select labels.npy --others -o parted.npy";
+
+/// Select elements of an array, of any shape, in their order.
+///
+/// Without a condition, those that are not 0; with several, those for which all hold. NaN is neither above nor below. The
+/// result has one dimension; with -o, places are written as int64.
+#[derive(Args)]
+#[command(after_help = SELECT_EXAMPLES)]
+pub(super) struct Select {
+    #[command(flatten)]
+    common: Common,
+    /// Elements above this.
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    above: Option<String>,
+    /// Elements below this.
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    below: Option<String>,
+    /// Elements whose flags are not 0: as many bytes or truth values.
+    #[arg(long, value_name = "FLAGS.npy", conflicts_with_all = ["above", "below"])]
+    flags: Option<PathBuf>,
+    /// The elements' places instead of the elements.
+    #[arg(long)]
+    indices: bool,
+    /// The other elements behind those that are selected, in their order too.
+    #[arg(long, conflicts_with = "indices")]
+    others: bool,
+}
+
+/// What was selected.
+enum Selected<T: Element> {
+    Elements(Vec<T>),
+    Places(Vec<u64>),
+}
+
+/// A value in OpenCL C, by its bits.
+fn literal<T: Element>(value: T) -> String {
+    let mut bits = [0; 8];
+    bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+    let bits = u64::from_le_bytes(bits);
+    let (name, unsigned) = match T::TYPE {
+        ElementType::F32 => ("float", "uint"),
+        ElementType::F64 => ("double", "ulong"),
+        ElementType::I8 | ElementType::U8 => (if T::TYPE.is_signed() { "char" } else { "uchar" }, "uchar"),
+        ElementType::I16 | ElementType::U16 => (if T::TYPE.is_signed() { "short" } else { "ushort" }, "ushort"),
+        ElementType::I32 | ElementType::U32 => (if T::TYPE.is_signed() { "int" } else { "uint" }, "uint"),
+        _ => (if T::TYPE.is_signed() { "long" } else { "ulong" }, "ulong"),
+    };
+    format!("as_{name}(({unsigned}){bits:#x})")
+}
+
+impl Select {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "select")?;
+        let flags = self.flags.as_deref().map(|path| flags(path, &array)).transpose()?;
+        let device = self.common.device.open()?;
+        with_element!(element, T => self.select::<T>(&array, &array.elements(), flags.as_deref(), &device, out))
+    }
+
+    fn select<T: Element>(
+        &self,
+        array: &Array,
+        input: &[T],
+        flags: Option<&[u8]>,
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        let bound = |option, text: &Option<String>| -> Result<_, Stop> {
+            Ok(text.as_deref().map(|text| parse::<T>(option, text)).transpose()?.map(T::widen))
+        };
+        let (above, below) = (bound("--above", &self.above)?, bound("--below", &self.below)?);
+        let either = above.is_some() || below.is_some();
+        let text = [
+            above.map(|bound| format!("x > {}", literal(bound))),
+            below.map(|bound| format!("x < {}", literal(bound))),
+        ];
+        let text = if either { text.into_iter().flatten().collect::<Vec<_>>().join(" && ") } else { "x != 0".into() };
+        let holds = |x: T::Acc| {
+            let within = above.is_none_or(|bound| x > bound) && below.is_none_or(|bound| x < bound);
+            if either { within } else { x != <T::Acc as Element>::ZERO }
+        };
+        let map = op::Map::new(holds, text);
+        let run = |device: &Device| -> oclprim::Result<Selected<T>> {
+            Ok(match (flags, self.indices, self.others) {
+                (None, false, false) => Selected::Elements(device.select(input, &map)?.to_vec()?),
+                (None, false, true) => Selected::Elements(device.partition(input, &map)?.0.to_vec()?),
+                (None, true, _) => Selected::Places(device.select_indices::<T, u64, _>(input, &map)?.to_vec()?),
+                (Some(flags), false, false) => Selected::Elements(device.select_flagged(input, flags)?.to_vec()?),
+                (Some(flags), false, true) => Selected::Elements(device.partition_flagged(input, flags)?.0.to_vec()?),
+                (Some(flags), true, _) => Selected::Places(device.select_indices_flagged::<u64>(flags)?.to_vec()?),
+            })
+        };
+        let found = run(device)?;
+        if self.common.verify {
+            matches(match (&found, &run(&Device::cpu())?) {
+                (Selected::Elements(found), Selected::Elements(want)) => same_bytes(found, want, "element "),
+                (Selected::Places(found), Selected::Places(want)) => same_bytes(found, want, "place "),
+                _ => unreachable!("both are of one kind"),
+            })?;
+        }
+        match found {
+            Selected::Elements(found) => {
+                self.common.finish_line(&array.like(&[found.len()], &found), &found, device, out)
+            }
+            Selected::Places(places) => {
+                self.common.finish_line(&Array::of("<i8", &[places.len()], &places), &places, device, out)
+            }
+        }
+    }
+}
+
+const UNIQUE_EXAMPLES: &str = "\
+Examples:
+  oclprim run unique labels.npy
+  oclprim run unique samples.npy --device opencl --verify -o runs.npy";
+
+/// Take the first of each run of equal neighbours, in an array of any shape.
+///
+/// NaN equals nothing, -0 equals +0. Of a sorted array these are its distinct elements.
+#[derive(Args)]
+#[command(after_help = UNIQUE_EXAMPLES)]
+pub(super) struct Unique {
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Unique {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "unique")?;
+        let device = self.common.device.open()?;
+        with_element!(element, T => {
+            let input = array.elements::<T>();
+            let found = device.unique(&input)?.to_vec()?;
+            if self.common.verify {
+                matches(same_bytes(&found, &Device::cpu().unique(&input)?.to_vec()?, "element "))?;
+            }
+            self.common.finish_line(&array.like(&[found.len()], &found), &found, &device, out)
+        })
+    }
+}
+
+const RLE_EXAMPLES: &str = "\
+Examples:
+  oclprim run rle labels.npy
+  oclprim run rle labels.npy -o values.npy --lengths lengths.npy --verify";
+
+/// Encode an array, of any shape, by its runs: the first element of each run of equal neighbours, and the run's length.
+///
+/// NaN equals nothing, -0 equals +0.
+#[derive(Args)]
+#[command(after_help = RLE_EXAMPLES)]
+pub(super) struct Rle {
+    #[command(flatten)]
+    common: Common,
+    /// Write the lengths to this .npy file, as uint64, instead of printing them.
+    #[arg(long, value_name = "LENGTHS.npy")]
+    lengths: Option<PathBuf>,
+}
+
+impl Rle {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "rle")?;
+        let device = self.common.device.open()?;
+        with_element!(element, T => {
+            let input = array.elements::<T>();
+            let encode = |device: &Device| -> oclprim::Result<_> {
+                let (values, lengths) = device.run_length_encode::<T, u64>(&input)?;
+                Ok((values.to_vec()?, lengths.to_vec()?))
+            };
+            let (values, lengths) = encode(&device)?;
+            if self.common.verify {
+                let want = encode(&Device::cpu())?;
+                matches(same_bytes(&values, &want.0, "value "))?;
+                matches(same(&lengths, &want.1, "length "))?;
+            }
+            let shape = [values.len()];
+            self.common.finish_line(&array.like(&shape, &values), &values, &device, out)?;
+            match &self.lengths {
+                Some(path) => Array::of("<u8", &shape, &lengths).write(path),
+                None => Ok(writeln!(out, "{}", in_words(&lengths, &shape, "<u8", &device))?),
+            }
+        })
+    }
+}

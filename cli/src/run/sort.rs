@@ -1,0 +1,64 @@
+//! `oclprim run sort`
+
+use std::io::Write;
+
+use clap::Args;
+use oclprim::{Device, Element, Order as Sorted, with_element};
+use oclprim_checks::check::{same, same_bytes};
+
+use super::{Common, in_words, matches};
+use crate::{npy::Array, output::Stop};
+
+const SORT_EXAMPLES: &str = "\
+Examples:
+  oclprim run sort samples.npy -o sorted.npy
+  oclprim run sort samples.npy --descending --device opencl --verify
+  oclprim run sort samples.npy --indices -o places.npy";
+
+/// Sort all elements of an array, of any shape.
+///
+/// NaN are behind all other numbers, those with a minus sign before them; -0 is before +0. With -o, the sorted elements are
+/// written as an array of one dimension, or with --indices the places where they were, as int64; equal elements keep their
+/// order.
+#[derive(Args)]
+#[command(after_help = SORT_EXAMPLES)]
+pub(super) struct Sort {
+    #[command(flatten)]
+    common: Common,
+    /// From the largest to the smallest.
+    #[arg(long)]
+    descending: bool,
+    /// The elements' places instead of the elements.
+    #[arg(long)]
+    indices: bool,
+}
+
+impl Sort {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "sort")?;
+        let device = self.common.device.open()?;
+        with_element!(element, T => self.sort::<T>(&array, &array.elements(), &device, out))
+    }
+
+    fn sort<T: Element>(&self, array: &Array, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
+        let (order, shape) = (order(self.descending), [input.len()]);
+        if self.indices {
+            let places = device.argsort::<T, u64>(input, order.clone())?.to_vec()?;
+            if self.common.verify {
+                matches(same(&places, &Device::cpu().argsort::<T, u64>(input, order)?.to_vec()?, "index "))?;
+            }
+            let text = in_words(&places, &shape, "<i8", device);
+            return self.common.finish(&Array::of("<i8", &shape, &places), text, out);
+        }
+        let sorted = device.sort(input, order.clone())?.to_vec()?;
+        if self.common.verify {
+            matches(same_bytes(&sorted, &Device::cpu().sort(input, order)?.to_vec()?, "element "))?;
+        }
+        self.common.finish(&array.like(&shape, &sorted), in_words(&sorted, &shape, &array.type_name(), device), out)
+    }
+}
+
+pub(super) fn order(descending: bool) -> Sorted {
+    if descending { Sorted::descending() } else { Sorted::ascending() }
+}

@@ -1,0 +1,124 @@
+//! `oclprim run count` and `statistics`
+
+use std::io::Write;
+
+use clap::Args;
+use oclprim::{Device, Element, Statistics, with_element};
+use oclprim_checks::check::{Failure, same};
+
+use super::{
+    Common, in_words, matches, parse,
+    reduce::{Line, at_index},
+};
+use crate::{npy::Array, output::Stop};
+
+const COUNT_EXAMPLES: &str = "\
+Examples:
+  oclprim run count flags.npy
+  oclprim run count labels.npy --value 7 --device gpu --verify";
+
+/// Count the elements that are not 0, or those of a value.
+///
+/// NaN is not 0. With -o, the count is written as a 0-dimensional uint64.
+#[derive(Args)]
+#[command(after_help = COUNT_EXAMPLES)]
+pub(super) struct Count {
+    #[command(flatten)]
+    common: Common,
+    /// Count the elements that equal this.
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    value: Option<String>,
+}
+
+impl Count {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element_or_truth(&array, "count")?;
+        let device = self.common.device.open()?;
+        let count = with_element!(element, T => self.count::<T>(&array.elements(), &device)?);
+        self.common.finish(&Array::of("<u8", &[], &[count]), count.to_string(), out)
+    }
+
+    fn count<T: Element>(&self, input: &[T], device: &Device) -> Result<u64, Stop> {
+        let value = self.value.as_deref().map(|text| parse::<T>("--value", text)).transpose()?;
+        let run = |device: &Device| match value {
+            Some(value) => device.count_of(input, value),
+            None => device.count(input),
+        };
+        let count = run(device)? as u64;
+        if self.common.verify {
+            matches(same(&[count], &[run(&Device::cpu())? as u64], "count "))?;
+        }
+        Ok(count)
+    }
+}
+
+const STATISTICS_EXAMPLES: &str = "\
+Examples:
+  oclprim run statistics samples.npy
+  oclprim run statistics samples.npy --device opencl --verify -o figures.npy
+  oclprim run statistics matrix.npy --axis 0 -o figures.npy";
+
+/// Count, sum, extremes, mean and variance of all elements, or sum, mean and variance along an axis.
+///
+/// Of integers the sum of all elements is exact. The variance is that of the population: the mean of squared distances to the mean. With -o,
+/// seven numbers are written as float64: count, NaN, min, max, sum, mean, variance. With --axis there are three for each
+/// line, sum, mean and variance, along a last axis in place of the one that is named.
+#[derive(Args)]
+#[command(after_help = STATISTICS_EXAMPLES)]
+pub(super) struct StatisticsOf {
+    #[command(flatten)]
+    common: Common,
+    /// Of what lies along this axis: 0 is the first one, -1 the last.
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    axis: Option<i64>,
+}
+
+impl StatisticsOf {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "statistics")?;
+        let axis = self.axis.map(|number| self.common.axis(&array, number)).transpose()?;
+        let device = self.common.device.open()?;
+        with_element!(element, T => match axis {
+            Some(axis) => {
+                let line = Line { shape: array.lengths(), axis, device: &device, verify: self.common.verify };
+                let (shape, figures) = ([line.left(), vec![3]].concat(), line.moments(&array.elements::<T>())?);
+                let text = in_words(&figures, &shape, "<f8", &device);
+                self.common.finish(&Array::of("<f8", &shape, &figures), text, out)
+            }
+            None => self.of::<T>(&array.elements(), &device, out),
+        })
+    }
+
+    fn of<T: Element>(&self, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
+        let found = device.statistics(input)?;
+        let figures = |found: &Statistics<T>| {
+            let [min, max] = [found.min, found.max].map(|extreme| extreme.value.to_f64());
+            [found.count as f64, found.nan as f64, min, max, found.sum, found.mean, found.variance]
+        };
+        if self.common.verify {
+            let want = Device::cpu().statistics(input)?;
+            let places = |found: &Statistics<T>| [found.min, found.max].map(|extreme| extreme.index as u64);
+            matches(same(&places(&found), &places(&want), "place of an extreme "))?;
+            matches(same(&[found.min.value, found.max.value], &[want.min.value, want.max.value], "extreme "))?;
+            matches(same(&figures(&found), &figures(&want), "figure "))?;
+            if found.integer_sum != want.integer_sum {
+                let text = format!("sum is {:?} instead of {:?}", found.integer_sum, want.integer_sum);
+                matches(Err(Failure::Mismatch(text)))?;
+            }
+        }
+        let sum = found.integer_sum.map_or(found.sum.to_string(), |sum| sum.to_string());
+        let lines = [
+            ("count", found.count.to_string()),
+            ("NaN", found.nan.to_string()),
+            ("min", at_index(found.min)),
+            ("max", at_index(found.max)),
+            ("sum", sum),
+            ("mean", found.mean.to_string()),
+            ("variance", found.variance.to_string()),
+        ];
+        let text: Vec<_> = lines.iter().map(|(name, value)| format!("{name:8}  {value}")).collect();
+        self.common.finish(&Array::of("<f8", &[7], &figures(&found)), text.join("\n"), out)
+    }
+}

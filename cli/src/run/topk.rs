@@ -1,0 +1,145 @@
+//! `oclprim run topk` and `quantile`
+
+use std::io::Write;
+
+use clap::{Args, ValueEnum};
+use oclprim::{Device, Element, Interpolation, Top, with_element};
+use oclprim_checks::check::{same, same_bytes};
+
+use super::{Common, in_words, matches};
+use crate::{npy::Array, output::Stop};
+
+const TOPK_EXAMPLES: &str = "\
+Examples:
+  oclprim run topk scores.npy --k 100 --sorted
+  oclprim run topk distances.npy --k 10 --smallest --indices -o nearest.npy --verify
+  oclprim run topk matrix.npy --k 3 --rows --device opencl";
+
+/// Take the k largest elements of an array of any shape, or of each row.
+///
+/// NaN are larger than all other numbers, those with a minus sign smaller; -0 is below +0. Of equal elements the first are taken.
+/// Without --sorted they are in the order of the file. With -o, the elements are written, or with --indices the places where they
+/// were, as int64; with --rows there are k for each row.
+#[derive(Args)]
+#[command(after_help = TOPK_EXAMPLES)]
+pub(super) struct TopK {
+    #[command(flatten)]
+    common: Common,
+    /// How many.
+    #[arg(long, value_parser = crate::options::size)]
+    k: usize,
+    /// The largest, which they are without further words.
+    #[arg(long, conflicts_with = "smallest")]
+    largest: bool,
+    /// The smallest.
+    #[arg(long)]
+    smallest: bool,
+    /// The first of them first, instead of the order of the file.
+    #[arg(long)]
+    sorted: bool,
+    /// So many of each row along the last axis.
+    #[arg(long)]
+    rows: bool,
+    /// The elements' places instead of the elements; with --rows in their row.
+    #[arg(long)]
+    indices: bool,
+}
+
+impl TopK {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "topk")?;
+        let axis = if self.rows { Some(self.common.axis(&array, -1)?) } else { None };
+        let top = if self.smallest { Top::smallest(self.k) } else { Top::largest(self.k) };
+        let top = if self.sorted { top.sorted() } else { top };
+        let (mut shape, top) = match axis {
+            Some(axis) => (array.lengths(), top.in_rows(array.lengths()[axis])),
+            None => (vec![0], top),
+        };
+        if let Some(last) = shape.last_mut() {
+            *last = self.k;
+        }
+        let device = self.common.device.open()?;
+        with_element!(element, T => self.take::<T>(&array, &array.elements(), (top, &shape), &device, out))
+    }
+
+    fn take<T: Element>(
+        &self,
+        array: &Array,
+        input: &[T],
+        (top, shape): (Top, &[usize]),
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        if self.indices {
+            let places = device.top_k_places::<T, u64>(input, top)?.1.to_vec()?;
+            if self.common.verify {
+                let want = Device::cpu().top_k_places::<T, u64>(input, top)?.1.to_vec()?;
+                matches(same(&places, &want, "index "))?;
+            }
+            let text = in_words(&places, shape, "<i8", device);
+            return self.common.finish(&Array::of("<i8", shape, &places), text, out);
+        }
+        let taken = device.top_k(input, top)?.to_vec()?;
+        if self.common.verify {
+            matches(same_bytes(&taken, &Device::cpu().top_k(input, top)?.to_vec()?, "element "))?;
+        }
+        self.common.finish(&array.like(shape, &taken), in_words(&taken, shape, &array.type_name(), device), out)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Method {
+    Linear,
+    Lower,
+    Higher,
+    Nearest,
+    Midpoint,
+}
+
+const QUANTILE_EXAMPLES: &str = "\
+Examples:
+  oclprim run quantile samples.npy --q 0.5
+  oclprim run quantile samples.npy --q 0.05,0.95 --method nearest --device opencl --verify";
+
+/// Quantiles of all elements of an array, as numpy.quantile has them.
+///
+/// They are computed as float64, and with -o written so. Where any element is NaN, all quantiles are.
+#[derive(Args)]
+#[command(after_help = QUANTILE_EXAMPLES)]
+pub(super) struct Quantile {
+    #[command(flatten)]
+    common: Common,
+    /// Which ones: 0 is the smallest element, 0.5 the median, 1 the largest.
+    #[arg(long, value_name = "Q,...", value_delimiter = ',', required = true)]
+    q: Vec<f64>,
+    /// What a quantile between two elements is.
+    #[arg(long, value_enum, default_value_t = Method::Linear)]
+    method: Method,
+}
+
+impl Quantile {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let array = Array::read(&self.common.input)?;
+        let element = self.common.element(&array, "quantile")?;
+        let device = self.common.device.open()?;
+        let values = with_element!(element, T => self.of::<T>(&array.elements(), &device)?);
+        let shape = [values.len()];
+        self.common.finish(&Array::of("<f8", &shape, &values), in_words(&values, &shape, "<f8", &device), out)
+    }
+
+    fn of<T: Element>(&self, input: &[T], device: &Device) -> Result<Vec<f64>, Stop> {
+        let how = match self.method {
+            Method::Linear => Interpolation::Linear,
+            Method::Lower => Interpolation::Lower,
+            Method::Higher => Interpolation::Higher,
+            Method::Nearest => Interpolation::Nearest,
+            Method::Midpoint => Interpolation::Midpoint,
+        };
+        let values = device.quantiles(input, &self.q, how)?;
+        if self.common.verify {
+            matches(same(&values, &Device::cpu().quantiles(input, &self.q, how)?, "quantile "))?;
+        }
+        Ok(values)
+    }
+}

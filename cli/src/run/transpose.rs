@@ -1,0 +1,156 @@
+//! `oclprim run transpose` and `permute`
+
+use std::io::Write;
+
+use bytemuck::Pod;
+use clap::Args;
+use oclprim::{Device, Element, ElementType, Input, Matrices, op, with_element};
+use oclprim_checks::check::{same, same_bytes};
+
+use super::{Common, matches, numpy_name, parse, with_size};
+use crate::{npy::Array, output::Stop};
+
+const TRANSPOSE_EXAMPLES: &str = "\
+Examples:
+  oclprim run transpose matrix.npy -o transposed.npy
+  oclprim run transpose matrix.npy --device opencl --verify
+  oclprim run transpose volume.npy -o matrices.npy
+  oclprim run transpose matrix.npy --cast f32 --scale 0.5 -o halves.npy";
+
+/// Turn the rows of a matrix into its columns; elements of 1 to 16 bytes.
+///
+/// Of 3 dimensions the first one counts matrices, each of which is turned. In the same pass elements become those of another
+/// type, or a multiple: --scale is taken in the type of the result, and applied to what the element is in it. Floats become
+/// integers that saturate, NaN 0; integers wrap.
+#[derive(Args)]
+#[command(after_help = TRANSPOSE_EXAMPLES)]
+pub(super) struct Transpose {
+    #[command(flatten)]
+    common: Common,
+    /// Write elements of this type: i8 to i64, u8 to u64, f16, f32 or f64.
+    #[arg(long, value_name = "TYPE")]
+    cast: Option<ElementType>,
+    /// Multiply each element.
+    #[arg(long, value_name = "FACTOR", allow_hyphen_values = true)]
+    scale: Option<String>,
+}
+
+impl Transpose {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let path = self.common.input.display();
+        let array = Array::read(&self.common.input)?;
+        let mut shape = array.lengths();
+        let (count, rows, cols) = match shape[..] {
+            [rows, cols] => (1, rows, cols),
+            [count, rows, cols] => (count, rows, cols),
+            _ => return Err(Stop::usage(format!("{path}: transpose takes 2 or 3 dimensions, not {}", shape.len()))),
+        };
+        let last = shape.len() - 2;
+        shape[last..].reverse();
+        let device = self.common.device.open()?;
+        let turned = if self.cast.is_some() || self.scale.is_some() {
+            if shape.len() > 2 {
+                return Err(Stop::usage(format!("{path}: --cast and --scale take 2 dimensions, not 3")));
+            }
+            let from = self.common.element(&array, "transpose with --cast or --scale")?;
+            let to = self.cast.unwrap_or(from);
+            if to == ElementType::Bf16 {
+                return Err(Stop::usage("--cast: .npy has no bf16"));
+            }
+            with_element!(from, T => with_element!(to, U => self.mapped::<T, U>(&array, (rows, cols), &device)?))
+        } else {
+            let matrices = Matrices::new(rows, cols).count(count);
+            with_size!(array.size, T => self.transpose::<T>(&array, &matrices, &shape, &device)?, {
+                let (ty, size) = (array.type_name(), array.size);
+                return Err(Stop::usage(format!("{path}: transpose takes elements of 1 to 16 bytes, {ty} has {size}")));
+            })
+        };
+        let lengths: Vec<_> = shape.iter().map(usize::to_string).collect();
+        let (lengths, ty, device) = (lengths.join(" x "), turned.type_name(), device.info());
+        let text = format!("{lengths} {ty} on {device}; -o writes it to a file");
+        self.common.finish(&turned, text, out)
+    }
+
+    fn transpose<T: Pod + std::fmt::Debug>(
+        &self,
+        array: &Array,
+        matrices: &Matrices,
+        shape: &[usize],
+        device: &Device,
+    ) -> Result<Array, Stop> {
+        let input = array.elements::<T>();
+        let turned = device.transpose_batch(&input, matrices)?.to_vec()?;
+        if self.common.verify {
+            let want = Device::cpu().transpose_batch(&input, matrices)?.to_vec()?;
+            matches(same_bytes(&turned, &want, "element "))?;
+        }
+        Ok(array.like(shape, &turned))
+    }
+
+    fn mapped<T: Element, U: Element>(
+        &self,
+        array: &Array,
+        (rows, cols): (usize, usize),
+        device: &Device,
+    ) -> Result<Array, Stop> {
+        let input = array.elements::<T>();
+        let factor = self.scale.as_deref().map(|text| parse::<U::Acc>("--scale", text)).transpose()?;
+        let run = |device: &Device| match factor {
+            Some(factor) => device.transpose_map::<T, U>(&input, rows, cols, &op::Scale(factor))?.to_vec(),
+            None => device.transpose_map::<T, U>(&input, rows, cols, &op::Cast)?.to_vec(),
+        };
+        let turned = run(device)?;
+        if self.common.verify {
+            matches(same(&turned, &run(&Device::cpu())?, "element "))?;
+        }
+        Ok(Array::of(numpy_name(U::TYPE), &[cols, rows], &turned))
+    }
+}
+
+const PERMUTE_EXAMPLES: &str = "\
+Examples:
+  oclprim run permute volume.npy --axes 2,0,1 -o permuted.npy
+  oclprim run permute matrix.npy --axes 1,0 --device opencl --verify";
+
+/// Put the axes of an array in another order; elements of 1 to 16 bytes.
+#[derive(Args)]
+#[command(after_help = PERMUTE_EXAMPLES)]
+pub(super) struct Permute {
+    #[command(flatten)]
+    common: Common,
+    /// The axes in their new order, as in numpy.transpose: 0 is the first one, -1 the last.
+    #[arg(long, value_name = "K,...", value_delimiter = ',', required = true, allow_hyphen_values = true)]
+    axes: Vec<i64>,
+}
+
+impl Permute {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let path = self.common.input.display();
+        let array = Array::read(&self.common.input)?;
+        let axes: Vec<usize> =
+            self.axes.iter().map(|&number| self.common.axis(&array, number)).collect::<Result<_, _>>()?;
+        let device = self.common.device.open()?;
+        let (permuted, shape) = with_size!(array.size, T => self.permute::<T>(&array, &axes, &device)?, {
+            let (ty, size) = (array.type_name(), array.size);
+            return Err(Stop::usage(format!("{path}: permute takes elements of 1 to 16 bytes, {ty} has {size}")));
+        });
+        let text = format!("{shape:?} {} on {}; -o writes it to a file", array.type_name(), device.info());
+        self.common.finish(&permuted, text, out)
+    }
+
+    fn permute<T: Pod + std::fmt::Debug>(
+        &self,
+        array: &Array,
+        axes: &[usize],
+        device: &Device,
+    ) -> Result<(Array, Vec<usize>), Stop> {
+        let input = array.elements::<T>();
+        let view = Input::from(&input).nd(&array.lengths())?;
+        let shape = view.permute(axes)?.shape().to_vec();
+        let permuted = device.permute(view, axes)?.to_vec()?;
+        if self.common.verify {
+            matches(same_bytes(&permuted, &Device::cpu().permute(view, axes)?.to_vec()?, "element "))?;
+        }
+        Ok((array.like(&shape, &permuted), shape))
+    }
+}

@@ -1,0 +1,570 @@
+//! `oclprim tune`
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use clap::{Args, builder::PossibleValuesParser};
+use comfy_table::Cell;
+use indicatif::ProgressBar;
+use oclprim::{
+    Capabilities, Device, DeviceInfo, DeviceType, ElementType, ErrorKind, Tuning,
+    tuning::{PRIMITIVES, Parameter, Row, SizeClass, TuningFile, parameters, row_bytes},
+};
+use oclprim_checks::{
+    bench::{Bench, Effort, Sample, measure_in_turns},
+    check::{Failure, Level, Verdict, registry},
+    ladder::Climb,
+};
+use serde::Serialize;
+
+use crate::{
+    bench::{Against, failure_text, progress},
+    options::{DeviceChoice, has_room, positive},
+    output::{Stop, Style, digits, json, of_file, table, time},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  oclprim tune                                  everything, on the best device
+  oclprim tune reduce --type f32 --dry-run      what would be gained, without a file
+  oclprim tune sort --n 2^26 --seconds 60 --verbose
+
+Numbers of each primitive's geometry are searched one after another, on inputs of 256 KiB, 16 MiB and 256 MiB (96 MiB \
+on CPUs), or of --n elements. Each variant's results are compared with the CPU's before it is timed. The best one is \
+measured again, in turns with the default, on every form that `oclprim bench` has of this primitive and element size: \
+it is kept if it is faster by more than both spreads and 2 % on one that was searched on, slower on none, and passes \
+the tiny checks of this element size. What is kept goes to the file that every program with this crate reads: `tuning.json` in the user's configuration folder, or \
+the one that the variable OCLPRIM_TUNING names. A search that fails, or has no time for all, replaces nothing there. Results \
+do not depend on it, but for what is open anyway: how float sums of `fast` reductions are rounded, which of equal \
+indices a scatter takes, and the order of an unordered selection. The exit code is 1 if a result was wrong.";
+
+/// Search the geometry that suits a device, and keep what is faster than the default.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Tune {
+    /// What to tune; without it, everything.
+    #[arg(value_parser = PossibleValuesParser::from(PRIMITIVES))]
+    primitives: Vec<String>,
+    #[command(flatten)]
+    device: DeviceChoice,
+    /// Element types whose sizes are tuned, such as f32; several with commas between.
+    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
+    element: Vec<ElementType>,
+    /// Elements, such as 1000000, 2^24 or 64Mi; several with commas between, each of another size class: less than 1 MiB,
+    /// less than 64 MiB, and beyond.
+    #[arg(long, value_parser = positive, value_delimiter = ',')]
+    n: Vec<usize>,
+    /// Seconds after which no further variant of a primitive, element size and size class is tried.
+    #[arg(long, default_value_t = 20.0)]
+    seconds: f64,
+    /// Leave in the caches what a run before left there.
+    #[arg(long)]
+    hot: bool,
+    /// Write no tuning file.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print a line for each variant that was tried.
+    #[arg(long)]
+    verbose: bool,
+    /// Write what was found to this file as JSON; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// The forms of one primitive on elements of one size.
+struct Subject {
+    primitive: &'static str,
+    element_bytes: usize,
+    benches: Vec<Bench>,
+}
+
+/// Values by the names of parameters; what is not there is as usual.
+type Chosen = BTreeMap<&'static str, usize>;
+
+/// What became of a primitive, element size and size class.
+#[derive(Serialize)]
+struct Line {
+    primitive: &'static str,
+    element_bytes: usize,
+    size: SizeClass,
+    /// Bytes of the inputs that were measured.
+    bytes: usize,
+    /// The form whose times these are.
+    form: String,
+    chosen: Chosen,
+    default: Option<Sample>,
+    tuned: Option<Sample>,
+    /// The default's time over the tuned one's: the geometric mean of the forms that were searched on.
+    gain: f64,
+    kept: bool,
+    /// Whether the search and the measurement of what it found came to their end.
+    ended: bool,
+    /// Why nothing was kept.
+    note: String,
+    tried: Vec<Tried>,
+    wrong: bool,
+}
+
+/// A variant of the search.
+#[derive(Serialize)]
+struct Tried {
+    chosen: Chosen,
+    /// The time of the best one before it over its own.
+    ratio: Option<f64>,
+    what: String,
+    wrong: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    version: &'static str,
+    /// Of the source that the program was built from, where that is known.
+    commit: Option<&'static str>,
+    device: DeviceInfo,
+    cold: bool,
+    lines: Vec<Line>,
+}
+
+impl Tune {
+    pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        // What is measured against is what the crate ships.
+        let device = self.device.open()?.with_tuning(shipped())?.profiled()?;
+        let info = device.info();
+        let Some(caps) = device.capabilities()? else {
+            return Err(Stop::usage(format!("{info} has no geometry to tune: choose --device opencl")));
+        };
+        let path = if self.dry_run { None } else { TuningFile::path() };
+        if path.is_none() && !self.dry_run {
+            return Err(Stop::usage("there is no place for a tuning file: set OCLPRIM_TUNING, or use --dry-run"));
+        }
+        // What is there must be readable before an hour is spent.
+        path.as_deref().map(TuningFile::read).transpose()?;
+        let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("OCLPRIM_COMMIT"));
+        let mut report = Report { version, commit, device: info.clone(), cold: !self.hot, lines: Vec::new() };
+        let bar = progress();
+        for subject in self.subjects(&caps) {
+            for bytes in self.sizes(&subject, &info)? {
+                let class = SizeClass::of(bytes);
+                bar.set_message(format!("{} of {} bytes, {}", subject.primitive, subject.element_bytes, class.name()));
+                let site = Site { tune: &self, device: &device, caps: &caps, subject: &subject, bytes, bar: &bar };
+                let mut line = site.tune();
+                if self.verbose {
+                    bar.suspend(|| line.print_tried(out))?;
+                }
+                if let Some(path) = &path {
+                    line.store(path, &info)?;
+                }
+                report.lines.push(line);
+            }
+        }
+        bar.finish_and_clear();
+        if report.lines.is_empty() {
+            return Err(Stop::usage("nothing to tune: no such primitive and type has parameters on this device"));
+        }
+        let wrong = report.lines.iter().filter(|line| line.wrong).count();
+        match &self.json {
+            Some(path) if path.as_os_str() == "-" => json(out, &report)?,
+            file => {
+                if let Some(path) = file {
+                    json(&mut File::create(path).map_err(of_file(path))?, &report)?;
+                }
+                report.print(out)?;
+                let kept = report.lines.iter().filter(|line| line.kept).count();
+                match &path {
+                    Some(path) => writeln!(out, "\n{kept} kept in {}", path.display())?,
+                    None => writeln!(out, "\n{kept} would be kept")?,
+                }
+            }
+        }
+        if wrong > 0 { Err(Stop::mismatch(format!("{wrong} searches met wrong results"))) } else { Ok(()) }
+    }
+
+    /// What has parameters here.
+    fn subjects(&self, caps: &Capabilities) -> Vec<Subject> {
+        let mut subjects: Vec<Subject> = Vec::new();
+        for primitive in PRIMITIVES.into_iter().filter(|&name| crate::bench::wanted(&self.primitives, &name.to_owned()))
+        {
+            let benches =
+                registry().iter().flat_map(|spec| spec.benches().into_iter().map(move |it| (spec.name(), it)));
+            for (_, bench) in benches.filter(|(spec, bench)| is_of(primitive, spec, &bench.form)) {
+                let size = row_bytes(primitive, bench.element.size());
+                let same = |subject: &&mut Subject| subject.primitive == primitive && subject.element_bytes == size;
+                match subjects.iter_mut().find(same) {
+                    Some(subject) => subject.benches.push(bench),
+                    None => subjects.push(Subject { primitive, element_bytes: size, benches: vec![bench] }),
+                }
+            }
+        }
+        let wanted = |bench: &Bench| crate::bench::wanted(&self.element, &bench.element);
+        subjects.retain(|subject| {
+            let some = parameters(subject.primitive, caps, subject.element_bytes).iter().any(|it| it.values.len() > 1);
+            some && subject.benches.iter().any(wanted)
+        });
+        subjects
+    }
+
+    /// Bytes of the inputs, one for each size class.
+    fn sizes(&self, subject: &Subject, info: &DeviceInfo) -> Result<Vec<usize>, Stop> {
+        if self.n.is_empty() {
+            let large = if info.ty == DeviceType::Cpu { 96 << 20 } else { 256 << 20 };
+            return Ok(vec![256 << 10, 16 << 20, large]);
+        }
+        let size = subject.benches[0].element.size();
+        let mut sizes: Vec<_> = self.n.iter().map(|n| n.saturating_mul(size)).collect();
+        sizes.sort_unstable();
+        let twice = sizes.windows(2).find(|pair| SizeClass::of(pair[0]) == SizeClass::of(pair[1]));
+        match twice {
+            Some(pair) => {
+                let (a, b, class) = (pair[0] / size, pair[1] / size, SizeClass::of(pair[0]).name());
+                Err(Stop::usage(format!("{a} and {b} elements of {size} bytes are both {class}: give one of them")))
+            }
+            None => Ok(sizes),
+        }
+    }
+}
+
+fn shipped() -> Tuning {
+    Tuning::default().without_file()
+}
+
+/// The entry of the registry that has a primitive.
+fn spec_of(primitive: &str) -> &str {
+    if matches!(primitive, "copy_ranges" | "gather" | "reverse") { "copy" } else { primitive }
+}
+
+/// Whether a form of an entry runs with the parameters of the primitive.
+fn is_of(primitive: &str, spec: &str, form: &str) -> bool {
+    let starts = |names: &[&str]| names.iter().any(|name| form.starts_with(name));
+    match (primitive, spec) {
+        ("copy", "copy") => starts(&["aligned", "from element"]),
+        ("copy_ranges", "copy") => starts(&["ranges", "strided rows"]),
+        ("gather", "copy") => starts(&["gather", "scatter"]),
+        ("reverse", "copy") => starts(&["reverse"]),
+        // These share work as reductions do.
+        ("reduce", "scan") => form.contains("of lines"),
+        ("reduce", "select") => form.contains("by key"),
+        ("scan", "scan") => !form.contains("of lines"),
+        _ => primitive == spec,
+    }
+}
+
+/// One search.
+struct Site<'a> {
+    tune: &'a Tune,
+    device: &'a Device,
+    caps: &'a Capabilities,
+    subject: &'a Subject,
+    bytes: usize,
+    bar: &'a ProgressBar,
+}
+
+/// Why a variant has no time.
+enum Lost {
+    Error(String),
+    Wrong(String),
+}
+
+impl From<oclprim::Error> for Lost {
+    fn from(error: oclprim::Error) -> Self {
+        Self::Error(error.to_string())
+    }
+}
+
+impl Site<'_> {
+    fn tune(&self) -> Line {
+        let Subject { primitive, element_bytes, benches } = self.subject;
+        let mut line = Line {
+            primitive,
+            element_bytes: *element_bytes,
+            size: SizeClass::of(self.bytes),
+            bytes: self.bytes,
+            form: format!("{} {}", benches[0].form, benches[0].element),
+            chosen: Chosen::new(),
+            default: None,
+            tuned: None,
+            gain: 1.0,
+            kept: false,
+            ended: false,
+            note: String::new(),
+            tried: Vec::new(),
+            wrong: false,
+        };
+        let benches = self.possible();
+        let leads = leads(&benches);
+        let searched = self.search(&mut line, &leads);
+        let result = searched.and_then(|ended| self.confirm(&mut line, &benches, &leads).map(|()| ended));
+        match result {
+            Ok(ended) => line.ended = ended,
+            Err(lost) => line.lose(lost),
+        }
+        // A device that errs in one variant is not trusted in another.
+        if let Some(tried) = line.tried.iter().find(|tried| tried.wrong) {
+            line.lose(Lost::Wrong(format!("{}, {}", chosen_text(&tried.chosen), tried.what)));
+        }
+        line
+    }
+
+    /// The forms that the device can do at all, and has room for.
+    fn possible(&self) -> Vec<&Bench> {
+        let all = self.subject.benches.iter();
+        all.filter(|bench| self.has_room(bench) && !self.is_unsupported(bench)).collect()
+    }
+
+    fn elements(&self, bench: &Bench) -> usize {
+        (self.bytes / bench.element.size()).max(1)
+    }
+
+    fn has_room(&self, bench: &Bench) -> bool {
+        has_room(&self.device.info(), 8 * (bench.bytes)(self.elements(bench))).is_ok()
+    }
+
+    /// A form in a variant, after its result was compared with the CPU's.
+    fn verified(&self, bench: &Bench, chosen: &Chosen) -> Result<Climb, Lost> {
+        let mut climb = (bench.prepare)(&self.variant(chosen)?, self.elements(bench))?;
+        (climb.reset)()?;
+        (climb.run)()?;
+        match (climb.verify)() {
+            Ok(()) => Ok(climb),
+            Err(Failure::Error(error)) => Err(error.into()),
+            Err(failure) => Err(Lost::Wrong(format!("{}: {}", bench.form, failure_text(failure)))),
+        }
+    }
+
+    fn effort(&self, runs: usize, seconds: f64) -> Effort {
+        Effort { warm_up: 1, runs, seconds, cold: !self.tune.hot }
+    }
+
+    /// Tries the values of one parameter after another, and again while that helps and there is time: whether there was.
+    fn search(&self, line: &mut Line, leads: &[&Bench]) -> Result<bool, Lost> {
+        let begin = Instant::now();
+        if leads.is_empty() {
+            return Err(Lost::Error("there is no room for such inputs, or nothing that the device can do".into()));
+        }
+        let mut best = self.verified_all(leads, &line.chosen)?;
+        let all = parameters(self.subject.primitive, self.caps, self.subject.element_bytes);
+        let mut again = true;
+        while std::mem::take(&mut again) {
+            for Parameter { name, usual, values, .. } in &all {
+                let before = line.chosen.get(name).copied().unwrap_or(*usual);
+                for &value in values.iter().filter(|&&value| value != before) {
+                    if begin.elapsed().as_secs_f64() > self.tune.seconds {
+                        line.note = format!("not all within {} s", self.tune.seconds);
+                        return Ok(false);
+                    }
+                    let mut chosen = line.chosen.clone();
+                    chosen.insert(name, value);
+                    chosen.retain(|name, value| all.iter().any(|it| it.name == *name && it.usual != *value));
+                    if line.tried.iter().any(|tried| tried.chosen == chosen) || chosen.is_empty() {
+                        continue;
+                    }
+                    self.bar.set_message(format!("{} {name} {value}", line.what()));
+                    let mut wrong = false;
+                    let (ratio, what) = match self.verified_all(leads, &chosen) {
+                        Ok(mut climbs) => {
+                            let ratio = self.compare(&mut best, &mut climbs)?;
+                            if ratio > 1.02 {
+                                (line.chosen, best) = (chosen.clone(), climbs);
+                                // Others may suit it better now.
+                                again = all.len() > 1;
+                            }
+                            (Some(ratio), String::new())
+                        }
+                        Err(Lost::Error(text)) => (None, text),
+                        Err(Lost::Wrong(text)) => {
+                            wrong = true;
+                            (None, text)
+                        }
+                    };
+                    line.tried.push(Tried { chosen, ratio, what, wrong });
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn verified_all(&self, benches: &[&Bench], chosen: &Chosen) -> Result<Vec<Climb>, Lost> {
+        benches.iter().map(|bench| self.verified(bench, chosen)).collect()
+    }
+
+    /// The times of `old` over those of `new`: the geometric mean, or the first that is far worse, as no winner's is.
+    fn compare(&self, old: &mut [Climb], new: &mut [Climb]) -> Result<f64, Lost> {
+        const FAR_WORSE: f64 = 0.7;
+        let (mut sum, count) = (0.0, old.len());
+        for (old, new) in old.iter_mut().zip(new) {
+            let times = measure_in_turns(self.device, self.effort(7, 0.4), &mut [old, new])?;
+            let ratio = times[0].device.median / times[1].device.median;
+            if ratio < FAR_WORSE {
+                return Ok(ratio);
+            }
+            sum += if ratio.is_finite() { ratio.ln() } else { 0.0 };
+        }
+        Ok((sum / count as f64).exp())
+    }
+
+    /// Measures what the search found in turns with the default, on every form.
+    fn confirm(&self, line: &mut Line, benches: &[&Bench], leads: &[&Bench]) -> Result<(), Lost> {
+        if line.chosen.is_empty() {
+            if line.note.is_empty() {
+                line.note = "the default is best".into();
+            }
+            return Ok(());
+        }
+        let leads: Vec<_> = leads.iter().map(|bench| (&bench.form, bench.element)).collect();
+        let (mut logarithms, mut faster) = (Vec::new(), false);
+        for bench in benches {
+            self.bar.set_message(format!("{} against the default: {} {}", line.what(), bench.form, bench.element));
+            let (mut old, mut new) = (self.verified(bench, &Chosen::new())?, self.verified(bench, &line.chosen)?);
+            let mut times = measure_in_turns(self.device, self.effort(21, 2.0), &mut [&mut old, &mut new])?;
+            let mut against = Against::new(&times[0].device, &times[1].device);
+            if against.verdict == "slower" {
+                // Once more: of many forms one is slow by chance.
+                times = measure_in_turns(self.device, self.effort(41, 4.0), &mut [&mut old, &mut new])?;
+                against = Against::new(&times[0].device, &times[1].device);
+            }
+            if against.verdict == "slower" {
+                let (form, ratio) = (&bench.form, digits(1.0 / against.ratio));
+                line.note = format!("{form} {} takes {ratio} times as long", bench.element);
+                return Ok(());
+            }
+            if leads.contains(&(&bench.form, bench.element)) {
+                logarithms.push(against.ratio.ln());
+                faster |= against.verdict == "faster";
+                if line.default.is_none() {
+                    let [old, new] = [0, 1].map(|i| Some(times[i].device.clone()));
+                    (line.default, line.tuned) = (old, new);
+                    line.form = format!("{} {}", bench.form, bench.element);
+                }
+            }
+        }
+        line.gain = (logarithms.iter().sum::<f64>() / logarithms.len().max(1) as f64).exp();
+        line.kept = faster && line.gain > 1.02;
+        if !line.kept {
+            line.note = "no faster than the default beyond the noise".into();
+            return Ok(());
+        }
+        self.bar.set_message(format!("{} checks of every form", line.what()));
+        self.check(&line.chosen)
+    }
+
+    /// Checks the forms and types of this element size that have no benchmark, too.
+    fn check(&self, chosen: &Chosen) -> Result<(), Lost> {
+        let Subject { primitive, element_bytes, .. } = self.subject;
+        let device = self.variant(chosen)?;
+        let cases = registry().iter().flat_map(|spec| {
+            let own = spec.name() == spec_of(primitive);
+            let cases = spec.cases(Level::Tiny).into_iter();
+            cases.filter(move |case| own || is_of(primitive, spec.name(), &case.form))
+        });
+        for case in cases {
+            let fails = |device| matches!(case.run(device).verdict, Verdict::Fail(_));
+            let concerned = row_bytes(primitive, case.element.size()) == *element_bytes;
+            if concerned && fails(&device) && !fails(self.device) {
+                let (form, shape, data) = (&case.form, &case.shape, &case.data);
+                return Err(Lost::Wrong(format!("{form} {}, {shape}, {data} data", case.element)));
+            }
+        }
+        Ok(())
+    }
+
+    fn variant(&self, chosen: &Chosen) -> oclprim::Result<Device> {
+        let set = |tuning: Tuning, (name, value): (&&str, &usize)| tuning.set(self.subject.primitive, name, *value);
+        self.device.with_tuning(chosen.iter().fold(shipped(), set))
+    }
+
+    fn is_unsupported(&self, bench: &Bench) -> bool {
+        /// As many elements as show it.
+        const FEW: usize = 1 << 12;
+        let n = self.elements(bench).min(FEW);
+        let done = (bench.prepare)(self.device, n).and_then(|mut climb| (climb.run)());
+        done.is_err_and(|error| error.kind() == ErrorKind::Unsupported)
+    }
+}
+
+/// Forms that stand for all: few, of different kernels.
+fn leads<'a>(benches: &[&'a Bench]) -> Vec<&'a Bench> {
+    const LEADS: usize = 4;
+    let step = benches.len().div_ceil(LEADS).max(1);
+    benches.iter().step_by(step).copied().collect()
+}
+
+fn chosen_text(chosen: &Chosen) -> String {
+    let values: Vec<_> = chosen.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    if values.is_empty() { "default".into() } else { values.join(", ") }
+}
+
+impl Line {
+    fn what(&self) -> String {
+        format!("{} of {} bytes, {}:", self.primitive, self.element_bytes, self.size.name())
+    }
+
+    /// Puts what is kept into the file, or that the default is best. A search that failed, or had no time for all, is no reason
+    /// to drop what an earlier one found; a device that errs is.
+    fn store(&mut self, path: &Path, info: &DeviceInfo) -> Result<(), Stop> {
+        if !self.ended && !self.wrong && !self.kept {
+            return Ok(());
+        }
+        let chosen = if self.kept { self.chosen.clone() } else { Chosen::new() };
+        let row = Row::new(info, self.primitive, self.element_bytes, self.size, chosen);
+        let mut earlier = false;
+        TuningFile::update(path, |file| {
+            earlier = !self.ended && !self.wrong && file.rows().iter().any(|old| old.same_place(&row));
+            if !earlier {
+                file.put(&row);
+            }
+        })?;
+        if earlier {
+            self.kept = false;
+            self.note = format!("{}: what an earlier search found stays", self.note);
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, lost: Lost) {
+        self.kept = false;
+        self.note = match lost {
+            Lost::Error(text) => text,
+            Lost::Wrong(text) => {
+                self.wrong = true;
+                format!("WRONG: {text}")
+            }
+        };
+    }
+
+    fn print_tried(&self, out: &mut dyn Write) -> Result<(), Stop> {
+        for Tried { chosen, ratio, what, wrong } in &self.tried {
+            let what = if *wrong { format!("WRONG: {what}") } else { what.clone() };
+            let ratio = ratio.map_or(what, |ratio| format!("{} x", digits(ratio)));
+            writeln!(out, "{} {}: {ratio}", self.what(), chosen_text(chosen))?;
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    fn print(&self, out: &mut dyn Write) -> Result<(), Stop> {
+        writeln!(out, "{} ({})\n", self.device, self.device.driver)?;
+        let header = ["primitive", "bytes", "inputs", "form", "default", "tuned", "gain", "parameters", ""];
+        let mut table = table(Style::Plain, &header, 4..7);
+        for line in &self.lines {
+            let sample = |sample: &Option<Sample>| Cell::new(sample.as_ref().map_or("-".into(), |it| time(it.median)));
+            let gain = if line.default.is_some() { format!("{} x", digits(line.gain)) } else { "-".into() };
+            table.add_row(vec![
+                Cell::new(line.primitive),
+                Cell::new(line.element_bytes),
+                Cell::new(line.size.name()),
+                Cell::new(&line.form),
+                sample(&line.default),
+                sample(&line.tuned),
+                Cell::new(gain),
+                Cell::new(chosen_text(&line.chosen)),
+                Cell::new(if line.kept { "kept" } else { &line.note }),
+            ]);
+        }
+        Ok(writeln!(out, "{}", table.trim_fmt())?)
+    }
+}

@@ -1,0 +1,1137 @@
+//! The program, run as a user runs it.
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use npyz::{AutoSerialize, Serialize, WriterBuilder};
+use serde_json::Value;
+
+/// The program's command line, through the runner that a selection of drivers may need.
+fn words<'a>(runner: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+    runner.split_whitespace().chain([env!("CARGO_BIN_EXE_oclprim")]).chain(arguments.iter().copied()).collect()
+}
+
+fn runner() -> String {
+    env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default()
+}
+
+fn program(arguments: &[&str]) -> Command {
+    let runner = runner();
+    let words = words(&runner, arguments);
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).env_remove("OCLPRIM_DEVICE");
+    command
+}
+
+fn oclprim(arguments: &[&str]) -> Output {
+    program(arguments).output().expect("the program starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
+/// What the program prints where it succeeds.
+fn succeeds(arguments: &[&str]) -> String {
+    let output = oclprim(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}{}", stdout(&output), stderr(&output));
+    stdout(&output)
+}
+
+/// The one line that the program prints where it refuses.
+fn refuses(arguments: &[&str]) -> String {
+    let output = oclprim(arguments);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}{text}", stdout(&output));
+    assert!(text.starts_with("error: ") && text.lines().count() == 1, "{arguments:?}: {text}");
+    text
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// An array in a file; its path.
+    fn save<T: AutoSerialize + Serialize + Copy>(&self, name: &str, shape: &[u64], data: &[T]) -> String {
+        self.save_in(name, shape, data, npyz::Order::C)
+    }
+
+    fn save_in<T: AutoSerialize + Serialize + Copy>(
+        &self,
+        name: &str,
+        shape: &[u64],
+        data: &[T],
+        order: npyz::Order,
+    ) -> String {
+        let path = self.path(name);
+        let file = fs::File::create(&path).expect("a new file");
+        let options = npyz::WriteOptions::new().default_dtype().shape(shape).order(order).writer(file);
+        let mut writer = options.begin_nd().expect("a header");
+        writer.extend(data.iter().copied()).expect("the elements");
+        writer.finish().expect("the end");
+        path.to_str().expect("UTF-8").to_owned()
+    }
+}
+
+fn load<T: npyz::Deserialize>(path: &Path) -> (Vec<u64>, Vec<T>) {
+    let file = npyz::NpyFile::new(fs::File::open(path).expect("an output")).expect("a header");
+    let shape = file.shape().to_vec();
+    (shape, file.into_vec().expect("the elements"))
+}
+
+#[test]
+fn every_subcommand_has_help_with_an_example() {
+    let folder = Folder::new();
+    folder.save("samples.npy", &[5], &[1.0f32, 5.0, 2.0, 0.5, 4.0]);
+    folder.save("matrix.npy", &[2, 3], &[1i32, 2, 3, 4, 5, 6]);
+    folder.save("labels.npy", &[4], &[9i64, 0, 3, 3]);
+    folder.save("heights.npy", &[4], &[1.5f64, 1.62, 1.8, 2.0]);
+    folder.save("lengths.npy", &[4], &[3u32, 0, 2, 5]);
+    folder.save("levels.npy", &[4], &[-32768i16, -1, 0, 32767]);
+    folder.save("edges.npy", &[3], &[1.5f64, 1.75, 2.0]);
+    folder.save("weights.npy", &[4], &[1.0f32, 2.0, 3.0, 4.0]);
+    folder.save("volume.npy", &[2, 1, 3], &[1u8, 2, 3, 4, 5, 6]);
+    folder.save("bytes.npy", &[3], &[200u8, 100, 255]);
+    folder.save("flags.npy", &[3], &[true, false, true]);
+    folder.save("offsets.npy", &[4], &[0i64, 2, 2, 5]);
+    folder.save("order.npy", &[3], &[4u32, 0, 1]);
+    folder.save("targets.npy", &[3], &[999u32, 0, 7]);
+    folder.save("sorted.npy", &[3], &[0.5f32, 1.0, 2.5]);
+    folder.save("more.npy", &[2], &[1.0f32, 3.0]);
+    folder.save("picked.npy", &[3], &[5i16, 6, 7]);
+    folder.save("others.npy", &[5], &[0.5f32, 1.0, -1.0, 2.0, 3.0]);
+    folder.save("signal.npy", &[2], &[num_complex::Complex::new(1.0f32, 2.0); 2]);
+    folder.save("pixels.npy", &[1, 2, 3], &[255u8, 0, 10, 200, 1, 20]);
+    folder.save("scores.npy", &[128], &[0.5f32; 128]);
+    folder.save("distances.npy", &[12], &[2.5f64; 12]);
+    folder.save("colours.npy", &[10], &[[1u8, 2, 3, 4]; 10].map(u32::from_le_bytes));
+    for words in [&[][..], &["devices"], &["check"], &["bench"], &["ladder"], &["tune"], &["run"], &["completions"]] {
+        let text = succeeds(&[words, &["--help"]].concat());
+        assert!(text.contains("Usage: oclprim") && text.contains("oclprim "), "{words:?}: {text}");
+        assert!(text.contains("Example"), "{words:?}: {text}");
+    }
+    for primitive in [
+        "reduce",
+        "count",
+        "statistics",
+        "scan",
+        "sort",
+        "select",
+        "unique",
+        "rle",
+        "topk",
+        "quantile",
+        "random",
+        "iota",
+        "transpose",
+        "permute",
+        "histogram",
+        "copy",
+        "reverse",
+        "gather",
+        "scatter",
+        "merge",
+        "search",
+    ] {
+        let text = succeeds(&["run", primitive, "--help"]);
+        assert!(text.contains("--verify"), "{text}");
+        let (_, examples) = text.split_once("Examples:\n").expect("examples");
+        let lines: Vec<_> = examples.lines().collect();
+        assert!(lines.len() > 1, "{text}");
+        for line in lines {
+            let words = line.strip_prefix("  oclprim ").unwrap_or_else(|| panic!("{primitive}: {line}"));
+            let mut words: Vec<_> = words.split(' ').collect();
+            assert_eq!(words[..2], ["run", primitive]);
+            // Which devices there are is not the example's fault.
+            if let Some(at) = words.iter().position(|word| *word == "--device") {
+                words[at + 1] = "cpu";
+            }
+            let output = program(&words).current_dir(folder.0.path()).output().expect("the program starts");
+            assert!(output.status.success(), "{line}: {}", stderr(&output));
+            assert_eq!(stderr(&output), "", "{line}");
+        }
+    }
+    assert!(succeeds(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    for arguments in [
+        &["dance"][..],
+        &[],
+        &["ladder", "stairs"],
+        &["bench", "--n", "many"],
+        &["tune", "dance"],
+        &["check", "--only", "x"],
+        &["check", "--tiny", "--form", "no such form"],
+    ] {
+        assert_eq!(oclprim(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+    for arguments in [["bench", "--n", "2^70"], ["ladder", "copy", "--n=2^70"]] {
+        let text = stderr(&oclprim(&arguments));
+        assert!(text.contains("'2^70' for '--n <N>': too large: expected at most 2^48"), "{text}");
+    }
+    assert!(refuses(&["bench", "--device", "no such device"]).contains("0: rayon / CPU"));
+}
+
+#[test]
+fn devices_are_listed() {
+    let devices: Value = serde_json::from_str(&succeeds(&["devices", "--json"])).expect("JSON");
+    let devices = devices.as_array().expect("a list");
+    assert_eq!(devices[0]["platform"], "rayon");
+    for device in devices {
+        assert!(device["error"].is_null(), "{device}");
+        assert_eq!(device["capabilities"].is_object(), device["opencl"].as_bool().expect("a flag"), "{device}");
+    }
+    let text = succeeds(&["devices"]);
+    assert!(text.starts_with("0: rayon / CPU\n"), "{text}");
+    assert_eq!(text.contains("No OpenCL device"), devices.len() == 1, "{text}");
+    assert!(!text.contains('\x1b'), "colours outside of a terminal");
+}
+
+#[test]
+fn check_counts() {
+    let text = succeeds(&["check", "--tiny", "--device", "cpu"]);
+    let last = text.lines().last().expect("a line");
+    assert!(last.ends_with(" passed, 0 failed, 0 skipped"), "{text}");
+    let passed: usize = last.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
+    assert!(passed > 100, "{last}");
+    let report: Value =
+        serde_json::from_str(&succeeds(&["check", "--tiny", "--device", "cpu", "--only", "copy", "--json"]))
+            .expect("JSON");
+    assert_eq!(report["failed"], 0);
+    assert_eq!(report["passed"], report["devices"][0]["passed"]);
+}
+
+#[test]
+fn check_on_every_device() {
+    let text = succeeds(&["check", "--tiny", "--only", "iota"]);
+    assert!(text.lines().last().is_some_and(|line| line.contains(" passed, 0 failed, ")), "{text}");
+}
+
+#[test]
+fn bench_writes_json_and_markdown() {
+    let folder = Folder::new();
+    let json = folder.path("bench.json");
+    let json_name = json.to_str().expect("UTF-8");
+    let text = succeeds(&[
+        "bench",
+        "reduce",
+        "copy",
+        "--device",
+        "cpu",
+        "--n",
+        "2^10,1000",
+        "--type",
+        "i32,u32",
+        "--runs",
+        "3",
+        "--hot",
+        "--markdown",
+        "--json",
+        json_name,
+    ]);
+    assert!(text.contains("| reduce sum") && text.contains("| 2^10"), "{text}");
+    let report: Value = serde_json::from_slice(&fs::read(&json).expect("a file")).expect("JSON");
+    for line in report["lines"].as_array().expect("a list") {
+        assert!(line["gb_per_s"].as_f64().is_some_and(|value| value > 0.0), "{line}");
+        assert_eq!(line["wrong"], false, "{line}");
+        assert!(line["wall"]["median"].as_f64() >= line["sample"]["median"].as_f64(), "{line}");
+    }
+}
+
+#[test]
+fn bench_measures_single_rows() {
+    let rows = ["--row", "scan sum inclusive u32 2^10", "--row", "copy aligned u32 1000", "--row", "copy fast u32 7"];
+    let common = ["bench", "--device", "cpu", "--runs", "1", "--hot"];
+    let report = succeeds(&[&common[..], &rows, &["--json", "-"]].concat());
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let lines = report["lines"].as_array().expect("a list");
+    let measured: Vec<_> = lines.iter().map(|line| (line["form"].as_str().expect("a name"), &line["n"])).collect();
+    assert_eq!(measured, [("sum inclusive", &1024.into()), ("aligned", &1000.into())]);
+    for (row, why) in
+        [("sum", "expected a primitive"), ("sum x 2", "type `x`"), ("copy aligned u32 x", "such as 1000000")]
+    {
+        let output = oclprim(&[&common[..], &["--row", row]].concat());
+        assert!(!output.status.success() && stderr(&output).contains(why), "{}", stderr(&output));
+    }
+    assert!(!oclprim(&[&common[..], &["copy"], &rows[..2]].concat()).status.success());
+}
+
+#[test]
+fn bench_compares_with_an_earlier_run() {
+    let folder = Folder::new();
+    let (old, slow) = (folder.path("old.json"), folder.path("slow.json"));
+    let (old_name, slow_name) = (old.to_str().expect("UTF-8"), slow.to_str().expect("UTF-8"));
+    let common = ["bench", "reduce", "--device", "cpu", "--type", "i32", "--form", "sum", "--runs", "3", "--hot"];
+    succeeds(&[&common[..], &["--n", "2^10", "--json", old_name]].concat());
+    let mut report: Value = serde_json::from_slice(&fs::read(&old).expect("a file")).expect("JSON");
+    let sample = &mut report["lines"][0]["sample"];
+    sample["median"] = (1000.0 * sample["median"].as_f64().expect("a number")).into();
+    sample["spread"] = 0.0.into();
+    fs::write(&slow, report.to_string()).expect("a file");
+    let text = succeeds(&[&common[..], &["--n", "2^10,2^11", "--compare", slow_name]].concat());
+    assert!(text.contains("x, faster") && text.contains(" new"), "{text}");
+    // Of another device, or of other caches, times say nothing.
+    let cold = [&common[..common.len() - 1], &["--n", "2^10", "--compare", slow_name]].concat();
+    assert!(refuses(&cold).contains("measured with --hot, this is without --hot"));
+    report["device"]["name"] = "GPU".into();
+    fs::write(&slow, report.to_string()).expect("a file");
+    let error = refuses(&[&common[..], &["--compare", slow_name]].concat());
+    assert!(error.contains("measured on rayon / GPU, this is rayon / CPU"), "{error}");
+    fs::write(&slow, "{}").expect("a file");
+    assert!(refuses(&[&common[..], &["--compare", slow_name]].concat()).contains("not a report"));
+}
+
+/// The OpenCL device that comes first, or none where a search would see nothing: an interpreter's times.
+fn tunable() -> bool {
+    let devices: Value = serde_json::from_str(&succeeds(&["devices", "--json"])).expect("JSON");
+    let first = devices.as_array().expect("a list").iter().find(|device| device["opencl"] == true).cloned();
+    first.is_some_and(|device| device["capabilities"]["checker"] == false)
+}
+
+#[test]
+fn tune_measures_and_writes_nothing_in_a_dry_run() {
+    assert!(refuses(&["tune", "--device", "cpu", "--dry-run"]).contains("no geometry to tune: choose --device opencl"));
+    if !tunable() {
+        return common::skip("tune", "no OpenCL device that runs kernels at once");
+    }
+    let folder = Folder::new();
+    let path = folder.path("tuning.json");
+    let common = ["tune", "copy", "--device", "opencl", "--type", "u8", "--seconds", "1", "--hot", "--n", "2^14"];
+    let tune = |more: &[&str]| {
+        let mut command = program(&[&common[..], more].concat());
+        let output = command.env("OCLPRIM_TUNING", &path).output().expect("the program starts");
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let report: Value = serde_json::from_str(&tune(&["--dry-run", "--json", "-"])).expect("JSON");
+    let lines = report["lines"].as_array().expect("a list");
+    assert_eq!(lines.len(), 1, "{report}");
+    assert_eq!((&lines[0]["primitive"], &lines[0]["size"]), (&"copy".into(), &"small".into()));
+    assert_eq!((&lines[0]["wrong"], &lines[0]["element_bytes"]), (&false.into(), &1.into()));
+    assert!(!lines[0]["tried"].as_array().expect("a list").is_empty(), "{report}");
+    assert!(!path.exists(), "a dry run wrote a file");
+    let text = tune(&["--verbose"]);
+    assert!(text.contains("copy of 1 bytes, small:") && text.contains("tuning.json"), "{text}");
+    // A search that has no time and finds nothing writes none.
+    if let Ok(bytes) = fs::read(&path) {
+        assert_eq!(serde_json::from_slice::<Value>(&bytes).expect("JSON")["format"], 1);
+    }
+    // What an earlier search found outlives one that has no time, and one that fails.
+    for (size, words) in [("small", ["--seconds", "0", "--n", "2^14"]), ("large", ["--seconds", "1", "--n", "2^45"])] {
+        let mut row =
+            serde_json::json!({"oclprim": env!("CARGO_PKG_VERSION"), "primitive": "copy", "element_bytes": 1});
+        let info = &report["device"];
+        for key in ["platform", "driver", "version", "compute_units"] {
+            row[key] = info[key].clone();
+        }
+        (row["device"], row["size"]) = (info["name"].clone(), size.into());
+        row["chosen"] = serde_json::json!({"words": 2});
+        let earlier = serde_json::json!({"format": 1, "rows": [row]});
+        fs::write(&path, earlier.to_string()).expect("a file");
+        let arguments = [&["tune", "copy", "--device", "opencl", "--type", "u8", "--hot"][..], &words].concat();
+        let output = program(&arguments).env("OCLPRIM_TUNING", &path).output().expect("the program starts");
+        assert!(output.status.success(), "{}", stderr(&output));
+        let file: Value = serde_json::from_slice(&fs::read(&path).expect("a file")).expect("JSON");
+        assert_eq!(file, earlier, "{}", stdout(&output));
+    }
+    // What is not ours is not written over.
+    fs::write(&path, "notes").expect("a file");
+    let output = program(&common).env("OCLPRIM_TUNING", &path).output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("is no tuning file"), "{}", stderr(&output));
+    let twice = refuses(&["tune", "copy", "--device", "opencl", "--type", "u8", "--n", "1,2", "--dry-run"]);
+    assert!(twice.contains("are both small"), "{twice}");
+}
+
+/// What the device cannot do, such as f64, does not end the search among what it can.
+#[test]
+fn tune_leaves_out_what_the_device_cannot_do() {
+    if !tunable() {
+        return common::skip("tune", "no OpenCL device that runs kernels at once");
+    }
+    let arguments = ["tune", "reduce", "--device", "opencl", "--type", "i64", "--seconds", "0", "--hot", "--n", "2^12"];
+    let report = succeeds(&[&arguments[..], &["--dry-run", "--json", "-"]].concat());
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let lines = report["lines"].as_array().expect("a list");
+    assert_eq!(lines.len(), 1, "{report}");
+    assert_eq!((&lines[0]["note"], &lines[0]["ended"]), (&"not all within 0 s".into(), &false.into()), "{report}");
+}
+
+#[test]
+fn ladders_are_climbed() {
+    let cpu = refuses(&["ladder", "copy", "--device", "cpu"]);
+    assert_eq!(cpu, "error: ladders are OpenCL kernels, which rayon / CPU does not run: choose --device opencl\n");
+    if devices().len() == 1 {
+        assert_eq!(refuses(&["ladder", "copy"]), cpu);
+        return common::skip("ladders_are_climbed", "no OpenCL device");
+    }
+    let folder = Folder::new();
+    for (ladder, size) in [
+        ("reduce", &["--n", "2000"][..]),
+        ("histogram", &["--n", "2000", "--distribution", "zipf"]),
+        ("transpose", &["--rows", "70", "--cols", "40"]),
+        ("copy", &["--n", "2000"]),
+    ] {
+        // The ladders' own tests climb all of them.
+        if ladder != "copy" && common::tiny() {
+            continue;
+        }
+        let svg = folder.path("ladder.svg");
+        let svg_name = svg.to_str().expect("UTF-8");
+        // Where no device is named, it is one that runs kernels.
+        let common = ["ladder", ladder, "--runs", "1"];
+        let text = succeeds(&[&common[..], size, &["--json", "--svg", svg_name]].concat());
+        let report: Value = serde_json::from_str(&text).expect("JSON");
+        let rungs = report["rungs"].as_array().expect("a list");
+        assert_eq!(report["device"]["opencl"], true, "{text}");
+        assert!(!rungs.is_empty() && rungs.iter().any(|rung| rung["gb_per_s"].is_number()), "{text}");
+        let drawing = fs::read_to_string(&svg).expect("a drawing");
+        assert!(drawing.starts_with("<svg") && drawing.contains("GB/s"), "{drawing}");
+        for rung in rungs.iter().filter(|rung| rung["gb_per_s"].is_number()) {
+            assert!(drawing.contains(rung["name"].as_str().expect("a name")), "{rung}");
+        }
+        let table = succeeds(&[&common[..], size, &["--markdown"]].concat());
+        assert!(table.contains("| rung") && table.contains("warning: the working set"), "{table}");
+    }
+}
+
+/// On a terminal, which `script` gives it. Only what is wrong is red, so that a kernel is broken, which debug builds allow.
+#[test]
+#[cfg(all(debug_assertions, target_os = "linux"))]
+fn tables_have_no_colours_if_told_so() {
+    let Some([_, device]) = devices().get(1).copied() else {
+        return common::skip("tables_have_no_colours_if_told_so", "no OpenCL device");
+    };
+    let folder = Folder::new();
+    fs::create_dir_all(folder.path("cl/ladder")).expect("a folder");
+    let sound = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../cl/ladder/copy.cl")).expect("the kernels");
+    let broken = sound.replacen("out[i] = in[i];", "out[i] = in[0];", 1);
+    assert_ne!(broken, sound);
+    fs::write(folder.path("cl/ladder/copy.cl"), broken).expect("a file");
+    let runner = runner();
+    let line = words(&runner, &["ladder", "copy", "--n", "2000", "--device", device, "--runs", "1"]);
+    let line: String = line.iter().map(|word| format!("'{word}' ")).collect();
+    for no_color in [None, Some("1")] {
+        let mut command = Command::new("script");
+        command.args(["-qec", &line, "/dev/null"]).env_remove("OCLPRIM_DEVICE").env_remove("NO_COLOR");
+        command.env("OCLPRIM_KERNELS", folder.path("cl")).envs(no_color.map(|value| ("NO_COLOR", value)));
+        let Ok(output) = command.output() else {
+            return common::skip("tables_have_no_colours_if_told_so", "no `script` for a terminal");
+        };
+        let text = stdout(&output);
+        assert!(text.contains("WRONG") && output.status.code() == Some(1), "{text}");
+        assert_eq!(text.contains('\x1b'), no_color.is_none(), "NO_COLOR {no_color:?}: {text}");
+    }
+}
+
+#[test]
+fn completions_for_every_shell() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = succeeds(&["completions", shell]);
+        assert!(script.contains("oclprim") && script.contains("ladder"), "{shell}");
+    }
+}
+
+#[test]
+fn kernels_are_dumped_with_their_options() {
+    let folder = Folder::new();
+    let dir = folder.path("kernels");
+    let text = succeeds(&["dump-kernels", dir.to_str().expect("UTF-8")]);
+    let names: Vec<_> = fs::read_dir(&dir).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    let sources = names.iter().filter(|path| path.extension().is_some_and(|extension| extension == "cl"));
+    if cfg!(feature = "opencl") {
+        assert!(names.len() > 100, "{text}");
+    }
+    for source in sources {
+        let options = fs::read_to_string(source.with_extension("opts")).expect("options");
+        assert!(options.contains("-cl-std=CL"), "{options}");
+        assert!(fs::read_to_string(source).expect("a source").contains("kernel"), "{}", source.display());
+    }
+}
+
+/// Where `run` is tried: on the CPU, and on an OpenCL device where there is one.
+fn devices() -> Vec<[&'static str; 2]> {
+    let all = [["--device", "cpu"], ["--device", "opencl"]];
+    let opencl = succeeds(&["devices", "--json"]).contains("\"opencl\": true");
+    all[..if opencl { 2 } else { 1 }].to_vec()
+}
+
+macro_rules! reduce_type {
+    ($folder:expr, $devices:expr, $($ty:ty),*) => { $(
+        let input = $folder.save("in.npy", &[3, 2], &[1, 5, 2, 0, 7, 3].map(|x: u8| x as $ty));
+        for &device in $devices {
+            let run = |op: &str| succeeds(&[&["run", "reduce", &input, "--op", op, "--verify"], &device[..]].concat());
+            assert_eq!(run("sum").trim(), "18");
+            assert_eq!(run("max").trim(), "7");
+            assert_eq!(run("min").trim(), "0");
+            assert_eq!(run("arg-max").trim(), "7 at index 4");
+            let output = $folder.path("out.npy");
+            let name = output.to_str().expect("UTF-8");
+            succeeds(&[&["run", "reduce", &input, "-o", name], &device[..]].concat());
+            assert_eq!(load::<$ty>(&output), (vec![], vec![18 as $ty]));
+            succeeds(&[&["run", "reduce", &input, "--op", "arg-min", "-o", name], &device[..]].concat());
+            assert_eq!(load::<i64>(&output), (vec![], vec![3]));
+        }
+    )* };
+}
+
+#[test]
+fn scans() {
+    let folder = Folder::new();
+    let (input, output) = (folder.save("in.npy", &[3, 2], &[1i32, 5, 2, 0, 7, 3]), folder.path("out.npy"));
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        succeeds(&[&["run", "scan", &input, "-o", name, "--verify"], &device[..]].concat());
+        assert_eq!(load::<i32>(&output), (vec![3, 2], vec![1, 6, 8, 8, 15, 18]));
+        let text = succeeds(&[&["run", "scan", &input, "--exclusive", "--verify"], &device[..]].concat());
+        assert_eq!(text.trim(), "0 1 6 8 8 15");
+        let text = succeeds(&[&["run", "scan", &input, "--reverse", "--verify"], &device[..]].concat());
+        assert_eq!(text.trim(), "18 17 12 10 10 3");
+    }
+    for (op, wanted) in [("product", "1 5 10 0 0 0"), ("min", "1 1 1 0 0 0"), ("max", "1 5 5 5 7 7")] {
+        assert_eq!(succeeds(&["run", "scan", &input, "--op", op, "--device", "cpu"]).trim(), wanted);
+    }
+    for (op, wanted) in [("and", "1 1 0 0 0 0"), ("or", "1 5 7 7 7 7"), ("xor", "1 4 6 6 1 2")] {
+        assert_eq!(succeeds(&["run", "scan", &input, "--op", op, "--device", "cpu"]).trim(), wanted);
+    }
+    let keys = folder.save("keys.npy", &[6], &[0.5f64, 0.5, 0.5, 2.0, 2.0, 0.5]);
+    let offsets = folder.save("offsets.npy", &[4], &[0i32, 4, 4, 5]);
+    let flags = folder.save("flags.npy", &[6], &[true, false, false, true, false, false]);
+    for device in devices() {
+        let lines = [
+            (["--axis", "0"], "1 5 3 5 10 8"),
+            (["--axis", "-1"], "1 6 2 2 7 10"),
+            (["--keys", &keys], "1 6 8 0 7 3"),
+            (["--segments", &offsets], "1 6 8 8 7 3"),
+            (["--flags", &flags], "1 6 8 0 7 10"),
+        ];
+        for (words, wanted) in lines {
+            let text = succeeds(&[&["run", "scan", &input, "--verify"], &words[..], &device[..]].concat());
+            assert_eq!(text.trim(), wanted, "{words:?}");
+        }
+    }
+    assert!(refuses(&["run", "scan", &input, "--axis", "2"]).contains("no axis 2"));
+    assert!(refuses(&["run", "scan", &input, "--keys", &offsets]).contains("4 keys for 6 elements"));
+    let halves = folder.save("half.npy", &[3], &[0.5f32, 1.5, 2.0].map(half::f16::from_f32));
+    assert_eq!(succeeds(&["run", "scan", &halves, "--device", "cpu"]).trim(), "0.5 2 4");
+    assert!(refuses(&["run", "scan", &halves, "--op", "and"]).contains("bitwise"));
+}
+
+#[test]
+fn reduce_takes_every_type() {
+    let folder = Folder::new();
+    reduce_type!(folder, &[["--device", "cpu"]], i8, i16, i64, u8, u16, u32, u64);
+    // Builds cost most: on a device two types do.
+    reduce_type!(folder, &devices(), i32, f32);
+    let halves = folder.save("half.npy", &[3], &[0.5f32, 1.5, 2.0].map(half::f16::from_f32));
+    assert_eq!(succeeds(&["run", "reduce", &halves, "--verify"]).trim(), "4");
+    let doubles = folder.save("double.npy", &[3], &[0.5f64, 1.5, 2.0]);
+    assert_eq!(
+        succeeds(&["run", "reduce", &doubles, "--device", "cpu", "--determinism", "fast", "--verify"]).trim(),
+        "4"
+    );
+    let bits = folder.save("bits.npy", &[3], &[1u16, 4, 5]);
+    assert_eq!(succeeds(&["run", "reduce", &bits, "--op", "xor"]).trim(), "0");
+    assert_eq!(succeeds(&["run", "reduce", &bits, "--op", "or"]).trim(), "5");
+    assert!(refuses(&["run", "reduce", &halves, "--op", "and"]).contains("bitwise"));
+    let nothing = folder.save::<f32>("empty.npy", &[0, 4], &[]);
+    assert_eq!(succeeds(&["run", "reduce", &nothing]).trim(), "0");
+    assert!(refuses(&["run", "reduce", &nothing, "--op", "arg-min"]).contains("0 elements"));
+}
+
+#[test]
+fn reductions_along_an_axis() {
+    let folder = Folder::new();
+    let cube: Vec<i32> = (0..24).map(|i| i * i % 17 - 8).collect();
+    let input = folder.save("cube.npy", &[2, 3, 4], &cube);
+    let halves = folder.save("halves.npy", &[2, 2], &[0.5f32, -1.0, 2.0, 4.0]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        for (axis, others) in [("0", [3, 4]), ("1", [2, 4]), ("-1", [2, 3])] {
+            let arguments = ["run", "reduce", &input, "--axis", axis, "-o", name, "--verify"];
+            succeeds(&[&arguments[..], &device[..]].concat());
+            let sum = |i: usize, j: usize| {
+                let at = |k: usize| match axis {
+                    "0" => (k < 2).then_some(k * 12 + i * 4 + j),
+                    "1" => (k < 3).then_some(i * 12 + k * 4 + j),
+                    _ => Some(i * 12 + j * 4 + k),
+                };
+                (0..4).filter_map(at).map(|at| cube[at]).sum::<i32>()
+            };
+            let want: Vec<_> = (0..others[0]).flat_map(|i| (0..others[1]).map(move |j| sum(i, j))).collect();
+            assert_eq!(load::<i32>(&output), (others.map(|n| n as u64).to_vec(), want), "axis {axis}");
+        }
+        let along =
+            |op: &str| succeeds(&[&["run", "reduce", &halves, "--axis", "1", "--op", op], &device[..]].concat());
+        assert_eq!(along("sum").trim(), "-0.5 6");
+        assert_eq!(along("product").trim(), "-0.5 8");
+        let arguments = ["run", "reduce", &halves, "--axis", "0", "--op", "arg-max", "-o", name, "--verify"];
+        succeeds(&[&arguments[..], &device[..]].concat());
+        assert_eq!(load::<i64>(&output), (vec![2], vec![1, 1]));
+    }
+    let least = ["run", "reduce", &halves, "--axis", "-1", "--op", "arg-min", "--device", "cpu"];
+    assert_eq!(succeeds(&least).trim(), "1 0");
+    for (op, want) in [("min", "-1 2"), ("max", "0.5 4")] {
+        let text = succeeds(&["run", "reduce", &halves, "--axis", "1", "--op", op, "--device", "cpu", "--verify"]);
+        assert_eq!(text.trim(), want);
+    }
+    let bits = folder.save("bits.npy", &[2, 2], &[1u8, 3, 4, 6]);
+    for (op, want) in [("and", "0 2"), ("or", "5 7"), ("xor", "5 5")] {
+        let text = succeeds(&["run", "reduce", &bits, "--axis", "0", "--op", op, "--device", "cpu", "--verify"]);
+        assert_eq!(text.trim(), want);
+    }
+    let long = folder.save("long.npy", &[1, 65], &[1i64; 65]);
+    let text = succeeds(&["run", "reduce", &long, "--axis", "0", "--device", "cpu"]);
+    assert_eq!(text.trim(), "[65] <i8 on rayon / CPU; -o writes it to a file");
+    let nothing = folder.save::<f32>("empty.npy", &[0, 2], &[]);
+    assert_eq!(succeeds(&["run", "reduce", &nothing, "--axis", "0", "--device", "cpu"]).trim(), "0 0");
+    let text = refuses(&["run", "reduce", &nothing, "--axis", "0", "--op", "arg-min"]);
+    assert!(text.ends_with("arg-min along an axis of 0 elements has no answer\n"), "{text}");
+
+    for axis in ["3", "-4", "9223372036854775807", "-9223372036854775808"] {
+        let text = refuses(&["run", "reduce", &input, "--axis", axis]);
+        assert!(text.ends_with(&format!("cube.npy: there is no axis {axis} in a shape of [2, 3, 4]\n")), "{text}");
+    }
+    let one = folder.save("one.npy", &[], &[1.0f32]);
+    assert!(refuses(&["run", "reduce", &one, "--axis", "0"]).contains("no axis 0 in a shape of []"));
+    assert!(refuses(&["run", "reduce", &halves, "--axis", "0", "--op", "and"]).contains("bitwise"));
+}
+
+#[test]
+fn sorted_files() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    let input = folder.save("in.npy", &[2, 3], &[3.5f32, -0.0, 0.0, f32::INFINITY, -2.0, 3.5]);
+    for device in devices() {
+        let run = |words: &[&str]| succeeds(&[&["run", "sort", &input, "--verify"], words, &device[..]].concat());
+        assert_eq!(run(&[]).trim(), "-2 -0 0 3.5 3.5 inf");
+        assert_eq!(run(&["--indices"]).trim(), "4 1 2 0 5 3");
+        run(&["--descending", "-o", name]);
+        assert_eq!(load::<f32>(&output), (vec![6], vec![f32::INFINITY, 3.5, 3.5, 0.0, -0.0, -2.0]));
+        run(&["--descending", "--indices", "-o", name]);
+        assert_eq!(load::<i64>(&output), (vec![6], vec![3, 0, 5, 2, 1, 4]));
+    }
+    let flags = folder.save("flags.npy", &[2], &[true, false]);
+    assert!(refuses(&["run", "sort", &flags]).contains("sort takes integers and floats"));
+}
+
+#[test]
+fn selected_files_and_runs() {
+    let folder = Folder::new();
+    let (output, second) = (folder.path("out.npy"), folder.path("lengths.npy"));
+    let [name, lengths] = [&output, &second].map(|path| path.to_str().expect("UTF-8"));
+    let input = folder.save("in.npy", &[2, 3], &[3.5f32, -0.0, 0.0, f32::NAN, -2.0, 3.5]);
+    let flags = folder.save("flags.npy", &[6], &[true, false, false, true, true, false]);
+    let small = folder.save("small.npy", &[4], &[-128i8, 127, -128, 0]);
+    for device in devices() {
+        let run = |words: &[&str]| succeeds(&[&["run"], words, &["--verify"], &device[..]].concat());
+        assert_eq!(run(&["select", &input]).trim(), "3.5 NaN -2 3.5");
+        assert_eq!(run(&["select", &input, "--above", "-2", "--below", "3"]).trim(), "-0 0");
+        assert_eq!(run(&["select", &input, "--above", "-2", "--others"]).trim(), "3.5 -0 0 3.5 NaN -2");
+        assert_eq!(run(&["select", &input, "--flags", &flags]).trim(), "3.5 NaN -2");
+        assert_eq!(run(&["select", &input, "--flags", &flags, "--others"]).trim(), "3.5 NaN -2 -0 0 3.5");
+        assert_eq!(run(&["select", &input, "--flags", &flags, "--indices"]).trim(), "0 3 4");
+        assert_eq!(run(&["select", &small, "--below", "-127"]).trim(), "-128 -128");
+        run(&["select", &input, "--above", "3", "--indices", "-o", name]);
+        assert_eq!(load::<i64>(&output), (vec![2], vec![0, 5]));
+        assert_eq!(run(&["unique", &small]).trim(), "-128 127 -128 0");
+        assert_eq!(run(&["unique", &input]).trim(), "3.5 -0 NaN -2 3.5");
+        assert_eq!(run(&["rle", &input]).trim(), "3.5 -0 NaN -2 3.5\n1 2 1 1 1");
+        run(&["rle", &input, "-o", name, "--lengths", lengths]);
+        assert_eq!(load::<f32>(&output).0, [5]);
+        assert_eq!(load::<u64>(&second), (vec![5], vec![1, 2, 1, 1, 1]));
+        let none = oclprim(&[&["run", "select", &input, "--above", "9"], &device[..]].concat());
+        assert_eq!((stdout(&none), stderr(&none)), ("\n".into(), "the result has 0 elements\n".into()));
+        let none = oclprim(&[&["run", "iota", "0"], &device[..]].concat());
+        assert_eq!((stdout(&none), stderr(&none)), ("\n".into(), "the result has 0 elements\n".into()));
+    }
+    assert!(refuses(&["run", "select", &flags]).contains("select takes integers and floats"));
+    assert!(refuses(&["run", "select", &small, "--flags", &flags]).contains("6 flags for 4 elements"));
+    assert!(refuses(&["run", "select", &small, "--flags", &input]).contains("bytes or truth values, not <f4"));
+    assert!(refuses(&["run", "select", &small, "--above", "128"]).contains("`128` is not a value of type i8"));
+}
+
+#[test]
+fn merged_files() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    let first = folder.save("first.npy", &[2, 2], &[-2.0f32, 1.0, 1.0, f32::INFINITY]);
+    let more = folder.save("more.npy", &[3], &[-0.0f32, 1.0, 4.0]);
+    for device in devices() {
+        let run = |words: &[&str]| {
+            succeeds(&[&["run", "merge", &first, "--with", &more, "--verify"], words, &device[..]].concat())
+        };
+        assert_eq!(run(&[]).trim(), "-2 -0 1 1 1 4 inf");
+        assert_eq!(run(&["--keep", "intersection"]).trim(), "1");
+        run(&["--keep", "union", "-o", name]);
+        assert_eq!(load::<f32>(&output), (vec![6], vec![-2.0, -0.0, 1.0, 1.0, 4.0, f32::INFINITY]));
+        let search = |words: &[&str]| {
+            succeeds(&[&["run", "search", &more, "--needles", &first, "--verify"], words, &device[..]].concat())
+        };
+        search(&["-o", name]);
+        assert_eq!(load::<i64>(&output), (vec![2, 2], vec![0, 1, 1, 3]));
+        search(&["--upper", "-o", name]);
+        assert_eq!(load::<i64>(&output), (vec![2, 2], vec![0, 2, 2, 3]));
+    }
+    let text = refuses(&["run", "merge", &first, "--with", &more, "--descending"]);
+    assert!(text.ends_with("first.npy is not sorted: element 1 comes before the one in front of it\n"), "{text}");
+    let whole = folder.save("whole.npy", &[2], &[1i32, 2]);
+    assert!(refuses(&["run", "search", &more, "--needles", &whole]).contains("has elements of <i4"));
+}
+
+#[test]
+fn largest_elements_and_quantiles() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    let input = folder.save("in.npy", &[2, 3], &[3.5f32, -0.0, 0.0, f32::INFINITY, -2.0, 3.5]);
+    for device in devices() {
+        let run = |words: &[&str]| succeeds(&[words, &["--verify"], &device[..]].concat());
+        assert_eq!(run(&["run", "topk", &input, "--k", "3"]).trim(), "3.5 inf 3.5");
+        assert_eq!(run(&["run", "topk", &input, "--k", "3", "--sorted", "--indices"]).trim(), "3 0 5");
+        run(&["run", "topk", &input, "--k", "2", "--smallest", "--sorted", "--rows", "-o", name]);
+        assert_eq!(load::<f32>(&output), (vec![2, 2], vec![-0.0, 0.0, -2.0, 3.5]));
+        assert_eq!(run(&["run", "quantile", &input, "--q", "0.5,0.1"]).trim(), "1.75 -1");
+        run(&["run", "quantile", &input, "--q", "0.9", "--method", "lower", "-o", name]);
+        assert_eq!(load::<f64>(&output), (vec![1], vec![3.5]));
+    }
+    assert!(refuses(&["run", "topk", &input, "--k", "7"]).contains("no 7 largest of 6 keys"));
+    assert!(refuses(&["run", "quantile", &input, "--q", "2"]).contains("from 0 to 1"));
+}
+
+#[test]
+fn random_numbers() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let run = |words: &[&str]| succeeds(&[&["run", "random", "--verify"], words, &device[..]].concat());
+        assert_eq!(run(&["4", "--type", "u32"]).trim(), "1713891541 3781805453 3159862348 2600524760");
+        run(&["2", "--type", "u32", "--skip", "2", "-o", name]);
+        assert_eq!(load::<u32>(&output), (vec![2], vec![3_159_862_348, 2_600_524_760]));
+        run(&["1000", "--type", "i8", "--range", "-3", "3", "--seed", "9", "-o", name]);
+        assert!(load::<i8>(&output).1.iter().all(|x| (-3..=3).contains(x)));
+    }
+    assert!(refuses(&["run", "random", "3", "--type", "bf16"]).contains("no bf16"));
+}
+
+#[test]
+fn numbers_by_a_step() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let run = |words: &[&str]| succeeds(&[&["run", "iota", "--verify"], words, &device[..]].concat());
+        assert_eq!(run(&["4", "--start", "1", "--step", "-0.25"]).trim(), "1 0.75 0.5 0.25");
+        run(&["3", "--type", "u8", "--start", "250", "--step", "4", "-o", name]);
+        assert_eq!(load::<u8>(&output), (vec![3], vec![250, 254, 2]));
+    }
+    assert!(refuses(&["run", "iota", "3", "--type", "u8", "--step", "-1"]).contains("--step: `-1` is not a value"));
+}
+
+#[test]
+fn axes_in_another_order() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    let cube: Vec<u16> = (0..24).collect();
+    let input = folder.save("cube.npy", &[2, 3, 4], &cube);
+    let flags = folder.save("flags.npy", &[2, 2], &[true, false, true, true]);
+    for device in devices() {
+        let permuted = |file: &str, axes: &str| {
+            succeeds(&[&["run", "permute", file, "--axes", axes, "-o", name, "--verify"], &device[..]].concat());
+        };
+        for axes in ["2,0,1", "-1,-3,1"] {
+            permuted(&input, axes);
+            let want: Vec<u16> = (0..4).flat_map(|k| (0..6).map(move |ij| ij * 4 + k)).collect();
+            assert_eq!(load::<u16>(&output), (vec![4, 2, 3], want), "{axes}");
+        }
+        permuted(&flags, "1,0");
+        assert_eq!(load::<bool>(&output), (vec![2, 2], vec![true, true, false, true]));
+    }
+    let text = succeeds(&["run", "permute", &input, "--axes", "0,2,1", "--device", "cpu"]);
+    assert_eq!(text.trim(), "[2, 4, 3] <u2 on rayon / CPU; -o writes it to a file");
+    let wrong = |axes: &str| refuses(&["run", "permute", &input, "--axes", axes]);
+    assert!(wrong("0,1,3").contains("cube.npy: there is no axis 3 in a shape of [2, 3, 4]"));
+    assert!(wrong("0,1,-3").contains("axes [0, 1, 0] do not name each of 3 axes once"));
+    assert!(wrong("1,0").contains("axes [1, 0] do not name each of 3 axes once"));
+}
+
+#[test]
+fn statistics_of_files() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    let input = folder.save("in.npy", &[2, 4], &[2i32, 4, 4, 4, 5, 5, 7, 9]);
+    for device in devices() {
+        let run = |words: &[&str]| succeeds(&[&["run", "statistics", &input, "--verify"], words, &device[..]].concat());
+        let text = run(&[]);
+        let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let want = ["count 8", "NaN 0", "min 2 at index 0", "max 9 at index 7", "sum 40", "mean 5", "variance 4"];
+        assert_eq!(lines, want);
+        run(&["-o", name]);
+        assert_eq!(load::<f64>(&output), (vec![7], vec![8.0, 0.0, 2.0, 9.0, 40.0, 5.0, 4.0]));
+    }
+    let matrix = folder.save("matrix.npy", &[2, 3], &[2i32, 4, 6, 7, 7, 7]);
+    for device in devices() {
+        let words = ["run", "statistics", &matrix, "--axis", "-1", "--verify", "-o", name];
+        succeeds(&[&words[..], &device[..]].concat());
+        assert_eq!(load::<f64>(&output), (vec![2, 3], vec![12.0, 4.0, 8.0 / 3.0, 21.0, 7.0, 0.0]));
+    }
+    assert!(
+        refuses(&["run", "statistics", &matrix, "--axis", "2"]).contains("there is no axis 2 in a shape of [2, 3]")
+    );
+    // More than a double holds.
+    let large = folder.save("large.npy", &[2], &[i64::MAX, i64::MAX - 1]);
+    let text = succeeds(&["run", "statistics", &large, "--device", "cpu"]);
+    assert!(text.contains("18446744073709551613\n") && text.contains("9223372036854775807 at index 0"), "{text}");
+    let nothing = folder.save::<f32>("empty.npy", &[0], &[]);
+    assert!(refuses(&["run", "statistics", &nothing]).contains("statistics of 0 elements"));
+}
+
+#[test]
+fn transpose_takes_every_size() {
+    fn turned<T: AutoSerialize + Serialize + npyz::Deserialize + Copy + PartialEq + std::fmt::Debug>(
+        folder: &Folder,
+        data: [T; 6],
+    ) {
+        let input = folder.save("in.npy", &[2, 3], &data);
+        let output = folder.path("out.npy");
+        for device in devices() {
+            let name = output.to_str().expect("UTF-8");
+            succeeds(&[&["run", "transpose", &input, "-o", name, "--verify"], &device[..]].concat());
+            let [a, b, c, d, e, f] = data;
+            assert_eq!(load::<T>(&output), (vec![3, 2], vec![a, d, b, e, c, f]));
+        }
+    }
+    let folder = Folder::new();
+    let numbers = [1u8, 2, 3, 4, 5, 6];
+    turned(&folder, numbers);
+    turned(&folder, numbers.map(i16::from));
+    turned(&folder, numbers.map(f32::from));
+    turned(&folder, numbers.map(u64::from));
+    turned(&folder, numbers.map(|x| num_complex::Complex::new(f32::from(x), -1.0)));
+    turned(&folder, numbers.map(|x| num_complex::Complex::new(f64::from(x), 0.5)));
+    turned(&folder, [true, false, true, true, false, false]);
+    let flat = folder.save("flat.npy", &[6], &numbers);
+    assert!(refuses(&["run", "transpose", &flat]).contains("2 or 3 dimensions, not 1"));
+}
+
+#[test]
+fn transposed_batches_casts_and_multiples() {
+    let folder = Folder::new();
+    let volume = folder.save("volume.npy", &[2, 2, 3], &[1i16, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+    let matrix = folder.save("matrix.npy", &[2, 2], &[1.75f32, -1.0, 300.0, f32::NAN]);
+    let signal = folder.save("signal.npy", &[1, 2], &[num_complex::Complex::new(1.0f32, 2.0); 2]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let turn = |words: &[&str]| {
+            succeeds(&[&["run", "transpose"], words, &["-o", name, "--verify"], &device[..]].concat());
+        };
+        turn(&[&volume]);
+        assert_eq!(load::<i16>(&output), (vec![2, 3, 2], vec![1, 4, 2, 5, 3, 6, 7, 10, 8, 11, 9, 12]));
+        turn(&[&matrix, "--cast", "u8"]);
+        assert_eq!(load::<u8>(&output), (vec![2, 2], vec![1, 255, 0, 0]));
+        turn(&[&matrix, "--cast", "i32", "--scale", "-2"]);
+        assert_eq!(load::<i32>(&output), (vec![2, 2], vec![-2, -600, 2, 0]));
+        turn(&[&matrix, "--scale", "0.5"]);
+        assert_eq!(load::<f32>(&output).1[..3], [0.875, 150.0, -0.5]);
+    }
+    let text = succeeds(&["run", "transpose", &volume, "--device", "cpu"]);
+    assert!(text.starts_with("2 x 3 x 2 <i2 on "), "{text}");
+    assert!(refuses(&["run", "transpose", &volume, "--scale", "2"]).contains("2 dimensions, not 3"));
+    assert!(refuses(&["run", "transpose", &matrix, "--cast", "bf16"]).contains("no bf16"));
+    let text = refuses(&["run", "transpose", &matrix, "--cast", "u8", "--scale", "0.5"]);
+    assert!(text.contains("--scale: `0.5` is not a value of type u8"), "{text}");
+    assert!(refuses(&["run", "transpose", &signal, "--scale", "2"]).contains("not complex numbers (<c8)"));
+}
+
+#[test]
+fn histograms_of_files() {
+    let folder = Folder::new();
+    let ids = folder.save("ids.npy", &[6], &[0i32, 3, 3, 1, -1, 9]);
+    let values = folder.save("values.npy", &[5], &[0.0f32, 0.25, 0.5, 0.75, 1.0]);
+    let edges = folder.save("edges.npy", &[4], &[0.0f32, 0.25, 0.25, 1.0]);
+    let weights = folder.save("weights.npy", &[5], &[0.5f64, 4.0, 5.0, 6.0, 7.0]);
+    let whole = folder.save("whole.npy", &[5], &[-1i64, (1 << 53) + 1, 1, 1, 3]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let done = oclprim(&[&["run", "histogram", &ids, "--bins", "4", "-o", name, "--verify"], &device[..]].concat());
+        assert_eq!(load::<u64>(&output), (vec![4], vec![1, 1, 0, 2]));
+        assert_eq!(stderr(&done), "1 samples below the first bin\n1 samples above the last\n");
+        let run =
+            |words: &[&str]| succeeds(&[&["run", "histogram", &values, "--bins", "2"], words, &device[..]].concat());
+        assert_eq!(run(&["--range", "0", "1"]).trim(), "2 2");
+        assert_eq!(run(&["--range", "0", "1", "--closed"]).trim(), "2 3");
+        assert_eq!(run(&["--range", "-1", "1", "--closed"]).trim(), "0 5");
+        // As numpy.histogram does.
+        assert_eq!(run(&[]).trim(), "2 3");
+        let by_edges = |words: &[&str]| {
+            succeeds(&[&["run", "histogram", &values, "--edges", &edges, "--verify"], words, &device[..]].concat())
+        };
+        assert_eq!(by_edges(&[]).trim(), "1 0 4");
+        assert_eq!(by_edges(&["--weights", &weights]).trim(), "0.5 0 22");
+        // Beyond what doubles hold.
+        by_edges(&["--weights", &whole, "-o", name]);
+        assert_eq!(load::<i64>(&output), (vec![3], vec![-1, 0, (1 << 53) + 6]));
+    }
+    let pixels = folder.save("pixels.npy", &[3, 2], &[0u8, 1, 1, 1, 9, 1]);
+    for device in devices() {
+        let words = ["run", "histogram", &pixels, "--channels", "--bins", "2", "-o", name, "--verify"];
+        let done = oclprim(&[&words[..], &device].concat());
+        assert_eq!(load::<u64>(&output), (vec![2, 2], vec![1, 1, 0, 3]));
+        assert_eq!(stderr(&done), "1 samples above the last\n");
+    }
+    let words = ["run", "histogram", &pixels, "--channels", "--range", "0", "10", "--bins", "2", "--device", "cpu"];
+    assert_eq!(succeeds(&words).trim(), "2 1\n3 0");
+    assert!(refuses(&["run", "histogram", &values, "--channels"]).contains("1 to 4 channels, not 5"));
+    assert!(refuses(&["run", "histogram", &ids, "--edges", &edges]).contains("elements are <f4"));
+    for samples in [&ids, &values] {
+        assert!(refuses(&["run", "histogram", samples, "--bins", "0"]).contains("1 to 16777216 bins, not 0"));
+    }
+    assert!(refuses(&["run", "histogram", &ids, "--range", "0", "1e99"]).contains("`1e99` is not a value of type i32"));
+    let one = folder.save("one.npy", &[2], &[2.0f32, 2.0]);
+    assert!(refuses(&["run", "histogram", &one]).contains("--range"));
+}
+
+#[test]
+fn copies_of_files() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[2, 2, 2], &[1u16, 2, 3, 4, 5, 6, 7, 8]);
+    let output = folder.path("out.npy");
+    for device in devices() {
+        let name = output.to_str().expect("UTF-8");
+        succeeds(&[&["run", "copy", &input, "-o", name, "--verify"], &device[..]].concat());
+        assert_eq!(fs::read(&output).expect("a copy"), fs::read(&input).expect("the original"));
+    }
+}
+
+#[test]
+fn reversals_and_picks_of_files() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[2, 3], &[1u16, 2, 3, 4, 5, 6]);
+    let order = folder.save("order.npy", &[2, 2], &[5i64, 0, 0, 3]);
+    let places = folder.save("places.npy", &[6], &[6u32, 5, 4, 3, 2, 0]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        succeeds(&[&["run", "reverse", &input, "-o", name, "--verify"], &device[..]].concat());
+        assert_eq!(load::<u16>(&output), (vec![2, 3], vec![6, 5, 4, 3, 2, 1]));
+        let pick = ["run", "gather", &input, "--indices", &order, "-o", name, "--verify"];
+        succeeds(&[&pick[..], &device[..]].concat());
+        assert_eq!(load::<u16>(&output), (vec![2, 2], vec![6, 1, 1, 4]));
+        let put = ["run", "scatter", &input, "--indices", &places, "--len", "8", "-o", name, "--verify"];
+        succeeds(&[&put[..], &device[..]].concat());
+        assert_eq!(load::<u16>(&output), (vec![8], vec![6, 0, 5, 4, 3, 2, 1, 0]));
+    }
+    assert!(refuses(&["run", "scatter", &input, "--indices", &places]).contains("index 0 is 6, beyond the 6 elements"));
+    assert!(refuses(&["run", "scatter", &input, "--indices", &order]).contains("6 elements by 4 indices"));
+    let far = folder.save("far.npy", &[2], &[5u32, 6]);
+    assert!(refuses(&["run", "gather", &input, "--indices", &far]).contains("index 1 is 6, beyond the 6 elements"));
+    let negative = folder.save("negative.npy", &[1], &[-1i32]);
+    assert!(
+        refuses(&["run", "gather", &input, "--indices", &negative])
+            .contains("negative.npy: element 0 is -1; places count from 0")
+    );
+    assert!(refuses(&["run", "gather", &input, "--indices", &input]).contains("integers of 4 or 8 bytes, not <u2"));
+}
+
+#[test]
+fn counts_of_files() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[2, 3], &[1.5f32, 0.0, -0.0, f32::NAN, 1.5, -2.0]);
+    let flags = folder.save("flags.npy", &[3], &[true, false, true]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let count = |words: &[&str]| succeeds(&[&["run", "count", &input, "--verify"], words, &device[..]].concat());
+        assert_eq!(count(&[]).trim(), "4");
+        assert_eq!(count(&["--value", "1.5"]).trim(), "2");
+        assert_eq!(count(&["--value", "-2"]).trim(), "1");
+        count(&["-o", name]);
+        assert_eq!(load::<u64>(&output), (vec![], vec![4]));
+    }
+    assert_eq!(succeeds(&["run", "count", &flags, "--device", "cpu"]).trim(), "2");
+    let text = refuses(&["run", "count", &flags, "--value", "yes"]);
+    assert!(text.contains("--value: `yes` is not a value of type u8"), "{text}");
+}
+
+#[test]
+fn reductions_of_segments_and_in_wider_types() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[6], &[200u8, 100, 7, 1, 2, 3]);
+    let offsets = folder.save("offsets.npy", &[4], &[0i64, 2, 2, 6]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let reduce = |words: &[&str]| succeeds(&[&["run", "reduce", &input, "--verify"], words, &device[..]].concat());
+        reduce(&["--segments", &offsets, "-o", name]);
+        assert_eq!(load::<u8>(&output), (vec![3], vec![44, 0, 13]));
+        assert_eq!(reduce(&["--accumulator", "u64"]).trim(), "313");
+        reduce(&["--accumulator", "u64", "--segments", &offsets, "-o", name]);
+        assert_eq!(load::<u64>(&output), (vec![3], vec![300, 0, 13]));
+        reduce(&["--accumulator", "f64", "--axis", "0", "-o", name]);
+        assert_eq!(load::<f64>(&output), (vec![], vec![313.0]));
+    }
+    let cpu = |words: &[&str]| succeeds(&[&["run", "reduce", &input, "--device", "cpu", "--verify"], words].concat());
+    assert_eq!(cpu(&["--segments", &offsets, "--op", "max"]).trim(), "200 0 7");
+    assert_eq!(cpu(&["--segments", &offsets, "--op", "xor"]).trim(), "172 0 7");
+    assert_eq!(cpu(&["--accumulator", "f64", "--op", "product"]).trim(), "840000");
+    cpu(&["--accumulator", "u64", "-o", name]);
+    assert_eq!(load::<u64>(&output), (vec![], vec![313]));
+    let falling = folder.save("falling.npy", &[3], &[0u32, 5, 4]);
+    let text = refuses(&["run", "reduce", &input, "--segments", &falling]);
+    assert!(text.contains("offset 1 is 5, beyond the next one, 4"), "{text}");
+    assert!(refuses(&["run", "reduce", &input, "--accumulator", "i8"]).contains("sums of u8 in i8 are not offered"));
+    assert!(refuses(&["run", "reduce", &input, "--accumulator", "u64", "--op", "min"]).contains("sums and products"));
+    let text = refuses(&["run", "reduce", &input, "--segments", &offsets, "--op", "arg-min"]);
+    assert!(text.contains("no arg-min"), "{text}");
+}
+
+#[test]
+fn products_of_two_files_extremes_and_answers() {
+    let folder = Folder::new();
+    let x = folder.save("x.npy", &[2, 3], &[3i32, -1, 2, -1, 100_000, 0]);
+    let y = folder.save("y.npy", &[6], &[1i32, 2, 3, 4, 100_000, 6]);
+    let flags = folder.save("flags.npy", &[3], &[true, false, true]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let reduce = |words: &[&str]| succeeds(&[&["run", "reduce"], words, &["--verify"], &device[..]].concat());
+        assert_eq!(reduce(&[&x, "--dot", &y, "--accumulator", "i64"]).trim(), "10000000003");
+        reduce(&[&x, "--dot", &y, "-o", name]);
+        assert_eq!(load::<i32>(&output), (vec![], vec![1_410_065_411]));
+        assert_eq!(reduce(&[&x, "--op", "min-max"]), "min -1 at index 1\nmax 100000 at index 4\n");
+        reduce(&[&x, "--op", "min-max", "-o", name]);
+        assert_eq!(load::<i32>(&output), (vec![2], vec![-1, 100_000]));
+        reduce(&[&x, "--op", "min-max", "--axis", "1", "-o", name]);
+        assert_eq!(load::<i32>(&output), (vec![2, 2], vec![-1, -1, 3, 100_000]));
+        assert_eq!(reduce(&[&x, "--op", "any"]).trim(), "true");
+        assert_eq!(reduce(&[&x, "--op", "all"]).trim(), "false");
+        reduce(&[&flags, "--op", "any", "-o", name]);
+        assert_eq!(load::<bool>(&output), (vec![], vec![true]));
+    }
+    assert!(refuses(&["run", "reduce", &x, "--dot", &flags]).contains("elements of |b1"));
+    let short = folder.save("short.npy", &[5], &[1i32; 5]);
+    assert!(refuses(&["run", "reduce", &x, "--dot", &short]).contains("dot of 6 and 5 elements"));
+    assert_eq!(oclprim(&["run", "reduce", &x, "--dot", &y, "--op", "max"]).status.code(), Some(2));
+    assert!(refuses(&["run", "reduce", &x, "--op", "any", "--axis", "0"]).contains("--op any: without --axis"));
+    let nothing = folder.save::<f32>("empty.npy", &[0], &[]);
+    assert!(refuses(&["run", "reduce", &nothing, "--op", "min-max"]).contains("0 elements"));
+    let offsets = folder.save("offsets.npy", &[2], &[0u32, 6]);
+    let text = refuses(&["run", "reduce", &x, "--segments", &offsets, "--op", "min-max"]);
+    assert!(text.contains("no min-max"), "{text}");
+}
+
+#[test]
+fn complex_sums_and_products() {
+    use num_complex::Complex;
+    let folder = Folder::new();
+    let x = folder.save("x.npy", &[2], &[Complex::new(1.0f32, 2.0), Complex::new(0.5, -3.0)]);
+    let wide = folder.save("wide.npy", &[2], &[Complex::new(1.0f64, 2.0), Complex::new(0.5, -3.0)]);
+    let output = folder.path("out.npy");
+    let name = output.to_str().expect("UTF-8");
+    for device in devices() {
+        let reduce = |words: &[&str]| succeeds(&[&["run", "reduce"], words, &["--verify"], &device[..]].concat());
+        assert_eq!(reduce(&[&x]).trim(), "1.5-1i");
+        reduce(&[&x, "--op", "product", "-o", name]);
+        assert_eq!(load::<Complex<f32>>(&output), (vec![], vec![Complex::new(6.5, -2.0)]));
+    }
+    let cpu = ["run", "reduce", &wide, "--device", "cpu", "--verify", "--op", "product", "-o", name];
+    succeeds(&cpu);
+    assert_eq!(load::<Complex<f64>>(&output), (vec![], vec![Complex::new(6.5, -2.0)]));
+    assert!(refuses(&["run", "reduce", &x, "--op", "max"]).contains("a sum and a product, no max"));
+    assert!(refuses(&["run", "reduce", &x, "--axis", "0"]).contains("complex numbers: without --axis"));
+}
+
+#[test]
+fn bad_files_are_refused_in_a_line() {
+    let folder = Folder::new();
+    let copy = |path: &str| refuses(&["run", "copy", path]);
+    let missing = folder.path("missing.npy");
+    assert!(copy(missing.to_str().expect("UTF-8")).contains("missing.npy: No such file"));
+    let text = folder.path("text.npy");
+    fs::write(&text, "not numpy's").expect("a file");
+    assert!(copy(text.to_str().expect("UTF-8")).contains("not a .npy file"));
+
+    let good = folder.save("good.npy", &[8, 8], &[1.0f32; 64]);
+    let bytes = fs::read(&good).expect("a file");
+    for cut in [100, 256, bytes.len() - 9, bytes.len() - 130] {
+        let cut_file = folder.path("cut.npy");
+        fs::write(&cut_file, &bytes[..bytes.len() - cut]).expect("a file");
+        let text = copy(cut_file.to_str().expect("UTF-8"));
+        let expected =
+            if cut <= 256 { format!("are 256 bytes, the file has {}", 256 - cut) } else { "not a .npy".into() };
+        assert!(text.contains(&expected), "{cut}: {text}");
+    }
+
+    let columns = folder.save_in("columns.npy", &[2, 3], &[1i32, 2, 3, 4, 5, 6], npyz::Order::Fortran);
+    assert!(copy(&columns).contains("Fortran order; convert with numpy.ascontiguousarray"));
+
+    // A header that promises what no memory holds.
+    let patch = |from: &str, to: &str| {
+        let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).expect("in the header");
+        let mut bytes = bytes.clone();
+        bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
+        let path = folder.path("patched.npy");
+        fs::write(&path, bytes).expect("a file");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let patched = |from: &str, to: &str| copy(&patch(from, to));
+    assert!(patched("<f4", ">f4").contains("the other byte order"));
+    assert!(patched("'<f4'", "'|O' ").contains("Python objects"));
+    assert!(patched("(8, 8, )", "(9, 9, )").contains("truncated: [9, 9] <f4 are 324 bytes, the file has 256"));
+    assert!(patched("(8, 8, ), }               ", "(4611686018427387904,8), }").contains("overflows"));
+    assert!(patched("                ", "#?              ").starts_with("error: "));
+
+    let flags = folder.save("flags.npy", &[2], &[true, false]);
+    let refused = |path: &str| refuses(&["run", "reduce", path]);
+    let takes = "reduce takes integers and floats of up to 8 bytes, not";
+    let text = refused(&flags);
+    assert!(text.ends_with(&format!("{takes} truth values (|b1); convert with array.astype('u1')\n")), "{text}");
+    for name in ["<U1", "|S4"] {
+        let text = refused(&patch("<f4", name));
+        assert!(text.ends_with(&format!("{takes} text ({name})\n")), "{text}");
+    }
+    let text = refuses(&["run", "histogram", &good, "--range", "0", "2", "--weights", &flags]);
+    assert!(text.starts_with(&format!("error: {flags}: ")), "{text}");
+    let unwritable = folder.path("no such folder").join("out.npy");
+    let text = refuses(&["run", "copy", &good, "-o", unwritable.to_str().expect("UTF-8")]);
+    assert!(text.contains("out.npy: No such file"), "{text}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_reader_that_leaves_is_no_panic() {
+    let program = env!("CARGO_BIN_EXE_oclprim");
+    let runner = env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default();
+    for command in ["devices", "completions bash", "check --tiny --device cpu --only copy"] {
+        let script = format!("{runner} {program} {command} | head -c 1");
+        let output = Command::new("sh").args(["-c", &script]).output().expect("a shell");
+        assert_eq!(stderr(&output), "", "{command}");
+    }
+}

@@ -1,0 +1,205 @@
+//! Test data: reproducible, and nasty.
+
+use crate::{Element, parallel};
+
+/// Elements that one task makes.
+const CHUNK: usize = 1 << 16;
+
+/// How test data is made.
+///
+/// ```
+/// use oclprim::internals::data::Data;
+///
+/// let ramp: Vec<f32> = Data::Ramp.generate(4, 0);
+/// assert_eq!((Data::Ramp.name(), &ramp[..]), ("ramp", &[0.0, 1.0, 2.0, 3.0][..]));
+/// assert_eq!(Data::Random.generate::<u64>(100, 1), Data::Random.generate::<u64>(100, 1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Data {
+    /// Uniform over all bit patterns for integers; over [-1, 1) for floats.
+    Random,
+    /// Every bit pattern, so that floats have NaN, infinities and subnormals among them.
+    Bits,
+    /// 0, 1, 2, … wrapped into the type's small exact integers.
+    Ramp,
+    /// One value everywhere, which is not 0 and not 1.
+    Constant,
+    /// The type's extremes in turn.
+    Extremes,
+    /// Finite values with -0, NaN and infinities here and there; integers as [`Data::Extremes`].
+    Special,
+    /// NaN alone, of either sign and any payload; integers as [`Data::Special`].
+    Nan,
+}
+
+impl Data {
+    /// Every kind.
+    ///
+    /// ```
+    /// use oclprim::internals::data::Data;
+    ///
+    /// assert!(Data::ALL.iter().all(|data| data.generate::<f32>(100, 1).len() == 100));
+    /// ```
+    pub const ALL: [Self; 7] =
+        [Self::Random, Self::Bits, Self::Ramp, Self::Constant, Self::Extremes, Self::Special, Self::Nan];
+
+    /// The kind's name, such as `random`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::internals::data::Data::Ramp.name(), "ramp");
+    /// ```
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Bits => "bits",
+            Self::Ramp => "ramp",
+            Self::Constant => "constant",
+            Self::Extremes => "extremes",
+            Self::Special => "special",
+            Self::Nan => "NaN",
+        }
+    }
+
+    /// `n` elements; the same for the same arguments, on every machine.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::internals::data::Data::Ramp.generate::<f64>(4, 1), [0.0, 1.0, 2.0, 3.0]);
+    /// ```
+    pub fn generate<T: Element>(self, n: usize, seed: u64) -> Vec<T> {
+        let mut all = vec![T::ZERO; n];
+        parallel::chunks_mut(&mut all, CHUNK, &|chunk, part| self.write(part, chunk * CHUNK, seed));
+        all
+    }
+
+    /// The elements from `first` on.
+    fn write<T: Element>(self, part: &mut [T], first: usize, seed: u64) {
+        let mut rng = Rng::new(seed).skip(first as u64);
+        let float = T::TYPE.is_float();
+        for (i, x) in (first..).zip(part) {
+            let bits = rng.next();
+            *x = match self {
+                Self::Random if float => T::from_f64(unit(bits)),
+                Self::Random | Self::Bits => T::from_bits_lossy(bits),
+                Self::Ramp => T::from_f64((i % 120) as f64),
+                Self::Constant => T::from_f64(3.0),
+                Self::Extremes => [T::HIGHEST, T::LOWEST, T::ZERO][i % 3],
+                Self::Special | Self::Nan if !float => [T::LOWEST, T::HIGHEST][(bits & 1) as usize],
+                Self::Special => match bits % 97 {
+                    0 => T::from_f64(f64::NAN),
+                    1 => T::HIGHEST,
+                    2 => T::LOWEST,
+                    3..=20 => T::ADD_IDENTITY,
+                    21..=40 => T::ZERO,
+                    _ => T::from_f64(unit(bits)),
+                },
+                Self::Nan => nan(bits),
+            };
+        }
+    }
+}
+
+/// A NaN with the sign and the payload of some bits; infinity's without any.
+fn nan<T: Element>(bits: u64) -> T {
+    let mut infinity = [0; 8];
+    infinity[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&T::HIGHEST));
+    T::from_bits_lossy(u64::from_le_bytes(infinity) | bits | 1)
+}
+
+/// `n` elements of random bits, where only their size counts.
+pub fn random_bits<T: bytemuck::Pod>(n: usize, seed: u64) -> Vec<T> {
+    let mut all: Vec<T> = bytemuck::zeroed_vec(n);
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut all);
+    parallel::chunks_mut(bytes, 8 * CHUNK, &|chunk, part| {
+        let mut rng = Rng::new(seed).skip((chunk * CHUNK) as u64);
+        part.chunks_mut(8).for_each(|word| word.copy_from_slice(&rng.next().to_le_bytes()[..word.len()]));
+    });
+    all
+}
+
+/// `n` elements by their places, each of which may take as many random numbers as it wants.
+pub fn random_by<T: bytemuck::Pod + Send>(
+    n: usize,
+    seed: u64,
+    element: impl Fn(usize, &mut Rng) -> T + Sync,
+) -> Vec<T> {
+    let mut all = vec![T::zeroed(); n];
+    parallel::chunks_mut(&mut all, CHUNK, &|chunk, part| {
+        let mut rng = Rng::new(Rng::new(seed).skip(chunk as u64).next());
+        (chunk * CHUNK..).zip(part).for_each(|(i, x)| *x = element(i, &mut rng));
+    });
+    all
+}
+
+fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+}
+
+/// What SplitMix64 adds to its state for each number.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// SplitMix64 (Steele, Lea, Flood 2014): small, and equal on every machine.
+///
+/// ```
+/// use oclprim::internals::data::Rng;
+///
+/// let mut rng = Rng::new(1);
+/// assert!(rng.below(10) < 10);
+/// let mut third = Rng::new(2).skip(2);
+/// let mut all = Rng::new(2);
+/// assert_eq!([all.next(), all.next(), all.next()][2], third.next());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// A generator; equal seeds give equal streams.
+    ///
+    /// ```
+    /// use oclprim::internals::data::Rng;
+    ///
+    /// assert_eq!(Rng::new(7).next(), Rng::new(7).next());
+    /// ```
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The stream from its `count`-th number on.
+    ///
+    /// ```
+    /// use oclprim::internals::data::Rng;
+    ///
+    /// let mut rng = Rng::new(7);
+    /// rng.next();
+    /// assert_eq!(rng.next(), Rng::new(7).skip(1).next());
+    /// ```
+    #[must_use]
+    pub fn skip(self, count: u64) -> Self {
+        Self(self.0.wrapping_add(count.wrapping_mul(STEP)))
+    }
+
+    /// The next 64 bits.
+    ///
+    /// ```
+    /// let mut rng = oclprim::internals::data::Rng::new(7);
+    /// assert_ne!(rng.next(), rng.next());
+    /// ```
+    #[allow(clippy::should_implement_trait, reason = "an endless stream needs no Option")]
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(STEP);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`, nearly uniform.
+    ///
+    /// ```
+    /// let mut rng = oclprim::internals::data::Rng::new(7);
+    /// assert!((0..100).all(|_| rng.below(6) < 6));
+    /// ```
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+}

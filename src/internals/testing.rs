@@ -1,0 +1,194 @@
+//! Comparison of results with references, for tests and checks.
+
+use std::{env, fs, io::Write, ops::Range};
+
+use crate::{Device, Error, ErrorKind, Result};
+
+/// Why a check did not pass.
+///
+/// ```
+/// use oclprim::{Device, internals::testing::Failure};
+///
+/// fn first_is_largest(device: &Device, x: &[u8]) -> Result<(), Failure> {
+///     let at = device.arg_max(x)?.index; // an error of the crate becomes a failure
+///     if at == 0 { Ok(()) } else { Err(Failure::Mismatch(format!("the largest is x[{at}]"))) }
+/// }
+///
+/// assert!(matches!(first_is_largest(&Device::cpu(), &[1, 2]), Err(Failure::Mismatch(_))));
+/// assert!(matches!(first_is_largest(&Device::cpu(), &[]), Err(Failure::Error(_))));
+/// ```
+#[derive(Debug)]
+pub enum Failure {
+    /// The device's answer differs from the reference; the text says where and how.
+    Mismatch(String),
+    /// The device returned an error.
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Compares bit for bit (all NaNs alike), and says where the first difference is.
+///
+/// ```
+/// use oclprim::internals::testing::{Failure, same};
+///
+/// assert!(same(&[1.0f32, f32::NAN], &[1.0, f32::NAN], "y").is_ok());
+/// let Err(Failure::Mismatch(text)) = same(&[1u8, 2], &[1, 3], "y") else { panic!() };
+/// assert_eq!(text, "y[1] is 2 instead of 3 (1 of 2 differ)");
+/// ```
+pub fn same<T: crate::Element>(got: &[T], want: &[T], what: &str) -> Result<(), Failure> {
+    if got.len() != want.len() {
+        return Err(Failure::Mismatch(format!("{what}: {} elements instead of {}", got.len(), want.len())));
+    }
+    let parts = crate::parallel::parts(got.len(), 1 << 16);
+    let first = |part: &Range<usize>| {
+        let (got, want) = (&got[part.clone()], &want[part.clone()]);
+        // At once, where nothing differs.
+        if bytemuck::cast_slice::<T, u8>(got) == bytemuck::cast_slice::<T, u8>(want) {
+            return None;
+        }
+        got.iter().zip(want).position(|(a, b)| !a.same(*b)).map(|i| part.start + i)
+    };
+    match crate::parallel::map(parts.len(), &|i| first(&parts[i])).into_iter().flatten().next() {
+        None => Ok(()),
+        Some(i) => {
+            let wrong = got.iter().zip(want).filter(|(a, b)| !a.same(**b)).count();
+            let (a, b) = (got[i], want[i]);
+            Err(Failure::Mismatch(format!("{what}[{i}] is {a:?} instead of {b:?} ({wrong} of {} differ)", got.len())))
+        }
+    }
+}
+
+/// Compares plain data byte for byte, and says where the first difference is.
+///
+/// ```
+/// assert!(oclprim::internals::testing::same_bytes(&[[1u8, 2]], &[[1, 2]], "pairs").is_ok());
+/// assert!(oclprim::internals::testing::same_bytes(&[0.0f32], &[-0.0], "zeros").is_err());
+/// ```
+pub fn same_bytes<T: bytemuck::Pod + std::fmt::Debug>(got: &[T], want: &[T], what: &str) -> Result<(), Failure> {
+    if got.len() != want.len() {
+        return Err(Failure::Mismatch(format!("{what}: {} elements instead of {}", got.len(), want.len())));
+    }
+    // At once, where nothing differs.
+    if bytemuck::cast_slice::<T, u8>(got) == bytemuck::cast_slice::<T, u8>(want) {
+        return Ok(());
+    }
+    let differs = |(a, b): &(&T, &T)| bytemuck::bytes_of(*a) != bytemuck::bytes_of(*b);
+    match got.iter().zip(want).position(|pair| differs(&pair)) {
+        None => Ok(()),
+        Some(i) => {
+            let wrong = got.iter().zip(want).filter(differs).count();
+            let (a, b) = (&got[i], &want[i]);
+            Err(Failure::Mismatch(format!("{what}[{i}] is {a:?} instead of {b:?} ({wrong} of {} differ)", got.len())))
+        }
+    }
+}
+
+/// Compares a float with the expected value, within a bound on the error. Infinities and NaN have no error: they are
+/// met or missed.
+///
+/// ```
+/// use oclprim::internals::testing::close;
+///
+/// assert!(close(1.5f32, 1.0, 0.5, "y").is_ok() && close(1.5f32, 1.0, 0.4, "y").is_err());
+/// assert!(close(0.0f32, f64::INFINITY, f64::INFINITY, "y").is_err());
+/// assert!(close(f32::NAN, f64::NAN, 0.0, "y").is_ok());
+/// ```
+pub fn close<T: crate::Element>(got: T, want: f64, bound: f64, what: &str) -> Result<(), Failure> {
+    let got = got.to_f64();
+    let near = want.is_finite() && (got - want).abs() <= bound;
+    if near || got == want || (got.is_nan() && want.is_nan()) {
+        Ok(())
+    } else {
+        Err(Failure::Mismatch(format!("{what} is {got:e} instead of {want:e}, beyond the bound of {bound:e}")))
+    }
+}
+
+/// The result of a check of what every device can do: that one cannot is a failure, not a skip.
+pub fn everywhere(result: Result<(), Failure>) -> Result<(), Failure> {
+    match result {
+        Err(Failure::Error(error)) if error.kind() == ErrorKind::Unsupported => {
+            Err(Failure::Mismatch(format!("error: {error}")))
+        }
+        result => result,
+    }
+}
+
+/// What outputs hold before they are written: no NaN, no small number and no all-ones of any type.
+///
+/// ```
+/// assert_eq!(oclprim::internals::testing::poison::<[u8; 3]>(), [0xA5; 3]);
+/// ```
+pub fn poison<T: bytemuck::Pod>() -> T {
+    bytemuck::pod_read_unaligned(&vec![0xA5; size_of::<T>()])
+}
+
+/// Elements round an output that must not change.
+///
+/// ```
+/// use oclprim::{Device, internals::testing::{CANARY, Failure, guarded}};
+///
+/// let device = Device::cpu();
+/// let refused = guarded::<u8>(&device, 3, 0, |view| {
+///     assert_eq!((view.as_view().offset(), view.as_view().buffer().len()), (CANARY, 2 * CANARY + 3));
+///     Err(Failure::Mismatch("nothing was written".into()))
+/// });
+/// assert!(refused.is_err());
+/// ```
+pub const CANARY: usize = 64;
+
+/// Runs `write` on a view of `len` poisoned elements at `offset` in a larger buffer, and returns what it wrote after
+/// checking that everything round it is untouched.
+///
+/// ```
+/// use oclprim::{Device, internals::testing::guarded};
+///
+/// let device = Device::best()?;
+/// let written = guarded(&device, 3, 1, |mut view| Ok(view.fill(7u16)?));
+/// assert_eq!(written.unwrap(), [7, 7, 7]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub fn guarded<T: bytemuck::Pod + PartialEq>(
+    device: &Device,
+    len: usize,
+    offset: usize,
+    write: impl FnOnce(crate::ViewMut<'_, T>) -> Result<(), Failure>,
+) -> Result<Vec<T>, Failure> {
+    let mut write = Some(write);
+    guarded_by(device, len, offset, &mut |view| write.take().map_or(Ok(()), |write| write(view)))
+}
+
+/// [`guarded`], built once for each type.
+fn guarded_by<T: bytemuck::Pod + PartialEq>(
+    device: &Device,
+    len: usize,
+    offset: usize,
+    write: &mut dyn FnMut(crate::ViewMut<'_, T>) -> Result<(), Failure>,
+) -> Result<Vec<T>, Failure> {
+    let poison: T = poison();
+    let first = CANARY + offset;
+    let mut buffer = device.upload(&vec![poison; first + len + CANARY])?;
+    write(buffer.view_mut(first..first + len)?)?;
+    let mut all = buffer.to_vec()?;
+    let dirty = |x: &T| bytemuck::bytes_of(x) != bytemuck::bytes_of(&poison);
+    if let Some(i) = all[first + len..].iter().position(dirty) {
+        return Err(Failure::Mismatch(format!("wrote {} elements past the end of the output", i + 1)));
+    }
+    if let Some(i) = all[..first].iter().position(dirty) {
+        return Err(Failure::Mismatch(format!("wrote {} elements before the output", first - i)));
+    }
+    all.truncate(first + len);
+    Ok(all.split_off(first))
+}
+
+/// Notes that a part of a test did not run here: to the file that `OCLPRIM_SKIP_LOG` names, which `scripts/test` counts.
+#[doc(hidden)]
+pub fn log_skip(test: &str, reason: &str) {
+    let Some(path) = env::var_os("OCLPRIM_SKIP_LOG") else { return };
+    let log = fs::OpenOptions::new().create(true).append(true).open(path);
+    log.and_then(|mut log| writeln!(log, "{test}\t{reason}")).expect("the skip log can be written");
+}
