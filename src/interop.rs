@@ -167,6 +167,7 @@ pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub unsafe fn mem<T: Pod>(buffer: &Buffer<T>) -> Result<ocl::core::Mem> {
+    buffer.allow(true)?;
     let mem = buffer.mem().ok_or_else(no_opencl)?;
     // SAFETY: the buffer's memory object is valid, and the result becomes a reference of its own.
     Ok(unsafe { ocl::core::Mem::from_raw_copied_ptr(mem.as_ptr()) })

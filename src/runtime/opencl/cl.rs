@@ -58,8 +58,8 @@ macro_rules! handles {
 
         impl Drop for $name {
             fn drop(&mut self) {
-                // SAFETY: this gives back the handle's own reference. A driver that has lost its device refuses, and
-                // there is no one to tell.
+                // SAFETY: this gives back the handle's own reference. A driver that has lost its device refuses. That
+                // keeps an object too long, and no result depends on it, so that nobody reads the status.
                 unsafe { ffi::$release(self.0) };
             }
         }

@@ -97,7 +97,7 @@ pub(crate) struct Queue {
     ended: Mutex<Option<Mem>>,
     /// See [`ClDevice::words`].
     words: Mutex<Option<Words>>,
-    /// What went wrong while no one could be told, for the next who waits.
+    /// See [`ClDevice::owe`].
     failed: Mutex<Option<Error>>,
     /// Set on profiling queues.
     recorder: Option<Mutex<Recorder>>,
@@ -464,7 +464,9 @@ impl ClDevice {
         if let Some(caps) = shared.capabilities.get() {
             return Ok(caps);
         }
-        let caps = selftest::run(self)?;
+        // On a queue of its own: errors that this one owes its user say nothing of the device.
+        let queue = Queue::new(shared, cl::create_queue(self.context(), self.id(), false)?, false, false);
+        let caps = selftest::run(&Self { queue: Arc::new(queue), ..self.clone() })?;
         Ok(shared.capabilities.get_or_init(|| caps))
     }
 
@@ -549,7 +551,9 @@ impl ClDevice {
         }
         cl::barrier(self.queue(), &[]).map(drop).inspect_err(|_| {
             // The command runs all the same, and its buffers are about to be given back.
-            let _ = cl::finish(self.queue());
+            if let Err(error) = cl::finish(self.queue()) {
+                self.owe(error);
+            }
         })
     }
 
@@ -726,17 +730,18 @@ impl ClDevice {
         self.record("clEnqueueCopyBuffer", slot)
     }
 
+    /// Maps a range after all earlier commands. The caller asks for [`overdue`](Self::overdue) errors, and unmaps.
     pub(crate) fn map(&self, mem: &Mem, offset: usize, bytes: usize, write: bool) -> Result<*mut u8> {
-        let address = cl::map(self.queue(), mem, offset, bytes, write).inspect_err(|_| self.forget())?.cast();
-        self.overdue().map(|()| address).inspect_err(|_| {
-            // There is one failure to tell of already.
-            let _ = self.unmap(mem, address);
-        })
+        cl::map(self.queue(), mem, offset, bytes, write).inspect_err(|_| self.forget()).map(|address| address.cast())
     }
 
+    /// Enqueues an unmap. An error means that the range is still mapped.
     pub(crate) fn unmap(&self, mem: &Mem, address: *mut u8) -> Result<()> {
         cl::unmap(self.queue(), mem, address.cast())?;
-        self.settle()
+        if let Err(error) = self.settle() {
+            self.owe(error);
+        }
+        Ok(())
     }
 
     /// A launch that failed may have left anything in what is to be 0 between launches.
@@ -754,20 +759,20 @@ impl ClDevice {
         self.overdue()
     }
 
-    /// [`finish`](Self::finish) where no one can be told of a failure: the next who waits on this queue will be.
-    pub(crate) fn finish_silently(&self) {
-        if let Err(error) = self.finish() {
-            *lock(&self.queue.failed) = Some(error);
-        }
+    /// Keeps an error that its place cannot return, such as a drop: the next call that waits on this queue returns it. Of
+    /// several it returns the first.
+    pub(crate) fn owe(&self, error: Error) {
+        lock(&self.queue.failed).get_or_insert(error);
     }
 
-    /// The failure that no one was told of.
-    fn overdue(&self) -> Result<()> {
+    /// Returns the error that is kept, once.
+    pub(crate) fn overdue(&self) -> Result<()> {
         lock(&self.queue.failed).take().map_or(Ok(()), Err)
     }
 
-    /// An event that completes after all earlier commands.
+    /// An event that completes after all earlier commands. Its user waits by it, so that this returns what is overdue.
     pub(crate) fn marker(&self) -> Result<Event> {
+        self.overdue()?;
         let event = cl::barrier(self.queue(), &[])?;
         self.flush()?;
         Ok(event)
