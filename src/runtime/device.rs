@@ -168,7 +168,7 @@ impl Device {
         }
     }
 
-    /// The CPU, through rayon's global thread pool. Needs no driver.
+    /// The CPU, through rayon's global thread pool. Enters no driver.
     ///
     /// ```
     /// use oclprim::{Device, op::Product};
@@ -199,10 +199,12 @@ impl Device {
     /// of its devices, GPUs first), or a part of `platform / name`, whatever its case. Of several that fit it is the
     /// first; only an index tells two of a kind apart. A number that is no index is a part of a name too.
     ///
+    /// A selector of the CPU backend, which is index 0, enters no driver.
+    ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoDevice`] if nothing fits; the message lists what there is. [`ErrorKind::Driver`] if the driver
-    /// does not open the device.
+    /// [`ErrorKind::NoDevice`] if nothing fits; the message lists what there is, and why drivers are missing.
+    /// [`ErrorKind::Driver`] if the driver does not open the device.
     ///
     /// ```
     /// use oclprim::{Device, ErrorKind};
@@ -214,11 +216,15 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn open(selector: &str) -> Result<Self> {
-        let infos = Self::list();
         let wanted = selector.trim().to_lowercase();
+        // The CPU backend comes first, so that nothing else can fit. A driver that hangs must not keep it from anyone.
+        let of_the_cpu = DeviceInfo::cpu().to_string().to_lowercase().contains(&wanted) && !wanted.is_empty();
+        if of_the_cpu || wanted.parse() == Ok(0usize) {
+            return Ok(Self::cpu());
+        }
+        let infos = Self::list();
         let of_type = |ty| infos.iter().position(|info| info.opencl && info.ty == ty);
         let index = match wanted.as_str() {
-            "cpu" | "rayon" => Some(0),
             "gpu" => of_type(DeviceType::Gpu),
             "accelerator" => of_type(DeviceType::Accelerator),
             "opencl" => of_type(DeviceType::Gpu).or(infos.iter().position(|info| info.opencl)),
@@ -232,8 +238,7 @@ impl Device {
             Some(index) => Self::at(index),
             None => {
                 let known: Vec<_> = infos.iter().enumerate().map(|(i, info)| format!("{i}: {info}")).collect();
-                let message = format!("no device fits `{selector}`; known are {}", known.join(", "));
-                Err(Error::new(ErrorKind::NoDevice, message))
+                Err(no_device(format!("no device fits `{selector}`; known are {}", known.join(", "))))
             }
         }
     }
@@ -263,7 +268,7 @@ impl Device {
             return Ok(Self { backend: Backend::OpenCl(found.open()?) });
         }
         let count = Self::list().len();
-        Err(Error::new(ErrorKind::NoDevice, format!("no device {index}: there are {count}, the first is 0")))
+        Err(no_device(format!("no device {index}: there are {count}, the first is 0")))
     }
 
     #[cfg(feature = "opencl")]
@@ -450,6 +455,16 @@ impl Device {
             Backend::OpenCl(device) => device.finish(),
         }
     }
+}
+
+/// The error for a device that is not there, with the reasons for which drivers are missing.
+fn no_device(message: String) -> Error {
+    #[cfg(feature = "opencl")]
+    let troubles = opencl::troubles();
+    #[cfg(not(feature = "opencl"))]
+    let troubles = ["this build lacks the feature `opencl`".to_owned()];
+    let parts: Vec<_> = std::iter::once(&message).chain(troubles).map(String::as_str).collect();
+    Error::new(ErrorKind::NoDevice, parts.join("; "))
 }
 
 /// What puts GPUs in order: one on the host's memory reports much of it, and is the slower one for that.

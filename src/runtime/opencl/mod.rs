@@ -36,6 +36,7 @@ pub(crate) const COUNTER_BYTES: usize = 16 * 256 * 8;
 /// had been written, fills in parts ended in CL_OUT_OF_RESOURCES, and one of 2^31 bytes did not end.
 const FILL_BYTES: usize = 1 << 30;
 const FILL_WORK_GROUP: usize = 64;
+const PLATFORM_NAME: u32 = 0x0902;
 const POCL: &str = "Portable Computing Language";
 /// Beyond this a launch is faster than a fill by Intel's driver for CPUs, which writes one pattern after the other.
 const SLOW_FILL_BYTES: usize = 1 << 20;
@@ -156,14 +157,35 @@ struct Tuned {
 
 /// Every OpenCL device, found once: drivers' first discovery is not safe to run from two threads.
 pub(crate) fn found() -> &'static [Found] {
-    static FOUND: OnceLock<Vec<Found>> = OnceLock::new();
-    FOUND.get_or_init(|| {
-        let platforms = cl::platforms().unwrap_or_default();
-        // A broken platform beside a good one is left out.
-        let devices = platforms
-            .into_iter()
-            .flat_map(|platform| cl::devices(platform).unwrap_or_default().into_iter().map(move |id| (platform, id)));
-        devices.map(|(platform, id)| Found::new(platform, id)).collect()
+    &discovered().0
+}
+
+/// Why devices may be missing; empty where nothing went wrong.
+pub(crate) fn troubles() -> &'static [String] {
+    &discovered().1
+}
+
+fn discovered() -> &'static (Vec<Found>, Vec<String>) {
+    static DISCOVERED: OnceLock<(Vec<Found>, Vec<String>)> = OnceLock::new();
+    DISCOVERED.get_or_init(|| {
+        let (mut found, mut troubles) = (Vec::new(), Vec::new());
+        #[cfg(opencl_shim)]
+        troubles.extend(crate::sys::opencl::missing().map(str::to_owned));
+        let platforms = cl::platforms().unwrap_or_else(|error| {
+            troubles.push(error.to_string());
+            Vec::new()
+        });
+        if platforms.is_empty() && troubles.is_empty() {
+            troubles.push("the OpenCL loader has no driver".into());
+        }
+        for platform in platforms {
+            // A broken platform beside a good one is left out.
+            match cl::devices(platform) {
+                Ok(ids) => found.extend(ids.into_iter().map(|id| Found::new(platform, id))),
+                Err(error) => troubles.push(format!("{}: {error}", cl::platform_text(platform, PLATFORM_NAME))),
+            }
+        }
+        (found, troubles)
     })
 }
 
@@ -194,7 +216,6 @@ impl Found {
 
 /// Names and sizes, as the driver reports them.
 fn describe(platform: PlatformId, id: DeviceId) -> DeviceInfo {
-    const PLATFORM_NAME: u32 = 0x0902;
     const TYPE: u32 = 0x1000;
     const COMPUTE_UNITS: u32 = 0x1002;
     const MAX_ALLOCATION: u32 = 0x1010;
