@@ -5,6 +5,8 @@
 mod child;
 #[path = "common/fake.rs"]
 mod fake;
+#[path = "common/skips.rs"]
+mod skips;
 
 use std::path::Path;
 
@@ -20,7 +22,7 @@ fn devices() -> Vec<Device> {
 /// Runs the test as a child on the system's drivers, whose unmaps fail: all, or the one of this number.
 fn with_failing_unmaps(test: &str, number: Option<usize>) {
     if Device::list().len() == 1 || !Path::new("/usr/lib/x86_64-linux-gnu/libOpenCL.so.1").exists() {
-        return println!("skipped {test}: no OpenCL device of the system's own loader");
+        return skips::skip(test, "no OpenCL device of the system's own loader");
     }
     let library = fake::library("unmap", &["-Clink-arg=-Wl,--no-as-needed", "-Clink-arg=-l:libOpenCL.so.1"]);
     let mut child = child::child(test, "child");

@@ -4,15 +4,17 @@
 pub(crate) mod child;
 pub(crate) mod fake;
 pub(crate) mod memory;
+mod skips;
 
-use std::{collections::HashSet, env, sync::Mutex};
+use std::env;
 
 pub(crate) use child::{answer, child, command, part, run, value_of};
 use oclprim::{
     Device, DeviceClass, Tuning,
-    check::{Failure, data::Rng, log_skip},
+    check::{Failure, data::Rng},
     ladder::{self, Request},
 };
+pub(crate) use skips::skip;
 
 /// Whether an interpreter runs the kernels, or there is little time.
 pub(crate) fn tiny() -> bool {
@@ -154,16 +156,6 @@ pub(crate) fn opencl_devices() -> Vec<(String, Device)> {
 /// Oclgrind checks one kernel at a time, and aborts when a second one starts.
 pub(crate) fn runs_kernels_at_once(device: &Device) -> bool {
     !device.info().platform.contains("Oclgrind")
-}
-
-/// Notes, once, that a test or a part of it did not run here.
-pub(crate) fn skip(test: &str, reason: &str) {
-    static SEEN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
-    let mut seen = SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if seen.get_or_insert_default().insert(format!("{test}: {reason}")) {
-        println!("skipped {test}: {reason}");
-        log_skip(test, reason);
-    }
 }
 
 /// The OpenCL devices; it is a skip that there are none.
