@@ -15,7 +15,7 @@ use std::{
 use ocl::core::{DeviceId, PlatformId};
 
 use cl::EventSlot;
-pub(crate) use cl::{CommandQueue, Context, Event, Mem};
+pub(crate) use cl::{CommandQueue, Context, Event, Kernel, Mem};
 pub(crate) use launch::Launch;
 use pool::Pool;
 
@@ -203,7 +203,7 @@ impl Found {
         let shared = match self.opened.get() {
             Some(shared) => shared.clone(),
             None => {
-                let context = cl::create_context(self.id)?;
+                let context = cl::create_context(self.platform, self.id)?;
                 let info = describe(self.platform, self.id);
                 let shared = Arc::new(Shared::new(self.id, context, info));
                 self.opened.get_or_init(|| shared).clone()
@@ -337,6 +337,11 @@ impl ClDevice {
         let shared = Arc::new(Shared::new(id, context, describe(platform, id)));
         let queue = Arc::new(Queue::new(&shared, queue, unordered, false));
         Ok(Self { shared, queue, tuned: Arc::default() })
+    }
+
+    /// Whether a user's kernel belongs to the device's context.
+    pub(crate) fn has_kernel(&self, kernel: &Kernel) -> bool {
+        cl::kernel_context(kernel) == Some(self.context().as_ptr() as u64)
     }
 
     /// Checks that kernels can read and write `bytes` bytes of a user's buffer.
