@@ -135,6 +135,8 @@ pub(crate) enum Backend {
 /// Cheap to clone, and usable from many threads at once. Commands of one opened device and its clones run in the order
 /// in which they were enqueued.
 ///
+/// A child that a process makes with `fork` must not use it: see [threads and processes](crate#threads-and-processes).
+///
 /// ```
 /// use oclprim::{Device, op::Sum};
 ///
