@@ -1,4 +1,4 @@
-//! Files at places that are known ahead: whatever somebody put there, opening one neither hangs nor fills the memory.
+//! Files at well-known paths: opening one neither hangs nor fills the memory, whatever lies there.
 
 use std::{
     fs::{File, OpenOptions},

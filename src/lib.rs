@@ -105,12 +105,12 @@
 //! # Files
 //!
 //! Built programs and the verdicts of self-tests are kept in the folder `OCLPRIM_CACHE_DIR`; if that is empty, nowhere; by
-//! default in the user's cache folder. All of them have `OCLPRIM_CACHE_BYTES` bytes at most, 256 MiB by default: entries that
-//! were not used for longest are removed. Processes may share the folder. A device keeps `OCLPRIM_CACHE_PROGRAMS` built
-//! programs in memory, 128 by default, those that were used last.
+//! default in the user's cache folder. All of them have `OCLPRIM_CACHE_BYTES` bytes at most, 256 MiB by default: the least
+//! recently used entries are removed. Processes may share the folder. A device keeps its `OCLPRIM_CACHE_PROGRAMS` most recently
+//! used programs in memory, 128 by default. Drivers have caches of their own, such as PoCL's, which these bounds leave alone.
 //!
-//! An entry is machine code, and the driver runs it in this process: whoever can write the folder can run code with the user's
-//! rights. The digest of an entry finds damage and mistaken names, and nobody who means harm. The crate therefore creates the
+//! An entry is machine code, and the driver runs it in this process: everybody who can write the folder is trusted with the
+//! user's rights. The digest of an entry finds damage and mistaken names, and no forger. The crate therefore creates the
 //! folder and its entries for the user alone. On Unix it uses no folder and no entry that another user owns, or that others
 //! can write, and follows no link to an entry: `chmod go-w` makes such a folder a cache. On Windows nothing of that is
 //! checked: the permissions of the folder decide, and those of the default folder are right.

@@ -1,4 +1,4 @@
-//! What is kept of programs: on disk an entry serves its own key alone, and nothing that lies in the folder hangs or fools a
+//! The caches of programs: on disk an entry serves its own key alone, and nothing that lies in the folder hangs or fools a
 //! process; in memory and on disk there is a bound.
 #![cfg(all(feature = "opencl", unix))]
 
@@ -26,7 +26,7 @@ fn opencl_devices() -> Vec<Device> {
     (1..Device::list().len()).map(|index| Device::at(index).expect("it opens")).collect()
 }
 
-/// Whether there is nothing to test.
+/// True where there is nothing to test.
 fn nothing_here(test: &str) -> bool {
     let nothing = Device::list().len() == 1;
     if nothing {
@@ -35,7 +35,7 @@ fn nothing_here(test: &str) -> bool {
     nothing
 }
 
-/// What every device computes of 1, 2, ... 5 by four operators, whose programs differ in nothing else.
+/// Each device's results for 1, 2, ... 5 by four operators, whose programs differ in nothing else.
 fn answers() -> String {
     let mut text = String::new();
     for device in opencl_devices() {
@@ -110,7 +110,7 @@ fn an_entry_in_place_of_another_is_not_taken_for_it() {
 
 type Put = fn(&Path);
 
-/// What may lie where an entry is looked for.
+/// Things that may lie in an entry's place.
 const OBSTACLES: [(&str, Put); 8] = [
     ("a link to an endless device", |path| symlink("/dev/zero", path).unwrap()),
     ("a FIFO", |path| rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::from_raw_mode(0o600)).unwrap()),
@@ -206,7 +206,7 @@ fn the_folder_and_its_entries_are_the_user_s_alone() {
     runs_right(&mut user_of(NAME, &readable));
     assert_eq!(entries(&readable).len(), good.len());
 
-    // What belongs to another user. Nobody but root can make that.
+    // A folder and entries of another user. Nobody but root can make these.
     if rustix::process::geteuid().is_root() {
         let theirs = outer.path().join("theirs");
         fs::create_dir(&theirs).unwrap();
@@ -251,7 +251,7 @@ fn the_entries_that_were_not_used_for_longest_go_first() {
     }
     put("selftest-00000000000000000000000000000001", 10 << 20, 100);
     put(&entry(99), 65 << 20, 0);
-    // What a writer left behind, and one that writes now.
+    // A file that a writer left behind, and one of a writer at work.
     put(".oclprim-abandoned", 100, 1);
     put(".oclprim-written", 100, 0);
     // Files of other names are not the cache's.
@@ -268,7 +268,7 @@ fn the_entries_that_were_not_used_for_longest_go_first() {
     assert!((20..26).contains(&left.len()) && left.last() == Some(&29), "{left:?}");
     assert!(left.windows(2).all(|pair| pair[0] + 1 == pair[1]), "not the oldest went: {left:?}");
 
-    // What is used is young again.
+    // Use makes an entry young again.
     let ours: Vec<_> = entries(folder).into_keys().filter(|path| fs::metadata(path).unwrap().len() < 5 << 20).collect();
     let old = SystemTime::now() - Duration::from_secs(999 * 86_400);
     ours.iter().for_each(|path| File::open(path).unwrap().set_modified(old).unwrap());
@@ -342,7 +342,7 @@ fn programs_of_many_operators_are_freed() {
             let each = resident().saturating_sub(before) as f64 / 30.0 / MIB as f64;
             println!("{}: {each:.2} MiB each", device.info());
             assert!(each < 0.5, "{}: {each:.2} MiB each", device.info());
-            // What went is built again.
+            // An evicted program is built again.
             (0..3).for_each(reduce);
         }
         return child::answer("done");

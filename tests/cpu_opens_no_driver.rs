@@ -1,4 +1,4 @@
-//! Whoever asks for the CPU enters no driver: one that crashes or hangs there must not take the CPU with it.
+//! The CPU enters no driver: one that crashes or hangs there must not take the CPU with it.
 #![cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
 
 #[path = "common/child.rs"]
@@ -53,7 +53,7 @@ fn the_environment_selects_the_cpu() {
     child::answer("done");
 }
 
-/// That the test would see a driver that is entered.
+/// The test above sees a driver that is entered.
 #[test]
 fn other_selectors_enter_the_driver() {
     const NAME: &str = "other_selectors_enter_the_driver";

@@ -1,4 +1,4 @@
-//! Failures that a drop meets: the next call that waits returns them, and what they spoil is not read.
+//! Failures that a drop meets: the next call that waits returns them, and a buffer that they spoil is not read.
 #![cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
 
 #[path = "common/child.rs"]
@@ -70,7 +70,7 @@ fn a_failed_unmap_is_the_error_of_the_next_call_that_waits() {
             |device, other| device.reduce(other, Sum).map(drop),
         ];
         for wait in waits {
-            // What maps fails to unmap, too.
+            // The calls that map fail to unmap, too.
             let _ = device.finish();
             spoiled(&device);
             is_the_unmap(&wait(&device, &other).unwrap_err());
@@ -92,7 +92,7 @@ fn a_buffer_whose_unmap_failed_is_never_read() {
         // The device is probed by this, and must not be found to lack anything.
         let mut y = device.zeroed::<u32>(1000).unwrap();
         is_the_unmap(&device.finish().unwrap_err());
-        // Another user of the device was told, so that the buffer itself must say it.
+        // The error went to another user of the device, so that the buffer itself must say it.
         is_still_mapped(device.reduce(&x, Sum), "writing");
         is_still_mapped(x.to_vec(), "writing");
         is_still_mapped(x.view(3..5).unwrap().to_vec(), "writing");
@@ -139,7 +139,7 @@ fn other_buffers_are_as_before() {
     child::answer("done");
 }
 
-/// Safe code can do that, and kernels on mapped memory are undefined in OpenCL.
+/// Safe code can leak a mapping, and kernels on mapped memory are undefined in OpenCL.
 #[test]
 fn a_buffer_whose_mapping_is_leaked_is_not_used() {
     for device in (1..Device::list().len()).map(|index| Device::at(index).unwrap()) {

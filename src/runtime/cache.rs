@@ -1,10 +1,10 @@
 //! Files that outlive the process: built programs and self-test verdicts.
 //!
 //! An entry is used only if its SHA-256 fits. That covers what the entry is for, so that an entry under the name of another
-//! counts as absent, like one that is damaged, and is written anew. Writers rename a finished temporary file into place, and
-//! whoever finds the folder too large removes the entries that nobody has used for longest, so that processes may share it.
+//! counts as absent, like one that is damaged, and is written anew. Writers rename a finished temporary file into place. A
+//! process that finds the folder too large removes the least recently used entries. So processes may share the folder.
 //!
-//! The digest guards against accidents. It is no signature: who can write an entry can make one that runs in this process.
+//! The digest guards against accidents. It is no signature: an entry of a forger runs in this process like any other.
 //! On Unix an entry, and the folder, must therefore belong to this process's user, and nobody else may write them. On Windows
 //! the folder's own permissions are all that keeps others out; that of the default is the user's alone.
 
@@ -35,7 +35,7 @@ const TEMPORARY: &str = ".oclprim-";
 /// A temporary file is no longer in use after this.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// What an entry is for.
+/// The identity of an entry.
 pub(crate) struct Key {
     /// The entry's file.
     name: String,
@@ -82,7 +82,7 @@ pub(crate) fn load(key: &Key) -> Option<Vec<u8>> {
     if key.digest(payload).as_slice() != digest {
         return None;
     }
-    // What is used lately is removed last. In a folder that is read-only nothing is removed.
+    // The least recently used entries are removed first. In a read-only folder nothing is removed.
     let _ = file.set_modified(SystemTime::now());
     Some(bytes.split_off(HEADER_BYTES))
 }
@@ -174,8 +174,8 @@ fn is_entry(name: &str) -> bool {
     hex.is_some_and(|hex| hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Removes what writers left behind, and entries, those that were not used for longest first, if all have more than `total`
-/// bytes. Another process may do the same meanwhile.
+/// Removes temporary files that writers left behind, and the least recently used entries if all have more than `total` bytes.
+/// Another process may do the same meanwhile.
 fn keep_below(folder: &Path, total: u64) {
     let Ok(found) = fs::read_dir(folder) else { return };
     let (mut entries, now) = (Vec::new(), SystemTime::now());

@@ -152,7 +152,8 @@ pub struct Device {
 
 impl Device {
     /// The device to use when nothing else is said: what `OCLPRIM_DEVICE` selects, else the OpenCL GPU with the most memory
-    /// of its own whose self-test passes, else the CPU through rayon.
+    /// of its own whose self-test passes, else the CPU through rayon. [`Device::open`] of `gpu` or `opencl` says why there is
+    /// none, such as a library of the variable `OPENCL_LIBRARY` that does not open.
     ///
     /// # Errors
     ///

@@ -8,6 +8,7 @@ mod skips;
 
 use std::env;
 
+#[allow(unused_imports, reason = "each test file takes its part")]
 pub(crate) use child::{answer, child, command, part, run, value_of};
 use oclprim::{
     Device, DeviceClass, Tuning,

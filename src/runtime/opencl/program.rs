@@ -25,7 +25,7 @@ type Slot = Arc<OnceLock<Arc<Built>>>;
 /// 0.5 s, so that a program in constant use had better stay.
 const KEPT: NonZeroUsize = NonZeroUsize::new(128).expect("not 0");
 
-/// The programs built in one context, those that were used lately: operators of users make as many as they like.
+/// The programs built in one context, the most recently used ones: users make as many operators as they like.
 pub(super) struct Programs {
     slots: Mutex<LruCache<ProgramSpec, Slot>>,
 }
@@ -126,7 +126,7 @@ impl Programs {
         spec: &ProgramSpec,
         kernel: &str,
     ) -> Result<Arc<Built>> {
-        // Launches and builds hold the program that goes, where there are any, and the driver holds it for its commands.
+        // A program that is evicted lives on in its launches and builds, and in the driver for commands that are enqueued.
         let (slot, _gone) = {
             let mut slots = self.slots.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             match slots.get(spec) {
