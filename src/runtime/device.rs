@@ -465,7 +465,7 @@ fn no_device(message: String) -> Error {
     #[cfg(feature = "opencl")]
     let troubles = opencl::troubles();
     #[cfg(not(feature = "opencl"))]
-    let troubles = ["this build lacks the feature `opencl`".to_owned()];
+    let troubles = &["this build lacks the feature `opencl`".to_owned()];
     let parts: Vec<_> = std::iter::once(&message).chain(troubles).map(String::as_str).collect();
     Error::new(ErrorKind::NoDevice, parts.join("; "))
 }
