@@ -139,7 +139,7 @@ fn folder(create: bool) -> Option<PathBuf> {
     (found.is_dir() && of_this_user_alone(&found)).then_some(folder)
 }
 
-/// Whether the user of this process owns a file or a folder, and nobody else may write it.
+/// True if the user of this process owns a file or a folder, and nobody else may write it.
 #[cfg(unix)]
 fn of_this_user_alone(found: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -158,8 +158,8 @@ fn total_bytes() -> u64 {
     set.unwrap_or(TOTAL_BYTES)
 }
 
-/// Whether this process, which has written `bytes` bytes more, has not looked at the folder for long. Others that write the
-/// folder do the same, so that each exceeds the total by that part of it at most.
+/// True if this process, which has written `bytes` bytes more, has not looked at the folder for long. Every process that
+/// writes the folder does the same, so that each exceeds the total by that part of it at most.
 fn is_time_to_look(bytes: u64, total: u64) -> bool {
     static WRITTEN: Mutex<Option<u64>> = Mutex::new(None);
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +168,7 @@ fn is_time_to_look(bytes: u64, total: u64) -> bool {
     look
 }
 
-/// Whether a name is that of an entry. The folder may have other files, which are not touched.
+/// True for the name of an entry. The folder may have other files, which are not touched.
 fn is_entry(name: &str) -> bool {
     let hex = KINDS.iter().find_map(|kind| name.strip_prefix(kind)?.strip_prefix('-'));
     hex.is_some_and(|hex| hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
