@@ -36,7 +36,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The crate on the same context, on a queue of the program's.
     let device = interop::device(theirs, &context, &queue)?;
     println!("device: {}", device.info());
-    let x = interop::buffer(&device, &numbers)?;
+    // SAFETY: the kernel below is done before a primitive reads `numbers`, and nothing else uses it.
+    let x = unsafe { interop::buffer(&device, &numbers)? };
 
     // The program's kernel, then a primitive that waits for it on the device.
     let mut squared = ocl::Event::empty();
@@ -49,7 +50,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // A primitive, then a command of the program that waits for it on the device.
     let moved = ocl::Buffer::<u32>::builder().queue(other.clone()).len(N).build()?;
-    let mut out = interop::buffer(&device, &moved)?;
+    // SAFETY: `moved` is read once the copy into it is done.
+    let mut out = unsafe { interop::buffer(&device, &moved)? };
     device.copy(x.view(1..)?, out.view_mut(..N - 1)?)?;
     let copied = interop::marker(&device)?;
     let mut last = [0];

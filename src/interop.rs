@@ -4,6 +4,11 @@
 //! memory, so nothing is copied and nothing waits. This is the only place where types of `ocl` appear; use them through
 //! the re-export here to have the same version.
 //!
+//! Functions by which the crate and a user share memory are `unsafe`: [`buffer`], [`buffer_from_mem`] and [`mem`]. Rust's
+//! borrows order the crate's commands on a [`Buffer`], and know nothing of commands that `ocl` enqueues, also through its
+//! safe functions. Functions that share a queue, a context or an event are safe, since the crate's memory stays its own.
+//! [`set_arg`] is safe, since running a kernel is `unsafe` in `ocl`.
+//!
 //! What orders the commands of both sides:
 //! - on an in-order queue, the order in which they were enqueued;
 //! - on an out-of-order queue the crate's commands run in order among themselves; [`wait_for`] puts them behind the
@@ -25,7 +30,8 @@
 //! let samples = ocl::Buffer::<f32>::builder().queue(queue.clone()).len(1000).fill_val(0.5).build()?;
 //!
 //! let device = interop::device(device, &context, &queue)?;
-//! let x = interop::buffer(&device, &samples)?;
+//! // SAFETY: nothing else uses `samples`.
+//! let x = unsafe { interop::buffer(&device, &samples)? };
 //! assert_eq!(device.reduce(&x, Sum)?, 500.0);
 //! # Ok(())
 //! # }
@@ -40,7 +46,7 @@ use crate::{
     Buffer, Device, Error, Result,
     runtime::{
         Backend,
-        opencl::{ClDevice, CommandQueue, Context, Event, Mem},
+        opencl::{ClDevice, CommandQueue, Context, Event, Kernel, Mem},
     },
 };
 
@@ -84,6 +90,16 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 /// [`count_into`](Device::count_into), [`count_of_into`](Device::count_of_into), [`any_into`](Device::any_into) and
 /// [`all_into`](Device::all_into).
 ///
+/// # Safety
+///
+/// From a call that uses the result until the call's commands are done, nothing else writes the memory that the call reads,
+/// and nothing else reads or writes the memory that it writes. That holds for commands of the user, for those of the crate
+/// through another buffer over the same memory, and for mappings into the host's address space. Commands that run in one
+/// order are never at fault: those of one queue, and those that [`wait_for`], [`marker`] or [`Device::finish`] put in order.
+///
+/// Calls count positions in one pass and write to these positions in the next. Memory that changes in between makes them
+/// write beyond their buffers.
+///
 /// # Errors
 ///
 /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the buffer belongs to another context, or kernels may
@@ -96,13 +112,21 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 /// if let Ok(device) = Device::open("opencl") {
 ///     let context = interop::context(&device)?;
 ///     let theirs = ocl::Buffer::builder().context(&context).len(3).copy_host_slice(&[1.0f32, 2.0, 3.0]).build()?;
-///     let ours = interop::buffer(&device, &theirs)?;
+///     // SAFETY: nothing else uses `theirs`.
+///     let ours = unsafe { interop::buffer(&device, &theirs)? };
 ///     assert_eq!(ours.view(1..)?.to_vec()?, [2.0, 3.0]);
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn buffer<T: Pod + OclPrm>(device: &Device, buffer: &ocl::Buffer<T>) -> Result<Buffer<T>> {
-    // SAFETY: a Rust value reaches the memory only through copies: mapping is refused.
+///
+/// ```compile_fail,E0133
+/// # use oclprim::{Device, interop::{self, ocl}};
+/// fn shared(device: &Device, theirs: &ocl::Buffer<f32>) -> oclprim::Result<oclprim::Buffer<f32>> {
+///     interop::buffer(device, theirs)
+/// }
+/// ```
+pub unsafe fn buffer<T: Pod + OclPrm>(device: &Device, buffer: &ocl::Buffer<T>) -> Result<Buffer<T>> {
+    // SAFETY: as the caller promises.
     unsafe { buffer_from_mem(device, buffer.as_core(), buffer.len()) }
 }
 
@@ -110,8 +134,7 @@ pub fn buffer<T: Pod + OclPrm>(device: &Device, buffer: &ocl::Buffer<T>) -> Resu
 ///
 /// # Safety
 ///
-/// No mapping of the memory into the host's address space, such as [`Buffer::map`] of the crate's own buffer, is alive
-/// while the result is written.
+/// As [`buffer`]. A mapping may also be one of the crate's own, by [`Buffer::map`], where the memory is that of [`mem`].
 ///
 /// # Errors
 ///
@@ -123,7 +146,7 @@ pub fn buffer<T: Pod + OclPrm>(device: &Device, buffer: &ocl::Buffer<T>) -> Resu
 /// if let Ok(device) = Device::open("opencl") {
 ///     let context = interop::context(&device)?;
 ///     let theirs = ocl::Buffer::builder().context(&context).len(4).copy_host_slice(&[1u32, 2, 3, 4]).build()?;
-///     // SAFETY: nobody maps it.
+///     // SAFETY: nothing else uses `theirs`.
 ///     let pairs: Buffer<[u32; 2]> = unsafe { interop::buffer_from_mem(&device, theirs.as_core(), 2)? };
 ///     assert_eq!(pairs.to_vec()?, [[1, 2], [3, 4]]);
 /// }
@@ -138,16 +161,19 @@ pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len
     Ok(device.adopt_buffer(mem, len))
 }
 
-/// The memory object of a buffer, for a user's kernels; element 0 is at its start.
+/// The memory object of a buffer, for a user's commands; element 0 is at its start. For a kernel's argument, [`set_arg`] is
+/// safe.
 ///
 /// # Safety
 ///
-/// Nothing writes to the memory through the result while the buffer is [mapped](Buffer::map), nor reads it while it is
-/// [mapped for writing](Buffer::map_mut). `ocl` has safe functions that do both.
+/// Commands on the result keep to what [`buffer`] demands: none writes what a call of the crate is reading, and none reads
+/// or writes what such a call is writing. None writes while the buffer is [mapped](Buffer::map), nor reads while it is
+/// [mapped for writing](Buffer::map_mut). `ocl` has safe functions that do all of these.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a buffer of the CPU backend.
+/// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the buffer is still mapped.
 ///
 /// ```
 /// use oclprim::{Device, interop::{self, ocl}};
@@ -167,9 +193,63 @@ pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub unsafe fn mem<T: Pod>(buffer: &Buffer<T>) -> Result<ocl::core::Mem> {
+    buffer.allow(true)?;
     let mem = buffer.mem().ok_or_else(no_opencl)?;
     // SAFETY: the buffer's memory object is valid, and the result becomes a reference of its own.
     Ok(unsafe { ocl::core::Mem::from_raw_copied_ptr(mem.as_ptr()) })
+}
+
+/// Makes a buffer an argument of a user's kernel, by the argument's index. The kernel keeps the memory alive.
+///
+/// Running the kernel is `unsafe` in `ocl`, and its caller's promise is that of [`mem`]. A kernel's builder takes
+/// `None::<&ocl::Buffer<T>>` in the argument's place.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the kernel belongs to another context, or the argument is
+/// none or has another type as far as the driver knows; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a
+/// buffer of the CPU backend; [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the buffer is still mapped.
+///
+/// ```
+/// use oclprim::{Device, interop::{self, ocl}, op::Sum};
+///
+/// if let Ok(device) = Device::open("opencl") {
+///     let (id, context) = (interop::ocl_device(&device)?, interop::context(&device)?);
+///     let text = "__kernel void squares(__global uint* x) { uint i = get_global_id(0); x[i] = x[i] * x[i]; }";
+///     let program = ocl::Program::builder().src(text).devices(id).build(&context)?;
+///     let queue = ocl::Queue::new(&context, id, None)?;
+///     let mut kernel = ocl::Kernel::builder();
+///     kernel.program(&program).name("squares").queue(queue.clone()).global_work_size(3);
+///     let kernel = kernel.arg(None::<&ocl::Buffer<u32>>).build()?;
+///
+///     let x = device.upload(&[1u32, 2, 3])?;
+///     interop::set_arg(&kernel, 0, &x)?;
+///     device.finish()?;
+///     // SAFETY: the kernel stays within the 3 elements, and no call of the crate uses `x` until it is done.
+///     unsafe { kernel.enq()? };
+///     queue.finish()?;
+///     assert_eq!(device.reduce(&x, Sum)?, 14);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn set_arg<T: Pod + OclPrm>(kernel: &ocl::Kernel, index: u32, buffer: &Buffer<T>) -> Result<()> {
+    let device = opencl(buffer.device())?;
+    // SAFETY: the borrowed handle is a valid object, of which this becomes a reference of its own.
+    let handle = unsafe { Kernel::from_raw_copied_ptr(kernel.as_core().as_ptr()) };
+    if !device.has_kernel(&handle) {
+        return Err(Error::invalid(format!("the kernel belongs to another context than {}", device.info())));
+    }
+    let failed = |error: ocl::Error| {
+        // `ocl` writes pages; an error here is a line.
+        let text = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        Error::invalid(format!("setting argument {index} of a kernel: {text}")).with_source(error)
+    };
+    // `ocl` checks the type, and keeps memory alive, of its own buffers alone: this is one in which ours takes the place of
+    // the memory.
+    let mut carrier = ocl::Buffer::<T>::builder().context(&context(buffer.device())?).len(1).build().map_err(failed)?;
+    // SAFETY: the memory goes to the kernel alone, and running that is the user's promise.
+    *carrier = unsafe { mem(buffer)? };
+    kernel.set_arg(index, &carrier).map_err(failed)
 }
 
 /// The OpenCL device that a device runs on.
@@ -191,7 +271,7 @@ pub fn ocl_device(device: &Device) -> Result<ocl::Device> {
     Ok(opencl(device)?.id().into())
 }
 
-/// The context in which a device's buffers live.
+/// The context in which a device's buffers live. A user's own programs and kernels can be built in it.
 ///
 /// # Errors
 ///

@@ -95,6 +95,28 @@
 //! Every failure is an [`Error`] with a [kind](ErrorKind) and one line with the numbers in it. Bad input, a missing
 //! driver, a status that nobody knows or a kernel that does not build are no panics.
 //!
+//! # Threads and processes
+//!
+//! All threads of a process can use one [`Device`]. A child that the process makes with `fork`, as Python's `multiprocessing`
+//! does by default on some systems, has none of its threads: neither those of drivers nor those of rayon. Once the parent has
+//! used any device, a call in the child can wait forever, as with PoCL. Fork before the first call, or start a new program,
+//! as [`std::process::Command`] does.
+//!
+//! # Files
+//!
+//! Built programs and the verdicts of self-tests are kept in the folder `OCLPRIM_CACHE_DIR`; if that is empty, nowhere; by
+//! default in the user's cache folder. All of them have `OCLPRIM_CACHE_BYTES` bytes at most, 256 MiB by default: the least
+//! recently used entries are removed. Processes may share the folder. A device keeps its `OCLPRIM_CACHE_PROGRAMS` most recently
+//! used programs in memory, 128 by default. Drivers have caches of their own, such as PoCL's, which these bounds leave alone.
+//!
+//! An entry is machine code, and the driver runs it in this process: everybody who can write the folder is trusted with the
+//! user's rights. The digest of an entry finds damage and mistaken names, and no forger. The crate therefore creates the
+//! folder and its entries for the user alone. On Unix it uses no folder and no entry that another user owns, or that others
+//! can write, and follows no link to an entry: `chmod go-w` makes such a folder a cache. On Windows nothing of that is
+//! checked: the permissions of the folder decide, and those of the default folder are right.
+//!
+//! The [tuning file](tuning::TuningFile) has numbers alone, which are checked; a wrong one costs time.
+//!
 //! # Checking and measuring
 //!
 //! [`op::laws`] checks the laws of a user's operator. The package `oclprim-checks` has the cross-checks of every primitive, the
@@ -113,6 +135,7 @@ struct Readme;
 pub mod copy;
 mod element;
 mod error;
+mod files;
 pub mod histogram;
 #[doc(hidden)]
 pub mod internals;

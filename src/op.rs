@@ -2,6 +2,17 @@
 //!
 //! An operator is associative and commutative up to rounding, and has an identity. It computes in the accumulator of
 //! its element type, so that a sum of `f16` is a sum of `f32`, rounded once at the end.
+//!
+//! # Text is code
+//!
+//! [`Operator`], [`Less`] and [`Map`] take OpenCL C from their user, and a driver compiles it. It runs with this process's
+//! rights: it can read and write any address that the driver can, and it need not end. Nothing checks that. A text must be a
+//! literal of the program, or be made by it of values that it has parsed, such as numbers. It must never be, or contain, text
+//! from a file, a network or a user who is not trusted with the process.
+//!
+//! The constructors are safe functions all the same. A text is part of the program's source, like the Rust function beside
+//! it, and its author is the only one who can read whether it keeps to its arguments. An `unsafe` block around each literal
+//! would ask that author to promise it once more.
 
 mod complex;
 mod laws;
@@ -159,6 +170,9 @@ pub struct Map<F> {
 
 impl<F> Map<F> {
     /// The Rust function, and the same in OpenCL C.
+    ///
+    /// The driver compiles `expression` into this process: it must never come from untrusted input. See
+    /// [text is code](crate::op#text-is-code).
     ///
     /// ```
     /// use oclprim::{Device, op::{Map, Sum}};

@@ -1,6 +1,7 @@
 //! Working with a program's own `ocl` objects, on every OpenCL device of this machine.
 #![cfg(feature = "opencl")]
 
+#[path = "common/skips.rs"]
 mod common;
 
 use ocl::{CommandQueueProperties, core::Event as CoreEvent, flags::MemFlags};
@@ -73,6 +74,12 @@ fn users() -> Vec<User> {
     users
 }
 
+/// The user's memory as a buffer, in tests that put all commands on it in order.
+fn shared<T: bytemuck::Pod + ocl::OclPrm>(device: &Device, theirs: &ocl::Buffer<T>) -> oclprim::Result<Buffer<T>> {
+    // SAFETY: commands on the memory are in one queue, or in order by events or by waiting.
+    unsafe { interop::buffer(device, theirs) }
+}
+
 #[test]
 fn primitives_on_a_users_buffer() {
     let _alone = alone();
@@ -80,14 +87,14 @@ fn primitives_on_a_users_buffer() {
         let device = user.open();
         let data: Vec<i32> = (0..5000).map(|i| i * 7 % 1009).collect();
         let theirs = user.upload(&data);
-        let ours = interop::buffer(&device, &theirs).unwrap();
+        let ours = shared(&device, &theirs).unwrap();
         assert_eq!(ours.len(), 5000);
         assert_eq!(device.reduce(&ours, Sum).unwrap(), data.iter().sum::<i32>());
         assert_eq!(device.reduce(ours.view(13..).unwrap(), Max).ok(), data[13..].iter().copied().max());
 
         // Both see what either writes.
         let target = user.upload(&vec![-1; 5000]);
-        let mut view = interop::buffer(&device, &target).unwrap();
+        let mut view = shared(&device, &target).unwrap();
         device.copy(ours.view(3..4000).unwrap(), view.view_mut(1..3998).unwrap()).unwrap();
         device.finish().unwrap();
         let mut got = vec![0; 5000];
@@ -133,7 +140,7 @@ fn events_both_ways() {
         let other = ocl::Queue::new(&user.context, user.device, None).unwrap();
         let theirs = ocl::Buffer::builder().queue(other.clone()).len(3_000).copy_host_slice(&[9u32; 3_000]);
         let theirs = theirs.build().unwrap();
-        let ours = interop::buffer(&device, &theirs).unwrap();
+        let ours = shared(&device, &theirs).unwrap();
         for round in 1..5 {
             // Theirs, on another queue that nobody flushes, then ours.
             let mut filled = ocl::Event::empty();
@@ -236,6 +243,50 @@ fn our_objects_for_the_user() {
     }
 }
 
+/// A program of the user's own, built in the crate's context, whose kernel gets a buffer of the crate's.
+#[test]
+fn a_user_s_kernel_takes_our_buffer_in_our_context() {
+    const TEXT: &str = "__kernel void squares(const uint more, __global uint* x) { x[get_global_id(0)] *= x[get_global_id(0)] + more; }";
+    let _alone = alone();
+    for index in 1..Device::list().len() {
+        let device = Device::at(index).unwrap();
+        let (id, context) = (interop::ocl_device(&device).unwrap(), interop::context(&device).unwrap());
+        let platform = context.platform().unwrap().expect("the context knows its platform");
+        assert_eq!(platform.name().unwrap().trim(), device.info().platform);
+        let program = ocl::Program::builder().src(TEXT).devices(id).build(&context).unwrap();
+        let queue = ocl::Queue::new(&context, id, None).unwrap();
+        let build = |queue: &ocl::Queue| {
+            let mut kernel = ocl::Kernel::builder();
+            kernel.program(&program).name("squares").queue(queue.clone()).global_work_size(3);
+            kernel.arg(0u32).arg(None::<&ocl::Buffer<u32>>).build().unwrap()
+        };
+        let kernel = build(&queue);
+        let x = device.upload(&[1u32, 2, 3]).unwrap();
+        interop::set_arg(&kernel, 1, &x).unwrap();
+        device.finish().unwrap();
+        // SAFETY: the kernel stays within 3 elements, and no call uses `x` until it is done.
+        unsafe { kernel.enq().unwrap() };
+        queue.finish().unwrap();
+        assert_eq!(x.to_vec().unwrap(), [1, 4, 9], "{device:?}");
+
+        // The kernel keeps the memory.
+        drop(x);
+        // SAFETY: as above.
+        unsafe { kernel.enq().unwrap() };
+        queue.finish().unwrap();
+
+        let x = device.upload(&[1u32, 2, 3]).unwrap();
+        let error = interop::set_arg(&kernel, 7, &x).unwrap_err();
+        assert!(error.kind() == ErrorKind::InvalidInput && !error.to_string().contains('\n'), "{error}");
+        let user = User::new(platform, id, None);
+        let theirs = interop::device(id, &user.context, &user.queue).unwrap().upload(&[1u32]).unwrap();
+        let error = interop::set_arg(&kernel, 1, &theirs).unwrap_err();
+        assert!(error.kind() == ErrorKind::InvalidInput && error.to_string().contains("another context"), "{error}");
+        let cpu = Device::cpu().upload(&[1u32]).unwrap();
+        assert_eq!(interop::set_arg(&kernel, 1, &cpu).unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+}
+
 #[test]
 fn objects_that_do_not_fit_are_refused() {
     let _alone = alone();
@@ -257,7 +308,7 @@ fn objects_that_do_not_fit_are_refused() {
 
         let open = one.open();
         let theirs = two.upload(&[1i32, 2, 3]);
-        refused(interop::buffer(&open, &theirs).unwrap_err(), "the buffer belongs to another context");
+        refused(shared(&open, &theirs).unwrap_err(), "the buffer belongs to another context");
         let mine = one.upload(&[1i32, 2, 3]);
         // SAFETY: nothing is mapped.
         let error = unsafe { interop::buffer_from_mem::<i64>(&open, mine.as_core(), 2) }.unwrap_err();
@@ -266,14 +317,14 @@ fn objects_that_do_not_fit_are_refused() {
         let error = unsafe { interop::buffer_from_mem::<i64>(&open, mine.as_core(), usize::MAX) }.unwrap_err();
         refused(error, "overflow");
         let one_way = ocl::Buffer::<i32>::builder().queue(one.queue.clone()).flags(MemFlags::READ_ONLY).len(4);
-        refused(interop::buffer(&open, &one_way.build().unwrap()).unwrap_err(), "CL_MEM_READ_WRITE");
+        refused(shared(&open, &one_way.build().unwrap()).unwrap_err(), "CL_MEM_READ_WRITE");
 
         let mut marked = ocl::Event::empty();
         theirs.cmd().fill(0, None).enew(&mut marked).enq().unwrap();
         refused(interop::wait_for(&open, &[marked]).unwrap_err(), "event 0 of 1 belongs to another context");
         two.queue.finish().unwrap();
 
-        let mut ours = interop::buffer(&open, &mine).unwrap();
+        let mut ours = shared(&open, &mine).unwrap();
         assert_eq!(ours.map().unwrap_err().kind(), ErrorKind::Unsupported);
         assert_eq!(ours.map_mut().unwrap_err().kind(), ErrorKind::Unsupported);
         assert_eq!(ours.view(1..).unwrap().map().unwrap_err().kind(), ErrorKind::Unsupported);
@@ -293,7 +344,7 @@ fn outputs_over_their_inputs_are_refused() {
         let device = user.open();
         let data: Vec<u32> = (0..6000).collect();
         let theirs = user.upload(&data);
-        let (a, mut b) = (interop::buffer(&device, &theirs).unwrap(), interop::buffer(&device, &theirs).unwrap());
+        let (a, mut b) = (shared(&device, &theirs).unwrap(), shared(&device, &theirs).unwrap());
         let refused = |result: oclprim::Result<()>, text: &str| {
             let error = result.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
@@ -317,7 +368,7 @@ fn outputs_over_their_inputs_are_refused() {
         refused(device.scatter_into(five, &by, b.view_mut(3..9).unwrap(), &mut [0]), "bytes 12..36 and 0..20");
         // A part of a buffer is another object over the same memory.
         let part = theirs.create_sub_buffer(None, 1024, 100).unwrap();
-        let mut c = interop::buffer(&device, &part).unwrap();
+        let mut c = shared(&device, &part).unwrap();
         refused(device.transpose_into(a.view(1000..1100).unwrap(), 10, 10, &mut c), "bytes 4096..4496 and 4000..4400");
         let scratch = &mut Scratch::new();
         let sums = device.reduce_axis_into(view, 0, Sum, b.view_mut(5900..).unwrap(), scratch);

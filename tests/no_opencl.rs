@@ -154,39 +154,19 @@ fn the_environment_selects_the_device() {
 /// A libOpenCL in place of the real one, which the link shim opens.
 #[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
 mod fake {
-    use std::{
-        env, fs,
-        path::{Path, PathBuf},
-        process::Command,
-        sync::OnceLock,
-    };
-
     use oclprim::{Device, op::Sum};
 
     use super::common;
 
-    /// Compiles `tests/fake/opencl.rs`, once a process.
-    fn fake() -> &'static Path {
-        static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-        LIBRARY.get_or_init(|| {
-            let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-{}", std::process::id()));
-            fs::create_dir_all(&folder).expect("a folder for the fake");
-            let library = folder.join("libfake_opencl.so");
-            let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake/opencl.rs");
-            let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-            rustc
-                .args(["--edition", "2024", "--crate-type", "cdylib", "-C", "panic=abort", source, "-o"])
-                .arg(&library);
-            assert!(rustc.status().expect("rustc runs").success());
-            library
-        })
-    }
-
     /// What a process does with a fake libOpenCL.
     fn with_fake(test: &str, mode: &str) -> String {
         let mut child = common::child(test, "fake");
-        let (value, _) =
-            common::run(child.env("OPENCL_LIBRARY", fake()).env("FAKE_OPENCL", mode).env_remove("OCLPRIM_DEVICE"));
+        let (value, _) = common::run(
+            child
+                .env("OPENCL_LIBRARY", common::fake::library("opencl", &[]))
+                .env("FAKE_OPENCL", mode)
+                .env_remove("OCLPRIM_DEVICE"),
+        );
         value
     }
 

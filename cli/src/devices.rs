@@ -1,6 +1,9 @@
 //! `oclprim devices`
 
-use std::io::{self, Write};
+use std::{
+    env,
+    io::{self, Write},
+};
 
 use clap::Args;
 use oclprim::{Capabilities, Device, DeviceClass, DeviceInfo, SubGroup, tuning::TuningFile};
@@ -64,13 +67,14 @@ impl Devices {
     }
 }
 
-/// How to get an OpenCL device, where there is none.
-pub(crate) fn no_driver() -> &'static str {
-    if cfg!(feature = "opencl") {
-        "No OpenCL device: install a driver, such as your GPU vendor's or, for the CPU, `apt install ocl-icd-libopencl1 pocl-opencl-icd` on Debian."
-    } else {
-        "No OpenCL device: this program was built without the feature `opencl`."
+/// The reason for which there is no OpenCL device, and a way to get one.
+pub(crate) fn no_driver() -> String {
+    let reason = Device::open("opencl").err().map(|error| error.to_string()).unwrap_or_default();
+    let mut text = format!("No OpenCL device: {reason}.");
+    if cfg!(feature = "opencl") && env::var_os("OPENCL_LIBRARY").is_none() {
+        text += " Drivers are your GPU vendor's or, for the CPU, `apt install ocl-icd-libopencl1 pocl-opencl-icd` on Debian.";
     }
+    text
 }
 
 fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop> {

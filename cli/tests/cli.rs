@@ -1135,3 +1135,42 @@ fn a_reader_that_leaves_is_no_panic() {
         assert_eq!(stderr(&output), "", "{command}");
     }
 }
+
+/// A driver that crashes or hangs at the first question must not take the CPU with it.
+#[test]
+#[cfg(all(feature = "opencl", target_os = "linux"))]
+fn the_cpu_enters_no_driver() {
+    let folder = Folder::new();
+    let x = folder.save("x.npy", &[3], &[1f32, 2.0, 3.0]);
+    let aborts = common::fake::library("aborts", &[]);
+    let run = |arguments: &[&str], selected: &str| {
+        let start = std::time::Instant::now();
+        let mut command = program(arguments);
+        let output = command.env("OPENCL_LIBRARY", &aborts).env("OCLPRIM_DEVICE", selected).output();
+        let output = output.expect("the program starts");
+        assert!(output.status.success(), "{arguments:?}, {selected:?}: {}", stderr(&output));
+        start.elapsed()
+    };
+    for selector in ["cpu", "0"] {
+        run(&["run", "reduce", &x, "--device", selector], "");
+        run(&["run", "reduce", &x], selector);
+        run(&["check", "--tiny", "--only", "copy", "--device", selector], "");
+        run(&["bench", "iota", "--n", "1000", "--device", selector], "");
+    }
+    // Others keep the machine busy, so that the best of ten counts.
+    let best = std::iter::repeat_with(|| run(&["run", "reduce", &x, "--device", "cpu"], "")).take(10).min();
+    assert!(best < Some(std::time::Duration::from_millis(20)), "{best:?}");
+}
+
+#[test]
+#[cfg(all(feature = "opencl", target_os = "linux"))]
+fn devices_names_the_library_that_does_not_open() {
+    let named = |value: &str| {
+        let output = program(&["devices"]).env("OPENCL_LIBRARY", value).output().expect("the program starts");
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let text = named("/nonexistent/libOpenCL.so");
+    let reason = "OPENCL_LIBRARY is `/nonexistent/libOpenCL.so`: the library does not open: ";
+    assert!(text.contains(reason) && !text.contains("apt install"), "{text}");
+}

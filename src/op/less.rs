@@ -135,6 +135,9 @@ impl<F> Less<F> {
 
     /// An order of one of the element types that OpenCL C computes in, which `f16` and `bf16` are not.
     ///
+    /// The driver compiles `expression` into this process: it must never come from untrusted input. See
+    /// [text is code](crate::op#text-is-code).
+    ///
     /// ```
     /// use oclprim::{Device, op::Less};
     ///
@@ -152,6 +155,9 @@ impl<F> Less<F> {
 
     /// An order of a type of the user's: `type_name` in OpenCL C, where `types` defines it. A kernel does not build where its
     /// size differs from that of `T`, nor with the names that [`Operator::of_struct`](super::Operator::of_struct) lists.
+    ///
+    /// The driver compiles `type_name`, `types` and `expression` into this process: they must never come from untrusted input. See
+    /// [text is code](crate::op#text-is-code).
     ///
     /// ```
     /// use oclprim::{Device, op::Less};
@@ -172,6 +178,9 @@ impl<F> Less<F> {
 
     /// The order with OpenCL C functions that its expression calls. A prefix of one's own keeps their names clear of those of
     /// kernel files.
+    ///
+    /// The driver compiles `text` into this process: it must never come from untrusted input. See
+    /// [text is code](crate::op#text-is-code).
     ///
     /// ```
     /// use oclprim::{Device, op::Less};

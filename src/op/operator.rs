@@ -123,6 +123,9 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
 
     /// An operator over one of the element types that OpenCL C computes in, which `f16` and `bf16` are not.
     ///
+    /// The driver compiles `expression` into this process: it must never come from untrusted input. See
+    /// [text is code](crate::op#text-is-code).
+    ///
     /// ```
     /// use oclprim::{Device, op::Operator};
     ///
@@ -143,6 +146,9 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     /// `WG` or `TILE`, or the name of a variable there, such as `pair` or `item`, or another name one of a device's macros,
     /// which start with `HAS_`, `SG_`, `PTX_`, `DEVICE_` or `INLINE_`. Names such as `Span` keep clear of all.
     ///
+    /// The driver compiles `type_name`, `types` and `expression` into this process: they must never come from untrusted input. See
+    /// [text is code](crate::op#text-is-code).
+    ///
     /// ```
     /// use oclprim::{Device, op::Operator};
     ///
@@ -160,6 +166,9 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
 
     /// The operator with OpenCL C functions that its expression calls. A kernel does not build where its own file has one of
     /// that name, such as `join` or `push`: a prefix of one's own keeps clear of them.
+    ///
+    /// The driver compiles `text` into this process: it must never come from untrusted input. See
+    /// [text is code](crate::op#text-is-code).
     ///
     /// ```
     /// use oclprim::{Device, op::Operator};

@@ -1,5 +1,7 @@
 //! Memory of a device, views into it, and what primitives take and fill.
 
+#[cfg(feature = "opencl")]
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{
     fmt,
     marker::PhantomData,
@@ -42,6 +44,8 @@ pub struct Buffer<T: Pod> {
     /// Where the memory is that has another owner, who may write it while it is mapped here: as [`root`] has it.
     #[cfg(feature = "opencl")]
     shared: Option<(usize, usize)>,
+    #[cfg(feature = "opencl")]
+    mappings: Mappings,
 }
 
 /// Commands of a driver that copies one part of a buffer to another stay below what it could count in 32 bits.
@@ -163,6 +167,8 @@ impl<T: Pod> Buffer<T> {
             len,
             #[cfg(feature = "opencl")]
             shared: None,
+            #[cfg(feature = "opencl")]
+            mappings: Mappings::default(),
         }
     }
 
@@ -306,6 +312,9 @@ impl<T: Pod> Buffer<T> {
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer;
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the memory is a user's own, from `interop`.
     ///
+    /// Dropping the mapping unmaps it. Where the driver fails to, the next call that waits on this device returns that
+    /// error, and every later use that writes the buffer is an error of that kind.
+    ///
     /// ```
     /// let x = oclprim::Device::best()?.filled(100, 2u32)?;
     /// assert!(x.map()?.iter().all(|&x| x == 2));
@@ -321,6 +330,9 @@ impl<T: Pod> Buffer<T> {
     ///
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer;
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the memory is a user's own, from `interop`.
+    ///
+    /// Dropping the mapping unmaps it. Where the driver fails to, the next call that waits on this device returns that
+    /// error, and every later use of the buffer is an error of that kind.
     ///
     /// ```
     /// let mut x = oclprim::Device::best()?.zeroed::<u32>(3)?;
@@ -349,10 +361,17 @@ impl<T: Pod> Buffer<T> {
         }
     }
 
-    /// The memory object, and where it is.
+    /// Checks that commands may read the memory and, with `write`, write it.
     #[cfg(feature = "opencl")]
-    fn place(&self) -> Option<(&ClMem, (usize, usize))> {
-        self.mem().map(|mem| (mem, self.shared.unwrap_or((mem.as_ptr().addr(), 0))))
+    pub(crate) fn allow(&self, write: bool) -> Result<()> {
+        self.mappings.allow(write)
+    }
+
+    /// The memory object, and where it is, for commands as [`allow`](Self::allow) has them.
+    #[cfg(feature = "opencl")]
+    fn place(&self, write: bool) -> Result<Option<(&ClMem, (usize, usize))>> {
+        self.allow(write)?;
+        Ok(self.mem().map(|mem| (mem, self.shared.unwrap_or((mem.as_ptr().addr(), 0)))))
     }
 }
 
@@ -462,6 +481,7 @@ impl<'a, T: Pod> View<'a, T> {
             Storage::Host(data) => out.copy_from_slice(&data[self.offset..self.offset + self.len]),
             #[cfg(feature = "opencl")]
             Storage::Cl(mem) => {
+                self.buffer.allow(false)?;
                 self.buffer.cl().read(mem, byte_len::<T>(self.offset)?, bytemuck::cast_slice_mut(out))?;
             }
         }
@@ -587,6 +607,7 @@ impl<T: Pod> ViewMut<'_, T> {
             #[cfg(feature = "opencl")]
             Storage::Cl(mem) => {
                 let mem = mem.clone();
+                self.buffer.allow(true)?;
                 self.buffer.cl().write(&mem, byte_len::<T>(offset)?, bytemuck::cast_slice(data))?;
             }
         }
@@ -612,6 +633,7 @@ impl<T: Pod> ViewMut<'_, T> {
             #[cfg(feature = "opencl")]
             Storage::Cl(mem) => {
                 let mem = mem.clone();
+                self.buffer.allow(true)?;
                 let pattern = bytemuck::bytes_of(&value);
                 if pattern.len().is_power_of_two() && pattern.len() <= 16 {
                     self.buffer.cl().fill(&mem, byte_len::<T>(offset)?, byte_len::<T>(len)?, pattern)?;
@@ -657,19 +679,63 @@ impl<'a, T: Pod> From<&'a mut Buffer<T>> for ViewMut<'a, T> {
     }
 }
 
+/// The mappings of a buffer that its driver has: the number of those for reading, and a bit for one that writes.
+///
+/// Rust's borrows keep commands away from a mapped buffer, unless a mapping is leaked or the driver fails to unmap it.
+/// Commands on mapped memory are undefined in OpenCL, so that this refuses them for as long as the buffer lives.
+#[cfg(feature = "opencl")]
+#[derive(Default)]
+struct Mappings(AtomicUsize);
+
+#[cfg(feature = "opencl")]
+impl Mappings {
+    const WRITING: usize = 1 << (usize::BITS - 1);
+
+    fn weight(write: bool) -> usize {
+        if write { Self::WRITING } else { 1 }
+    }
+
+    fn start(&self, write: bool) {
+        self.0.fetch_add(Self::weight(write), Ordering::Relaxed);
+    }
+
+    fn end(&self, write: bool) {
+        self.0.fetch_sub(Self::weight(write), Ordering::Relaxed);
+    }
+
+    /// Checks that commands may read the buffer and, with `write`, write it.
+    fn allow(&self, write: bool) -> Result<()> {
+        let mappings = self.0.load(Ordering::Relaxed);
+        let what = match (mappings & Self::WRITING != 0, write && mappings != 0) {
+            (true, _) => "writing",
+            (false, true) => "reading",
+            (false, false) => return Ok(()),
+        };
+        let message =
+            format!("the buffer is still mapped for {what}: the driver failed to unmap it, or the mapping was leaked");
+        Err(Error::new(ErrorKind::Driver, message))
+    }
+}
+
 /// An OpenCL mapping of at least one byte of a buffer.
 #[cfg(feature = "opencl")]
-struct Mapping {
+struct Mapping<'a> {
     device: ClDevice,
     mem: ClMem,
     address: *mut u8,
+    write: bool,
+    mappings: &'a Mappings,
 }
 
 #[cfg(feature = "opencl")]
-impl Mapping {
-    fn new(device: &ClDevice, mem: &ClMem, range: std::ops::Range<usize>, align: usize, write: bool) -> Result<Self> {
+impl<'a> Mapping<'a> {
+    fn new<T: Pod>(buffer: &'a Buffer<T>, mem: &ClMem, range: std::ops::Range<usize>, write: bool) -> Result<Self> {
+        let (device, mappings, align) = (buffer.cl().clone(), &buffer.mappings, align_of::<T>());
+        mappings.allow(write)?;
         let address = device.map(mem, range.start, range.len(), write)?;
-        let mapping = Self { device: device.clone(), mem: mem.clone(), address };
+        mappings.start(write);
+        let mapping = Self { device, mem: mem.clone(), address, write, mappings };
+        mapping.device.overdue()?;
         if address.addr().is_multiple_of(align) {
             Ok(mapping)
         } else {
@@ -679,10 +745,12 @@ impl Mapping {
 }
 
 #[cfg(feature = "opencl")]
-impl Drop for Mapping {
+impl Drop for Mapping<'_> {
     fn drop(&mut self) {
-        // A failed unmap leaves a mapping behind, which a drop has no way to report.
-        let _ = self.device.unmap(&self.mem, self.address);
+        match self.device.unmap(&self.mem, self.address) {
+            Ok(()) => self.mappings.end(self.write),
+            Err(error) => self.device.owe(error),
+        }
     }
 }
 
@@ -694,33 +762,38 @@ fn shared() -> Error {
 }
 
 /// The address and length of a view's elements, for as long as the mapping lives.
-struct Mapped<T> {
+struct Mapped<'a, T: Pod> {
     address: NonNull<T>,
     len: usize,
     #[cfg(feature = "opencl")]
-    _mapping: Option<Mapping>,
+    _mapping: Option<Mapping<'a>>,
+    _buffer: PhantomData<&'a [T]>,
 }
 
-impl<T: Pod> Mapped<T> {
+impl<'a, T: Pod> Mapped<'a, T> {
     fn host(address: NonNull<T>, len: usize) -> Self {
         Self {
             address,
             len,
             #[cfg(feature = "opencl")]
             _mapping: None,
+            _buffer: PhantomData,
         }
     }
 
     #[cfg(feature = "opencl")]
-    fn cl(device: &ClDevice, mem: &ClMem, offset: usize, len: usize, write: bool) -> Result<Self> {
+    fn cl(buffer: &'a Buffer<T>, mem: &ClMem, offset: usize, len: usize, write: bool) -> Result<Self> {
+        if buffer.shared.is_some() {
+            return Err(shared());
+        }
         let (start, bytes) = (byte_len::<T>(offset)?, byte_len::<T>(len)?);
         if bytes == 0 {
             return Ok(Self::host(NonNull::dangling(), len));
         }
-        let mapping = Mapping::new(device, mem, start..start + bytes, align_of::<T>(), write)?;
+        let mapping = Mapping::new(buffer, mem, start..start + bytes, write)?;
         let address = NonNull::new(mapping.address.cast())
             .ok_or_else(|| Error::new(ErrorKind::Driver, format!("the driver maps {bytes} bytes at address 0")))?;
-        Ok(Self { address, len, _mapping: Some(mapping) })
+        Ok(Self { address, len, _mapping: Some(mapping), _buffer: PhantomData })
     }
 }
 
@@ -734,8 +807,7 @@ impl<T: Pod> Mapped<T> {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub struct MapRef<'a, T: Pod> {
-    mapped: Mapped<T>,
-    _buffer: PhantomData<&'a [T]>,
+    mapped: Mapped<'a, T>,
 }
 
 impl<'a, T: Pod> MapRef<'a, T> {
@@ -743,11 +815,9 @@ impl<'a, T: Pod> MapRef<'a, T> {
         let mapped = match &buffer.storage {
             Storage::Host(data) => Mapped::host(NonNull::from(&data[offset..offset + len]).cast(), len),
             #[cfg(feature = "opencl")]
-            Storage::Cl(_) if buffer.shared.is_some() => return Err(shared()),
-            #[cfg(feature = "opencl")]
-            Storage::Cl(mem) => Mapped::cl(buffer.cl(), mem, offset, len, false)?,
+            Storage::Cl(mem) => Mapped::cl(buffer, mem, offset, len, false)?,
         };
-        Ok(Self { mapped, _buffer: PhantomData })
+        Ok(Self { mapped })
     }
 }
 
@@ -790,7 +860,7 @@ impl<T: Pod> fmt::Debug for MapRef<'_, T> {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub struct MapMut<'a, T: Pod> {
-    mapped: Mapped<T>,
+    mapped: Mapped<'a, T>,
     _buffer: PhantomData<&'a mut [T]>,
 }
 
@@ -799,11 +869,9 @@ impl<'a, T: Pod> MapMut<'a, T> {
         let mapped = match &mut buffer.storage {
             Storage::Host(data) => Mapped::host(NonNull::from(&mut data[offset..offset + len]).cast(), len),
             #[cfg(feature = "opencl")]
-            Storage::Cl(_) if buffer.shared.is_some() => return Err(shared()),
-            #[cfg(feature = "opencl")]
             Storage::Cl(mem) => {
                 let mem = mem.clone();
-                Mapped::cl(buffer.cl(), &mem, offset, len, true)?
+                Mapped::cl(buffer, &mem, offset, len, true)?
             }
         };
         Ok(Self { mapped, _buffer: PhantomData })
@@ -913,7 +981,7 @@ impl<'a, T: Pod> Input<'a, T> {
                 Ok(input)
             }
             Self::Device(View { buffer, offset, len }) => {
-                ClInput::within(device, &buffer.device, buffer.place(), offset, len, size_of::<T>())
+                ClInput::within(device, &buffer.device, buffer.place(false)?, offset, len, size_of::<T>())
             }
         }
     }
@@ -1047,7 +1115,7 @@ impl<'a, T: Pod> Output<'a, T> {
                 Ok(ClOutput { place, host: Some(host) })
             }
             Self::Device(ViewMut { buffer, offset, len }) => {
-                let place = ClInput::within(device, &buffer.device, buffer.place(), offset, len, size_of::<T>())?;
+                let place = ClInput::within(device, &buffer.device, buffer.place(true)?, offset, len, size_of::<T>())?;
                 Ok(ClOutput { place, host: None })
             }
         }
@@ -1119,7 +1187,9 @@ impl Visit {
 #[cfg(feature = "opencl")]
 impl Drop for Visit {
     fn drop(&mut self) {
-        self.0.finish_silently();
+        if let Err(error) = self.0.finish() {
+            self.0.owe(error);
+        }
     }
 }
 

@@ -1,60 +1,212 @@
 //! Files that outlive the process: built programs and self-test verdicts.
 //!
-//! An entry is trusted only if its SHA-256 fits; anything else counts as absent and is written anew. Writers
-//! rename a finished temporary file into place, so that two processes may share the folder.
+//! An entry is used only if its SHA-256 fits. That covers what the entry is for, so that an entry under the name of another
+//! counts as absent, like one that is damaged, and is written anew. Writers rename a finished temporary file into place. A
+//! process that finds the folder too large removes the least recently used entries. So processes may share the folder.
+//!
+//! The digest guards against accidents. It is no signature: an entry of a forger runs in this process like any other.
+//! On Unix an entry, and the folder, must therefore belong to this process's user, and nobody else may write them. On Windows
+//! the folder's own permissions are all that keeps others out; that of the default is the user's alone.
 
-use std::{env, fs, io::Write, path::PathBuf};
+use std::{
+    env, fs,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
 
 use sha2::{Digest, Sha256};
 
-const MAGIC: &[u8; 16] = b"oclprim cache 1\n";
+use crate::files;
 
-/// The folder, unless `OCLPRIM_CACHE_DIR` is set empty, which turns the cache off.
-fn folder() -> Option<PathBuf> {
-    match env::var_os("OCLPRIM_CACHE_DIR") {
-        Some(dir) if dir.is_empty() => None,
-        Some(dir) => Some(dir.into()),
-        None => directories::ProjectDirs::from("", "", "oclprim").map(|dirs| dirs.cache_dir().to_owned()),
+const MAGIC: &[u8; 16] = b"oclprim cache 2\n";
+const DIGEST_BYTES: usize = 32;
+/// The bytes of an entry beside its payload.
+const HEADER_BYTES: usize = MAGIC.len() + DIGEST_BYTES;
+/// A file beyond this is no entry.
+const ENTRY_BYTES: u64 = 64 << 20;
+/// The bytes of all entries, unless `OCLPRIM_CACHE_BYTES` says otherwise.
+const TOTAL_BYTES: u64 = 256 << 20;
+/// The part of that which a process writes between two looks at the folder.
+const LOOK_SHARE: u64 = 16;
+const KINDS: [&str; 2] = ["program", "selftest"];
+const TEMPORARY: &str = ".oclprim-";
+/// A temporary file is no longer in use after this.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// The identity of an entry.
+pub(crate) struct Key {
+    /// The entry's file.
+    name: String,
+    hash: [u8; DIGEST_BYTES],
+}
+
+impl Key {
+    fn digest(&self, payload: &[u8]) -> [u8; DIGEST_BYTES] {
+        Sha256::new().chain_update(MAGIC).chain_update(self.hash).chain_update(payload).finalize().into()
     }
 }
 
-/// A file name for what `parts` identify together.
-pub(crate) fn key(kind: &str, parts: &[&str]) -> String {
+/// The key of what `parts` identify together.
+pub(crate) fn key(kind: &str, parts: &[&str]) -> Key {
+    debug_assert!(KINDS.contains(&kind));
     let mut hash = Sha256::new();
-    for part in parts {
+    for part in [kind].iter().chain(parts) {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
-    let hex: String = hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("{kind}-{hex}")
+    let hash: [u8; DIGEST_BYTES] = hash.finalize().into();
+    let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    Key { name: format!("{kind}-{hex}"), hash }
 }
 
 /// The entry's payload, if it is there and whole.
-pub(crate) fn load(key: &str) -> Option<Vec<u8>> {
-    let bytes = fs::read(folder()?.join(key)).ok()?;
-    let rest = bytes.strip_prefix(MAGIC)?;
-    let (digest, payload) = rest.split_at_checked(32)?;
-    (Sha256::digest(payload).as_slice() == digest).then(|| payload.to_owned())
+pub(crate) fn load(key: &Key) -> Option<Vec<u8>> {
+    let path = folder(false)?.join(&key.name);
+    let mut options = fs::File::options();
+    options.read(true);
+    #[cfg(windows)]
+    {
+        use std::os::windows::fs::OpenOptionsExt;
+        const GENERIC_READ: u32 = 0x8000_0000;
+        const FILE_WRITE_ATTRIBUTES: u32 = 0x0100;
+        options.access_mode(GENERIC_READ | FILE_WRITE_ATTRIBUTES);
+    }
+    let file = files::open(&path, &mut options, false).ok()?;
+    if !of_this_user_alone(&file.metadata().ok()?) {
+        return None;
+    }
+    let mut bytes = files::read(&file, ENTRY_BYTES).ok()?;
+    let (digest, payload) = bytes.strip_prefix(MAGIC)?.split_at_checked(DIGEST_BYTES)?;
+    if key.digest(payload).as_slice() != digest {
+        return None;
+    }
+    // The least recently used entries are removed first. In a read-only folder nothing is removed.
+    let _ = file.set_modified(SystemTime::now());
+    Some(bytes.split_off(HEADER_BYTES))
 }
 
 /// Writes an entry. A cache that cannot be written is no error: the next process builds again.
-pub(crate) fn store(key: &str, payload: &[u8]) {
+pub(crate) fn store(key: &Key, payload: &[u8]) {
+    let (bytes, total) = ((HEADER_BYTES + payload.len()) as u64, total_bytes());
+    if bytes > ENTRY_BYTES.min(total) {
+        return;
+    }
     let write = || -> Option<()> {
-        let folder = folder()?;
-        fs::create_dir_all(&folder).ok()?;
-        let mut file = tempfile::NamedTempFile::new_in(&folder).ok()?;
+        let folder = folder(true)?;
+        // Of the mode 0600.
+        let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&folder).ok()?;
         file.write_all(MAGIC).ok()?;
-        file.write_all(&Sha256::digest(payload)).ok()?;
+        file.write_all(&key.digest(payload)).ok()?;
         file.write_all(payload).ok()?;
-        file.persist(folder.join(key)).ok()?;
+        file.persist(folder.join(&key.name)).ok()?;
+        if is_time_to_look(bytes, total) {
+            keep_below(&folder, total);
+        }
         Some(())
     };
     let _ = write();
 }
 
 /// Removes an entry that turned out to be useless, such as a binary that the driver refuses.
-pub(crate) fn remove(key: &str) {
-    if let Some(folder) = folder() {
-        let _ = fs::remove_file(folder.join(key));
+pub(crate) fn remove(key: &Key) {
+    if let Some(folder) = folder(false) {
+        let _ = fs::remove_file(folder.join(&key.name));
+    }
+}
+
+/// The folder, where there is one that nobody else writes; with `create` it is made. `OCLPRIM_CACHE_DIR` names it, and
+/// switches the cache off if it is empty.
+fn folder(create: bool) -> Option<PathBuf> {
+    let named = env::var_os("OCLPRIM_CACHE_DIR");
+    let folder = match &named {
+        Some(dir) if dir.is_empty() => return None,
+        Some(dir) => dir.into(),
+        None => directories::ProjectDirs::from("", "", "oclprim")?.cache_dir().to_owned(),
+    };
+    let found = match fs::metadata(&folder) {
+        Ok(found) => found,
+        Err(_) if create => {
+            let mut builder = fs::DirBuilder::new();
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.recursive(true).create(&folder).ok()?;
+            fs::metadata(&folder).ok()?
+        }
+        Err(_) => return None,
+    };
+    (found.is_dir() && of_this_user_alone(&found)).then_some(folder)
+}
+
+/// True if the user of this process owns a file or a folder, and nobody else may write it.
+#[cfg(unix)]
+fn of_this_user_alone(found: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    const OTHERS_WRITE: u32 = 0o022;
+    found.uid() == rustix::process::geteuid().as_raw() && found.mode() & OTHERS_WRITE == 0
+}
+
+#[cfg(not(unix))]
+fn of_this_user_alone(_: &fs::Metadata) -> bool {
+    true
+}
+
+/// The most bytes that all entries may have.
+fn total_bytes() -> u64 {
+    let set = env::var("OCLPRIM_CACHE_BYTES").ok().and_then(|text| text.trim().parse().ok());
+    set.unwrap_or(TOTAL_BYTES)
+}
+
+/// True if this process, which has written `bytes` bytes more, has not looked at the folder for long. Every process that
+/// writes the folder does the same, so that each exceeds the total by that part of it at most.
+fn is_time_to_look(bytes: u64, total: u64) -> bool {
+    static WRITTEN: Mutex<Option<u64>> = Mutex::new(None);
+    let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let look = written.is_none_or(|written| written + bytes > total / LOOK_SHARE);
+    *written = Some(if look { 0 } else { written.unwrap_or(0) + bytes });
+    look
+}
+
+/// True for the name of an entry. The folder may have other files, which are not touched.
+fn is_entry(name: &str) -> bool {
+    let hex = KINDS.iter().find_map(|kind| name.strip_prefix(kind)?.strip_prefix('-'));
+    hex.is_some_and(|hex| hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// Removes temporary files that writers left behind, and the least recently used entries if all have more than `total` bytes.
+/// Another process may do the same meanwhile.
+fn keep_below(folder: &Path, total: u64) {
+    let Ok(found) = fs::read_dir(folder) else { return };
+    let (mut entries, now) = (Vec::new(), SystemTime::now());
+    for file in found.flatten() {
+        let name = file.file_name();
+        let Some(name) = name.to_str() else { continue };
+        // Of a symbolic link this is its own.
+        let Ok(data) = file.metadata() else { continue };
+        let Ok(modified) = data.modified() else { continue };
+        let abandoned =
+            name.starts_with(TEMPORARY) && now.duration_since(modified).is_ok_and(|unused| unused > ABANDONED);
+        if data.is_file() && (abandoned || (is_entry(name) && data.len() > ENTRY_BYTES)) {
+            let _ = fs::remove_file(file.path());
+        } else if data.is_file() && is_entry(name) {
+            // A time to come is no reason to keep an entry for longer.
+            entries.push((modified.min(now), data.len(), file.path()));
+        }
+    }
+    let mut bytes: u64 = entries.iter().map(|(_, len, _)| len).sum();
+    if bytes <= total {
+        return;
+    }
+    // Somewhat below, so that the next entries find room.
+    let wanted = total - total / 8;
+    entries.sort();
+    for (_, len, path) in entries {
+        if bytes <= wanted {
+            break;
+        }
+        if fs::remove_file(path).is_ok() {
+            bytes -= len;
+        }
     }
 }

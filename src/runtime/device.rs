@@ -138,6 +138,8 @@ pub enum Backend {
 /// Cheap to clone, and usable from many threads at once. Commands of one opened device and its clones run in the order
 /// in which they were enqueued.
 ///
+/// A child that a process makes with `fork` must not use it: see [threads and processes](crate#threads-and-processes).
+///
 /// ```
 /// use oclprim::{Device, op::Sum};
 ///
@@ -153,7 +155,8 @@ pub struct Device {
 
 impl Device {
     /// The device to use when nothing else is said: what `OCLPRIM_DEVICE` selects, else the OpenCL GPU with the most memory
-    /// of its own whose self-test passes, else the CPU through rayon.
+    /// of its own whose self-test passes, else the CPU through rayon. [`Device::open`] of `gpu` or `opencl` says why there is
+    /// none, such as a library of the variable `OPENCL_LIBRARY` that does not open.
     ///
     /// # Errors
     ///
@@ -171,7 +174,7 @@ impl Device {
         }
     }
 
-    /// The CPU, through rayon's global thread pool. Needs no driver.
+    /// The CPU, through rayon's global thread pool. Enters no driver.
     ///
     /// ```
     /// use oclprim::{Device, op::Product};
@@ -202,10 +205,12 @@ impl Device {
     /// of its devices, GPUs first), or a part of `platform / name`, whatever its case. Of several that fit it is the
     /// first; only an index tells two of a kind apart. A number that is no index is a part of a name too.
     ///
+    /// A selector of the CPU backend, which is index 0, enters no driver.
+    ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoDevice`] if nothing fits; the message lists what there is. [`ErrorKind::Driver`] if the driver
-    /// does not open the device.
+    /// [`ErrorKind::NoDevice`] if nothing fits; the message lists what there is, and why drivers are missing.
+    /// [`ErrorKind::Driver`] if the driver does not open the device.
     ///
     /// ```
     /// use oclprim::{Device, ErrorKind};
@@ -217,11 +222,15 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn open(selector: &str) -> Result<Self> {
-        let infos = Self::list();
         let wanted = selector.trim().to_lowercase();
+        // The CPU backend comes first, so that nothing else can fit. A driver that hangs must not keep it from anyone.
+        let of_the_cpu = DeviceInfo::cpu().to_string().to_lowercase().contains(&wanted) && !wanted.is_empty();
+        if of_the_cpu || wanted.parse() == Ok(0usize) {
+            return Ok(Self::cpu());
+        }
+        let infos = Self::list();
         let of_type = |ty| infos.iter().position(|info| info.opencl && info.ty == ty);
         let index = match wanted.as_str() {
-            "cpu" | "rayon" => Some(0),
             "gpu" => of_type(DeviceType::Gpu),
             "accelerator" => of_type(DeviceType::Accelerator),
             "opencl" => of_type(DeviceType::Gpu).or(infos.iter().position(|info| info.opencl)),
@@ -235,8 +244,7 @@ impl Device {
             Some(index) => Self::at(index),
             None => {
                 let known: Vec<_> = infos.iter().enumerate().map(|(i, info)| format!("{i}: {info}")).collect();
-                let message = format!("no device fits `{selector}`; known are {}", known.join(", "));
-                Err(Error::new(ErrorKind::NoDevice, message))
+                Err(no_device(format!("no device fits `{selector}`; known are {}", known.join(", "))))
             }
         }
     }
@@ -266,7 +274,7 @@ impl Device {
             return Ok(Self { backend: Backend::OpenCl(found.open()?) });
         }
         let count = Self::list().len();
-        Err(Error::new(ErrorKind::NoDevice, format!("no device {index}: there are {count}, the first is 0")))
+        Err(no_device(format!("no device {index}: there are {count}, the first is 0")))
     }
 
     #[cfg(feature = "opencl")]
@@ -454,6 +462,16 @@ impl Device {
             Backend::OpenCl(device) => device.finish(),
         }
     }
+}
+
+/// The error for a device that is not there, with the reasons for which drivers are missing.
+fn no_device(message: String) -> Error {
+    #[cfg(feature = "opencl")]
+    let troubles = opencl::troubles();
+    #[cfg(not(feature = "opencl"))]
+    let troubles = &["this build lacks the feature `opencl`".to_owned()];
+    let parts: Vec<_> = std::iter::once(&message).chain(troubles).map(String::as_str).collect();
+    Error::new(ErrorKind::NoDevice, parts.join("; "))
 }
 
 /// What puts GPUs in order: one on the host's memory reports much of it, and is the slower one for that.

@@ -1,4 +1,4 @@
 //! The link shim: the crate builds without an OpenCL SDK and starts without a loader.
 
 #[cfg(opencl_shim)]
-mod opencl;
+pub(crate) mod opencl;

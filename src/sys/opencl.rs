@@ -9,38 +9,53 @@
 // status pointer, which OpenCL requires to be valid or null.
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::OnceLock;
+use std::{ffi::CString, sync::OnceLock};
 
 unsafe extern "C" {
     fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dlerror() -> *const c_char;
 }
 const RTLD_NOW: c_int = 2;
 const UNAVAILABLE: i32 = -59; // CL_INVALID_OPERATION
 const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
 
-fn lib() -> *mut c_void {
-    static LIB: OnceLock<usize> = OnceLock::new();
-    *LIB.get_or_init(|| {
-        let env = std::env::var_os("OPENCL_LIBRARY").and_then(|s| std::ffi::CString::new(s.into_encoded_bytes()).ok());
-        // A named library is the only one tried: naming one that is not there is how to run without OpenCL.
-        let names = match &env {
-            Some(named) => vec![named.as_c_str()],
-            None => vec![c"libOpenCL.so.1", c"libOpenCL.so"],
-        };
-        for n in names {
-            let h = unsafe { dlopen(n.as_ptr(), RTLD_NOW) };
-            if !h.is_null() {
-                return h as usize;
+/// The library's handle, or the reason for which there is none.
+fn opened() -> &'static Result<usize, String> {
+    static LIBRARY: OnceLock<Result<usize, String>> = OnceLock::new();
+    LIBRARY.get_or_init(|| match std::env::var_os("OPENCL_LIBRARY") {
+        None => open(c"libOpenCL.so.1").or_else(|reason| open(c"libOpenCL.so").map_err(|_| reason)),
+        Some(named) => {
+            let which = format!("OPENCL_LIBRARY is `{}`", named.to_string_lossy());
+            // `dlopen` takes an empty name for the program itself.
+            if named.is_empty() {
+                return Err(format!("{which}, which opens no library"));
             }
+            // A named library is the only one tried: naming one that is not there is how to run without OpenCL.
+            let named = CString::new(named.into_encoded_bytes()).map_err(|error| format!("{which}: {error}"))?;
+            open(&named).map_err(|reason| format!("{which}: {reason}"))
         }
-        0
-    }) as *mut c_void
+    })
+}
+fn open(name: &CStr) -> Result<usize, String> {
+    let handle = unsafe { dlopen(name.as_ptr(), RTLD_NOW) };
+    if handle.is_null() {
+        let reason = unsafe { dlerror() };
+        let reason = if reason.is_null() { c"no reason is known" } else { unsafe { CStr::from_ptr(reason) } };
+        return Err(format!("the library does not open: {}", reason.to_string_lossy().replace('\n', " ")));
+    }
+    if unsafe { dlsym(handle, c"clGetPlatformIDs".as_ptr()) }.is_null() {
+        return Err(format!("{} has no clGetPlatformIDs", name.to_string_lossy()));
+    }
+    Ok(handle as usize)
+}
+/// The reason for which there is no library, where there is none.
+pub(crate) fn missing() -> Option<&'static str> {
+    opened().as_ref().err().map(String::as_str)
 }
 #[cold]
 fn resolve(slot: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
-    let l = lib();
-    let p = if l.is_null() { core::ptr::null_mut() } else { unsafe { dlsym(l, name.as_ptr()) } };
+    let p = opened().as_ref().map_or(core::ptr::null_mut(), |&l| unsafe { dlsym(l as *mut c_void, name.as_ptr()) });
     let p = if p.is_null() { MISSING as *mut c_void } else { p };
     slot.store(p, Ordering::Release);
     p

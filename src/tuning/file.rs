@@ -5,7 +5,7 @@ use std::{
     env,
     ffi::OsString,
     fs::{self, File},
-    io::{self, Read, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::OnceLock,
 };
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{PRIMITIVES, SizeClass, parameters, parameters::MOST_ELEMENT_BYTES, row_bytes};
 use crate::{
-    Error, ErrorKind, Result,
+    Error, ErrorKind, Result, files,
     runtime::{Capabilities, DeviceInfo},
 };
 
@@ -190,13 +190,14 @@ impl TuningFile {
         match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(failed(error)),
+            // Opening a device can already do something.
             Ok(found) if !found.is_file() => return Err(refused("it is not a plain file".into())),
             Ok(found) if found.len() > MOST_BYTES => return Err(refused(format!("it has {} bytes", found.len()))),
             Ok(_) => {}
         }
-        let mut bytes = Vec::new();
-        File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes)).map_err(failed)?;
-        Self::parse(&bytes).map_err(refused)
+        // Another file may have taken its place.
+        let bytes = files::open(path, File::options().read(true), true).and_then(|file| files::read(&file, MOST_BYTES));
+        Self::parse(&bytes.map_err(failed)?).map_err(refused)
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, String> {
@@ -341,7 +342,7 @@ fn locked(path: &Path) -> io::Result<File> {
     fs::create_dir_all(folder(&path))?;
     let mut name = OsString::from(path);
     name.push(".lock");
-    let lock = File::options().create(true).truncate(false).write(true).open(name)?;
+    let lock = files::open(Path::new(&name), File::options().create(true).truncate(false).write(true), false)?;
     match lock.lock() {
         // A file system without locks.
         Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(lock),

@@ -1,6 +1,6 @@
 //! A libOpenCL with one or two platforms that misbehave as `FAKE_OPENCL` says; every other entry point is missing.
 //!
-//! Compiled to a cdylib by `tests/no_opencl.rs`.
+//! Compiled to a cdylib by `tests/common/fake.rs`.
 #![allow(non_snake_case)]
 
 use std::{

@@ -58,8 +58,8 @@ macro_rules! handles {
 
         impl Drop for $name {
             fn drop(&mut self) {
-                // SAFETY: this gives back the handle's own reference. A driver that has lost its device refuses, and
-                // there is no one to tell.
+                // SAFETY: this gives back the handle's own reference. A driver that has lost its device refuses. That
+                // keeps an object too long, and no result depends on it, so that nobody reads the status.
                 unsafe { ffi::$release(self.0) };
             }
         }
@@ -281,11 +281,14 @@ pub(super) fn event_number(event: &Event, name: u32) -> Option<u64> {
     number(info(|size, value, ret| unsafe { ffi::clGetEventInfo(event.as_ptr(), name, size, value, ret) }))
 }
 
-pub(super) fn create_context(device: DeviceId) -> Result<Context> {
+pub(super) fn create_context(platform: PlatformId, device: DeviceId) -> Result<Context> {
+    const CONTEXT_PLATFORM: isize = 0x1084;
     let mut status = SUCCESS;
     let ids = [device.as_raw()];
-    // SAFETY: one valid device id, no properties, no callback.
-    let raw = unsafe { ffi::clCreateContext(ptr::null(), 1, ids.as_ptr(), None, ptr::null_mut(), &mut status) };
+    // `ocl` panics where it asks a context for properties and there are none.
+    let properties = [CONTEXT_PLATFORM, platform.as_ptr().addr() as isize, 0];
+    // SAFETY: one valid device id of that platform, a list of properties that ends with 0, no callback.
+    let raw = unsafe { ffi::clCreateContext(properties.as_ptr(), 1, ids.as_ptr(), None, ptr::null_mut(), &mut status) };
     check(status, "creating a context")?;
     // SAFETY: `raw` was just created, and this takes over its one reference.
     Ok(unsafe { Context::from_raw_create_ptr(raw) })
@@ -585,6 +588,13 @@ pub(super) fn kernel_numbers(kernel: &Kernel, device: DeviceId, name: u32) -> [u
         )
     };
     if status == SUCCESS { values } else { [0; 3] }
+}
+
+/// The context that a kernel belongs to; `None` where the driver does not know it.
+pub(super) fn kernel_context(kernel: &Kernel) -> Option<u64> {
+    const CONTEXT: u32 = 0x1193;
+    // SAFETY: `info` passes a null or a large enough buffer.
+    number(info(|size, value, ret| unsafe { ffi::clGetKernelInfo(kernel.as_ptr(), CONTEXT, size, value, ret) }))
 }
 
 /// Sets one argument: `value` is its `size` bytes, or null for local memory of that size.

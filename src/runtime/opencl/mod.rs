@@ -15,7 +15,7 @@ use std::{
 use ocl::core::{DeviceId, PlatformId};
 
 use cl::EventSlot;
-pub(crate) use cl::{CommandQueue, Context, Event, Mem};
+pub(crate) use cl::{CommandQueue, Context, Event, Kernel, Mem};
 pub(crate) use launch::Launch;
 use pool::Pool;
 
@@ -36,6 +36,7 @@ pub(crate) const COUNTER_BYTES: usize = 16 * 256 * 8;
 /// had been written, fills in parts ended in CL_OUT_OF_RESOURCES, and one of 2^31 bytes did not end.
 const FILL_BYTES: usize = 1 << 30;
 const FILL_WORK_GROUP: usize = 64;
+const PLATFORM_NAME: u32 = 0x0902;
 const POCL: &str = "Portable Computing Language";
 /// Beyond this a launch is faster than a fill by Intel's driver for CPUs, which writes one pattern after the other.
 const SLOW_FILL_BYTES: usize = 1 << 20;
@@ -96,7 +97,7 @@ pub(crate) struct Queue {
     ended: Mutex<Option<Mem>>,
     /// See [`ClDevice::words`].
     words: Mutex<Option<Words>>,
-    /// What went wrong while no one could be told, for the next who waits.
+    /// See [`ClDevice::owe`].
     failed: Mutex<Option<Error>>,
     /// Set on profiling queues.
     recorder: Option<Mutex<Recorder>>,
@@ -157,14 +158,35 @@ struct Tuned {
 
 /// Every OpenCL device, found once: drivers' first discovery is not safe to run from two threads.
 pub(crate) fn found() -> &'static [Found] {
-    static FOUND: OnceLock<Vec<Found>> = OnceLock::new();
-    FOUND.get_or_init(|| {
-        let platforms = cl::platforms().unwrap_or_default();
-        // A broken platform beside a good one is left out.
-        let devices = platforms
-            .into_iter()
-            .flat_map(|platform| cl::devices(platform).unwrap_or_default().into_iter().map(move |id| (platform, id)));
-        devices.map(|(platform, id)| Found::new(platform, id)).collect()
+    &discovered().0
+}
+
+/// The reasons for which devices may be missing; empty where nothing went wrong.
+pub(crate) fn troubles() -> &'static [String] {
+    &discovered().1
+}
+
+fn discovered() -> &'static (Vec<Found>, Vec<String>) {
+    static DISCOVERED: OnceLock<(Vec<Found>, Vec<String>)> = OnceLock::new();
+    DISCOVERED.get_or_init(|| {
+        let (mut found, mut troubles) = (Vec::new(), Vec::new());
+        #[cfg(opencl_shim)]
+        troubles.extend(crate::sys::opencl::missing().map(str::to_owned));
+        let platforms = cl::platforms().unwrap_or_else(|error| {
+            troubles.push(error.to_string());
+            Vec::new()
+        });
+        if platforms.is_empty() && troubles.is_empty() {
+            troubles.push("the OpenCL loader has no driver".into());
+        }
+        for platform in platforms {
+            // A broken platform beside a good one is left out.
+            match cl::devices(platform) {
+                Ok(ids) => found.extend(ids.into_iter().map(|id| Found::new(platform, id))),
+                Err(error) => troubles.push(format!("{}: {error}", cl::platform_text(platform, PLATFORM_NAME))),
+            }
+        }
+        (found, troubles)
     })
 }
 
@@ -182,7 +204,7 @@ impl Found {
         let shared = match self.opened.get() {
             Some(shared) => shared.clone(),
             None => {
-                let context = cl::create_context(self.id)?;
+                let context = cl::create_context(self.platform, self.id)?;
                 let info = describe(self.platform, self.id);
                 let shared = Arc::new(Shared::new(self.id, context, info));
                 self.opened.get_or_init(|| shared).clone()
@@ -195,7 +217,6 @@ impl Found {
 
 /// Names and sizes, as the driver reports them.
 fn describe(platform: PlatformId, id: DeviceId) -> DeviceInfo {
-    const PLATFORM_NAME: u32 = 0x0902;
     const TYPE: u32 = 0x1000;
     const COMPUTE_UNITS: u32 = 0x1002;
     const MAX_ALLOCATION: u32 = 0x1010;
@@ -317,6 +338,11 @@ impl ClDevice {
         let shared = Arc::new(Shared::new(id, context, describe(platform, id)));
         let queue = Arc::new(Queue::new(&shared, queue, unordered, false));
         Ok(Self { shared, queue, tuned: Arc::default() })
+    }
+
+    /// Returns true if a user's kernel belongs to the device's context.
+    pub(crate) fn has_kernel(&self, kernel: &Kernel) -> bool {
+        cl::kernel_context(kernel) == Some(self.context().as_ptr() as u64)
     }
 
     /// Checks that kernels can read and write `bytes` bytes of a user's buffer.
@@ -466,7 +492,9 @@ impl ClDevice {
         if let Some(caps) = shared.capabilities.get() {
             return Ok(caps);
         }
-        let caps = selftest::run(self)?;
+        // On a queue of its own: errors that this one owes its user say nothing of the device.
+        let queue = Queue::new(shared, cl::create_queue(self.context(), self.id(), false)?, false, false);
+        let caps = selftest::run(&Self { queue: Arc::new(queue), ..self.clone() })?;
         Ok(shared.capabilities.get_or_init(|| caps))
     }
 
@@ -551,7 +579,9 @@ impl ClDevice {
         }
         cl::barrier(self.queue(), &[]).map(drop).inspect_err(|_| {
             // The command runs all the same, and its buffers are about to be given back.
-            let _ = cl::finish(self.queue());
+            if let Err(error) = cl::finish(self.queue()) {
+                self.owe(error);
+            }
         })
     }
 
@@ -728,17 +758,18 @@ impl ClDevice {
         self.record("clEnqueueCopyBuffer", slot)
     }
 
+    /// Maps a range after all earlier commands. The caller asks for [`overdue`](Self::overdue) errors, and unmaps.
     pub(crate) fn map(&self, mem: &Mem, offset: usize, bytes: usize, write: bool) -> Result<*mut u8> {
-        let address = cl::map(self.queue(), mem, offset, bytes, write).inspect_err(|_| self.forget())?.cast();
-        self.overdue().map(|()| address).inspect_err(|_| {
-            // There is one failure to tell of already.
-            let _ = self.unmap(mem, address);
-        })
+        cl::map(self.queue(), mem, offset, bytes, write).inspect_err(|_| self.forget()).map(|address| address.cast())
     }
 
+    /// Enqueues an unmap. An error means that the range is still mapped.
     pub(crate) fn unmap(&self, mem: &Mem, address: *mut u8) -> Result<()> {
         cl::unmap(self.queue(), mem, address.cast())?;
-        self.settle()
+        if let Err(error) = self.settle() {
+            self.owe(error);
+        }
+        Ok(())
     }
 
     /// A launch that failed may have left anything in what is to be 0 between launches.
@@ -756,20 +787,20 @@ impl ClDevice {
         self.overdue()
     }
 
-    /// [`finish`](Self::finish) where no one can be told of a failure: the next who waits on this queue will be.
-    pub(crate) fn finish_silently(&self) {
-        if let Err(error) = self.finish() {
-            *lock(&self.queue.failed) = Some(error);
-        }
+    /// Keeps an error that its place cannot return, such as a drop: the next call that waits on this queue returns it. Of
+    /// several it returns the first.
+    pub(crate) fn owe(&self, error: Error) {
+        lock(&self.queue.failed).get_or_insert(error);
     }
 
-    /// The failure that no one was told of.
-    fn overdue(&self) -> Result<()> {
+    /// Returns the error that is kept, once.
+    pub(crate) fn overdue(&self) -> Result<()> {
         lock(&self.queue.failed).take().map_or(Ok(()), Err)
     }
 
-    /// An event that completes after all earlier commands.
+    /// An event that completes after all earlier commands. Its user waits by it, so that this returns what is overdue.
     pub(crate) fn marker(&self) -> Result<Event> {
+        self.overdue()?;
         let event = cl::barrier(self.queue(), &[])?;
         self.flush()?;
         Ok(event)

@@ -1,0 +1,421 @@
+//! The caches of programs: on disk an entry serves its own key alone, and nothing that lies in the folder hangs or fools a
+//! process; in memory and on disk there is a bound.
+#![cfg(all(feature = "opencl", unix))]
+
+#[path = "common/child.rs"]
+mod child;
+#[path = "common/skips.rs"]
+mod skips;
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, SystemTime},
+};
+
+use oclprim::{
+    Device,
+    op::{Max, Min, Operator, Product, Sum},
+    tuning::{Row, SizeClass, TuningFile},
+};
+
+fn opencl_devices() -> Vec<Device> {
+    (1..Device::list().len()).map(|index| Device::at(index).expect("it opens")).collect()
+}
+
+/// True where there is nothing to test.
+fn nothing_here(test: &str) -> bool {
+    let nothing = Device::list().len() == 1;
+    if nothing {
+        skips::skip(test, "no OpenCL device");
+    }
+    nothing
+}
+
+/// Each device's results for 1, 2, ... 5 by four operators, whose programs differ in nothing else.
+fn answers() -> String {
+    let mut text = String::new();
+    for device in opencl_devices() {
+        let x = device.upload(&[1u32, 2, 3, 4, 5]).unwrap();
+        let by = [device.reduce(&x, Sum), device.reduce(&x, Max), device.reduce(&x, Min), device.reduce(&x, Product)];
+        text += &format!("{:?}", by.map(Result::unwrap));
+    }
+    text
+}
+
+fn right_answers() -> String {
+    "[15, 5, 1, 120]".repeat(Device::list().len() - 1)
+}
+
+/// A child that does [`answers`] with this cache.
+fn user_of(test: &str, folder: &Path) -> Command {
+    let mut child = child::child(test, "user");
+    child.env("OCLPRIM_CACHE_DIR", folder).env_remove("OCLPRIM_DEVICE").env_remove("OCLPRIM_CACHE_BYTES");
+    child
+}
+
+/// Runs one, which has right answers and takes no longer than a driver that builds all.
+fn runs_right(child: &mut Command) {
+    let (answers, time) = child::run(child);
+    assert_eq!(answers, right_answers());
+    assert!(time < Duration::from_secs(60), "{time:?}");
+}
+
+/// The files of a folder, with their bytes.
+fn entries(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = fs::read_dir(folder).map(|files| files.map(|file| file.unwrap().path()).collect::<Vec<_>>());
+    files.unwrap_or_default().into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o777
+}
+
+#[test]
+fn an_entry_in_place_of_another_is_not_taken_for_it() {
+    const NAME: &str = "an_entry_in_place_of_another_is_not_taken_for_it";
+    if child::part().is_some() {
+        return child::answer(answers());
+    }
+    if nothing_here(NAME) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    runs_right(&mut user_of(NAME, folder));
+    // The verdict on the same device with other settings, too, which has the same payload.
+    runs_right(user_of(NAME, folder).env("POCL_NO_SUCH_SETTING", "1").env("CL_CONFIG_NO_SUCH_SETTING", "1"));
+    let good = entries(folder);
+    assert!(good.len() >= 2, "{good:?}");
+    let paths: Vec<_> = good.keys().collect();
+    for shift in [1, paths.len() / 2, paths.len() - 1] {
+        for (i, path) in paths.iter().enumerate() {
+            fs::write(path, &good[paths[(i + shift) % paths.len()]]).unwrap();
+        }
+        runs_right(&mut user_of(NAME, folder));
+        // Each that was used was built anew, for its own key.
+        let now = entries(folder);
+        assert!(now.iter().any(|(path, bytes)| *bytes == good[path]), "shift {shift}");
+        for (i, path) in paths.iter().enumerate() {
+            let foreign = &good[paths[(i + shift) % paths.len()]];
+            assert!(now[*path] == good[*path] || now[*path] == *foreign || now[*path][16..48] != foreign[16..48]);
+        }
+    }
+    let digests: std::collections::BTreeSet<_> = good.values().map(|bytes| &bytes[16..48]).collect();
+    assert_eq!(digests.len(), good.len(), "entries of equal payloads have equal digests");
+}
+
+type Put = fn(&Path);
+
+/// Things that may lie in an entry's place.
+const OBSTACLES: [(&str, Put); 8] = [
+    ("a link to an endless device", |path| symlink("/dev/zero", path).unwrap()),
+    ("a FIFO", |path| rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::from_raw_mode(0o600)).unwrap()),
+    ("a file of 3 GB", |path| File::create(path).unwrap().set_len(3 << 30).unwrap()),
+    ("a folder", |path| fs::create_dir(path).unwrap()),
+    ("a link to nothing", |path| symlink("/nonexistent/entry", path).unwrap()),
+    ("a link to itself", |path| symlink(path, path).unwrap()),
+    ("a socket", |path| drop(std::os::unix::net::UnixListener::bind(path).unwrap())),
+    ("an empty file", |path| drop(File::create(path).unwrap())),
+];
+
+#[test]
+fn whatever_lies_in_an_entry_s_place_neither_hangs_nor_is_followed() {
+    const NAME: &str = "whatever_lies_in_an_entry_s_place_neither_hangs_nor_is_followed";
+    if child::part().is_some() {
+        return child::answer(answers());
+    }
+    if nothing_here(NAME) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    runs_right(&mut user_of(NAME, folder.path()));
+    let good = entries(folder.path());
+    for (what, put) in OBSTACLES {
+        for path in good.keys() {
+            if path.is_dir() {
+                fs::remove_dir(path).unwrap()
+            } else {
+                fs::remove_file(path).unwrap()
+            }
+            put(path);
+        }
+        println!("{what}");
+        runs_right(&mut user_of(NAME, folder.path()));
+        for path in good.keys() {
+            let found = fs::symlink_metadata(path).unwrap();
+            assert!(found.is_file() && found.len() < 3 << 30 || what == "a folder", "{what} is still there");
+        }
+    }
+    // An entry behind a link is none, even where it is good.
+    let elsewhere = tempfile::tempdir().unwrap();
+    for path in good.keys() {
+        if path.is_dir() {
+            fs::remove_dir(path).unwrap()
+        } else {
+            fs::remove_file(path).unwrap()
+        }
+        let real = elsewhere.path().join(path.file_name().unwrap());
+        fs::write(&real, &good[path]).unwrap();
+        symlink(&real, path).unwrap();
+    }
+    runs_right(&mut user_of(NAME, folder.path()));
+    assert!(good.keys().all(|path| fs::symlink_metadata(path).unwrap().is_file()));
+    assert!(entries(elsewhere.path()).into_values().eq(good.into_values()), "what links lead to was written");
+}
+
+#[test]
+fn the_folder_and_its_entries_are_the_user_s_alone() {
+    const NAME: &str = "the_folder_and_its_entries_are_the_user_s_alone";
+    if child::part().is_some() {
+        rustix::process::umask(rustix::fs::Mode::empty());
+        return child::answer(answers());
+    }
+    if nothing_here(NAME) {
+        return;
+    }
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path().join("not yet").join("there");
+    runs_right(&mut user_of(NAME, &folder));
+    assert_eq!((mode(&folder), mode(folder.parent().unwrap())), (0o700, 0o700));
+    let good = entries(&folder);
+    assert!(!good.is_empty());
+    assert!(good.keys().all(|path| mode(path) == 0o600));
+
+    // An entry that others can write is none.
+    for path in good.keys() {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o622)).unwrap();
+    }
+    runs_right(&mut user_of(NAME, &folder));
+    assert!(good.keys().all(|path| mode(path) == 0o600));
+
+    // Nor is a folder that others can write a cache: nothing is read there, and nothing written.
+    for others in [0o1777, 0o720, 0o702] {
+        let open = outer.path().join(format!("{others:o}"));
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(others)).unwrap();
+        runs_right(&mut user_of(NAME, &open));
+        assert_eq!((entries(&open).len(), mode(&open)), (0, others & 0o777));
+    }
+    let readable = outer.path().join("755");
+    fs::create_dir(&readable).unwrap();
+    fs::set_permissions(&readable, fs::Permissions::from_mode(0o755)).unwrap();
+    runs_right(&mut user_of(NAME, &readable));
+    assert_eq!(entries(&readable).len(), good.len());
+
+    // A folder and entries of another user. Nobody but root can make these.
+    if rustix::process::geteuid().is_root() {
+        let theirs = outer.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        std::os::unix::fs::chown(&theirs, Some(12345), None).unwrap();
+        runs_right(&mut user_of(NAME, &theirs));
+        assert_eq!(entries(&theirs).len(), 0);
+        for path in good.keys() {
+            std::os::unix::fs::chown(path, Some(12345), None).unwrap();
+        }
+        runs_right(&mut user_of(NAME, &folder));
+        assert!(good.keys().all(|path| fs::metadata(path).unwrap().uid() == 0), "another user's entry was used");
+    } else {
+        skips::skip(NAME, "files of another user, which takes root");
+    }
+}
+
+/// A name of an entry that no key has.
+fn entry(number: usize) -> String {
+    format!("program-{number:032x}")
+}
+
+#[test]
+fn the_entries_that_were_not_used_for_longest_go_first() {
+    const NAME: &str = "the_entries_that_were_not_used_for_longest_go_first";
+    if child::part().is_some() {
+        return child::answer(answers());
+    }
+    if nothing_here(NAME) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let put = |name: &str, bytes: u64, days: u64| {
+        let file = File::create(folder.join(name)).unwrap();
+        file.set_len(bytes).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(days * 86_400)).unwrap();
+    };
+    let is_there = |name: &str| folder.join(name).exists();
+    // 300 MiB, of which the default leaves 256 at most.
+    for i in 0..30 {
+        put(&entry(i), 10 << 20, 40 - i as u64);
+    }
+    put("selftest-00000000000000000000000000000001", 10 << 20, 100);
+    put(&entry(99), 65 << 20, 0);
+    // A file that a writer left behind, and one of a writer at work.
+    put(".oclprim-abandoned", 100, 1);
+    put(".oclprim-written", 100, 0);
+    // Files of other names are not the cache's.
+    let others = ["program", "program-0", "thesis.txt", ".tmpX1", "program-000000000000000000000000000000zz"];
+    for other in others {
+        put(other, 20 << 20, 1000);
+    }
+    symlink("thesis.txt", folder.join(entry(98))).unwrap();
+    runs_right(&mut user_of(NAME, folder));
+    assert!(!is_there("selftest-00000000000000000000000000000001") && !is_there(&entry(99)), "unused, and too large");
+    assert!(!is_there(".oclprim-abandoned") && is_there(".oclprim-written"));
+    assert!(others.iter().all(|other| is_there(other)), "files of the user's are gone");
+    let left: Vec<_> = (0..30).filter(|&i| is_there(&entry(i))).collect();
+    assert!((20..26).contains(&left.len()) && left.last() == Some(&29), "{left:?}");
+    assert!(left.windows(2).all(|pair| pair[0] + 1 == pair[1]), "not the oldest went: {left:?}");
+
+    // Use makes an entry young again.
+    let ours: Vec<_> = entries(folder).into_keys().filter(|path| fs::metadata(path).unwrap().len() < 5 << 20).collect();
+    let old = SystemTime::now() - Duration::from_secs(999 * 86_400);
+    ours.iter().for_each(|path| File::open(path).unwrap().set_modified(old).unwrap());
+    runs_right(&mut user_of(NAME, folder));
+    let used = ours.iter().filter(|path| fs::metadata(path).unwrap().modified().unwrap() > old).count();
+    // The verdict on the device, and the programs where the driver leaves them to the cache. It has others for the self-test.
+    assert!(used > 0 && used < ours.len(), "{used} of {}", ours.len());
+}
+
+#[test]
+fn the_bytes_of_all_entries_are_bounded_while_processes_share_them() {
+    const NAME: &str = "the_bytes_of_all_entries_are_bounded_while_processes_share_them";
+    if let Some(part) = child::part() {
+        // Operators of its own, of which each is a program.
+        for device in opencl_devices() {
+            for i in 0..6 {
+                let text = format!("a + b + {part} * {i} * 0");
+                let sum = Operator::new("sum", 0u32, |a, b| a + b, &text);
+                assert_eq!(device.reduce_by(&[1, 2, 3], &sum).unwrap(), 6);
+            }
+        }
+        return child::answer("done");
+    }
+    if nothing_here(NAME) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let of = |limit: u64, part: usize| {
+        let mut child = child::child(NAME, &part.to_string());
+        child.env("OCLPRIM_CACHE_DIR", folder.path()).env("OCLPRIM_CACHE_BYTES", limit.to_string());
+        child
+    };
+    let bytes = || entries(folder.path()).values().map(|bytes| bytes.len() as u64).sum::<u64>();
+    assert_eq!(child::run(&mut of(0, 1)).0, "done");
+    assert_eq!(bytes(), 0, "a bound of 0");
+    assert_eq!(child::run(&mut of(1 << 30, 1)).0, "done");
+    let all = bytes();
+    assert!(all > 0);
+    let limit = all / 2;
+    let children: Vec<_> = (2..5).map(|part| of(limit, part).spawn().unwrap()).collect();
+    for child in children {
+        assert_eq!(child::value_of(&child.wait_with_output().unwrap()), "done");
+    }
+    // Each may have written a sixteenth since it looked, and an entry more.
+    let largest = entries(folder.path()).values().map(|bytes| bytes.len() as u64).max().unwrap_or(0);
+    assert!(bytes() <= limit + 3 * (limit / 16 + largest), "{} of {limit}", bytes());
+}
+
+/// Bytes of this process's own memory that are in use; those of libraries come and go with the machine's memory.
+#[cfg(target_os = "linux")]
+fn resident() -> usize {
+    let text = fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    1024 * line.trim().trim_end_matches(" kB").parse::<usize>().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn programs_of_many_operators_are_freed() {
+    const NAME: &str = "programs_of_many_operators_are_freed";
+    const MIB: usize = 1 << 20;
+    if child::part().is_some() {
+        for device in opencl_devices() {
+            let reduce = |i: u32| {
+                let sum = Operator::new("sum", 0u32, move |a, b| a + b, &format!("a + b + {i} * 0"));
+                assert_eq!(device.reduce_by(&vec![1u32; 100_000], &sum).unwrap(), 100_000);
+            };
+            (0..10).for_each(reduce);
+            let before = resident();
+            (10..40).for_each(reduce);
+            let each = resident().saturating_sub(before) as f64 / 30.0 / MIB as f64;
+            println!("{}: {each:.2} MiB each", device.info());
+            assert!(each < 0.5, "{}: {each:.2} MiB each", device.info());
+            // An evicted program is built again.
+            (0..3).for_each(reduce);
+        }
+        return child::answer("done");
+    }
+    if nothing_here(NAME) {
+        return;
+    }
+    let mut child = child::child(NAME, "operators");
+    let output = child.env("OCLPRIM_CACHE_PROGRAMS", "4").output().unwrap();
+    println!("{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(child::value_of(&output), "done");
+}
+
+/// A program goes while its launches are still to run, and while other threads launch it.
+#[test]
+fn programs_in_use_outlive_their_place_in_the_cache() {
+    const NAME: &str = "programs_in_use_outlive_their_place_in_the_cache";
+    if child::part().is_some() {
+        for device in opencl_devices() {
+            let x = device.upload(&vec![1u32; 1 << 20]).unwrap();
+            std::thread::scope(|scope| {
+                for thread in 0..3u32 {
+                    let (device, x) = (&device, &x);
+                    scope.spawn(move || {
+                        let mut out = device.zeroed::<u32>(1).unwrap();
+                        let mut scratch = oclprim::Scratch::new();
+                        for i in 0..12 {
+                            let text = format!("a + b + {} * 0", i + thread);
+                            let sum = Operator::new("sum", 0u32, |a, b| a + b, &text);
+                            device.reduce_by_into(x, &sum, &mut out, &mut scratch).unwrap();
+                            // The kernels of the call before may still run.
+                            device.reduce_into(x, Max, oclprim::Determinism::Fixed, &mut out, &mut scratch).unwrap();
+                            device.reduce_by_into(x, &sum, &mut out, &mut scratch).unwrap();
+                            assert_eq!(out.to_vec().unwrap(), [1 << 20]);
+                        }
+                    });
+                }
+            });
+        }
+        return child::answer("done");
+    }
+    if nothing_here(NAME) {
+        return;
+    }
+    if Device::list().iter().any(|info| info.platform.contains("Oclgrind")) {
+        return skips::skip(NAME, "Oclgrind runs one kernel at a time");
+    }
+    assert_eq!(child::run(child::child(NAME, "threads").env("OCLPRIM_CACHE_PROGRAMS", "1")).0, "done");
+}
+
+#[test]
+fn whatever_lies_in_the_tuning_file_s_place_neither_hangs_nor_fills_the_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tuning.json");
+    let lock = folder.path().join("tuning.json.lock");
+    let row = Row::new(&Device::cpu().info(), "sort", 4, SizeClass::Small, [("items", 512)]);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for (what, put) in OBSTACLES {
+            for place in [&path, &lock] {
+                let remove = || if place.is_dir() { fs::remove_dir(place) } else { fs::remove_file(place) };
+                let _ = remove();
+                put(place);
+                let (read, update) = (TuningFile::read(&path), TuningFile::update(&path, |file| file.put(&row)));
+                let refused = what != "a link to nothing" && *place == path;
+                assert_eq!(read.is_err(), refused, "{what} at {place:?}");
+                assert!(update.is_err() || what == "a link to nothing" || *place == lock, "{what} at {place:?}");
+                remove().unwrap();
+            }
+            sender.send(what).unwrap();
+        }
+    });
+    for (what, _) in OBSTACLES {
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(20)), Ok(what), "it hangs");
+    }
+}

@@ -1,0 +1,13 @@
+//! The account of what did not run here.
+
+use std::{collections::HashSet, sync::Mutex};
+
+/// Notes, once, that a test or a part of it did not run here.
+pub(crate) fn skip(test: &str, reason: &str) {
+    static SEEN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+    let mut seen = SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if seen.get_or_insert_default().insert(format!("{test}: {reason}")) {
+        println!("skipped {test}: {reason}");
+        oclprim::internals::testing::log_skip(test, reason);
+    }
+}
