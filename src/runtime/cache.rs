@@ -126,6 +126,12 @@ fn folder(create: bool) -> Option<PathBuf> {
         None => directories::ProjectDirs::from("", "", "oclprim")?.cache_dir().to_owned(),
     };
     let found = match fs::metadata(&folder) {
+        // The default is the crate's own, and entries are checked one by one: a lax umask must not switch it off for good.
+        #[cfg(unix)]
+        Ok(found) if named.is_none() && found.is_dir() && of_this_user(&found) && !of_this_user_alone(&found) => {
+            fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).ok()?;
+            fs::metadata(&folder).ok()?
+        }
         Ok(found) => found,
         Err(_) if create => {
             let mut builder = fs::DirBuilder::new();
@@ -142,9 +148,13 @@ fn folder(create: bool) -> Option<PathBuf> {
 /// True if the user of this process owns a file or a folder, and nobody else may write it.
 #[cfg(unix)]
 fn of_this_user_alone(found: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
     const OTHERS_WRITE: u32 = 0o022;
-    found.uid() == rustix::process::geteuid().as_raw() && found.mode() & OTHERS_WRITE == 0
+    of_this_user(found) && std::os::unix::fs::MetadataExt::mode(found) & OTHERS_WRITE == 0
+}
+
+#[cfg(unix)]
+fn of_this_user(found: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::uid(found) == rustix::process::geteuid().as_raw()
 }
 
 #[cfg(not(unix))]
