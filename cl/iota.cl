@@ -1,5 +1,5 @@
 // Iota: out[i] = start + i * step. Integers wrap; floats are computed in A, with i, the product and the sum rounded there,
-// then to T, which is OUT.
+// then to T, which is OUT. A product beyond the range of A is added up in halves, since the sum can be finite.
 //
 // Each work-item writes `run` contiguous elements; on GPUs these are 16 bytes, in one word if the output is `aligned`. The
 // host starts just enough items. Bytes: writes n elements.
@@ -13,7 +13,12 @@
 #endif
 
 #ifdef T_FLOAT
-#define VALUE(i) (start + (A)(i) * step)
+static inline A value_at(const A i, const A start, const A step)
+{
+    const A product = i * step;
+    return isinf(product) ? (start * (A)0.5f + i * (step * (A)0.5f)) * (A)2.0f : start + product;
+}
+#define VALUE(i) value_at((A)(i), start, step)
 #else
 // 16-bit factors are promoted to int, whose product could overflow; in uint it wraps.
 #define VALUE(i) ((A)((T_UNSIGNED)start + (T_UNSIGNED)(i) * 1u * (T_UNSIGNED)step))

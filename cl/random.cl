@@ -5,7 +5,8 @@
 //
 //     integers, all bits     its own bytes
 //     floats in [0, 1)       the highest bits of its own bytes, as many as the type's precision, times a power of two
-//     floats in a range      the same u, as lower + u * width; what is rounded to the upper bound becomes `last`, below it
+//     floats in a range      the same u, as (lower + u * width) * scale; what is rounded to the upper bound becomes `last`,
+//                            below it; the scale is 1, or 2 with halves of a range whose width is beyond A
 //     integers in a range    lower + the high half of span * (8 bytes), or of 16 bytes for types of 8
 //
 // Where the output's words of 16 bytes hold parts of two blocks, STRADDLE is set. On a GPU an item writes a word at a time, and
@@ -60,8 +61,8 @@ static inline uint4 philox(ulong block, ulong stream, ulong seed)
 #endif
 
 #ifdef RANGE
-#define RANGE_PARAMS , const A lower, const A width, const A upper, const A last
-#define RANGE_ARGS , lower, width, upper, last
+#define RANGE_PARAMS , const A lower, const A width, const A scale, const A upper, const A last
+#define RANGE_ARGS , lower, width, scale, upper, last
 #else
 #define RANGE_PARAMS
 #define RANGE_ARGS
@@ -71,7 +72,7 @@ static inline uint4 philox(ulong block, ulong stream, ulong seed)
 static inline T made(BITS bits RANGE_PARAMS)
 {
 #ifdef RANGE
-    const T x = narrow_acc(lower + UNIT(bits) * width);
+    const T x = narrow_acc((lower + UNIT(bits) * width) * scale);
     return widen(x) >= upper ? narrow_acc(last) : x;
 #else
     return narrow_acc(UNIT(bits));

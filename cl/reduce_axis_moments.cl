@@ -203,7 +203,7 @@ static inline void take(__global const T* in, const long stride, const uint lane
     }
     UNROLL
     for (uint k = 0; k < 4; k++) {
-        lane_moments(&of[k], mean[k], rest[k], m2[k], part[k]);
+        lane_moments(&of[k], mean[k], rest[k], m2[k], part[k], in, stride, count, LANES, lane + k);
     }
     join_lanes(&of[0], &of[1], count, ROWS, LANES, lane, 1);
     join_lanes(&of[2], &of[3], count, ROWS, LANES, lane + 2, 1);
@@ -346,7 +346,8 @@ static inline void take(
             Moments of[4];
             for (uint k = 0; k < 4; k++) {
                 const uint lane = quad * 4 + k, v = lane * COLS + c;
-                lane_moments(&of[k], mean[v], rest[v], m2[v], lane < more ? all : less);
+                const A part = lane < more ? all : less;
+                lane_moments(&of[k], mean[v], rest[v], m2[v], part, in + at[c], stride, count, LANES, lane);
             }
             join_lanes(&of[0], &of[1], count, ROWS, LANES, quad * 4, 1);
             join_lanes(&of[2], &of[3], count, ROWS, LANES, quad * 4 + 2, 1);

@@ -417,7 +417,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
     for (uint k = 0; k < ITEM_LANES; k++) {
         const uint count = FULL ? TILE_ROWS : in_lanes(elements, LANES, lane + k, 1);
         const A part = FULL ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
-        lane_moments(&of[k], mean[k], rest[k], m2[k], part);
+        lane_moments(&of[k], mean[k], rest[k], m2[k], part, p, 1, elements, LANES, lane + k);
     }
     UNROLL
     for (uint width = 1; width < ITEM_LANES; width *= 2) {

@@ -195,10 +195,36 @@ impl FromStr for ElementType {
     }
 }
 
+/// The arithmetic of elements, the same on every device.
+///
+/// Integers wrap. `min` and `max` of floats give NaN if either side is NaN, and order -0 below +0. The trait is sealed. Its
+/// methods have the names of others, such as those of `Ord`, so that it is not at the crate's root beside [`Element`].
+///
+/// ```
+/// use oclprim::{Element, op::Arithmetic};
+///
+/// fn squares<T: Element>(x: &[T]) -> T {
+///     x.iter().fold(T::ZERO, |sum, &x| sum.add(x.mul(x)))
+/// }
+///
+/// assert_eq!((squares(&[1u8, 2, 16]), squares(&[0.5f32])), (5, 0.25));
+/// assert!(Arithmetic::max(f32::NAN, 1.0).is_nan());
+/// ```
+pub trait Arithmetic: Copy + PartialEq + sealed::Sealed {
+    /// `self + other`, wrapping for integers.
+    fn add(self, other: Self) -> Self;
+    /// `self * other`, wrapping for integers.
+    fn mul(self, other: Self) -> Self;
+    /// The smaller value; NaN if either is NaN; -0 is below +0.
+    fn min(self, other: Self) -> Self;
+    /// The larger value; NaN if either is NaN; -0 is below +0.
+    fn max(self, other: Self) -> Self;
+}
+
 /// A number that the primitives compute with: `i8..i64`, `u8..u64`, `f16`, `bf16`, `f32`, `f64`.
 ///
-/// The trait is sealed. Its arithmetic is the crate's contract, the same on every device: integers wrap; `min` and
-/// `max` of floats give NaN if either side is NaN, and order -0 below +0.
+/// The trait is sealed. Its arithmetic is that of [`Arithmetic`](crate::op::Arithmetic), which a bound by `Element` brings along
+/// and an import of `Element` does not: `5u32.min(3)` stays that of `Ord`.
 ///
 /// ```
 /// use oclprim::{Device, Element, op::Sum};
@@ -210,10 +236,9 @@ impl FromStr for ElementType {
 /// let device = Device::best()?;
 /// assert_eq!(mean(&device, &[1u8, 2, 3])?, 2.0);
 /// assert_eq!(mean(&device, &[0.5f32, 1.0])?, 0.75);
-/// assert_eq!((Element::add(250u8, 10), Element::max(f32::NAN, 1.0).is_nan()), (4, true));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
-pub trait Element: Pod + PartialEq + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + sealed::Sealed {
+pub trait Element: Pod + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + Arithmetic {
     /// The type's name at run time.
     const TYPE: ElementType;
     /// 0.
@@ -234,14 +259,6 @@ pub trait Element: Pod + PartialEq + PartialOrd + fmt::Debug + fmt::Display + Se
     fn widen(self) -> Self::Acc;
     /// The nearest value of this type, ties to even.
     fn narrow(acc: Self::Acc) -> Self;
-    /// `self + other`, wrapping for integers.
-    fn add(self, other: Self) -> Self;
-    /// `self * other`, wrapping for integers.
-    fn mul(self, other: Self) -> Self;
-    /// The smaller value; NaN if either is NaN; -0 is below +0.
-    fn min(self, other: Self) -> Self;
-    /// The larger value; NaN if either is NaN; -0 is below +0.
-    fn max(self, other: Self) -> Self;
     /// Whether this is a NaN.
     fn is_nan(self) -> bool;
     /// The nearest `f64`.
@@ -308,6 +325,16 @@ pub trait Float: Element {}
 macro_rules! integers {
     ($($ty:ident $name:ident),*) => { $(
         impl sealed::Sealed for $ty {}
+        impl Arithmetic for $ty {
+            #[inline]
+            fn add(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[inline]
+            fn mul(self, other: Self) -> Self { self.wrapping_mul(other) }
+            #[inline]
+            fn min(self, other: Self) -> Self { Ord::min(self, other) }
+            #[inline]
+            fn max(self, other: Self) -> Self { Ord::max(self, other) }
+        }
         impl Element for $ty {
             const TYPE: ElementType = ElementType::$name;
             const ZERO: Self = 0;
@@ -320,14 +347,6 @@ macro_rules! integers {
             fn widen(self) -> Self { self }
             #[inline]
             fn narrow(acc: Self) -> Self { acc }
-            #[inline]
-            fn add(self, other: Self) -> Self { self.wrapping_add(other) }
-            #[inline]
-            fn mul(self, other: Self) -> Self { self.wrapping_mul(other) }
-            #[inline]
-            fn min(self, other: Self) -> Self { Ord::min(self, other) }
-            #[inline]
-            fn max(self, other: Self) -> Self { Ord::max(self, other) }
             #[inline]
             fn is_nan(self) -> bool { false }
             #[inline]
@@ -362,18 +381,7 @@ macro_rules! floats {
     ($($ty:ident $name:ident $bits:ident),*) => { $(
         impl sealed::Sealed for $ty {}
         impl Float for $ty {}
-        impl Element for $ty {
-            const TYPE: ElementType = ElementType::$name;
-            const ZERO: Self = 0.0;
-            const ONE: Self = 1.0;
-            const LOWEST: Self = $ty::NEG_INFINITY;
-            const HIGHEST: Self = $ty::INFINITY;
-            const ADD_IDENTITY: Self = -0.0;
-            type Acc = Self;
-            #[inline]
-            fn widen(self) -> Self { self }
-            #[inline]
-            fn narrow(acc: Self) -> Self { acc }
+        impl Arithmetic for $ty {
             #[inline]
             fn add(self, other: Self) -> Self { self + other }
             #[inline]
@@ -392,6 +400,19 @@ macro_rules! floats {
                 let most = if self == other { Self::from_bits(self.to_bits() & other.to_bits()) } else { most };
                 if self.is_nan() { self } else { most }
             }
+        }
+        impl Element for $ty {
+            const TYPE: ElementType = ElementType::$name;
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const LOWEST: Self = $ty::NEG_INFINITY;
+            const HIGHEST: Self = $ty::INFINITY;
+            const ADD_IDENTITY: Self = -0.0;
+            type Acc = Self;
+            #[inline]
+            fn widen(self) -> Self { self }
+            #[inline]
+            fn narrow(acc: Self) -> Self { acc }
             #[inline]
             fn is_nan(self) -> bool { <$ty>::is_nan(self) }
             #[inline]
@@ -424,6 +445,16 @@ macro_rules! narrow_floats {
     ($($ty:ident $name:ident),*) => { $(
         impl sealed::Sealed for $ty {}
         impl Float for $ty {}
+        impl Arithmetic for $ty {
+            #[inline]
+            fn add(self, other: Self) -> Self { Self::narrow(self.widen() + other.widen()) }
+            #[inline]
+            fn mul(self, other: Self) -> Self { Self::narrow(self.widen() * other.widen()) }
+            #[inline]
+            fn min(self, other: Self) -> Self { Self::narrow(Arithmetic::min(self.widen(), other.widen())) }
+            #[inline]
+            fn max(self, other: Self) -> Self { Self::narrow(Arithmetic::max(self.widen(), other.widen())) }
+        }
         impl Element for $ty {
             const TYPE: ElementType = ElementType::$name;
             const ZERO: Self = $ty::ZERO;
@@ -436,14 +467,6 @@ macro_rules! narrow_floats {
             fn widen(self) -> f32 { self.to_f32() }
             #[inline]
             fn narrow(acc: f32) -> Self { Self::from_f32(acc) }
-            #[inline]
-            fn add(self, other: Self) -> Self { Self::narrow(self.widen() + other.widen()) }
-            #[inline]
-            fn mul(self, other: Self) -> Self { Self::narrow(self.widen() * other.widen()) }
-            #[inline]
-            fn min(self, other: Self) -> Self { Self::narrow(Element::min(self.widen(), other.widen())) }
-            #[inline]
-            fn max(self, other: Self) -> Self { Self::narrow(Element::max(self.widen(), other.widen())) }
             #[inline]
             fn is_nan(self) -> bool { <$ty>::is_nan(self) }
             #[inline]

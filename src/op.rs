@@ -29,6 +29,7 @@ pub use mapping::{Cast, Mapping, Scale};
 pub use operator::Operator;
 use serde::{Deserialize, Serialize};
 
+pub use crate::element::Arithmetic;
 use crate::element::{Element, ElementType, Integer};
 
 mod sealed {

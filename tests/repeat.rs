@@ -290,16 +290,16 @@ fn histograms_of_weights() {
     repeat(&[
         ("float weights", |device, x| {
             let found = device.histogram_weighted(&x.floats, &x.others, &Bins::even(-0.7, 0.9, 37)?)?;
-            Ok([bytes(&found.sums), bytes(&[found.below, found.above, found.nan])].concat())
+            Ok([bytes(&found.sums), bytes(&[found.outside.below, found.outside.above, found.outside.nan])].concat())
         }),
         ("weights by edges", |device, x| {
             let bins = Bins::edges(&[-0.9, -0.1, 0.0, 0.3, 0.8])?;
             let found = device.histogram_weighted(&x.floats, &x.others, &bins)?;
-            Ok([bytes(&found.sums), bytes(&[found.below, found.above, found.nan])].concat())
+            Ok([bytes(&found.sums), bytes(&[found.outside.below, found.outside.above, found.outside.nan])].concat())
         }),
         ("integer weights", |device, x| {
             let found = device.histogram_weighted(&x.numbers, &x.numbers, &Bins::ids(256)?)?;
-            Ok([bytes(&found.sums), bytes(&[found.below, found.above, found.nan])].concat())
+            Ok([bytes(&found.sums), bytes(&[found.outside.below, found.outside.above, found.outside.nan])].concat())
         }),
     ]);
 }

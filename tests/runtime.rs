@@ -187,7 +187,7 @@ fn lengths_and_ranges_that_do_not_fit_are_errors_with_their_numbers() {
         assert_eq!(text, "range 2000.. is not within a buffer of 3 elements");
 
         let text = buffer.write(&[0; 4]).expect_err("too long").to_string();
-        assert_eq!(text, "writing 4 elements into a view of 3");
+        assert_eq!(text, "writing 4 elements into 3: the lengths must be equal");
         assert_eq!(kind_of(buffer.write(&[0; 2])), ErrorKind::InvalidInput);
         let text = View::from(&buffer).read(&mut [0; 5]).expect_err("too long").to_string();
         assert_eq!(text, "reading 3 elements into a slice of 5");

@@ -21,9 +21,16 @@ static inline OFFSET_T in_lanes(OFFSET_T elements, uint lanes, uint lane, uint w
 // Not by x - x, on which the compiler of PoCL 6 gives up.
 #define IS_FINITE(x) (fabs(x) < A_INFINITY)
 
+// The sum of squared distances is m2, or where that is beyond the range, -m2 / (DOWN * DOWN).
+#define DOWN (A)(A_BYTES == 8 ? 0x1p-530 : 0x1p-82f)
 typedef struct {
     A mean, rest, m2, unused; // the mean in two parts, the sum of squared distances to it
 } Moments;
+
+static inline A scaled_down(A m2)
+{
+    return m2 < 0 ? -m2 : m2 * DOWN * DOWN;
+}
 
 // part / all to some 23 bits or more. Devices divide floats as they like, integers and doubles exactly.
 static inline A ratio(ulong part, ulong all)
@@ -58,17 +65,23 @@ static inline void add_moments(Moments* x, const Moments* y, A weight, A paired)
     const A tail = x->rest + error;
     const A m = s + tail, w = m - s;
     const A r = (s - (m - w)) + (tail - w);
-    if (IS_FINITE(m)) {
+    const A m2 = (x->m2 + y->m2) + delta * (delta * paired);
+    if (IS_FINITE(m) && x->m2 >= 0 && y->m2 >= 0 && IS_FINITE(m2)) {
         x->mean = m;
         x->rest = r;
-        x->m2 = (x->m2 + y->m2) + delta * (delta * paired);
+        x->m2 = m2;
+    } else if (IS_FINITE(a) && IS_FINITE(b)) {
+        // The distance, or the sum of squares, is beyond the range.
+        const A down = IS_FINITE(m) ? delta * DOWN : b * DOWN - a * DOWN;
+        x->m2 = -((scaled_down(x->m2) + scaled_down(y->m2)) + down * (down * paired));
+        x->mean = IS_FINITE(m) ? m : a + (b * weight - a * weight);
+        x->rest = IS_FINITE(m) ? r : 0;
     } else {
-        // The distance is beyond the range; or infinities and NaN, which add up as they do in a sum.
+        // Infinities and NaN add up as they do in a sum.
         const A ends = a + b;
-        const int finite = IS_FINITE(a) && IS_FINITE(b);
-        x->mean = finite ? a + (b * weight - a * weight) : ends;
+        x->mean = ends;
         x->rest = 0;
-        x->m2 = finite ? A_INFINITY : ends - ends;
+        x->m2 = ends - ends;
     }
 }
 
@@ -104,16 +117,35 @@ static inline A far_mean(__global const T* p, long stride, uint elements, uint l
     return mean;
 }
 
-// Those of a lane, from what its elements are off its mean in all, and the sum of the squares of that.
-static inline void lane_moments(Moments* m, A mean, A rest, A m2, A part)
+// The sum of squares of a lane where elements, or their squares, are too far from the mean for the range: that of the elements
+// by DOWN.
+static inline A far_squares(__global const T* p, long stride, uint elements, uint lanes, uint lane, A mean, A part)
 {
-    // Elements, or their squares, can be too far from the mean for the range.
+    const A down = mean * DOWN;
+    A rest = 0, m2 = 0;
+    for (uint i = lane; i < elements; i += lanes) {
+        const A d = to_acc(p[(long)i * stride]) * DOWN - down;
+        rest += d;
+        m2 += d * d;
+    }
+    return fmax(m2 - rest * (rest * part), (A)0.0f);
+}
+
+// Those of a lane, from what its elements are off its mean in all, and the sum of the squares of that. The elements are those
+// of far_mean.
+static inline void lane_moments(
+    Moments* m, A mean, A rest, A m2, A part, __global const T* p, long stride, uint elements, uint lanes, uint lane)
+{
     const A off = rest * part, spread = m2 - rest * off;
     const int finite = IS_FINITE(mean);
     m->mean = mean;
     m->rest = finite && IS_FINITE(off) ? off : 0;
     m->unused = 0;
-    m->m2 = !finite ? mean - mean : IS_FINITE(spread) ? spread : A_INFINITY;
+    // Rounding can leave less than nothing.
+    m->m2 = finite ? fmax(spread, (A)0.0f) : mean - mean;
+    if (finite && !IS_FINITE(spread)) {
+        m->m2 = -far_squares(p, stride, elements, lanes, lane, mean, part);
+    }
 }
 
 #if A_BYTES == 8

@@ -24,7 +24,8 @@ pub const OUTSIDE: usize = 3;
 ///
 /// - [`Bins::ids`]: the sample is the number of its bin.
 /// - [`Bins::even`] of integers: `floor((x - lower) * bins / (upper - lower))`, exactly, whatever the range.
-/// - [`Bins::even`] of floats: the largest `k` with `edge(k) <= x`, where `width = upper / bins - lower / bins` and
+/// - [`Bins::even`] of floats: the largest `k` with `edge(k) <= x`, where `width = upper / bins - lower / bins`, or the
+///   largest number with a finite `bins / 2 * width` if that is smaller, and
 ///
 ///   ```text
 ///   edge(k) = lower + k * width             if 2 k < bins
@@ -287,6 +288,8 @@ pub trait Real:
     fn wide(self) -> f64;
     fn normal(self) -> bool;
     fn nan(self) -> bool;
+    /// The next number towards -infinity.
+    fn below(self) -> Self;
 }
 
 macro_rules! real {
@@ -308,6 +311,7 @@ macro_rules! real {
             fn normal(self) -> bool { self.is_normal() }
             #[inline]
             fn nan(self) -> bool { Self::is_nan(self) }
+            fn below(self) -> Self { self.next_down() }
         }
     )* };
 }
@@ -332,7 +336,11 @@ impl<F: Real> Edges<F> {
     fn new(lower: F, upper: F, bins: u32) -> Option<Self> {
         let count = F::of(bins);
         // One bin has no inner edge, and its width may overflow.
-        let width = if bins == 1 { F::ZERO } else { upper / count - lower / count };
+        let mut width = if bins == 1 { F::ZERO } else { upper / count - lower / count };
+        // Rounding can lift half the extent of a range that fills the type beyond it, by less than a unit of each width.
+        while !(F::of(bins / 2) * width).wide().is_finite() {
+            width = width.below();
+        }
         let extent = upper * F::HALF - lower * F::HALF;
         let scale = count / extent;
         // In units of bins, for u the unit roundoff and m the larger edge's magnitude: an edge is within 4.1 u m / width of

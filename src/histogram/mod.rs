@@ -3,8 +3,8 @@
 //! | property | |
 //! |---|---|
 //! | work | one read of the input and one count a sample; with `r` ranges of bins `r` reads, see below |
-//! | determinism | everywhere, of floats where the device keeps subnormals: counts and sums of weights are bit-equal on every run, every device and the CPU |
-//! | scratch | tables of 4-byte counters, at most 256 MiB, and two bytes a sample where samples are shared out, at most 1 GiB: [`Device::histogram_scratch`]; of weights up to 20 bytes a bin, at most 384 MiB |
+//! | determinism | everywhere, of float samples where the device keeps subnormals: counts and sums of weights are bit-equal on every run, every device and the CPU |
+//! | scratch | tables of 4-byte counters, at most 256 MiB, and two bytes a sample where samples are shared out, at most 1 GiB: [`Device::histogram_scratch`]; of weights up to 292 bytes a bin and more for several tables, at most 1 GiB |
 //! | limits | 1 to 2^24 bins, any n that fits the device |
 //!
 //! Which bin a sample is in is defined by [`Bins`]. Samples outside are counted apart, and never written anywhere else.
@@ -20,8 +20,8 @@
 //! is loaded.
 //!
 //! The search among given edges starts from a table over the range, so that evenly spaced edges take about one comparison a
-//! sample. [Weights](Device::histogram_weighted) are added up as integers, those of floats in a common unit, and those of
-//! floats are read twice for it.
+//! sample. [Weights](Device::histogram_weighted) are added up as integers. Those of floats are exact: most are whole
+//! multiples of one unit within a few words, and the others go to words for the whole range of the type, some for each bin.
 
 #[doc(hidden)]
 pub(crate) mod bins;
@@ -87,7 +87,7 @@ pub enum Accumulate {
     Add,
 }
 
-/// How many samples lie outside the bins.
+/// What lies outside the bins: counts of samples, or in a [`WeightedHistogram`] sums of their weights.
 ///
 /// ```
 /// use oclprim::{Bins, Device};
@@ -99,13 +99,13 @@ pub enum Accumulate {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Outside {
+pub struct Outside<S = u64> {
     /// Below the first bin.
-    pub below: u64,
+    pub below: S,
     /// Above the last bin.
-    pub above: u64,
+    pub above: S,
     /// NaN.
-    pub nan: u64,
+    pub nan: S,
 }
 
 /// The counts of a histogram.

@@ -51,7 +51,8 @@ impl Device {
     ///
     /// Integers wrap. Floats are computed in the type itself, `f16` and `bf16` in `f32`: `i`, the product and the sum are each
     /// rounded to the nearest number there, ties to even, and never fused; `f16` and `bf16` once more at the end. So no
-    /// error grows with the place.
+    /// error grows with `i`. A product beyond the range does not overflow by itself: element `i` is infinite only where
+    /// the sum is.
     ///
     /// # Errors
     ///

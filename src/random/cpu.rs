@@ -1,7 +1,7 @@
 //! Random numbers on the CPU.
 
 use super::{Draw, Philox};
-use crate::{Element, ElementType, parallel};
+use crate::{Element, ElementType, op::Arithmetic, parallel};
 
 /// Elements of a task.
 const CHUNK: usize = parallel::SERIAL;
@@ -56,8 +56,8 @@ fn made<T: Element>(draw: &Draw<T>, bits: u128) -> T {
             };
             T::from_bits_lossy(lower.wrapping_add(above))
         }
-        Draw::Floats { lower, width, upper, last } => {
-            let x = T::narrow(lower.add(unit::<T>(bits).mul(width)));
+        Draw::Floats { lower, width, scale, upper, last } => {
+            let x = T::narrow(lower.add(unit::<T>(bits).mul(width)).mul(scale));
             if x.widen() >= upper { last } else { x }
         }
     }

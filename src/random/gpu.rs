@@ -96,8 +96,8 @@ pub(crate) fn fill<T: Element>(
     match draw {
         Draw::Whole => {}
         Draw::Integers { lower, span } => range.extend([lower, span].map(|x| bytemuck::bytes_of(x).to_vec())),
-        Draw::Floats { lower, width, upper, last } => {
-            range.extend([*lower, *width, *upper, last.widen()].map(|x| bytemuck::bytes_of(&x).to_vec()));
+        Draw::Floats { lower, width, scale, upper, last } => {
+            range.extend([*lower, *width, *scale, *upper, last.widen()].map(|x| bytemuck::bytes_of(&x).to_vec()));
         }
     }
     launch(device, form, numbers, Start::of(form, out.offset(), numbers.skipped), &range, &out)?;

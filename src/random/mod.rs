@@ -16,7 +16,7 @@
 //! |---|---|---|
 //! | integers | the type's size | these bytes |
 //! | floats in [0, 1) | the type's size | the highest 11 (`f16`), 8 (`bf16`), 24 (`f32`) or 53 (`f64`) bits, as a fraction |
-//! | floats in a..b | the type's size | a + u (b - a) with u as above; what rounding lifts to b is the number below b |
+//! | floats in a..b | the type's size | a + u (b - a) with u as above; what rounding lifts to b is the number below b; where b - a is beyond the type, twice a/2 + u (b/2 - a/2) |
 //! | integers of up to 4 bytes in a range | 8 | the lowest one, and the high half of the 128-bit product of these bytes and the count |
 //! | integers of 8 bytes in a range | 16 | likewise of 192 bits, above the low 128 |
 //!
@@ -30,7 +30,7 @@ pub(crate) mod gpu;
 
 use std::ops::{Bound, RangeBounds};
 
-use crate::{Buffer, Device, Element, Error, Integer, Output, Result, runtime::Backend, with_integer};
+use crate::{Buffer, Device, Element, Error, Integer, Output, Result, op::Arithmetic, runtime::Backend, with_integer};
 
 /// A stream of random numbers, and a place in it.
 ///
@@ -114,16 +114,9 @@ pub(crate) enum Draw<T: Element> {
     /// All bits of integers, floats in [0, 1).
     Whole,
     /// The lowest value's bits, and how many values there are, 0 for 2^64.
-    Integers {
-        lower: u64,
-        span: u64,
-    },
-    Floats {
-        lower: T::Acc,
-        width: T::Acc,
-        upper: T::Acc,
-        last: T,
-    },
+    Integers { lower: u64, span: u64 },
+    /// `(lower + u * width) * scale`, where the scale is 1, or 2 with the halves of a range whose width is beyond the type.
+    Floats { lower: T::Acc, width: T::Acc, scale: T::Acc, upper: T::Acc, last: T },
 }
 
 impl<T: Element> Draw<T> {
@@ -175,15 +168,19 @@ impl<T: Element> Draw<T> {
 
     fn floats(lower: T, upper: T) -> Result<Self> {
         let (a, b) = (lower.widen(), upper.widen());
-        let width = b.add(a.mul(T::Acc::ZERO.add(T::Acc::from_f64(-1.0))));
         let finite = |x: T::Acc| x.to_f64().is_finite();
         // NaN is below nothing.
         let rises = lower < upper;
-        if !rises || ![a, b, width].into_iter().all(finite) {
-            let ty = T::TYPE;
-            return Err(Error::invalid(format!("{lower}..{upper} is no range of finite {ty} with a finite width")));
+        if !rises || ![a, b].into_iter().all(finite) {
+            return Err(Error::invalid(format!("{lower}..{upper} is not a range of finite {}", T::TYPE)));
         }
-        Ok(Self::Floats { lower: a, width, upper: b, last: below(upper) })
+        let scaled = |scale: f64| {
+            let part = |x: T::Acc, by: f64| x.mul(T::Acc::from_f64(by / scale));
+            (part(a, 1.0), part(b, 1.0).add(part(a, -1.0)), T::Acc::from_f64(scale))
+        };
+        let whole = scaled(1.0);
+        let (lower, width, scale) = if finite(whole.1) { whole } else { scaled(2.0) };
+        Ok(Self::Floats { lower, width, scale, upper: b, last: below(upper) })
     }
 }
 
@@ -250,7 +247,8 @@ impl Device {
     ///
     /// Integers are found by a product with 64 random bits, or 128 for types of 8 bytes, without trying again, so that each is
     /// a function of its place; no value's probability is off by more than 2^-32 of it. Of floats `a + u * (b - a)` is computed
-    /// in the type, `f16` and `bf16` in `f32`, with `u` as [`Device::random`] has it; it is `a` at least and below `b`.
+    /// in the type, `f16` and `bf16` in `f32`, with `u` as [`Device::random`] has it; it is `a` at least and below `b`. Where
+    /// `b - a` is beyond the type, `2 * (a / 2 + u * (b / 2 - a / 2))` is.
     ///
     /// # Errors
     ///
@@ -328,11 +326,10 @@ mod tests {
         assert_eq!(text(Draw::within(&(5i8..5))), "there is no integer from 5 to 4");
         assert_eq!(text(Draw::within(&(..i8::MIN))), "there is no integer from -128 to -129");
         let text = |draw: Result<Draw<f32>>| draw.unwrap_err().to_string();
-        let no_range = |range: &str| format!("{range} is no range of finite f32 with a finite width");
+        let no_range = |range: &str| format!("{range} is not a range of finite f32");
         assert_eq!(text(Draw::within(&(1.0f32..1.0))), no_range("1..1"));
         assert_eq!(text(Draw::within(&(0.0..f32::NAN))), no_range("0..NaN"));
         assert_eq!(text(Draw::within(&(0.0..f32::INFINITY))), no_range("0..inf"));
-        assert!(text(Draw::within(&(f32::MIN..f32::MAX))).contains("finite width"));
         assert!(text(Draw::within(&(0.0f32..=1.0))).contains("a..b"));
         assert_eq!(Draw::within(&(..)).unwrap(), Draw::<u64>::Integers { lower: 0, span: 0 });
         let last = Philox::new(0).skip(u64::MAX);

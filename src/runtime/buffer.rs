@@ -273,7 +273,7 @@ impl<T: Pod> Buffer<T> {
         View::from(self).to_vec()
     }
 
-    /// Copies `data` to the start of the buffer.
+    /// Overwrites every element with `data`, which has the buffer's length; a [view](Self::view_mut) overwrites a part.
     ///
     /// # Errors
     ///
@@ -282,7 +282,9 @@ impl<T: Pod> Buffer<T> {
     /// ```
     /// let mut x = oclprim::Device::best()?.zeroed::<f32>(2)?;
     /// x.write(&[0.5, 1.5])?;
-    /// assert_eq!(x.write(&[0.5]).unwrap_err().to_string(), "writing 1 elements into a view of 2");
+    /// x.view_mut(..1)?.write(&[2.5])?;
+    /// assert_eq!(x.to_vec()?, [2.5, 1.5]);
+    /// assert_eq!(x.write(&[0.5]).unwrap_err().to_string(), "writing 1 elements into 2: the lengths must be equal");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn write(&mut self, data: &[T]) -> Result<()> {
@@ -585,7 +587,7 @@ impl<T: Pod> ViewMut<'_, T> {
         View { buffer: self.buffer, offset: self.offset, len: self.len }
     }
 
-    /// Copies `data` into the range.
+    /// Overwrites every element of the range with `data`, which has its length.
     ///
     /// # Errors
     ///
@@ -599,7 +601,8 @@ impl<T: Pod> ViewMut<'_, T> {
     /// ```
     pub fn write(&mut self, data: &[T]) -> Result<()> {
         if data.len() != self.len {
-            return Err(Error::invalid(format!("writing {} elements into a view of {}", data.len(), self.len)));
+            let (n, m) = (data.len(), self.len);
+            return Err(Error::invalid(format!("writing {n} elements into {m}: the lengths must be equal")));
         }
         let (offset, len) = (self.offset, self.len);
         match &mut self.buffer.storage {

@@ -1,7 +1,7 @@
 //! Quantiles: keys of ranks, and what lies between them.
 
 use super::RANKS;
-use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch};
+use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, with_integer};
 
 /// What a quantile between two keys is, as `numpy.quantile` names them.
 ///
@@ -74,13 +74,66 @@ impl Interpolation {
     }
 }
 
-/// As numpy has it, from the nearer end.
-fn between(low: f64, high: f64, part: f64) -> f64 {
+/// The value at `part`, from 0 to below 1, of the way from `low` to `high`. It rises with `part` and stays between the two.
+fn between<T: Element>(low: T, high: T, part: f64) -> f64 {
+    let (from, to) = (low.to_f64(), high.to_f64());
     if low == high || part == 0.0 {
-        return low;
+        return from;
     }
+    let exact = |x: f64| x.abs() <= (1u64 << 53) as f64;
+    with_integer!(
+        T::TYPE,
+        I => if exact(from) && exact(to) {
+            between_floats(from, to, part)
+        } else {
+            let whole = |x: T| crate::Integer::to_i128(bytemuck::cast::<T, I>(x));
+            between_integers(whole(low), whole(high), part)
+        },
+        between_floats(from, to, part)
+    )
+}
+
+/// As NumPy has it, from the nearer end, where `high - low` is finite.
+fn between_floats(low: f64, high: f64, part: f64) -> f64 {
     let width = high - low;
-    if part >= 0.5 { high - width * (1.0 - part) } else { low + width * part }
+    if width.is_finite() {
+        let middle = high - width * 0.5;
+        // The width is rounded, so that the lower half could end above the middle.
+        return if part >= 0.5 { high - width * (1.0 - part) } else { (low + width * part).min(middle) };
+    }
+    // The width is beyond the range, or an end is infinite: the finite one has no weight beside it.
+    match (low.is_finite(), high.is_finite()) {
+        (true, true) => low * (1.0 - part) + high * part,
+        (true, false) => high,
+        (false, true) => low,
+        (false, false) => f64::NAN,
+    }
+}
+
+/// `low + (high - low) * part`, rounded once; for integers that `f64` does not have.
+fn between_integers(low: i128, high: i128, part: f64) -> f64 {
+    /// Bits after the binary point: the sum has 126 at most.
+    const POINT: u32 = 62;
+    // part = fraction / 2^scale, with a fraction of 53 bits.
+    let bits = part.to_bits();
+    let field = (bits >> 52) as u32;
+    let fraction = u128::from(bits & ((1 << 52) - 1) | u64::from(field > 0) << 52);
+    let scale = 1075 - field.max(1);
+    // Below 2^117.
+    let product = (high - low) as u128 * fraction;
+    if low == 0 {
+        return product as f64 * 2f64.powi(-(scale as i32));
+    }
+    let (above, rest) = if scale <= POINT {
+        (product << (POINT - scale), 0)
+    } else {
+        let shift = scale - POINT;
+        let above = product.checked_shr(shift).unwrap_or(0);
+        (above, product - above.checked_shl(shift).unwrap_or(0))
+    };
+    // The last bit stands for all that follow, so that the sum is rounded once.
+    let sum = ((low << POINT) + above as i128) | i128::from(rest != 0);
+    sum as f64 / (1u64 << POINT) as f64
 }
 
 impl Device {
@@ -120,8 +173,18 @@ impl Device {
 
     /// Several quantiles, in the order of `q`, each from 0 to 1. Waits for them.
     ///
-    /// The quantile `q` of n keys is at rank `q * (n - 1)`, counted from 0; between two ranks `how` says what it is. This is
-    /// computed in `f64`, to which 64-bit integers are rounded. Where any key is NaN, all quantiles are.
+    /// The quantile `q` of n keys is at rank `q * (n - 1)`, counted from 0; between two ranks `how` gives the value. The value
+    /// is computed in `f64`, by NumPy's formula where its steps do not overflow. Between integers beyond 2^53 it is the exact
+    /// value, rounded once.
+    ///
+    /// | between | and | is |
+    /// |---|---|---|
+    /// | finite keys | finite keys | from the first to the second, and rises with `q`; never infinite |
+    /// | a finite key | infinity | infinity |
+    /// | -infinity | a finite key | -infinity |
+    /// | -infinity | infinity | NaN, as in NumPy |
+    ///
+    /// Where any key is NaN, all quantiles are.
     ///
     /// # Errors
     ///
@@ -224,7 +287,7 @@ impl Device {
             output.fill(f64::NAN);
             return Ok(());
         }
-        let key = |rank| keys[ranks.partition_point(|&other| other < rank)].to_f64();
+        let key = |rank| keys[ranks.partition_point(|&other| other < rank)];
         for (value, &(low, high, part)) in output.iter_mut().zip(&places) {
             *value = between(key(low), key(high), part);
         }
@@ -245,5 +308,16 @@ mod tests {
         assert!(Interpolation::ALL.iter().all(|how| how.place(1, 1.0) == (0, 0, how.place(1, 1.0).2)));
         assert_eq!((between(2.0, 4.0, 0.25), between(2.0, 4.0, 0.75)), (2.5, 3.5));
         assert_eq!(between(f64::INFINITY, f64::INFINITY, 0.3), f64::INFINITY);
+    }
+
+    #[test]
+    fn values_between_large_integers_are_rounded_once() {
+        assert_eq!(between(i64::MIN, i64::MAX, 0.5), -0.5);
+        assert_eq!(between(i64::MIN, i64::MAX, 2f64.powi(-64)), -2f64.powi(63));
+        assert_eq!(between(0, u64::MAX, 2f64.powi(-64)), 1.0);
+        assert_eq!(between(0, u64::MAX, 5e-324), 2f64.powi(64 - 1074));
+        assert_eq!(between(-1, i64::MAX, 2f64.powi(-63)), 0.0);
+        assert_eq!(between(u64::MAX - 2, u64::MAX, 0.5), 2f64.powi(64));
+        assert_eq!(between((1i64 << 53) + 1, (1 << 53) + 4, 0.5), (1u64 << 53) as f64 + 2.0);
     }
 }

@@ -442,7 +442,7 @@ fn histogram_weights(device: &Device) -> Result<(), Failure> {
     let w = marked(device, (N, 2), 2u8, &[(0, 5), (N - 1, 9)])?;
     let found = device.histogram_weighted(&x, &w, &Bins::ids(100)?)?;
     equal((found.sums[7], found.sums[3]), (2 * (N as u64 - 2), 5), "sums of 7 and 3")?;
-    equal(found.above, 9, "the sum above")
+    equal(found.outside.above, 9, "the sum above")
 }
 
 fn histogram_channels(device: &Device) -> Result<(), Failure> {

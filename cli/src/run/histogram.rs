@@ -205,7 +205,10 @@ impl HistogramOf {
         device: &Device,
     ) -> Result<Found, Stop> {
         let found = device.histogram_weighted(input, weights, bins)?;
-        let outside = |found: &WeightedHistogram<W::Sum>| [found.below, found.above, found.nan];
+        let outside = |found: &WeightedHistogram<W::Sum>| {
+            let sides = found.outside;
+            [sides.below, sides.above, sides.nan]
+        };
         if self.common.verify {
             let want = Device::cpu().histogram_weighted(input, weights, bins)?;
             matches(same(&found.sums, &want.sums, "bin "))?;

@@ -1,6 +1,9 @@
 //! Weighted histograms on the CPU: tables of 128-bit sums for parts of the input.
+//!
+//! The sums of floats are whole multiples of a unit, from the largest weight down. Weights that are no such multiples are set
+//! aside with their slots, and added up for each slot by digits that every float has.
 
-use super::{Unit, Weight, log_n, narrow};
+use super::{Weight, log_n};
 use crate::{
     Element,
     histogram::{
@@ -8,21 +11,23 @@ use crate::{
         bins::to_i128,
         cpu::{BLOCK, Slots, part_len},
     },
+    op::Arithmetic,
     parallel,
 };
 
-/// Marks of weights that are no numbers.
+/// Marks of weights that are not finite.
 const NAN: u8 = 1;
 const PLUS: u8 = 2;
 const MINUS: u8 = 4;
 
-/// Writes the weights from a place on, in units; and their marks, where the weights are floats.
-type Units<'a> = &'a (dyn Fn(usize, &mut [i128], &mut [u8]) + Sync);
+/// The exponent of the least double, the unit of all digits.
+const LEAST: i32 = -1074;
 
-/// The sums of a part, and the marks of what is no number.
+/// The sums of a part, the marks of what is not finite, and the weights that are not whole.
 struct Table {
     sums: Vec<i128>,
     marks: Vec<u8>,
+    rest: Vec<(u32, f64)>,
 }
 
 pub(super) fn weighted<W: Weight>(
@@ -32,16 +37,16 @@ pub(super) fn weighted<W: Weight>(
     outside: &mut [W::Sum],
     accumulate: Accumulate,
 ) {
-    let exponent =
-        if W::TYPE.is_float() { Unit::of(W::TYPE).exponent(field(weights), log_n(weights.len())) } else { 0 };
-    let units = |start: usize, out: &mut [i128], marks: &mut [u8]| {
-        to_units(&weights[start..start + out.len()], exponent, out, marks);
-    };
-    let table = table(weights.len(), sums.len() + outside.len(), slots, &units, W::TYPE.is_float());
+    let unit = if W::TYPE.is_float() { unit(weights) } else { 0 };
+    let mut table = table(weights, sums.len() + outside.len(), slots, unit);
+    parallel::sort_unstable_by_key(&mut table.rest, &|&(slot, _)| slot);
+    let mut rest = table.rest.chunk_by(|a, b| a.0 == b.0).peekable();
     let outputs = sums.iter_mut().chain(outside);
     for (i, (out, &sum)) in outputs.zip(&table.sums).enumerate() {
+        let own = rest.next_if(|run| run[0].0 as usize == i);
         let found = match table.marks.get(i) {
-            None | Some(0) => narrow(sum, exponent),
+            None => W::Sum::from_bits_lossy(sum as u64),
+            Some(0) => rounded(sum, unit, own.unwrap_or_default()),
             Some(&PLUS) => W::Sum::HIGHEST,
             Some(&MINUS) => W::Sum::LOWEST,
             Some(_) => W::Sum::from_f64(f64::NAN),
@@ -50,69 +55,223 @@ pub(super) fn weighted<W: Weight>(
     }
 }
 
-/// The largest exponent field of a finite weight, in the type in which it is computed with.
-fn field<W: Weight>(weights: &[W]) -> u32 {
+/// The exponent of the largest unit in which as many weights as these fit 126 bits.
+fn unit<W: Weight>(weights: &[W]) -> i32 {
     const CHUNK: usize = 1 << 16;
-    let (shift, none) = if W::TYPE.needs_fp64() { (52, 0x7ff) } else { (23, 0xff) };
-    let of = |&w: &W| {
-        let bits = if W::TYPE.needs_fp64() { w.to_f64().to_bits() } else { u64::from((w.to_f64() as f32).to_bits()) };
-        let field = (bits >> shift) as u32 & none;
-        if field == none { 0 } else { field }
+    let field = |w: &W| {
+        let field = field(w.to_f64());
+        if field == 0x7ff { 0 } else { field }
     };
-    let chunk = |i: usize| weights[i * CHUNK..weights.len().min((i + 1) * CHUNK)].iter().map(of).max();
-    parallel::map(weights.len().div_ceil(CHUNK), &chunk).into_iter().flatten().max().unwrap_or(0)
+    let chunk = |i: usize| weights[i * CHUNK..weights.len().min((i + 1) * CHUNK)].iter().map(field).max();
+    let most = parallel::map(weights.len().div_ceil(CHUNK), &chunk).into_iter().flatten().max().unwrap_or(0);
+    Ord::max(most as i32 - 1022 + log_n(weights.len()) as i32 - 126, LEAST)
 }
 
-fn to_units<W: Element>(weights: &[W], exponent: i32, out: &mut [i128], marks: &mut [u8]) {
-    let pairs = weights.iter().zip(out);
-    if !W::TYPE.is_float() {
-        return pairs.for_each(|(&w, unit)| *unit = to_i128(w));
-    }
-    let part = -exponent / 2;
-    let power = |k: i32| f64::from_bits(((k + 1023) as u64) << 52);
-    let (down, up) = (power(part), power(-exponent - part));
-    for ((&w, unit), mark) in pairs.zip(marks) {
-        let w = w.to_f64();
-        let finite = w.is_finite();
-        *unit = if finite { (w * down * up).round_ties_even() as i128 } else { 0 };
-        *mark = if finite {
-            0
-        } else if w.is_nan() {
-            NAN
-        } else if w > 0.0 {
-            PLUS
-        } else {
-            MINUS
-        };
-    }
+fn field(w: f64) -> u32 {
+    (w.to_bits() >> 52) as u32 & 0x7ff
 }
 
-fn table(n: usize, words: usize, slots: Slots, units: Units, marked: bool) -> Table {
+/// A finite weight's size, and its exponent.
+fn parts(w: f64) -> (u64, i32) {
+    let field = field(w);
+    let fraction = w.to_bits() & ((1 << 52) - 1);
+    (fraction | u64::from(field > 0) << 52, LEAST + Ord::max(field, 1) as i32 - 1)
+}
+
+/// A finite weight in units, if it is a whole number of them.
+fn whole(w: f64, unit: i32) -> Option<i128> {
+    let (size, exponent) = parts(w);
+    let size = if exponent >= unit || size == 0 {
+        i128::from(size) << Ord::max(exponent - unit, 0)
+    } else {
+        let below = (unit - exponent) as u32;
+        if size.trailing_zeros() < below {
+            return None;
+        }
+        i128::from(size >> below)
+    };
+    Some(if w < 0.0 { -size } else { size })
+}
+
+fn table<W: Weight>(weights: &[W], words: usize, slots: Slots, unit: i32) -> Table {
+    let n = weights.len();
     let len = part_len(n, words, 4 * words);
     let mut parts =
-        parallel::map(n.div_ceil(len), &|i| part(i * len..n.min((i + 1) * len), words, slots, units, marked));
-    let mut all = parts.pop().unwrap_or_else(|| Table { sums: vec![0; words], marks: Vec::new() });
+        parallel::map(n.div_ceil(len), &|i| part(weights, i * len..n.min((i + 1) * len), words, slots, unit));
+    let empty = || Table { sums: vec![0; words], marks: Vec::new(), rest: Vec::new() };
+    let mut all = parts.pop().unwrap_or_else(empty);
     for part in parts {
         all.sums.iter_mut().zip(part.sums).for_each(|(sum, more)| *sum = sum.wrapping_add(more));
         all.marks.iter_mut().zip(part.marks).for_each(|(marks, more)| *marks |= more);
+        all.rest.extend(part.rest);
     }
     all
 }
 
-fn part(part: std::ops::Range<usize>, words: usize, slots: Slots, units: Units, marked: bool) -> Table {
-    let mut table = Table { sums: vec![0; words], marks: vec![0; if marked { words } else { 0 }] };
-    let (mut at, mut values, mut marks) = ([0; BLOCK], [0; BLOCK], [0; BLOCK]);
+fn part<W: Weight>(weights: &[W], part: std::ops::Range<usize>, words: usize, slots: Slots, unit: i32) -> Table {
+    let float = W::TYPE.is_float();
+    let mut table = Table { sums: vec![0; words], marks: vec![0; if float { words } else { 0 }], rest: Vec::new() };
+    let mut at = [0; BLOCK];
     for start in part.clone().step_by(BLOCK) {
         let len = BLOCK.min(part.end - start);
         slots(start, &mut at[..len]);
-        units(start, &mut values[..len], &mut marks[..len]);
-        for (&slot, value) in at[..len].iter().zip(values) {
+        for (&slot, &w) in at[..len].iter().zip(&weights[start..]) {
             let sum = &mut table.sums[slot as usize];
-            *sum = sum.wrapping_add(value);
-        }
-        if marked {
-            at[..len].iter().zip(marks).for_each(|(&slot, mark)| table.marks[slot as usize] |= mark);
+            if !float {
+                *sum = sum.wrapping_add(to_i128(w));
+                continue;
+            }
+            let w = w.to_f64();
+            if !w.is_finite() {
+                table.marks[slot as usize] |= if w.is_nan() {
+                    NAN
+                } else if w > 0.0 {
+                    PLUS
+                } else {
+                    MINUS
+                };
+            } else if let Some(size) = whole(w, unit) {
+                *sum += size;
+            } else {
+                table.rest.push((slot, w));
+            }
         }
     }
     table
+}
+
+/// The number nearest to `sum` units and a slot's other weights, ties to even.
+fn rounded<S: Element>(sum: i128, unit: i32, rest: &[(u32, f64)]) -> S {
+    if rest.is_empty() {
+        return nearest(sum.unsigned_abs(), false, unit, sum < 0);
+    }
+    let mut digits = Digits::default();
+    digits.add(sum.unsigned_abs(), unit, sum < 0);
+    for &(_, w) in rest {
+        let (size, exponent) = parts(w);
+        digits.add(size.into(), exponent, w < 0.0);
+    }
+    digits.rounded()
+}
+
+/// The float nearest to `size * 2^exponent`, and a part of that unit if there is `more`, of this sign; ties to even, +0 for 0.
+fn nearest<S: Element>(size: u128, more: bool, exponent: i32, negative: bool) -> S {
+    if size == 0 {
+        return S::ZERO;
+    }
+    let zeros = size.leading_zeros();
+    let leading = size << zeros;
+    // The 64 leading bits, of which the last one stands for all that follow.
+    let top = (leading >> 64) as u64 | u64::from(more || leading as u64 != 0);
+    let highest = 127 - zeros as i32 + exponent;
+    if S::TYPE.needs_fp64() {
+        bytemuck::cast(bits(top, highest - LEAST, 53, f64::INFINITY.to_bits()) | u64::from(negative) << 63)
+    } else {
+        let bits = bits(top, highest + 149, 24, f32::INFINITY.to_bits().into());
+        bytemuck::cast(bits as u32 | u32::from(negative) << 31)
+    }
+}
+
+/// The bits of the float nearest to `top * 2^(above - 63)` of the least one, for a `top` with its highest bit.
+fn bits(top: u64, above: i32, precision: i32, infinity: u64) -> u64 {
+    if above < precision {
+        return top >> (63 - above);
+    }
+    let (whole, part) = (top >> (64 - precision), top << precision);
+    let up = part > 1 << 63 || (part == 1 << 63 && whole % 2 == 1);
+    // The first bit adds 1 to the exponent, and so does a size that is rounded up to the next power of two.
+    let bits = (((above - (precision - 1)) as u64) << (precision - 1)) + whole + u64::from(up);
+    Ord::min(bits, infinity)
+}
+
+/// An exact sum of doubles, by digits of 32 bits from 2^-1074 on; the highest ones leave room for 2^64 of the largest.
+struct Digits {
+    digits: [i64; Digits::COUNT],
+    /// Additions since carries were last carried.
+    added: u32,
+}
+
+impl Default for Digits {
+    fn default() -> Self {
+        Self { digits: [0; Self::COUNT], added: 0 }
+    }
+}
+
+impl Digits {
+    const COUNT: usize = 70;
+
+    /// Adds `size * 2^exponent`, or takes it off.
+    fn add(&mut self, size: u128, exponent: i32, negative: bool) {
+        let bit = (exponent - LEAST) as usize;
+        let mut left = size;
+        for k in bit / 32.. {
+            if left == 0 {
+                break;
+            }
+            let part = u64::from(left as u32) << (bit % 32);
+            for (digit, part) in self.digits[k..].iter_mut().zip([part as u32, (part >> 32) as u32]) {
+                *digit += if negative { -i64::from(part) } else { i64::from(part) };
+            }
+            left >>= 32;
+        }
+        self.added += 1;
+        // Each addition adds less than 2^33 to a digit.
+        if self.added == 1 << 28 {
+            self.carry();
+        }
+    }
+
+    /// Takes each digit but the last to 0..2^32.
+    fn carry(&mut self) {
+        let mut carry = 0;
+        for digit in &mut self.digits[..Self::COUNT - 1] {
+            carry += *digit;
+            *digit = carry & 0xffff_ffff;
+            carry >>= 32;
+        }
+        self.digits[Self::COUNT - 1] += carry;
+        self.added = 0;
+    }
+
+    /// The nearest number, ties to even; +0 for 0.
+    fn rounded<S: Element>(mut self) -> S {
+        self.carry();
+        let negative = self.digits[Self::COUNT - 1] < 0;
+        if negative {
+            self.digits.iter_mut().for_each(|digit| *digit = -*digit);
+            self.carry();
+        }
+        let Some(lead) = self.digits.iter().rposition(|&digit| digit != 0) else {
+            return S::ZERO;
+        };
+        let digit = |below: usize| lead.checked_sub(below).map_or(0, |k| self.digits[k] as u128);
+        let leading = digit(0) << 64 | digit(1) << 32 | digit(2);
+        let more = self.digits[..lead.saturating_sub(2)].iter().any(|&digit| digit != 0);
+        nearest(leading, more, LEAST + 32 * (lead as i32 - 2), negative)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(weights: &[f64]) -> f64 {
+        rounded(0, 0, &weights.iter().map(|&w| (0, w)).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn digits_are_rounded_once() {
+        for x in [1.0, -1.5, 5e-324, -5e-324, f64::MIN_POSITIVE, f64::MAX, -f64::MAX, 0.1, 1e-310] {
+            assert_eq!(sum(&[x]).to_bits(), x.to_bits(), "{x:e}");
+            let narrow: f32 = rounded(0, 0, &[(0, f64::from(x as f32))]);
+            assert!(narrow.to_bits() == (x as f32).to_bits() || (x as f32).is_infinite(), "{x:e}");
+        }
+        assert_eq!(sum(&[1.0, f64::EPSILON / 2.0]), 1.0);
+        assert_eq!(sum(&[1.0, f64::EPSILON / 2.0, 5e-324]), 1.0 + f64::EPSILON);
+        assert_eq!(sum(&[1.0 + f64::EPSILON, f64::EPSILON / 2.0]), 1.0 + 2.0 * f64::EPSILON);
+        assert_eq!(sum(&[f64::MAX, f64::MAX, -f64::MAX]), f64::MAX);
+        assert_eq!(sum(&[f64::MAX, f64::MAX]), f64::INFINITY);
+        assert_eq!(sum(&[1e300, 1.0, -1e300]), 1.0);
+        assert_eq!(sum(&[1.0, -1.0]).to_bits(), 0);
+    }
 }

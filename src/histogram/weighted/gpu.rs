@@ -15,8 +15,13 @@ const NAME: &str = "histogram_weighted.cl";
 const TEXT: &str = include_str!("../../../cl/histogram_weighted.cl");
 /// `HEAD` of the kernels.
 const HEAD: usize = 4;
-/// Weights of each group's share that tell the unit, until all are known.
+/// Weights of each group's share of which the largest is the upper end of the window.
 const LOOKED: usize = 1 << 10;
+/// Bytes of scratch, and the part of the device's memory that it may be; more slots are counted in ranges, each of which reads
+/// the input once. Least bytes: those of a device with little memory.
+const SCRATCH_BYTES: usize = 1 << 30;
+const MEMORY_PART: u64 = 16;
+const LEAST_BYTES: usize = 16 << 20;
 
 /// What a weighted histogram is of: everything but its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,14 +46,27 @@ pub struct Plan {
     pub merge_groups: usize,
     pub merge_column_bits: u32,
     pub merge_slots: usize,
+    /// Slots that are counted at a time.
+    pub range: usize,
     pub table_word: usize,
     pub scratch_bytes: usize,
+    /// The window has room for `1 << log_n` weights.
+    pub log_n: u32,
     pub wide: bool,
 }
 
-/// Words of a sum.
+/// Words of a sum in a table.
 fn limbs(weight: ElementType) -> usize {
     if weight.needs_fp64() { 4 } else { 2 }
+}
+
+/// Words of a slot beside the tables: a mark, and `REST` of the kernels.
+fn others(weight: ElementType) -> usize {
+    match weight {
+        ElementType::F64 => 1 + 68,
+        weight if weight.is_float() => 1 + 11,
+        _ => 0,
+    }
 }
 
 pub fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
@@ -56,16 +74,22 @@ pub fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wide: bool
     caps.supports(samples.element)?;
     caps.supports(weight)?;
     let params = tuning::histogram(caps);
-    let (slots, words) = (samples.bins + OUTSIDE, limbs(weight) * (samples.bins + OUTSIDE));
+    let all = samples.bins + OUTSIDE;
     let offset = if wide { "ulong" } else { "uint" };
     let with_weights = |program: ProgramSpec| program.element("W", weight).define("OFFSET_T", offset);
     let (count, edge_bytes) = samples.program(NAME, TEXT, caps);
     let local_words = caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES + edge_bytes) / 4;
     let worthwhile = (n * (samples.element.size() + weight.size())).div_ceil(params.min_bytes).max(1);
     let most = params.max_groups.min(worthwhile);
+    let memory =
+        usize::try_from((caps.global_bytes / MEMORY_PART).min(caps.max_allocation_bytes)).unwrap_or(usize::MAX);
+    let budget = SCRATCH_BYTES.min(memory).max(LEAST_BYTES) - 4 * HEAD;
+    let is_local = limbs(weight) * all <= local_words;
+    let range = if is_local { all } else { all.min(budget / (4 * (limbs(weight) + others(weight)))) };
+    let (words, table_word) = (limbs(weight) * range, HEAD + others(weight) * range);
     let room = |bytes: usize| (bytes / (4 * words)).max(1);
     let count = with_weights(count).flag("ALIGNED", aligned).unoptimised_on_a_checker(caps);
-    let (count, groups, table_count, replica_bits, work_group) = if words <= local_words {
+    let (count, groups, table_count, replica_bits, work_group) = if is_local {
         let budget = (params.weighted_bytes / 4).min(local_words);
         let replica_bits = (budget / words).clamp(1, params.max_replicas).ilog2();
         let used = words << replica_bits;
@@ -75,7 +99,8 @@ pub fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wide: bool
         let count = count.define("WG", work_group).define("LOCAL_WORDS", round_up_words(used, local_words));
         (count, groups, groups, Some(replica_bits), work_group)
     } else {
-        let table_count = most.min(room(params.global_bytes)).min((n / slots).max(1));
+        let bytes = params.global_bytes.min(budget - 4 * (table_word - HEAD));
+        let table_count = most.min(room(bytes)).min((n / range).max(1));
         (count.define("WG", params.work_group).flag("GLOBAL_TABLES", true), most, table_count, None, params.work_group)
     };
     // Sums of 16 bytes for each item must fit local memory.
@@ -83,11 +108,13 @@ pub fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wide: bool
     let merge_work_group = 1 << merge_work_group.ilog2();
     let merge_row_bits = table_count.min(merge_work_group / 32).max(1).ilog2();
     let merge_column_bits = merge_work_group.ilog2() - merge_row_bits;
-    let merge_slots = slots.div_ceil(8 * params.max_groups).max(if merge_work_group == 1 { 1024 } else { 1 });
+    let merge_slots = range.div_ceil(8 * params.max_groups).max(if merge_work_group == 1 { 1024 } else { 1 });
     let merge_slots = merge_slots.next_multiple_of(1 << merge_column_bits);
     let weights = ProgramSpec::new(NAME, TEXT, caps).unoptimised_on_a_checker(caps);
     let weights = with_weights(weights).flag("WEIGHTS_ONLY", true);
-    let table_word = HEAD + if weight.is_float() { slots } else { 0 };
+    // What a table has, the last units and the last elements among it. Tables are added up in 128 bits.
+    let samples_of_table = (n.div_ceil(groups) + 4 * work_group + 4) * groups.div_ceil(table_count);
+    let log_n = log_n(if weight.needs_fp64() { n } else { samples_of_table.min(n) });
     Ok(Plan {
         count,
         weights: weights.define("WG", merge_work_group).element("SUM", sum),
@@ -96,11 +123,13 @@ pub fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wide: bool
         table_count,
         replica_bits,
         merge_work_group,
-        merge_groups: slots.div_ceil(merge_slots),
+        merge_groups: range.div_ceil(merge_slots),
         merge_column_bits,
         merge_slots,
+        range,
         table_word,
         scratch_bytes: 4 * (table_word + words * table_count),
+        log_n,
         wide,
     })
 }
@@ -128,29 +157,31 @@ pub fn weighted(
     let plan = plan(n, form, samples.aligned() && weights.aligned(), &caps, wide)?;
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let (local, merge_local) = ([plan.work_group, 1, 1], [plan.merge_work_group, 1, 1]);
-    let (table_word, log_n) = (plan.table_word as u64, log_n(n));
-    let global = plan.replica_bits.is_none();
-    if global || form.weight.is_float() {
-        let words = if global { plan.scratch_bytes / 4 } else { plan.table_word };
-        let per = words.div_ceil(plan.merge_groups);
-        let launch = device.launch(&plan.weights, "histogram_weights_zero")?.mem(scratch);
-        launch.scalar(words as u64).scalar(per as u64).run([words.div_ceil(per), 1, 1], merge_local)?;
-    }
     let per = n.div_ceil(plan.groups).next_multiple_of(32);
-    let looked = if global { per } else { per.min(LOOKED) };
-    if form.weight.is_float() {
-        device
-            .launch(&plan.weights, "histogram_weights_max")?
-            .mem(weights.mem())
-            .scalar(weights.offset() as u64)
-            .offset(n as u64, plan.wide)
-            .offset(per as u64, plan.wide)
-            .offset(looked as u64, plan.wide)
-            .mem(scratch)
-            .run([n.div_ceil(per), 1, 1], merge_local)?;
-    }
-    let counts: u32 = if form.weight.is_float() && looked < per { 2 } else { 1 };
-    for again in 0..counts {
+    let all = bins + OUTSIDE;
+    for low in (0..all).step_by(plan.range) {
+        let slots = plan.range.min(all - low);
+        let global = plan.replica_bits.is_none();
+        if global || form.weight.is_float() {
+            let words = if global { plan.scratch_bytes / 4 } else { plan.table_word };
+            let per = words.div_ceil(plan.merge_groups);
+            let rest = if form.weight.is_float() { HEAD + slots..HEAD + others(form.weight) * slots } else { 0..0 };
+            let launch = device.launch(&plan.weights, "histogram_weights_zero")?.mem(scratch);
+            let launch = launch.scalar(words as u64).scalar(per as u64);
+            let launch = launch.scalar(rest.start as u64).scalar(rest.end as u64);
+            launch.run([words.div_ceil(per), 1, 1], merge_local)?;
+        }
+        if form.weight.is_float() {
+            device
+                .launch(&plan.weights, "histogram_weights_max")?
+                .mem(weights.mem())
+                .scalar(weights.offset() as u64)
+                .offset(n as u64, plan.wide)
+                .offset(per as u64, plan.wide)
+                .offset(per.min(LOOKED) as u64, plan.wide)
+                .mem(scratch)
+                .run([n.div_ceil(per), 1, 1], merge_local)?;
+        }
         let launch = device
             .launch(&plan.count, "histogram_weights_count")?
             .mem(samples.mem())
@@ -159,29 +190,33 @@ pub fn weighted(
             .scalar(weights.offset() as u64)
             .offset(n as u64, plan.wide)
             .scalar(bins as u32)
-            .scalar(log_n)
+            .scalar(low as u32)
+            .scalar(slots as u32)
+            .scalar(plan.log_n)
             .mem(scratch)
-            .scalar(table_word)
+            .scalar(plan.table_word as u64)
             .scalar(plan.table_count as u32)
-            .scalar(plan.replica_bits.unwrap_or(0))
-            .scalar(again);
+            .scalar(plan.replica_bits.unwrap_or(0));
         map_arguments(device, launch, map)?.run([plan.groups, 1, 1], local)?;
+        device
+            .launch(&plan.weights, "histogram_weights_merge")?
+            .mem(scratch)
+            .scalar(plan.table_word as u64)
+            .scalar(plan.table_count as u32)
+            .scalar(bins as u32)
+            .scalar(low as u32)
+            .scalar(slots as u32)
+            .scalar(plan.log_n)
+            .scalar(plan.merge_column_bits)
+            .scalar(plan.merge_slots as u32)
+            .mem(sums.mem())
+            .scalar(sums.offset() as u64)
+            .mem(outside.mem())
+            .scalar(outside.offset() as u64)
+            .scalar(u32::from(keep))
+            .run([plan.merge_groups, 1, 1], merge_local)?;
     }
-    device
-        .launch(&plan.weights, "histogram_weights_merge")?
-        .mem(scratch)
-        .scalar(table_word)
-        .scalar(plan.table_count as u32)
-        .scalar(bins as u32)
-        .scalar(log_n)
-        .scalar(plan.merge_column_bits)
-        .scalar(plan.merge_slots as u32)
-        .mem(sums.mem())
-        .scalar(sums.offset() as u64)
-        .mem(outside.mem())
-        .scalar(outside.offset() as u64)
-        .scalar(u32::from(keep))
-        .run([plan.merge_groups, 1, 1], merge_local)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -200,12 +235,13 @@ mod tests {
                             continue;
                         };
                         let what = format!("{name}, {bins} bins, n = {n}: {plan:?}");
-                        let words = limbs(weight) * (bins + OUTSIDE);
+                        let words = limbs(weight) * plan.range;
+                        assert!(plan.range == bins + OUTSIDE || plan.replica_bits.is_none(), "{what}");
                         let used = |bits: u32| 4 * (words << bits) + tuning::RESERVED_BYTES;
                         assert!(plan.replica_bits.is_none_or(|bits| used(bits) <= caps.local_bytes), "{what}");
-                        assert!(plan.merge_groups * plan.merge_slots >= bins + OUTSIDE, "{what}");
+                        assert!(plan.merge_groups * plan.merge_slots >= plan.range, "{what}");
                         assert!(plan.scratch_bytes >= 4 * words * plan.table_count, "{what}");
-                        assert!(plan.scratch_bytes <= 384 << 20, "{what}");
+                        assert!(plan.scratch_bytes <= SCRATCH_BYTES, "{what}");
                         assert!(plan.table_count <= plan.groups && plan.work_group <= caps.max_work_group, "{what}");
                     }
                 }

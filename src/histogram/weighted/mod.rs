@@ -6,8 +6,8 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
 
-use super::{Accumulate, Bins, bins::OUTSIDE};
-use crate::{Device, Element, ElementType, Error, Input, Output, Result, Scratch, bf16, f16, runtime::Backend};
+use super::{Accumulate, Bins, Outside, bins::OUTSIDE};
+use crate::{Device, Element, Error, Input, Output, Result, Scratch, bf16, f16, runtime::Backend};
 
 /// The types of weights, and of their sums.
 ///
@@ -33,14 +33,14 @@ macro_rules! weights {
 }
 weights!(i8 i64, i16 i64, i32 i64, i64 i64, u8 u64, u16 u64, u32 u64, u64 u64, f16 f32, bf16 f32, f32 f32, f64 f64);
 
-/// Sums of weights.
+/// Sums of weights, in the shape of a [`Histogram`](super::Histogram).
 ///
 /// ```
 /// use oclprim::{Bins, Device};
 ///
 /// let bins = Bins::even(0.0f32, 2.0, 2)?;
 /// let found = Device::best()?.histogram_weighted(&[0.5f32, 1.5, 9.0], &[3u32, 4, 5], &bins)?;
-/// assert_eq!((found.sums, found.below, found.above, found.nan), (vec![3, 4], 0, 5, 0));
+/// assert_eq!((found.sums, found.outside.above), (vec![3, 4], 5));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,60 +48,13 @@ weights!(i8 i64, i16 i64, i32 i64, i64 i64, u8 u64, u16 u64, u32 u64, u64 u64, f
 pub struct WeightedHistogram<S> {
     /// The weight of each bin.
     pub sums: Vec<S>,
-    /// The weight of the samples below the first bin.
-    pub below: S,
-    /// The weight of the samples above the last bin.
-    pub above: S,
-    /// The weight of the samples that are NaN.
-    pub nan: S,
+    /// The weight of the samples in none.
+    pub outside: Outside<S>,
 }
 
-/// The units in which float weights are added up, as integers: powers of two.
-///
-/// Every weight is below `2^e`, with `e` in steps of four, so that a few weights mostly tell it; there are at most `2^log_n`.
-#[derive(Clone, Copy, Debug)]
-pub struct Unit {
-    /// The bits of a sum.
-    pub limit: i32,
-    /// The least exponent of the type.
-    pub least: i32,
-    /// The power of two above weights with exponent field 0 is `2^-bias`.
-    pub bias: i32,
-}
-
-impl Unit {
-    const F32: Self = Self { limit: 62, least: -149, bias: 126 };
-    const F64: Self = Self { limit: 126, least: -1074, bias: 1022 };
-
-    #[doc(hidden)]
-    pub fn of(weight: ElementType) -> Self {
-        if weight.needs_fp64() { Self::F64 } else { Self::F32 }
-    }
-
-    /// The exponent of the unit, from the largest exponent field of a weight.
-    fn exponent(self, field: u32, log_n: u32) -> i32 {
-        let least = field as i32 - self.bias;
-        Ord::max(least + (3 - least).rem_euclid(4) + log_n as i32 - self.limit, self.least)
-    }
-}
-
-/// The least power of two that is not below `n`.
-pub fn log_n(n: usize) -> u32 {
+/// The exponent of the least power of two that is not below `n`.
+fn log_n(n: usize) -> u32 {
     usize::BITS - n.saturating_sub(1).leading_zeros()
-}
-
-/// The sums of floats; integers wrap into the type.
-fn narrow<S: Element>(sum: i128, exponent: i32) -> S {
-    if !S::TYPE.is_float() {
-        return S::from_bits_lossy(sum as u64);
-    }
-    let part = exponent / 2;
-    let power = |k: i32| f64::from_bits(((k + 1023) as u64) << 52);
-    if S::TYPE.needs_fp64() {
-        S::from_f64(sum as f64 * power(part) * power(exponent - part))
-    } else {
-        S::from_f64(f64::from(sum as f32 * power(part) as f32 * power(exponent - part) as f32))
-    }
 }
 
 impl Device {
@@ -109,14 +62,19 @@ impl Device {
     ///
     /// # The sum of weights
     ///
-    /// Integers are added up in 64 bits, wrapping. The result is the same on every run, on every device and on the CPU;
-    /// so it is for floats, whose order would matter: they are added up as whole multiples of a unit, which is exact.
-    /// Each weight is rounded to the nearest multiple, and each sum once more to the type. With all finite weights below
-    /// `2^e`, `e` being the least of ..., -1, 3, 7, ..., and at most `2^l` of them, the unit is `2^(e + l - 62)`
-    /// (`2^(e + l - 126)` for `f64`), or the type's least subnormal if that is larger. So for 2^20 weights, an `f32` sum is off
-    /// by at most the rounding of the result and, for each weight, 2^-39 of the largest one. A GPU finds `e` from some of the
-    /// weights, and counts anew where others are 16 times as large or, by chance, less. A sum with NaN, or with both infinities, is NaN; with one, infinite.
-    /// (A device that flushes subnormals takes subnormal weights for 0, and gives 0 for subnormal sums.)
+    /// Integers are added up in 64 bits, wrapping. The sum of floats is the exact sum of the bin's own weights, rounded once
+    /// to the type of the sum, to the nearest number, ties to even:
+    ///
+    /// ```text
+    /// |sum - (w[1] + ... + w[m])| <= u * |w[1] + ... + w[m]|     u = 2^-24, for f64 2^-53; subnormal sums are exact
+    /// ```
+    ///
+    /// So no weight is too small beside others, no order matters, and the result has the same bits on every run, on every
+    /// device and on the CPU, devices that flush subnormals among them. A sum is infinite where the rounded exact sum is
+    /// beyond the range, as where an infinity is among its weights; NaN, or both infinities, make it NaN. A sum of 0 is +0.
+    ///
+    /// A device adds up most weights in a window of 64 bits (`f64`: 128) below the largest of some of them. Weights with
+    /// bits outside of that window cost more: they are added up in global memory.
     ///
     /// # Errors
     ///
@@ -129,7 +87,10 @@ impl Device {
     ///
     /// let energies = [0.5f32, 1.5, 1.75, 9.0];
     /// let found = Device::best()?.histogram_weighted(&energies, &[1.0f32, 0.25, 0.5, 2.0], &Bins::even(0.0, 2.0, 2)?)?;
-    /// assert_eq!((found.sums, found.above), (vec![1.0, 0.75], 2.0));
+    /// assert_eq!((found.sums, found.outside.above), (vec![1.0, 0.75], 2.0));
+    /// // Bins are independent of one another.
+    /// let found = Device::best()?.histogram_weighted(&[0u8, 1], &[1e12f32, 1e-7], &Bins::ids(2)?)?;
+    /// assert_eq!(found.sums, [1e12, 1e-7]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn histogram_weighted<'a, 'b, T: Element, W: Weight>(
@@ -143,13 +104,13 @@ impl Device {
         let (replace, mut scratch) = (Accumulate::Overwrite, Scratch::new());
         self.histogram_weighted_into(input, weights, bins, &mut sums, &mut outside, replace, &mut scratch)?;
         let [below, above, nan] = outside;
-        Ok(WeightedHistogram { sums, below, above, nan })
+        Ok(WeightedHistogram { sums, outside: Outside { below, above, nan } })
     }
 
     /// [`Device::histogram_weighted`] into sums that can stay on the device.
     ///
     /// `sums` has one for each bin; `outside` those below, above and of NaN. [`Accumulate::Add`] adds the new sums to those
-    /// that are there. Does not wait for the result, unless an output is a host slice.
+    /// that are there, in the arithmetic of their type. Does not wait for the result, unless an output is a host slice.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ use super::gpu::{self, Form, Take};
 use super::{Determinism, cpu};
 use crate::{
     Device, Element, Error, Input, Output, Result, Scratch,
-    op::{Map, Op, Sum},
+    op::{Arithmetic, Map, Op, Sum},
     runtime::Backend,
 };
 

@@ -20,12 +20,15 @@ pub(in crate::reduce) trait Real:
     fn ratio(part: u64, all: u64) -> Self;
     /// A little less than 1: more than the roundings of a lane's sum take it up.
     const BELOW_ONE: Self;
+    /// A power of two by which elements are taken where squares are beyond the range.
+    const DOWN: Self;
     fn is_finite(self) -> bool;
     fn word(self) -> u64;
 }
 
 impl Real for f32 {
     const BELOW_ONE: Self = 1.0 - 1.0 / (1u32 << 19) as f32;
+    const DOWN: Self = f32::from_bits((127 - 82) << 23);
 
     #[inline]
     fn ratio(part: u64, all: u64) -> Self {
@@ -51,6 +54,7 @@ impl Real for f32 {
 
 impl Real for f64 {
     const BELOW_ONE: Self = 1.0 - 1.0 / (1u64 << 48) as f64;
+    const DOWN: Self = f64::from_bits((1023 - 530) << 52);
 
     #[inline]
     fn ratio(part: u64, all: u64) -> Self {
@@ -84,7 +88,7 @@ impl Joins for () {
     }
 }
 
-/// The mean in two parts, and the sum of squared distances to it.
+/// The mean in two parts, and the sum of squared distances to it: `m2`, or where that is beyond the range, `-m2 / DOWN²`.
 #[derive(Clone, Copy)]
 pub(in crate::reduce) struct Spread<A> {
     mean: A,
@@ -93,6 +97,11 @@ pub(in crate::reduce) struct Spread<A> {
 }
 
 impl<A: Real> Spread<A> {
+    /// The sum of squares by `DOWN²`.
+    fn scaled_down(&self) -> A {
+        if self.m2 < A::ZERO { A::ZERO - self.m2 } else { self.m2 * A::DOWN * A::DOWN }
+    }
+
     /// `weight` is the part that `b` has of all, `paired` that times the elements in `self`.
     #[inline]
     fn join(&mut self, b: &Self, weight: A, paired: A) {
@@ -109,11 +118,18 @@ impl<A: Real> Spread<A> {
         let mean = s + tail;
         let w = mean - s;
         let rest = (s - (mean - w)) + (tail - w);
-        *self = if mean.is_finite() {
-            Self { mean, rest, m2: (self.m2 + b.m2) + delta * (delta * paired) }
+        let m2 = (self.m2 + b.m2) + delta * (delta * paired);
+        *self = if mean.is_finite() && self.m2 >= A::ZERO && b.m2 >= A::ZERO && m2.is_finite() {
+            Self { mean, rest, m2 }
         } else if a.is_finite() && b.mean.is_finite() {
-            // The distance is beyond the range.
-            Self { mean: a + (b.mean * weight - a * weight), rest: A::ZERO, m2: A::from_f64(f64::INFINITY) }
+            // The distance, or the sum of squares, is beyond the range.
+            let down = if mean.is_finite() { delta * A::DOWN } else { b.mean * A::DOWN - a * A::DOWN };
+            let m2 = A::ZERO - ((self.scaled_down() + b.scaled_down()) + down * (down * paired));
+            if mean.is_finite() {
+                Self { mean, rest, m2 }
+            } else {
+                Self { mean: a + (b.mean * weight - a * weight), rest: A::ZERO, m2 }
+            }
         } else {
             // Infinities and NaN add up as they do in a sum.
             Self { mean: a + b.mean, rest: A::ZERO, m2: A::from_f64(f64::NAN) }
@@ -178,6 +194,19 @@ fn each_lane<T: Element<Acc = A>, A>(row: &[T], mut body: impl FnMut(usize, A)) 
     }
 }
 
+/// The sum of squares of a lane where elements, or their squares, are too far from the mean for the range: that of the
+/// elements by `DOWN`.
+fn far_squares<A: Real>(elements: impl Iterator<Item = A>, mean: A, part: A) -> A {
+    let (mut rest, mut m2) = (A::ZERO, A::ZERO);
+    for x in elements {
+        let d = x * A::DOWN - mean * A::DOWN;
+        rest = rest + d;
+        m2 = m2 + d * d;
+    }
+    let spread = m2 - rest * (rest * part);
+    if spread > A::ZERO { spread } else { A::ZERO }
+}
+
 /// The moments of up to 16 rows of `all` lanes, at the start of `lane`: of each `width_most` of them, a power of two.
 pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
     elements: &[T],
@@ -219,9 +248,14 @@ pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
         lane.extend((0..ABREAST.min(used - from)).map(|k| {
             let (mean, off) = (mean[k], rest[k] * part(from + k));
             let m2 = m2[k] - rest[k] * off;
-            // Elements, or their squares, can be too far from the mean for the range.
-            let m2 = if m2.is_finite() { m2 } else { A::from_f64(f64::INFINITY) };
             if mean.is_finite() {
+                let m2 = if m2.is_finite() {
+                    // Rounding can leave less than nothing.
+                    if m2 > A::ZERO { m2 } else { A::ZERO }
+                } else {
+                    let lane = elements.iter().skip(from + k).step_by(all);
+                    A::ZERO - far_squares(lane.map(|x| x.widen()), mean, part(from + k))
+                };
                 Spread { mean, rest: if off.is_finite() { off } else { A::ZERO }, m2 }
             } else {
                 Spread { mean, rest: A::ZERO, m2: A::from_f64(f64::NAN) }

@@ -18,9 +18,8 @@
 //! | variance, of floats | (80 + 16 log2 n) u (variance + (10 u mean)²), and the square of the mean's error |
 //! | integers | the sum is exact; the others are rounded a few times in `f64` |
 //!
-//! Squares have to fit the accumulator: a variance beyond its range is infinite, below it 0. Where elements are beyond 2^80
-//! (`f64`: 2^550), squares of rounding errors can be beyond it, too, and the variance infinite. The mean of finite elements is
-//! finite. An infinite one makes the mean infinite or NaN, and the variance NaN; a NaN makes both NaN.
+//! The variance is an `f64`, and infinite only where it, or the bound of its error, is beyond the range of `f64`: never of
+//! smaller types. Squares below the accumulator's range are 0. The mean of finite elements is finite. An infinite one makes the mean infinite or NaN, and the variance NaN; a NaN makes both NaN.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -173,9 +172,10 @@ pub(in crate::reduce) fn moments(element: ElementType, count: u64, words: [u64; 
             ElementType::F64 => f64::from_bits(words[i]),
             _ => f64::from(f32::from_bits(words[i] as u32)),
         });
-        // What was taken off for the mean's own distance may leave less than nothing.
-        let m2 = if m2 < 0.0 { 0.0 } else { m2 };
-        (mean * n + rest * n, None, mean + rest, m2 / n)
+        // Where the sum of squares is beyond the range of its type, its negative is that by the square of `Real::DOWN`.
+        let up = 2f64.powi(if element == ElementType::F64 { 530 } else { 82 });
+        let variance = if m2 < 0.0 { -m2 / n * up * up } else { m2 / n };
+        (mean * n + rest * n, None, mean + rest, variance)
     } else {
         let [sum0, sum1, squares @ ..] = words;
         let sum = (u128::from(sum0) | u128::from(sum1) << 64) as i128;
@@ -455,17 +455,23 @@ mod tests {
                 assert!(!found.variance.is_nan() && !found.sum.is_nan(), "{}: {found:?}", T::TYPE);
                 found.variance
             };
+            // Of narrow types the variance is in the range of its own type.
+            let near = |found: f64, want: f64| {
+                assert!(found == want || (found / want - 1.0).abs() < 1e-5, "{}: {found} instead of {want}", T::TYPE);
+            };
+            let m = T::from_f64(m).to_f64();
             for x in [[-m, m], [m, -m]] {
                 let found = of(&x);
-                assert_eq!((found.sum, found.mean, found.variance), (0.0, 0.0, f64::INFINITY), "{}", T::TYPE);
+                assert_eq!((found.sum, found.mean), (0.0, 0.0), "{}", T::TYPE);
+                near(found.variance, m * m);
             }
             assert_eq!(right(&[m, m]), 0.0, "{}", T::TYPE);
-            assert_eq!([right(&[-m / 3.0, m]), right(&[m, m, -m])], [f64::INFINITY; 2], "{}", T::TYPE);
+            near(right(&[m, m, -m]), m * m * 8.0 / 9.0);
             // Lanes with sums that are beyond the range, with elements that are that far from the mean, with both.
             let lanes = 4096 / size_of::<T>();
             let rows = |rows: &[f64]| rows.iter().flat_map(|&x| vec![x; lanes]).collect::<Vec<f64>>();
-            for lane in [&[m, m, -m][..], &[m, -m, -m], &[m, m, -m, -m]] {
-                assert_eq!(right(&rows(lane)), f64::INFINITY, "{}", T::TYPE);
+            for (lane, part) in [(&[m, m, -m][..], 8.0 / 9.0), (&[m, -m, -m], 8.0 / 9.0), (&[m, m, -m, -m], 1.0)] {
+                near(right(&rows(lane)), m * m * part);
             }
             // Squares of rounding errors.
             right(&rows(&[m; 16]));

@@ -1,6 +1,6 @@
 //! What is checked and measured of weighted histograms.
 
-use super::{Unit, Weight, log_n};
+use super::Weight;
 use crate::{
     Buffer, Device, Element, ElementType, Input, Scratch,
     bench::Bench,
@@ -14,6 +14,7 @@ use crate::{
         bins::{OUTSIDE, to_i128},
     },
     ladder::Climb,
+    op::Arithmetic,
     with_element,
 };
 
@@ -23,7 +24,7 @@ enum Weights {
     Data(Data),
     /// Floats so small that most of them, and of their sums, are subnormal.
     Tiny,
-    /// One in the middle is larger than what is looked at first tells, where there are some thousands.
+    /// One in the middle is larger than those that are looked at first, where there are some thousands.
     OneLarge,
 }
 
@@ -109,28 +110,67 @@ fn obvious<W: Weight>(weights: &[W], slots: &[u32], words: usize) -> Vec<W::Sum>
         weights.iter().zip(slots).for_each(|(&w, &slot)| sums[slot as usize] += to_i128(w));
         return sums.into_iter().map(|sum| W::Sum::from_bits_lossy(sum as u64)).collect();
     }
-    let Unit { limit, least, bias } = Unit::of(W::TYPE);
-    let power = |k: i32| (f64::from(k)).exp2();
-    let most = weights.iter().map(|w| w.to_f64().abs()).filter(|w| w.is_finite()).fold(0.0, f64::max);
-    let e = (-bias..=bias + 5).find(|&e| most < power(e) && (e + 1) % 4 == 0).expect("finite weights have an exponent");
-    let unit = Ord::max(e + log_n(weights.len()) as i32 - limit, least);
-    let mut sums = vec![(0i128, 0.0f64); words];
+    let mut sums = vec![(Vec::new(), 0.0f64); words];
     for (w, &slot) in weights.iter().zip(slots) {
         let (w, sum) = (w.to_f64(), &mut sums[slot as usize]);
         if w.is_finite() {
-            sum.0 += (w * power(-unit / 2) * power(-unit - -unit / 2)).round_ties_even() as i128;
+            sum.0.push(w);
         } else {
             sum.1 += w;
         }
     }
-    let finish = |(sum, special): (i128, f64)| {
-        if special != 0.0 {
-            return W::Sum::from_f64(special);
-        }
-        let wide = if W::TYPE.needs_fp64() { sum as f64 } else { f64::from(sum as f32) };
-        W::Sum::from_f64(wide * power(unit / 2) * power(unit - unit / 2))
+    let narrow = !W::TYPE.needs_fp64();
+    let finish = |(finite, special): (Vec<f64>, f64)| {
+        W::Sum::from_f64(if special != 0.0 { special } else { exact(&finite, narrow) })
     };
     sums.into_iter().map(finish).collect()
+}
+
+/// The nearest `f64`, or `f32` if `narrow`, to the sum of finite numbers, by bits that are as many as all of them need.
+fn exact(terms: &[f64], narrow: bool) -> f64 {
+    /// The exponents of the lowest bit, and of one beyond the sum of 2^64 of the largest.
+    const LOWEST: i32 = -1074;
+    const BITS: usize = 1074 + 1024 + 65;
+    if let [] | [_] = terms {
+        return terms.iter().sum::<f64>() + 0.0;
+    }
+    // How often each power of two is in the sum.
+    let mut counts = vec![0i64; BITS];
+    for term in terms {
+        let sign = if *term < 0.0 { -1 } else { 1 };
+        let field = (term.to_bits() >> 52 & 0x7ff) as usize;
+        let size = term.to_bits() & ((1 << 52) - 1) | u64::from(field > 0) << 52;
+        for bit in (0..53).filter(|bit| size >> bit & 1 == 1) {
+            counts[field.max(1) - 1 + bit] += sign;
+        }
+    }
+    let carried = |counts: &[i64]| {
+        let mut carry = 0;
+        let bits = counts.iter().map(|count| {
+            let sum = carry + count;
+            carry = sum.div_euclid(2);
+            sum.rem_euclid(2)
+        });
+        (bits.collect::<Vec<i64>>(), carry)
+    };
+    let (mut bits, carry) = carried(&counts);
+    let sign = if carry < 0 { -1.0 } else { 1.0 };
+    if carry < 0 {
+        bits = carried(&counts.iter().map(|count| -count).collect::<Vec<_>>()).0;
+    }
+    let Some(high) = bits.iter().rposition(|&bit| bit == 1) else {
+        return 0.0;
+    };
+    let (precision, least) = if narrow { (24, -149 - LOWEST) } else { (53, 0) };
+    let low = (high + 1).saturating_sub(precision).max(least as usize);
+    let mut size = bits[low..=high].iter().rev().fold(0i64, |size, bit| 2 * size + bit);
+    let below = &bits[..low];
+    let half = below.last() == Some(&1);
+    let more = half && below[..low - 1].contains(&1);
+    size += i64::from(half && (more || size % 2 == 1));
+    let exponent = low as i32 + LOWEST;
+    let value = sign * size as f64 * 2f64.powi(exponent / 2) * 2f64.powi(exponent - exponent / 2);
+    if narrow { f64::from(value as f32) } else { value }
 }
 
 fn check<T: Element, W: Weight>(
@@ -142,9 +182,6 @@ fn check<T: Element, W: Weight>(
     accumulate: Accumulate,
 ) -> Result<(), Failure> {
     let bins = layout.len();
-    if data == Weights::Tiny && device.capabilities()?.is_some_and(|caps| !caps.denormals) {
-        return Err(crate::Error::unsupported("the device flushes subnormals").into());
-    }
     let (input, weights) = (samples::<T>(bins, n + offset), data.generate::<W>(n + weights_offset));
     let (input_there, weights_there) = (device.upload(&input)?, device.upload(&weights)?);
     let (input, weights) = (&input[offset..], &weights[weights_offset..]);
@@ -162,11 +199,11 @@ fn check<T: Element, W: Weight>(
         obvious(weights, &slots, bins + OUTSIDE)
     } else {
         let found = Device::cpu().histogram_weighted(input, weights, layout)?;
-        [found.sums, vec![found.below, found.above, found.nan]].concat()
+        [found.sums, vec![found.outside.below, found.outside.above, found.outside.nan]].concat()
     };
     // The outputs held poison before.
     let before: W::Sum = poison();
-    let add = |&sum: &W::Sum| if accumulate == Accumulate::Add { before.add(sum) } else { sum };
+    let add = |&sum: &W::Sum| if accumulate == Accumulate::Add { Arithmetic::add(before, sum) } else { sum };
     let want: Vec<_> = want.iter().map(add).collect();
     same(&sums, &want[..bins], "sums")?;
     same(&outside, &want[bins..], "outside")
@@ -185,7 +222,7 @@ fn pair<T: Element, W: Weight>(level: Level, shape: Shape, bin_counts: &'static 
     for &bins in bin_counts {
         for &n in sizes {
             for (i, &data) in sets[..if float { sets.len() } else { 1 }].iter().enumerate() {
-                // One size for all sets; of the tiny ones the large one is there for weights that are counted again.
+                // One size for all sets; of the tiny ones the large one is there for weights beyond the window.
                 let tried = match level {
                     Level::Tiny => (n == 300 && i < 2) || (n > 300 && data == Weights::OneLarge && W::TYPE.size() == 4),
                     _ => n >= 300 || i < 2,

@@ -9,7 +9,7 @@ use crate::{
     check::{Case, Level, close, data::Data, guarded, same},
     f16,
     ladder::Climb,
-    op::{Map, Max, Min, Op, Product, Sum},
+    op::{Arithmetic, Map, Max, Min, Op, Product, Sum},
     reduce::{
         cpu,
         spec::{obvious_tree, sum_depth, sum_error},
