@@ -158,7 +158,7 @@ pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len
     // SAFETY: the borrowed handle is a valid object, of which this becomes a reference of its own.
     let mem = unsafe { Mem::from_raw_copied_ptr(mem.as_ptr()) };
     opencl(device)?.check_user_buffer(&mem, bytes)?;
-    Ok(device.adopt_buffer(mem, len))
+    device.adopt_buffer(mem, len)
 }
 
 /// The memory object of a buffer, for a user's commands; element 0 is at its start. For a kernel's argument, [`set_arg`] is
@@ -236,7 +236,7 @@ pub fn set_arg<T: Pod + OclPrm>(kernel: &ocl::Kernel, index: u32, buffer: &Buffe
     let device = opencl(buffer.device())?;
     // SAFETY: the borrowed handle is a valid object, of which this becomes a reference of its own.
     let handle = unsafe { Kernel::from_raw_copied_ptr(kernel.as_core().as_ptr()) };
-    if !device.has_kernel(&handle) {
+    if !device.has_kernel(&handle)? {
         return Err(Error::invalid(format!("the kernel belongs to another context than {}", device.info())));
     }
     let failed = |error: ocl::Error| {

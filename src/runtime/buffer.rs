@@ -154,8 +154,8 @@ impl Device {
 
     /// A buffer over memory of the device's context that has another owner, and at least `len` elements.
     #[cfg(feature = "opencl")]
-    pub(crate) fn adopt_buffer<T: Pod>(&self, mem: ClMem, len: usize) -> Buffer<T> {
-        Buffer { shared: Some(root(&mem)), ..Buffer::new(self, Storage::Cl(mem), len) }
+    pub(crate) fn adopt_buffer<T: Pod>(&self, mem: ClMem, len: usize) -> Result<Buffer<T>> {
+        Ok(Buffer { shared: Some(root(&mem)?), ..Buffer::new(self, Storage::Cl(mem), len) })
     }
 }
 

@@ -14,6 +14,21 @@ use crate::{Error, ErrorKind, Result};
 
 pub(super) const SUCCESS: cl_int = 0;
 
+// Bounds on what a driver reports: a broken one gives any number, and memory is allocated by these.
+/// Platforms, and devices of a platform.
+const MOST_LISTED: usize = 1024;
+/// Bytes of a property, such as a name or a list of extensions.
+const MOST_PROPERTY_BYTES: usize = 1 << 16;
+/// Bytes of a compiler's log.
+const MOST_LOG_BYTES: usize = 16 << 20;
+/// Bytes of a program's binary.
+const MOST_BINARY_BYTES: usize = 64 << 20;
+/// Characters of a log's line in an error's message.
+const MOST_LINE: usize = 1000;
+
+/// How often a question is put to a driver that fails to answer it.
+const TRIES: usize = 3;
+
 macro_rules! handles {
     ($($(#[$doc:meta])* $vis:vis $name:ident: $raw:ident, $retain:ident, $release:ident;)*) => { $(
         $(#[$doc])*
@@ -151,6 +166,64 @@ pub(super) fn check(status: cl_int, what: impl Display) -> Result<()> {
     if status == SUCCESS { Ok(()) } else { Err(failure(status, what)) }
 }
 
+/// Whether a failed call may succeed the next time: memory was short, the device is lost, or the status is unknown. Any other
+/// status states a lasting fact of the call or the device.
+fn passes(status: cl_int) -> bool {
+    let lasting = matches!(
+        status,
+        SUCCESS
+            | -1
+            | -8..=-7
+            | -11
+            | -13
+            | -17..=-15
+            | -32..=-30
+            | -35
+            | -37
+            | -47..=-39
+            | -57..=-49
+            | -59
+            | -61
+            | -66..=-63
+            | -1001
+    );
+    !lasting
+}
+
+/// Whether an error comes of a call that [may succeed](passes) the next time.
+pub(super) fn may_pass(error: &Error) -> bool {
+    error.status().is_some_and(passes)
+}
+
+/// The status of a question, which is put again while its failure may pass: a question changes nothing.
+fn ask(mut question: impl FnMut() -> cl_int) -> cl_int {
+    let mut status = question();
+    for _ in 1..TRIES {
+        if !passes(status) {
+            break;
+        }
+        status = question();
+    }
+    status
+}
+
+/// `count`, if it is at most `most`; `what` is counted.
+fn bounded(count: usize, most: usize, what: impl Display) -> Result<usize> {
+    if count <= most {
+        return Ok(count);
+    }
+    Err(Error::new(ErrorKind::Driver, format!("the driver reports {count} {what}, the most is {most}")))
+}
+
+/// The object of a call that creates one.
+fn created(raw: *mut c_void, status: cl_int, what: impl Display) -> Result<*mut c_void> {
+    check(status, &what)?;
+    if raw.is_null() {
+        return Err(Error::new(ErrorKind::Driver, format!("{what} failed: the driver returned no object")));
+    }
+    Ok(raw)
+}
+
 /// Where an enqueueing call leaves its event, if one is wanted: each costs the driver time.
 pub(super) struct EventSlot {
     wanted: bool,
@@ -175,15 +248,8 @@ impl EventSlot {
 
 /// Every platform; none, without an error, where there is no loader or no driver.
 pub(super) fn platforms() -> Result<Vec<PlatformId>> {
-    let mut count = 0;
-    // SAFETY: a null list with zero entries asks for the count alone.
-    check(unsafe { ffi::clGetPlatformIDs(0, ptr::null_mut(), &mut count) }, "listing platforms")?;
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    let mut ids = vec![ptr::null_mut(); count as usize];
-    // SAFETY: `ids` has room for `count` entries.
-    check(unsafe { ffi::clGetPlatformIDs(count, ids.as_mut_ptr(), ptr::null_mut()) }, "listing platforms")?;
+    // SAFETY: `listed` passes a null list with zero entries, or one with room for so many.
+    let ids = listed("platforms", |most, ids, count| unsafe { ffi::clGetPlatformIDs(most, ids, count) })?;
     // SAFETY: the platform ids were just returned by the loader, and live as long as the process.
     Ok(ids.into_iter().map(|id| unsafe { PlatformId::from_raw(id) }).collect())
 }
@@ -191,57 +257,85 @@ pub(super) fn platforms() -> Result<Vec<PlatformId>> {
 /// Every device of a platform; a platform without devices has an empty list.
 pub(super) fn devices(platform: PlatformId) -> Result<Vec<DeviceId>> {
     const ALL: u64 = 0xffff_ffff;
-    let mut count = 0;
-    // SAFETY: a null list with zero entries asks for the count alone.
-    let status = unsafe { ffi::clGetDeviceIDs(platform.as_ptr(), ALL, 0, ptr::null_mut(), &mut count) };
-    if status == DEVICE_NOT_FOUND || (status == SUCCESS && count == 0) {
-        return Ok(Vec::new());
-    }
-    check(status, "listing devices")?;
-    let mut ids = vec![ptr::null_mut(); count as usize];
-    // SAFETY: `ids` has room for `count` entries.
-    let status = unsafe { ffi::clGetDeviceIDs(platform.as_ptr(), ALL, count, ids.as_mut_ptr(), ptr::null_mut()) };
-    check(status, "listing devices")?;
+    let list = |most, ids, count| {
+        // SAFETY: as for `platforms`.
+        let status = unsafe { ffi::clGetDeviceIDs(platform.as_ptr(), ALL, most, ids, count) };
+        if status == DEVICE_NOT_FOUND { SUCCESS } else { status }
+    };
+    let ids = listed("devices", list)?;
     // SAFETY: the device ids were just returned by the platform, and live as long as the process.
     Ok(ids.into_iter().map(|id| unsafe { DeviceId::from_raw(id) }).collect())
 }
 
-/// Reads a variable-length property through `query(size, value, size_ret)`.
-fn info(query: impl Fn(usize, *mut c_void, *mut usize) -> cl_int) -> Option<Vec<u8>> {
-    let mut size = 0;
-    if query(0, ptr::null_mut(), &mut size) != SUCCESS {
-        return None;
+/// Reads a list through `list(most, ids, count)`.
+fn listed(what: &str, list: impl Fn(u32, *mut *mut c_void, *mut u32) -> cl_int) -> Result<Vec<*mut c_void>> {
+    let mut count = 0;
+    check(ask(|| list(0, ptr::null_mut(), &mut count)), format_args!("listing {what}"))?;
+    let mut ids = vec![ptr::null_mut(); bounded(count as usize, MOST_LISTED, what)?];
+    if !ids.is_empty() {
+        check(ask(|| list(count, ids.as_mut_ptr(), ptr::null_mut())), format_args!("listing {what}"))?;
     }
-    let mut value = vec![0u8; size];
-    (size == 0 || query(size, value.as_mut_ptr().cast(), ptr::null_mut()) == SUCCESS).then_some(value)
+    // The second answer may be shorter than the first.
+    ids.retain(|id| !id.is_null());
+    Ok(ids)
 }
 
+/// Reads a property of variable length through `query(size, value, size_ret)`; `None` where the driver does not know it.
+fn info(
+    what: impl Display,
+    most: usize,
+    query: impl Fn(usize, *mut c_void, *mut usize) -> cl_int,
+) -> Result<Option<Vec<u8>>> {
+    let answered = |status| match status {
+        SUCCESS => Ok(true),
+        status if passes(status) => Err(failure(status, format_args!("asking for {what}"))),
+        _ => Ok(false),
+    };
+    let mut size = 0;
+    if !answered(ask(|| query(0, ptr::null_mut(), &mut size)))? {
+        return Ok(None);
+    }
+    let mut value = vec![0u8; bounded(size, most, format_args!("bytes for {what}"))?];
+    let whole = size == 0 || answered(ask(|| query(size, value.as_mut_ptr().cast(), ptr::null_mut())))?;
+    Ok(whole.then_some(value))
+}
+
+/// A property's text on one line; empty where the driver does not know it.
 fn text(bytes: Option<Vec<u8>>) -> String {
+    log(bytes).replace(char::is_control, " ").trim().to_owned()
+}
+
+/// A compiler's log, which has many lines.
+fn log(bytes: Option<Vec<u8>>) -> String {
     let bytes = bytes.unwrap_or_default();
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
 }
 
 /// A platform's string property; empty where the platform does not know it.
-pub(super) fn platform_text(platform: PlatformId, name: u32) -> String {
+pub(super) fn platform_text(platform: PlatformId, name: u32) -> Result<String> {
+    let what = format_args!("property {name:#x} of a platform");
     // SAFETY: `info` passes a null or a large enough buffer.
-    text(info(|size, value, ret| unsafe { ffi::clGetPlatformInfo(platform.as_ptr(), name, size, value, ret) }))
+    let query = |size, value, ret| unsafe { ffi::clGetPlatformInfo(platform.as_ptr(), name, size, value, ret) };
+    info(what, MOST_PROPERTY_BYTES, query).map(text)
 }
 
 /// A device's property as bytes; `None` where the device does not know it.
-pub(super) fn device_bytes(device: DeviceId, name: u32) -> Option<Vec<u8>> {
+pub(super) fn device_bytes(device: DeviceId, name: u32) -> Result<Option<Vec<u8>>> {
+    let what = format_args!("property {name:#x} of a device");
     // SAFETY: `info` passes a null or a large enough buffer.
-    info(|size, value, ret| unsafe { ffi::clGetDeviceInfo(device.as_raw(), name, size, value, ret) })
+    let query = |size, value, ret| unsafe { ffi::clGetDeviceInfo(device.as_raw(), name, size, value, ret) };
+    info(what, MOST_PROPERTY_BYTES, query)
 }
 
 /// A device's string property; empty where the device does not know it.
-pub(super) fn device_text(device: DeviceId, name: u32) -> String {
-    text(device_bytes(device, name))
+pub(super) fn device_text(device: DeviceId, name: u32) -> Result<String> {
+    device_bytes(device, name).map(text)
 }
 
 /// A device's integer property, of whatever width; 0 where the device does not know it.
-pub(super) fn device_number(device: DeviceId, name: u32) -> u64 {
-    number(device_bytes(device, name)).unwrap_or(0)
+pub(super) fn device_number(device: DeviceId, name: u32) -> Result<u64> {
+    Ok(number(device_bytes(device, name)?).unwrap_or(0))
 }
 
 /// The number in a property's bytes, of whatever width.
@@ -254,31 +348,37 @@ fn number(bytes: Option<Vec<u8>>) -> Option<u64> {
 }
 
 /// A context's devices.
-pub(super) fn context_devices(context: &Context) -> Vec<ffi::cl_device_id> {
+pub(super) fn context_devices(context: &Context) -> Result<Vec<ffi::cl_device_id>> {
     const DEVICES: u32 = 0x1081;
     // SAFETY: `info` passes a null or a large enough buffer.
-    let bytes = info(|size, value, ret| unsafe { ffi::clGetContextInfo(context.as_ptr(), DEVICES, size, value, ret) });
-    let ids = bytes.unwrap_or_default();
+    let query = |size, value, ret| unsafe { ffi::clGetContextInfo(context.as_ptr(), DEVICES, size, value, ret) };
+    let ids = info("a context's devices", MOST_PROPERTY_BYTES, query)?.unwrap_or_default();
     let ids = ids.chunks_exact(size_of::<usize>()).map(|id| usize::from_ne_bytes(id.try_into().expect("one pointer")));
-    ids.map(|id| id as ffi::cl_device_id).collect()
+    Ok(ids.map(|id| id as ffi::cl_device_id).collect())
 }
 
 /// A queue's property as a number; `None` where the driver does not know it.
-pub(super) fn queue_number(queue: &CommandQueue, name: u32) -> Option<u64> {
+pub(super) fn queue_number(queue: &CommandQueue, name: u32) -> Result<Option<u64>> {
+    let what = format_args!("property {name:#x} of a queue");
     // SAFETY: `info` passes a null or a large enough buffer.
-    number(info(|size, value, ret| unsafe { ffi::clGetCommandQueueInfo(queue.as_ptr(), name, size, value, ret) }))
+    let query = |size, value, ret| unsafe { ffi::clGetCommandQueueInfo(queue.as_ptr(), name, size, value, ret) };
+    info(what, MOST_PROPERTY_BYTES, query).map(number)
 }
 
 /// A buffer's property as a number; `None` where the driver does not know it.
-pub(super) fn mem_number(mem: &Mem, name: u32) -> Option<u64> {
+pub(super) fn mem_number(mem: &Mem, name: u32) -> Result<Option<u64>> {
+    let what = format_args!("property {name:#x} of a buffer");
     // SAFETY: `info` passes a null or a large enough buffer.
-    number(info(|size, value, ret| unsafe { ffi::clGetMemObjectInfo(mem.as_ptr(), name, size, value, ret) }))
+    let query = |size, value, ret| unsafe { ffi::clGetMemObjectInfo(mem.as_ptr(), name, size, value, ret) };
+    info(what, MOST_PROPERTY_BYTES, query).map(number)
 }
 
 /// An event's property as a number; `None` where the driver does not know it.
-pub(super) fn event_number(event: &Event, name: u32) -> Option<u64> {
+pub(super) fn event_number(event: &Event, name: u32) -> Result<Option<u64>> {
+    let what = format_args!("property {name:#x} of an event");
     // SAFETY: `info` passes a null or a large enough buffer.
-    number(info(|size, value, ret| unsafe { ffi::clGetEventInfo(event.as_ptr(), name, size, value, ret) }))
+    let query = |size, value, ret| unsafe { ffi::clGetEventInfo(event.as_ptr(), name, size, value, ret) };
+    info(what, MOST_PROPERTY_BYTES, query).map(number)
 }
 
 pub(super) fn create_context(platform: PlatformId, device: DeviceId) -> Result<Context> {
@@ -289,7 +389,7 @@ pub(super) fn create_context(platform: PlatformId, device: DeviceId) -> Result<C
     let properties = [CONTEXT_PLATFORM, platform.as_ptr().addr() as isize, 0];
     // SAFETY: one valid device id of that platform, a list of properties that ends with 0, no callback.
     let raw = unsafe { ffi::clCreateContext(properties.as_ptr(), 1, ids.as_ptr(), None, ptr::null_mut(), &mut status) };
-    check(status, "creating a context")?;
+    let raw = created(raw, status, "creating a context")?;
     // SAFETY: `raw` was just created, and this takes over its one reference.
     Ok(unsafe { Context::from_raw_create_ptr(raw) })
 }
@@ -300,7 +400,7 @@ pub(super) fn create_queue(context: &Context, device: DeviceId, profiling: bool)
     let properties = if profiling { PROFILING } else { 0 };
     // SAFETY: the device belongs to the context.
     let raw = unsafe { ffi::clCreateCommandQueue(context.as_ptr(), device.as_raw(), properties, &mut status) };
-    check(status, "creating a queue")?;
+    let raw = created(raw, status, "creating a queue")?;
     // SAFETY: `raw` was just created, and this takes over its one reference.
     Ok(unsafe { CommandQueue::from_raw_create_ptr(raw) })
 }
@@ -317,7 +417,7 @@ pub(super) fn create_buffer(context: &Context, bytes: usize, data: Option<&[u8]>
     let mut status = SUCCESS;
     // SAFETY: a host pointer is passed to be copied from alone, which ends with this call, and has `bytes` bytes.
     let raw = unsafe { ffi::clCreateBuffer(context.as_ptr(), flags, bytes, address, &mut status) };
-    check(status, format_args!("allocating {bytes} bytes"))?;
+    let raw = created(raw, status, format_args!("allocating {bytes} bytes"))?;
     // SAFETY: `raw` was just created, and this takes over its one reference.
     Ok(unsafe { Mem::from_raw_create_ptr(raw) })
 }
@@ -459,7 +559,7 @@ pub(super) fn barrier(queue: &CommandQueue, events: &[cl_event]) -> Result<Event
     let list = if events.is_empty() { ptr::null() } else { events.as_ptr() };
     // SAFETY: the caller holds the events; OpenCL retains what it keeps.
     let status = unsafe { ffi::clEnqueueBarrierWithWaitList(queue.as_ptr(), events.len() as u32, list, &mut event) };
-    check(status, "enqueueing a barrier")?;
+    let event = created(event, status, "enqueueing a barrier")?;
     // SAFETY: the call returned one reference to a new event.
     Ok(unsafe { Event::from_raw_create_ptr(event) })
 }
@@ -490,7 +590,7 @@ pub(super) fn program_from_source(context: &Context, source: &str) -> Result<Pro
     let (text, length) = (source.as_ptr().cast(), source.len());
     // SAFETY: one string with its length; OpenCL copies it.
     let raw = unsafe { ffi::clCreateProgramWithSource(context.as_ptr(), 1, &text, &length, &mut status) };
-    check(status, "creating a program")?;
+    let raw = created(raw, status, "creating a program")?;
     // SAFETY: `raw` was just created, and this takes over its one reference.
     Ok(unsafe { Program::from_raw_create_ptr(raw) })
 }
@@ -502,7 +602,7 @@ pub(super) fn program_from_binary(context: &Context, device: DeviceId, binary: &
     let raw = unsafe {
         ffi::clCreateProgramWithBinary(context.as_ptr(), 1, ids.as_ptr(), &length, &data, &mut loaded, &mut status)
     };
-    check(status, "loading a program binary")?;
+    let raw = created(raw, status, "loading a program binary")?;
     // SAFETY: `raw` was just created, and this takes over its one reference.
     let program = unsafe { Program::from_raw_create_ptr(raw) };
     check(loaded, "loading a program binary")?;
@@ -518,39 +618,43 @@ pub(super) fn build(program: &Program, device: DeviceId, options: &str, name: &s
     // SAFETY: valid handles, a NUL-terminated string, no callback, so the call blocks until the build is done.
     let status =
         unsafe { ffi::clBuildProgram(program.as_ptr(), 1, ids.as_ptr(), options.as_ptr(), None, ptr::null_mut()) };
-    let query = |what| {
+    let query = |name, what, most| {
         // SAFETY: `info` passes a null or a large enough buffer.
-        info(|size, value, ret| unsafe {
-            ffi::clGetProgramBuildInfo(program.as_ptr(), device.as_raw(), what, size, value, ret)
+        info(what, most, |size, value, ret| unsafe {
+            ffi::clGetProgramBuildInfo(program.as_ptr(), device.as_raw(), name, size, value, ret)
         })
     };
-    let built = query(STATUS).is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0));
-    if status == SUCCESS && built {
-        return Ok(());
+    if status == SUCCESS {
+        let built = query(STATUS, "the status of a build", MOST_PROPERTY_BYTES)?;
+        if built.is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0)) {
+            return Ok(());
+        }
     }
-    let log = text(query(LOG));
-    let first = log.lines().find(|line| line.contains("error")).or(log.lines().next()).unwrap_or("no log").to_owned();
+    // A log that cannot be read says why.
+    let log = query(LOG, "the log of a build", MOST_LOG_BYTES).map_or_else(|error| error.to_string(), log);
+    let first = log.lines().find(|line| line.contains("error")).or(log.lines().next()).unwrap_or("no log");
+    let first: String = first.replace(char::is_control, " ").trim().chars().take(MOST_LINE).collect();
     let status = if status == SUCCESS { -11 } else { status };
-    let message = format!("{name} did not build ({}, {status}): {}", status_name(status), first.trim());
+    let message = format!("{name} did not build ({}, {status}): {first}", status_name(status));
     Err(Error::new(ErrorKind::Build, message).with_status(status).with_log(log))
 }
 
-/// The built program's binary for its one device.
+/// The built program's binary for its one device; `None` where the driver does not give one, or one that is too large.
 pub(super) fn binary(program: &Program) -> Option<Vec<u8>> {
     const SIZES: u32 = 0x1165;
     const BINARIES: u32 = 0x1166;
     let mut size = 0usize;
     // SAFETY: a program of one device has one size.
-    let status = unsafe {
+    let status = ask(|| unsafe {
         ffi::clGetProgramInfo(program.as_ptr(), SIZES, size_of::<usize>(), (&raw mut size).cast(), ptr::null_mut())
-    };
-    if status != SUCCESS || size == 0 {
+    });
+    if status != SUCCESS || size == 0 || size > MOST_BINARY_BYTES {
         return None;
     }
     let mut data = vec![0u8; size];
     let mut address = data.as_mut_ptr();
     // SAFETY: `address` points to `size` bytes, one pointer for the one device.
-    let status = unsafe {
+    let status = ask(|| unsafe {
         ffi::clGetProgramInfo(
             program.as_ptr(),
             BINARIES,
@@ -558,7 +662,7 @@ pub(super) fn binary(program: &Program) -> Option<Vec<u8>> {
             (&raw mut address).cast(),
             ptr::null_mut(),
         )
-    };
+    });
     (status == SUCCESS).then_some(data)
 }
 
@@ -567,17 +671,18 @@ pub(super) fn create_kernel(program: &Program, name: &str) -> Result<Kernel> {
     let c_name = std::ffi::CString::new(name).map_err(|_| Error::invalid("kernel name contains a NUL"))?;
     // SAFETY: a built program and a NUL-terminated name.
     let raw = unsafe { ffi::clCreateKernel(program.as_ptr(), c_name.as_ptr(), &mut status) };
-    check(status, format_args!("creating kernel `{name}`"))?;
+    let raw = created(raw, status, format_args!("creating kernel `{name}`"))?;
     // SAFETY: `raw` was just created, and this takes over its one reference.
     Ok(unsafe { Kernel::from_raw_create_ptr(raw) })
 }
 
 /// A kernel's work-group property of up to three words, the rest 0: 0x11B0 the largest work-group, 0x11B1 the
-/// work-group that the kernel's attribute demands, 0x11B2 its local bytes, arguments included.
-pub(super) fn kernel_numbers(kernel: &Kernel, device: DeviceId, name: u32) -> [u64; 3] {
+/// work-group that the kernel's attribute demands, 0x11B2 its local bytes, arguments included. All are 0 where the driver does
+/// not know the property.
+pub(super) fn kernel_numbers(kernel: &Kernel, device: DeviceId, name: u32) -> Result<[u64; 3]> {
     let mut values = [0u64; 3];
     // SAFETY: every one of these properties fits the array.
-    let status = unsafe {
+    let status = ask(|| unsafe {
         ffi::clGetKernelWorkGroupInfo(
             kernel.as_ptr(),
             device.as_raw(),
@@ -586,15 +691,20 @@ pub(super) fn kernel_numbers(kernel: &Kernel, device: DeviceId, name: u32) -> [u
             (&raw mut values).cast(),
             ptr::null_mut(),
         )
-    };
-    if status == SUCCESS { values } else { [0; 3] }
+    });
+    match status {
+        SUCCESS => Ok(values),
+        status if passes(status) => Err(failure(status, format_args!("asking for property {name:#x} of a kernel"))),
+        _ => Ok([0; 3]),
+    }
 }
 
 /// The context that a kernel belongs to; `None` where the driver does not know it.
-pub(super) fn kernel_context(kernel: &Kernel) -> Option<u64> {
+pub(super) fn kernel_context(kernel: &Kernel) -> Result<Option<u64>> {
     const CONTEXT: u32 = 0x1193;
     // SAFETY: `info` passes a null or a large enough buffer.
-    number(info(|size, value, ret| unsafe { ffi::clGetKernelInfo(kernel.as_ptr(), CONTEXT, size, value, ret) }))
+    let query = |size, value, ret| unsafe { ffi::clGetKernelInfo(kernel.as_ptr(), CONTEXT, size, value, ret) };
+    info("a kernel's context", MOST_PROPERTY_BYTES, query).map(number)
 }
 
 /// Sets one argument: `value` is its `size` bytes, or null for local memory of that size.
@@ -670,10 +780,31 @@ mod tests {
     }
 
     #[test]
+    fn shortages_lost_devices_and_unknown_statuses_may_pass() {
+        let passing =
+            [-2, -4, -5, -6, -12, -14, -33, -34, -36, -38, -48, -58, -71, -1024, -9999, i32::MIN, i32::MAX, 1];
+        assert!(passing.into_iter().all(passes));
+        // What the compiler refuses, what a device does not know, and what a kernel may not take.
+        assert!(![SUCCESS, -11, -30, -43, -45, -46, -47, -54, -55, -59, -61, -63, -1001].into_iter().any(passes));
+    }
+
+    #[test]
+    fn a_question_is_put_again_while_its_failure_may_pass() {
+        for (statuses, want) in
+            [(vec![-5, -6, 0], 0), (vec![-30], -30), (vec![-5, -6, -9999], -9999), (vec![-4, -30], -30)]
+        {
+            let mut given = statuses.into_iter();
+            assert_eq!(ask(|| given.next().expect("no further question")), want);
+            assert_eq!(given.next(), None);
+        }
+    }
+
+    #[test]
     fn texts_of_drivers_need_not_be_well_formed() {
         assert_eq!(text(None), "");
         assert_eq!(text(Some(b"OpenCL 3.1 (Build 0)\0junk".to_vec())), "OpenCL 3.1 (Build 0)");
         assert_eq!(text(Some(b"  padded \0".to_vec())), "padded");
         assert_eq!(text(Some(b"caf\xff\0".to_vec())), "caf\u{fffd}");
+        assert_eq!(text(Some(b"two\nlines\x1b\0".to_vec())), "two lines");
     }
 }

@@ -22,6 +22,7 @@ pub struct Launch<'d> {
     local_bytes: usize,
     next: u32,
     status: i32,
+    repeatable: bool,
 }
 
 impl<'d> Launch<'d> {
@@ -29,7 +30,7 @@ impl<'d> Launch<'d> {
         let built = device.program(spec, name)?;
         let (prepared, limits) = built.take(device.id(), name)?;
         let local_bytes = limits.local_bytes;
-        Ok(Self { device, name, built, prepared, limits, local_bytes, next: 0, status: cl::SUCCESS })
+        Ok(Self { device, name, built, prepared, limits, local_bytes, next: 0, status: cl::SUCCESS, repeatable: false })
     }
 
     /// Sets the next argument, unless the kernel holds the same `bytes` of it from before.
@@ -79,9 +80,16 @@ impl<'d> Launch<'d> {
         self.set(bytes.max(1), std::ptr::null(), &[])
     }
 
+    /// Allows a second try where memory is short. The driver may report that after it has run the kernel, which therefore
+    /// writes the same again.
+    pub(super) fn repeatable(mut self) -> Self {
+        self.repeatable = true;
+        self
+    }
+
     /// Enqueues `groups` work-groups of `local` work-items each.
     pub fn run(self, groups: [usize; 3], local: [usize; 3]) -> Result<()> {
-        let Self { device, name, built, prepared, limits, local_bytes, .. } = self;
+        let Self { device, name, built, prepared, limits, local_bytes, repeatable, .. } = self;
         cl::check(self.status, format_args!("setting argument {} of `{name}`", self.next.saturating_sub(1)))?;
         let items: usize = local.iter().product();
         // PoCL ends the process on an oversized launch, so it must not reach the driver. Plans keep to what the device
@@ -109,14 +117,21 @@ impl<'d> Launch<'d> {
             })?;
         }
         let mut slot = device.event_slot();
-        device.with_memory(|| {
+        let mut enqueue = || {
             // SAFETY: the kernels are the crate's own; their callers pass buffers and lengths that were checked against
             // each other, every argument was set in order, and local memory and work-group fit the device.
             match unsafe { cl::enqueue(device.queue(), &prepared.kernel, global, local, &mut slot) } {
                 cl::SUCCESS => Ok(()),
                 status => Err(cl::failure(status, format_args!("launching `{name}` over {global:?} by {local:?}"))),
             }
-        })?;
+        };
+        let enqueued = if repeatable {
+            device.with_memory(enqueue)
+        } else {
+            // The next call finds the memory.
+            enqueue().inspect_err(|error| device.give_up_scratch(error))
+        };
+        enqueued.inspect_err(|_| device.forget())?;
         built.put(name, prepared);
         device.record(name, slot)
     }

@@ -43,6 +43,12 @@ const SLOW_FILL_BYTES: usize = 1 << 20;
 /// Up to here fills on a checker are launches, which it checks; of more the interpreter would take long.
 const CHECKED_FILL_BYTES: usize = 1 << 16;
 
+// The most that is believed of what a driver says that a device has: no plan needs more, and all arithmetic on these is safe.
+const MOST_COMPUTE_UNITS: u64 = 1 << 16;
+const MOST_WORK_GROUP: u64 = 1 << 16;
+const MOST_LOCAL_BYTES: u64 = 1 << 30;
+const MOST_BYTES: u64 = 1 << 50;
+
 /// Whether it is Intel's driver for CPUs; that for GPUs can have the same platform.
 fn intel_cpu(info: &DeviceInfo) -> bool {
     info.ty == DeviceType::Cpu && info.platform == "Intel(R) OpenCL"
@@ -181,21 +187,23 @@ fn discovered() -> &'static (Vec<Found>, Vec<String>) {
         }
         for platform in platforms {
             // A broken platform beside a good one is left out.
-            match cl::devices(platform) {
-                Ok(ids) => found.extend(ids.into_iter().map(|id| Found::new(platform, id))),
-                Err(error) => troubles.push(format!("{}: {error}", cl::platform_text(platform, PLATFORM_NAME))),
-            }
+            let mut trouble = |error: Error| {
+                let name = cl::platform_text(platform, PLATFORM_NAME).unwrap_or_else(|_| "a platform".into());
+                troubles.push(format!("{name}: {error}"));
+            };
+            let ids = cl::devices(platform).map_err(&mut trouble).unwrap_or_default();
+            found.extend(ids.into_iter().filter_map(|id| Found::new(platform, id).map_err(&mut trouble).ok()));
         }
         (found, troubles)
     })
 }
 
 impl Found {
-    fn new(platform: PlatformId, id: DeviceId) -> Self {
+    fn new(platform: PlatformId, id: DeviceId) -> Result<Self> {
         const HOST_UNIFIED_MEMORY: u32 = 0x1035;
-        let info = describe(platform, id);
-        let own_memory = cl::device_number(id, HOST_UNIFIED_MEMORY) == 0;
-        Self { platform, id, info, own_memory, opened: OnceLock::new(), opening: Mutex::new(()) }
+        let info = describe(platform, id)?;
+        let own_memory = cl::device_number(id, HOST_UNIFIED_MEMORY)? == 0;
+        Ok(Self { platform, id, info, own_memory, opened: OnceLock::new(), opening: Mutex::new(()) })
     }
 
     /// Opens the device with a queue of its own; all handles share one context.
@@ -205,8 +213,8 @@ impl Found {
             Some(shared) => shared.clone(),
             None => {
                 let context = cl::create_context(self.platform, self.id)?;
-                let info = describe(self.platform, self.id);
-                let shared = Arc::new(Shared::new(self.id, context, info));
+                let info = describe(self.platform, self.id)?;
+                let shared = Arc::new(Shared::new(self.id, context, info)?);
                 self.opened.get_or_init(|| shared).clone()
             }
         };
@@ -215,8 +223,8 @@ impl Found {
     }
 }
 
-/// Names and sizes, as the driver reports them.
-fn describe(platform: PlatformId, id: DeviceId) -> DeviceInfo {
+/// Names and sizes, as the driver reports them, the sizes up to the most that is believed.
+fn describe(platform: PlatformId, id: DeviceId) -> Result<DeviceInfo> {
     const TYPE: u32 = 0x1000;
     const COMPUTE_UNITS: u32 = 0x1002;
     const MAX_ALLOCATION: u32 = 0x1010;
@@ -225,7 +233,7 @@ fn describe(platform: PlatformId, id: DeviceId) -> DeviceInfo {
     const VENDOR: u32 = 0x102C;
     const DRIVER: u32 = 0x102D;
     const VERSION: u32 = 0x102F;
-    let bits = cl::device_number(id, TYPE);
+    let bits = cl::device_number(id, TYPE)?;
     // Oclgrind calls itself every type at once: what runs on the host counts as a CPU.
     let ty = if bits & 2 != 0 {
         DeviceType::Cpu
@@ -234,26 +242,31 @@ fn describe(platform: PlatformId, id: DeviceId) -> DeviceInfo {
     } else {
         DeviceType::Accelerator
     };
-    DeviceInfo {
-        name: cl::device_text(id, NAME),
-        platform: cl::platform_text(platform, PLATFORM_NAME),
-        vendor: cl::device_text(id, VENDOR),
-        driver: cl::device_text(id, DRIVER),
-        version: cl::device_text(id, VERSION),
+    Ok(DeviceInfo {
+        name: cl::device_text(id, NAME)?,
+        platform: cl::platform_text(platform, PLATFORM_NAME)?,
+        vendor: cl::device_text(id, VENDOR)?,
+        driver: cl::device_text(id, DRIVER)?,
+        version: cl::device_text(id, VERSION)?,
         ty,
         opencl: true,
-        compute_units: cl::device_number(id, COMPUTE_UNITS) as u32,
-        global_bytes: cl::device_number(id, GLOBAL_BYTES),
-        max_allocation_bytes: cl::device_number(id, MAX_ALLOCATION),
-    }
+        compute_units: cl::device_number(id, COMPUTE_UNITS)?.min(MOST_COMPUTE_UNITS) as u32,
+        global_bytes: cl::device_number(id, GLOBAL_BYTES)?.min(MOST_BYTES),
+        max_allocation_bytes: cl::device_number(id, MAX_ALLOCATION)?.min(MOST_BYTES),
+    })
+}
+
+/// Bytes of local memory in a work-group, as the driver reports them.
+fn local_bytes(id: DeviceId) -> Result<usize> {
+    const LOCAL_BYTES: u32 = 0x1023;
+    Ok(cl::device_number(id, LOCAL_BYTES)?.min(MOST_LOCAL_BYTES) as usize)
 }
 
 impl Shared {
-    fn new(id: DeviceId, context: Context, info: DeviceInfo) -> Self {
-        const LOCAL_BYTES: u32 = 0x1023;
-        let local_tried = (cl::device_number(id, LOCAL_BYTES) as usize).max(selftest::LOCAL_TRIED);
+    fn new(id: DeviceId, context: Context, info: DeviceInfo) -> Result<Self> {
+        let local_tried = local_bytes(id)?.max(selftest::LOCAL_TRIED);
         let identity = identity(&info);
-        Self {
+        Ok(Self {
             id,
             context,
             info,
@@ -264,7 +277,7 @@ impl Shared {
             pools: Mutex::default(),
             kept: Mutex::default(),
             local_tried,
-        }
+        })
     }
 }
 
@@ -322,27 +335,28 @@ impl ClDevice {
         const QUEUE_PROPERTIES: u32 = 0x1093;
         const OUT_OF_ORDER: u64 = 1;
         // Drivers take objects of another context without a word, and then do what they like.
-        let name = || cl::device_text(id, 0x102B);
-        if !cl::context_devices(&context).contains(&id.as_raw()) {
-            return Err(Error::invalid(format!("the context does not have the device {}", name())));
+        // SAFETY: the device's platform id is valid for as long as the device id.
+        let platform = unsafe { PlatformId::from_raw(cl::device_number(id, PLATFORM)? as usize as _) };
+        let info = describe(platform, id)?;
+        let name = &info.name;
+        if !cl::context_devices(&context)?.contains(&id.as_raw()) {
+            return Err(Error::invalid(format!("the context does not have the device {name}")));
         }
-        if cl::queue_number(&queue, QUEUE_CONTEXT) != Some(context.as_ptr() as u64) {
+        if cl::queue_number(&queue, QUEUE_CONTEXT)? != Some(context.as_ptr() as u64) {
             return Err(Error::invalid("the queue belongs to another context"));
         }
-        if cl::queue_number(&queue, QUEUE_DEVICE) != Some(id.as_raw() as u64) {
-            return Err(Error::invalid(format!("the queue belongs to another device than {}", name())));
+        if cl::queue_number(&queue, QUEUE_DEVICE)? != Some(id.as_raw() as u64) {
+            return Err(Error::invalid(format!("the queue belongs to another device than {name}")));
         }
-        let unordered = cl::queue_number(&queue, QUEUE_PROPERTIES).unwrap_or(OUT_OF_ORDER) & OUT_OF_ORDER != 0;
-        // SAFETY: the device's platform id is valid for as long as the device id.
-        let platform = unsafe { PlatformId::from_raw(cl::device_number(id, PLATFORM) as usize as _) };
-        let shared = Arc::new(Shared::new(id, context, describe(platform, id)));
+        let unordered = cl::queue_number(&queue, QUEUE_PROPERTIES)?.unwrap_or(OUT_OF_ORDER) & OUT_OF_ORDER != 0;
+        let shared = Arc::new(Shared::new(id, context, info)?);
         let queue = Arc::new(Queue::new(&shared, queue, unordered, false));
         Ok(Self { shared, queue, tuned: Arc::default() })
     }
 
     /// Returns true if a user's kernel belongs to the device's context.
-    pub(crate) fn has_kernel(&self, kernel: &Kernel) -> bool {
-        cl::kernel_context(kernel) == Some(self.context().as_ptr() as u64)
+    pub(crate) fn has_kernel(&self, kernel: &Kernel) -> Result<bool> {
+        Ok(cl::kernel_context(kernel)? == Some(self.context().as_ptr() as u64))
     }
 
     /// Checks that kernels can read and write `bytes` bytes of a user's buffer.
@@ -357,21 +371,21 @@ impl ClDevice {
         const ONE_WAY: u64 = 0b110;
         const ALIGNMENT: u64 = 16;
         let property = |name| cl::mem_number(mem, name);
-        if property(CONTEXT) != Some(self.context().as_ptr() as u64) {
+        if property(CONTEXT)? != Some(self.context().as_ptr() as u64) {
             return Err(Error::invalid(format!("the buffer belongs to another context than {}", self.info())));
         }
-        if property(TYPE) != Some(IS_BUFFER) {
+        if property(TYPE)? != Some(IS_BUFFER) {
             return Err(Error::invalid("the memory object is not a buffer"));
         }
-        let size = property(SIZE).unwrap_or(0);
+        let size = property(SIZE)?.unwrap_or(0);
         if (bytes as u64) > size {
             return Err(Error::invalid(format!("the buffer has {size} bytes, {bytes} are needed")));
         }
-        if property(FLAGS).is_some_and(|flags| flags & ONE_WAY != 0) {
+        if property(FLAGS)?.is_some_and(|flags| flags & ONE_WAY != 0) {
             return Err(Error::invalid("the buffer was not created with CL_MEM_READ_WRITE"));
         }
         for (name, what) in [(HOST_POINTER, "host pointer"), (ORIGIN, "origin in its parent")] {
-            let at = property(name).unwrap_or(0);
+            let at = property(name)?.unwrap_or(0);
             if !at.is_multiple_of(ALIGNMENT) {
                 return Err(Error::unsupported(format!(
                     "the buffer's {what} is {at:#x}, not a multiple of {ALIGNMENT}"
@@ -389,12 +403,12 @@ impl ClDevice {
             return Ok(());
         }
         for (i, event) in events.iter().enumerate() {
-            if cl::event_number(event, CONTEXT) != Some(self.context().as_ptr() as u64) {
+            if cl::event_number(event, CONTEXT)? != Some(self.context().as_ptr() as u64) {
                 let message = format!("event {i} of {} belongs to another context than {}", events.len(), self.info());
                 return Err(Error::invalid(message));
             }
             // An event of a queue that was not flushed never comes on some drivers; a user's event has no queue.
-            if let Some(queue) = cl::event_number(event, QUEUE).filter(|&queue| queue != 0) {
+            if let Some(queue) = cl::event_number(event, QUEUE)?.filter(|&queue| queue != 0) {
                 // SAFETY: the event holds its queue for as long as it lives itself.
                 cl::flush(&unsafe { CommandQueue::from_raw_copied_ptr(queue as usize as _) })?;
             }
@@ -585,16 +599,26 @@ impl ClDevice {
         })
     }
 
-    /// Runs a command, and once more where memory is short: what all queues keep for later calls may be what is missing.
-    /// Some drivers allocate when a buffer is first used, so that any command may be the one that fails.
-    fn with_memory<R>(&self, mut command: impl FnMut() -> Result<R>) -> Result<R> {
-        match command() {
+    /// Runs a call that may be repeated, and repeats it once where memory is short: what all queues keep for later calls may
+    /// be what is missing. Some drivers allocate when a buffer is first used, so that any command may be the one that fails.
+    ///
+    /// Such a driver may report the shortage after it has run the command. So the call must be idempotent: it allocates, or
+    /// writes what depends on nothing that it writes. Kernels in general are not, as they count and take tiles by tickets.
+    fn with_memory<R>(&self, mut call: impl FnMut() -> Result<R>) -> Result<R> {
+        match call().inspect_err(|error| self.give_up_scratch(error)) {
             Err(error) if error.kind() == ErrorKind::OutOfMemory => {
-                lock(&self.shared.pools).iter().filter_map(Weak::upgrade).for_each(|pool| lock(&pool).clear());
-                cl::finish(self.queue())?;
-                command()
+                // An earlier command that failed, too, is an error of its own.
+                cl::finish(self.queue()).inspect_err(|_| self.forget())?;
+                call()
             }
             result => result,
+        }
+    }
+
+    /// Gives up what all queues keep for later calls, after an error of missing memory.
+    fn give_up_scratch(&self, error: &Error) {
+        if error.kind() == ErrorKind::OutOfMemory {
+            lock(&self.shared.pools).iter().filter_map(Weak::upgrade).for_each(|pool| lock(&pool).clear());
         }
     }
 
@@ -662,11 +686,12 @@ impl ClDevice {
         if self.queue.unordered {
             return Ok(None);
         }
-        let mut ended = lock(&self.queue.ended);
-        if ended.is_none() {
-            *ended = Some(self.holding(&[0; COUNTERS_AT + COUNTER_BYTES])?);
+        if let Some(ended) = lock(&self.queue.ended).clone() {
+            return Ok(Some(ended));
         }
-        Ok(ended.clone())
+        // Without the lock, which a failure takes to forget it.
+        let mem = self.holding(&[0; COUNTERS_AT + COUNTER_BYTES])?;
+        Ok(Some(lock(&self.queue.ended).get_or_insert(mem).clone()))
     }
 
     /// Words by which the work-groups of one launch tell each other of their tiles, and its turn, from 1 on, which none of them has:
@@ -675,19 +700,20 @@ impl ClDevice {
         if self.queue.unordered || bytes > KEPT_WORD_BYTES {
             return Ok(None);
         }
-        let mut words = lock(&self.queue.words);
-        let kept = match words.take() {
-            Some(kept) if kept.bytes >= bytes && kept.turn < LAST_TURN => Words { turn: kept.turn + 1, ..kept },
-            _ => {
-                let bytes = bytes.next_power_of_two().max(1 << 16);
-                let mem = self.allocate(bytes)?;
-                self.fill(&mem, 0, bytes, &[0; 8])?;
-                Words { mem, bytes, turn: 1 }
-            }
-        };
-        let given = (kept.mem.clone(), kept.turn);
-        *words = Some(kept);
-        Ok(Some(given))
+        if let Some(kept) = &mut *lock(&self.queue.words)
+            && kept.bytes >= bytes
+            && kept.turn < LAST_TURN
+        {
+            kept.turn += 1;
+            return Ok(Some((kept.mem.clone(), kept.turn)));
+        }
+        // Without the lock, as above. Of two threads one keeps its words.
+        let bytes = bytes.next_power_of_two().max(1 << 16);
+        let mem = self.allocate(bytes)?;
+        self.fill(&mem, 0, bytes, &[0; 8])?;
+        let turn = 1;
+        *lock(&self.queue.words) = Some(Words { mem: mem.clone(), bytes, turn });
+        Ok(Some((mem, turn)))
     }
 
     pub(crate) fn read(&self, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
@@ -703,9 +729,12 @@ impl ClDevice {
         if data.is_empty() {
             return Ok(());
         }
-        let whole = if self.checker() { cl::mem_number(mem, SIZE).unwrap_or(0) as usize } else { 0 };
+        let whole = if self.checker() { cl::mem_number(mem, SIZE)?.unwrap_or(0) as usize } else { 0 };
         if data.len() < whole {
-            let mut all = vec![0; whole];
+            let mut all = Vec::new();
+            let short = || Error::new(ErrorKind::OutOfMemory, format!("no {whole} bytes for a copy of a buffer"));
+            all.try_reserve_exact(whole).map_err(|_| short())?;
+            all.resize(whole, 0);
             self.read(mem, 0, &mut all)?;
             all[offset..offset + data.len()].copy_from_slice(data);
             return self.write(mem, 0, &all);
@@ -740,7 +769,7 @@ impl ClDevice {
         let groups = bytes.div_ceil(16 * FILL_WORK_GROUP).min(32 * self.info().compute_units.max(1) as usize);
         let launch =
             self.launch(&fill_spec(), "fill")?.mem(mem).scalar(offset as u64).scalar(bytes as u64).scalar(word);
-        launch.run([groups, 1, 1], [FILL_WORK_GROUP, 1, 1])
+        launch.repeatable().run([groups, 1, 1], [FILL_WORK_GROUP, 1, 1])
     }
 
     /// Enqueues a copy by the driver.
@@ -809,13 +838,13 @@ impl ClDevice {
 
 /// Where memory really is: the handle of the memory object that has it, and the first byte there. A part of a buffer is
 /// an object of its own.
-pub(crate) fn root(mem: &Mem) -> (usize, usize) {
+pub(crate) fn root(mem: &Mem) -> Result<(usize, usize)> {
     const PARENT: u32 = 0x1107;
     const ORIGIN: u32 = 0x1108;
-    let number = |name| cl::mem_number(mem, name).unwrap_or(0) as usize;
-    match number(PARENT) {
-        0 => (mem.as_ptr().addr(), 0),
-        parent => (parent, number(ORIGIN)),
+    let number = |name| Ok::<_, Error>(cl::mem_number(mem, name)?.unwrap_or(0) as usize);
+    match number(PARENT)? {
+        0 => Ok((mem.as_ptr().addr(), 0)),
+        parent => Ok((parent, number(ORIGIN)?)),
     }
 }
 

@@ -90,19 +90,19 @@ impl Built {
             return Ok((prepared, *limits));
         }
         let kernel = cl::create_kernel(&self.program, name)?;
-        let mut kernels = self.kernels();
-        let kept = kernels.entry(name).or_insert_with(|| {
-            // NVIDIA's driver says 256 also of kernels whose attribute demands more, which it builds and runs. Not more
-            // than the device allows: PoCL builds that as well.
-            let demanded: u64 = cl::kernel_numbers(&kernel, device, DEMANDED).iter().product();
-            let allowed = demanded.min(cl::device_number(device, DEVICE_WORK_GROUP));
-            let limits = Limits {
-                work_group: cl::kernel_numbers(&kernel, device, WORK_GROUP)[0].max(allowed) as usize,
-                local_bytes: cl::kernel_numbers(&kernel, device, LOCAL_BYTES)[0] as usize,
-            };
-            Kept { limits, idle: Vec::new() }
-        });
-        Ok((Prepared { kernel, arguments: Vec::new() }, kept.limits))
+        if let Some(kept) = self.kernels().get(name) {
+            return Ok((Prepared { kernel, arguments: Vec::new() }, kept.limits));
+        }
+        // NVIDIA's driver says 256 also of kernels whose attribute demands more, which it builds and runs. Not more than the
+        // device allows: PoCL builds that as well.
+        let demanded = cl::kernel_numbers(&kernel, device, DEMANDED)?.into_iter().fold(1, u64::saturating_mul);
+        let allowed = demanded.min(cl::device_number(device, DEVICE_WORK_GROUP)?);
+        let limits = Limits {
+            work_group: cl::kernel_numbers(&kernel, device, WORK_GROUP)?[0].max(allowed) as usize,
+            local_bytes: cl::kernel_numbers(&kernel, device, LOCAL_BYTES)?[0] as usize,
+        };
+        self.kernels().entry(name).or_insert(Kept { limits, idle: Vec::new() });
+        Ok((Prepared { kernel, arguments: Vec::new() }, limits))
     }
 
     /// For later callers.
@@ -157,6 +157,19 @@ fn keeps_its_own_cache(identity: &str) -> bool {
     identity.split('|').next() == Some(POCL)
 }
 
+/// Builds a program that nobody keeps, and one of its kernels.
+pub(super) fn try_build(context: &Context, device: DeviceId, spec: &ProgramSpec, kernel: &str) -> Result<()> {
+    let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let program = build(context, device, spec)?;
+    cl::create_kernel(&program, kernel).map(drop)
+}
+
+fn build(context: &Context, device: DeviceId, spec: &ProgramSpec) -> Result<Program> {
+    let program = cl::program_from_source(context, &spec.source())?;
+    cl::build(&program, device, &spec.options, spec.name)?;
+    Ok(program)
+}
+
 fn load_or_build(
     context: &Context,
     device: DeviceId,
@@ -164,16 +177,11 @@ fn load_or_build(
     spec: &ProgramSpec,
     kernel: &str,
 ) -> Result<Program> {
+    if keeps_its_own_cache(identity) {
+        return build(context, device, spec);
+    }
     let source = spec.source();
     let options = &spec.options;
-    let build = || {
-        let program = cl::program_from_source(context, &source)?;
-        cl::build(&program, device, options, spec.name)?;
-        Ok(program)
-    };
-    if keeps_its_own_cache(identity) {
-        return build();
-    }
     let key = cache::key("program", &[&source, options, identity, env!("CARGO_PKG_VERSION")]);
     if let Some(binary) = cache::load(&key) {
         let load = || {
@@ -185,10 +193,12 @@ fn load_or_build(
         };
         match load() {
             Ok(program) => return Ok(program),
+            // A binary that was not loaded for want of memory is none the worse.
+            Err(error) if cl::may_pass(&error) => {}
             Err(_) => cache::remove(&key),
         }
     }
-    let program = build()?;
+    let program = build(context, device, spec)?;
     if let Some(binary) = cl::binary(&program) {
         cache::store(&key, &binary);
     }

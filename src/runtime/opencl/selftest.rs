@@ -4,7 +4,7 @@
 //! compilers crash on what they do not know, and which loops are to be made vectors, on which no answer depends. The
 //! verdict is kept on disk by device and driver.
 
-use super::{ClDevice, ClMem as Mem, POCL, cl, intel_cpu};
+use super::{ClDevice, ClMem as Mem, MOST_BYTES, MOST_WORK_GROUP, POCL, cl, intel_cpu, local_bytes, program};
 use crate::{
     Error, ErrorKind, Result,
     runtime::{
@@ -20,6 +20,9 @@ const TESTS: &str = include_str!("selftest.rs");
 /// The most local memory that is tried: NVIDIA's driver allows more than it reports.
 pub(super) const LOCAL_TRIED: usize = 164 << 10;
 const KIB: usize = 1 << 10;
+
+/// How often a test is run that fails for a reason that may pass.
+const TRIES: usize = 3;
 
 /// Work-items of a group in the tests.
 const WORK_GROUP: usize = 256;
@@ -74,13 +77,16 @@ pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
 }
 
 pub(super) fn run(device: &ClDevice) -> Result<Capabilities> {
-    let reported = Reported::of(device);
+    let reported = Reported::of(device)?;
     let key = cache::key("selftest", &[TEXT, TESTS, &reported.source(), &reported.identity, env!("CARGO_PKG_VERSION")]);
     if let Some(caps) = cache::load(&key).and_then(|json| serde_json::from_slice(&json).ok()) {
         return Ok(caps);
     }
-    let caps = SelfTest { device, reported, notes: Vec::new() }.run()?;
-    if let Ok(json) = serde_json::to_vec(&caps) {
+    let mut test = SelfTest { device, reported, notes: Vec::new(), disturbed: false };
+    let caps = test.run()?;
+    if !test.disturbed
+        && let Ok(json) = serde_json::to_vec(&caps)
+    {
         cache::store(&key, &json);
     }
     Ok(caps)
@@ -97,21 +103,23 @@ struct Reported {
     /// Standards that have sub-groups, best first.
     standards: Vec<&'static str>,
     compute_capability: u64,
+    /// Sub-groups in a work-group at most; 0 where the driver knows none.
+    sub_groups: u64,
     identity: String,
 }
 
 impl Reported {
-    fn of(device: &ClDevice) -> Self {
+    fn of(device: &ClDevice) -> Result<Self> {
         const MAX_WORK_GROUP: u32 = 0x1004;
         const CACHE_BYTES: u32 = 0x101E;
-        const LOCAL_BYTES: u32 = 0x1023;
         const EXTENSIONS: u32 = 0x1030;
         const MAX_SUB_GROUPS: u32 = 0x105C;
         const INTEL_SUB_GROUP_SIZES: u32 = 0x4108;
         const NV_CAPABILITY_MAJOR: u32 = 0x4000;
         const NV_CAPABILITY_MINOR: u32 = 0x4001;
+        const MOST_CAPABILITY: u64 = 1000;
         let (id, info) = (device.id(), device.info());
-        let extensions = cl::device_text(id, EXTENSIONS);
+        let extensions = cl::device_text(id, EXTENSIONS)?;
         let nvidia = extensions.contains("cl_nv_");
         let standards = if info.version.starts_with("OpenCL 3") {
             vec!["CL3.0", "CL2.0"]
@@ -120,25 +128,26 @@ impl Reported {
         } else {
             vec!["CL1.2"]
         };
-        let capability = |name| if nvidia { cl::device_number(id, name) } else { 0 };
+        let capability =
+            |name| if nvidia { cl::device_number(id, name).map(|part| part.min(MOST_CAPABILITY)) } else { Ok(0) };
         let mut reported = Self {
             class: if info.ty == DeviceType::Cpu { DeviceClass::Cpu } else { DeviceClass::Gpu },
-            work_group: cl::device_number(id, MAX_WORK_GROUP) as usize,
-            local_bytes: cl::device_number(id, LOCAL_BYTES) as usize,
-            cache_bytes: cl::device_number(id, CACHE_BYTES),
-            compute_capability: 10 * capability(NV_CAPABILITY_MAJOR) + capability(NV_CAPABILITY_MINOR),
+            work_group: cl::device_number(id, MAX_WORK_GROUP)?.min(MOST_WORK_GROUP) as usize,
+            local_bytes: local_bytes(id)?,
+            cache_bytes: cl::device_number(id, CACHE_BYTES)?.min(MOST_BYTES),
+            compute_capability: 10 * capability(NV_CAPABILITY_MAJOR)? + capability(NV_CAPABILITY_MINOR)?,
             platform: info.platform.clone(),
             standards,
+            sub_groups: cl::device_number(id, MAX_SUB_GROUPS)?,
             extensions,
             identity: String::new(),
         };
-        let sizes = cl::device_bytes(id, INTEL_SUB_GROUP_SIZES);
-        let sub_groups = cl::device_number(id, MAX_SUB_GROUPS);
-        let Self { work_group, local_bytes, extensions, .. } = &reported;
+        let sizes = cl::device_bytes(id, INTEL_SUB_GROUP_SIZES)?;
+        let Self { work_group, local_bytes, sub_groups, extensions, .. } = &reported;
         // What users set changes some of these, and with them the verdict.
         let numbers = format!("{work_group} {local_bytes} {sub_groups} {sizes:?} {} {extensions}", info.compute_units);
         reported.identity = format!("{}|{numbers}", device.identity());
-        reported
+        Ok(reported)
     }
 
     fn has(&self, extension: &str) -> bool {
@@ -169,6 +178,8 @@ struct SelfTest<'d> {
     device: &'d ClDevice,
     reported: Reported,
     notes: Vec<String>,
+    /// Whether a test failed for a reason that may pass. Then the verdict is not for other processes.
+    disturbed: bool,
 }
 
 /// The finaliser of MurmurHash3, as in `cl/selftest.cl`.
@@ -183,17 +194,17 @@ fn mix64(i: u32) -> u64 {
 }
 
 impl SelfTest<'_> {
-    fn run(mut self) -> Result<Capabilities> {
-        self.must_run()?;
-        let fp64 = self.reported.has("cl_khr_fp64") && self.passed("fp64", Self::arithmetic_f64);
+    fn run(&mut self) -> Result<Capabilities> {
+        self.settled(Self::must_run)??;
+        let fp64 = self.reported.has("cl_khr_fp64") && self.passed("fp64", Self::arithmetic_f64)?;
         // NVIDIA's compiler has halves without saying so.
-        let fp16 =
-            (self.reported.has("cl_khr_fp16") || self.reported.nvidia()) && self.passed("fp16", Self::arithmetic_f16);
+        let fp16 = (self.reported.has("cl_khr_fp16") || self.reported.nvidia())
+            && self.passed("fp16", Self::arithmetic_f16)?;
         let int64 =
             self.reported.has("cl_khr_int64_base_atomics") && self.reported.has("cl_khr_int64_extended_atomics");
-        let int64_atomics = int64 && self.passed("64-bit atomics", Self::atomics64);
-        let denormals = self.passed("subnormal floats", Self::denormals);
-        let (sub_groups, refused, c_standard) = self.sub_groups();
+        let int64_atomics = int64 && self.passed("64-bit atomics", Self::atomics64)?;
+        let denormals = self.passed("subnormal floats", Self::denormals)?;
+        let (sub_groups, refused, c_standard) = self.sub_groups()?;
         let hardware = sub_groups.iter().find(|group| group.backend.is_hardware());
         let fallback =
             if self.reported.class == DeviceClass::Cpu { SubGroupBackend::None } else { SubGroupBackend::Local };
@@ -202,13 +213,13 @@ impl SelfTest<'_> {
         let chosen = chosen.or(sub_groups.iter().find(|group| group.backend == fallback)).copied();
         let sub_group = chosen.unwrap_or(SubGroup::NONE);
         let ptx = sub_groups.iter().any(|group| group.backend == SubGroupBackend::Ptx);
-        let local_bytes = self.local_bytes();
-        let forward_progress = self.passed("progress between work-groups", Self::ticket_chain);
+        let local_bytes = self.local_bytes()?;
+        let forward_progress = self.passed("progress between work-groups", Self::ticket_chain)?;
         let device_fence = if self.reported.oclgrind() {
             self.notes.push("device fence: not tested under Oclgrind, which takes the test for a race".into());
             false
         } else {
-            self.passed("device fence", |test| test.fence_chain(ptx))
+            self.passed("device fence", |test| test.fence_chain(ptx))?
         };
         let info = self.device.info();
         Ok(Capabilities {
@@ -233,15 +244,45 @@ impl SelfTest<'_> {
             compute_capability: if ptx { self.reported.compute_capability as u32 } else { 0 },
             checker: self.reported.oclgrind(),
             explicit_vectors: makes_no_vectors(info),
-            notes: self.notes,
+            notes: std::mem::take(&mut self.notes),
             chosen: Default::default(),
             stall: 0,
         })
     }
 
     /// Whether a test passed; if not, a note says why.
-    fn passed(&mut self, what: &str, test: impl FnOnce(&Self) -> Result<()>) -> bool {
-        test(self).map_err(|error| self.notes.push(format!("{what}: {error}"))).is_ok()
+    fn passed(&mut self, what: &str, test: impl Fn(&Self) -> Result<()>) -> Result<bool> {
+        let result = self.settled(test)?;
+        Ok(result.map_err(|error| self.notes.push(format!("{what}: {error}"))).is_ok())
+    }
+
+    /// The outcome of a test that ran, or that the device refuses.
+    ///
+    /// A test that fails for a reason that may pass, such as missing memory, is run again, and the verdict stays in this
+    /// process. The same failure [`TRIES`] times is taken for the device's own, since a plain kernel builds and runs after
+    /// each. An error is the failure of that kernel, or failures that differ: then there is no verdict.
+    fn settled<T>(&mut self, test: impl Fn(&Self) -> Result<T>) -> Result<Result<T>> {
+        let mut first: Option<Error> = None;
+        for _ in 0..TRIES {
+            match test(self) {
+                Err(error) if cl::may_pass(&error) => {
+                    self.disturbed = true;
+                    self.plain_kernel()?;
+                    if first.as_ref().is_some_and(|first| first.to_string() != error.to_string()) {
+                        return Err(error);
+                    }
+                    first = Some(error);
+                }
+                result => return Ok(result),
+            }
+        }
+        Ok(Err(first.expect("a failure, as nothing was returned")))
+    }
+
+    /// What every device can do, built anew. If that fails, a failure before it says nothing of the device.
+    fn plain_kernel(&self) -> Result<()> {
+        program::try_build(self.device.context(), self.device.id(), &self.base(), "long_loop")?;
+        self.long_loop(1)
     }
 
     fn work_group(&self) -> usize {
@@ -278,13 +319,16 @@ impl SelfTest<'_> {
 
     /// What no device can do without: 32-bit atomics, and loops as long as they say.
     fn must_run(&self) -> Result<()> {
-        const ROUNDS: u32 = 70_000;
-        let (input, out) = (self.buffer(&[1u32])?, self.buffer(&[0u32])?);
-        let launch = self.device.launch(&self.base(), "long_loop")?.mem(&input).mem(&out).scalar(ROUNDS);
-        launch.run([1; 3], [1; 3])?;
-        let want = (0..ROUNDS).fold(1u32, |x, _| x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
-        expect(self.words::<u32>(&out, 1)?[0] == want, "a loop of 70000 rounds ends early")?;
+        self.long_loop(70_000)?;
         self.atomics("atomics32", &self.base(), u32::MAX, mix)
+    }
+
+    fn long_loop(&self, rounds: u32) -> Result<()> {
+        let (input, out) = (self.buffer(&[1u32])?, self.buffer(&[0u32])?);
+        let launch = self.device.launch(&self.base(), "long_loop")?.mem(&input).mem(&out).scalar(rounds);
+        launch.run([1; 3], [1; 3])?;
+        let want = (0..rounds).fold(1u32, |x, _| x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+        expect(self.words::<u32>(&out, 1)?[0] == want, format!("a loop of {rounds} rounds ends early"))
     }
 
     fn atomics64(&self) -> Result<()> {
@@ -359,7 +403,7 @@ impl SelfTest<'_> {
     }
 
     /// Local memory that kernels really get, largest first.
-    fn local_bytes(&mut self) -> usize {
+    fn local_bytes(&mut self) -> Result<usize> {
         let reported = self.reported.local_bytes;
         let mut sizes: Vec<usize> = Vec::new();
         if self.reported.nvidia() {
@@ -369,13 +413,18 @@ impl SelfTest<'_> {
         sizes.extend([reported.min(256 * KIB), 32 * KIB, 16 * KIB, 8 * KIB]);
         sizes.retain(|&size| size <= reported || self.reported.nvidia());
         for size in sizes {
-            match self.local_memory(size) {
-                Ok(()) => return size,
+            let disturbed = self.disturbed;
+            match self.settled(|test| test.local_memory(size))? {
+                Ok(()) => return Ok(size),
                 Err(error) => self.notes.push(format!("{} KiB of local memory: {error}", size / KIB)),
+            }
+            if size > reported {
+                // However the driver puts it, it has no more than it reports.
+                self.disturbed = disturbed;
             }
         }
         self.notes.push(format!("local memory: {reported} bytes reported, none of them usable"));
-        0
+        Ok(0)
     }
 
     fn local_memory(&self, bytes: usize) -> Result<()> {
@@ -389,14 +438,14 @@ impl SelfTest<'_> {
     }
 
     /// The back ends that pass, those that build and do not pass, and the `-cl-std` of the first that passes.
-    fn sub_groups(&mut self) -> (Vec<SubGroup>, Vec<RefusedSubGroup>, &'static str) {
+    fn sub_groups(&mut self) -> Result<(Vec<SubGroup>, Vec<RefusedSubGroup>, &'static str)> {
         let (mut found, mut refused) = (Vec::new(), Vec::new());
         let mut standard = "CL1.2";
         for backend in SubGroupBackend::ALL {
             let standards = self.reported.standards.clone();
             let tried: &[&'static str] = match backend {
                 SubGroupBackend::Ptx if self.reported.nvidia() => &["CL1.2"],
-                SubGroupBackend::Khr if self.reported.has("cl_khr_subgroup") || self.reported_sub_groups() => {
+                SubGroupBackend::Khr if self.reported.has("cl_khr_subgroup") || self.reported.sub_groups > 0 => {
                     &standards
                 }
                 SubGroupBackend::Intel if self.reported.has("cl_intel_subgroups") => &standards,
@@ -406,7 +455,7 @@ impl SelfTest<'_> {
             };
             let (mut reasons, mut built) = (Vec::new(), false);
             for &tried in tried {
-                match self.sub_group(backend, tried) {
+                match self.settled(|test| test.sub_group(backend, tried))? {
                     Ok(group) => {
                         if standard == "CL1.2" {
                             standard = tried;
@@ -427,12 +476,7 @@ impl SelfTest<'_> {
                 self.notes.extend(reasons.into_iter().map(|reason| format!("sub-groups {} {reason}", backend.name())));
             }
         }
-        (found, refused, standard)
-    }
-
-    fn reported_sub_groups(&self) -> bool {
-        const MAX_SUB_GROUPS: u32 = 0x105C;
-        cl::device_number(self.device.id(), MAX_SUB_GROUPS) > 0
+        Ok((found, refused, standard))
     }
 
     fn sub_group(&self, backend: SubGroupBackend, standard: &str) -> Result<SubGroup> {
@@ -440,7 +484,11 @@ impl SelfTest<'_> {
         let width = self.sub_group_width(&spec)?;
         self.shuffles(&spec, width)?;
         self.sub_group_barriers(&spec, width)?;
-        let ballot = width <= 64 && self.ballots(&spec, width).is_ok();
+        let ballot = width <= 64
+            && match self.ballots(&spec, width) {
+                Err(error) if cl::may_pass(&error) => return Err(error),
+                result => result.is_ok(),
+            };
         Ok(SubGroup { backend, width: width as u32, ballot })
     }
 
