@@ -74,7 +74,7 @@ use crate::{
 pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -> Result<Device> {
     // SAFETY: the borrowed handles are valid objects, of which these become references of their own.
     let (context, queue) = unsafe {
-        (Context::from_raw_copied_ptr(context.as_ptr()), CommandQueue::from_raw_copied_ptr(queue.as_core().as_ptr()))
+        (Context::from_raw_copied_ptr(context.as_ptr())?, CommandQueue::from_raw_copied_ptr(queue.as_core().as_ptr())?)
     };
     ClDevice::adopt(*device.as_core(), context, queue).map(Device::from_cl)
 }
@@ -156,7 +156,7 @@ pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len
     let bytes = len.checked_mul(size_of::<T>());
     let bytes = bytes.ok_or_else(|| Error::invalid(format!("{len} elements of {} bytes overflow", size_of::<T>())))?;
     // SAFETY: the borrowed handle is a valid object, of which this becomes a reference of its own.
-    let mem = unsafe { Mem::from_raw_copied_ptr(mem.as_ptr()) };
+    let mem = unsafe { Mem::from_raw_copied_ptr(mem.as_ptr())? };
     opencl(device)?.check_user_buffer(&mem, bytes)?;
     device.adopt_buffer(mem, len)
 }
@@ -195,8 +195,9 @@ pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len
 pub unsafe fn mem<T: Pod>(buffer: &Buffer<T>) -> Result<ocl::core::Mem> {
     buffer.allow(true)?;
     let mem = buffer.mem().ok_or_else(no_opencl)?;
-    // SAFETY: the buffer's memory object is valid, and the result becomes a reference of its own.
-    Ok(unsafe { ocl::core::Mem::from_raw_copied_ptr(mem.as_ptr()) })
+    let raw = mem.retained()?;
+    // SAFETY: the reference becomes the result's.
+    Ok(unsafe { ocl::core::Mem::from_raw_create_ptr(raw) })
 }
 
 /// Makes a buffer an argument of a user's kernel, by the argument's index. The kernel keeps the memory alive.
@@ -235,7 +236,7 @@ pub unsafe fn mem<T: Pod>(buffer: &Buffer<T>) -> Result<ocl::core::Mem> {
 pub fn set_arg<T: Pod + OclPrm>(kernel: &ocl::Kernel, index: u32, buffer: &Buffer<T>) -> Result<()> {
     let device = opencl(buffer.device())?;
     // SAFETY: the borrowed handle is a valid object, of which this becomes a reference of its own.
-    let handle = unsafe { Kernel::from_raw_copied_ptr(kernel.as_core().as_ptr()) };
+    let handle = unsafe { Kernel::from_raw_copied_ptr(kernel.as_core().as_ptr())? };
     if !device.has_kernel(&handle)? {
         return Err(Error::invalid(format!("the kernel belongs to another context than {}", device.info())));
     }
@@ -286,9 +287,9 @@ pub fn ocl_device(device: &Device) -> Result<ocl::Device> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn context(device: &Device) -> Result<ocl::Context> {
-    let context = opencl(device)?.context();
-    // SAFETY: the device's context is valid, and the result becomes a reference of its own.
-    Ok(unsafe { ocl::core::Context::from_raw_copied_ptr(context.as_ptr()) }.into())
+    let raw = opencl(device)?.context().retained()?;
+    // SAFETY: the reference becomes the result's.
+    Ok(unsafe { ocl::core::Context::from_raw_create_ptr(raw) }.into())
 }
 
 /// The queue on which a device's commands run.
@@ -307,9 +308,9 @@ pub fn context(device: &Device) -> Result<ocl::Context> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn queue(device: &Device) -> Result<ocl::core::CommandQueue> {
-    let queue = opencl(device)?.queue();
-    // SAFETY: the device's queue is valid, and the result becomes a reference of its own.
-    Ok(unsafe { ocl::core::CommandQueue::from_raw_copied_ptr(queue.as_ptr()) })
+    let raw = opencl(device)?.queue().retained()?;
+    // SAFETY: the reference becomes the result's.
+    Ok(unsafe { ocl::core::CommandQueue::from_raw_create_ptr(raw) })
 }
 
 /// Makes all later commands of a device wait for `events`; does not wait itself.
@@ -338,9 +339,8 @@ pub fn wait_for(device: &Device, events: &[ocl::Event]) -> Result<()> {
         return Err(Error::invalid(format!("event {i} of {} is empty", events.len())));
     }
     // SAFETY: none of the events is empty, so each is a valid object, of which the copies become references of their own.
-    let events: Vec<_> =
-        events.iter().map(|event| unsafe { Event::from_raw_copied_ptr(*event.as_core().as_ptr_ref()) }).collect();
-    device.wait_for(&events)
+    let kept = events.iter().map(|event| unsafe { Event::from_raw_copied_ptr(*event.as_core().as_ptr_ref()) });
+    device.wait_for(&kept.collect::<Result<Vec<_>>>()?)
 }
 
 /// An event that completes when all commands of a device so far are done; does not wait itself.
@@ -364,12 +364,9 @@ pub fn wait_for(device: &Device, events: &[ocl::Event]) -> Result<()> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn marker(device: &Device) -> Result<ocl::Event> {
-    let event = opencl(device)?.marker()?;
-    // SAFETY: the event is valid, and the result becomes a reference of its own.
-    let event = unsafe { ocl::core::Event::from_raw_copied_ptr(event.as_ptr()) };
-    event
-        .map(Into::into)
-        .map_err(|error| Error::new(crate::ErrorKind::Driver, "keeping an event failed").with_source(error))
+    let raw = opencl(device)?.marker()?.retained()?;
+    // SAFETY: the reference becomes the result's.
+    Ok(unsafe { ocl::core::Event::from_raw_create_ptr(raw) }.into())
 }
 
 fn opencl(device: &Device) -> Result<&ClDevice> {

@@ -1,16 +1,15 @@
 //! Differences, widths and middles of numbers at the ends of their types, and of infinities.
 
-mod plain;
+mod common;
 
 use oclprim::{Bins, Device, Element, Interpolation, Philox, bf16, f16};
-use plain::{devices, has_doubles};
 
 const INF: f64 = f64::INFINITY;
 const HUGE: f64 = 1e308;
 
 /// The devices that compute with `T`.
 fn devices_with<T: Element>() -> impl Iterator<Item = (String, Device)> {
-    devices().into_iter().filter(|(_, device)| !T::TYPE.needs_fp64() || has_doubles(device))
+    common::with_geometries().into_iter().filter(|(_, device)| !T::TYPE.needs_fp64() || common::has_doubles(device))
 }
 
 #[track_caller]
@@ -209,7 +208,7 @@ fn random_floats_have_ranges_as_wide_as_the_type() {
 
 #[test]
 fn random_floats_keep_the_bits_of_usual_ranges() {
-    for (name, device) in devices() {
+    for (name, device) in common::with_geometries() {
         let found = device.random_in(3, Philox::new(1), -0.5f32..0.25).unwrap().to_vec().unwrap();
         let unit = device.random::<f32>(3, Philox::new(1)).unwrap().to_vec().unwrap();
         let want: Vec<f32> = unit.iter().map(|u| -0.5 + u * 0.75).collect();

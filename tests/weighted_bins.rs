@@ -1,13 +1,12 @@
 //! Weighted histograms: each sum is the exact sum of its bin's own weights, rounded once.
 
-mod plain;
+mod common;
 
 use oclprim::{Accumulate, Bins, Device, Element, Scratch, Weight, WeightedHistogram, bf16, f16};
-use plain::{devices, has_doubles};
 
 /// The devices that compute with `T`.
 fn devices_with<T: Element>() -> impl Iterator<Item = (String, Device)> {
-    devices().into_iter().filter(|(_, device)| !T::TYPE.needs_fp64() || has_doubles(device))
+    common::with_geometries().into_iter().filter(|(_, device)| !T::TYPE.needs_fp64() || common::has_doubles(device))
 }
 
 fn random_bits() -> impl FnMut() -> u64 {
@@ -47,7 +46,7 @@ fn sums_are<W: Weight>(weights: &[W], want: W::Sum) {
 
 #[test]
 fn small_weights_are_not_lost_beside_other_bins() {
-    for (name, device) in devices() {
+    for (name, device) in common::with_geometries() {
         let found = device.histogram_weighted(&[0u32, 1], &[1e12f32, 1e-7], &Bins::ids(2).unwrap()).unwrap();
         assert_eq!(found.sums, [1e12, 1e-7], "{name}");
         let least = f32::from_bits(1);
@@ -214,7 +213,7 @@ fn integer_sums_wrap_as_before() {
 
 #[test]
 fn sums_are_added_to_those_that_are_there() {
-    for (name, device) in devices() {
+    for (name, device) in common::with_geometries() {
         let (mut sums, mut outside) = ([1.0f32, 2.0], [0.5; 3]);
         let (layout, mut scratch) = (Bins::ids(2).unwrap(), Scratch::new());
         let weights = [1e10f32, 1.0, 0.25];

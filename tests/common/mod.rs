@@ -64,6 +64,16 @@ pub(crate) fn gpu() -> Tuning {
     Tuning::default().class(DeviceClass::Gpu)
 }
 
+/// Every device, the OpenCL ones also in the geometry of a GPU with much and with little local memory.
+pub(crate) fn with_geometries() -> Vec<(String, Device)> {
+    tuned(&[("a GPU", gpu()), ("a small GPU", gpu().local_bytes(4096))])
+}
+
+/// Returns true if the device computes with doubles.
+pub(crate) fn has_doubles(device: &Device) -> bool {
+    device.capabilities().unwrap().is_none_or(|caps| caps.fp64)
+}
+
 /// The OpenCL devices with 64-bit numbers at every size, in their own geometry and in that of a GPU.
 pub(crate) fn wide() -> Vec<(String, Device)> {
     let mut all = tuned(&[("wide", Tuning::default().wide_offsets()), ("a wide GPU", gpu().wide_offsets())]);

@@ -3,7 +3,7 @@
 //! `ocl`'s own wrappers panic on statuses that they do not list, also in the drop of a handle whose device was lost, and
 //! call a failed build with an empty log a success; so calls go to its `ffi`, and the handles are this module's.
 
-use std::{ffi::c_void, fmt::Display, ptr};
+use std::{ffi::c_void, fmt::Display, mem, ptr, sync::Arc};
 
 use ocl::{
     core::{DeviceId, PlatformId},
@@ -32,14 +32,10 @@ const TRIES: usize = 3;
 macro_rules! handles {
     ($($(#[$doc:meta])* $vis:vis $name:ident: $raw:ident, $retain:ident, $release:ident;)*) => { $(
         $(#[$doc])*
-        #[derive(Debug)]
-        $vis struct $name(ffi::$raw);
-
-        // SAFETY: OpenCL's objects may be used from every thread; kernels, whose arguments are not guarded, are never
-        // shared.
-        unsafe impl Send for $name {}
-        // SAFETY: as above.
-        unsafe impl Sync for $name {}
+        ///
+        /// Clones share one reference to the object, so that only its first owner asks the driver for one, which may fail.
+        #[derive(Clone, Debug)]
+        $vis struct $name(Arc<Held<ffi::$raw>>);
 
         #[allow(dead_code, reason = "the kinds of object share what each of them needs")]
         impl $name {
@@ -47,38 +43,52 @@ macro_rules! handles {
             ///
             /// `raw` is a valid object, and one reference to it becomes this handle's.
             pub(crate) unsafe fn from_raw_create_ptr(raw: ffi::$raw) -> Self {
-                Self(raw)
+                Self(Arc::new(Held { raw, release: ffi::$release }))
             }
 
             /// # Safety
             ///
             /// `raw` is a valid object; the caller keeps its own reference.
-            pub(crate) unsafe fn from_raw_copied_ptr(raw: ffi::$raw) -> Self {
+            pub(crate) unsafe fn from_raw_copied_ptr(raw: ffi::$raw) -> Result<Self> {
                 // SAFETY: as the caller promises.
-                unsafe { ffi::$retain(raw) };
-                Self(raw)
+                check(unsafe { ffi::$retain(raw) }, concat!("keeping an object by ", stringify!($retain)))?;
+                // SAFETY: the driver has just given the reference.
+                Ok(unsafe { Self::from_raw_create_ptr(raw) })
             }
 
             pub(crate) fn as_ptr(&self) -> ffi::$raw {
-                self.0
+                self.0.raw
             }
-        }
 
-        impl Clone for $name {
-            fn clone(&self) -> Self {
+            /// The object, with a reference for another owner.
+            pub(crate) fn retained(&self) -> Result<ffi::$raw> {
                 // SAFETY: `self` holds a reference, so the object is valid.
-                unsafe { Self::from_raw_copied_ptr(self.0) }
-            }
-        }
-
-        impl Drop for $name {
-            fn drop(&mut self) {
-                // SAFETY: this gives back the handle's own reference. A driver that has lost its device refuses. That
-                // keeps an object too long, and no result depends on it, so that nobody reads the status.
-                unsafe { ffi::$release(self.0) };
+                let other = unsafe { Self::from_raw_copied_ptr(self.as_ptr()) }?;
+                let held = Arc::into_inner(other.0).map(mem::ManuallyDrop::new);
+                Ok(held.expect("a handle without clones").raw)
             }
         }
     )* };
+}
+
+/// A reference to an object, given back with its last owner.
+#[derive(Debug)]
+struct Held<R: Copy> {
+    raw: R,
+    release: unsafe extern "system" fn(R) -> cl_int,
+}
+
+// SAFETY: OpenCL's objects may be used from every thread; kernels, whose arguments are not guarded, are never shared.
+unsafe impl<R: Copy> Send for Held<R> {}
+// SAFETY: as above.
+unsafe impl<R: Copy> Sync for Held<R> {}
+
+impl<R: Copy> Drop for Held<R> {
+    fn drop(&mut self) {
+        // SAFETY: this gives back the reference that came with the object. A driver that has lost its device refuses. That
+        // keeps an object too long, and no result depends on it, so that nobody reads the status.
+        unsafe { (self.release)(self.raw) };
+    }
 }
 
 handles! {

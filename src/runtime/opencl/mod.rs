@@ -410,7 +410,7 @@ impl ClDevice {
             // An event of a queue that was not flushed never comes on some drivers; a user's event has no queue.
             if let Some(queue) = cl::event_number(event, QUEUE)?.filter(|&queue| queue != 0) {
                 // SAFETY: the event holds its queue for as long as it lives itself.
-                cl::flush(&unsafe { CommandQueue::from_raw_copied_ptr(queue as usize as _) })?;
+                cl::flush(&unsafe { CommandQueue::from_raw_copied_ptr(queue as usize as _) }?)?;
             }
         }
         let events: Vec<_> = events.iter().map(Event::as_ptr).collect();

@@ -1,0 +1,456 @@
+//! A driver of which one call fails, or lies: the operation is right or an error of one line, the next one is right, no wrong
+//! verdict of the self-test is stored, and no object leaks.
+//!
+//! `tests/fake/failing.rs` stands between the crate and the system's own loader. Each case makes another call fail. The long
+//! lists of cases are sampled, unless `OCLPRIM_FAILING_ALL` is set.
+#![cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
+
+#[path = "common/child.rs"]
+mod child;
+#[path = "common/fake.rs"]
+mod fake;
+#[path = "common/skips.rs"]
+mod skips;
+
+use std::{
+    cell::{Cell, RefCell},
+    env,
+    ffi::{CStr, CString, c_char, c_int, c_void},
+    fs,
+    panic::{self, AssertUnwindSafe},
+    path::Path,
+    process, thread,
+    time::Duration,
+};
+
+use oclprim::{
+    Bins, Capabilities, Device, DeviceClass, Error, Order, Result, Top, Tuning,
+    interop::{self, ocl},
+    op::{Map, Sum},
+};
+
+/// A shortage of three kinds, and a status that nobody knows.
+const STATUSES: [i32; 4] = [-5, -6, -4, -9999];
+/// Elements of the inputs: several tiles of each operation.
+const N: usize = 50_021;
+const ROWS: usize = 173;
+/// A child that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(500);
+
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
+enum Mode {
+    Before,
+    After,
+    Size,
+    Value,
+}
+
+/// The library that fails, as its functions.
+struct Failing {
+    arm: extern "C" fn(usize, i32, Mode),
+    calls: extern "C" fn() -> usize,
+    failed: extern "C" fn() -> *const c_char,
+    alive: extern "C" fn(usize) -> i64,
+    /// Mappings that a driver keeps, as their unmap failed before it ran.
+    mapped: Cell<i64>,
+}
+
+impl Failing {
+    /// The library of this process, a child whose `OPENCL_LIBRARY` names it.
+    fn open() -> Self {
+        unsafe extern "C" {
+            fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+            fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+        }
+        const RTLD_NOW: c_int = 2;
+        let path = CString::new(env::var("OPENCL_LIBRARY").expect("the child of a test")).expect("no NUL");
+        let symbol = |name: &CStr| {
+            // SAFETY: both names end with a NUL; the library has no constructor of its own.
+            let found = unsafe { dlsym(dlopen(path.as_ptr(), RTLD_NOW), name.as_ptr()) };
+            assert!(!found.is_null(), "{path:?} has no {name:?}");
+            found
+        };
+        // SAFETY: these are the types with which `tests/fake/failing.rs` defines them.
+        unsafe {
+            Self {
+                arm: std::mem::transmute::<*mut c_void, extern "C" fn(usize, i32, Mode)>(symbol(c"failing_arm")),
+                calls: std::mem::transmute::<*mut c_void, extern "C" fn() -> usize>(symbol(c"failing_calls")),
+                failed: std::mem::transmute::<*mut c_void, extern "C" fn() -> *const c_char>(symbol(c"failing_failed")),
+                alive: std::mem::transmute::<*mut c_void, extern "C" fn(usize) -> i64>(symbol(c"failing_alive")),
+                mapped: Cell::new(0),
+            }
+        }
+    }
+
+    /// The calls that `what` makes.
+    fn count(&self, what: impl FnOnce()) -> usize {
+        (self.arm)(0, 0, Mode::Before);
+        what();
+        (self.calls)()
+    }
+
+    /// Runs `what` while one call misbehaves. Returns the call's name; `None` if there were not so many.
+    fn run<R>(&self, call: usize, status: i32, mode: Mode, what: impl FnOnce() -> R) -> (R, Option<String>) {
+        (self.arm)(call, status, mode);
+        let result = panic::catch_unwind(AssertUnwindSafe(what));
+        let failed = (self.failed)();
+        (self.arm)(0, 0, Mode::Before);
+        // SAFETY: a name that is part of the library.
+        let failed = (!failed.is_null()).then(|| unsafe { CStr::from_ptr(failed) }.to_string_lossy().into_owned());
+        if failed.as_deref() == Some("clEnqueueUnmapMemObject") && mode as u32 == Mode::Before as u32 {
+            self.mapped.set(self.mapped.get() + 1);
+        }
+        let result = result.unwrap_or_else(|_| panic!("call {call}, {failed:?}, {mode:?} {status}: a panic"));
+        (result, failed)
+    }
+
+    /// Contexts, queues, buffers, programs, kernels, events and mappings that are alive, and should not be for ever.
+    fn alive(&self) -> Vec<i64> {
+        (0..6).map(|kind| (self.alive)(kind)).chain([(self.alive)(6) - self.mapped.get()]).collect()
+    }
+}
+
+/// The ways in which each call misbehaves: fails with each status, and fails after it has run, and lies.
+fn ways(call: usize) -> Vec<(i32, Mode)> {
+    let mut ways: Vec<_> = STATUSES.into_iter().map(|status| (status, Mode::Before)).collect();
+    let after = if all() { STATUSES.to_vec() } else { vec![STATUSES[call % 4], -4] };
+    ways.extend(after.into_iter().map(|status| (status, Mode::After)));
+    ways.push((0, Mode::Size));
+    ways
+}
+
+fn all() -> bool {
+    env::var_os("OCLPRIM_FAILING_ALL").is_some()
+}
+
+/// Every `stride`-th number from 1 to `count`, of all the first and the last few, so that there are about `most`.
+fn sampled(count: usize, most: usize) -> impl Iterator<Item = usize> {
+    let stride = if all() { 1 } else { count.div_ceil(most).max(1) };
+    (1..=count).step_by(stride)
+}
+
+/// Runs the test in a child on the library that fails. Returns what the child did, which is not nothing.
+fn with_failing_driver(test: &str) {
+    if Device::list().len() == 1 || !Path::new("/usr/lib/x86_64-linux-gnu/libOpenCL.so.1").exists() {
+        return skips::skip(test, "no OpenCL device of the system's own loader");
+    }
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let library = fake::library("failing", &["-Clink-arg=-Wl,--no-as-needed", "-Clink-arg=-l:libOpenCL.so.1"]);
+    let mut child = child::child(test, "child");
+    child.env("OPENCL_LIBRARY", library).env("OCLPRIM_CACHE_DIR", cache.path()).env_remove("OCLPRIM_DEVICE");
+    let (done, time) = child::run(&mut child);
+    println!("{done} in {time:?}");
+    let cases: usize = done.split(' ').next().and_then(|count| count.parse().ok()).expect("a count");
+    assert!(cases > 100, "only {cases} cases");
+}
+
+/// Ends a child that hangs.
+fn watch() {
+    thread::spawn(|| {
+        thread::sleep(LIMIT);
+        eprintln!("the child hangs");
+        process::abort();
+    });
+}
+
+/// A user's objects on one device. The crate keeps nothing of them when its handle is gone.
+struct User {
+    device: ocl::Device,
+    context: ocl::Context,
+    queue: ocl::Queue,
+}
+
+impl User {
+    fn open(&self) -> Result<Device> {
+        interop::device(self.device, &self.context, &self.queue)
+    }
+}
+
+/// Calls `run` with a user's objects of each device, which leaks none of its own.
+fn for_each_device(failing: &Failing, run: impl Fn(&User)) {
+    // The first discovery, in one thread.
+    assert!(Device::list().len() > 1);
+    let list = |platform| ocl::Device::list_all(platform).unwrap_or_default();
+    for (platform, device) in ocl::Platform::list().into_iter().flat_map(|p| list(p).into_iter().map(move |d| (p, d))) {
+        let before = failing.alive();
+        let context = ocl::Context::builder().platform(platform).devices(device).build().unwrap();
+        let queue = ocl::Queue::new(&context, device, None).unwrap();
+        let user = User { device, context, queue };
+        run(&user);
+        drop(user);
+        assert_eq!(failing.alive(), before, "contexts, queues, buffers, programs, kernels, events, mappings");
+    }
+}
+
+/// What the operations work on.
+struct Data {
+    bits: Vec<u32>,
+    runs: Vec<u32>,
+}
+
+impl Data {
+    fn new() -> Self {
+        let bits: Vec<u32> = (0..N as u32).map(|i| i.wrapping_mul(2_654_435_761) ^ (i >> 3)).collect();
+        Self { runs: (0..N as u32).map(|i| i / 7 % 5).collect(), bits }
+    }
+}
+
+/// Something that a user does, and its result.
+type Operation = (&'static str, fn(&Device, &Data) -> Result<Vec<u32>>);
+
+const OPERATIONS: [Operation; 14] = [
+    ("upload", |device, data| device.upload(&data.bits)?.to_vec()),
+    ("fill", |device, _| device.filled(N, 7u32)?.to_vec()),
+    ("map", |device, data| {
+        let mut x = device.upload(&data.bits)?;
+        x.map_mut()?[3] = 5;
+        let third = x.map()?[3];
+        let mut all = x.to_vec()?;
+        all.push(third);
+        Ok(all)
+    }),
+    ("copy", |device, data| {
+        let (x, mut y) = (device.upload(&data.bits)?, device.zeroed::<u32>(N)?);
+        device.copy(&x, &mut y)?;
+        y.to_vec()
+    }),
+    ("reduce", |device, data| Ok(vec![device.reduce(&data.bits, Sum)?])),
+    ("reduce a buffer", |device, data| Ok(vec![device.reduce(&device.upload(&data.bits)?, Sum)?])),
+    ("scan", |device, data| device.inclusive_scan(&data.bits, Sum)?.to_vec()),
+    ("select", |device, data| device.select(&data.bits, &Map::new(|x: u32| x % 3 == 0, "x % 3 == 0"))?.to_vec()),
+    ("sort", |device, data| device.sort(&data.bits, Order::ascending())?.to_vec()),
+    ("reduce by key", |device, data| {
+        let (keys, sums) = device.reduce_by_key(&data.runs, &data.bits, Sum)?;
+        Ok([keys.to_vec()?, sums.to_vec()?].concat())
+    }),
+    ("histogram", |device, data| {
+        let found = device.histogram(&data.runs, &Bins::ids(5)?)?;
+        Ok(found.counts.into_iter().map(|count| count as u32).collect())
+    }),
+    ("top-k", |device, data| device.top_k(&data.bits, Top::largest(100).sorted())?.to_vec()),
+    ("transpose", |device, data| device.transpose(&data.bits[..ROWS * 289], ROWS, 289)?.to_vec()),
+    ("gather", |device, data| {
+        let indices: Vec<u32> = data.bits.iter().map(|bits| bits % N as u32).collect();
+        device.gather(&data.bits, &indices)?.to_vec()
+    }),
+];
+
+fn is_one_line(error: &Error, what: &str) {
+    let text = error.to_string();
+    assert!(!text.is_empty() && !text.contains(['\n', '\r']), "{what}: {text:?}");
+}
+
+#[derive(Default)]
+struct Tally {
+    cases: usize,
+    right: usize,
+    errors: usize,
+}
+
+impl Tally {
+    fn add(&mut self, right: bool) {
+        self.cases += 1;
+        *(if right { &mut self.right } else { &mut self.errors }) += 1;
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} cases: {} right, {} errors", self.cases, self.right, self.errors)
+    }
+}
+
+/// One case: the operation is right or an error, and right the next time.
+fn one_call_fails(
+    failing: &Failing,
+    device: &Device,
+    (name, operation): &Operation,
+    (data, want): (&Data, &[u32]),
+    (call, status, mode): (usize, i32, Mode),
+    tally: &mut Tally,
+) {
+    let (result, failed) = failing.run(call, status, mode, || operation(device, data));
+    let Some(failed) = failed else { return };
+    let what = format!("{name}, call {call} is {failed}, {mode:?} {status}");
+    tally.add(result.is_ok());
+    match result {
+        Ok(got) => assert!(got == want, "{what}: wrong"),
+        Err(error) => is_one_line(&error, &what),
+    }
+    // What a drop could not return: of an unmap, or of an order between two commands.
+    if let Err(error) = device.finish() {
+        assert!(failed == "clEnqueueUnmapMemObject", "{what}: owed {error}");
+        is_one_line(&error, &what);
+    }
+    let got = operation(device, data).unwrap_or_else(|error| panic!("{what}: the next is {error}"));
+    assert!(got == want, "{what}: the next is wrong");
+}
+
+/// Each operation on devices that are in use, of a class.
+fn each_call_of_each_operation(class: Option<DeviceClass>) {
+    watch();
+    let (failing, data) = (Failing::open(), Data::new());
+    let tally = RefCell::new(Tally::default());
+    for_each_device(&failing, |user| {
+        for operation @ (name, run) in &OPERATIONS {
+            let want = run(&Device::cpu(), &data).unwrap();
+            let before = failing.alive();
+            let device = match class {
+                Some(class) => user.open().unwrap().with_tuning(Tuning::default().class(class)).unwrap(),
+                None => user.open().unwrap(),
+            };
+            for _ in 0..2 {
+                assert!(run(&device, &data).unwrap() == want, "{name}: wrong by itself");
+            }
+            let calls = failing.count(|| drop(run(&device, &data).unwrap()));
+            let mut tally = tally.borrow_mut();
+            for call in 1..=calls {
+                for (status, mode) in ways(call) {
+                    one_call_fails(&failing, &device, operation, (&data, &want), (call, status, mode), &mut tally);
+                }
+            }
+            drop(device);
+            assert_eq!(
+                failing.alive(),
+                before,
+                "{name}: contexts, queues, buffers, programs, kernels, events, mappings"
+            );
+            println!("{name}: {calls} calls; {tally}");
+        }
+    });
+    child::answer(tally.into_inner());
+}
+
+#[test]
+fn an_operation_with_a_failed_call_is_right_or_an_error() {
+    const NAME: &str = "an_operation_with_a_failed_call_is_right_or_an_error";
+    match child::part() {
+        None => with_failing_driver(NAME),
+        Some(_) => each_call_of_each_operation(None),
+    }
+}
+
+/// Work-groups that wait for one another, and the last of which does the rest.
+#[test]
+fn an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu() {
+    const NAME: &str = "an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu";
+    match child::part() {
+        None => with_failing_driver(NAME),
+        Some(_) => each_call_of_each_operation(Some(DeviceClass::Gpu)),
+    }
+}
+
+/// Programs are built, and kernels are asked for their limits.
+#[test]
+fn a_first_operation_with_a_failed_call_is_right_or_an_error() {
+    const NAME: &str = "a_first_operation_with_a_failed_call_is_right_or_an_error";
+    if child::part().is_none() {
+        return with_failing_driver(NAME);
+    }
+    watch();
+    let (failing, data) = (Failing::open(), Data::new());
+    let tally = RefCell::new(Tally::default());
+    for_each_device(&failing, |user| {
+        // The self-test has run before.
+        user.open().unwrap().capabilities().unwrap();
+        for operation @ (name, run) in OPERATIONS.iter().filter(|(name, _)| ["reduce", "select", "sort"].contains(name))
+        {
+            let want = run(&Device::cpu(), &data).unwrap();
+            let first = || user.open().and_then(|device| run(&device, &data));
+            let calls = failing.count(|| assert!(first().unwrap() == want));
+            for call in sampled(calls, 16) {
+                for (status, mode) in ways(call) {
+                    let before = failing.alive();
+                    let (opened, failed) =
+                        failing.run(call, status, mode, || user.open().map(|device| (run(&device, &data), device)));
+                    let Some(failed) = failed else { continue };
+                    let what = format!("first {name}, call {call} is {failed}, {mode:?} {status}");
+                    let (result, device) =
+                        opened.map_or_else(|error| (Err(error), user.open().unwrap()), |opened| opened);
+                    tally.borrow_mut().add(result.is_ok());
+                    match result {
+                        Ok(got) => assert!(got == want, "{what}: wrong"),
+                        Err(error) => is_one_line(&error, &what),
+                    }
+                    assert!(operation.1(&device, &data).expect(&what) == want, "{what}: the next is wrong");
+                    drop(device);
+                    assert_eq!(
+                        failing.alive(),
+                        before,
+                        "{what}: contexts, queues, buffers, programs, kernels, events, mappings"
+                    );
+                }
+            }
+        }
+    });
+    child::answer(tally.into_inner());
+}
+
+/// The entries of the self-test in the cache of this process.
+fn verdicts() -> Vec<Vec<u8>> {
+    let folder = env::var("OCLPRIM_CACHE_DIR").unwrap();
+    let files = fs::read_dir(folder).into_iter().flatten().map(|file| file.unwrap());
+    let verdicts = files.filter(|file| file.file_name().to_string_lossy().starts_with("selftest-"));
+    verdicts.map(|file| fs::read(file.path()).unwrap()).collect()
+}
+
+fn forget_verdicts() {
+    let folder = env::var("OCLPRIM_CACHE_DIR").unwrap();
+    for file in fs::read_dir(folder).into_iter().flatten().map(|file| file.unwrap()) {
+        if file.file_name().to_string_lossy().starts_with("selftest-") {
+            fs::remove_file(file.path()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_failed_call_in_the_self_test_changes_no_verdict() {
+    const NAME: &str = "a_failed_call_in_the_self_test_changes_no_verdict";
+    if child::part().is_none() {
+        return with_failing_driver(NAME);
+    }
+    watch();
+    let failing = Failing::open();
+    let tally = RefCell::new(Tally::default());
+    for_each_device(&failing, |user| {
+        let probe = |device: &Device| -> Result<Capabilities> { Ok(device.capabilities()?.expect("an OpenCL device")) };
+        forget_verdicts();
+        let want = probe(&user.open().unwrap()).unwrap();
+        let stored = verdicts();
+        assert_eq!(stored.len(), 1);
+        forget_verdicts();
+        let calls = failing.count(|| drop(probe(&user.open().unwrap()).unwrap()));
+        for (case, call) in sampled(calls, 150).enumerate() {
+            let ways = if all() { ways(call) } else { vec![ways(call)[case % 7]] };
+            for (status, mode) in ways {
+                forget_verdicts();
+                let before = failing.alive();
+                let (opened, failed) =
+                    failing.run(call, status, mode, || user.open().map(|device| (probe(&device), device)));
+                let Some(failed) = failed else { continue };
+                let what = format!("self-test, call {call} of {calls} is {failed}, {mode:?} {status}");
+                let (result, device) = opened.map_or_else(|error| (Err(error), user.open().unwrap()), |opened| opened);
+                tally.borrow_mut().add(result.is_ok());
+                match result {
+                    Ok(got) => assert_eq!(got, want, "{what}"),
+                    Err(error) => {
+                        is_one_line(&error, &what);
+                        assert!(verdicts().is_empty(), "{what}: stored");
+                    }
+                }
+                // Only what ran is stored.
+                assert!(verdicts().is_empty() || verdicts() == stored, "{what}: another verdict is stored");
+                assert_eq!(probe(&device).expect(&what), want, "{what}: the next verdict");
+                drop(device);
+                assert_eq!(
+                    failing.alive(),
+                    before,
+                    "{what}: contexts, queues, buffers, programs, kernels, events, mappings"
+                );
+            }
+        }
+        println!("{calls} calls; {}", tally.borrow());
+    });
+    child::answer(tally.into_inner());
+}
