@@ -172,7 +172,7 @@ pub(crate) fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capab
     let program = match form.heads {
         None => program,
         Some(Heads::Keys(key)) => {
-            let infinity = key.infinity().map(|bits| format!("-DINFINITY_BITS={bits}"));
+            let infinity = key.infinity().map(|bits| format!("-DINFINITY_BITS={bits:#x}"));
             let program = program.flag("BY_KEYS", true).define("KEY", tuning::unit_type(key.size()));
             program.define("KEY_BYTES", key.size()).with(infinity)
         }
