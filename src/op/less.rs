@@ -66,7 +66,11 @@ impl<T: Element> Compare<T> for Order {
                     let bias = (1 << high) - flip;
                     let rank = format!("op_rank({x}, {flip:#x}{suffix})");
                     // Inverted, where they fall.
-                    if always == 0 { format!("{rank} + {bias:#x}{suffix}") } else { format!("~({rank} + {bias:#x}{suffix})") }
+                    if always == 0 {
+                        format!("{rank} + {bias:#x}{suffix}")
+                    } else {
+                        format!("~({rank} + {bias:#x}{suffix})")
+                    }
                 }
                 0 => format!("{x} ^ {always:#x}{suffix}"),
                 flip => format!("{x} ^ ({x} >> {high} != 0 ? {flip:#x}{suffix} : 0{suffix}) ^ {always:#x}{suffix}"),

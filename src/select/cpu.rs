@@ -5,11 +5,7 @@ use std::ops::Range;
 
 use bytemuck::Zeroable;
 
-use crate::{
-    Element, Offset,
-    element::equal,
-    parallel,
-};
+use crate::{Element, Offset, element::equal, parallel};
 
 /// Bytes at most, and elements, that a task keeps of a list: they stay in the second-level cache.
 const TASK_BYTES: usize = 256 << 10;
@@ -182,11 +178,7 @@ pub(super) fn first<'o, V: Copy>(mut out: &'o mut [V], input: &[V]) -> &'o mut [
 }
 
 /// Where runs of two elements at least begin, and their lengths, as far as there is room; how many there are.
-pub(super) fn non_trivial<T: Element, C: Offset>(
-    input: &[T],
-    mut offsets: &mut [C],
-    mut lengths: &mut [C],
-) -> usize {
+pub(super) fn non_trivial<T: Element, C: Offset>(input: &[T], mut offsets: &mut [C], mut lengths: &mut [C]) -> usize {
     let n = input.len();
     // Whether the two from the first on, and the last two, are equal: what is between is told by three neighbours.
     let (first, last) = (n > 1 && equal(input[0], input[1]), n > 1 && equal(input[n - 2], input[n - 1]));

@@ -165,14 +165,16 @@ fn by_rdst<K: Word>(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> 
 /// Puts the keys with a number, where they differ, in the order in which they came.
 fn in_order_of_input<K: Word>(keys: &Keys, number: u64, input: &[K], output: &mut [K]) {
     let of = |key: &K| keys.ordered((*key).into());
-    let (begin, end) = (output.partition_point(|key| of(key) < number), output.partition_point(|key| of(key) <= number));
+    let (begin, end) =
+        (output.partition_point(|key| of(key) < number), output.partition_point(|key| of(key) <= number));
     let mut there = &mut output[begin..end];
     // They are in an order of their bits.
     if there.first().copied().map(K::into) == there.last().copied().map(K::into) {
         return;
     }
     let parts = parallel::parts(input.len(), SERIAL);
-    let counts = parallel::map(parts.len(), &|i| input[parts[i].clone()].iter().filter(|key| of(key) == number).count());
+    let counts =
+        parallel::map(parts.len(), &|i| input[parts[i].clone()].iter().filter(|key| of(key) == number).count());
     let tasks = counts.iter().zip(&parts).map(|(&count, part)| (there.split_off_mut(..count), part)).collect();
     parallel::consume(tasks, &|(to, part): (Option<&mut [K]>, &std::ops::Range<usize>)| {
         let from = input[part.clone()].iter().filter(|key| of(key) == number);

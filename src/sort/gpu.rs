@@ -340,7 +340,8 @@ pub(crate) fn run(
         return Ok(());
     }
     let value_bytes = values.map_or(0, |values| values.bytes);
-    let form = Form { key_bytes: keys.bytes, value_bytes, passes: digits.len(), keys: to.is_some(), floats: keys.floats };
+    let form =
+        Form { key_bytes: keys.bytes, value_bytes, passes: digits.len(), keys: to.is_some(), floats: keys.floats };
     let plan = plan(n, form, caps, device.tuning().wide(n));
     let mem: &ClMem = scratch.cl(device, plan.scratch.end)?;
     passes(device, &plan, keys, form, from, to, values, mem)
