@@ -18,15 +18,18 @@ use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
     fs,
     panic::{self, AssertUnwindSafe},
-    path::Path,
-    process, thread,
+    path::{Path, PathBuf},
+    process::{self, Command},
+    thread,
     time::Duration,
 };
 
+use tempfile::TempDir;
+
 use oclprim::{
-    Bins, Capabilities, Device, DeviceClass, Error, Order, Result, Top, Tuning,
+    Bins, Capabilities, Device, DeviceClass, Error, ErrorKind, Order, Result, Top, Tuning,
     interop::{self, ocl},
-    op::{Map, Sum},
+    op::{Map, Operator, Sum},
 };
 
 /// A shortage of three kinds, and a status that nobody knows.
@@ -130,19 +133,26 @@ fn sampled(count: usize, most: usize) -> impl Iterator<Item = usize> {
     (1..=count).step_by(stride)
 }
 
-/// Runs the test in a child on the library that fails. Returns what the child did, which is not nothing.
-fn with_failing_driver(test: &str) {
+/// A child on the library that fails, with a cache of its own; `None` where there is nothing to test.
+fn failing_child(test: &str, part: &str, cache: &TempDir) -> Option<Command> {
     if Device::list().len() == 1 || !Path::new("/usr/lib/x86_64-linux-gnu/libOpenCL.so.1").exists() {
-        return skips::skip(test, "no OpenCL device of the system's own loader");
+        skips::skip(test, "no OpenCL device of the system's own loader");
+        return None;
     }
-    let cache = tempfile::tempdir().expect("a temporary folder");
     let library = fake::library("failing", &["-Clink-arg=-Wl,--no-as-needed", "-Clink-arg=-l:libOpenCL.so.1"]);
-    let mut child = child::child(test, "child");
+    let mut child = child::child(test, part);
     child.env("OPENCL_LIBRARY", library).env("OCLPRIM_CACHE_DIR", cache.path()).env_remove("OCLPRIM_DEVICE");
+    Some(child)
+}
+
+/// Runs the test in such a child, which does `least` cases or more.
+fn with_failing_driver(test: &str, least: usize) {
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let Some(mut child) = failing_child(test, "child", &cache) else { return };
     let (done, time) = child::run(&mut child);
     println!("{done} in {time:?}");
     let cases: usize = done.split(' ').next().and_then(|count| count.parse().ok()).expect("a count");
-    assert!(cases > 100, "only {cases} cases");
+    assert!(cases >= least, "only {cases} cases");
 }
 
 /// Ends a child that hangs.
@@ -326,7 +336,7 @@ fn each_call_of_each_operation(class: Option<DeviceClass>) {
 fn an_operation_with_a_failed_call_is_right_or_an_error() {
     const NAME: &str = "an_operation_with_a_failed_call_is_right_or_an_error";
     match child::part() {
-        None => with_failing_driver(NAME),
+        None => with_failing_driver(NAME, 50),
         Some(_) => each_call_of_each_operation(None),
     }
 }
@@ -336,7 +346,7 @@ fn an_operation_with_a_failed_call_is_right_or_an_error() {
 fn an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu() {
     const NAME: &str = "an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu";
     match child::part() {
-        None => with_failing_driver(NAME),
+        None => with_failing_driver(NAME, 50),
         Some(_) => each_call_of_each_operation(Some(DeviceClass::Gpu)),
     }
 }
@@ -346,7 +356,7 @@ fn an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu
 fn a_first_operation_with_a_failed_call_is_right_or_an_error() {
     const NAME: &str = "a_first_operation_with_a_failed_call_is_right_or_an_error";
     if child::part().is_none() {
-        return with_failing_driver(NAME);
+        return with_failing_driver(NAME, 50);
     }
     watch();
     let (failing, data) = (Failing::open(), Data::new());
@@ -387,44 +397,41 @@ fn a_first_operation_with_a_failed_call_is_right_or_an_error() {
     child::answer(tally.into_inner());
 }
 
-/// The entries of the self-test in the cache of this process.
-fn verdicts() -> Vec<Vec<u8>> {
+/// The entries of a kind in the cache of this process.
+fn entries(kind: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = env::var("OCLPRIM_CACHE_DIR").unwrap();
-    let files = fs::read_dir(folder).into_iter().flatten().map(|file| file.unwrap());
-    let verdicts = files.filter(|file| file.file_name().to_string_lossy().starts_with("selftest-"));
-    verdicts.map(|file| fs::read(file.path()).unwrap()).collect()
+    let paths = fs::read_dir(folder).into_iter().flatten().map(|file| file.unwrap().path());
+    let entries = paths.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(kind));
+    let mut entries: Vec<_> = entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+    entries.sort();
+    entries
 }
 
-fn forget_verdicts() {
-    let folder = env::var("OCLPRIM_CACHE_DIR").unwrap();
-    for file in fs::read_dir(folder).into_iter().flatten().map(|file| file.unwrap()) {
-        if file.file_name().to_string_lossy().starts_with("selftest-") {
-            fs::remove_file(file.path()).unwrap();
-        }
-    }
+fn remove_entries(kind: &str) {
+    entries(kind).into_iter().for_each(|(path, _)| fs::remove_file(path).unwrap());
 }
 
 #[test]
 fn a_failed_call_in_the_self_test_changes_no_verdict() {
     const NAME: &str = "a_failed_call_in_the_self_test_changes_no_verdict";
     if child::part().is_none() {
-        return with_failing_driver(NAME);
+        return with_failing_driver(NAME, 50);
     }
     watch();
     let failing = Failing::open();
     let tally = RefCell::new(Tally::default());
     for_each_device(&failing, |user| {
         let probe = |device: &Device| -> Result<Capabilities> { Ok(device.capabilities()?.expect("an OpenCL device")) };
-        forget_verdicts();
+        remove_entries("selftest-");
         let want = probe(&user.open().unwrap()).unwrap();
-        let stored = verdicts();
+        let stored = entries("selftest-");
         assert_eq!(stored.len(), 1);
-        forget_verdicts();
+        remove_entries("selftest-");
         let calls = failing.count(|| drop(probe(&user.open().unwrap()).unwrap()));
-        for (case, call) in sampled(calls, 150).enumerate() {
+        for (case, call) in sampled(calls, 80).enumerate() {
             let ways = if all() { ways(call) } else { vec![ways(call)[case % 7]] };
             for (status, mode) in ways {
-                forget_verdicts();
+                remove_entries("selftest-");
                 let before = failing.alive();
                 let (opened, failed) =
                     failing.run(call, status, mode, || user.open().map(|device| (probe(&device), device)));
@@ -436,11 +443,14 @@ fn a_failed_call_in_the_self_test_changes_no_verdict() {
                     Ok(got) => assert_eq!(got, want, "{what}"),
                     Err(error) => {
                         is_one_line(&error, &what);
-                        assert!(verdicts().is_empty(), "{what}: stored");
+                        assert!(entries("selftest-").is_empty(), "{what}: stored");
                     }
                 }
                 // Only what ran is stored.
-                assert!(verdicts().is_empty() || verdicts() == stored, "{what}: another verdict is stored");
+                assert!(
+                    entries("selftest-").is_empty() || entries("selftest-") == stored,
+                    "{what}: another verdict is stored"
+                );
                 assert_eq!(probe(&device).expect(&what), want, "{what}: the next verdict");
                 drop(device);
                 assert_eq!(
@@ -453,4 +463,126 @@ fn a_failed_call_in_the_self_test_changes_no_verdict() {
         println!("{calls} calls; {}", tally.borrow());
     });
     child::answer(tally.into_inner());
+}
+
+/// A status of four billion platforms, a name of exabytes, numbers of all ones: the devices that remain work, and the error says
+/// what is missing.
+#[test]
+fn a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out() {
+    const NAME: &str = "a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out";
+    if let Some(part) = child::part() {
+        watch();
+        let failing = Failing::open();
+        let numbers: Vec<i32> = part.split(' ').map(|number| number.parse().unwrap()).collect();
+        let mode = [Mode::Before, Mode::After, Mode::Size, Mode::Value][numbers[2] as usize];
+        let list = || (Device::list(), (failing.calls)());
+        let ((list, calls), failed) = failing.run(numbers[0] as usize, numbers[1], mode, list);
+        let error = Device::open("no such device").unwrap_err();
+        is_one_line(&error, &part);
+        for index in 1..list.len() {
+            let device = Device::at(index).unwrap();
+            match device.reduce(&[1u32, 2, 3], Sum) {
+                Ok(sum) => assert_eq!(sum, 6, "{part}"),
+                Err(error) => is_one_line(&error, &part),
+            }
+        }
+        return child::answer(format!("{calls} {} {} {error}", list.len(), failed.unwrap_or_default()));
+    }
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    // Calls, devices, the name of the call that misbehaved, and the error.
+    let run = |call: usize, status: i32, mode: Mode| -> Option<(usize, usize, String, String)> {
+        let mut child = failing_child(NAME, &format!("{call} {status} {}", mode as u32), &cache)?;
+        let (answer, _) = child::run(&mut child);
+        let mut words = answer.splitn(4, ' ');
+        let mut number = || words.next().unwrap().parse().unwrap();
+        let (calls, devices) = (number(), number());
+        Some((calls, devices, words.next().unwrap().to_owned(), words.next().unwrap().to_owned()))
+    };
+    let Some((calls, devices, ..)) = run(0, 0, Mode::Before) else { return };
+    assert!(calls > 10 && devices > 1, "{calls} calls, {devices} devices");
+    for call in sampled(calls, 40) {
+        let (_, found, failed, error) = run(call, STATUSES[call % 4], Mode::Before).unwrap();
+        assert_eq!(found, devices, "call {call}, {failed}: a question is put again: {error}");
+        let (_, found, failed, error) = run(call, 0, Mode::Size).unwrap();
+        let refused = error.contains("the driver reports 4294967295 ") && error.contains(", the most is 1024")
+            || error.contains("the driver reports 9223372036854775807 bytes for ")
+                && error.contains(", the most is 65536");
+        assert!(if found == devices { !refused } else { refused }, "call {call}, {failed}, {found}: {error}");
+        run(call, 0, Mode::Value).unwrap();
+    }
+    let (_, found, failed, error) = run(1, 0, Mode::Size).unwrap();
+    assert_eq!((found, failed.as_str()), (1, "clGetPlatformIDs"));
+    assert!(error.contains("the driver reports 4294967295 platforms, the most is 1024"), "{error}");
+}
+
+/// The message is that of a failed build, with or without a log.
+#[test]
+fn a_build_log_of_exabytes_is_not_read() {
+    const NAME: &str = "a_build_log_of_exabytes_is_not_read";
+    if child::part().is_none() {
+        return with_failing_driver(NAME, 1);
+    }
+    watch();
+    let failing = Failing::open();
+    let (cases, refused) = (Cell::new(0), Cell::new(0));
+    for_each_device(&failing, |user| {
+        let device = user.open().unwrap();
+        device.reduce(&[1u32, 2], Sum).unwrap();
+        let wrong = Operator::new("wrong", 0u32, |a: u32, b: u32| a | b, "a or b");
+        let build = || device.reduce_by(&[1u32, 2], &wrong).unwrap_err();
+        let calls = failing.count(|| drop(build()));
+        for call in 1..=calls {
+            let (error, Some(failed)) = failing.run(call, 0, Mode::Size, build) else { continue };
+            is_one_line(&error, &failed);
+            assert!(error.kind() == ErrorKind::Build, "{failed}: {error}");
+            cases.set(cases.get() + 1);
+            if error
+                .to_string()
+                .contains("the driver reports 9223372036854775807 bytes for the log of a build, the most is 16777216")
+            {
+                refused.set(refused.get() + 1);
+            }
+        }
+        assert_eq!(build().kind(), ErrorKind::Build);
+    });
+    assert!(refused.get() > 0, "no log of {} answers was refused", cases.get());
+    child::answer(cases.get());
+}
+
+/// Drivers that give binaries, and those that do not.
+#[test]
+fn a_binary_of_exabytes_is_not_stored() {
+    const NAME: &str = "a_binary_of_exabytes_is_not_stored";
+    if child::part().is_none() {
+        return with_failing_driver(NAME, 1);
+    }
+    watch();
+    let failing = Failing::open();
+    let cases = Cell::new(0);
+    for_each_device(&failing, |user| {
+        let sum = || user.open()?.reduce(&[1u32, 2], Sum);
+        let first = || {
+            remove_entries("program-");
+            sum()
+        };
+        assert_eq!(sum().unwrap(), 3);
+        let calls = failing.count(|| assert_eq!(first().unwrap(), 3));
+        let sizes = || entries("program-").into_iter().map(|(path, bytes)| (path, bytes.len())).collect::<Vec<_>>();
+        let stored = sizes();
+        cases.set(cases.get() + 1);
+        for call in 1..=calls {
+            // To learn the call's name.
+            let (_, failed) = failing.run(call, 0, Mode::Size, first);
+            if failed.as_deref() == Some("clGetProgramInfo") {
+                assert_eq!(failing.run(call, 0, Mode::Value, first).0.unwrap(), 3);
+                // Of the same size: some compilers write other bytes each time.
+                let now = sizes();
+                assert!(now.is_empty() || now == stored, "call {call}: {now:?} is stored instead of {stored:?}");
+                assert_eq!(sum().unwrap(), 3, "call {call}: with the binary that was stored");
+                cases.set(cases.get() + 1);
+            }
+        }
+        println!("{calls} calls, {} binaries", stored.len());
+    });
+    child::answer(cases.get());
 }
