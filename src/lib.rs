@@ -112,8 +112,8 @@
 //! An entry is machine code, and the driver runs it in this process: everybody who can write the folder is trusted with the
 //! user's rights. The digest of an entry finds damage and mistaken names, and no forger. The crate therefore creates the
 //! folder and its entries for the user alone. On Unix it uses no folder and no entry that another user owns, or that others
-//! can write, and follows no link to an entry: `chmod go-w` makes such a folder a cache. On Windows nothing of that is
-//! checked: the permissions of the folder decide, and those of the default folder are right.
+//! can write, and follows no link to an entry: `chmod go-w` makes such a folder a cache. The default folder is made so by the
+//! crate. On Windows nothing of that is checked: the permissions of the folder decide, and those of the default are right.
 //!
 //! The [tuning file](tuning::TuningFile) has numbers alone, which are checked; a wrong one costs time.
 //!

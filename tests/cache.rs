@@ -206,6 +206,14 @@ fn the_folder_and_its_entries_are_the_user_s_alone() {
     runs_right(&mut user_of(NAME, &readable));
     assert_eq!(entries(&readable).len(), good.len());
 
+    // The default folder is the crate's own, and made the user's alone.
+    let home = outer.path().join("home");
+    let default = home.join("oclprim");
+    fs::create_dir_all(&default).unwrap();
+    fs::set_permissions(&default, fs::Permissions::from_mode(0o775)).unwrap();
+    runs_right(user_of(NAME, Path::new("")).env_remove("OCLPRIM_CACHE_DIR").env("XDG_CACHE_HOME", &home));
+    assert_eq!((entries(&default).len(), mode(&default)), (good.len(), 0o700));
+
     // A folder and entries of another user. Nobody but root can make these.
     if rustix::process::geteuid().is_root() {
         let theirs = outer.path().join("theirs");

@@ -360,7 +360,7 @@ impl<T: Pod> Buffer<T> {
         }
     }
 
-    /// Whether commands may read the memory and, with `write`, write it.
+    /// Checks that commands may read the memory and, with `write`, write it.
     #[cfg(feature = "opencl")]
     pub(crate) fn allow(&self, write: bool) -> Result<()> {
         self.mappings.allow(write)
@@ -678,10 +678,10 @@ impl<'a, T: Pod> From<&'a mut Buffer<T>> for ViewMut<'a, T> {
     }
 }
 
-/// The mappings of a buffer that its driver has: those for reading, and whether there is one for writing.
+/// The mappings of a buffer that its driver has: the number of those for reading, and a bit for one that writes.
 ///
-/// Rust's borrows keep commands away from a mapped buffer, but for a mapping that is leaked or that the driver fails to
-/// unmap. Commands on mapped memory are undefined in OpenCL, so that this refuses them for as long as the buffer lives.
+/// Rust's borrows keep commands away from a mapped buffer, unless a mapping is leaked or the driver fails to unmap it.
+/// Commands on mapped memory are undefined in OpenCL, so that this refuses them for as long as the buffer lives.
 #[cfg(feature = "opencl")]
 #[derive(Default)]
 struct Mappings(AtomicUsize);
@@ -702,7 +702,7 @@ impl Mappings {
         self.0.fetch_sub(Self::weight(write), Ordering::Relaxed);
     }
 
-    /// Whether commands may read the buffer and, with `write`, write it.
+    /// Checks that commands may read the buffer and, with `write`, write it.
     fn allow(&self, write: bool) -> Result<()> {
         let mappings = self.0.load(Ordering::Relaxed);
         let what = match (mappings & Self::WRITING != 0, write && mappings != 0) {

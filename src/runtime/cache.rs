@@ -126,6 +126,12 @@ fn folder(create: bool) -> Option<PathBuf> {
         None => directories::ProjectDirs::from("", "", "oclprim")?.cache_dir().to_owned(),
     };
     let found = match fs::metadata(&folder) {
+        // The default is the crate's own, and entries are checked one by one: a lax umask must not switch it off for good.
+        #[cfg(unix)]
+        Ok(found) if named.is_none() && found.is_dir() && of_this_user(&found) && !of_this_user_alone(&found) => {
+            fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).ok()?;
+            fs::metadata(&folder).ok()?
+        }
         Ok(found) => found,
         Err(_) if create => {
             let mut builder = fs::DirBuilder::new();
@@ -139,12 +145,16 @@ fn folder(create: bool) -> Option<PathBuf> {
     (found.is_dir() && of_this_user_alone(&found)).then_some(folder)
 }
 
-/// Whether the user of this process owns a file or a folder, and nobody else may write it.
+/// True if the user of this process owns a file or a folder, and nobody else may write it.
 #[cfg(unix)]
 fn of_this_user_alone(found: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
     const OTHERS_WRITE: u32 = 0o022;
-    found.uid() == rustix::process::geteuid().as_raw() && found.mode() & OTHERS_WRITE == 0
+    of_this_user(found) && std::os::unix::fs::MetadataExt::mode(found) & OTHERS_WRITE == 0
+}
+
+#[cfg(unix)]
+fn of_this_user(found: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::uid(found) == rustix::process::geteuid().as_raw()
 }
 
 #[cfg(not(unix))]
@@ -158,8 +168,8 @@ fn total_bytes() -> u64 {
     set.unwrap_or(TOTAL_BYTES)
 }
 
-/// Whether this process, which has written `bytes` bytes more, has not looked at the folder for long. Others that write the
-/// folder do the same, so that each exceeds the total by that part of it at most.
+/// True if this process, which has written `bytes` bytes more, has not looked at the folder for long. Every process that
+/// writes the folder does the same, so that each exceeds the total by that part of it at most.
 fn is_time_to_look(bytes: u64, total: u64) -> bool {
     static WRITTEN: Mutex<Option<u64>> = Mutex::new(None);
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +178,7 @@ fn is_time_to_look(bytes: u64, total: u64) -> bool {
     look
 }
 
-/// Whether a name is that of an entry. The folder may have other files, which are not touched.
+/// True for the name of an entry. The folder may have other files, which are not touched.
 fn is_entry(name: &str) -> bool {
     let hex = KINDS.iter().find_map(|kind| name.strip_prefix(kind)?.strip_prefix('-'));
     hex.is_some_and(|hex| hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))

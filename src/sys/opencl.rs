@@ -20,7 +20,7 @@ const RTLD_NOW: c_int = 2;
 const UNAVAILABLE: i32 = -59; // CL_INVALID_OPERATION
 const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
 
-/// The library's handle, or why there is none.
+/// The library's handle, or the reason for which there is none.
 fn opened() -> &'static Result<usize, String> {
     static LIBRARY: OnceLock<Result<usize, String>> = OnceLock::new();
     LIBRARY.get_or_init(|| match std::env::var_os("OPENCL_LIBRARY") {
@@ -49,7 +49,7 @@ fn open(name: &CStr) -> Result<usize, String> {
     }
     Ok(handle as usize)
 }
-/// Why there is no library, where there is none.
+/// The reason for which there is no library, where there is none.
 pub(crate) fn missing() -> Option<&'static str> {
     opened().as_ref().err().map(String::as_str)
 }

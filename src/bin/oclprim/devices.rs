@@ -67,7 +67,7 @@ impl Devices {
     }
 }
 
-/// Why there is no OpenCL device, and how to get one.
+/// The reason for which there is no OpenCL device, and a way to get one.
 pub(crate) fn no_driver() -> String {
     let reason = Device::open("opencl").err().map(|error| error.to_string()).unwrap_or_default();
     let mut text = format!("No OpenCL device: {reason}.");

@@ -166,7 +166,7 @@ pub(crate) fn found() -> &'static [Found] {
     &discovered().0
 }
 
-/// Why devices may be missing; empty where nothing went wrong.
+/// The reasons for which devices may be missing; empty where nothing went wrong.
 pub(crate) fn troubles() -> &'static [String] {
     &discovered().1
 }
@@ -353,7 +353,7 @@ impl ClDevice {
         Ok(Self { shared, queue, tuned: Arc::default() })
     }
 
-    /// Whether a user's kernel belongs to the device's context.
+    /// Returns true if a user's kernel belongs to the device's context.
     pub(crate) fn has_kernel(&self, kernel: &Kernel) -> Result<bool> {
         Ok(cl::kernel_context(kernel)? == Some(self.context().as_ptr() as u64))
     }
