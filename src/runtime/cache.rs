@@ -7,6 +7,8 @@ use std::{env, fs, io::Write, path::PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::folders;
+
 const MAGIC: &[u8; 16] = b"oclprim cache 1\n";
 
 /// The folder, unless `OCLPRIM_CACHE_DIR` is set empty, which turns the cache off.
@@ -14,7 +16,7 @@ fn folder() -> Option<PathBuf> {
     match env::var_os("OCLPRIM_CACHE_DIR") {
         Some(dir) if dir.is_empty() => None,
         Some(dir) => Some(dir.into()),
-        None => directories::ProjectDirs::from("", "", "oclprim").map(|dirs| dirs.cache_dir().to_owned()),
+        None => folders::own(|user| user.cache_dir()),
     }
 }
 
