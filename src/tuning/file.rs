@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{PRIMITIVES, SizeClass, parameters, parameters::MOST_ELEMENT_BYTES, row_bytes};
 use crate::{
     Error, ErrorKind, Result, files,
-    runtime::{Capabilities, DeviceInfo},
+    runtime::{Capabilities, DeviceInfo, folders},
 };
 
 const FORMAT: u32 = 1;
@@ -163,10 +163,7 @@ impl TuningFile {
         match env::var_os("OCLPRIM_TUNING") {
             Some(path) if path.is_empty() => None,
             Some(path) => Some(path.into()),
-            None => {
-                let folders = directories::ProjectDirs::from("", "", "oclprim")?;
-                Some(folders.config_dir().join("tuning.json"))
-            }
+            None => Some(folders::own(|user| user.config_dir())?.join("tuning.json")),
         }
     }
 
