@@ -116,6 +116,8 @@ pub mod check;
 pub mod copy;
 mod element;
 mod error;
+#[doc(hidden)]
+pub mod files;
 pub mod histogram;
 #[cfg(feature = "opencl")]
 #[allow(unsafe_code, reason = "takes and gives OpenCL's own objects; every block names its promise")]

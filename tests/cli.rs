@@ -2,99 +2,14 @@
 #![cfg(feature = "cli")]
 
 mod common;
+#[path = "common/program.rs"]
+mod program;
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::{Command, Output},
-};
+use std::{env, fs, process::Command};
 
-use npyz::{AutoSerialize, Serialize, WriterBuilder};
+use npyz::{AutoSerialize, Serialize};
+use program::{Folder, devices, load, oclprim, program, refuses, runner, stderr, stdout, succeeds, words};
 use serde_json::Value;
-
-/// The program's command line, through the runner that a selection of drivers may need.
-fn words<'a>(runner: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
-    runner.split_whitespace().chain([env!("CARGO_BIN_EXE_oclprim")]).chain(arguments.iter().copied()).collect()
-}
-
-fn runner() -> String {
-    env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default()
-}
-
-fn program(arguments: &[&str]) -> Command {
-    let runner = runner();
-    let words = words(&runner, arguments);
-    let mut command = Command::new(words[0]);
-    command.args(&words[1..]).env_remove("OCLPRIM_DEVICE");
-    command
-}
-
-fn oclprim(arguments: &[&str]) -> Output {
-    program(arguments).output().expect("the program starts")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("UTF-8")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("UTF-8")
-}
-
-/// What the program prints where it succeeds.
-fn succeeds(arguments: &[&str]) -> String {
-    let output = oclprim(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}{}", stdout(&output), stderr(&output));
-    stdout(&output)
-}
-
-/// The one line that the program prints where it refuses.
-fn refuses(arguments: &[&str]) -> String {
-    let output = oclprim(arguments);
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}{text}", stdout(&output));
-    assert!(text.starts_with("error: ") && text.lines().count() == 1, "{arguments:?}: {text}");
-    text
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary folder"))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// An array in a file; its path.
-    fn save<T: AutoSerialize + Serialize + Copy>(&self, name: &str, shape: &[u64], data: &[T]) -> String {
-        self.save_in(name, shape, data, npyz::Order::C)
-    }
-
-    fn save_in<T: AutoSerialize + Serialize + Copy>(
-        &self,
-        name: &str,
-        shape: &[u64],
-        data: &[T],
-        order: npyz::Order,
-    ) -> String {
-        let path = self.path(name);
-        let file = fs::File::create(&path).expect("a new file");
-        let options = npyz::WriteOptions::new().default_dtype().shape(shape).order(order).writer(file);
-        let mut writer = options.begin_nd().expect("a header");
-        writer.extend(data.iter().copied()).expect("the elements");
-        writer.finish().expect("the end");
-        path.to_str().expect("UTF-8").to_owned()
-    }
-}
-
-fn load<T: npyz::Deserialize>(path: &Path) -> (Vec<u64>, Vec<T>) {
-    let file = npyz::NpyFile::new(fs::File::open(path).expect("an output")).expect("a header");
-    let shape = file.shape().to_vec();
-    (shape, file.into_vec().expect("the elements"))
-}
 
 #[test]
 fn every_subcommand_has_help_with_an_example() {
@@ -466,13 +381,6 @@ fn kernels_are_dumped_with_their_options() {
         assert!(options.contains("-cl-std=CL"), "{options}");
         assert!(fs::read_to_string(source).expect("a source").contains("kernel"), "{}", source.display());
     }
-}
-
-/// Where `run` is tried: on the CPU, and on an OpenCL device where there is one.
-fn devices() -> Vec<[&'static str; 2]> {
-    let all = [["--device", "cpu"], ["--device", "opencl"]];
-    let opencl = succeeds(&["devices", "--json"]).contains("\"opencl\": true");
-    all[..if opencl { 2 } else { 1 }].to_vec()
 }
 
 macro_rules! reduce_type {

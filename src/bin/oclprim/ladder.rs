@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::{Args, builder::PossibleValuesParser};
@@ -19,7 +19,9 @@ use crate::{
     bench::failure_text,
     chart,
     options::{DeviceChoice, has_room, positive},
-    output::{RED, Stop, Style, alarm, bytes, count, digits, json, paint, percent, table, time},
+    output::{
+        RED, STDOUT, Stop, Style, alarm, bytes, count, digits, distinct, json, paint, percent, save, table, time,
+    },
 };
 
 const EXAMPLES: &str = "\
@@ -119,6 +121,9 @@ impl Ladder {
             let text = format!("ladders are OpenCL kernels, which {info} does not run: choose --device opencl");
             return Err(Stop::usage(text));
         }
+        if let Some(path) = &self.svg {
+            distinct(&[("standard output", Path::new(STDOUT)), ("--svg", path)])?;
+        }
         let request = self.request();
         let ladder = registry().iter().find(|ladder| ladder.name() == self.ladder).expect("clap checked the name");
         let rungs = ladder.rungs(&request, &device)?;
@@ -147,10 +152,10 @@ impl Ladder {
             report.rungs.push(Step::climb(rung, &device, request.effort, roof, before));
         }
         if let Some(path) = &self.svg {
-            chart::draw(path, &report)?;
+            save(&[(path, &[chart::draw(path, &report)?])], out)?;
         }
         if self.json {
-            json(out, &report)?;
+            out.write_all(&json(&report)?)?;
         } else {
             report.print(if self.markdown { Style::Markdown } else { Style::Plain }, out)?;
         }
