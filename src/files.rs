@@ -1,7 +1,7 @@
 //! Files that are replaced whole or not at all.
 
 use std::{
-    fs::{self, File, Metadata, Permissions},
+    fs::{self, File, Metadata},
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -165,7 +165,7 @@ fn beside(target: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".oclprim-").suffix(".tmp");
     #[cfg(unix)]
-    builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
+    builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
     // Its message names the temporary file, of which nobody has heard.
     builder.tempfile_in(folder(target)).map_err(|error| match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),

@@ -1,6 +1,7 @@
 //! The files that the program writes: whole, or as they were; and those that it reads.
 #![cfg(all(feature = "cli", unix))]
 
+mod common;
 #[path = "common/program.rs"]
 mod program;
 
@@ -14,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use program::{Folder, load, names, oclprim, program, refuses, shell, stderr, stdout, succeeds};
+use program::{Folder, devices, load, names, oclprim, program, refuses, shell, stderr, stdout, succeeds};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
@@ -254,6 +255,19 @@ fn a_report_does_not_overwrite_what_is_printed() {
 }
 
 #[test]
+fn the_tuning_file_is_no_report() {
+    let folder = Folder::new();
+    if devices().len() == 1 {
+        return common::skip("the_tuning_file_is_no_report", "no OpenCL device");
+    }
+    let tuning = folder.path("tuning.json");
+    let mut command = program(&["tune", "copy", "--device", "opencl", "--type", "u8", "--json", text(&tuning)]);
+    let error = fails(&command.env("OCLPRIM_TUNING", &tuning).output().expect("the program starts"));
+    assert!(error.contains("the tuning file and --json are one file"), "{error}");
+    assert_eq!(names(folder.0.path()), [""; 0]);
+}
+
+#[test]
 fn standard_input_and_output_are_files() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[2, 2], &[4i32, 3, 2, 1]);
@@ -421,22 +435,42 @@ fn arrays_of_many_axes_run_in_every_command() {
     }
 }
 
-/// With a file of 64 MiB, and memory for little more.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_file_that_memory_does_not_hold_is_an_error_in_a_line() {
     let folder = Folder::new();
     let input = folder.save("large.npy", &[1 << 26], &vec![1u8; 1 << 26]);
-    let script = "ulimit -v $1; shift; exec $OCLPRIM run \"$@\" --device cpu";
-    for limit in ["60000", "100000", "150000"] {
-        let output = shell(script, &[limit, "reduce", &input, "--op", "max"]);
-        match output.status.code() {
-            // There may be room after all, as a reduction needs no copy.
-            Some(0) => assert_eq!(stdout(&output), "1\n"),
-            _ => {
-                let error = fails(&output);
-                assert!(error.contains("memory"), "{limit}: {error}");
-            }
+    let header = "{'descr': '>f8', 'fortran_order': True, 'shape': (4096, 2048)}";
+    let turned = raw(&folder, "turned.npy", header, &vec![1u8; 1 << 26]);
+    let output = folder.path("out.npy");
+    let commands: [&[&str]; 11] = [
+        &["reduce", &input, "--op", "max"],
+        &["reduce", &turned, "--axis", "1"],
+        &["copy", &turned],
+        &["sort", &input],
+        &["select", &input, "--indices"],
+        &["scan", &input, "--flags", &input],
+        &["gather", &input, "--indices", &input],
+        &["search", &turned, "--needles", &input],
+        &["histogram", &input, "--range", "0", "256"],
+        &["histogram", &input, "--bins", "2", "--weights", &input],
+        &["rle", &turned, "--lengths", "/dev/null"],
+    ];
+    // The program itself takes room by the size of its file, which is many times larger where it is not optimised.
+    let program = fs::metadata(env!("CARGO_BIN_EXE_oclprim")).expect("the program").len() >> 10;
+    let script = "ulimit -v $1; shift; exec \"$@\" --device cpu";
+    let (mut held, mut refused) = (0, 0);
+    for (more, words) in [60_000, 130_000, 220_000].into_iter().flat_map(|more| commands.map(|words| (more, words))) {
+        let limit = (program + more).to_string();
+        let words = [&[limit.as_str(), env!("CARGO_BIN_EXE_oclprim"), "run"], words, &["-o", text(&output)]].concat();
+        let done = shell(script, &words);
+        if done.status.success() {
+            held += 1;
+        } else {
+            let error = fails(&done);
+            assert!(error.contains("memory"), "{limit} KiB, {words:?}: {error}");
+            refused += 1;
         }
     }
+    assert!(held > 0 && refused > commands.len(), "{held} held, {refused} refused");
 }

@@ -38,7 +38,7 @@ fn offsets_with_a_total_keep_the_last_segment() {
         assert_eq!(run(&["reduce", &samples, "--segments", offsets]), ("2 2 15 7".into(), String::new()));
         // Without the total the last segment is left out, which is said.
         run(&["scan", lengths, "--exclusive", "-o", offsets]);
-        let notice = "1 of 7 elements lie outside all segments: 0 in front, 1 behind\n";
+        let notice = "1 of 7 elements lie outside all segments: 0 before, 1 after\n";
         for words in [&["--op", "max"][..], &[], &["--as", "f64"]] {
             let (_, found) = run(&[&["reduce", &samples, "--segments", offsets], words].concat());
             assert_eq!(found, notice, "{words:?}");
@@ -50,7 +50,7 @@ fn offsets_with_a_total_keep_the_last_segment() {
     }
     let inner = folder.save("inner.npy", &[2], &[3u8, 5]);
     let (_, notice) = cpu_and_notice(&["reduce", &samples, "--segments", &inner]);
-    assert_eq!(notice, "5 of 7 elements lie outside all segments: 3 in front, 2 behind\n");
+    assert_eq!(notice, "5 of 7 elements lie outside all segments: 3 before, 2 after\n");
     let matrix = folder.save("matrix.npy", &[2, 2], &[1u8, 2, 3, 4]);
     assert_eq!(cpu(&["scan", &matrix, "--exclusive", "--total"]), "0 1 3 6 10");
     let nothing = folder.save::<f32>("nothing.npy", &[0], &[]);
@@ -283,13 +283,13 @@ fn edges_and_needles_of_another_type_are_converted_where_that_is_exact() {
     let words = folder.save("words.npy", &[3], &[[b'a'; 4]; 3].map(|_| num_complex::Complex::new(1.0f32, 0.0)));
     assert!(refuses(&["run", "search", &sorted, "--needles", &words]).contains("complex numbers"));
 
-    // Places are integers of any size.
+    // Indices are integers of any size.
     for places in [folder.save("p1.npy", &[2], &[2u8, 0]), folder.save("p2.npy", &[2], &[2i16, 0])] {
         let output = folder.path("out.npy");
         cpu(&["gather", &sorted, "--indices", &places, "-o", output.to_str().expect("UTF-8")]);
         assert_eq!(load::<u8>(&output).1, [3, 1]);
     }
-    assert!(refuses(&["run", "gather", &sorted, "--indices", &whole]).contains("places are integers, not <f8"));
+    assert!(refuses(&["run", "gather", &sorted, "--indices", &whole]).contains("expected integers, not <f8"));
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub(crate) struct Bench {
     device: DeviceChoice,
     /// Elements, such as 1000000, 2^24 or 64Mi; several with commas between. Without it 2^16, 2^20, 2^24 and, on GPUs,
     /// 2^28.
-    #[arg(long, value_parser = positive, value_delimiter = ',')]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true, value_delimiter = ',')]
     n: Vec<usize>,
     /// Element types, such as f32; several with commas between.
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]

@@ -47,22 +47,22 @@ pub(crate) struct Ladder {
     #[command(flatten)]
     device: DeviceChoice,
     /// Elements, such as 1000000, 2^24 or 64Mi; without it 2^24, or the shape's.
-    #[arg(long, value_parser = positive, conflicts_with_all = ["rows", "cols"])]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true, conflicts_with_all = ["rows", "cols"])]
     n: Option<usize>,
     /// Rows of a transpose; 4096 if nothing is said.
-    #[arg(long, value_parser = positive, requires = "cols")]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true, requires = "cols")]
     rows: Option<usize>,
     /// Columns of a transpose; 4096 if nothing is said.
-    #[arg(long, value_parser = positive, requires = "rows")]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true, requires = "rows")]
     cols: Option<usize>,
     /// Bins of a histogram; 256 if nothing is said.
-    #[arg(long, value_parser = positive)]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true)]
     bins: Option<usize>,
     /// How the samples of a histogram fall into bins; uniform if nothing is said.
     #[arg(long, value_parser = PossibleValuesParser::new(Distribution::ALL.map(Distribution::name)))]
     distribution: Option<String>,
     /// Work-items of a work-group, where a rung leaves the choice.
-    #[arg(long, value_parser = positive)]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true)]
     block: Option<usize>,
     /// The element type; i32 if nothing is said.
     #[arg(long = "type", value_name = "TYPE")]

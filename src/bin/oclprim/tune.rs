@@ -55,7 +55,7 @@ pub(crate) struct Tune {
     element: Vec<ElementType>,
     /// Elements, such as 1000000, 2^24 or 64Mi; several with commas between, each of another size class: less than 1 MiB,
     /// less than 64 MiB, and beyond.
-    #[arg(long, value_parser = positive, value_delimiter = ',')]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true, value_delimiter = ',')]
     n: Vec<usize>,
     /// Seconds after which no further variant of a primitive, element size and size class is tried.
     #[arg(long, default_value_t = 20.0)]

@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use clap::Args;
 use oclprim::{Device, check::same_bytes};
 
-use super::{Common, matches, places, with_size};
+use super::{Common, indices, matches, with_size};
 use crate::{npy::Array, output::Stop};
 
 const COPY_EXAMPLES: &str = "\
@@ -82,15 +82,15 @@ Examples:
   oclprim run gather samples.npy --indices order.npy -o picked.npy
   oclprim run gather colours.npy --indices labels.npy --device opencl --verify";
 
-/// Pick elements by their places, as numpy.take does; elements of 1 to 16 bytes.
+/// Pick elements by their indices, as numpy.take does; elements of 1 to 16 bytes.
 ///
-/// Places count from 0 through all elements, whatever the array's shape. The result has the shape of the places.
+/// Indices count from 0 through all elements, whatever the array's shape. The result has the shape of the indices.
 #[derive(Args)]
 #[command(after_help = GATHER_EXAMPLES)]
 pub(super) struct Gather {
     #[command(flatten)]
     common: Common,
-    /// The places: integers.
+    /// The indices: integers.
     #[arg(long, value_name = "INDICES.npy")]
     indices: PathBuf,
 }
@@ -99,9 +99,9 @@ impl Gather {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let path = self.common.input.display();
         let array = self.common.read()?;
-        let (places, indices) = places(&self.indices)?;
+        let (shaped, indices) = indices(&self.indices)?;
         let device = self.common.device.open()?;
-        with_size!(array.size(), T => self.gather::<T>(&array, (&indices, &places.shape), &device, out), {
+        with_size!(array.size(), T => self.gather::<T>(&array, (&indices, &shaped.shape), &device, out), {
             let (ty, size) = (array.type_name(), array.size());
             Err(Stop::usage(format!("{path}: gather takes elements of 1 to 16 bytes, {ty} has {size}")))
         })
@@ -137,11 +137,11 @@ Examples:
 pub(super) struct Scatter {
     #[command(flatten)]
     common: Common,
-    /// The places: integers.
+    /// The indices: integers.
     #[arg(long, value_name = "INDICES.npy")]
     indices: PathBuf,
     /// How many places there are; as many as elements, unless given.
-    #[arg(long, value_name = "N", value_parser = crate::options::size)]
+    #[arg(long, value_name = "N", value_parser = crate::options::size, allow_negative_numbers = true)]
     len: Option<usize>,
 }
 
@@ -149,7 +149,7 @@ impl Scatter {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let path = self.common.input.display();
         let array = self.common.read()?;
-        let (_, indices) = places(&self.indices)?;
+        let (_, indices) = indices(&self.indices)?;
         let device = self.common.device.open()?;
         with_size!(array.size(), T => self.scatter::<T>(&array, &indices, &device, out), {
             let (ty, size) = (array.type_name(), array.size());

@@ -25,9 +25,11 @@ Examples:
 /// Count the samples in each bin.
 ///
 /// Integers are bin numbers from 0 on, unless there is a --range. Floats are counted in bins of equal width; without a
-/// --range these go from the smallest to the largest sample, which is in the last bin, as in numpy.histogram: of equal samples
-/// by 0.5 more to either side, and of none from 0 to 1. Edges of a --range are rounded to the type of float samples, so that a
-/// sample beside one can be in another bin than NumPy's. With --edges the last bin has its upper edge, too. With -o, the counts are written as uint64, sums of weights
+/// --range they go from the smallest to the largest sample, as in numpy.histogram, and the last bin has its upper edge. Equal
+/// samples widen that range by 0.5 to either side; without samples it is 0 to 1. A --range for floats is rounded to their type,
+/// so that a sample beside an edge can be in another bin than NumPy's.
+///
+/// With --edges the last bin has its upper edge, too. With -o, the counts are written as uint64, sums of weights
 /// as int64, uint64 or float64, as the weights are. With --channels there is a row of bins for each channel.
 /// Samples outside the bins are reported on standard error.
 #[derive(Args)]
@@ -36,17 +38,17 @@ pub(super) struct HistogramOf {
     #[command(flatten)]
     common: Common,
     /// How many bins.
-    #[arg(long, value_parser = crate::options::size, default_value = "256")]
+    #[arg(long, value_parser = crate::options::size, allow_negative_numbers = true, default_value = "256")]
     bins: usize,
-    /// The lower edge of the first bin and the upper edge of the last. Those that are no values of an integer type, such as 256
-    /// for u8, have the samples counted as i64 or f64.
+    /// The lower edge of the first bin and the upper edge of the last. If integer samples cannot have such a value, as u8 cannot
+    /// be 256, they are counted as i64 or f64.
     #[arg(long, num_args = 2, value_names = ["LO", "HI"], allow_hyphen_values = true)]
     range: Option<Vec<String>>,
     /// Count a sample that equals HI in the last bin.
     #[arg(long, requires = "range")]
     closed: bool,
-    /// The edges of the bins, one more than there are bins: numbers of any type. Where the samples' type lacks one, the samples
-    /// are counted as doubles.
+    /// The edges of the bins, one more than there are bins, in any type. If the samples cannot have such a value, they are
+    /// counted as f64.
     #[arg(long, value_name = "EDGES.npy", conflicts_with_all = ["range", "bins"])]
     edges: Option<PathBuf>,
     /// Add up a weight for each sample: integers in 64 bits, floats as doubles.
@@ -94,7 +96,7 @@ impl HistogramOf {
         })
     }
 
-    /// Writes what was counted, and says which parts of it lie below, above and nowhere.
+    /// Writes the counts, and reports on standard error what lies outside the bins.
     fn finish(&self, found: &Made<'_>, text: String, outside: [String; 3], out: &mut dyn Write) -> Result<(), Stop> {
         let unit = if self.weights.is_some() { "of weight" } else { "samples" };
         for (amount, place) in outside.iter().zip(["below the first bin", "above the last", "NaN"]) {
@@ -124,14 +126,14 @@ impl HistogramOf {
         self.counted(input, &bins, channels, device, out)
     }
 
-    /// The type in which samples are counted so that it has the ends of a range.
+    /// The type in which samples are counted: it has both ends of the range as values.
     fn type_of_range(&self, element: ElementType, range: &[String]) -> Result<ElementType, Stop> {
         let has = |ty| with_element!(ty, T => range.iter().all(|end| parse::<T>("--range", end).is_ok()));
         let narrow = element.size() < 8;
         Ok(match element {
             _ if element.is_float() || has(element) => element,
             _ if narrow && has(ElementType::I64) => ElementType::I64,
-            // Unless it is no number at all.
+            // An end that is no number at all is refused later.
             _ if narrow && has(ElementType::F64) => ElementType::F64,
             _ => element,
         })
@@ -204,7 +206,7 @@ impl HistogramOf {
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
-        // There are at most 4, which is checked below.
+        // The primitive refuses more than 4; a header can claim any number.
         let all = vec![bins.clone(); channels.min(5)];
         let found = device.histogram_channels(input, channels, &all)?;
         if self.common.verify {

@@ -16,7 +16,7 @@ use crate::{
 #[derive(Args)]
 struct Numbers {
     /// How many.
-    #[arg(value_name = "N", value_parser = crate::options::size)]
+    #[arg(value_name = "N", value_parser = crate::options::size, allow_negative_numbers = true)]
     n: usize,
     /// The type of the numbers: i8 to i64, u8 to u64, f16, f32 or f64.
     #[arg(long = "type", value_name = "TYPE", default_value = "f64")]
@@ -69,13 +69,13 @@ pub(super) struct Random {
     #[command(flatten)]
     made: Numbers,
     /// The key of the generator.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     seed: u64,
     /// One of the streams of a seed.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     stream: u64,
     /// Leave out so many numbers of the stream.
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    #[arg(long, value_name = "COUNT", default_value_t = 0, allow_negative_numbers = true)]
     skip: u64,
     /// In a range.
     #[arg(long, num_args = 2, value_names = ["LO", "HI"], allow_hyphen_values = true)]

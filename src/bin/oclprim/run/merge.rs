@@ -70,7 +70,7 @@ impl Keep {
 pub(super) struct Merge {
     #[command(flatten)]
     common: Common,
-    /// The other array. Its elements are converted to the type of the first, which has to have the value of each.
+    /// The other array. Its elements are converted to the type of the first; a value that this type lacks is an error.
     #[arg(long, value_name = "MORE.npy")]
     with: PathBuf,
     /// Which elements to keep.
@@ -122,7 +122,7 @@ Examples:
 pub(super) struct Search {
     #[command(flatten)]
     common: Common,
-    /// What to search for: numbers of any type. Where the array's type lacks one, both are compared as doubles.
+    /// What to search for, in any type. If the array cannot have such a value, both are compared as f64.
     #[arg(long, value_name = "NEEDLES.npy")]
     needles: PathBuf,
     /// Behind equal elements instead of before them.

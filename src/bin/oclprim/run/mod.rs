@@ -160,7 +160,7 @@ impl Common {
         }
     }
 
-    /// The same of a result that is not printed, however small.
+    /// The same for a result that is described, not printed.
     fn finish_whole(&self, result: &Made<'_>, device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
         let (shape, ty, device) = (&result.shape, result.type_name(), device.info());
         self.finish(result, format!("{shape:?} {ty} on {device}; -o writes it to a file"), out)
@@ -211,19 +211,19 @@ fn element_of(path: &Path, array: &Array, what: &str) -> Result<ElementType, Sto
     })
 }
 
-/// Places in an array, or between its elements: integers of any size.
-fn places(path: &Path) -> Result<(Array, Vec<u64>), Stop> {
+/// Indices into an array, or offsets of segments: integers of any size.
+fn indices(path: &Path) -> Result<(Array, Vec<u64>), Stop> {
     let array = read(path)?;
     let element = array.element().filter(|element| !element.is_float() && !array.is_truth());
-    let element = element.ok_or_else(|| of_file(path)(format!("places are integers, not {}", array.type_name())))?;
-    let places = with_integer!(element, I => {
-        let places = array.elements::<I>();
-        if let Some(i) = places.iter().position(|&place| place < I::ZERO) {
-            return Err(of_file(path)(format!("element {i} is {}; places count from 0", places[i])));
+    let element = element.ok_or_else(|| of_file(path)(format!("expected integers, not {}", array.type_name())))?;
+    let indices = with_integer!(element, I => {
+        let indices = array.elements::<I>();
+        if let Some(i) = indices.iter().position(|&index| index < I::ZERO) {
+            return Err(of_file(path)(format!("element {i} is {}; indices count from 0", indices[i])));
         }
-        npy::collect(places.iter().map(|place| place.to_i128() as u64)).map_err(of_file(path))?
-    }, unreachable!("floats are no places"));
-    Ok((array, places))
+        npy::collect(indices.iter().map(|index| index.to_i128() as u64)).map_err(of_file(path))?
+    }, unreachable!("floats are refused above"));
+    Ok((array, indices))
 }
 
 /// What numpy calls a type, which is not bf16.
@@ -283,9 +283,10 @@ macro_rules! with_size {
 }
 use with_size;
 
-/// What an option's text is among the values of a type: the largest that is not above it, and the smallest that is not below
-/// it. They are equal if it is a value; a float within the range counts as the nearest one. Of NaN no integer is above the first
-/// or below the second.
+/// The largest value of a type that is not above a number, and the smallest that is not below it.
+///
+/// Both are the number if the type has it, and the nearest float for a number within the range of floats. For NaN among integers
+/// they are the largest and the smallest value, so that none lies above the first or below the second.
 fn neighbours<T: Element>(option: &str, text: &str) -> Result<(Option<T>, Option<T>), Stop> {
     let wrong = || Stop::usage(format!("{option}: `{text}` is not a value of type {}", T::TYPE));
     let wide: f64 = text.parse().map_err(|_| wrong())?;
@@ -305,7 +306,7 @@ fn neighbours<T: Element>(option: &str, text: &str) -> Result<(Option<T>, Option
         Ok((below.map(bytemuck::cast), above.map(bytemuck::cast)))
     }, {
         let nearest = if T::TYPE == ElementType::F32 {
-            // Rounded once.
+            // Digits are rounded to f32 once, not to f64 first.
             T::from_f64(text.parse::<f32>().map_err(|_| wrong())?.into())
         } else {
             T::from_f64(wide)
@@ -313,7 +314,7 @@ fn neighbours<T: Element>(option: &str, text: &str) -> Result<(Option<T>, Option
         if !is_number || nearest.to_f64().is_finite() {
             return Ok((Some(nearest), Some(nearest)));
         }
-        // The largest finite value lies between it and infinity.
+        // It lies between the largest finite value and infinity.
         let most = largest::<T>();
         Ok(if wide > 0.0 { (Some(most), Some(T::HIGHEST)) } else { (Some(T::LOWEST), Some(T::from_f64(-most.to_f64()))) })
     })
@@ -329,7 +330,7 @@ fn largest<T: Element>() -> T {
     })
 }
 
-/// The largest integer that is not above a decimal number, and whether it is the number. Beyond 2^100 it is another that is.
+/// The floor of a decimal number, and whether they are equal. Numbers beyond 2^100 count as 2^100.
 fn decimal(text: &str) -> (i128, bool) {
     let (minus, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -338,7 +339,7 @@ fn decimal(text: &str) -> (i128, bool) {
     let (digits, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, rest) = digits.split_once('.').unwrap_or((digits, ""));
     let power: i64 = power.parse().unwrap_or(if power.starts_with('-') { i64::MIN } else { i64::MAX });
-    // How many of the digits lie in front of the point.
+    // So many digits lie before the decimal point.
     let point = power.saturating_add(whole.len() as i64);
     let (mut value, mut exact) = (0i128, true);
     let mut digits = whole.bytes().chain(rest.bytes()).map(|digit| i128::from(digit - b'0'));
@@ -348,7 +349,7 @@ fn decimal(text: &str) -> (i128, bool) {
         match digit {
             Some(digit) if at >= point => exact &= digit == 0,
             Some(digit) => value = (value * 10 + digit).min(1 << 100),
-            // Of 0 there are no more digits, and of others few are too many.
+            // Zeros up to the point: 0 needs none, and other numbers soon reach 2^100.
             None if at < point && value > 0 && value < 1 << 100 => value *= 10,
             None => break,
         }
@@ -358,8 +359,7 @@ fn decimal(text: &str) -> (i128, bool) {
     if minus { (if exact { -value } else { -value - 1 }, exact) } else { (value, exact) }
 }
 
-/// The type in which elements are added and multiplied where no other is named: integers and truth values in 64 bits, as numpy
-/// does it.
+/// The type in which elements are added and multiplied without --as: integers and truth values have 64 bits, as in numpy.
 fn widened(array: &Array, element: ElementType) -> ElementType {
     match element {
         _ if element.is_float() => element,
@@ -369,7 +369,7 @@ fn widened(array: &Array, element: ElementType) -> ElementType {
     }
 }
 
-/// Runs an expression with `$T` bound to the type of elements and `$U` to that in which they are added; refuses other pairs.
+/// Runs an expression with `$T` bound to the type of the elements and `$U` to the type of their sums; refuses other pairs.
 macro_rules! with_wider {
     ($pair:expr, $T:ident, $U:ident => $body:expr) => {
         with_wider!(@ $pair, $T, $U, $body,
@@ -401,15 +401,14 @@ fn parse<T: Element>(option: &str, text: &str) -> Result<T, Stop> {
     }
 }
 
-/// Another file, whose elements have to be values of the first one's type.
+/// Another array of numbers.
 fn second(path: &Path) -> Result<Array, Stop> {
     let array = read(path)?;
     element_of(path, &array, "the other array")?;
     Ok(array)
 }
 
-/// The type in which an array's elements and those of another file, such as edges for them, have all their values: that of the
-/// first array, or doubles.
+/// The type of an array, or f64, that has all values of the array and of another one, such as edges for it.
 fn common_type((element, array): (ElementType, &Array), (path, other): (&Path, &Array)) -> Result<ElementType, Stop> {
     let converts = |element| with_element!(element, T => other.exactly::<T>().map(drop));
     match converts(element) {

@@ -15,7 +15,7 @@ use oclprim::{
     f16, op, with_element, with_integer,
 };
 
-use super::{Common, collect, in_words, matches, numpy_name, places, second, widened, with_wider};
+use super::{Common, collect, in_words, indices, matches, numpy_name, second, widened, with_wider};
 use crate::{
     npy::{Array, Made, axes::around, number},
     output::{Stop, of_file},
@@ -69,8 +69,10 @@ Examples:
 
 /// Combine all elements of an array into one, those along an axis, or those of segments.
 ///
-/// Sums and products of integers and truth values have 64 bits, as numpy's have, and those of floats the type of the array,
-/// unless another type is given with --as; integers wrap. Complex numbers are added or multiplied, all of them. With -o, arg-min and arg-max write the index as an int64, any and all a truth value, min-max
+/// Sums and products of integers and truth values have 64 bits, as in numpy; those of floats have the type of the array. --as
+/// gives another type. Integers wrap. Complex numbers are added or multiplied, all of them.
+///
+/// With -o, arg-min and arg-max write the index as an int64, any and all a truth value, min-max
 /// the smallest value and then the largest, the others a 0-dimensional array; with --axis each writes an array without that
 /// axis, with --segments one of a value for each.
 #[derive(Args)]
@@ -89,14 +91,14 @@ pub(super) struct Reduce {
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     axis: Option<i64>,
     /// Combine the elements between neighbouring offsets, whatever the array's shape: n + 1 rising ones for n segments. Elements
-    /// in front of the first and from the last on are left out, which is told on standard error.
+    /// before the first and from the last on belong to no segment; standard error reports their number.
     #[arg(long, value_name = "OFFSETS.npy", conflicts_with = "axis")]
     segments: Option<PathBuf>,
     /// Add or multiply in this type: the array's own, i64, u64, f32 or f64.
     #[arg(long = "as", alias = "accumulator", value_name = "TYPE")]
     wide: Option<ElementType>,
-    /// Add up the products with the elements of this array, of the same length. They are converted to the type of the first,
-    /// which has to have the value of each.
+    /// Add up the products with the elements of this array, of the same length. They are converted to the type of the first; a
+    /// value that this type lacks is an error.
     #[arg(long, value_name = "OTHER.npy", conflicts_with_all = ["op", "axis", "segments", "determinism"])]
     dot: Option<PathBuf>,
 }
@@ -156,7 +158,7 @@ impl Reduce {
         }
         let element = self.common.element(&array, "reduce")?;
         let axis = self.axis.map(|number| self.common.axis(&array, number)).transpose()?;
-        let offsets = self.segments.as_deref().map(places).transpose()?.map(|(_, offsets)| offsets);
+        let offsets = self.segments.as_deref().map(indices).transpose()?.map(|(_, offsets)| offsets);
         let device = self.common.device.open()?;
         if let Op::Sum | Op::Product = self.op {
             let place = match (axis, &offsets) {
@@ -291,7 +293,7 @@ impl Reduce {
         self.common.finish(&array.like(&shape, &values), in_words(&values, &shape, &array.type_name(), device), out)
     }
 
-    /// The sum or product in a type that may be wider.
+    /// The sum or product, or the dot product, in type `U`.
     fn in_type<T: Element, U: Element + From<T>>(
         &self,
         array: &Array,
@@ -303,7 +305,7 @@ impl Reduce {
             return self.dot::<T, U>(array, other, device, out);
         }
         let input = array.elements::<T>();
-        // Only a sum of all in its own type has an order.
+        // Only reductions of all elements in their own type have a --determinism.
         let values: Vec<U> = match (self.op, place) {
             (Op::Sum, Place::All) if T::TYPE == U::TYPE => {
                 vec![self.combine(op::Sum, bytemuck::cast_slice(input), device)?]
@@ -459,13 +461,12 @@ fn complex_in_words<F: Element>(value: Complex<F>) -> String {
     format!("{re}{sign}{im}i")
 }
 
-/// Says on standard error how many of `n` elements no segment has.
+/// Reports on standard error how many of `n` elements lie outside all segments.
 fn report_outside(offsets: &[u64], n: usize) {
     let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else { return };
-    let behind = (n as u64).saturating_sub(last);
-    if first > 0 || behind > 0 {
-        let text =
-            format!("{} of {n} elements lie outside all segments: {first} in front, {behind} behind", first + behind);
+    let after = (n as u64).saturating_sub(last);
+    if first > 0 || after > 0 {
+        let text = format!("{} of {n} elements lie outside all segments: {first} before, {after} after", first + after);
         // With no standard error left there is nobody to tell.
         let _ = writeln!(io::stderr(), "{text}");
     }
@@ -484,7 +485,7 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// The elements as an array of three axes, of which the second is the line's.
+    /// The elements as an array of three axes; the second one is reduced.
     fn view<'a, T: Element>(&self, input: &'a [T]) -> oclprim::Result<NdView<'a, T>> {
         Input::from(input).nd(&around(&self.shape, self.axis))
     }

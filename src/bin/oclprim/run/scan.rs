@@ -5,7 +5,7 @@ use std::{io::Write, path::PathBuf};
 use clap::{Args, ValueEnum};
 use oclprim::{Device, Element, ElementType, Input, Scan, Scratch, check::same, f16, op, with_element, with_integer};
 
-use super::{Common, collect, flags, in_words, matches, numpy_name, places, read, widened, with_wider};
+use super::{Common, collect, flags, in_words, indices, matches, numpy_name, read, widened, with_wider};
 use crate::{
     npy::{Array, Made, axes::around},
     output::{Stop, of_file},
@@ -34,10 +34,11 @@ enum ScanOp {
 
 /// Combine the elements up to each element of an array, along an axis, or in segments.
 ///
-/// Sums and products of integers and truth values have 64 bits, as numpy's have, unless another type is given with --as; they
-/// wrap. All else has the type of the array; floats are the same on every device. The elements are taken in the order of their
-/// indices, or from the last to the first; the result has the array's shape. Each line along an axis, and each segment, starts
-/// anew; elements in front of the first offset and behind the last are segments, too.
+/// Sums and products of integers and truth values have 64 bits, as in numpy, and wrap; --as gives another type. Other results
+/// have the type of the array. Floats are the same on every device. The result has the array's shape.
+///
+/// The scan takes elements in the order of their indices, or from the last to the first. It starts anew in each line along an
+/// axis, and in each segment. The elements before the first offset and those from the last on are segments, too.
 #[derive(Args)]
 #[command(after_help = SCAN_EXAMPLES)]
 pub(super) struct ScanOf {
@@ -49,7 +50,8 @@ pub(super) struct ScanOf {
     /// Leave each element out of its own result; the first one is what the operator gives for nothing.
     #[arg(long)]
     exclusive: bool,
-    /// Write one result more, in one dimension: that of all elements, behind the others, or with --reverse before them.
+    /// Add the total as one more result, in one dimension: at the end, or with --reverse at the start. The n + 1 results of n
+    /// lengths are the offsets for `run reduce --segments`.
     #[arg(long, requires = "exclusive", conflicts_with_all = ["axis", "keys", "segments", "flags"])]
     total: bool,
     /// Add or multiply in this type: the array's own, i64, u64, f32 or f64.
@@ -75,9 +77,9 @@ pub(super) struct ScanOf {
 /// What is scanned at once.
 enum Lines {
     All,
-    /// All, and one more result for all of them.
+    /// All, with the total as one more result.
     Total,
-    /// Of a shape, along its second axis.
+    /// The second axis of a shape.
     Axis([usize; 3]),
     /// Runs, by numbers that differ from one to the next.
     Runs(Vec<u32>),
@@ -176,7 +178,7 @@ impl ScanOf {
                 Lines::runs(n, |i| i > 0 && keys[i - 1] != keys[i])
             })
         } else if let Some(path) = &self.segments {
-            Ok(Lines::Segments(places(path)?.1))
+            Ok(Lines::Segments(indices(path)?.1))
         } else if let Some(path) = &self.flags {
             let flags = flags(path, array)?;
             let flags = flags.elements::<u8>();

@@ -91,7 +91,7 @@ impl Select {
         let bounds = |option, text: &Option<String>| -> Result<_, Stop> {
             text.as_deref().map_or(Ok((None, None)), |text| neighbours::<T>(option, text))
         };
-        // Above 1.5 an integer is above 1; what no value is below is no condition.
+        // An integer above 1.5 is above 1. A bound beyond the type's values holds for all of them.
         let above = bounds("--above", &self.above)?.0.map(T::widen);
         let below = bounds("--below", &self.below)?.1.map(T::widen);
         let either = self.above.is_some() || self.below.is_some();

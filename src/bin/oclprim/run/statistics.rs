@@ -49,7 +49,7 @@ impl Count {
         let value = self.value.as_deref().map(|text| neighbours::<T>("--value", text)).transpose()?;
         let run = |device: &Device| match value {
             Some((Some(below), Some(above))) if below == above => device.count_of(input, below),
-            // The number lies between two values, or beyond all.
+            // No element can equal a number between two values of its type, or beyond them.
             Some(_) => Ok(0),
             None => device.count(input),
         };

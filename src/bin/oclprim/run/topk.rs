@@ -32,7 +32,7 @@ pub(super) struct TopK {
     #[command(flatten)]
     common: Common,
     /// How many.
-    #[arg(long, value_parser = crate::options::size)]
+    #[arg(long, value_parser = crate::options::size, allow_negative_numbers = true)]
     k: usize,
     /// The largest, which they are without further words.
     #[arg(long, conflicts_with = "smallest")]
@@ -67,7 +67,7 @@ impl TopK {
         }
         let device = self.common.device.open()?;
         if self.rows && array.shape.last() == Some(&0) && self.k == 0 {
-            // Such rows are no rows to the primitive, which cannot tell how many there are.
+            // The primitive counts rows by their elements, and there are none.
             let none = if self.indices { Made::of::<u64>("<i8", &shape, &[]) } else { array.like::<u8>(&shape, &[]) };
             return self.common.finish(&none, String::new(), out);
         }
