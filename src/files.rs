@@ -24,7 +24,7 @@ pub struct Draft {
 
 #[derive(Debug)]
 enum Place {
-    Beside(NamedTempFile),
+    Beside { file: NamedTempFile, replaces: bool },
     Here(File),
 }
 
@@ -52,21 +52,22 @@ impl Draft {
             File::options().write(true).open(&target)?;
         }
         let file = beside(&target)?;
-        if let Some(old) = old {
-            keep(&file, &old)?;
+        if let Some(old) = &old {
+            keep(&file, old)?;
         }
-        Ok(Self { path: target, place: Place::Beside(file) })
+        Ok(Self { path: target, place: Place::Beside { file, replaces: old.is_some() } })
     }
 
-    /// Waits until the contents are on the disk, so that a disk without room for them shows.
+    /// Waits until the contents are on the disk if they are to replace an old file, which a crash must not cost. A new file is
+    /// not waited for, as that can take long.
     ///
     /// # Errors
     ///
     /// Fails if the disk does not take them.
     pub fn sync(&self) -> io::Result<()> {
         match &self.place {
-            Place::Beside(file) => file.as_file().sync_all(),
-            Place::Here(_) => Ok(()),
+            Place::Beside { file, replaces: true } => file.as_file().sync_all(),
+            Place::Beside { .. } | Place::Here(_) => Ok(()),
         }
     }
 
@@ -76,7 +77,7 @@ impl Draft {
     ///
     /// Fails if the old file cannot be replaced.
     pub fn replace(self) -> io::Result<()> {
-        if let Place::Beside(file) = self.place {
+        if let Place::Beside { file, .. } = self.place {
             file.persist(self.path)?;
         }
         Ok(())
@@ -86,14 +87,14 @@ impl Draft {
 impl Write for Draft {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.place {
-            Place::Beside(file) => file.write(bytes),
+            Place::Beside { file, .. } => file.write(bytes),
             Place::Here(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.place {
-            Place::Beside(file) => file.flush(),
+            Place::Beside { file, .. } => file.flush(),
             Place::Here(file) => file.flush(),
         }
     }

@@ -18,7 +18,7 @@ fn every_subcommand_has_help_with_an_example() {
     folder.save("matrix.npy", &[2, 3], &[1i32, 2, 3, 4, 5, 6]);
     folder.save("labels.npy", &[4], &[9i64, 0, 3, 3]);
     folder.save("heights.npy", &[4], &[1.5f64, 1.62, 1.8, 2.0]);
-    folder.save("lengths.npy", &[4], &[3u32, 0, 2, 5]);
+    folder.save("lengths.npy", &[3], &[3u32, 0, 2]);
     folder.save("levels.npy", &[4], &[-32768i16, -1, 0, 32767]);
     folder.save("edges.npy", &[3], &[1.5f64, 1.75, 2.0]);
     folder.save("weights.npy", &[4], &[1.0f32, 2.0, 3.0, 4.0]);

@@ -159,7 +159,7 @@ fn files_that_are_no_plain_ones_are_written_in_place() {
     let input = folder.save("in.npy", &[2], &[1u8, 2]);
     succeeds(&["run", "copy", &input, "-o", "/dev/null", "--device", "cpu"]);
     assert!(!fs::metadata("/dev/null").expect("a device").is_file());
-    let whole = fs::read(&input).expect("the input").split_off(64);
+    let whole = [1, 2];
     for name in ["/dev/stdout", "/proc/self/fd/1", "-"] {
         let output = oclprim(&["run", "copy", &input, "-o", name, "--device", "cpu"]);
         assert!(
@@ -237,7 +237,7 @@ fn one_file_as_two_outputs_is_refused() {
 fn a_report_does_not_overwrite_what_is_printed() {
     let folder = Folder::new();
     let report = folder.path("report.json");
-    let bench = "$OCLPRIM bench copy --device cpu --n 64 --type u8 --form aligned --runs 1 --hot --json \"$1\"";
+    let bench = "$OCLPRIM bench reduce --device cpu --n 64 --type i32 --form sum --runs 1 --hot --json \"$1\"";
     assert!(
         fails(&shell(&format!("{bench} > \"$1\""), &[text(&report)]))
             .contains("standard output and --json are one file")
@@ -439,10 +439,9 @@ fn arrays_of_many_axes_run_in_every_command() {
 #[cfg(target_os = "linux")]
 fn a_file_that_memory_does_not_hold_is_an_error_in_a_line() {
     let folder = Folder::new();
-    let input = folder.save("large.npy", &[1 << 26], &vec![1u8; 1 << 26]);
-    let header = "{'descr': '>f8', 'fortran_order': True, 'shape': (4096, 2048)}";
-    let turned = raw(&folder, "turned.npy", header, &vec![1u8; 1 << 26]);
-    let output = folder.path("out.npy");
+    let input = folder.save("large.npy", &[1 << 24], &vec![1u8; 1 << 24]);
+    let header = "{'descr': '>f8', 'fortran_order': True, 'shape': (1024, 2048)}";
+    let turned = raw(&folder, "turned.npy", header, &vec![1u8; 1 << 24]);
     let commands: [&[&str]; 11] = [
         &["reduce", &input, "--op", "max"],
         &["reduce", &turned, "--axis", "1"],
@@ -460,9 +459,9 @@ fn a_file_that_memory_does_not_hold_is_an_error_in_a_line() {
     let program = fs::metadata(env!("CARGO_BIN_EXE_oclprim")).expect("the program").len() >> 10;
     let script = "ulimit -v $1; shift; exec \"$@\" --device cpu";
     let (mut held, mut refused) = (0, 0);
-    for (more, words) in [60_000, 130_000, 220_000].into_iter().flat_map(|more| commands.map(|words| (more, words))) {
+    for (more, words) in [20_000, 40_000, 70_000].into_iter().flat_map(|more| commands.map(|words| (more, words))) {
         let limit = (program + more).to_string();
-        let words = [&[limit.as_str(), env!("CARGO_BIN_EXE_oclprim"), "run"], words, &["-o", text(&output)]].concat();
+        let words = [&[limit.as_str(), env!("CARGO_BIN_EXE_oclprim"), "run"], words, &["-o", "/dev/null"]].concat();
         let done = shell(script, &words);
         if done.status.success() {
             held += 1;
