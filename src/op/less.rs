@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{Element, ElementType, Error, Order, Result, sort::keys::Keys};
 
-/// An order of elements: an [`Order`], which is their own, or a [`Less`] of the user's.
+/// An order of elements: an [`Order`], which is their own, or a [`Less`] of the user's. In the elements' own order floats are equal
+/// if both are zeros, or both NaN, which are the largest; but for [`Order::total_order`].
 ///
 /// ```
 /// use oclprim::{Device, Order, op::{Compare, Less}};
