@@ -143,7 +143,7 @@ Examples:
 
 /// Take the first of each run of equal neighbours, in an array of any shape.
 ///
-/// NaN equals nothing, -0 equals +0. Of a sorted array these are its distinct elements.
+/// -0 equals 0, and all NaN are equal. Of a sorted array these are its distinct elements.
 #[derive(Args)]
 #[command(after_help = UNIQUE_EXAMPLES)]
 pub(super) struct Unique {
@@ -174,7 +174,7 @@ Examples:
 
 /// Encode an array, of any shape, by its runs: the first element of each run of equal neighbours, and the run's length.
 ///
-/// NaN equals nothing, -0 equals +0.
+/// -0 equals 0, and all NaN are equal.
 #[derive(Args)]
 #[command(after_help = RLE_EXAMPLES)]
 pub(super) struct Rle {

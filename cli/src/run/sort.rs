@@ -20,9 +20,9 @@ Examples:
 
 /// Sort all elements of an array, of any shape.
 ///
-/// NaN are behind all other numbers, those with a minus sign before them; -0 is before +0. With -o, the sorted elements are
-/// written as an array of one dimension, or with --indices the places where they were, as int64; equal elements keep their
-/// order.
+/// The order is numpy.sort's: -0 equals 0, and all NaN are equal and behind all other numbers. Equal elements keep their order.
+/// With -o, the sorted elements are written as an array of one dimension, or with --indices the places where they were, as
+/// int64.
 #[derive(Args)]
 #[command(after_help = SORT_EXAMPLES)]
 pub(super) struct Sort {

@@ -20,7 +20,7 @@ Examples:
 
 /// Take the k largest elements of an array of any shape, or of each row.
 ///
-/// NaN are larger than all other numbers, those with a minus sign smaller; -0 is below +0. Of equal elements the first are taken.
+/// NaN are larger than all other numbers, and equal; -0 equals 0. Of equal elements the first are taken.
 /// Without --sorted they are in the order of the file. With -o, the elements are written, or with --indices the places where they
 /// were, as int64; with --rows there are k for each row.
 #[derive(Args)]
