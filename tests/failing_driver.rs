@@ -482,8 +482,7 @@ fn a_failed_call_in_the_self_test_changes_no_verdict() {
     child::answer(tally.into_inner());
 }
 
-/// A status of four billion platforms, a name of exabytes, numbers of all ones: the devices that remain work, and the error says
-/// what is missing.
+/// A call fails, or reports four billion platforms, a name of exabytes, numbers of all ones. Devices that remain work.
 #[test]
 fn a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out() {
     const NAME: &str = "a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out";
@@ -528,15 +527,15 @@ fn a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out() {
         let (_, found, failed, error) = run(call, STATUSES[call % 4], Mode::Before).unwrap();
         assert_eq!(found, devices, "call {call}, {failed}: a question is put again: {error}");
         let (_, found, failed, error) = run(call, 0, Mode::Size).unwrap();
-        let refused = error.contains("the driver reports 4294967295 ") && error.contains(", the most is 1024")
+        let refused = error.contains("the driver reports 4294967295 ") && error.contains(", the limit is 1024")
             || error.contains("the driver reports 9223372036854775807 bytes for ")
-                && error.contains(", the most is 65536");
+                && error.contains(", the limit is 65536");
         assert!(if found == devices { !refused } else { refused }, "call {call}, {failed}, {found}: {error}");
         run(call, 0, Mode::Value).unwrap();
     }
     let (_, found, failed, error) = run(1, 0, Mode::Size).unwrap();
     assert_eq!((found, failed.as_str()), (1, "clGetPlatformIDs"));
-    assert!(error.contains("the driver reports 4294967295 platforms, the most is 1024"), "{error}");
+    assert!(error.contains("the driver reports 4294967295 platforms, the limit is 1024"), "{error}");
 }
 
 /// The message is that of a failed build, with or without a log.
@@ -561,7 +560,7 @@ fn a_build_log_of_exabytes_is_not_read() {
             cases.set(cases.get() + 1);
             if error
                 .to_string()
-                .contains("the driver reports 9223372036854775807 bytes for the log of a build, the most is 16777216")
+                .contains("the driver reports 9223372036854775807 bytes for the log of a build, the limit is 16777216")
             {
                 refused.set(refused.get() + 1);
             }
