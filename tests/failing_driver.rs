@@ -241,7 +241,7 @@ const OPERATIONS: [Operation; 14] = [
     ("reduce", |device, data| Ok(vec![device.reduce(&data.bits, Sum)?])),
     ("reduce a buffer", |device, data| Ok(vec![device.reduce(&device.upload(&data.bits)?, Sum)?])),
     ("scan", |device, data| device.inclusive_scan(&data.bits, Sum)?.to_vec()),
-    ("select", |device, data| device.select(&data.bits, &Map::new(|x: u32| x % 3 == 0, "x % 3 == 0"))?.to_vec()),
+    ("select", |device, data| device.select(&data.bits, &Map::new(|x: u32| x < 1 << 30, "x < 1u << 30"))?.to_vec()),
     ("sort", |device, data| device.sort(&data.bits, Order::ascending())?.to_vec()),
     ("reduce by key", |device, data| {
         let (keys, sums) = device.reduce_by_key(&data.runs, &data.bits, Sum)?;
@@ -390,8 +390,7 @@ fn a_first_operation_with_a_failed_call_is_right_or_an_error() {
                         failing.run(call, status, mode, || user.open().map(|device| (run(&device, &data), device)));
                     let Some(failed) = failed else { continue };
                     let what = format!("first {name}, call {call} is {failed}, {mode:?} {status}");
-                    let (result, device) =
-                        opened.map_or_else(|error| (Err(error), user.open().unwrap()), |opened| opened);
+                    let (result, device) = opened.unwrap_or_else(|error| (Err(error), user.open().unwrap()));
                     tally.borrow_mut().add(result.is_ok());
                     match result {
                         Ok(got) => assert!(got == want, "{what}: wrong"),
@@ -454,7 +453,7 @@ fn a_failed_call_in_the_self_test_changes_no_verdict() {
                     failing.run(call, status, mode, || user.open().map(|device| (probe(&device), device)));
                 let Some(failed) = failed else { continue };
                 let what = format!("self-test, call {call} is {failed}, {mode:?} {status}");
-                let (result, device) = opened.map_or_else(|error| (Err(error), user.open().unwrap()), |opened| opened);
+                let (result, device) = opened.unwrap_or_else(|error| (Err(error), user.open().unwrap()));
                 tally.borrow_mut().add(result.is_ok());
                 match result {
                     Ok(got) => assert_eq!(got, want, "{what}"),
@@ -463,7 +462,12 @@ fn a_failed_call_in_the_self_test_changes_no_verdict() {
                         assert!(entries("selftest-").is_empty(), "{what}: stored");
                     }
                 }
-                // Only what ran is stored.
+                // Only what ran is stored. These calls run again by themselves, as they change nothing by that.
+                let repeated =
+                    ["clCreateBuffer", "clEnqueueReadBuffer", "clEnqueueWriteBuffer"].contains(&failed.as_str());
+                if !repeated && !failed.starts_with("clGet") {
+                    assert!(entries("selftest-").is_empty(), "{what}: stored after a failure");
+                }
                 assert!(
                     entries("selftest-").is_empty() || entries("selftest-") == stored,
                     "{what}: another verdict is stored"

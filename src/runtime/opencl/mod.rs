@@ -625,8 +625,10 @@ impl ClDevice {
         self.finish()?;
         let Some(recorder) = &self.queue.recorder else { return Ok(Vec::new()) };
         let events = std::mem::take(&mut lock(recorder).events);
-        let times =
-            events.into_iter().map(|(name, event)| cl::profile(&event).map(|(start, end)| Timing { name, start, end }));
+        let times = events.into_iter().map(|(name, event)| {
+            // A broken clock runs backwards; nothing takes less than no time.
+            cl::profile(&event).map(|(start, end)| Timing { name, start, end: end.max(start) })
+        });
         times.collect()
     }
 
