@@ -88,7 +88,7 @@ impl HistogramOf {
             let input = array.exactly::<T>().map_err(of_file(&self.common.input))?;
             match &edges {
                 Some((path, edges)) => {
-                    let bins = Bins::edges(&*edges.exactly::<T>().map_err(of_file(path))?)?.closed();
+                    let bins = Bins::edges(&edges.exactly::<T>().map_err(of_file(path))?)?.closed();
                     self.counted(&input, &bins, channels, &device, out)
                 }
                 None => self.count::<T>(&input, channels, &device, out),
@@ -182,11 +182,11 @@ impl HistogramOf {
             // Of each kind the widest, which holds the others.
             let failed = of_file(path);
             return if element.is_float() {
-                self.weighed(input, &*array.exactly::<f64>().map_err(failed)?, bins, device, out)
+                self.weighed(input, &array.exactly::<f64>().map_err(failed)?, bins, device, out)
             } else if element.is_signed() || array.is_truth() {
-                self.weighed(input, &*array.exactly::<i64>().map_err(failed)?, bins, device, out)
+                self.weighed(input, &array.exactly::<i64>().map_err(failed)?, bins, device, out)
             } else {
-                self.weighed(input, &*array.exactly::<u64>().map_err(failed)?, bins, device, out)
+                self.weighed(input, &array.exactly::<u64>().map_err(failed)?, bins, device, out)
             };
         }
         let found = device.histogram(input, bins)?;

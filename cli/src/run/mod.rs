@@ -219,7 +219,7 @@ fn indices(path: &Path) -> Result<(Array, Vec<u64>), Stop> {
     let element = element.ok_or_else(|| of_file(path)(format!("expected integers, not {}", array.type_name())))?;
     let indices = with_integer!(element, I => {
         let indices = array.elements::<I>();
-        if let Some(i) = indices.iter().position(|&index| index < I::ZERO) {
+        if let Some(i) = indices.iter().position(|index| index.to_i128() < 0) {
             return Err(of_file(path)(format!("element {i} is {}; indices count from 0", indices[i])));
         }
         npy::collect(indices.iter().map(|index| index.to_i128() as u64)).map_err(of_file(path))?
