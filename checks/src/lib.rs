@@ -7,9 +7,24 @@ pub mod check;
 pub mod ladder;
 
 pub(crate) use oclprim::{
-    internals::{op, parallel, runtime, tuning},
+    internals::{parallel, runtime, tuning},
     *,
 };
+
+mod op {
+    pub(crate) use oclprim::internals::op::*;
+
+    use crate::Element;
+
+    /// How two accumulators combine. By a pointer, references are compiled once for each type, not for each operator too.
+    pub(crate) type Function<A> = fn(A, A) -> A;
+
+    /// A built-in operator as the references take it.
+    pub(crate) fn monoid<U: Element, O: Op<U>>() -> Monoid<U, Function<U::Acc>> {
+        let Monoid { identity, empty, ordered, .. } = oclprim::internals::op::monoid::<U, O>();
+        Monoid { identity, empty, ordered, combine: O::combine }
+    }
+}
 
 mod copy {
     pub(crate) use oclprim::internals::copy::*;

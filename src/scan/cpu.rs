@@ -109,11 +109,11 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
             let outputs = part.min(out.len() - at);
             let len = outputs.min(n - (first + at));
             let values = loaded(load, first + at, len, from(out, at, kind.reversed), room);
-            if op.ordered {
-                work.precede(at / tile, &op.combine, run, values);
-            } else {
+            if Monoid::<U, F>::NEVER_ORDERED || !op.ordered {
                 let total = values.iter().fold(op.identity, |total, &x| (op.combine)(total, x));
                 work.add(at / tile, &op.combine, total);
+            } else {
+                work.precede(at / tile, &op.combine, run, values);
             }
         }
     };
@@ -147,7 +147,19 @@ fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
 ) -> U::Acc {
     let n = values.len();
     let mut acc = carry;
-    if let Some(tree) = tree {
+    if Monoid::<U, F>::NEVER_ORDERED || tree.is_none() {
+        // Four at a time, of which one waits for those before.
+        let (fours, rest) = values.as_chunks::<4>();
+        let (out_fours, out_rest) = out.split_at_mut(4 * fours.len());
+        for (&[x, y, z, last], out) in fours.iter().zip(out_fours.as_chunks_mut::<4>().0) {
+            let own = [x, (op.combine)(x, y)];
+            let own = [own[0], own[1], (op.combine)(own[1], z), (op.combine)(own[1], (op.combine)(z, last))];
+            let up_to = own.map(|own| (op.combine)(acc, own));
+            *out = if inclusive { up_to } else { [acc, up_to[0], up_to[1], up_to[2]] }.map(U::narrow);
+            acc = up_to[3];
+        }
+        acc = sequence(op, rest, acc, inclusive, out_rest);
+    } else if let Some(tree) = tree {
         let before = |r: usize| (op.combine)(carry, tree.before(&op.combine, r));
         let chunk = CHUNK_RUNS * run;
         for (c, (values, out)) in values.chunks(chunk).zip(out.chunks_mut(chunk)).enumerate() {
@@ -164,18 +176,6 @@ fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
         if n.is_multiple_of(run) && n < out.len() {
             acc = before(n / run);
         }
-    } else {
-        // Four at a time, of which one waits for those before.
-        let (fours, rest) = values.as_chunks::<4>();
-        let (out_fours, out_rest) = out.split_at_mut(4 * fours.len());
-        for (&[x, y, z, last], out) in fours.iter().zip(out_fours.as_chunks_mut::<4>().0) {
-            let own = [x, (op.combine)(x, y)];
-            let own = [own[0], own[1], (op.combine)(own[1], z), (op.combine)(own[1], (op.combine)(z, last))];
-            let up_to = own.map(|own| (op.combine)(acc, own));
-            *out = if inclusive { up_to } else { [acc, up_to[0], up_to[1], up_to[2]] }.map(U::narrow);
-            acc = up_to[3];
-        }
-        acc = sequence(op, rest, acc, inclusive, out_rest);
     }
     if n < out.len() {
         out[n] = U::narrow(acc);
@@ -206,14 +206,14 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
             let values = loaded(load, first + at, outputs, from(out, at, kind.reversed), &mut room);
             heads.resize(outputs, false);
             mark(first + at, &mut heads);
-            if op.ordered {
-                pairs.clear();
-                pairs.extend(values.iter().copied().zip(heads.iter().copied()));
-                work.precede(at / tile, &join, run, &pairs);
-            } else {
+            if Monoid::<U, F>::NEVER_ORDERED || !op.ordered {
                 let last = heads.iter().rposition(|&head| head);
                 let total = values[last.unwrap_or(0)..].iter().fold(op.identity, |total, &x| (op.combine)(total, x));
                 work.add(at / tile, &join, (total, last.is_some()));
+            } else {
+                pairs.clear();
+                pairs.extend(values.iter().copied().zip(heads.iter().copied()));
+                work.precede(at / tile, &join, run, &pairs);
             }
         }
     };
@@ -227,14 +227,14 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
             let values = loaded(load, first + at, out.len(), out, &mut room);
             heads.resize(out.len(), false);
             mark(first + at, &mut heads);
-            if op.ordered {
+            if Monoid::<U, F>::NEVER_ORDERED || !op.ordered {
+                acc = segments(op, values, &heads, (initial, acc), inclusive, out);
+            } else {
                 let (carry, tree) = (acc, &work.trees[at / tile]);
                 let runs = values.chunks(run).zip(heads.chunks(run)).zip(out.chunks_mut(run));
                 for (r, ((values, heads), out)) in runs.enumerate() {
                     acc = segments(op, values, heads, (initial, after(carry, tree.before(&join, r))), inclusive, out);
                 }
-            } else {
-                acc = segments(op, values, &heads, (initial, acc), inclusive, out);
             }
             if kind.reversed {
                 out.reverse();

@@ -14,6 +14,7 @@ pub use oclprim::internals::{
 
 use std::{
     any::Any,
+    cmp::Ordering,
     collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind},
     time::Instant,
@@ -214,6 +215,13 @@ pub enum Verdict {
     Skip(String),
     /// The answers differ, or the device returned an error it should not: a line, and below it a build's log.
     Fail(String),
+}
+
+/// The indices of `n` elements in a stable order, which `compare` has between two of them. Compiled once, not for each type.
+pub(crate) fn sorted_indices(n: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
+    let mut indices: Vec<usize> = (0..n).collect();
+    indices.sort_by(|&a, &b| compare(a, b));
+    indices
 }
 
 /// What a primitive says of itself: the one place that tests, benches and the program read.

@@ -6,7 +6,7 @@ use super::keys::{Key, Order};
 use crate::{
     Capabilities, Device, Element, ElementType, Offset, ProgramSpec, Scratch,
     bench::Bench,
-    check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, poison, same_bytes},
+    check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, poison, same_bytes, sorted_indices},
     ladder::Climb,
     with_element,
 };
@@ -75,11 +75,13 @@ impl Keys {
                 Self::Clusters => {
                     keys.iter_mut().enumerate().for_each(|(i, key)| *key = T::from_bits_lossy(clustered(i)))
                 }
-                Self::Sorted => keys.sort_by_key(|&key| rank(key)),
-                Self::Reversed => keys.sort_by_key(|&key| std::cmp::Reverse(rank(key))),
-                Self::Pipe => {
-                    keys.sort_by_key(|&key| rank(key));
-                    keys[n / 2..].reverse();
+                Self::Sorted | Self::Reversed | Self::Pipe => {
+                    keys = by_rank(&keys);
+                    match self {
+                        Self::Reversed => keys.reverse(),
+                        Self::Pipe => keys[n / 2..].reverse(),
+                        _ => {}
+                    }
                 }
                 _ => keys.iter_mut().for_each(|key| *key = self.one(bits(*key))),
             }
@@ -139,6 +141,12 @@ pub(crate) fn rank<T: Element>(key: T) -> u64 {
         ty if ty.is_signed() => bits + half,
         _ => bits,
     }
+}
+
+/// The keys in ascending order.
+pub(crate) fn by_rank<T: Element>(keys: &[T]) -> Vec<T> {
+    let ranks: Vec<u64> = keys.iter().map(|&key| rank(key)).collect();
+    sorted_indices(keys.len(), &|a, b| ranks[a].cmp(&ranks[b])).into_iter().map(|i| keys[i]).collect()
 }
 
 /// Keys of any type, as cases have them.
@@ -230,13 +238,12 @@ impl Way {
             _ => (0, 8 * size_of::<T>() as u32),
         };
         let mask = if end == begin { 0 } else { u128::MAX >> (128 - (end - begin)) };
-        let number = |&place: &usize| keys[place].number().checked_shr(begin).unwrap_or(0) & mask;
-        let mut places: Vec<usize> = (0..keys.len()).collect();
+        let number = |key: &T| key.number().checked_shr(begin).unwrap_or(0) & mask;
+        let numbers: Vec<u128> = keys.iter().map(number).collect();
         match self {
-            Self::Up | Self::UpBy(..) => places.sort_by_key(number),
-            Self::Down | Self::DownBy(..) => places.sort_by_key(|place| std::cmp::Reverse(number(place))),
+            Self::Up | Self::UpBy(..) => sorted_indices(keys.len(), &|a, b| numbers[a].cmp(&numbers[b])),
+            Self::Down | Self::DownBy(..) => sorted_indices(keys.len(), &|a, b| numbers[b].cmp(&numbers[a])),
         }
-        places
     }
 }
 

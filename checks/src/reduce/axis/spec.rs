@@ -7,9 +7,9 @@ use crate::{
     check::{Case, Failure, Level, data::Data, guarded, poison, same},
     f16,
     ladder::Climb,
-    op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
+    op::{And, Function, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
     reduce::{
-        by::spec::{Function, alike, plus},
+        by::spec::{alike, plus},
         spec::thin,
     },
 };

@@ -12,10 +12,9 @@ use crate::{
     bench::Bench,
     check::{Case, Failure, Level, data::Data, guarded, same, same_bytes},
     ladder::Climb,
-    op::{Op, Operator, Sum, complex_product, complex_sum},
+    op::{Function, Op, Operator, Sum, complex_product, complex_sum},
 };
 
-pub(crate) type Function<T> = fn(T, T) -> T;
 pub(crate) type Tried<T> = Operator<T, Function<T>>;
 
 /// Twelve bytes, and an operator that rounds.

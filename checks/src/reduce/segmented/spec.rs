@@ -11,9 +11,9 @@ use crate::{
     },
     f16,
     ladder::Climb,
-    op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
+    op::{And, Function, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
     reduce::{
-        by::spec::{Function, affine, plus},
+        by::spec::{affine, plus},
         segmented::{BLOCK_BYTES, Offset},
         spec::thin,
     },

@@ -7,11 +7,8 @@ use crate::{
     check::{Case, Failure, Level, data::Data, guarded, poison, same},
     f16,
     ladder::Climb,
-    op::{Max, Min, Monoid, Op, Product, Sum, Xor, monoid},
-    reduce::{
-        axis::spec::Lie,
-        by::spec::{Function, affine},
-    },
+    op::{Function, Max, Min, Monoid, Op, Product, Sum, Xor, monoid},
+    reduce::{axis::spec::Lie, by::spec::affine},
     scan::{
         cpu,
         segmented::spec::by_definition,
