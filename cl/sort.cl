@@ -2,7 +2,7 @@
 // Grimshaw 2011, Adinets and Merrill 2022). Stable.
 //
 // What is sorted by are bits [begin, end) of `ordered`, a number that rises with the key, or falls: `flip` and `always` make
-// it so for each type and direction. A pass is one digit of it:
+// it so for each type and direction. Keys move as they are, so that equal ones keep their bits. A pass is one digit of it:
 //
 //     counts:   table[d][g] = group g's keys with digit d
 //     passes:   once, after the first counts: which digits differ at all, and so which passes there are
@@ -753,8 +753,8 @@ INLINED uint sum_before(uint x, uint row, uint lane, uint lanes, __local uint* s
     return before;
 }
 
-// The keys of the tile at `base`, of which `len` are there, as the item takes them. Beyond the end are the highest ones, so
-// that they stay there.
+// The keys of the tile at `base`, of which `len` are there, as the item takes them. Beyond the end are those of the highest digit,
+// so that they stay there.
 #define LOAD_KEYS(base, len)                                                                                           \
     UNROLL                                                                                                             \
     for (uint k = 0; k < ITEMS; k++) {                                                                                 \
@@ -821,7 +821,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_sca
             next[o] = ORIGIN + moves[d] + TABLE[CELL(d)];
         }
 #endif
-        const KEY highest = key_of_ordered(~(WORD)(0), flip, always);
+        const KEY highest = highest_key(shift, mask, flip, always);
         KEY keys[ITEMS];
         LOAD_KEYS(first, (uint)min((OFFSET_T)TILE, end - first))
         FOR_TILES

@@ -1,4 +1,5 @@
-// Sort of keys in their own memory: bitonic (Batcher 1968), for any n. Not stable, which does not show where all bits count.
+// Sort of keys in their own memory: bitonic (Batcher 1968), for any n. Not stable, which shows of floats alone: -0 comes before 0,
+// and NaN in an order of their bits.
 //
 // Blocks of 2^k keys are made of sorted halves, k from 1 on: first each key meets the one that is as far from the block's end as
 // it is from its begin, then those 2^(k - 2), 2^(k - 3), ... 1 apart meet. The smaller one goes to the front each time, so
@@ -148,7 +149,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_in_place_tile
     for (uint i = item; i < TILE; i += WG) {
         KEY number = LARGEST;
         if (i < len) {
-            number = (mode & FROM_KEYS) != 0 ? (KEY)ordered(keys[i], flip, always) : keys[i];
+            number = (mode & FROM_KEYS) != 0 ? distinct(keys[i], flip, always) : keys[i];
         }
         tile[PADDED(i)] = number;
     }
@@ -190,6 +191,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_in_place_tile
     }
     for (uint i = item; i < len; i += WG) {
         const KEY number = tile[PADDED(i)];
-        keys[i] = (mode & TO_KEYS) != 0 ? key_of_ordered(number, flip, always) : number;
+        keys[i] = (mode & TO_KEYS) != 0 ? key_of_distinct(number, flip, always) : number;
     }
 }

@@ -50,8 +50,17 @@
 #define GROUP __attribute__((reqd_work_group_size(WG, 1, 1)))
 #endif
 
-// Where a key, of some of which only the bits of `mask` count, is below another one, both as numbers.
+// A tile has numbers that rise with the keys; or, where several keys have one number, the keys. BELOW: whether one of them is below
+// another one, of whose numbers only the bits of `sorted_by` count.
+#ifdef FLOAT_KEYS
+#define TO_TILE(key) (key)
+#define FROM_TILE(held) (held)
+#define BELOW(a, b) is_below(ordered(a, flip, always) & sorted_by, ordered(b, flip, always) & sorted_by)
+#else
+#define TO_TILE(key) (KEY)ordered(key, flip, always)
+#define FROM_TILE(held) key_of_ordered(held, flip, always)
 #define BELOW(a, b) is_below((a) & sorted_by, (b) & sorted_by)
+#endif
 
 // `segments` of them between offsets[0 .. segments + 1]. Tiles of the long ones have `share` keys. The lists have room for as
 // many as there can be, if no offset is beyond the next one.
@@ -291,7 +300,7 @@ INLINED uint last_head(__local const uint* heads, const uint p)
 
 __kernel GROUP void sort_segments_small(SMALL_PARAMS)
 {
-    // Numbers that rise with the keys, and which key of the tile each is.
+    // Keys or their numbers, and which key of the tile each is.
     __local KEY tile[TILE + 1];
 #if VALUE_BYTES > 0
     __local ushort tile_at[TILE + 1];
@@ -344,7 +353,7 @@ __kernel GROUP void sort_segments_small(SMALL_PARAMS)
         UNROLL
         for (uint k = 0; k < ITEMS; k++) {
             const uint i = k * WG + item;
-            x[k] = i < part ? (KEY)ordered(in[base + begin + i], flip, always) : (KEY)(0);
+            x[k] = i < part ? TO_TILE(in[base + begin + i]) : (KEY)(0);
         }
         UNROLL
         for (uint k = 0; k < ITEMS; k++) {
@@ -449,7 +458,7 @@ __kernel GROUP void sort_segments_small(SMALL_PARAMS)
             for (uint k = 0; k < ITEMS; k++) {
                 const uint i = k * WG + item;
                 if (i < part) {
-                    out[base + begin + i] = key_of_ordered(tile[i], flip, always);
+                    out[base + begin + i] = FROM_TILE(tile[i]);
                 }
             }
         }

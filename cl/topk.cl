@@ -13,7 +13,8 @@
 //     tally:    for each part of a row: how many keys are below the threshold, and at it
 //     write:    the keys taken, in the order of the row, each behind those taken before it
 //     order:    up to ORDER of them by their size; more are sorted elsewhere
-//     values:   instead of the last three: the thresholds themselves, which are the k-th smallest keys
+//     values:   instead of the last three: the thresholds themselves, which are the k-th smallest keys; with FLOAT_KEYS it is after
+//               tally, and the key is looked up, since several have its number
 //     rows:     all of this by one group for each row, where rows are short, or many
 //
 // With ONE_PASS the group of a row that ends last finds after `count`, without a further launch.
@@ -1004,6 +1005,81 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_write(ROW_PAR
     }
 }
 
+#ifdef FLOAT_KEYS
+
+// Writes the key of [begin, end) at the threshold that is the `need`-th of these, from 1 on, if there is one. All items call it.
+INLINED void pick(
+    __global const KEY* keys, OFFSET_T begin, OFFSET_T end, uint pad, WORD threshold, ulong need, WORD flip, WORD always,
+    SHARED ulong2* sums, SHARED ulong2* totals, __global KEY* out)
+{
+    ulong at = 0;
+    for (OFFSET_T base = begin; base < end; base += TILE) {
+#if WG == 1
+        for (OFFSET_T p = max(base, (OFFSET_T)pad), stop = base + min((OFFSET_T)TILE, end - base); p < stop; p++) {
+            at += ORDERED(keys[p]) == threshold;
+            if (at == need) {
+                *out = keys[p];
+                need = 0;
+            }
+        }
+#else
+        KeyWord held[ROWS];
+        LOAD_TILE(keys, base, pad, end)
+        // Of each word, how many are at the threshold, in 16 bits.
+        ulong packed = 0;
+        ulong2 total;
+#define IS_AT(r, j)                                                                                                        (POSITION(base, r) + j >= pad && POSITION(base, r) + j < end && ORDERED(held[r].keys[j]) == threshold)
+        UNROLL
+        for (uint r = 0; r < ROWS; r++) {
+            uint own = 0;
+            UNROLL
+            for (uint j = 0; j < WORD_KEYS; j++) {
+                own += IS_AT(r, j);
+            }
+            packed |= (ulong)own << (16 * r);
+        }
+        const ulong before = sum_before((ulong2)(packed, 0), sums, totals, &total).x;
+        UNROLL
+        for (uint r = 0; r < ROWS; r++) {
+            ulong rank = at + (before >> (16 * r) & 0xffff);
+            UNROLL
+            for (uint j = 0; j < WORD_KEYS; j++) {
+                const int is_at = IS_AT(r, j);
+                rank += is_at;
+                if (is_at && rank == need) {
+                    *out = held[r].keys[j];
+                }
+            }
+            at += total.x >> (16 * r) & 0xffff;
+        }
+#endif
+    }
+}
+
+// A group for each part of each row, after `tally`: the part that has the key writes it.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_values(
+    ROW_PARAMS, __global KEY* out_base, const ulong out_offset)
+{
+    SHARED ulong2 sums[SUMS];
+    SHARED ulong2 totals[BLOCKS];
+    OWN_PART
+    KEYS_OF_ROW
+    RANGE_OF_PART
+    __global const ulong* state = STATE;
+    ulong2 earlier = (ulong2)(0), all_earlier;
+    for (uint i = get_local_id(0); i < part; i += WG) {
+        earlier.y += TALLIES[i].y;
+    }
+    sum_before(earlier, sums, totals, &all_earlier);
+    const ulong need = state[NEED], before = all_earlier.y;
+    const int here = need > before && need <= before + TALLIES[part].y;
+    pick(
+        keys, begin, here ? end : begin, pad, (WORD)state[PREFIX], need - before, flip, always, sums, totals,
+        out_base + out_offset + row);
+}
+
+#else
+
 // An item for each row: its threshold.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_values(
     ROW_PARAMS, __global KEY* out_base, const ulong out_offset)
@@ -1013,6 +1089,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_values(
         out_base[out_offset + row] = key_of_ordered((WORD)STATE[PREFIX], flip, always);
     }
 }
+
+#endif
 
 // One group a row does it all. With `ranks`, `out` gets the threshold.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_rows(
@@ -1043,9 +1121,13 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_rows(
         need -= found[1];
         MEET;
     }
+#ifdef FLOAT_KEYS
+    pick(keys, 0, given ? all : 0, pad, prefix, need, flip, always, sums, totals, out_base + out_offset + row);
+#else
     if (given && get_local_id(0) == 0) {
         out_base[out_offset + row] = key_of_ordered(prefix, flip, always);
     }
+#endif
     OUT_OF_ROW
     WRITE_RANGE(0, given ? 0 : all, 0, 0)
 }

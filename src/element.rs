@@ -135,13 +135,12 @@ impl ElementType {
     }
 
     /// The bits of infinity, of a float.
-    #[cfg(feature = "opencl")]
-    pub(crate) const fn infinity(self) -> Option<&'static str> {
+    pub(crate) const fn infinity(self) -> Option<u64> {
         match self {
-            Self::F16 => Some("0x7c00"),
-            Self::Bf16 => Some("0x7f80"),
-            Self::F32 => Some("0x7f800000"),
-            Self::F64 => Some("0x7ff0000000000000"),
+            Self::F16 => Some(0x7c00),
+            Self::Bf16 => Some(0x7f80),
+            Self::F32 => Some(0x7f80_0000),
+            Self::F64 => Some(0x7ff0_0000_0000_0000),
             _ => None,
         }
     }
@@ -278,6 +277,12 @@ pub trait Element: Pod + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + 
     fn same(self, other: Self) -> bool {
         bytemuck::bytes_of(&self) == bytemuck::bytes_of(&other) || (self.is_nan() && other.is_nan())
     }
+}
+
+/// Whether sorts take two elements for equal: as `==`, and all NaN are.
+#[inline]
+pub(crate) fn equal<T: Element>(a: T, b: T) -> bool {
+    (a == b) | (a.is_nan() & b.is_nan())
 }
 
 /// An [`Element`] with bitwise operations.

@@ -18,15 +18,18 @@ use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
     fs,
     panic::{self, AssertUnwindSafe},
-    path::Path,
-    process, thread,
+    path::{Path, PathBuf},
+    process::{self, Command},
+    thread,
     time::Duration,
 };
 
+use tempfile::TempDir;
+
 use oclprim::{
-    Bins, Capabilities, Device, DeviceClass, Error, Order, Result, Top, Tuning,
+    Bins, Capabilities, Device, DeviceClass, Error, ErrorKind, Order, Result, Top, Tuning,
     interop::{self, ocl},
-    op::{Map, Sum},
+    op::{Map, Operator, Sum},
 };
 
 /// A shortage of three kinds, and a status that nobody knows.
@@ -44,6 +47,7 @@ enum Mode {
     After,
     Size,
     Value,
+    Always,
 }
 
 /// The library that fails, as its functions.
@@ -51,6 +55,8 @@ struct Failing {
     arm: extern "C" fn(usize, i32, Mode),
     calls: extern "C" fn() -> usize,
     failed: extern "C" fn() -> *const c_char,
+    fired: extern "C" fn() -> usize,
+    name: extern "C" fn(usize) -> *const c_char,
     alive: extern "C" fn(usize) -> i64,
     /// Mappings that a driver keeps, as their unmap failed before it ran.
     mapped: Cell<i64>,
@@ -77,29 +83,35 @@ impl Failing {
                 arm: std::mem::transmute::<*mut c_void, extern "C" fn(usize, i32, Mode)>(symbol(c"failing_arm")),
                 calls: std::mem::transmute::<*mut c_void, extern "C" fn() -> usize>(symbol(c"failing_calls")),
                 failed: std::mem::transmute::<*mut c_void, extern "C" fn() -> *const c_char>(symbol(c"failing_failed")),
+                fired: std::mem::transmute::<*mut c_void, extern "C" fn() -> usize>(symbol(c"failing_fired")),
+                name: std::mem::transmute::<*mut c_void, extern "C" fn(usize) -> *const c_char>(symbol(
+                    c"failing_name",
+                )),
                 alive: std::mem::transmute::<*mut c_void, extern "C" fn(usize) -> i64>(symbol(c"failing_alive")),
                 mapped: Cell::new(0),
             }
         }
     }
 
-    /// The calls that `what` makes.
-    fn count(&self, what: impl FnOnce()) -> usize {
+    /// The names of the calls that `what` makes.
+    fn calls_of(&self, what: impl FnOnce()) -> Vec<String> {
         (self.arm)(0, 0, Mode::Before);
         what();
-        (self.calls)()
+        // SAFETY: the library knows so many names, which are part of it.
+        let name = |call| unsafe { CStr::from_ptr((self.name)(call)) }.to_string_lossy().into_owned();
+        (1..=(self.calls)()).map(name).collect()
     }
 
     /// Runs `what` while one call misbehaves. Returns the call's name; `None` if there were not so many.
     fn run<R>(&self, call: usize, status: i32, mode: Mode, what: impl FnOnce() -> R) -> (R, Option<String>) {
         (self.arm)(call, status, mode);
         let result = panic::catch_unwind(AssertUnwindSafe(what));
-        let failed = (self.failed)();
+        let (failed, fired) = ((self.failed)(), (self.fired)());
         (self.arm)(0, 0, Mode::Before);
         // SAFETY: a name that is part of the library.
         let failed = (!failed.is_null()).then(|| unsafe { CStr::from_ptr(failed) }.to_string_lossy().into_owned());
-        if failed.as_deref() == Some("clEnqueueUnmapMemObject") && mode as u32 == Mode::Before as u32 {
-            self.mapped.set(self.mapped.get() + 1);
+        if failed.as_deref() == Some("clEnqueueUnmapMemObject") && matches!(mode, Mode::Before | Mode::Always) {
+            self.mapped.set(self.mapped.get() + fired as i64);
         }
         let result = result.unwrap_or_else(|_| panic!("call {call}, {failed:?}, {mode:?} {status}: a panic"));
         (result, failed)
@@ -111,11 +123,13 @@ impl Failing {
     }
 }
 
-/// The ways in which each call misbehaves: fails with each status, and fails after it has run, and lies.
+/// The ways in which each call misbehaves: it fails with each status, once or always, or after it has run, and it lies.
 fn ways(call: usize) -> Vec<(i32, Mode)> {
     let mut ways: Vec<_> = STATUSES.into_iter().map(|status| (status, Mode::Before)).collect();
-    let after = if all() { STATUSES.to_vec() } else { vec![STATUSES[call % 4], -4] };
-    ways.extend(after.into_iter().map(|status| (status, Mode::After)));
+    // After it has run, each call at least with a status for which the crate tries again.
+    let some = if all() { STATUSES.to_vec() } else { vec![STATUSES[call % 4]] };
+    ways.extend(some.iter().map(|&status| (status, Mode::Always)));
+    ways.extend(some.into_iter().filter(|&status| status != -4).chain([-4]).map(|status| (status, Mode::After)));
     ways.push((0, Mode::Size));
     ways
 }
@@ -124,25 +138,34 @@ fn all() -> bool {
     env::var_os("OCLPRIM_FAILING_ALL").is_some()
 }
 
-/// Every `stride`-th number from 1 to `count`, of all the first and the last few, so that there are about `most`.
-fn sampled(count: usize, most: usize) -> impl Iterator<Item = usize> {
-    let stride = if all() { 1 } else { count.div_ceil(most).max(1) };
-    (1..=count).step_by(stride)
+/// The numbers of about `most` of these calls: the first and the last of each name, and others at one distance.
+fn sampled(names: &[String], most: usize) -> Vec<usize> {
+    let stride = if all() { 1 } else { names.len().div_ceil(most) };
+    let chosen =
+        |i: usize| i.is_multiple_of(stride) || !names[..i].contains(&names[i]) || !names[i + 1..].contains(&names[i]);
+    (0..names.len()).filter(|&i| chosen(i)).map(|i| i + 1).collect()
 }
 
-/// Runs the test in a child on the library that fails. Returns what the child did, which is not nothing.
-fn with_failing_driver(test: &str) {
+/// A child on the library that fails, with a cache of its own; `None` where there is nothing to test.
+fn failing_child(test: &str, part: &str, cache: &TempDir) -> Option<Command> {
     if Device::list().len() == 1 || !Path::new("/usr/lib/x86_64-linux-gnu/libOpenCL.so.1").exists() {
-        return skips::skip(test, "no OpenCL device of the system's own loader");
+        skips::skip(test, "no OpenCL device of the system's own loader");
+        return None;
     }
-    let cache = tempfile::tempdir().expect("a temporary folder");
     let library = fake::library("failing", &["-Clink-arg=-Wl,--no-as-needed", "-Clink-arg=-l:libOpenCL.so.1"]);
-    let mut child = child::child(test, "child");
+    let mut child = child::child(test, part);
     child.env("OPENCL_LIBRARY", library).env("OCLPRIM_CACHE_DIR", cache.path()).env_remove("OCLPRIM_DEVICE");
+    Some(child)
+}
+
+/// Runs the test in such a child, which does `least` cases or more.
+fn with_failing_driver(test: &str, least: usize) {
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let Some(mut child) = failing_child(test, "child", &cache) else { return };
     let (done, time) = child::run(&mut child);
     println!("{done} in {time:?}");
     let cases: usize = done.split(' ').next().and_then(|count| count.parse().ok()).expect("a count");
-    assert!(cases > 100, "only {cases} cases");
+    assert!(cases >= least, "only {cases} cases");
 }
 
 /// Ends a child that hangs.
@@ -303,7 +326,7 @@ fn each_call_of_each_operation(class: Option<DeviceClass>) {
             for _ in 0..2 {
                 assert!(run(&device, &data).unwrap() == want, "{name}: wrong by itself");
             }
-            let calls = failing.count(|| drop(run(&device, &data).unwrap()));
+            let calls = failing.calls_of(|| drop(run(&device, &data).unwrap())).len();
             let mut tally = tally.borrow_mut();
             for call in 1..=calls {
                 for (status, mode) in ways(call) {
@@ -326,7 +349,7 @@ fn each_call_of_each_operation(class: Option<DeviceClass>) {
 fn an_operation_with_a_failed_call_is_right_or_an_error() {
     const NAME: &str = "an_operation_with_a_failed_call_is_right_or_an_error";
     match child::part() {
-        None => with_failing_driver(NAME),
+        None => with_failing_driver(NAME, 50),
         Some(_) => each_call_of_each_operation(None),
     }
 }
@@ -336,7 +359,7 @@ fn an_operation_with_a_failed_call_is_right_or_an_error() {
 fn an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu() {
     const NAME: &str = "an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu";
     match child::part() {
-        None => with_failing_driver(NAME),
+        None => with_failing_driver(NAME, 50),
         Some(_) => each_call_of_each_operation(Some(DeviceClass::Gpu)),
     }
 }
@@ -346,7 +369,7 @@ fn an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu
 fn a_first_operation_with_a_failed_call_is_right_or_an_error() {
     const NAME: &str = "a_first_operation_with_a_failed_call_is_right_or_an_error";
     if child::part().is_none() {
-        return with_failing_driver(NAME);
+        return with_failing_driver(NAME, 50);
     }
     watch();
     let (failing, data) = (Failing::open(), Data::new());
@@ -358,8 +381,8 @@ fn a_first_operation_with_a_failed_call_is_right_or_an_error() {
         {
             let want = run(&Device::cpu(), &data).unwrap();
             let first = || user.open().and_then(|device| run(&device, &data));
-            let calls = failing.count(|| assert!(first().unwrap() == want));
-            for call in sampled(calls, 16) {
+            let calls = failing.calls_of(|| assert!(first().unwrap() == want));
+            for call in sampled(&calls, 10) {
                 for (status, mode) in ways(call) {
                     let before = failing.alive();
                     let (opened, failed) =
@@ -387,60 +410,63 @@ fn a_first_operation_with_a_failed_call_is_right_or_an_error() {
     child::answer(tally.into_inner());
 }
 
-/// The entries of the self-test in the cache of this process.
-fn verdicts() -> Vec<Vec<u8>> {
+/// The entries of a kind in the cache of this process.
+fn entries(kind: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = env::var("OCLPRIM_CACHE_DIR").unwrap();
-    let files = fs::read_dir(folder).into_iter().flatten().map(|file| file.unwrap());
-    let verdicts = files.filter(|file| file.file_name().to_string_lossy().starts_with("selftest-"));
-    verdicts.map(|file| fs::read(file.path()).unwrap()).collect()
+    let paths = fs::read_dir(folder).into_iter().flatten().map(|file| file.unwrap().path());
+    let entries = paths.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(kind));
+    let mut entries: Vec<_> = entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+    entries.sort();
+    entries
 }
 
-fn forget_verdicts() {
-    let folder = env::var("OCLPRIM_CACHE_DIR").unwrap();
-    for file in fs::read_dir(folder).into_iter().flatten().map(|file| file.unwrap()) {
-        if file.file_name().to_string_lossy().starts_with("selftest-") {
-            fs::remove_file(file.path()).unwrap();
-        }
-    }
+fn remove_entries(kind: &str) {
+    entries(kind).into_iter().for_each(|(path, _)| fs::remove_file(path).unwrap());
 }
 
 #[test]
 fn a_failed_call_in_the_self_test_changes_no_verdict() {
     const NAME: &str = "a_failed_call_in_the_self_test_changes_no_verdict";
     if child::part().is_none() {
-        return with_failing_driver(NAME);
+        return with_failing_driver(NAME, 50);
     }
     watch();
     let failing = Failing::open();
     let tally = RefCell::new(Tally::default());
     for_each_device(&failing, |user| {
         let probe = |device: &Device| -> Result<Capabilities> { Ok(device.capabilities()?.expect("an OpenCL device")) };
-        forget_verdicts();
+        remove_entries("selftest-");
         let want = probe(&user.open().unwrap()).unwrap();
-        let stored = verdicts();
+        let stored = entries("selftest-");
         assert_eq!(stored.len(), 1);
-        forget_verdicts();
-        let calls = failing.count(|| drop(probe(&user.open().unwrap()).unwrap()));
-        for (case, call) in sampled(calls, 150).enumerate() {
-            let ways = if all() { ways(call) } else { vec![ways(call)[case % 7]] };
+        remove_entries("selftest-");
+        let calls = failing.calls_of(|| drop(probe(&user.open().unwrap()).unwrap()));
+        for (case, call) in sampled(&calls, 60).into_iter().enumerate() {
+            let mut ways = ways(call);
+            if !all() {
+                ways = vec![ways.swap_remove(case % ways.len())];
+            }
             for (status, mode) in ways {
-                forget_verdicts();
+                remove_entries("selftest-");
                 let before = failing.alive();
                 let (opened, failed) =
                     failing.run(call, status, mode, || user.open().map(|device| (probe(&device), device)));
                 let Some(failed) = failed else { continue };
-                let what = format!("self-test, call {call} of {calls} is {failed}, {mode:?} {status}");
+                let what = format!("self-test, call {call} is {failed}, {mode:?} {status}");
                 let (result, device) = opened.map_or_else(|error| (Err(error), user.open().unwrap()), |opened| opened);
                 tally.borrow_mut().add(result.is_ok());
                 match result {
                     Ok(got) => assert_eq!(got, want, "{what}"),
                     Err(error) => {
                         is_one_line(&error, &what);
-                        assert!(verdicts().is_empty(), "{what}: stored");
+                        assert!(entries("selftest-").is_empty(), "{what}: stored");
                     }
                 }
                 // Only what ran is stored.
-                assert!(verdicts().is_empty() || verdicts() == stored, "{what}: another verdict is stored");
+                assert!(
+                    entries("selftest-").is_empty() || entries("selftest-") == stored,
+                    "{what}: another verdict is stored"
+                );
                 assert_eq!(probe(&device).expect(&what), want, "{what}: the next verdict");
                 drop(device);
                 assert_eq!(
@@ -450,7 +476,133 @@ fn a_failed_call_in_the_self_test_changes_no_verdict() {
                 );
             }
         }
-        println!("{calls} calls; {}", tally.borrow());
+        println!("{} calls; {}", calls.len(), tally.borrow());
     });
     child::answer(tally.into_inner());
+}
+
+/// A status of four billion platforms, a name of exabytes, numbers of all ones: the devices that remain work, and the error says
+/// what is missing.
+#[test]
+fn a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out() {
+    const NAME: &str = "a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out";
+    if let Some(part) = child::part() {
+        watch();
+        let failing = Failing::open();
+        let numbers: Vec<i32> = part.split(' ').map(|number| number.parse().unwrap()).collect();
+        let mode = [Mode::Before, Mode::After, Mode::Size, Mode::Value][numbers[2] as usize];
+        let list = || {
+            let list = Device::list();
+            if let Err(error) = Device::at(1) {
+                is_one_line(&error, &part);
+            }
+            (list, (failing.calls)())
+        };
+        let ((list, calls), failed) = failing.run(numbers[0] as usize, numbers[1], mode, list);
+        let error = Device::open("no such device").unwrap_err();
+        is_one_line(&error, &part);
+        for index in 1..list.len() {
+            let device = Device::at(index).unwrap();
+            match device.reduce(&[1u32, 2, 3], Sum) {
+                Ok(sum) => assert_eq!(sum, 6, "{part}"),
+                Err(error) => is_one_line(&error, &part),
+            }
+        }
+        return child::answer(format!("{calls} {} {} {error}", list.len(), failed.unwrap_or_default()));
+    }
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    // Calls, devices, the name of the call that misbehaved, and the error.
+    let run = |call: usize, status: i32, mode: Mode| -> Option<(usize, usize, String, String)> {
+        let mut child = failing_child(NAME, &format!("{call} {status} {}", mode as u32), &cache)?;
+        let (answer, _) = child::run(&mut child);
+        let mut words = answer.splitn(4, ' ');
+        let mut number = || words.next().unwrap().parse().unwrap();
+        let (calls, devices) = (number(), number());
+        Some((calls, devices, words.next().unwrap().to_owned(), words.next().unwrap().to_owned()))
+    };
+    let Some((calls, devices, ..)) = run(0, 0, Mode::Before) else { return };
+    assert!(calls > 10 && devices > 1, "{calls} calls, {devices} devices");
+    let stride = if all() { 1 } else { calls.div_ceil(40) };
+    for call in (1..=calls).step_by(stride) {
+        let (_, found, failed, error) = run(call, STATUSES[call % 4], Mode::Before).unwrap();
+        assert_eq!(found, devices, "call {call}, {failed}: a question is put again: {error}");
+        let (_, found, failed, error) = run(call, 0, Mode::Size).unwrap();
+        let refused = error.contains("the driver reports 4294967295 ") && error.contains(", the most is 1024")
+            || error.contains("the driver reports 9223372036854775807 bytes for ")
+                && error.contains(", the most is 65536");
+        assert!(if found == devices { !refused } else { refused }, "call {call}, {failed}, {found}: {error}");
+        run(call, 0, Mode::Value).unwrap();
+    }
+    let (_, found, failed, error) = run(1, 0, Mode::Size).unwrap();
+    assert_eq!((found, failed.as_str()), (1, "clGetPlatformIDs"));
+    assert!(error.contains("the driver reports 4294967295 platforms, the most is 1024"), "{error}");
+}
+
+/// The message is that of a failed build, with or without a log.
+#[test]
+fn a_build_log_of_exabytes_is_not_read() {
+    const NAME: &str = "a_build_log_of_exabytes_is_not_read";
+    if child::part().is_none() {
+        return with_failing_driver(NAME, 1);
+    }
+    watch();
+    let failing = Failing::open();
+    let (cases, refused) = (Cell::new(0), Cell::new(0));
+    for_each_device(&failing, |user| {
+        let device = user.open().unwrap();
+        device.reduce(&[1u32, 2], Sum).unwrap();
+        let wrong = Operator::new("wrong", 0u32, |a: u32, b: u32| a | b, "a or b");
+        let build = || device.reduce_by(&[1u32, 2], &wrong).unwrap_err();
+        for call in 1..=failing.calls_of(|| drop(build())).len() {
+            let (error, Some(failed)) = failing.run(call, 0, Mode::Size, build) else { continue };
+            is_one_line(&error, &failed);
+            assert!(error.kind() == ErrorKind::Build, "{failed}: {error}");
+            cases.set(cases.get() + 1);
+            if error
+                .to_string()
+                .contains("the driver reports 9223372036854775807 bytes for the log of a build, the most is 16777216")
+            {
+                refused.set(refused.get() + 1);
+            }
+        }
+        assert_eq!(build().kind(), ErrorKind::Build);
+    });
+    assert!(refused.get() > 0, "no log of {} answers was refused", cases.get());
+    child::answer(cases.get());
+}
+
+/// Drivers that give binaries, and those that do not.
+#[test]
+fn a_binary_of_exabytes_is_not_stored() {
+    const NAME: &str = "a_binary_of_exabytes_is_not_stored";
+    if child::part().is_none() {
+        return with_failing_driver(NAME, 1);
+    }
+    watch();
+    let failing = Failing::open();
+    let cases = Cell::new(0);
+    for_each_device(&failing, |user| {
+        let sum = || user.open()?.reduce(&[1u32, 2], Sum);
+        let first = || {
+            remove_entries("program-");
+            sum()
+        };
+        assert_eq!(sum().unwrap(), 3);
+        let calls = failing.calls_of(|| assert_eq!(first().unwrap(), 3));
+        let sizes = || entries("program-").into_iter().map(|(path, bytes)| (path, bytes.len())).collect::<Vec<_>>();
+        let stored = sizes();
+        cases.set(cases.get() + 1);
+        for call in (1..=calls.len()).filter(|call| calls[call - 1] == "clGetProgramInfo") {
+            for mode in [Mode::Size, Mode::Value] {
+                assert_eq!(failing.run(call, 0, mode, first).0.unwrap(), 3);
+                // Of the same size: some compilers write other bytes each time.
+                let now = sizes();
+                assert!(now.is_empty() || now == stored, "call {call}: {now:?} is stored instead of {stored:?}");
+                assert_eq!(sum().unwrap(), 3, "call {call}: with the binary that was stored");
+                cases.set(cases.get() + 1);
+            }
+        }
+        println!("{} calls, {} binaries", calls.len(), stored.len());
+    });
+    child::answer(cases.get());
 }

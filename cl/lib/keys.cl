@@ -2,6 +2,9 @@
 //
 // KEY: an unsigned integer of KEY_BYTES bytes, of 16 two of 8, the low half first. WORD: what holds its bits. `flip` and
 // `always` are the host's, for each type and direction.
+//
+// FLOAT_KEYS: the keys are floats in the order of lib/floats.cl. `flip` are infinity's bits then. Several keys have one number:
+// `distinct` is another number, which each key has for itself, and by which equal keys lie side by side.
 #ifndef OCLPRIM_KEYS_CL
 #define OCLPRIM_KEYS_CL
 
@@ -16,6 +19,46 @@
 #else
 #define WORD uint
 #endif
+
+#ifdef FLOAT_KEYS
+
+#include "lib/floats.cl"
+FLOAT_RANK(rank_of, WORD, 8 * KEY_BYTES)
+
+#define HIGH_BIT ((WORD)1 << (8 * KEY_BYTES - 1))
+
+// What rises with the keys, or falls where the host has it so: zeros have the highest bit alone, or all others.
+static inline WORD ordered(KEY key, WORD flip, WORD always)
+{
+    const WORD bias = HIGH_BIT - flip;
+    return (rank_of(key, flip) ^ always) + ((bias ^ always) - always);
+}
+
+// -0 is before 0, and NaN are in an order of their bits: those of negative ones wrap round, to behind the others.
+static inline KEY distinct(KEY key, WORD flip, WORD always)
+{
+    const WORD bits = key, total = bits ^ (((WORD)0 - (bits >> (8 * KEY_BYTES - 1))) | HIGH_BIT);
+    return (KEY)((total - (HIGH_BIT - 1 - flip)) ^ always);
+}
+
+// The key of such a number.
+static inline KEY key_of_distinct(KEY number, WORD flip, WORD always)
+{
+    const WORD total = (KEY)((number ^ always) + (HIGH_BIT - 1 - flip));
+    return (KEY)(total ^ (((total >> (8 * KEY_BYTES - 1)) - 1) | HIGH_BIT));
+}
+
+// A key whose digit no other key's exceeds. The digit that has the highest bit rises with the number, so that it is the first's
+// or the last's: NaN's, or -infinity's. Of others all bits are set in the number of the value below 0, or in that of 0.
+static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
+{
+    if (((WORD)mask << shift & HIGH_BIT) != 0) {
+        return (KEY)(always == 0 ? HIGH_BIT - 1 : HIGH_BIT | flip);
+    }
+    return (KEY)(always == 0 ? HIGH_BIT | 1 : 0);
+}
+
+#else
 
 // What rises with the keys, or falls where the host has it so.
 static inline WORD ordered(KEY key, WORD flip, WORD always)
@@ -38,6 +81,12 @@ static inline KEY key_of_ordered(WORD number, WORD flip, WORD always)
     return (KEY)ordered((KEY)(number ^ always), flip, 0);
 #endif
 }
+
+#define distinct(key, flip, always) ((KEY)ordered(key, flip, always))
+#define key_of_distinct(number, flip, always) key_of_ordered(number, flip, always)
+#define highest_key(shift, mask, flip, always) key_of_ordered(~(WORD)(0), flip, always)
+
+#endif
 
 // The bits of a number from the one at `shift` on, as far as `mask` has them, which is of 8 bits at most.
 static inline uint digit_of(WORD number, uint shift, uint mask)

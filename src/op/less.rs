@@ -38,7 +38,10 @@ pub trait Compare<T: Pod>: Sync + Sealed {
 
 impl Sealed for Order {}
 
-/// The elements' own order, as sorts have it: of floats the total order.
+/// What the order of floats has in OpenCL C.
+const FLOATS: &str = include_str!("../../cl/lib/floats.cl");
+
+/// The elements' own order, as sorts have it.
 impl<T: Element> Compare<T> for Order {
     fn function(&self) -> Result<impl Fn(&T, &T) -> bool + Sync> {
         let keys = Keys::of(T::TYPE, self)?;
@@ -56,14 +59,30 @@ impl<T: Element> Compare<T> for Order {
         let unsigned = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64];
         let (ty, high) = (unsigned[keys.bytes.ilog2() as usize].storage(), 8 * keys.bytes - 1);
         let (suffix, always, mask) = (if keys.bytes == 8 { "ul" } else { "u" }, keys.always, keys.mask());
+        let word = if keys.bytes == 8 { "ulong" } else { "uint" };
         let number = |x: &str| {
             let turned = match keys.flip {
+                flip if keys.floats => {
+                    let bias = (1 << high) - flip;
+                    let rank = format!("op_rank({x}, {flip:#x}{suffix})");
+                    // Inverted, where they fall.
+                    if always == 0 {
+                        format!("{rank} + {bias:#x}{suffix}")
+                    } else {
+                        format!("~({rank} + {bias:#x}{suffix})")
+                    }
+                }
                 0 => format!("{x} ^ {always:#x}{suffix}"),
                 flip => format!("{x} ^ ({x} >> {high} != 0 ? {flip:#x}{suffix} : 0{suffix}) ^ {always:#x}{suffix}"),
             };
             format!("(({turned}) & {mask:#x}{suffix})")
         };
         let texts = Texts::new(ty, "", &format!("{} < {}", number("a"), number("b")));
+        let texts = if keys.floats {
+            texts.with_functions(&format!("{FLOATS}FLOAT_RANK(op_rank, {word}, {})\n", 8 * keys.bytes))
+        } else {
+            texts
+        };
         Ok((Source(Text::Prelude(texts.prelude("order of elements", keys.bytes, "bool", "op_less", ""))), false))
     }
 }
@@ -240,10 +259,18 @@ mod tests {
     #[test]
     fn elements_have_the_order_of_sorts() {
         let less = |order: &Order, a: f32, b: f32| Compare::function(order).unwrap()(&a, &b);
-        let up = Order::ascending();
-        for (a, b) in [(-f32::NAN, f32::NEG_INFINITY), (-1.0, -0.0), (-0.0, 0.0), (f32::INFINITY, f32::NAN)] {
-            assert!(less(&up, a, b) && !less(&up, b, a) && !less(&up, a, a), "{a} {b}");
-            assert!(less(&Order::descending(), b, a), "{a} {b}");
+        let (up, total) = (Order::ascending(), Order::ascending().total_order());
+        let differ = [(-f32::NAN, f32::NEG_INFINITY), (-1.0, -0.0), (-0.0, 0.0), (f32::INFINITY, f32::NAN)];
+        for (a, b) in differ {
+            assert!(less(&total, a, b) && !less(&total, b, a) && !less(&total, a, a), "{a} {b}");
+            assert!(less(&Order::descending().total_order(), b, a), "{a} {b}");
+        }
+        for (a, b) in [(-1.0, -0.0), (f32::INFINITY, -f32::NAN), (f32::NEG_INFINITY, f32::NAN)] {
+            assert!(less(&up, a, b) && !less(&up, b, a), "{a} {b}");
+            assert!(less(&Order::descending(), b, a) && !less(&Order::descending(), a, b), "{a} {b}");
+        }
+        for (a, b) in [(-0.0, 0.0), (-f32::NAN, f32::NAN)] {
+            assert!(!less(&up, a, b) && !less(&up, b, a), "{a} {b}");
         }
         let sign = Order::ascending().bits(15..16);
         assert!(Compare::<i16>::function(&sign).unwrap()(&-1, &1) && !Compare::<i16>::function(&sign).unwrap()(&1, &2));

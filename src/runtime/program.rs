@@ -33,6 +33,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/words.cl", include_str!("../../cl/lib/words.cl")),
     ("lib/first.cl", include_str!("../../cl/lib/first.cl")),
     ("lib/merge.cl", include_str!("../../cl/lib/merge.cl")),
+    ("lib/floats.cl", include_str!("../../cl/lib/floats.cl")),
     ("lib/keys.cl", include_str!("../../cl/lib/keys.cl")),
     ("lib/segments.cl", include_str!("../../cl/lib/segments.cl")),
     ("lib/equal.cl", include_str!("../../cl/lib/equal.cl")),

@@ -168,7 +168,7 @@ pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capabilities
     let program = match form.heads {
         None => program,
         Some(Heads::Keys(key)) => {
-            let infinity = key.infinity().map(|bits| format!("-DINFINITY_BITS={bits}"));
+            let infinity = key.infinity().map(|bits| format!("-DINFINITY_BITS={bits:#x}"));
             let program = program.flag("BY_KEYS", true).define("KEY", tuning::unit_type(key.size()));
             program.define("KEY_BYTES", key.size()).with(infinity)
         }

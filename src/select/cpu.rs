@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytemuck::Zeroable;
 
-use crate::{Offset, parallel};
+use crate::{Element, Offset, element::equal, parallel};
 
 /// Bytes at most, and elements, that a task keeps of a list: they stay in the second-level cache.
 const TASK_BYTES: usize = 256 << 10;
@@ -146,14 +146,14 @@ where
 
 /// The elements but for the first, counted from the second on; in list 0 those that differ from the one before them, which begin
 /// runs of equal ones.
-pub(super) fn heads<T: Copy + PartialEq>(input: &[T], part: Range<usize>) -> impl Iterator<Item = (usize, T)> {
+pub(super) fn heads<T: Element>(input: &[T], part: Range<usize>) -> impl Iterator<Item = (usize, T)> {
     let (before, own) = (&input[part.clone()], &input[part.start + 1..=part.end]);
-    before.iter().zip(own).map(|(before, &x)| (usize::from(*before == x), x))
+    before.iter().zip(own).map(|(&before, &x)| (usize::from(equal(before, x)), x))
 }
 
 /// How many runs of equal elements there are. `turn` is told where those behind the first begin, task after task, and gives what
 /// `write` is to do with it.
-pub(super) fn runs<T: Copy + PartialEq + Sync, W: Send>(
+pub(super) fn runs<T: Element, W: Send>(
     input: &[T],
     turn: &mut (dyn FnMut(&[usize]) -> W + Send),
     write: &(dyn Fn(W, &[usize]) + Sync),
@@ -178,14 +178,10 @@ pub(super) fn first<'o, V: Copy>(mut out: &'o mut [V], input: &[V]) -> &'o mut [
 }
 
 /// Where runs of two elements at least begin, and their lengths, as far as there is room; how many there are.
-pub(super) fn non_trivial<T: Copy + PartialEq + Sync, C: Offset>(
-    input: &[T],
-    mut offsets: &mut [C],
-    mut lengths: &mut [C],
-) -> usize {
+pub(super) fn non_trivial<T: Element, C: Offset>(input: &[T], mut offsets: &mut [C], mut lengths: &mut [C]) -> usize {
     let n = input.len();
     // Whether the two from the first on, and the last two, are equal: what is between is told by three neighbours.
-    let (first, last) = (n > 1 && input[0] == input[1], n > 1 && input[n - 2] == input[n - 1]);
+    let (first, last) = (n > 1 && equal(input[0], input[1]), n > 1 && equal(input[n - 2], input[n - 1]));
     let number = |i: usize| C::from_i128(i as i128);
     let (mut begun, mut count) = (None, usize::from(first));
     if first {
@@ -198,7 +194,7 @@ pub(super) fn non_trivial<T: Copy + PartialEq + Sync, C: Offset>(
         &|part: Range<usize>| {
             let threes = input[part.start..part.end + 2].windows(3);
             part.zip(threes).map(|(i, three)| {
-                let (goes_on, lasts) = (three[0] == three[1], three[1] == three[2]);
+                let (goes_on, lasts) = (equal(three[0], three[1]), equal(three[1], three[2]));
                 (if goes_on == lasts { 2 } else { usize::from(goes_on) }, i + 1)
             })
         },

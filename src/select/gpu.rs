@@ -215,7 +215,7 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wide: boo
         Marks::Heads(_) | Marks::NonTrivial(_) => {
             let program = program.define("T", tuning::unit_type(element.size())).define("T_BYTES", element.size());
             let program = match element.infinity() {
-                Some(bits) => program.define("INFINITY_BITS", bits),
+                Some(bits) => program.define("INFINITY_BITS", format_args!("{bits:#x}")),
                 None => program,
             };
             program.flag(if matches!(form.marks, Marks::Heads(_)) { "HEADS" } else { "NON_TRIVIAL" }, true)

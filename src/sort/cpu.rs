@@ -1,5 +1,6 @@
 //! Radix sort on the CPU: buckets by the most significant digits, in parallel, until each fits a thread's cache; there from
-//! the least significant digit on. Keys alone by all bits are left to `rdst`; those of 16 bytes are sorted by merges.
+//! the least significant digit on. Keys alone by all bits are left to `rdst`, after which zeros and NaN get back into the order in
+//! which they came; those of 16 bytes are sorted by merges.
 
 use std::slice::IterMut;
 
@@ -44,7 +45,7 @@ type Pairs<'p, K, V> = (&'p mut [K], &'p mut [V]);
 
 /// Sorts keys alone.
 pub(super) fn keys(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> {
-    // Which of two equal keys comes first does not show, if all their bits count.
+    // Which of two equal keys comes first does not show, if all their bits count; but of zeros and of NaN.
     if keys.whole() {
         return match keys.bytes {
             1 => by_rdst::<u8>(keys, input, output),
@@ -110,7 +111,7 @@ fn by_size<V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, values
 /// Sorts keys, all bits of which count, in their own memory.
 pub(super) fn in_place(keys: &Keys, data: &mut [u8]) {
     fn of<K: Word>(keys: &Keys, data: &mut [u8]) {
-        parallel::sort_unstable_by_key(bytemuck::cast_slice_mut::<u8, K>(data), &|key| keys.ordered((*key).into()));
+        parallel::sort_unstable_by_key(bytemuck::cast_slice_mut::<u8, K>(data), &|key| keys.distinct((*key).into()));
     }
     match keys.bytes {
         1 => of::<u8>(keys, data),
@@ -144,7 +145,7 @@ fn by_rdst<K: Word>(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> 
     let (input, output): (&[K], &mut [K]) = (bytemuck::cast_slice(input), bytemuck::cast_slice_mut(output));
     parallel::chunks_mut(output, SERIAL, &|chunk, part| {
         for (to, &key) in part.iter_mut().zip(&input[chunk * SERIAL..]) {
-            *to = K::of(keys.ordered(key.into()));
+            *to = K::of(keys.distinct(key.into()));
         }
     });
     // It takes as much again, and would end the process for want of it.
@@ -152,10 +153,33 @@ fn by_rdst<K: Word>(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> 
     output.radix_sort_unstable();
     if !keys.plain() {
         parallel::chunks_mut(output, SERIAL, &|_, part| {
-            part.iter_mut().for_each(|to| *to = K::of(keys.key((*to).into())));
+            part.iter_mut().for_each(|to| *to = K::of(keys.of_distinct((*to).into())));
         });
     }
+    for number in keys.shared() {
+        in_order_of_input(keys, number, input, output);
+    }
     Ok(())
+}
+
+/// Puts the keys with a number, where they differ, in the order in which they came.
+fn in_order_of_input<K: Word>(keys: &Keys, number: u64, input: &[K], output: &mut [K]) {
+    let of = |key: &K| keys.ordered((*key).into());
+    let (begin, end) =
+        (output.partition_point(|key| of(key) < number), output.partition_point(|key| of(key) <= number));
+    let mut there = &mut output[begin..end];
+    // They are in an order of their bits.
+    if there.first().copied().map(K::into) == there.last().copied().map(K::into) {
+        return;
+    }
+    let parts = parallel::parts(input.len(), SERIAL);
+    let counts =
+        parallel::map(parts.len(), &|i| input[parts[i].clone()].iter().filter(|key| of(key) == number).count());
+    let tasks = counts.iter().zip(&parts).map(|(&count, part)| (there.split_off_mut(..count), part)).collect();
+    parallel::consume(tasks, &|(to, part): (Option<&mut [K]>, &std::ops::Range<usize>)| {
+        let from = input[part.clone()].iter().filter(|key| of(key) == number);
+        to.into_iter().flatten().zip(from).for_each(|(to, &key)| *to = key);
+    });
 }
 
 /// `n` zeroed elements, or an error where there is not enough memory.

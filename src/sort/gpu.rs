@@ -36,6 +36,8 @@ pub struct Form {
     pub passes: usize,
     /// Whether the sorted keys are wanted.
     pub keys: bool,
+    /// Whether they are `Keys::floats`.
+    pub floats: bool,
 }
 
 /// Which keys are sorted.
@@ -207,6 +209,7 @@ pub fn plan_of(
     let program = program
         .define("KEY", key_type(form.key_bytes))
         .define("KEY_BYTES", form.key_bytes)
+        .flag("FLOAT_KEYS", form.floats)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .define("OFFSETS_WG", offsets_work_group);
     let program = match form.value_bytes {
@@ -337,7 +340,8 @@ pub(crate) fn run(
         return Ok(());
     }
     let value_bytes = values.map_or(0, |values| values.bytes);
-    let form = Form { key_bytes: keys.bytes, value_bytes, passes: digits.len(), keys: to.is_some() };
+    let form =
+        Form { key_bytes: keys.bytes, value_bytes, passes: digits.len(), keys: to.is_some(), floats: keys.floats };
     let plan = plan(n, form, caps, device.tuning().wide(n));
     let mem: &ClMem = scratch.cl(device, plan.scratch.end)?;
     passes(device, &plan, keys, form, from, to, values, mem)
@@ -432,13 +436,17 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
     Ok(if n == 0 { 0 } else { plan(n, form, &caps, device.tuning().wide(n)).scratch.end })
 }
 
+/// Bytes of keys, and whether they are `Keys::floats`.
+pub(super) const KEY_KINDS: [(usize, bool); 8] =
+    [(1, false), (2, false), (4, false), (8, false), (16, false), (2, true), (4, true), (8, true)];
+
 /// Every program of a device with these capabilities.
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
-    for key_bytes in [1, 2, 4, 8, 16] {
+    for (key_bytes, floats) in KEY_KINDS {
         for value_bytes in [0].into_iter().chain(VALUE_SIZES) {
             for wide in [false, true] {
-                let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true };
+                let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true, floats };
                 // Few keys have smaller tiles; many, longer words.
                 let waiting = Capabilities { forward_progress: false, ..caps.clone() };
                 programs.extend([1 << 16, 1 << 28, 1 << 31].map(|n| plan(n, form, caps, wide).program));
@@ -469,7 +477,7 @@ mod tests {
             for compute_units in [1000, 1] {
                 let mut caps = Capabilities { max_work_group: 32, compute_units, ..(*caps).clone() };
                 caps.chosen.extend([("max_groups", 8 * compute_units as usize), ("look_back", 0)]);
-                let form = Form { key_bytes: 4, value_bytes: 4, passes: 4, keys: true };
+                let form = Form { key_bytes: 4, value_bytes: 4, passes: 4, keys: true, floats: false };
                 let plan = plan(N, form, &caps, false);
                 let (rounds, tiles) = (plan.groups.div_ceil(16 * plan.offsets_work_group), plan.tiles);
                 assert!(if compute_units == 1 { tiles > 9 } else { rounds > 1 }, "{info}: {plan:?}");
@@ -498,7 +506,7 @@ mod tests {
             let Backend::OpenCl(cl) = device.backend() else { continue };
             for bit in [0, 8, 32] {
                 let keys = Keys::of(ElementType::U32, &Order::ascending().bits(bit..bit)).unwrap();
-                let form = Form { key_bytes: 4, value_bytes: 0, passes: 1, keys: true };
+                let form = Form { key_bytes: 4, value_bytes: 0, passes: 1, keys: true, floats: false };
                 let plan = plan(N, form, &cl.capabilities().unwrap(), false);
                 let (buffer, mut sorted) = (device.upload(&x).unwrap(), device.zeroed::<u32>(N).unwrap());
                 let from = Input::from(&buffer).cl(cl).unwrap();
@@ -520,7 +528,7 @@ mod tests {
                 let caps = Capabilities { local_bytes, ..caps.clone() };
                 for n in [1, 1000, 4096, 4097, 1 << 20, (1 << 28) + 1, 1 << 33] {
                     for (key_bytes, value_bytes) in [(1, 0), (4, 0), (8, 0), (4, 4), (1, 16), (8, 16), (16, 4)] {
-                        let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: n % 2 == 0 };
+                        let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: n % 2 == 0, floats: false };
                         let wide = n >= 1 << 31;
                         let plan = plan(n, form, &caps, wide);
                         let what = format!("{name}, {local_bytes} bytes, n = {n}, {form:?}: {plan:?}");
@@ -543,7 +551,7 @@ mod tests {
     #[test]
     fn gpus_rank_by_their_own_lanes() {
         for (name, caps) in Capabilities::samples() {
-            let form = Form { key_bytes: 4, value_bytes: 0, passes: 4, keys: true };
+            let form = Form { key_bytes: 4, value_bytes: 0, passes: 4, keys: true, floats: false };
             let shape = shape(1 << 28, form, 4, &caps);
             let backend = shape.map_or(SubGroupBackend::None, |shape| shape.sub_group.backend);
             assert_eq!(backend, caps.sub_group.backend, "{name}: {shape:?}");

@@ -12,13 +12,17 @@ pub struct Kind {
     name: &'static str,
     bytes: usize,
     signed: bool,
-    float: bool,
+    /// The bits of infinity; 0 where the type has none.
+    infinity: u64,
 }
 
 impl Kind {
     const fn of(element: ElementType) -> Self {
-        let (signed, float) = (element.is_signed(), element.is_float());
-        Self { name: element.name(), bytes: element.size(), signed, float }
+        let infinity = match element.infinity() {
+            Some(bits) => bits,
+            None => 0,
+        };
+        Self { name: element.name(), bytes: element.size(), signed: element.is_signed(), infinity }
     }
 }
 
@@ -32,10 +36,10 @@ impl<T: crate::Element> sealed::Sealed for T {
     const KIND: Kind = Kind::of(T::TYPE);
 }
 impl sealed::Sealed for u128 {
-    const KIND: Kind = Kind { name: "u128", bytes: 16, signed: false, float: false };
+    const KIND: Kind = Kind { name: "u128", bytes: 16, signed: false, infinity: 0 };
 }
 impl sealed::Sealed for i128 {
-    const KIND: Kind = Kind { name: "i128", bytes: 16, signed: true, float: false };
+    const KIND: Kind = Kind { name: "i128", bytes: 16, signed: true, infinity: 0 };
 }
 
 /// What sorts sort by: an [`Element`](crate::Element), `u128` or `i128`. The trait is sealed.
@@ -60,6 +64,9 @@ impl<T: Pod + Send + Sync + sealed::Sealed> Key for T {}
 
 /// Which way keys are sorted, and by which of their bits.
 ///
+/// Floats are ordered as NumPy orders them: -0 equals 0, and every NaN, of either sign, equals every other one and is larger than
+/// infinity. [`Order::total_order`] distinguishes them all. Integers have one order.
+///
 /// ```
 /// use oclprim::{Device, Order};
 ///
@@ -75,11 +82,12 @@ impl<T: Pod + Send + Sync + sealed::Sealed> Key for T {}
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Order {
     descending: bool,
+    total: bool,
     bits: Option<Range<u32>>,
 }
 
 impl Order {
-    /// From the smallest key to the largest, by all bits.
+    /// From the smallest key to the largest, by all bits. NaN come last.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -88,10 +96,10 @@ impl Order {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub const fn ascending() -> Self {
-        Self { descending: false, bits: None }
+        Self { descending: false, total: false, bits: None }
     }
 
-    /// From the largest key to the smallest, by all bits. Equal keys stay in their order.
+    /// From the largest key to the smallest, by all bits. NaN come first. Equal keys stay in their order.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -100,13 +108,32 @@ impl Order {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub const fn descending() -> Self {
-        Self { descending: true, bits: None }
+        Self { descending: true, total: false, bits: None }
+    }
+
+    /// Floats by the total order of IEEE 754, as [`f32::total_cmp`]: -NaN, -inf, …, -0, 0, …, inf, NaN, and NaN by their payload.
+    /// Integers as without it.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// let (device, x) = (Device::best()?, [0.0f32, -0.0, -f32::NAN, -1.0]);
+    /// let places = |order| device.argsort::<f32, u32>(&x, order)?.to_vec();
+    /// assert_eq!(places(Order::ascending())?, [3, 0, 1, 2]);
+    /// assert_eq!(places(Order::ascending().total_order())?, [2, 3, 1, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub const fn total_order(self) -> Self {
+        Self { total: true, ..self }
     }
 
     /// By these bits alone, 0 being the least significant one. Fewer bits take fewer passes.
     ///
-    /// They are bits of the key's rank among all values of its type: an unsigned integer is its own rank, a signed one has
-    /// its sign bit inverted, and a float that is not negative, too; of a negative float all bits are inverted.
+    /// They are bits of the key's number, which rises with the key. An unsigned integer is its own number; a signed one has its
+    /// sign bit inverted. The number of a float `x` of w bits is 2^(w - 1) plus the count of values above 0 up to `x`, or minus
+    /// the count of values below 0 down to `x`: the highest bit is set of both zeros, of what is above them, and of NaN, which
+    /// has infinity's number plus one. In the [total order](Order::total_order) the number of a float that is not negative is its
+    /// bits with the sign bit inverted, and that of a negative one its bits, all inverted.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -141,10 +168,13 @@ impl Digit {
 pub(crate) struct Keys {
     /// Bytes of a key.
     pub(crate) bytes: usize,
-    /// What is inverted of keys whose highest bit is set, and then of all.
+    /// What is inverted of keys whose highest bit is set, and then of all; of `floats` the bits of infinity, and what is inverted
+    /// of their rank.
     pub(crate) flip: u64,
     pub(crate) always: u128,
     pub(crate) bits: Range<u32>,
+    /// Whether the keys are floats, the zeros of which are equal, and the NaN.
+    pub(crate) floats: bool,
 }
 
 impl Keys {
@@ -157,18 +187,23 @@ impl Keys {
         Self::of_kind(K::KIND, order)
     }
 
-    fn of_kind(Kind { name, bytes, signed, float }: Kind, order: &Order) -> Result<Self> {
+    fn of_kind(Kind { name, bytes, signed, infinity }: Kind, order: &Order) -> Result<Self> {
         let width = 8 * bytes as u32;
         let ones = u128::MAX >> (128 - width);
-        let sign = if signed { 1 << (width - 1) } else { 0 };
+        let floats = infinity != 0 && !order.total;
+        let sign = if signed && !floats { 1 << (width - 1) } else { 0 };
         // No float has more than 64 bits.
-        let flip = if float { (ones ^ sign) as u64 } else { 0 };
+        let flip = match infinity {
+            0 => 0,
+            infinity if floats => infinity,
+            _ => (ones ^ sign) as u64,
+        };
         let always = if order.descending { sign ^ ones } else { sign };
         let bits = order.bits.clone().unwrap_or(0..width);
         if bits.start > bits.end || bits.end > width {
             return Err(Error::invalid(format!("bits {bits:?} are not a range of the {width} bits of {name}")));
         }
-        Ok(Self { bytes, flip, always, bits })
+        Ok(Self { bytes, flip, always, bits, floats })
     }
 
     /// The bits of the numbers that are sorted by.
@@ -180,8 +215,16 @@ impl Keys {
     /// The number whose bits are sorted by.
     #[inline]
     pub(crate) fn ordered(&self, key: u64) -> u64 {
-        let negative = key >> (8 * self.bytes - 1);
-        key ^ (negative.wrapping_neg() & self.flip) ^ self.always as u64
+        let negative = (key >> (8 * self.bytes - 1)).wrapping_neg();
+        if self.floats {
+            // As in `cl/lib/floats.cl` and `cl/lib/keys.cl`.
+            let (high, always) = (self.high(), self.always as u64);
+            let rank = ((key & (high - 1)) ^ negative).wrapping_sub(negative).wrapping_add(self.flip);
+            let bias = high - self.flip;
+            (rank.min(2 * self.flip + 1) ^ always).wrapping_add((bias ^ always).wrapping_sub(always))
+        } else {
+            key ^ (negative & self.flip) ^ self.always as u64
+        }
     }
 
     /// The same of a key of 16 bytes.
@@ -190,12 +233,47 @@ impl Keys {
         key ^ self.always
     }
 
+    /// A number of the key alone, by which keys are in the same order. Of `floats` -0 is before 0, and NaN are in an order of
+    /// their bits.
+    #[inline]
+    pub(crate) fn distinct(&self, key: u64) -> u64 {
+        if !self.floats {
+            return self.ordered(key);
+        }
+        let negative = (key >> (8 * self.bytes - 1)).wrapping_neg();
+        let total = key ^ ((negative | self.high()) & self.ones());
+        // Those of -NaN wrap round, to behind those of NaN.
+        (total.wrapping_sub(self.high() - 1 - self.flip) & self.ones()) ^ self.always as u64
+    }
+
     /// The key of such a number.
     #[inline]
-    pub(crate) fn key(&self, number: u64) -> u64 {
+    pub(crate) fn of_distinct(&self, number: u64) -> u64 {
         let bits = number ^ self.always as u64;
-        let negative = bits >> (8 * self.bytes - 1);
-        bits ^ (negative.wrapping_neg() & self.flip)
+        if !self.floats {
+            let negative = (bits >> (8 * self.bytes - 1)).wrapping_neg();
+            return bits ^ (negative & self.flip);
+        }
+        let total = bits.wrapping_add(self.high() - 1 - self.flip) & self.ones();
+        let negative = (total >> (8 * self.bytes - 1)).wrapping_sub(1);
+        total ^ ((negative | self.high()) & self.ones())
+    }
+
+    /// The numbers that several keys have: those of zeros and of NaN.
+    pub(crate) fn shared(&self) -> impl Iterator<Item = u64> {
+        let nan = self.flip | 1;
+        [0, nan].into_iter().filter(|_| self.floats).map(|key| self.ordered(key))
+    }
+
+    /// The highest bit of a key of up to 8 bytes, and all its bits.
+    #[inline]
+    fn high(&self) -> u64 {
+        1 << (8 * self.bytes - 1)
+    }
+
+    #[inline]
+    fn ones(&self) -> u64 {
+        u64::MAX >> (64 - 8 * self.bytes)
     }
 
     /// Whether all bits count, and whether keys are their own numbers.
@@ -268,24 +346,49 @@ mod tests {
 
     #[test]
     fn numbers_rise_with_keys() {
-        let rises = |element, keys: &[u64]| {
+        let rises = |element, keys: &[u64], total: bool| {
             for (order, rises) in [(Order::ascending(), true), (Order::descending(), false)] {
-                let keys_of = Keys::of(element, &order).unwrap();
+                let keys_of = Keys::of(element, &if total { order.total_order() } else { order }).unwrap();
                 let numbers: Vec<u64> = keys.iter().map(|&key| keys_of.ordered(key)).collect();
-                assert!(numbers.iter().zip(keys).all(|(&number, &key)| keys_of.key(number) == key), "{element}");
+                assert!(keys.iter().all(|&key| keys_of.of_distinct(keys_of.distinct(key)) == key), "{element}");
                 assert!(numbers.iter().all(|&number| number <= u64::MAX >> (64 - 8 * element.size())), "{element}");
+                assert!(numbers.windows(2).all(|pair| (pair[0] < pair[1]) == rises), "{element}: {numbers:x?}");
+                let numbers: Vec<u64> = keys.iter().map(|&key| keys_of.distinct(key)).collect();
                 assert!(numbers.windows(2).all(|pair| (pair[0] < pair[1]) == rises), "{element}: {numbers:x?}");
             }
         };
-        rises(ElementType::U8, &[0, 1, 127, 128, 255]);
-        rises(ElementType::I16, &[0x8000, 0xffff, 0, 1, 0x7fff]);
+        rises(ElementType::U8, &[0, 1, 127, 128, 255], false);
+        rises(ElementType::I16, &[0x8000, 0xffff, 0, 1, 0x7fff], false);
         let floats = [-f32::NAN, f32::NEG_INFINITY, -1.0, -1e-45, -0.0, 0.0, 1e-45, 1.0, f32::INFINITY, f32::NAN];
-        rises(ElementType::F32, &floats.map(|x| u64::from(x.to_bits())));
-        rises(ElementType::F64, &floats.map(|x| f64::from(x).to_bits()));
+        rises(ElementType::F32, &floats.map(|x| u64::from(x.to_bits())), true);
+        rises(ElementType::F64, &floats.map(|x| f64::from(x).to_bits()), true);
+        let floats = [f32::NEG_INFINITY, -1.0, -1e-45, 0.0, 1e-45, 1.0, f32::INFINITY, f32::NAN];
+        rises(ElementType::F32, &floats.map(|x| u64::from(x.to_bits())), false);
+        rises(ElementType::F64, &floats.map(|x| f64::from(x).to_bits()), false);
         for (order, rises) in [(Order::ascending(), true), (Order::descending(), false)] {
             let keys = Keys::new::<i128>(&order).unwrap();
             let numbers = [i128::MIN, -1, 0, 1, i128::MAX].map(|key| keys.ordered_wide(key as u128));
             assert!(numbers.windows(2).all(|pair| (pair[0] < pair[1]) == rises), "{numbers:x?}");
+        }
+    }
+
+    #[test]
+    fn every_half_float_has_its_number() {
+        for order in [Order::ascending(), Order::descending()] {
+            let keys = Keys::of(ElementType::F16, &order).unwrap();
+            let mut all: Vec<u16> = (0..=u16::MAX).collect();
+            all.sort_by_key(|&bits| keys.distinct(bits.into()));
+            let number = |bits: u16| keys.ordered(bits.into());
+            let float = half::f16::from_bits;
+            for pair in all.windows(2) {
+                let (a, b) = if order == Order::ascending() { (pair[0], pair[1]) } else { (pair[1], pair[0]) };
+                let equal = float(a) == float(b) || float(a).is_nan() && float(b).is_nan();
+                let below = float(a) < float(b) || !float(a).is_nan() && float(b).is_nan();
+                assert!(equal != below, "{a:x} {b:x}");
+                assert_eq!(number(pair[0]) == number(pair[1]), equal, "{a:x} {b:x}");
+                assert_eq!(number(pair[0]) < number(pair[1]), below, "{a:x} {b:x}");
+            }
+            assert!(all.iter().all(|&bits| keys.of_distinct(keys.distinct(bits.into())) == u64::from(bits)));
         }
     }
 

@@ -168,9 +168,11 @@ impl Device {
         match self.backend() {
             Backend::Cpu => Ok(0),
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => {
-                gpu::scratch_bytes(device, n, gpu::Form { key_bytes, value_bytes, passes: key_bytes, keys })
-            }
+            Backend::OpenCl(device) => gpu::scratch_bytes(
+                device,
+                n,
+                gpu::Form { key_bytes, value_bytes, passes: key_bytes, keys, floats: false },
+            ),
         }
     }
 

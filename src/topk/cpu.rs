@@ -86,11 +86,15 @@ fn of_few<K: Word>(keys: &Keys, row: &[K], k: usize, sorted: bool, Room { pairs,
 
 /// The bits of the key of a rank, from 0 on.
 pub(super) fn value(keys: &Keys, row: &[u8], rank: usize) -> u64 {
-    with_keys!(keys, row, row => keys.key(threshold(keys, row, rank + 1).number))
+    with_keys!(keys, row, row => {
+        let Threshold { number, need } = threshold(keys, row, rank + 1);
+        let mut there = row.iter().map(|&key| key.into()).filter(|&key: &u64| keys.ordered(key) == number);
+        there.nth(need - 1).expect("the threshold is a key's number")
+    })
 }
 
 fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Threshold {
-    let as_they_are = Keys { bytes: 8, flip: 0, always: 0, bits: 0..64 };
+    let as_they_are = Keys { bytes: 8, flip: 0, always: 0, bits: 0..64, floats: false };
     let (mut number, mut need, mut left) = (0, k, 8 * keys.bytes as u32);
     // The numbers that agree with the digits so far, once they are few.
     let mut few: Option<Vec<u64>> = None;

@@ -151,7 +151,7 @@ fn between(form: &Form<'_>, sample: usize) -> f64 {
 }
 
 pub fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
-    let &Form { keys: &Keys { bytes: key_bytes, .. }, place_bytes, rows, len, want } = form;
+    let &Form { keys: &Keys { bytes: key_bytes, floats, .. }, place_bytes, rows, len, want } = form;
     let shapes = tuning::top_k(caps);
     let fits = |shape: &&tuning::TopK| shape.work_group == 1 || local_bytes(shape, key_bytes) <= caps.local_bytes;
     let shape = *shapes.iter().find(fits).expect("the last one always does");
@@ -169,6 +169,7 @@ pub fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
         .define("KEY", tuning::unit_type(key_bytes))
         .define("KEY_BYTES", key_bytes)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .flag("FLOAT_KEYS", floats)
         .flag("WIDE", wide)
         .define("WG", shape.work_group)
         .define("ROWS", words(key_bytes))
@@ -396,11 +397,14 @@ fn select<'d>(
                     with_rows("topk_find")?.scalar(shift).scalar(bits).scalar(exact).run(each, local)?;
                 }
             }
-            if ranks.is_some() {
-                let launch = with_rows("topk_values")?.mem(out).scalar(out_first as u64);
-                launch.run([rows.div_ceil(plan.work_group), 1, 1], local)?;
-            } else {
+            // A threshold that only one key can have needs no look-up.
+            if ranks.is_none() || keys.floats {
                 with_rows("topk_tally")?.scalar(segments).run(of_parts, local)?;
+            }
+            if ranks.is_some() {
+                let groups = if keys.floats { of_parts } else { [rows.div_ceil(plan.work_group), 1, 1] };
+                with_rows("topk_values")?.mem(out).scalar(out_first as u64).run(groups, local)?;
+            } else {
                 with_out(with_rows("topk_write")?.scalar(segments)).run(of_parts, local)?;
             }
         }
@@ -422,7 +426,7 @@ pub fn scratch_bytes(device: &ClDevice, form: &Form<'_>) -> Result<usize> {
     match form.want {
         Want::Keys { k, .. } if plan.ordering == Ordering::Sort => {
             let (key_bytes, value_bytes) = (form.keys.bytes, form.place_bytes);
-            let sorted = sort::Form { key_bytes, value_bytes, passes: key_bytes, keys: true };
+            let sorted = sort::Form { key_bytes, value_bytes, passes: key_bytes, keys: true, floats: form.keys.floats };
             Ok(plan.scratch_bytes.max(sort::scratch_bytes(device, k, sorted)?))
         }
         _ => Ok(plan.scratch_bytes),
@@ -432,10 +436,10 @@ pub fn scratch_bytes(device: &ClDevice, form: &Form<'_>) -> Result<usize> {
 /// Every program of a device with these capabilities.
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
-    for key_bytes in [1, 2, 4, 8] {
+    for (key_bytes, floats) in [(1, false), (2, false), (4, false), (8, false), (2, true), (4, true), (8, true)] {
         for place_bytes in [0, 4, 8] {
             for wide in [false, true] {
-                let keys = &Keys { bytes: key_bytes, flip: 0, always: 0, bits: 0..8 * key_bytes as u32 };
+                let keys = &Keys { bytes: key_bytes, flip: 0, always: 0, bits: 0..8 * key_bytes as u32, floats };
                 let want = Want::Keys { k: 7, sorted: true };
                 programs.push(plan(&Form { keys, place_bytes, rows: 1, len: 1 << 20, want }, caps, wide).program);
             }
@@ -605,7 +609,7 @@ mod tests {
                 let limit = if most == 0 { BATCH_BYTES } else { most as usize };
                 for (rows, len, k) in [(1 << 24, 100, 34), (1000, 1 << 22, 500), (1 << 23, 3000, 1), (16, 1 << 27, 0)] {
                     let want = if k == 0 { ranks } else { Want::Keys { k, sorted: true } };
-                    let keys = &Keys { bytes: 4, flip: 0, always: 0, bits: 0..32 };
+                    let keys = &Keys { bytes: 4, flip: 0, always: 0, bits: 0..32, floats: false };
                     let plan = plan(&Form { keys, place_bytes: 4, rows, len, want }, &caps, false);
                     let what = format!("{name}, {most} bytes, {rows} rows of {len}: {plan:?}");
                     assert!(plan.batch == 1 || plan.scratch_bytes <= limit, "{what}");
@@ -624,7 +628,7 @@ mod tests {
                     for (key_bytes, k) in [1, 2, 4, 8].into_iter().flat_map(|bytes| [(bytes, len / 3 + 1), (bytes, 1)])
                     {
                         let want = Want::Keys { k, sorted: rows > 1 };
-                        let keys = &Keys { bytes: key_bytes, flip: 0, always: 0, bits: 0..8 };
+                        let keys = &Keys { bytes: key_bytes, flip: 0, always: 0, bits: 0..8, floats: false };
                         let form = Form { keys, place_bytes: 4, rows, len, want };
                         let wide = len >= 1 << 31;
                         let plan = plan(&form, &caps, wide);

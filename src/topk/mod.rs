@@ -5,7 +5,7 @@
 //! |---|---|
 //! | work | one read of the keys, and what k of them cost; for most keys of an input a second read |
 //! | where many keys are alike near the threshold | one read for each 11 bits of a key, and two more |
-//! | order of floats | total, by their bits, as [`sort`] has it: -NaN, -inf, …, -0, +0, …, inf, NaN |
+//! | order of floats | as [`sort`] has it: -0 equals 0, and every NaN is the largest and equals every other one; or the [total order](Top::total_order) |
 //! | ties | of equal keys the first are taken |
 //! | determinism | everywhere: the result is a function of the input |
 //! | scratch | for a row, or a rank: an eighth of its keys at most, and their places if these are wanted, and some KiB; what is taken, where it is sorted. For as many rows at a time as have room in 1 GiB, and in one allocation of the device: [`Device::top_k_scratch`] |
@@ -61,6 +61,8 @@ pub struct Top {
     pub largest: bool,
     #[doc(hidden)]
     pub sorted: bool,
+    #[doc(hidden)]
+    pub total: bool,
     row: Option<usize>,
 }
 
@@ -75,7 +77,7 @@ impl Top {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub const fn largest(k: usize) -> Self {
-        Self { k, largest: true, sorted: false, row: None }
+        Self { k, largest: true, sorted: false, total: false, row: None }
     }
 
     /// The k smallest keys, in the order of the input.
@@ -88,7 +90,7 @@ impl Top {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub const fn smallest(k: usize) -> Self {
-        Self { k, largest: false, sorted: false, row: None }
+        Self { k, largest: false, sorted: false, total: false, row: None }
     }
 
     /// The first of the keys first: the largest of the largest, the smallest of the smallest. Equal ones stay in the order of the
@@ -119,8 +121,23 @@ impl Top {
         Self { row: Some(len), ..self }
     }
 
+    /// Floats by the total order of IEEE 754, as [`Order::total_order`] has it.
+    ///
+    /// ```
+    /// use oclprim::{Device, Top};
+    ///
+    /// let (device, x) = (Device::best()?, [1.0f32, -f32::NAN, 2.0]);
+    /// assert!(device.top_k(&x, Top::largest(1))?.to_vec()?[0].is_nan());
+    /// assert_eq!(device.top_k(&x, Top::largest(1).total_order())?.to_vec()?, [2.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub const fn total_order(self) -> Self {
+        Self { total: true, ..self }
+    }
+
     fn keys<T: Element>(&self) -> Result<Keys> {
-        Keys::of(T::TYPE, &if self.largest { Order::descending() } else { Order::ascending() })
+        let order = if self.largest { Order::descending() } else { Order::ascending() };
+        Keys::of(T::TYPE, &if self.total { order.total_order() } else { order })
     }
 
     /// Rows, and the keys of each.
@@ -513,7 +530,8 @@ impl Device {
         Ok(())
     }
 
-    /// The key of a rank: with 0 the smallest, with n - 1 the largest one.
+    /// The key of a rank: with 0 the smallest, with n - 1 the largest one. It is the key that [`Device::sort`] puts there, to the bit:
+    /// equal ones stay in their order, NaN come last.
     ///
     /// # Errors
     ///

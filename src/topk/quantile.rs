@@ -274,10 +274,10 @@ impl Device {
         let mut ranks = once(places.iter().flat_map(|&(low, high, _)| [low, high]).collect());
         let many = ranks.len() > RANKS;
         if T::TYPE.is_float() {
-            // NaN is before all numbers, or after them.
-            ranks = once([&ranks[..], &[0, n - 1]].concat());
+            // NaN is after all numbers.
+            ranks = once([&ranks[..], &[n - 1]].concat());
         }
-        // Of many ranks all keys are sorted, for which two more are no reason.
+        // Of many ranks all keys are sorted, for which one more is no reason.
         let most = if many { ranks.len() } else { RANKS };
         let mut keys = vec![T::ZERO; ranks.len()];
         for (ranks, keys) in ranks.chunks(most).zip(keys.chunks_mut(most)) {

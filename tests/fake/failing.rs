@@ -43,8 +43,14 @@ const AFTER: u32 = 1;
 const SIZE: u32 = 2;
 /// Each byte of the call's answer is 0xff.
 const VALUE: u32 = 3;
-/// The name of the call that misbehaved; null if none has.
+/// The call fails before the driver runs it, and so does each later call of that name.
+const ALWAYS: u32 = 4;
+/// The name of the call that misbehaved first; null if none has.
 static FAILED: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
+/// Calls that misbehaved.
+static FIRED: AtomicUsize = AtomicUsize::new(0);
+/// The names of the first calls since the last arming.
+static NAMES: [AtomicPtr<c_char>; 4096] = [const { AtomicPtr::new(null_mut()) }; 4096];
 /// Contexts, queues, buffers, programs, kernels, events and mappings that are alive.
 static ALIVE: [AtomicI64; 7] = [const { AtomicI64::new(0) }; 7];
 
@@ -61,6 +67,7 @@ const MAPPING: usize = 6;
 pub extern "C" fn failing_arm(call: usize, status: i32, mode: u32) {
     FAILS.store(0, SeqCst);
     CALLS.store(0, SeqCst);
+    FIRED.store(0, SeqCst);
     FAILED.store(null_mut(), SeqCst);
     STATUS.store(status, SeqCst);
     MODE.store(mode, SeqCst);
@@ -70,6 +77,17 @@ pub extern "C" fn failing_arm(call: usize, status: i32, mode: u32) {
 #[unsafe(no_mangle)]
 pub extern "C" fn failing_calls() -> usize {
     CALLS.load(SeqCst)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn failing_fired() -> usize {
+    FIRED.load(SeqCst)
+}
+
+/// The name of the `call`-th call.
+#[unsafe(no_mangle)]
+pub extern "C" fn failing_name(call: usize) -> *const c_char {
+    NAMES[call - 1].load(SeqCst)
 }
 
 #[unsafe(no_mangle)]
@@ -85,11 +103,17 @@ pub extern "C" fn failing_alive(kind: usize) -> i64 {
 /// The status and the mode of a call that misbehaves.
 fn due(name: &'static CStr, may_lie: bool) -> Option<(i32, u32)> {
     let call = CALLS.fetch_add(1, SeqCst) + 1;
-    let mode = MODE.load(SeqCst);
-    let due = call == FAILS.load(SeqCst) && (mode <= AFTER || may_lie);
+    if let Some(known) = NAMES.get(call - 1) {
+        known.store(name.as_ptr().cast_mut(), SeqCst);
+    }
+    let (mode, fails) = (MODE.load(SeqCst), FAILS.load(SeqCst));
+    let again = mode == ALWAYS && fails != 0 && call > fails && FAILED.load(SeqCst).cast_const() == name.as_ptr();
+    let lies = matches!(mode, SIZE | VALUE);
+    let due = (call == fails || again) && (may_lie || !lies);
     due.then(|| {
         FAILED.store(name.as_ptr().cast_mut(), SeqCst);
-        (STATUS.load(SeqCst), mode)
+        FIRED.fetch_add(1, SeqCst);
+        (STATUS.load(SeqCst), if mode == ALWAYS { BEFORE } else { mode })
     })
 }
 

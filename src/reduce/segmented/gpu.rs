@@ -135,7 +135,7 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
     let program = match form.keys {
         Some(keys) => {
             let program = program.define("KEY", tuning::unit_type(keys.size())).define("KEY_BYTES", keys.size());
-            program.with(keys.infinity().map(|bits| format!("-DINFINITY_BITS={bits}")))
+            program.with(keys.infinity().map(|bits| format!("-DINFINITY_BITS={bits:#x}")))
         }
         None => program,
     };

@@ -157,11 +157,10 @@ fn keeps_its_own_cache(identity: &str) -> bool {
     identity.split('|').next() == Some(POCL)
 }
 
-/// Builds a program that nobody keeps, and one of its kernels.
-pub(super) fn try_build(context: &Context, device: DeviceId, spec: &ProgramSpec, kernel: &str) -> Result<()> {
+/// Builds a program that nobody keeps, and one of its kernels, whose limits are asked for.
+pub(super) fn try_build(context: &Context, device: DeviceId, spec: &ProgramSpec, kernel: &'static str) -> Result<()> {
     let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-    let program = build(context, device, spec)?;
-    cl::create_kernel(&program, kernel).map(drop)
+    Built::new(build(context, device, spec)?).take(device, kernel).map(drop)
 }
 
 fn build(context: &Context, device: DeviceId, spec: &ProgramSpec) -> Result<Program> {

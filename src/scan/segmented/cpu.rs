@@ -1,15 +1,15 @@
 //! Where segments start, on the CPU.
 
-use crate::reduce::segmented::Offsets;
+use crate::{Element, element::equal, reduce::segmented::Offsets};
 
 /// Where a key differs from the one before it.
-pub(super) fn keys<K: PartialEq + Sync>(keys: &[K], reversed: bool) -> impl Fn(usize, &mut [bool]) + Sync {
+pub(super) fn keys<K: Element>(keys: &[K], reversed: bool) -> impl Fn(usize, &mut [bool]) + Sync {
     move |first, heads| {
         // Nothing precedes the first element.
         let skipped = usize::from(first == 0);
         let (none, heads) = heads.split_at_mut(skipped.min(heads.len()));
         none.fill(false);
-        let (first, differ) = (first + skipped, |(head, (a, b)): (&mut bool, (&K, &K))| *head = a != b);
+        let (first, differ) = (first + skipped, |(head, (&a, &b)): (&mut bool, (&K, &K))| *head = !equal(a, b));
         if reversed {
             let end = keys.len() - first;
             heads.iter_mut().zip(keys[..end].iter().zip(&keys[1..=end]).rev()).for_each(differ);

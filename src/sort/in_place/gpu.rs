@@ -1,5 +1,6 @@
 //! Sorts in place on OpenCL devices: the plan, then its launches.
 
+use crate::sort::gpu::KEY_KINDS;
 use crate::{
     Result,
     runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
@@ -38,7 +39,7 @@ struct Plan {
     steps: Vec<Step>,
 }
 
-fn plan(n: usize, key_bytes: usize, caps: &Capabilities, wide: bool) -> Plan {
+fn plan(n: usize, key_bytes: usize, floats: bool, caps: &Capabilities, wide: bool) -> Plan {
     let params = tuning::sort(caps, key_bytes, 0);
     let fits = |bits: u32, most: usize| {
         let keys = 1 << bits;
@@ -64,6 +65,7 @@ fn plan(n: usize, key_bytes: usize, caps: &Capabilities, wide: bool) -> Plan {
     let program = ProgramSpec::new("sort_in_place.cl", TEXT, caps)
         .define("KEY", key_type(key_bytes))
         .define("KEY_BYTES", key_bytes)
+        .flag("FLOAT_KEYS", floats)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .define("WG", work_group)
         .define("TILE_BITS", tile_bits)
@@ -79,7 +81,7 @@ pub(crate) fn run(device: &ClDevice, keys: &Keys, data: &ClInput) -> Result<()> 
     }
     let caps = device.capabilities_for("sort", keys.bytes, n)?;
     let wide = device.tuning().wide(n);
-    let plan = plan(n, keys.bytes, &caps, wide);
+    let plan = plan(n, keys.bytes, keys.floats, &caps, wide);
     let local = [plan.work_group, 1, 1];
     for (i, &step) in plan.steps.iter().enumerate() {
         let launch = |kernel| -> Result<_> {
@@ -111,7 +113,7 @@ pub(crate) fn run(device: &ClDevice, keys: &Keys, data: &ClInput) -> Result<()> 
 /// Every program of a device with these capabilities.
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let wide = [false, true].into_iter();
-    wide.flat_map(|wide| [1, 2, 4, 8, 16].map(|bytes| plan(1 << 20, bytes, caps, wide).program)).collect()
+    wide.flat_map(|wide| KEY_KINDS.map(|(bytes, floats)| plan(1 << 20, bytes, floats, caps, wide).program)).collect()
 }
 
 #[cfg(test)]
@@ -124,7 +126,7 @@ mod tests {
             for local_bytes in [caps.local_bytes, 0, 4096, 12_288] {
                 let caps = Capabilities { local_bytes, ..caps.clone() };
                 for (n, key_bytes) in [(1, 1), (4096, 4), (4097, 4), (1 << 28, 4), ((1 << 33) + 1, 8), (1 << 30, 16)] {
-                    let plan = plan(n, key_bytes, &caps, n >= 1 << 31);
+                    let plan = plan(n, key_bytes, false, &caps, n >= 1 << 31);
                     let what = format!("{name}, {local_bytes} bytes, n = {n}: {plan:?}");
                     let tile = 1usize << plan.tile_bits;
                     let alone = (HELD + 1) * key_bytes + tuning::RESERVED_BYTES > local_bytes;
@@ -141,7 +143,7 @@ mod tests {
     #[test]
     fn every_distance_is_done() {
         let (_, caps) = &Capabilities::samples()[0];
-        let plan = plan(1 << 28, 4, caps, false);
+        let plan = plan(1 << 28, 4, false, caps, false);
         assert_eq!(plan.steps.len(), 57, "{plan:?}");
         let mut done = Vec::new();
         for step in &plan.steps {

@@ -85,6 +85,7 @@ fn plan(n: usize, form: Form, offset: ElementType, caps: &Capabilities, wide: bo
     let program = ProgramSpec::new("sort_segments.cl", TEXT, caps_here)
         .define("KEY", gpu::key_type(form.key_bytes))
         .define("KEY_BYTES", form.key_bytes)
+        .flag("FLOAT_KEYS", form.floats)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .define("S", offset.storage())
         .define("WG", shape.work_group)
@@ -126,7 +127,8 @@ pub(crate) fn run(
         return Ok(());
     }
     let value_bytes = values.map_or(0, |values| values.bytes);
-    let form = Form { key_bytes: keys.bytes, value_bytes, passes: keys.digits().len(), keys: to.is_some() };
+    let (passes, wanted) = (keys.digits().len(), to.is_some());
+    let form = Form { key_bytes: keys.bytes, value_bytes, passes, keys: wanted, floats: keys.floats };
     let caps = gpu::capabilities(device, keys, from)?;
     let wide = device.tuning().wide(n) || device.tuning().wide(segments);
     let plan = plan(n, form, offset, &caps, wide);
@@ -174,10 +176,10 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
 /// Every program of a device with these capabilities.
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
-    for key_bytes in [1, 2, 4, 8, 16] {
+    for (key_bytes, floats) in gpu::KEY_KINDS {
         for value_bytes in [0].into_iter().chain(gpu::VALUE_SIZES) {
             for (wide, offset) in [(false, ElementType::U32), (false, ElementType::U64), (true, ElementType::U64)] {
-                let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true };
+                let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true, floats };
                 let plan = plan(1 << 28, form, offset, caps, wide);
                 programs.extend([plan.program, plan.long.program]);
             }
@@ -197,7 +199,7 @@ mod tests {
                 let caps = Capabilities { local_bytes, ..caps.clone() };
                 for n in [1, 1000, 100_000, 1 << 28, 1 << 33] {
                     for (key_bytes, value_bytes) in [(1, 0), (4, 0), (8, 8), (16, 0), (16, 16)] {
-                        let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: n % 2 == 0 };
+                        let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: n % 2 == 0, floats: false };
                         let plan = plan(n, form, ElementType::U64, &caps, n >= 1 << 31);
                         let what = format!("{name}, {local_bytes} bytes, n = {n}, {form:?}: {plan:?}");
                         assert!(

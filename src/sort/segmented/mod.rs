@@ -146,7 +146,7 @@ impl Device {
             Backend::Cpu => Ok(0),
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
-                gpu::scratch_bytes(device, n, Form { key_bytes, value_bytes, passes: key_bytes, keys })
+                gpu::scratch_bytes(device, n, Form { key_bytes, value_bytes, passes: key_bytes, keys, floats: false })
             }
         }
     }

@@ -1,0 +1,610 @@
+//! The order of floats, -0 equal to 0 and every NaN the largest and equal to every other one: of each primitive that compares, on
+//! the CPU and on every OpenCL device in its own geometry and in that of GPUs. Elements keep their bits.
+
+use std::cmp::Ordering;
+use std::sync::{Mutex, MutexGuard};
+
+use oclprim::{
+    Columns, Device, DeviceClass, Element, ElementType, Extreme, Interpolation, Order, Scan, Scratch, SetOp,
+    SubGroupBackend, Top, Tuning, bf16, f16,
+    op::{Max, Sum},
+};
+
+/// One test at a time: Oclgrind runs one kernel at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Every device; those of OpenCL in the geometry of GPUs with and without sub-groups and local memory, too.
+fn devices() -> Vec<(String, Device)> {
+    let gpu = || Tuning::default().class(DeviceClass::Gpu);
+    let tunings = [
+        ("a GPU", gpu()),
+        ("a GPU without look-back", gpu().without_look_back()),
+        ("a GPU without sub-groups", gpu().sub_groups(SubGroupBackend::Local)),
+        ("a GPU without local memory", gpu().local_bytes(1024)),
+    ];
+    let mut all = Vec::new();
+    for (index, info) in Device::list().iter().enumerate() {
+        let device = Device::at(index).unwrap_or_else(|error| panic!("{info}: {error}"));
+        for (kind, tuning) in tunings.iter().filter(|_| !device.is_cpu()) {
+            all.push((format!("{info} as {kind}"), device.with_tuning(tuning.clone()).unwrap()));
+        }
+        all.push((info.to_string(), device));
+    }
+    all
+}
+
+/// Whether an interpreter runs the kernels.
+fn tiny() -> bool {
+    std::env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny")
+        || Device::list().iter().any(|info| info.platform.contains("Oclgrind"))
+}
+
+fn bits<T: Element>(x: T) -> u64 {
+    let mut bytes = [0; 8];
+    bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&x));
+    u64::from_le_bytes(bytes)
+}
+
+/// The order that is wanted.
+fn compare<T: Element>(a: T, b: T) -> Ordering {
+    let (x, y) = (a.to_f64(), b.to_f64());
+    x.partial_cmp(&y).unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()))
+}
+
+/// The total order: of negative floats more bits are less.
+fn compare_bits<T: Element>(a: T, b: T) -> Ordering {
+    let sign = 1u64 << (8 * size_of::<T>() - 1);
+    let number = |x: T| if bits(x) < sign { i128::from(bits(x)) } else { i128::from(sign) - 1 - i128::from(bits(x)) };
+    number(a).cmp(&number(b))
+}
+
+fn equal<T: Element>(a: T, b: T) -> bool {
+    compare(a, b) == Ordering::Equal
+}
+
+/// Stands for the rest of the test data's seed.
+fn mixed(i: usize) -> u64 {
+    let mut x = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}
+
+/// Zeros, NaN of several payloads, infinities, the smallest and largest subnormals and normals, and ones, of either sign.
+fn special<T: Element>() -> Vec<T> {
+    let sign = 1u64 << (8 * size_of::<T>() - 1);
+    let infinity = bits(T::from_f64(f64::INFINITY));
+    let unit = infinity & infinity.wrapping_neg();
+    let sizes = [
+        0,
+        1,
+        unit - 1,
+        unit,
+        bits(T::ONE),
+        infinity - 1,
+        infinity,
+        infinity + 1,
+        infinity + unit / 2,
+        infinity + unit / 2 + 3,
+        sign - 1,
+    ];
+    sizes.iter().flat_map(|&size| [size, size | sign]).map(T::from_bits_lossy).collect()
+}
+
+/// Floats of which half are special ones, and a third of any bits; the others are few values.
+fn floats<T: Element>(n: usize, seed: usize) -> Vec<T> {
+    let special = special::<T>();
+    let of = |i: usize| {
+        let x = mixed(i + 7919 * seed);
+        match x % 6 {
+            0..3 => special[(x >> 8) as usize % special.len()],
+            3..5 => T::from_bits_lossy(x >> 8),
+            _ => T::from_f64(f64::from((x >> 8) as u32 % 9) - 4.0),
+        }
+    };
+    (0..n).map(of).collect()
+}
+
+fn bytes<T: Element>(x: &[T]) -> &[u8] {
+    bytemuck::cast_slice(x)
+}
+
+/// Asserts that two arrays have the same bits.
+fn same<T: Element>(got: &[T], want: &[T], what: &str) {
+    assert_eq!(got.len(), want.len(), "{what}: as many");
+    let differs = got.iter().zip(want).position(|(a, b)| bits(*a) != bits(*b));
+    let at = differs.unwrap_or(0);
+    assert!(differs.is_none(), "{what}: element {at} is {:#x}, not {:#x}", bits(got[at]), bits(want[at]));
+}
+
+type Comparison<T> = fn(T, T) -> Ordering;
+
+/// The orders, what they are, and whether they fall.
+fn orders<T: Element>() -> [(&'static str, Order, Comparison<T>, bool); 4] {
+    [
+        ("up", Order::ascending(), compare, false),
+        ("down", Order::descending(), compare, true),
+        ("up in the total order", Order::ascending().total_order(), compare_bits, false),
+        ("down in the total order", Order::descending().total_order(), compare_bits, true),
+    ]
+}
+
+/// The places of elements in the order that is wanted; equal ones stay in their order.
+fn places<T: Element>(x: &[T], compare: Comparison<T>, down: bool) -> Vec<u32> {
+    let mut places: Vec<u32> = (0..x.len() as u32).collect();
+    let of = |place: &u32| x[*place as usize];
+    places.sort_by(|a, b| if down { compare(of(b), of(a)) } else { compare(of(a), of(b)) });
+    places
+}
+
+fn taken<T: Copy>(x: &[T], places: &[u32]) -> Vec<T> {
+    places.iter().map(|&place| x[place as usize]).collect()
+}
+
+/// Lengths: less than a tile, several tiles, and of the type that stands for its size more.
+fn lengths<T: Element>() -> &'static [usize] {
+    let all = &[0, 1, 301, 5003, 40_009];
+    match T::TYPE {
+        _ if tiny() => &all[..3],
+        ElementType::F32 => all,
+        _ => &all[1..4],
+    }
+}
+
+/// Runs a generic test for each float type, with the devices.
+macro_rules! each_type {
+    ($test:ident) => {{
+        let _alone = alone();
+        for device in devices() {
+            $test::<f32>(&device);
+            $test::<f16>(&device);
+            $test::<bf16>(&device);
+            $test::<f64>(&device);
+        }
+    }};
+}
+
+fn sorts<T: Element>((name, device): &(String, Device)) {
+    for &n in lengths::<T>() {
+        let x: Vec<T> = floats(n, 1);
+        for (way, order, compare, down) in orders::<T>() {
+            let what = format!("{name}: {n} keys of {} {way}", T::TYPE);
+            let places = places(&x, compare, down);
+            let want = taken(&x, &places);
+            same(&device.sort(&x, order.clone()).unwrap().to_vec().unwrap(), &want, &format!("{what}, sort"));
+            let found = device.argsort::<T, u32>(&x, order.clone()).unwrap().to_vec().unwrap();
+            assert!(found == places, "{what}, argsort");
+            let numbers: Vec<u32> = (0..n as u32).collect();
+            let (keys, values) = device.sort_pairs(&x, &numbers, order.clone()).unwrap();
+            same(&keys.to_vec().unwrap(), &want, &format!("{what}, sort_pairs"));
+            assert!(values.to_vec().unwrap() == places, "{what}, values of sort_pairs");
+            let (mut keys, mut values, mut more) = (vec![T::ONE; n], vec![0u32; n], vec![0u8; n]);
+            let bytes: Vec<u8> = (0..n).map(|i| i as u8).collect();
+            let columns = Columns::new().with(&numbers, &mut values[..]).with(&bytes, &mut more[..]);
+            device.sort_columns_into(&x, columns, &mut keys[..], order.clone(), &mut Scratch::new()).unwrap();
+            same(&keys, &want, &format!("{what}, sort_columns"));
+            assert!(values == places && more == taken(&bytes, &places), "{what}, columns of sort_columns");
+            let merged = device.merge_sort(&x, &order).unwrap().to_vec().unwrap();
+            same(&merged, &want, &format!("{what}, merge_sort"));
+            let (keys, values) = device.merge_sort_pairs(&x, &numbers, &order).unwrap();
+            same(&keys.to_vec().unwrap(), &want, &format!("{what}, merge_sort_pairs"));
+            assert!(values.to_vec().unwrap() == places, "{what}, values of merge_sort_pairs");
+        }
+    }
+}
+
+#[test]
+fn sorts_take_zeros_and_nan_as_equal_and_keep_their_bits() {
+    each_type!(sorts);
+}
+
+/// Zeros alone, NaN alone, and both: all that is equal stays as it is.
+fn stays<T: Element>((name, device): &(String, Device)) {
+    let n = if tiny() { 300 } else { 20_011 };
+    let all = special::<T>();
+    let nan: Vec<T> = all.iter().copied().filter(|x| x.is_nan()).collect();
+    for (what, pool) in [("zeros", &all[..2]), ("NaN", &nan[..])] {
+        let x: Vec<T> = (0..n).map(|i| pool[mixed(i) as usize % pool.len()]).collect();
+        for order in [Order::ascending(), Order::descending()] {
+            let sorted = device.sort(&x, order.clone()).unwrap().to_vec().unwrap();
+            same(&sorted, &x, &format!("{name}: {what} of {}, sort", T::TYPE));
+            let merged = device.merge_sort(&x, &order).unwrap().to_vec().unwrap();
+            same(&merged, &x, &format!("{name}: {what} of {}, merge_sort", T::TYPE));
+            assert!(device.is_sorted(&x, &order).unwrap(), "{name}: {what} of {}", T::TYPE);
+        }
+        assert_eq!(device.unique(&x).unwrap().len(), 1, "{name}: {what} of {}", T::TYPE);
+    }
+}
+
+#[test]
+fn equal_floats_stay_in_their_order() {
+    each_type!(stays);
+}
+
+fn sorts_by_bits<T: Element>((name, device): &(String, Device)) {
+    let n = if tiny() { 300 } else { 9001 };
+    let (x, width): (Vec<T>, u32) = (floats(n, 2), 8 * size_of::<T>() as u32);
+    let half = 1u64 << (width - 1);
+    let infinity = bits(T::from_f64(f64::INFINITY));
+    let number = |x: T| match bits(x) {
+        _ if x.is_nan() => half + infinity + 1,
+        bits if bits >= half => half - (bits - half),
+        bits => half + bits,
+    };
+    for (begin, end) in [(width - 1, width), (width - 8, width), (0, 9), (3, width - 1), (4, 4), (width / 2, width)] {
+        let digits = |place: &u32| match end - begin {
+            0 => 0,
+            count => number(x[*place as usize]) >> begin & (u64::MAX >> (64 - count)),
+        };
+        for down in [false, true] {
+            let mut places: Vec<u32> = (0..n as u32).collect();
+            places.sort_by(|a, b| if down { digits(b).cmp(&digits(a)) } else { digits(a).cmp(&digits(b)) });
+            let order = if down { Order::descending() } else { Order::ascending() }.bits(begin..end);
+            let what = format!("{name}: bits {begin}..{end} of {}, down: {down}", T::TYPE);
+            same(&device.sort(&x, order.clone()).unwrap().to_vec().unwrap(), &taken(&x, &places), &what);
+            let found = device.argsort::<T, u32>(&x, order.clone()).unwrap().to_vec().unwrap();
+            assert!(found == places, "{what}, argsort");
+            let merged = device.merge_sort(&x, &order).unwrap().to_vec().unwrap();
+            same(&merged, &taken(&x, &places), &format!("{what}, merge_sort"));
+        }
+    }
+}
+
+#[test]
+fn bits_of_floats_are_those_of_their_numbers() {
+    each_type!(sorts_by_bits);
+}
+
+fn sorts_segments<T: Element>((name, device): &(String, Device)) {
+    let n = if tiny() { 400 } else { 40_009 };
+    let x: Vec<T> = floats(n, 3);
+    let mut offsets: Vec<u32> = vec![2, 2, 5, 36, 100];
+    offsets.extend((1..9).map(|i| 100 + i * n as u32 / 300));
+    offsets.extend([n as u32 - 40, n as u32 - 1]);
+    offsets.sort_unstable();
+    for (way, order, compare, down) in orders::<T>() {
+        let what = format!("{name}: segments of {} {way}", T::TYPE);
+        let mut all: Vec<u32> = (0..n as u32).collect();
+        for pair in offsets.windows(2) {
+            let (begin, end) = (pair[0] as usize, pair[1] as usize);
+            let own = places(&x[begin..end], compare, down);
+            all[begin..end].copy_from_slice(&own.iter().map(|place| place + pair[0]).collect::<Vec<_>>());
+        }
+        let want = taken(&x, &all);
+        let sorted = device.sort_segments(&x, &offsets, order.clone()).unwrap().to_vec().unwrap();
+        same(&sorted, &want, &format!("{what}, sort_segments"));
+        let found = device.argsort_segments::<T, u32, u32>(&x, &offsets, order.clone()).unwrap().to_vec().unwrap();
+        assert!(found == all, "{what}, argsort_segments");
+        let numbers: Vec<u32> = (0..n as u32).collect();
+        let (keys, values) = device.sort_segments_pairs(&x, &numbers, &offsets, order).unwrap();
+        same(&keys.to_vec().unwrap(), &want, &format!("{what}, sort_segments_pairs"));
+        assert!(values.to_vec().unwrap() == all, "{what}, values of sort_segments_pairs");
+    }
+}
+
+#[test]
+fn segments_are_sorted_in_the_order_of_floats() {
+    each_type!(sorts_segments);
+}
+
+/// Equal keys may come in any order, but it is the same one everywhere, and no bits change.
+fn sorts_in_place<T: Element>((name, device): &(String, Device)) {
+    for &n in lengths::<T>() {
+        let x: Vec<T> = floats(n, 4);
+        for (way, order, compare, down) in orders::<T>() {
+            let what = format!("{name}: {n} keys of {} {way}, sort_in_place", T::TYPE);
+            let mut there = device.upload(&x).unwrap();
+            device.sort_in_place(&mut there, order.clone()).unwrap();
+            let got = there.to_vec().unwrap();
+            let fits = |pair: &[T]| {
+                let order = if down { compare(pair[1], pair[0]) } else { compare(pair[0], pair[1]) };
+                order != Ordering::Greater
+            };
+            assert!(got.windows(2).all(fits), "{what}: in order");
+            let all = |x: &[T]| {
+                let mut all: Vec<u64> = x.iter().map(|&x| bits(x)).collect();
+                all.sort_unstable();
+                all
+            };
+            assert!(all(&got) == all(&x), "{what}: the same bits");
+            let mut want = x.clone();
+            Device::cpu().sort_in_place(&mut want[..], order).unwrap();
+            same(&got, &want, &what);
+        }
+    }
+}
+
+#[test]
+fn sorts_in_place_keep_bits_and_put_nan_last() {
+    each_type!(sorts_in_place);
+}
+
+fn sorted<T: Element>(x: &[T], compare: Comparison<T>, down: bool) -> Vec<T> {
+    taken(x, &places(x, compare, down))
+}
+
+fn merges<T: Element>((name, device): &(String, Device)) {
+    let (len_a, len_b) = if tiny() { (200, 150) } else { (7001, 5003) };
+    for (way, order, compare, down) in orders::<T>() {
+        let (a, b) = (sorted(&floats::<T>(len_a, 5), compare, down), sorted(&floats::<T>(len_b, 6), compare, down));
+        let both = [&a[..], &b[..]].concat();
+        let places = places(&both, compare, down);
+        let what = format!("{name}: {} {way}", T::TYPE);
+        let merged = device.merge(&a, &b, &order).unwrap().to_vec().unwrap();
+        same(&merged, &taken(&both, &places), &format!("{what}, merge"));
+        let numbers: Vec<u32> = (0..both.len() as u32).collect();
+        let (first, second) = numbers.split_at(len_a);
+        let (keys, values) = device.merge_pairs((&a, first), (&b, second), &order).unwrap();
+        same(&keys.to_vec().unwrap(), &taken(&both, &places), &format!("{what}, merge_pairs"));
+        assert!(values.to_vec().unwrap() == places, "{what}, values of merge_pairs");
+        let before = |x: T, y: T| compare(x, y) == if down { Ordering::Greater } else { Ordering::Less };
+        let needles: Vec<T> = special::<T>().into_iter().chain(floats(200, 7)).collect();
+        let lower = device.lower_bound::<T, u32, _>(&a, &needles, &order).unwrap().to_vec().unwrap();
+        let upper = device.upper_bound::<T, u32, _>(&a, &needles, &order).unwrap().to_vec().unwrap();
+        for (i, &needle) in needles.iter().enumerate() {
+            let want = a.partition_point(|&x| before(x, needle));
+            assert_eq!(lower[i] as usize, want, "{what}, lower_bound of {:#x}", bits(needle));
+            let want = a.partition_point(|&x| !before(needle, x));
+            assert_eq!(upper[i] as usize, want, "{what}, upper_bound of {:#x}", bits(needle));
+        }
+        assert!(device.is_sorted(&a, &order).unwrap(), "{what}, is_sorted");
+        let want = (1..both.len()).find(|&i| before(both[i], both[i - 1]));
+        assert_eq!(device.first_unsorted(&both, &order).unwrap(), want, "{what}, first_unsorted");
+    }
+}
+
+#[test]
+fn merges_and_searches_take_zeros_and_nan_as_equal() {
+    each_type!(merges);
+}
+
+/// The sets of elements by their rank among equals, by definition.
+fn set<T: Element>(op: SetOp, a: &[T], b: &[T], compare: Comparison<T>) -> Vec<T> {
+    let count = |x: &[T], y: T| x.iter().filter(|&&x| compare(x, y) == Ordering::Equal).count();
+    let rank = |x: &[T], i: usize| count(&x[..i], x[i]);
+    let kept_a = |i: usize| match op {
+        SetOp::Union => true,
+        SetOp::Intersection => rank(a, i) < count(b, a[i]),
+        _ => rank(a, i) >= count(b, a[i]),
+    };
+    let kept_b = |i: usize| match op {
+        SetOp::Union | SetOp::SymmetricDifference => rank(b, i) >= count(a, b[i]),
+        _ => false,
+    };
+    let first = (0..a.len()).filter(|&i| kept_a(i)).map(|i| a[i]);
+    let all: Vec<T> = first.chain((0..b.len()).filter(|&i| kept_b(i)).map(|i| b[i])).collect();
+    sorted(&all, compare, false)
+}
+
+fn sets<T: Element>((name, device): &(String, Device)) {
+    let (len_a, len_b) = if tiny() { (120, 90) } else { (900, 1300) };
+    for (way, order, compare, down) in orders::<T>() {
+        if down {
+            continue;
+        }
+        let (a, b) = (sorted(&floats::<T>(len_a, 8), compare, down), sorted(&floats::<T>(len_b, 9), compare, down));
+        for op in [SetOp::Union, SetOp::Intersection, SetOp::Difference, SetOp::SymmetricDifference] {
+            let got = device.set_operation(op, &a, &b, &order).unwrap().to_vec().unwrap();
+            same(&got, &set(op, &a, &b, compare), &format!("{name}: {op:?} of {} {way}", T::TYPE));
+        }
+    }
+}
+
+#[test]
+fn sets_take_zeros_and_nan_as_equal() {
+    each_type!(sets);
+}
+
+/// Where runs of equal elements begin.
+fn heads<T: Element>(x: &[T]) -> Vec<usize> {
+    (0..x.len()).filter(|&i| i == 0 || !equal(x[i - 1], x[i])).collect()
+}
+
+fn runs<T: Element>((name, device): &(String, Device)) {
+    for &n in lengths::<T>() {
+        // Runs of any two elements, and of equal ones that differ in their bits.
+        let x: Vec<T> = floats::<T>(n, 10);
+        let x: Vec<T> = sorted(&x[..n / 2], compare, false).into_iter().chain(x[n / 2..].iter().copied()).collect();
+        let what = format!("{name}: {n} of {}", T::TYPE);
+        let heads = heads(&x);
+        let (want, ends) = (heads.iter().map(|&i| x[i]).collect::<Vec<_>>(), heads.iter().skip(1));
+        let lengths: Vec<u32> = heads.iter().zip(ends.chain([&n])).map(|(begin, end)| (end - begin) as u32).collect();
+        same(&device.unique(&x).unwrap().to_vec().unwrap(), &want, &format!("{what}, unique"));
+        let numbers: Vec<u32> = (0..n as u32).collect();
+        let (keys, values) = device.unique_by_key(&x, &numbers).unwrap();
+        same(&keys.to_vec().unwrap(), &want, &format!("{what}, unique_by_key"));
+        assert!(
+            values.to_vec().unwrap().iter().map(|&i| i as usize).eq(heads.iter().copied()),
+            "{what}, unique_by_key"
+        );
+        let (values, found) = device.run_length_encode::<T, u32>(&x).unwrap();
+        same(&values.to_vec().unwrap(), &want, &format!("{what}, run_length_encode"));
+        assert!(found.to_vec().unwrap() == lengths, "{what}, lengths of run_length_encode");
+        let (offsets, found) = device.non_trivial_runs::<T, u32>(&x).unwrap();
+        let long = || heads.iter().zip(&lengths).filter(|&(_, &length)| length > 1);
+        assert!(offsets.to_vec().unwrap().iter().map(|&i| i as usize).eq(long().map(|(&i, _)| i)), "{what}, runs");
+        assert!(found.to_vec().unwrap().iter().eq(long().map(|(_, length)| length)), "{what}, lengths of runs");
+        let ones = vec![1u32; n];
+        let (keys, sums) = device.reduce_by_key(&x, &ones, Sum).unwrap();
+        same(&keys.to_vec().unwrap(), &want, &format!("{what}, reduce_by_key"));
+        assert!(sums.to_vec().unwrap() == lengths, "{what}, sums of reduce_by_key");
+        let ranks = device.scan_by_key::<T, u32, u32, _>(&x, &ones, Sum, Scan::inclusive()).unwrap().to_vec().unwrap();
+        let want: Vec<u32> = lengths.iter().flat_map(|&length| 1..=length).collect();
+        assert!(ranks == want, "{what}, scan_by_key");
+    }
+}
+
+#[test]
+fn runs_go_on_from_zero_to_minus_zero_and_from_nan_to_nan() {
+    each_type!(runs);
+}
+
+/// The places of the first k in the order that is wanted.
+fn best<T: Element>(x: &[T], k: usize, largest: bool, total: bool) -> Vec<u32> {
+    let mut places = places(x, if total { compare_bits } else { compare }, largest);
+    places.truncate(k);
+    places
+}
+
+fn selects<T: Element>((name, device): &(String, Device)) {
+    let all = [1, 300, 5003, 150_001];
+    let few = match T::TYPE {
+        _ if tiny() => &all[1..2],
+        ElementType::F32 => &all[..],
+        _ => &all[..3],
+    };
+    for &n in few {
+        let x: Vec<T> = floats(n, 11);
+        // Of these bounds for a threshold among few NaN and zeros hold, too.
+        let rare: Vec<T> =
+            (0..n).map(|i| if mixed(i) % 50 == 0 { x[i] } else { T::from_bits_lossy(mixed(i) >> 5) }).collect();
+        for x in [&x, &rare] {
+            for k in [1, n / 100, n / 2, n].into_iter().filter(|&k| k > 0) {
+                for (largest, total) in [(true, false), (false, false), (true, true)] {
+                    let what = format!("{name}: {k} of {n} {}, largest: {largest}, total: {total}", T::TYPE);
+                    let top = if largest { Top::largest(k) } else { Top::smallest(k) };
+                    let top = if total { top.total_order() } else { top };
+                    let mut want = best(x, k, largest, total);
+                    let (keys, found) = device.top_k_places::<T, u32>(x, top.sorted()).unwrap();
+                    assert!(found.to_vec().unwrap() == want, "{what}, sorted places");
+                    same(&keys.to_vec().unwrap(), &taken(x, &want), &format!("{what}, sorted"));
+                    want.sort_unstable();
+                    let (keys, found) = device.top_k_places::<T, u32>(x, top).unwrap();
+                    assert!(found.to_vec().unwrap() == want, "{what}, places");
+                    same(&keys.to_vec().unwrap(), &taken(x, &want), &what);
+                    same(&device.top_k(x, top).unwrap().to_vec().unwrap(), &taken(x, &want), &format!("{what}, alone"));
+                }
+            }
+            let sorted = sorted(x, compare, false);
+            let zero = |x: &T| x.to_f64() == 0.0;
+            let zeros = [sorted.iter().position(zero), sorted.iter().rposition(zero)];
+            let nan = sorted.iter().position(|x| x.is_nan());
+            let mut ranks: Vec<usize> =
+                [0, n / 3, n / 2, n - 1].into_iter().chain(zeros.into_iter().flatten()).collect();
+            ranks.extend(nan.into_iter().flat_map(|at| [at, at.saturating_sub(1), (at + n) / 2]));
+            for ranks in [&ranks[..], &ranks.iter().cycle().take(20).copied().collect::<Vec<_>>()] {
+                let mut found = vec![T::ONE; ranks.len()];
+                device.nth_elements_into(x, ranks, &mut found[..], &mut Scratch::new()).unwrap();
+                let want: Vec<T> = ranks.iter().map(|&rank| sorted[rank]).collect();
+                same(&found, &want, &format!("{name}: {} ranks of {n} {}", ranks.len(), T::TYPE));
+            }
+            let got = device.nth_element(x, n / 2).unwrap();
+            same(&[got], &sorted[n / 2..=n / 2], &format!("{name}: nth_element of {n} {}", T::TYPE));
+        }
+    }
+}
+
+#[test]
+fn selections_take_nan_as_the_largest_and_the_first_of_equal_keys() {
+    each_type!(selects);
+}
+
+fn rows<T: Element>((name, device): &(String, Device)) {
+    let (rows, len, k) = (if tiny() { 3 } else { 40 }, 301, 60);
+    let x: Vec<T> = floats(rows * len, 12);
+    for (largest, sorted) in [(true, true), (false, false)] {
+        let top = if largest { Top::largest(k) } else { Top::smallest(k) }.in_rows(len);
+        let of = |row: &[T]| {
+            let mut places = best(row, k, largest, false);
+            if !sorted {
+                places.sort_unstable();
+            }
+            places
+        };
+        let want: Vec<u32> = x.chunks(len).flat_map(of).collect();
+        let (_, found) = device.top_k_places::<T, u32>(&x, if sorted { top.sorted() } else { top }).unwrap();
+        assert!(found.to_vec().unwrap() == want, "{name}: rows of {}, largest: {largest}", T::TYPE);
+    }
+}
+
+#[test]
+fn selections_from_rows_take_nan_as_the_largest() {
+    each_type!(rows);
+}
+
+fn quantiles<T: Element>((name, device): &(String, Device)) {
+    let n = if tiny() { 301 } else { 20_001 };
+    let x: Vec<T> = floats::<T>(n, 13).into_iter().map(|x| if x.is_nan() { T::ONE } else { x }).collect();
+    let want = sorted(&x, compare, false)[n / 2].to_f64();
+    let what = format!("{name}: {n} of {}", T::TYPE);
+    assert_eq!(device.median(&x).unwrap().to_bits(), want.to_bits(), "{what}");
+    for nan in special::<T>().into_iter().filter(|x| x.is_nan()) {
+        let mut x = x.clone();
+        x[n / 3] = nan;
+        for q in [0.0, 0.3, 1.0] {
+            let got = device.quantile(&x, q, Interpolation::Lower).unwrap();
+            assert!(got.is_nan(), "{what}: quantile {q} with NaN {:#x} is {got}", bits(nan));
+        }
+    }
+}
+
+#[test]
+fn quantiles_with_nan_of_either_sign_are_nan() {
+    each_type!(quantiles);
+}
+
+/// `arg_max` has NaN as `top_k` has it; of zeros both take the first.
+fn agrees<T: Element>((name, device): &(String, Device)) {
+    if T::TYPE.needs_fp64() && device.capabilities().unwrap().is_some_and(|caps| !caps.fp64) {
+        let error = device.arg_max(&[T::ONE]).unwrap_err();
+        assert_eq!(error.kind(), oclprim::ErrorKind::Unsupported, "{name}");
+        return;
+    }
+    let with_nan: Vec<T> = floats(301, 14);
+    let without: Vec<T> = with_nan.iter().copied().filter(|x| !x.is_nan()).collect();
+    let zeros = [0.0, -0.0, 0.0, -1.0].map(T::from_f64);
+    let minus_first = [-0.0, 0.0, -1.0].map(T::from_f64);
+    for x in [&with_nan[..], &without, &zeros, &minus_first] {
+        let Extreme { index, value, .. } = device.arg_max(x).unwrap();
+        let (keys, places) = device.top_k_places::<T, u32>(x, Top::largest(1)).unwrap();
+        assert_eq!(index as u32, places.to_vec().unwrap()[0], "{name}: {} {x:?}", T::TYPE);
+        assert!(equal(value, keys.to_vec().unwrap()[0]), "{name}: {} {x:?}", T::TYPE);
+        let max = device.reduce(x, Max).unwrap();
+        assert!(equal(max, value), "{name}: {} {x:?}", T::TYPE);
+    }
+    // NaN goes through a minimum, and is behind the smallest key.
+    assert!(device.arg_min(&with_nan).unwrap().value.is_nan(), "{name}");
+    assert!(!device.top_k(&with_nan, Top::smallest(1)).unwrap().to_vec().unwrap()[0].is_nan(), "{name}");
+    let place = device.top_k_places::<T, u32>(&without, Top::smallest(1)).unwrap().1.to_vec().unwrap()[0];
+    assert_eq!(device.arg_min(&without).unwrap().index as u32, place, "{name}: {}", T::TYPE);
+}
+
+#[test]
+fn arg_max_is_the_place_of_the_first_of_top_k() {
+    each_type!(agrees);
+}
+
+#[test]
+fn x86_nan_of_zero_by_zero_sorts_last_and_is_the_largest() {
+    let _alone = alone();
+    // With its sign set, as x86 makes it of 0 / 0.
+    let x = [1.0f32, f32::from_bits(0xffc0_0000), -2.0, f32::INFINITY];
+    for (name, device) in devices() {
+        let sorted = device.sort(&x, Order::ascending()).unwrap().to_vec().unwrap();
+        same(&sorted, &[-2.0, 1.0, f32::INFINITY, x[1]], &name);
+        let down = device.sort(&x, Order::descending()).unwrap().to_vec().unwrap();
+        same(&down, &[x[1], f32::INFINITY, 1.0, -2.0], &name);
+        let (_, place) = device.top_k_places::<f32, u32>(&x, Top::largest(1)).unwrap();
+        assert_eq!(place.to_vec().unwrap(), [1], "{name}");
+        assert_eq!(device.arg_max(&x).unwrap().index, 1, "{name}");
+    }
+}
+
+#[test]
+fn what_numpy_sorts_is_sorted_and_zeros_intersect() {
+    let _alone = alone();
+    let up = Order::ascending();
+    for (name, device) in devices() {
+        assert!(device.is_sorted(&[0.0f64, -0.0, 1.0, f64::NAN, -f64::NAN], &up).unwrap(), "{name}");
+        assert!(!device.is_sorted(&[-f64::NAN, 1.0], &up).unwrap(), "{name}");
+        let both = device.set_operation(SetOp::Intersection, &[-0.0f32], &[0.0], &up).unwrap().to_vec().unwrap();
+        same(&both, &[-0.0], &name);
+        assert_eq!(bytes(&device.unique(&[-0.0f32, 0.0]).unwrap().to_vec().unwrap()), bytes(&[-0.0f32]), "{name}");
+        let total = up.clone().total_order();
+        assert!(!device.is_sorted(&[0.0f64, -0.0], &total).unwrap(), "{name}");
+        assert!(device.set_operation(SetOp::Intersection, &[-0.0f32], &[0.0], &total).unwrap().is_empty(), "{name}");
+    }
+}
