@@ -5,12 +5,11 @@
 
 use std::fs;
 
-use super::{Case, Failure, Level, Spec, close, data::Data};
+use super::{Case, Failure, Level, Spec, bounds::stated_bound, close, data::Data};
 use crate::{
     Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order,
     Philox, ProgramSpec, Result, Scan, Scratch, SetOp, Top,
     op::{Map, Max, Min, Operator, Scale, Sum},
-    reduce::spec::stated_bound,
 };
 
 /// Every primitive at sizes that 32-bit offsets cannot reach.

@@ -3,9 +3,14 @@
 //! Each primitive describes itself once, in its `spec.rs`: what it is, at which sizes and types it is checked, with
 //! which data, how to run it and how to compare. Tests, benches and the program all go through [`registry`].
 
+pub(crate) mod bounds;
+pub(crate) mod keys;
 mod large;
+pub(crate) mod lie;
+pub(crate) mod operators;
+pub(crate) mod segments;
 
-pub use crate::reduce::spec::sum_bound;
+pub use bounds::sum_bound;
 pub use large::host_memory;
 pub use oclprim::internals::{
     data,

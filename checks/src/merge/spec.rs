@@ -9,12 +9,14 @@ use crate::{
     Capabilities, Device, Element, ElementType, Order, ProgramSpec, Scratch,
     bench::Bench,
     check::{
-        Case, Failure, Level, Spec, data::Data, everywhere, guarded, poison, same_bytes, sorted_indices,
-        stands_for_its_size,
+        Case, Failure, Level, Spec,
+        data::Data,
+        everywhere, guarded,
+        keys::{Keys, rank},
+        poison, same_bytes, sorted_indices, stands_for_its_size,
     },
     ladder::Climb,
     op::{Compare, Less},
-    sort::spec::{Keys, rank},
     with_element,
 };
 

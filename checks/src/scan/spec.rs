@@ -7,14 +7,18 @@ use crate::{
     Buffer, Capabilities, Device, DeviceClass, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch,
     Tuning, ViewMut,
     bench::Bench,
-    check::{Case, Failure, Level, Spec, close, data::Data, guarded, poison, same},
+    check::{
+        Case, Failure, Level, Spec,
+        bounds::sum_error,
+        close,
+        data::Data,
+        guarded,
+        operators::{Tried, affine, either},
+        poison, same,
+    },
     f16,
     ladder::Climb,
     op::{And, Function, Map, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
-    reduce::{
-        by::spec::{Tried, affine, either},
-        spec::sum_error,
-    },
     with_element, with_integer,
 };
 

@@ -6,9 +6,14 @@ use super::{Interpolation, Top};
 use crate::{
     Capabilities, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
     bench::Bench,
-    check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, poison, same_bytes, sorted_indices},
+    check::{
+        Case, Failure, Level, Spec,
+        data::Data,
+        everywhere, guarded,
+        keys::{Keys, by_rank, rank},
+        poison, same_bytes, sorted_indices,
+    },
     ladder::Climb,
-    sort::spec::{Keys, by_rank, rank},
     with_element,
 };
 

@@ -6,14 +6,17 @@ use crate::{
     Buffer, Determinism, Device, Element, Result, Scratch, View, ViewMut,
     bench::Bench,
     bf16,
-    check::{Case, Level, close, data::Data, guarded, same},
+    check::{
+        Case, Level,
+        bounds::{sum_depth, sum_error},
+        close,
+        data::Data,
+        guarded, same,
+    },
     f16,
     ladder::Climb,
     op::{Arithmetic, Map, Max, Min, Op, Product, Sum, monoid},
-    reduce::{
-        cpu,
-        spec::{obvious_tree, sum_depth, sum_error},
-    },
+    reduce::{cpu, spec::obvious_tree},
 };
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};

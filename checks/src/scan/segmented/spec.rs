@@ -7,15 +7,14 @@ use crate::{
     check::{
         Case, Failure, Level,
         data::{Data, Rng},
-        guarded, poison, same,
+        guarded,
+        operators::{affine, plus},
+        poison, same,
+        segments::Cut,
     },
     f16,
     ladder::Climb,
     op::{Function, Max, Min, Monoid, Op, Product, Sum, Xor, monoid},
-    reduce::{
-        by::spec::{affine, plus},
-        segmented::spec::Cut,
-    },
     scan::{
         cpu,
         spec::{preceding, sizes},

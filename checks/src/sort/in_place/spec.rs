@@ -3,9 +3,9 @@
 use crate::{
     Device, ElementType, Order,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, everywhere, guarded, same_bytes},
+    check::{Case, Failure, Level, data::Data, everywhere, guarded, keys::Keys, same_bytes},
     ladder::Climb,
-    sort::spec::{Keys, Made, Way},
+    sort::spec::{Made, Way},
     with_element,
 };
 
