@@ -10,6 +10,7 @@
     allow(
         dead_code,
         unused_imports,
+        unused_variables,
         reason = "one primitive, or the CPU backend alone, needs a part of what specs share"
     )
 )]
