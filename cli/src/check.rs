@@ -336,7 +336,7 @@ impl Check {
                 devices: Vec<Report>,
             }
             let wrong = total.failed;
-            json(out, &All { total, devices: reports })?;
+            out.write_all(&json(&All { total, devices: reports })?)?;
             return if wrong == 0 { Ok(()) } else { Err(Stop::mismatch(format!("{wrong} checks failed"))) };
         }
         // The smallest failing case says most about what is wrong.

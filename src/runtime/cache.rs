@@ -18,6 +18,7 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
+use super::folders;
 use crate::files;
 
 const MAGIC: &[u8; 16] = b"oclprim cache 2\n";
@@ -123,7 +124,7 @@ fn folder(create: bool) -> Option<PathBuf> {
     let folder = match &named {
         Some(dir) if dir.is_empty() => return None,
         Some(dir) => dir.into(),
-        None => directories::ProjectDirs::from("", "", "oclprim")?.cache_dir().to_owned(),
+        None => folders::own(|user| user.cache_dir())?,
     };
     let found = match fs::metadata(&folder) {
         // The default is the crate's own, and entries are checked one by one: a lax umask must not switch it off for good.

@@ -4,6 +4,7 @@ mod buffer;
 pub(crate) mod cache;
 mod capabilities;
 mod device;
+pub(crate) mod folders;
 pub(crate) mod lines;
 #[cfg(feature = "opencl")]
 pub(crate) mod opencl;

@@ -64,13 +64,14 @@ impl Keys {
                 Self::Clusters => {
                     keys.iter_mut().enumerate().for_each(|(i, key)| *key = T::from_bits_lossy(clustered(i)))
                 }
-                Self::Sorted | Self::Reversed | Self::Pipe => {
+                Self::Sorted => keys = by_rank(&keys),
+                Self::Reversed => {
+                    let ranks: Vec<u64> = keys.iter().map(|&key| rank(key)).collect();
+                    keys = sorted_indices(n, &|a, b| ranks[b].cmp(&ranks[a])).into_iter().map(|i| keys[i]).collect();
+                }
+                Self::Pipe => {
                     keys = by_rank(&keys);
-                    match self {
-                        Self::Reversed => keys.reverse(),
-                        Self::Pipe => keys[n / 2..].reverse(),
-                        _ => {}
-                    }
+                    keys[n / 2..].reverse();
                 }
                 _ => keys.iter_mut().for_each(|key| *key = self.one(bits(*key))),
             }
@@ -120,11 +121,13 @@ pub(crate) fn bits<T: Element>(key: T) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// How many values of its type are below a key: of floats its distance from zero, on either side.
+/// A number that rises with the key: of floats its distance from zero, on either side; NaN are beyond infinity.
 pub(crate) fn rank<T: Element>(key: T) -> u64 {
-    let (bits, half) = (bits(key), 1u64 << (8 * size_of::<T>() - 1));
+    let (infinity, half) = (bits(T::HIGHEST), 1u64 << (8 * size_of::<T>() - 1));
+    let bits = bits(key);
     match T::TYPE {
-        ty if ty.is_float() && bits >= half => half - 1 - (bits - half),
+        _ if key.is_nan() => half + infinity + 1,
+        ty if ty.is_float() && bits >= half => half - (bits - half),
         ty if ty.is_float() => half + bits,
         ty if ty.is_signed() && bits >= half => bits - half,
         ty if ty.is_signed() => bits + half,

@@ -10,7 +10,7 @@ use crate::{
         Case, Failure, Level, Spec,
         data::Data,
         everywhere, guarded,
-        keys::{Keys, rank},
+        keys::{Keys, bits, rank},
         poison, same_bytes, sorted_indices,
     },
     ladder::Climb,
@@ -25,8 +25,10 @@ pub(super) trait Made: Key + PartialEq + std::fmt::Debug {
     /// The element type that stands for it in the list of cases.
     const ELEMENT: ElementType;
     fn make(keys: Keys, n: usize) -> Vec<Self>;
-    /// How many values of the type are below this one.
+    /// What rises with the key, and is bits of it in orders by some bits.
     fn number(self) -> u128;
+    /// What tells equal keys apart in a sort in place.
+    fn number_among_equals(self) -> u128;
 }
 
 macro_rules! made {
@@ -40,6 +42,17 @@ macro_rules! made {
 
             fn number(self) -> u128 {
                 rank(self).into()
+            }
+
+            fn number_among_equals(self) -> u128 {
+                let (bits, half) = (bits(self), 1u64 << (8 * size_of::<$T>() - 1));
+                match () {
+                    () if !<$T as Element>::TYPE.is_float() => 0,
+                    // Those with a sign come first of zeros, and last of NaN, the higher ones before the others.
+                    () if bits < half => 1 + u128::from(bits),
+                    () if Element::is_nan(self) => u128::MAX - u128::from(bits),
+                    () => 0,
+                }
             }
         }
     )* };
@@ -59,6 +72,10 @@ impl Made for u128 {
     fn number(self) -> u128 {
         self
     }
+
+    fn number_among_equals(self) -> u128 {
+        0
+    }
 }
 
 impl Made for i128 {
@@ -70,6 +87,10 @@ impl Made for i128 {
 
     fn number(self) -> u128 {
         self as u128 ^ 1 << 127
+    }
+
+    fn number_among_equals(self) -> u128 {
+        0
     }
 }
 

@@ -13,7 +13,9 @@ use crate::{
     check::{
         Case, Failure, Level,
         data::{Data, Rng, random_bits},
-        guarded, poison, same_bytes, stands_for_its_size,
+        guarded,
+        keys::rank,
+        poison, same_bytes, stands_for_its_size,
     },
     f16,
     ladder::Climb,
@@ -89,7 +91,7 @@ impl Lengths {
 
 /// Where runs begin, and n.
 pub(in crate::select) fn offsets<T: Element>(x: &[T]) -> Vec<usize> {
-    let mut offsets: Vec<_> = (0..x.len()).filter(|&i| i == 0 || x[i] != x[i - 1]).collect();
+    let mut offsets: Vec<_> = (0..x.len()).filter(|&i| i == 0 || rank(x[i]) != rank(x[i - 1])).collect();
     offsets.push(x.len());
     offsets
 }
