@@ -459,7 +459,7 @@ fn wide_f16(x: f16) -> f32 {
     let small = (f32::from_bits(aligned + least) - f32::from_bits(least)).to_bits();
     let finite = if size < 0x0400 { small } else { aligned + BIAS };
     let quiet = if size > 0x7c00 { 0x0040_0000 } else { 0 };
-    let wide = if size < 0x7c00 { finite } else { aligned + 2 * BIAS | quiet };
+    let wide = if size < 0x7c00 { finite } else { (aligned + 2 * BIAS) | quiet };
     f32::from_bits(wide | (bits & 0x8000) << 16)
 }
 
