@@ -323,6 +323,8 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
                         acc = segments(op, values, heads, (initial, before), inclusive, out);
                     }
                 }
+            } else {
+                acc = segments(op, values, &heads, (initial, acc), inclusive, out);
             }
             if kind.reversed {
                 out.reverse();
