@@ -264,7 +264,8 @@ mod tests {
         for x in [1.0, -1.5, 5e-324, -5e-324, f64::MIN_POSITIVE, f64::MAX, -f64::MAX, 0.1, 1e-310] {
             assert_eq!(sum(&[x]).to_bits(), x.to_bits(), "{x:e}");
             let narrow: f32 = rounded(0, 0, &[(0, f64::from(x as f32))]);
-            assert!(narrow.to_bits() == (x as f32).to_bits() || (x as f32).is_infinite(), "{x:e}");
+            // What rounds to zero is +0.
+            assert!(narrow == x as f32 || (x as f32).is_infinite(), "{x:e}");
         }
         assert_eq!(sum(&[1.0, f64::EPSILON / 2.0]), 1.0);
         assert_eq!(sum(&[1.0, f64::EPSILON / 2.0, 5e-324]), 1.0 + f64::EPSILON);
