@@ -374,7 +374,7 @@ mod tests {
                 spec.benches().into_iter().map(|bench| (format!("{} {}", spec.name(), bench.form), bench.element)),
             );
         }
-        for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers/goals")).expect("a folder") {
+        for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../benches/peers/goals")).expect("a folder") {
             let text = fs::read_to_string(entry.expect("an entry").path()).expect("a file");
             let rows = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
             for line in rows {
