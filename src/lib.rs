@@ -124,6 +124,7 @@ pub mod iota;
 #[cfg(any(test, feature = "checks"))]
 pub mod ladder;
 mod layout;
+mod memory;
 pub mod merge;
 mod nd;
 #[cfg(feature = "ndarray")]
@@ -140,6 +141,7 @@ pub mod select;
 pub mod sort;
 #[allow(unsafe_code, reason = "the boundary to the loader")]
 mod sys;
+mod threads;
 pub mod topk;
 pub mod transpose;
 pub mod tuning;

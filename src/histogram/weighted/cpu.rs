@@ -2,13 +2,13 @@
 
 use super::{Unit, Weight, log_n, narrow};
 use crate::{
-    Element,
+    Element, Result,
     histogram::{
         Accumulate,
         bins::to_i128,
         cpu::{BLOCK, Slots, part_len},
     },
-    parallel,
+    memory, parallel,
 };
 
 /// Marks of weights that are no numbers.
@@ -31,13 +31,13 @@ pub(super) fn weighted<W: Weight>(
     sums: &mut [W::Sum],
     outside: &mut [W::Sum],
     accumulate: Accumulate,
-) {
+) -> Result<()> {
     let exponent =
-        if W::TYPE.is_float() { Unit::of(W::TYPE).exponent(field(weights), log_n(weights.len())) } else { 0 };
+        if W::TYPE.is_float() { Unit::of(W::TYPE).exponent(field(weights)?, log_n(weights.len())) } else { 0 };
     let units = |start: usize, out: &mut [i128], marks: &mut [u8]| {
         to_units(&weights[start..start + out.len()], exponent, out, marks);
     };
-    let table = table(weights.len(), sums.len() + outside.len(), slots, &units, W::TYPE.is_float());
+    let table = table(weights.len(), sums.len() + outside.len(), slots, &units, W::TYPE.is_float())?;
     let outputs = sums.iter_mut().chain(outside);
     for (i, (out, &sum)) in outputs.zip(&table.sums).enumerate() {
         let found = match table.marks.get(i) {
@@ -48,10 +48,11 @@ pub(super) fn weighted<W: Weight>(
         };
         *out = if accumulate == Accumulate::Add { out.add(found) } else { found };
     }
+    Ok(())
 }
 
 /// The largest exponent field of a finite weight, in the type in which it is computed with.
-fn field<W: Weight>(weights: &[W]) -> u32 {
+fn field<W: Weight>(weights: &[W]) -> Result<u32> {
     const CHUNK: usize = 1 << 16;
     let (shift, none) = if W::TYPE.needs_fp64() { (52, 0x7ff) } else { (23, 0xff) };
     let of = |&w: &W| {
@@ -60,7 +61,7 @@ fn field<W: Weight>(weights: &[W]) -> u32 {
         if field == none { 0 } else { field }
     };
     let chunk = |i: usize| weights[i * CHUNK..weights.len().min((i + 1) * CHUNK)].iter().map(of).max();
-    parallel::map(weights.len().div_ceil(CHUNK), &chunk).into_iter().flatten().max().unwrap_or(0)
+    Ok(parallel::map(weights.len().div_ceil(CHUNK), &chunk)?.into_iter().flatten().max().unwrap_or(0))
 }
 
 fn to_units<W: Element>(weights: &[W], exponent: i32, out: &mut [i128], marks: &mut [u8]) {
@@ -87,20 +88,23 @@ fn to_units<W: Element>(weights: &[W], exponent: i32, out: &mut [i128], marks: &
     }
 }
 
-fn table(n: usize, words: usize, slots: Slots, units: Units, marked: bool) -> Table {
+fn table(n: usize, words: usize, slots: Slots, units: Units, marked: bool) -> Result<Table> {
     let len = part_len(n, words, 4 * words);
     let mut parts =
-        parallel::map(n.div_ceil(len), &|i| part(i * len..n.min((i + 1) * len), words, slots, units, marked));
-    let mut all = parts.pop().unwrap_or_else(|| Table { sums: vec![0; words], marks: Vec::new() });
+        parallel::try_map(n.div_ceil(len), &|i| part(i * len..n.min((i + 1) * len), words, slots, units, marked))?;
+    let mut all = match parts.pop() {
+        Some(all) => all,
+        None => Table { sums: memory::zeroed(words)?, marks: Vec::new() },
+    };
     for part in parts {
         all.sums.iter_mut().zip(part.sums).for_each(|(sum, more)| *sum = sum.wrapping_add(more));
         all.marks.iter_mut().zip(part.marks).for_each(|(marks, more)| *marks |= more);
     }
-    all
+    Ok(all)
 }
 
-fn part(part: std::ops::Range<usize>, words: usize, slots: Slots, units: Units, marked: bool) -> Table {
-    let mut table = Table { sums: vec![0; words], marks: vec![0; if marked { words } else { 0 }] };
+fn part(part: std::ops::Range<usize>, words: usize, slots: Slots, units: Units, marked: bool) -> Result<Table> {
+    let mut table = Table { sums: memory::zeroed(words)?, marks: memory::zeroed(if marked { words } else { 0 })? };
     let (mut at, mut values, mut marks) = ([0; BLOCK], [0; BLOCK], [0; BLOCK]);
     for start in part.clone().step_by(BLOCK) {
         let len = BLOCK.min(part.end - start);
@@ -114,5 +118,5 @@ fn part(part: std::ops::Range<usize>, words: usize, slots: Slots, units: Units, 
             at[..len].iter().zip(marks).for_each(|(&slot, mark)| table.marks[slot as usize] |= mark);
         }
     }
-    table
+    Ok(table)
 }

@@ -89,7 +89,7 @@ impl Device {
             Backend::Cpu => {
                 let input = input.host()?;
                 let widen = |row: Range<usize>| input[row].iter().map(|&x| U::from(x).widen());
-                output.host()?[0] = cpu::reduce_rows::<T, U, O, _>(input.len(), &widen);
+                output.host()?[0] = cpu::reduce_rows::<T, U, O, _>(input.len(), &widen)?;
                 Ok(())
             }
             #[cfg(feature = "opencl")]
@@ -164,7 +164,7 @@ impl Device {
             Backend::Cpu => {
                 let input = input.host()?;
                 let values = |row: Range<usize>| input[row].iter().map(|x| (map.function)(x.widen()));
-                output.host()?[0] = cpu::reduce_rows::<T, R, O, _>(input.len(), &values);
+                output.host()?[0] = cpu::reduce_rows::<T, R, O, _>(input.len(), &values)?;
                 Ok(())
             }
             #[cfg(feature = "opencl")]
@@ -243,7 +243,7 @@ impl Device {
                 let widen = |x: T| U::from(x).widen();
                 let values =
                     |row: Range<usize>| x[row.clone()].iter().zip(&y[row]).map(move |(&x, &y)| widen(x).mul(widen(y)));
-                output.host()?[0] = cpu::reduce_rows::<T, U, Sum, _>(x.len(), &values);
+                output.host()?[0] = cpu::reduce_rows::<T, U, Sum, _>(x.len(), &values)?;
                 Ok(())
             }
             #[cfg(feature = "opencl")]

@@ -20,7 +20,7 @@ pub(crate) use launch::Launch;
 use pool::Pool;
 
 use super::{Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing, Tuning};
-use crate::{Error, ErrorKind, Result, tuning::Choice};
+use crate::{Error, ErrorKind, Result, memory, tuning::Choice};
 
 /// A buffer of the device.
 pub(crate) type ClMem = Mem;
@@ -673,7 +673,7 @@ impl ClDevice {
         }
         let whole = if self.checker() { cl::mem_number(mem, SIZE).unwrap_or(0) as usize } else { 0 };
         if data.len() < whole {
-            let mut all = vec![0; whole];
+            let mut all = memory::zeroed(whole)?;
             self.read(mem, 0, &mut all)?;
             all[offset..offset + data.len()].copy_from_slice(data);
             return self.write(mem, 0, &all);
@@ -690,7 +690,9 @@ impl ClDevice {
         }
         let caps = self.probed()?;
         if caps.checker && bytes > CHECKED_FILL_BYTES {
-            return self.write(mem, offset, &pattern.repeat(bytes / pattern.len()));
+            let mut all = memory::with_capacity(bytes)?;
+            all.extend(pattern.iter().cycle().take(bytes));
+            return self.write(mem, offset, &all);
         }
         let slow = bytes > SLOW_FILL_BYTES && intel_cpu(self.info());
         // Wide offsets take the large fill's kernel at every size, as they do others'.
@@ -717,7 +719,7 @@ impl ClDevice {
             return Ok(());
         }
         if self.checker() {
-            let mut data = vec![0; bytes];
+            let mut data = memory::zeroed(bytes)?;
             self.read(from.0, from.1, &mut data)?;
             return self.write(to.0, to.1, &data);
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::{
-    Element, parallel,
+    Element, Result, memory, parallel,
     reduce::{End, axis::Lines},
 };
 
@@ -16,9 +16,15 @@ const TASK: usize = 1 << 16;
 type Part<'a, T> = (End, &'a mut [T], &'a mut [u64]);
 
 /// There are elements in each line, if there are lines.
-pub(super) fn find<T: Element>(input: &[T], lines: &Lines, ends: &[End], values: &mut [T], places: &mut [u64]) {
+pub(super) fn find<T: Element>(
+    input: &[T],
+    lines: &Lines,
+    ends: &[End],
+    values: &mut [T],
+    places: &mut [u64],
+) -> Result<()> {
     if lines.outputs == 0 {
-        return;
+        return Ok(());
     }
     let columns = if lines.across() { COLUMNS } else { 1 };
     let outputs = (TASK / lines.len).next_multiple_of(columns).max(columns);
@@ -29,13 +35,13 @@ pub(super) fn find<T: Element>(input: &[T], lines: &Lines, ends: &[End], values:
     if run < lines.len {
         return find_in_parts(input, lines, ends, (columns, run), values, places);
     }
-    let mut parts: Vec<Vec<Part<'_, T>>> = (0..tasks).map(|_| Vec::new()).collect();
+    let mut parts: Vec<Vec<Part<'_, T>>> = memory::collect((0..tasks).map(|_| Vec::new()))?;
     let of_ends = values.chunks_mut(lines.outputs).zip(places.chunks_mut(lines.outputs));
     for (&end, (values, places)) in ends.iter().zip(of_ends) {
         let of_tasks = values.chunks_mut(outputs).zip(places.chunks_mut(outputs));
         parts.iter_mut().zip(of_tasks).for_each(|(part, (values, places))| part.push((end, values, places)));
     }
-    parallel::consume(parts.into_iter().enumerate().collect(), &|(task, part): (usize, Vec<Part<'_, T>>)| {
+    parallel::consume(parts.into_iter().enumerate(), &|(task, part): (usize, Vec<Part<'_, T>>)| {
         for (end, values, places) in part {
             let first = task * outputs;
             for (block, (values, places)) in values.chunks_mut(columns).zip(places.chunks_mut(columns)).enumerate() {
@@ -43,7 +49,7 @@ pub(super) fn find<T: Element>(input: &[T], lines: &Lines, ends: &[End], values:
                 take(input, lines, first + block * columns, values, places);
             }
         }
-    });
+    })
 }
 
 /// The same, each line in parts of `run` elements.
@@ -54,18 +60,18 @@ fn find_in_parts<T: Element>(
     (columns, run): (usize, usize),
     values: &mut [T],
     places: &mut [u64],
-) {
+) -> Result<()> {
     let (parts, blocks) = (lines.len.div_ceil(run), lines.outputs.div_ceil(columns));
-    let found = parallel::map(parts * blocks, &|task| {
+    let found = parallel::try_map(parts * blocks, &|task| {
         let (part, first) = (task % parts, task / parts * columns);
         let count = columns.min(lines.outputs - first);
         let range = part * run..lines.len.min((part + 1) * run);
-        let mut found = vec![0; ends.len() * count];
+        let mut found = memory::zeroed::<u64>(ends.len() * count)?;
         for (&end, found) in ends.iter().zip(found.chunks_mut(count)) {
             search(input, lines, first, range.clone(), end, found);
         }
-        found
-    });
+        Ok(found)
+    })?;
     let of_ends = values.chunks_mut(lines.outputs).zip(places.chunks_mut(lines.outputs));
     for (e, (&end, (values, places))) in ends.iter().zip(of_ends).enumerate() {
         for (o, place) in places.iter_mut().enumerate() {
@@ -79,6 +85,7 @@ fn find_in_parts<T: Element>(
         }
         take(input, lines, 0, values, places);
     }
+    Ok(())
 }
 
 /// Where element `i` of the line is that starts at `start`.
