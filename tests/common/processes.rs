@@ -1,0 +1,55 @@
+//! Children of a test's process.
+
+use std::{
+    env,
+    ffi::OsStr,
+    process::{Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+/// A command that runs `program` as this process was run: drivers of another system need its loader in front.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let runner = env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let Some(first) = words.next() else { return Command::new(program) };
+    let mut command = Command::new(first);
+    command.args(words).arg(program);
+    command
+}
+
+/// The variable that tells a test that it runs as a child, and as which.
+const CHILD: &str = "OCLPRIM_TEST_CHILD";
+
+/// The part that this process plays as a child of a test.
+pub(crate) fn part() -> Option<String> {
+    env::var(CHILD).ok()
+}
+
+/// A command for a process that runs this file's test `test` alone, in which [`part`] is `part`.
+pub(crate) fn child(test: &str, part: &str) -> Command {
+    let this = env::args_os().next().expect("a process has a name");
+    let mut command = command(this);
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(CHILD, part);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What the child printed after `value:`; it must have passed.
+pub(crate) fn value_of(output: &Output) -> String {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "a child failed ({}):\n{out}{err}", output.status);
+    let value = out.lines().find_map(|line| line.split_once("value:"));
+    value.unwrap_or_else(|| panic!("a child printed no value:\n{out}{err}")).1.trim().to_owned()
+}
+
+/// Runs a child; returns what it printed as its value, and how long it took.
+pub(crate) fn run(command: &mut Command) -> (String, Duration) {
+    let start = Instant::now();
+    let output = command.output().expect("a child process starts");
+    (value_of(&output), start.elapsed())
+}
+
+/// Hands a value to the parent.
+pub(crate) fn answer(value: impl std::fmt::Display) {
+    println!("\nvalue: {value}");
+}
