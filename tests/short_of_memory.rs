@@ -16,8 +16,8 @@ use oclprim::{
 };
 use rlimit::Resource;
 
-/// Elements of an input: 80 MiB; 8 MiB where nothing is optimised.
-const N: usize = if cfg!(debug_assertions) { 2 << 20 } else { 20 << 20 };
+/// Elements of an input: 80 MiB; 4 MiB where nothing is optimised.
+const N: usize = if cfg!(debug_assertions) { 1 << 20 } else { 20 << 20 };
 /// Rows of inputs that are matrices.
 const ROWS: usize = 1 << 10;
 const COLS: usize = N / ROWS;

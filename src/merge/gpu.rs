@@ -201,7 +201,7 @@ pub(super) fn run(
 }
 
 pub(super) fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
-    device.most_of("merge", |caps| {
+    device.most_of("merge", n, |caps| {
         let plan = plan(n, form, caps, device.tuning().wide(n))?;
         Ok(plan.room * plan.offset_bytes())
     })

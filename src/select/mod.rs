@@ -522,7 +522,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => Ok(0),
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => device.most_of("select", |caps| gpu::scratch_bytes(n, size_of::<T>(), caps)),
+            Backend::OpenCl(device) => device.most_of("select", n, |caps| gpu::scratch_bytes(n, size_of::<T>(), caps)),
         }
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn scratch_bytes(n: usize, size: usize) -> usize {
     let (mut n, mut all) = (n, 0);
     while n > 1 {
         n = n.div_ceil(rows(size) * LANES);
-        all += if n > 1 { n * size } else { 0 };
+        all = all.saturating_add(if n > 1 { n.saturating_mul(size) } else { 0 });
     }
     all
 }

@@ -265,6 +265,18 @@ impl Queue {
     }
 }
 
+/// Elements that a plan is made for, at most. A size takes fewer than 2^15 bytes for each, so that it does not overflow.
+const MOST_ELEMENTS: usize = 1 << 48;
+
+/// Refuses numbers of elements for which sizes of scratch could overflow; no memory has as many.
+fn plannable(n: usize) -> Result<()> {
+    if n <= MOST_ELEMENTS {
+        return Ok(());
+    }
+    let message = format!("{n} elements are more than a device's memory can have, {MOST_ELEMENTS} at most");
+    Err(Error::new(ErrorKind::OutOfMemory, message))
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -420,13 +432,15 @@ impl ClDevice {
         Ok(self.tuned.capabilities.get_or_init(|| Arc::new(caps)).clone())
     }
 
-    /// The same with what was chosen for a primitive on an input of `n` elements of `element_bytes` bytes.
+    /// The same with what was chosen for a primitive on an input of `n` elements of `element_bytes` bytes. Refuses an `n` for
+    /// which a plan's sizes could overflow.
     pub(crate) fn capabilities_for(
         &self,
         primitive: &str,
         element_bytes: usize,
         n: usize,
     ) -> Result<Arc<Capabilities>> {
+        plannable(n)?;
         let (caps, bytes) = (self.capabilities()?, n.saturating_mul(element_bytes));
         let choice = self.choices(&caps).iter().find(|choice| choice.is_for(primitive, element_bytes, bytes));
         Ok(choice.map_or(caps, |choice| choice.caps.clone()))
@@ -441,8 +455,14 @@ impl ClDevice {
         Ok(all)
     }
 
-    /// The most bytes that a plan takes with any of these.
-    pub(crate) fn most_of(&self, primitive: &str, bytes: impl Fn(&Capabilities) -> Result<usize>) -> Result<usize> {
+    /// The most bytes that a plan for `n` elements takes with any of these.
+    pub(crate) fn most_of(
+        &self,
+        primitive: &str,
+        n: usize,
+        bytes: impl Fn(&Capabilities) -> Result<usize>,
+    ) -> Result<usize> {
+        plannable(n)?;
         self.all_capabilities_for(primitive)?.iter().try_fold(0, |most, caps| Ok(bytes(caps)?.max(most)))
     }
 
@@ -595,7 +615,7 @@ impl ClDevice {
             Error::new(ErrorKind::OutOfMemory, message)
         };
         // Some drivers over-commit and some abort, so limits are ours to check; 0 is an unknown one.
-        if limit != 0 && bytes as u64 > limit {
+        if bytes > isize::MAX as usize || (limit != 0 && bytes as u64 > limit) {
             return Err(short());
         }
         let result = self.with_memory(|| cl::create_buffer(self.context(), bytes, data));
@@ -617,7 +637,9 @@ impl ClDevice {
         let (size, mem) = match kept {
             Some(found) => found,
             None => {
-                let size = if self.checker() { bytes.max(1) } else { bytes.max(256).next_multiple_of(256) };
+                // What cannot be rounded up is refused for its size.
+                let rounded = bytes.max(256).checked_next_multiple_of(256).unwrap_or(bytes);
+                let size = if self.checker() { bytes.max(1) } else { rounded };
                 (size, self.allocate(size)?)
             }
         };
