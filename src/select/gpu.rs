@@ -497,7 +497,7 @@ mod tests {
         for (name, caps) in Capabilities::samples() {
             for local_bytes in [caps.local_bytes, 0, 1024, 4096, 8192] {
                 let caps = Capabilities { local_bytes, ..caps.clone() };
-                for n in [1, 2047, 4097, 1 << 20, (1 << 32) + 1] {
+                for n in [1, 2047, 4097, 1 << 20, (1 << 32) + 1, 1 << 40, 1 << 48] {
                     for form in super::super::spec::forms() {
                         let Ok(plan) = plan(n, &form, true, &caps, n >= 1 << 31) else { continue };
                         let what = format!("{name}: {n} {form:?}");

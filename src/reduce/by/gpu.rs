@@ -139,7 +139,7 @@ mod tests {
         for (name, caps) in Capabilities::samples() {
             for size in [1, 3, 4, 12, 64] {
                 let form = Form { source: <Sum as Op<f32>>::source(), size, needs_fp64: false };
-                for n in [1, 1024, 65_537, (1 << 32) + 1] {
+                for n in [1, 1024, 65_537, (1 << 32) + 1, 1 << 40, 1 << 48] {
                     let plan = plan(n, &form, &caps, &|n| n >= 1 << 31).unwrap();
                     assert_eq!(plan.last().map(|pass| pass.tiles), Some(1), "{name}: {n} of {size}");
                     let partials: usize = plan[..plan.len() - 1].iter().map(|pass| pass.tiles).sum();
