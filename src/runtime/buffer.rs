@@ -14,7 +14,7 @@ use bytemuck::Pod;
 #[cfg(feature = "opencl")]
 use super::opencl::{ClDevice, ClMem, Pooled, root};
 use super::{Backend, Device};
-use crate::{Error, ErrorKind, Result, layout::within};
+use crate::{Error, ErrorKind, Result, layout::within, memory};
 
 enum Storage<T> {
     Host(Vec<T>),
@@ -69,9 +69,8 @@ pub(crate) fn addressable(len: usize, bytes_each: usize) -> Result<()> {
 
 /// `len` zeroed elements in the host's memory, or an error where there is not enough.
 fn host_memory<T: Pod>(len: usize) -> Result<Vec<T>> {
-    let bytes = byte_len::<T>(len)?;
-    bytemuck::allocation::try_zeroed_vec(len)
-        .map_err(|()| Error::new(ErrorKind::OutOfMemory, format!("allocating {bytes} bytes of host memory failed")))
+    byte_len::<T>(len)?;
+    memory::zeroed(len)
 }
 
 impl Device {
@@ -643,7 +642,7 @@ impl<T: Pod> ViewMut<'_, T> {
                 } else {
                     // OpenCL fills with powers of two only: a first block is written, then copied to twice its length.
                     let (cl, start) = (self.buffer.cl(), byte_len::<T>(offset)?);
-                    let block = vec![value; len.min(4096)];
+                    let block = memory::filled(len.min(4096), value)?;
                     cl.write(&mem, start, bytemuck::cast_slice(&block))?;
                     let (mut done, all) = (size_of_val(&block[..]), byte_len::<T>(len)?);
                     while done < all {

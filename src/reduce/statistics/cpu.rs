@@ -4,7 +4,7 @@ use std::ops::{Add, Mul, Sub};
 
 use super::{WORDS, Words};
 use crate::{
-    Element, ElementType, Extreme, Integer, bf16, f16, parallel,
+    Element, ElementType, Extreme, Integer, Result, bf16, f16, parallel,
     reduce::cpu::{lanes, tile},
     with_integer,
 };
@@ -379,11 +379,14 @@ impl<T: Element, M: Joins> Record<T, M> {
 fn record<T: Element, M: Joins>(
     input: &[T],
     moments: &(dyn Fn(&[T]) -> M + Sync),
-) -> (Record<T, M>, Extreme<T>, Extreme<T>) {
+) -> Result<(Record<T, M>, Extreme<T>, Extreme<T>)> {
     let part = |i: usize| &input[i * tile::<T>()..input.len().min((i + 1) * tile::<T>())];
-    let mut records = parallel::map(input.len().div_ceil(tile::<T>()), &|i| Record::of(i, part(i), moments(part(i))));
+    let mut records = parallel::map(input.len().div_ceil(tile::<T>()), &|i| Record::of(i, part(i), moments(part(i))))?;
     while records.len() > 1 {
-        records = records.chunks(2).map(|pair| pair[1..].iter().fold(pair[0], Record::merge)).collect();
+        for i in 0..records.len().div_ceil(2) {
+            records[i] = records.get(2 * i + 1).map_or(records[2 * i], |right| records[2 * i].merge(right));
+        }
+        records.truncate(records.len().div_ceil(2));
     }
     let all = records[0];
     let find = |i: usize, is: &dyn Fn(&T) -> bool| {
@@ -396,17 +399,17 @@ fn record<T: Element, M: Joins>(
     } else {
         (find(all.low.1, &|&x| x == all.low.0), find(all.high.1, &|&x| x == all.high.0))
     };
-    (all, low, high)
+    Ok((all, low, high))
 }
 
 /// `input` is not empty.
-pub(super) fn min_max<T: Element>(input: &[T]) -> (Extreme<T>, Extreme<T>) {
-    let (_, low, high) = record(input, &|_| ());
-    (low, high)
+pub(super) fn min_max<T: Element>(input: &[T]) -> Result<(Extreme<T>, Extreme<T>)> {
+    let (_, low, high) = record(input, &|_| ())?;
+    Ok((low, high))
 }
 
-fn words<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)) -> Words {
-    let (all, low, high) = record(input, moments);
+fn words<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)) -> Result<Words> {
+    let (all, low, high) = record(input, moments)?;
     let mut words = [0; WORDS];
     words[..4].copy_from_slice(&[all.n, all.nan, low.index as u64, high.index as u64]);
     for (word, value) in words[4..6].iter_mut().zip([low.value, high.value]) {
@@ -417,11 +420,11 @@ fn words<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)
         }
     }
     words[6..11].copy_from_slice(&all.moments.words());
-    words
+    Ok(words)
 }
 
 /// `input` is not empty.
-pub(super) fn statistics<T: Element>(input: &[T]) -> Words {
+pub(super) fn statistics<T: Element>(input: &[T]) -> Result<Words> {
     match T::TYPE {
         ElementType::F16 => words(bytemuck::cast_slice(input), &spread::<f16, f32>),
         ElementType::Bf16 => words(bytemuck::cast_slice(input), &spread::<bf16, f32>),

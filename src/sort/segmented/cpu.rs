@@ -4,7 +4,7 @@ use bytemuck::Pod;
 
 use super::Offsets;
 use crate::{
-    Result, parallel,
+    Result, memory, parallel,
     sort::{
         NARROW,
         cpu::{self, Word},
@@ -85,7 +85,7 @@ fn gathered<I: crate::Offset, V: Pod + Send + Sync>(
     (input, output): (&[u8], &mut [u8]),
     (from, to): (&[V], &mut [V]),
 ) -> Result<()> {
-    let mut places = cpu::room::<I>(from.len())?;
+    let mut places = memory::zeroed::<I>(from.len())?;
     cpu::places(keys, input, Some(output), &mut places)?;
     parallel::chunks_mut(to, TASK, &|chunk, part| {
         for (to, place) in part.iter_mut().zip(&places[chunk * TASK..]) {
@@ -187,9 +187,9 @@ fn of<K: Ranked, V: Copy + Send + Sync>(
     let mut task = |segments: std::ops::Range<usize>, begin: usize, end: usize| {
         let output = output.as_mut().map(|output| take(output, end - begin));
         let task = Task { segments, begin, output, values: take(&mut values, end - begin) };
-        if task.segments.len() == 1 && end - begin > TASK { long.push(task) } else { tasks.push(task) }
+        memory::push(if task.segments.len() == 1 && end - begin > TASK { &mut long } else { &mut tasks }, task)
     };
-    task(0..0, 0, first);
+    task(0..0, 0, first)?;
     let mut segment = 0;
     while sound && segment < count {
         let begin = at(segment);
@@ -198,11 +198,11 @@ fn of<K: Ranked, V: Copy + Send + Sync>(
         if next - segment > 1 && at(next) - at(next - 1) > TASK {
             next -= 1;
         }
-        task(segment..next, begin, at(next));
+        task(segment..next, begin, at(next))?;
         segment = next;
     }
-    task(0..0, last, n);
-    parallel::consume(tasks, &|task| sort_task(keys, input, &at, task, with));
+    task(0..0, last, n)?;
+    parallel::try_consume(tasks.into_iter(), &|task| sort_task(keys, input, &at, task, with))?;
     for Task { begin, output, values, .. } in long {
         let input = bytemuck::cast_slice(&input[begin..begin + values.len()]);
         with.sort(keys, begin, input, output.map(bytemuck::cast_slice_mut), values)?;
@@ -217,7 +217,7 @@ fn sort_task<K: Ranked, V: Copy>(
     at: &dyn Fn(usize) -> usize,
     Task { segments, begin, mut output, values }: Task<'_, K, V>,
     with: &dyn With<V>,
-) {
+) -> Result<()> {
     if let Some(output) = &mut output {
         output.copy_from_slice(&input[begin..begin + values.len()]);
     }
@@ -231,13 +231,15 @@ fn sort_task<K: Ranked, V: Copy>(
             continue;
         }
         let (from, part) = (&input[start..end], start - begin..end - begin);
-        if size_of::<V>() == 0 {
+        if size_of::<V>() == 0 && keys.whole() {
+            // Which of two equal keys comes first does not show.
             if let Some(output) = &mut output {
-                output[part].sort_by_key(|key| key.rank(keys, mask));
+                output[part].sort_unstable_by_key(|key| key.rank(keys, mask));
             }
             continue;
         }
         ranks.clear();
+        memory::reserve(&mut ranks, from.len())?;
         ranks.extend(from.iter().map(|key| key.rank(keys, mask)).zip(0..));
         // No two are equal.
         ranks.sort_unstable();
@@ -248,4 +250,5 @@ fn sort_task<K: Ranked, V: Copy>(
             values[to] = with.of(start + place as usize);
         }
     }
+    Ok(())
 }

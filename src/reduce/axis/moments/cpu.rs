@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{ROWS, WORDS, lanes};
 use crate::{
-    Element, ElementType, bf16, f16, parallel,
+    Element, ElementType, Result, bf16, f16, memory, parallel,
     reduce::{
         axis::Lines,
         statistics::cpu::{Joins, Spread, Whole, in_lanes, spread_lanes},
@@ -62,19 +62,19 @@ impl<T: Element, M: Joins> Walk<'_, T, M> {
     }
 
     /// Adds the moments of each quad of some chunks of `count` lines from `first` on, line by line.
-    fn chunks(&self, first: usize, count: usize, chunks: Range<usize>, out: &mut Vec<Of<M>>) {
+    fn chunks(&self, first: usize, count: usize, chunks: Range<usize>, out: &mut Vec<Of<M>>) -> Result<()> {
+        memory::reserve(out, count * self.quads())?;
         let (lines, quads) = (self.lines, self.quads());
         let places: Vec<usize> = (first..first + count).map(|line| lines.place(line)).collect();
         let (mut copied, mut lane) = (Vec::new(), Vec::new());
         // By quads of lines, what awaits its right neighbour: one for each bit of the next chunk's number that is set.
-        let mut open: Vec<Vec<Of<M>>> = if chunks.len() > 1 { vec![Vec::new(); count * quads] } else { Vec::new() };
+        let mut open: Vec<Vec<Of<M>>> = memory::filled(if chunks.len() > 1 { count * quads } else { 0 }, Vec::new())?;
         for chunk in chunks.clone() {
             let range = chunk * self.chunk..lines.len.min((chunk + 1) * self.chunk);
             let len = range.len();
             let at = |place: usize, i: usize| place.wrapping_add_signed(i as isize * lines.stride);
             if lines.stride != 1 {
-                copied.clear();
-                copied.resize(count * len, T::ZERO);
+                memory::refill(&mut copied, count * len, T::ZERO)?;
                 for (i, along) in range.clone().enumerate() {
                     for (c, &place) in places.iter().enumerate() {
                         copied[c * len + i] = self.input[at(place, along)];
@@ -111,9 +111,10 @@ impl<T: Element, M: Joins> Walk<'_, T, M> {
             }
             out.push(x);
         }
+        Ok(())
     }
 
-    fn run(&self, out: &mut [[u64; WORDS]]) {
+    fn run(&self, out: &mut [[u64; WORDS]]) -> Result<()> {
         let lines = self.lines;
         let words = |(n, moments): Of<M>| {
             let mut words = [n; WORDS];
@@ -131,58 +132,59 @@ impl<T: Element, M: Joins> Walk<'_, T, M> {
                 let mut found = Vec::new();
                 for (block, out) in out.chunks_mut(columns).enumerate() {
                     found.clear();
-                    self.chunks(task * outputs + block * columns, out.len(), 0..chunks, &mut found);
+                    self.chunks(task * outputs + block * columns, out.len(), 0..chunks, &mut found)?;
                     for (out, found) in out.iter_mut().zip(found.chunks_mut(quads)) {
                         *out = words(tree(found));
                     }
                 }
+                Ok(())
             };
-            if parallel {
-                parallel::chunks_mut(out, outputs, &body);
-            } else {
-                body(0, out);
-            }
-            return;
+            return if parallel { parallel::try_chunks_mut(out, outputs, &body) } else { body(0, out) };
         }
         let (parts, blocks) = (chunks.div_ceil(run), out.len().div_ceil(columns));
-        let found = parallel::map(parts * blocks, &|task| {
+        let found = parallel::try_map(parts * blocks, &|task| {
             let (part, first) = (task % parts, task / parts * columns);
             let mut found = Vec::new();
             let range = part * run..chunks.min((part + 1) * run);
-            self.chunks(first, columns.min(lines.outputs - first), range, &mut found);
-            found
-        });
+            self.chunks(first, columns.min(lines.outputs - first), range, &mut found)?;
+            Ok(found)
+        })?;
         for (i, out) in out.iter_mut().enumerate() {
             let (block, column) = (i / columns, i % columns);
             let of_quad = |quad: usize| {
                 let each = found[block * parts..][..parts].iter();
-                tree(&mut each.map(|found| found[column * quads + quad]).collect::<Vec<_>>())
+                memory::collect(each.map(|found| found[column * quads + quad])).map(|mut found| tree(&mut found))
             };
-            *out = words(tree(&mut (0..quads).map(of_quad).collect::<Vec<_>>()));
+            let mut of_quads = memory::with_capacity(quads)?;
+            for quad in 0..quads {
+                of_quads.push(of_quad(quad)?);
+            }
+            *out = words(tree(&mut of_quads));
         }
+        Ok(())
     }
 }
 
 /// There are elements in each line, if there are lines.
-pub(super) fn moments<T: Element>(input: &[T], lines: &Lines, out: &mut [[u64; WORDS]]) {
+pub(super) fn moments<T: Element>(input: &[T], lines: &Lines, out: &mut [[u64; WORDS]]) -> Result<()> {
     fn floats<T: Element<Acc = A>, A: crate::reduce::statistics::cpu::Real>(
         input: &[T],
         lines: &Lines,
         out: &mut [[u64; WORDS]],
-    ) {
+    ) -> Result<()> {
         let lanes = lanes(lines.len);
         let of = |elements: &[T], lane: &mut Vec<Spread<A>>| spread_lanes(elements, lanes, 4, lane);
-        Walk { input, lines, chunk: ROWS * lanes, lanes, width: 4, of: &of }.run(out);
+        Walk { input, lines, chunk: ROWS * lanes, lanes, width: 4, of: &of }.run(out)
     }
-    fn integers<I: Whole>(input: &[I], lines: &Lines, out: &mut [[u64; WORDS]]) {
+    fn integers<I: Whole>(input: &[I], lines: &Lines, out: &mut [[u64; WORDS]]) -> Result<()> {
         let of = |elements: &[I], all: &mut Vec<_>| {
             all.clear();
             all.push(I::sums(elements));
         };
-        Walk { input, lines, chunk: INTEGER_CHUNK, lanes: 4, width: 4, of: &of }.run(out);
+        Walk { input, lines, chunk: INTEGER_CHUNK, lanes: 4, width: 4, of: &of }.run(out)
     }
     if lines.outputs == 0 {
-        return;
+        return Ok(());
     }
     match T::TYPE {
         ElementType::F16 => floats::<f16, _>(bytemuck::cast_slice(input), lines, out),
