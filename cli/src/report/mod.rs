@@ -1,0 +1,237 @@
+//! `oclprim report`
+
+mod chart;
+mod page;
+
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use indicatif::ProgressBar;
+use oclprim::Device;
+use oclprim_checks::{
+    bench::{Bench, Effort},
+    check::{self, Level},
+    ladder::{self, Request},
+};
+
+use crate::{
+    bench::{Copies, Line, progress},
+    check::{Check, Report as Checks},
+    devices::Description,
+    ladder::Report as Steps,
+    options::{DeviceChoice, positive},
+    output::{Stop, count, of_file, time},
+    submission::Os,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  oclprim report -o report.html
+  oclprim report -o report.html --device gpu --quick
+
+The page needs no network: it has no scripts, and its charts are inside. `--seconds` is a bound on when measurements \
+start, so that the last one may end later; what is left out is named on the page. Every result is compared with the \
+CPU's; the exit code is 1 if one was wrong.";
+
+/// Write a page with a device's capabilities, bandwidths, growth, ladders and checks.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Command {
+    /// The page's file.
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+    #[command(flatten)]
+    device: DeviceChoice,
+    /// Few sizes, small ladders and the tiny checks, in about a minute.
+    #[arg(long)]
+    quick: bool,
+    /// Seconds in which measurements and checks start; without it 300, with --quick 60.
+    #[arg(long, value_parser = positive)]
+    seconds: Option<usize>,
+}
+
+/// The operations of the chart of growth: those of one benchmark case of each of these primitives.
+const GROWING: [&str; 8] = ["reduce", "scan", "select", "copy", "histogram", "transpose", "sort", "merge"];
+
+/// Everything that the page shows.
+struct Found {
+    description: Description,
+    os: Os,
+    quick: bool,
+    seconds: f64,
+    bandwidths: Vec<Line>,
+    growth: Vec<Series>,
+    /// The ladders, each with its report or the reason that it has none.
+    ladders: Vec<(&'static str, Result<Steps, String>)>,
+    checks: Checks,
+}
+
+/// One operation at growing sizes.
+struct Series {
+    name: String,
+    points: Vec<Line>,
+    /// The first size that was left out, and the reason.
+    stopped: Option<(usize, String)>,
+}
+
+/// One benchmark case of each primitive that has any: the first with elements of four bytes, or the first.
+fn representatives() -> Vec<(&'static str, Bench)> {
+    let first = |spec: &&'static dyn check::Spec| {
+        let mut benches = spec.benches();
+        let index = benches.iter().position(|bench| bench.element.size() == 4).unwrap_or(0);
+        (index < benches.len()).then(|| (spec.name(), benches.swap_remove(index)))
+    };
+    check::registry().iter().filter_map(first).collect()
+}
+
+impl Command {
+    pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        // Before anything is measured: a file that cannot be written must not cost minutes.
+        OpenOptions::new().create(true).append(true).open(&self.output).map_err(of_file(&self.output))?;
+        let device = self.device.open()?.profiled()?;
+        let found = self.measure(&device, &progress())?;
+        fs::write(&self.output, page::of(&found).into_string()).map_err(of_file(&self.output))?;
+        writeln!(out, "{}: {}", self.output.display(), found.checks.counts.line())?;
+        match found.wrong() {
+            0 => Ok(()),
+            wrong => Err(Stop::mismatch(format!("{wrong} results are wrong"))),
+        }
+    }
+
+    fn measure(&self, device: &Device, bar: &ProgressBar) -> Result<Found, Stop> {
+        let begin = Instant::now();
+        let seconds = self.seconds.unwrap_or(if self.quick { 60 } else { 300 });
+        // Each section may take an equal share of what is left.
+        let until = |sections_left: u32| {
+            let left = Duration::from_secs(seconds as u64).saturating_sub(begin.elapsed());
+            Instant::now() + left / sections_left
+        };
+        let effort = Effort { runs: if self.quick { 5 } else { 15 }, seconds: 0.5, cold: true, ..Effort::default() };
+        let bandwidths = self.bandwidths(device, effort, until(4), bar);
+        let growth = self.growth(device, Effort { cold: false, ..effort }, until(3), bar);
+        let ladders = if device.is_cpu() { Vec::new() } else { self.ladders(device, effort, until(2), bar) };
+        let level = if self.quick { Level::Tiny } else { Level::Quick };
+        let left = until(1).saturating_duration_since(Instant::now());
+        bar.set_message("checks");
+        let checks = Check::of_device(device.clone(), level, left, &ProgressBar::hidden());
+        bar.finish_and_clear();
+        Ok(Found {
+            description: Description::new(device.info(), &Ok(device.clone())),
+            os: Os::new(),
+            quick: self.quick,
+            seconds: begin.elapsed().as_secs_f64(),
+            bandwidths,
+            growth,
+            ladders,
+            checks,
+        })
+    }
+
+    /// One benchmark case of each primitive, at one size.
+    fn bandwidths(&self, device: &Device, effort: Effort, until: Instant, bar: &ProgressBar) -> Vec<Line> {
+        let mut copies = Copies::new();
+        let n = match (self.quick, device.is_cpu()) {
+            (true, _) => 1 << 20,
+            (false, true) => 1 << 22,
+            (false, false) => 1 << 24,
+        };
+        let measure = |(primitive, bench): (&'static str, Bench)| {
+            bar.set_message(format!("{primitive} {} {}", bench.form, count(n)));
+            if Instant::now() > until {
+                return Line::left_out(primitive, &bench, n, "not measured: the time for bandwidths was over");
+            }
+            Line::measure(device, primitive, &bench, n, effort, Some(&mut copies))
+        };
+        representatives().into_iter().map(measure).collect()
+    }
+
+    /// Every operation at one size, then at the next.
+    fn growth(&self, device: &Device, effort: Effort, until: Instant, bar: &ProgressBar) -> Vec<Series> {
+        let shifts: Vec<u32> = if self.quick { vec![10, 14, 18, 22] } else { (10..=28).step_by(2).collect() };
+        let benches = representatives().into_iter().filter(|(primitive, _)| GROWING.contains(primitive));
+        let mut all: Vec<_> = benches
+            .map(|(primitive, bench)| {
+                let name = format!("{primitive} {} {}", bench.form, bench.element);
+                (primitive, bench, Series { name, points: Vec::new(), stopped: None }, Duration::ZERO)
+            })
+            .collect();
+        for n in shifts.into_iter().map(|shift| 1_usize << shift) {
+            for (primitive, bench, series, last) in all.iter_mut().filter(|(_, _, series, _)| series.stopped.is_none())
+            {
+                bar.set_message(format!("{} {}", series.name, count(n)));
+                // Data, measurement and comparison take longer by the growth of n, once they are more than a start.
+                let grown = series.points.last().map_or(1, |point| n / point.n) as u32;
+                let expected = if *last > Duration::from_millis(500) { *last * grown } else { *last };
+                if Instant::now() + expected > until {
+                    let reason = format!("it takes about {}, which is left of no time", time(expected.as_secs_f64()));
+                    series.stopped = Some((n, reason));
+                    continue;
+                }
+                let begin = Instant::now();
+                let point = Line::measure(device, primitive, bench, n, effort, None);
+                *last = begin.elapsed();
+                match &point.error {
+                    Some(error) if point.sample.is_none() => series.stopped = Some((n, error.clone())),
+                    _ => series.points.push(point),
+                }
+            }
+        }
+        all.into_iter().map(|(_, _, series, _)| series).collect()
+    }
+
+    fn ladders(
+        &self,
+        device: &Device,
+        effort: Effort,
+        until: Instant,
+        bar: &ProgressBar,
+    ) -> Vec<(&'static str, Result<Steps, String>)> {
+        let mut request = Request::default();
+        if self.quick {
+            (request.n, request.shape) = (1 << 20, (1 << 10, 1 << 10));
+        }
+        request.effort = Effort { cold: false, ..effort };
+        let ladders = ladder::registry();
+        let measure = |(index, ladder): (usize, &&'static dyn ladder::Ladder)| {
+            bar.set_message(format!("{} ladder", ladder.name()));
+            let now = Instant::now();
+            let share = until.saturating_duration_since(now) / (ladders.len() - index) as u32;
+            let steps = Steps::measure(*ladder, &request, device, Some(now + share));
+            (ladder.name(), steps.map_err(Stop::into_message))
+        };
+        ladders.iter().enumerate().map(measure).collect()
+    }
+}
+
+impl Found {
+    /// How many results differ from the CPU's.
+    fn wrong(&self) -> usize {
+        let measured = self.bandwidths.iter().chain(self.growth.iter().flat_map(|series| &series.points));
+        let steps = self.ladders.iter().filter_map(|(_, steps)| steps.as_ref().ok()).flat_map(|steps| &steps.rungs);
+        measured.filter(|line| line.wrong).count()
+            + steps.filter(|step| step.wrong.is_some()).count()
+            + self.checks.counts.failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_that_grow_are_of_the_registry() {
+        let known: Vec<_> = representatives().into_iter().map(|(primitive, _)| primitive).collect();
+        assert!(GROWING.iter().all(|primitive| known.contains(primitive)), "{known:?}");
+    }
+
+    #[test]
+    fn every_primitive_with_benchmark_cases_has_a_bar() {
+        let with = check::registry().iter().filter(|spec| !spec.benches().is_empty()).count();
+        assert!(with > 8 && representatives().len() == with);
+    }
+}
