@@ -6,7 +6,7 @@
 //     HEADS           list 0 if the element differs from the one before it: where a run of equal ones begins
 //     NON_TRIVIAL     list 0 where a run of two at least begins, list 1 where it ends
 //
-// Floats are equal as == has it, by their bits: NaN equals nothing, -0 equals +0; so T is an unsigned integer, and
+// Floats are equal as lib/floats.cl has it, by their bits: all NaN are, and -0 equals +0; so T is an unsigned integer, and
 // INFINITY_BITS those of its infinity. What moves is any of
 //
 //     MOVE            the elements

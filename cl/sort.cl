@@ -621,10 +621,17 @@ static inline WORD sorted_bits(KEY key, const uint begin, const WORD mask, const
 #define BYTE_OF(bits, p) ((uint)((bits) >> (p) * 8) & 255)
 #endif
 
+// Of floats the numbers of some keys would be made before the first of them is counted, and take twice the registers.
+#ifdef FLOAT_KEYS
+#define SETTLE_COUNTED(x) SETTLE_KEY(x)
+#else
+#define SETTLE_COUNTED(x)
+#endif
 // Counts the digits of an item's keys.
 #define COUNT_KEYS(there)                                                                                              \
     _Pragma("unroll")                                                                                                  \
     for (uint k = 0; k < COUNTS; k++) {                                                                                \
+        SETTLE_COUNTED(held[k]);                                                                                       \
         const WORD bits = sorted_bits(held[k], begin, sorted, flip, always);                                           \
         if (there) {                                                                                                   \
             _Pragma("unroll")                                                                                          \

@@ -93,7 +93,7 @@ def reduce(folder):
         if dtype in FLOATS:
             expected = near_sum(array)
         else:
-            expected = one_value(numpy.sum(array, dtype=dtype))
+            expected = same(numpy.array(numpy.sum(array)))
         compare(folder, f"reduce sum {dtype}", "reduce", array, ["--op", "sum"], expected)
         compare(folder, f"reduce min {dtype}", "reduce", array, ["--op", "min"], one_value(array.min()))
         compare(folder, f"reduce max {dtype}", "reduce", array, ["--op", "max"], one_value(array.max()))
@@ -105,7 +105,7 @@ def reduce(folder):
                 expected = one_value(function.reduce(array[:count]))
                 compare(folder, f"reduce {op} {dtype}", "reduce", array[:count], ["--op", op], expected)
         odd = array | numpy.array(1, dtype)
-        expected = one_value(numpy.prod(odd, dtype=dtype))
+        expected = same(numpy.array(numpy.prod(odd)))
         compare(folder, f"reduce product {dtype}", "reduce", odd, ["--op", "product"], expected)
     for dtype in ["f4", "f8"]:
         factors = (1 + RANDOM.uniform(-1, 1, 100_003) / 1024).astype(dtype)
@@ -150,15 +150,16 @@ def more_reductions(folder):
             bound = x.size * float(numpy.finfo(kind).eps) * magnitude + float(numpy.finfo(dtype).eps) * abs(exact)
             expected = near(dtype, exact, bound)
         else:
-            expected = same(numpy.array(numpy.dot(x, y), dtype))
+            # numpy.dot does not widen; a sum does.
+            wide = numpy.sum(x).dtype
+            expected = same(numpy.array(numpy.dot(x.astype(wide), y.astype(wide))))
         compare(folder, f"dot {dtype}", "reduce", x, options, expected)
         ends = numpy.array([x.min(), x.max()])
         compare(folder, f"min-max {dtype}", "reduce", x, ["--op", "min-max"], same(ends))
     x, y = random_array("i4", 100_003), random_array("i4", 100_003)
     numpy.save(folder / "dot-wide.npy", y)
-    options = ["--dot", str(folder / "dot-wide.npy"), "--accumulator", "i64"]
-    expected = same(numpy.array(numpy.dot(x.astype("i8"), y.astype("i8"))))
-    compare(folder, "dot i4 in i8", "reduce", x, options, expected)
+    options = ["--dot", str(folder / "dot-wide.npy"), "--as", "i32"]
+    compare(folder, "dot i4 in i4", "reduce", x, options, same(numpy.array(numpy.dot(x, y))))
     array = random_array("u2", (23, 411, 57))
     for axis in range(-1, 2):
         expected = same(numpy.stack([array.min(axis), array.max(axis)]))
@@ -184,7 +185,7 @@ def along_an_axis(folder):
             if dtype in FLOATS:
                 expected = near_sums(array, axis)
             else:
-                expected = same(numpy.sum(array, axis=axis, dtype=dtype))
+                expected = same(numpy.sum(array, axis=axis))
             options = ["--axis", str(axis)]
             compare(folder, f"reduce sum {dtype} along {axis}", "reduce", array, options, expected)
     for dtype, op, function in [("i2", "min", numpy.min), ("f4", "max", numpy.max)]:
@@ -206,7 +207,7 @@ def along_an_axis(folder):
         expected = same(function.reduce(few, axis=1))
         compare(folder, f"reduce {op} u2 along 1", "reduce", few, ["--op", op, "--axis", "1"], expected)
     odd = bits | numpy.array(1, "u2")
-    expected = same(numpy.prod(odd, axis=0, dtype="u2"))
+    expected = same(numpy.prod(odd, axis=0))
     compare(folder, "reduce product u2 along 0", "reduce", odd, ["--op", "product", "--axis", "0"], expected)
 
 
@@ -275,11 +276,15 @@ def scan(folder):
 
             compare(folder, f"scan sum {dtype}", "scan", array, [], is_right)
         else:
-            sums = numpy.cumsum(array, dtype=dtype)
+            sums = numpy.cumsum(array)
             compare(folder, f"scan sum {dtype}", "scan", array, [], same(sums))
-            before = numpy.concatenate([numpy.zeros(1, dtype), sums[:-1]])
-            compare(folder, f"exclusive scan sum {dtype}", "scan", array, ["--exclusive"], same(before))
-            back = numpy.cumsum(array[::-1], dtype=dtype)[::-1]
+            offsets = numpy.concatenate([numpy.zeros(1, sums.dtype), sums])
+            compare(folder, f"exclusive scan sum {dtype}", "scan", array, ["--exclusive"], same(offsets[:-1]))
+            compare(folder, f"offsets {dtype}", "scan", array, ["--exclusive", "--total"], same(offsets))
+            own = {"i": "i", "u": "u"}[dtype[0]] + str(8 * int(dtype[1:]))
+            wrapped = numpy.cumsum(array, dtype=dtype)
+            compare(folder, f"scan sum {dtype} in {own}", "scan", array, ["--as", own], same(wrapped))
+            back = numpy.cumsum(array[::-1])[::-1]
             compare(folder, f"reverse scan sum {dtype}", "scan", array, ["--reverse"], same(back))
         for op, function in [("min", numpy.minimum), ("max", numpy.maximum)]:
             compare(folder, f"scan {op} {dtype}", "scan", array, ["--op", op], same(function.accumulate(array)))
@@ -298,7 +303,7 @@ def scan(folder):
         expected = numpy.concatenate([function(part) for part in parts]).reshape(array.shape)
         compare(folder, f"scan {name} i8 of segments", "scan", array, options, same(expected))
     odd = random_array("u4", (311, 97)) | numpy.array(1, "u4")
-    expected = same(numpy.multiply.accumulate(odd.ravel(), dtype="u4").reshape(odd.shape))
+    expected = same(numpy.cumprod(odd).reshape(odd.shape))
     compare(folder, "scan product u4", "scan", odd, ["--op", "product"], expected)
 
 
@@ -600,20 +605,20 @@ def segments_and_wide_sums(folder):
     by_offsets = ["--segments", str(folder / "offsets.npy")]
     for dtype in ["u1", "i4", "u8"]:
         array = random_array(dtype, 100_003)
-        expected = numpy.array([array[a:b].sum(dtype=dtype) for a, b in parts], dtype)
+        expected = numpy.array([array[a:b].sum() for a, b in parts])
         compare(folder, f"reduce sum {dtype} of segments", "reduce", array, by_offsets, same(expected))
     array = random_array("f4", 100_003)
     expected = numpy.array([array[a:b].max(initial=-numpy.inf) for a, b in parts], "f4")
     options = [*by_offsets, "--op", "max"]
     compare(folder, "reduce max f4 of segments", "reduce", array, options, same(expected))
-    for dtype, wide in [("i4", "i8"), ("u1", "u8"), ("u4", "u8")]:
+    for dtype, wide in [("i4", "f8"), ("u1", "u1"), ("u4", "i8")]:
         array = random_array(dtype, 100_003)
-        options = ["--accumulator", {"i8": "i64", "u8": "u64"}[wide]]
+        options = ["--as", {"f8": "f64", "u1": "u8", "i8": "i64"}[wide]]
         expected = same(numpy.array(array.sum(dtype=wide)))
         compare(folder, f"reduce sum {dtype} in {wide}", "reduce", array, options, expected)
     for dtype, wide in [("i2", "i8"), ("u1", "u8")]:
         array = random_array(dtype, 100_003)
-        options = ["--accumulator", {"i8": "i64", "u8": "u64"}[wide]]
+        options = ["--as", {"i8": "i64", "u8": "u64"}[wide]]
         expected = same(numpy.array([array[a:b].sum(dtype=wide) for a, b in parts], wide))
         compare(folder, f"reduce sum {dtype} in {wide} of segments", "reduce", array, [*options, *by_offsets], expected)
         array = random_array(dtype, (23, 411, 57))
@@ -623,7 +628,7 @@ def segments_and_wide_sums(folder):
             compare(folder, name, "reduce", array, [*options, "--axis", str(axis)], expected)
     array = random_array("f4", 100_003)
     wide = array.astype("f8")
-    compare(folder, "reduce sum f4 in f8", "reduce", array, ["--accumulator", "f64"], near_sum(wide))
+    compare(folder, "reduce sum f4 in f8", "reduce", array, ["--as", "f64"], near_sum(wide))
 
 
 def reversed_and_picked(folder):
@@ -645,6 +650,85 @@ def reversed_and_picked(folder):
         compare(folder, f"scatter {dtype}", "scatter", array, options, same(put))
 
 
+def orders_and_types(folder):
+    """Arrays as they lie in memory: in Fortran order, in the other byte order, of no axes or many, and of truth values."""
+    shapes = [(), (7,), (5, 3), (1, 4, 1), (4, 3, 5, 2), (2,) * 13, (1,) * 30 + (2, 3) + (1,) * 31 + (5,), (3, 0, 2)]
+    types = [*INTEGERS, *FLOATS, "c8", "c16", "?", "S3", "U3", "U7", "V17", "M8[ns]", "m8[s]"]
+    orders = itertools.cycle([("C", ">"), ("F", "<"), ("F", ">")])
+    for dtype, shape in itertools.product(types, shapes):
+        size = math.prod(shape)
+        if dtype in INTEGERS + FLOATS:
+            array = random_array(dtype, shape)
+        elif dtype == "?":
+            array = RANDOM.integers(0, 2, shape).astype(bool)
+        elif dtype[0] == "U":
+            array = numpy.array([chr(97 + i % 26) * (i % 7) for i in range(size)], dtype).reshape(shape)
+        else:
+            width = numpy.dtype(dtype).itemsize
+            array = numpy.frombuffer(RANDOM.bytes(max(size, 1) * width), dtype)[:size].reshape(shape)
+        array = numpy.asarray(array)
+        axes, order = next(orders)
+        stored = array.astype(array.dtype.newbyteorder(order), order=axes)
+        compare(folder, f"copy {order}{dtype}{shape} in {axes} order", "copy", stored, [], same(array))
+    for dtype in ["?", "f2", "i2", "f8"]:
+        array = numpy.asfortranarray(random_array("i2", (23, 41)).astype(dtype))
+        stored = array.astype(array.dtype.newbyteorder(">"), order="K")
+        for axis in (0, 1):
+            options = ["--axis", str(axis), "--op", "max"]
+            compare(folder, f"max {dtype} along {axis} in Fortran order", "reduce", stored, options, same(array.max(axis)))
+        compare(folder, f"sort {dtype} in Fortran order", "sort", stored, [], same(numpy.sort(array, axis=None)))
+        turned = same(numpy.ascontiguousarray(array.T))
+        compare(folder, f"transpose {dtype} in Fortran order", "transpose", stored, [], turned)
+        compare(folder, f"permute {dtype} in Fortran order", "permute", stored, ["--axes", "1,0"], turned)
+    truths = RANDOM.integers(0, 2, (31, 17)).astype(bool)
+    compare(folder, "sum of truths", "reduce", truths, [], same(numpy.array(truths.sum())))
+    compare(folder, "sums of truths along 0", "reduce", truths, ["--axis", "0"], same(truths.sum(0)))
+    compare(folder, "scan of truths", "scan", truths.ravel(), [], same(numpy.cumsum(truths)))
+    compare(folder, "sort of truths", "sort", truths, [], same(numpy.sort(truths, axis=None)))
+    compare(folder, "product of truths", "reduce", truths, ["--op", "product"], same(numpy.array(truths.prod())))
+    array = random_array("i4", (2,) * 12)
+    for axis in (0, 5, 11):
+        options = ["--axis", str(axis)]
+        compare(folder, f"sums of 12 axes along {axis}", "reduce", array, options, same(array.sum(axis)))
+        compare(folder, f"scan of 12 axes along {axis}", "scan", array, options, same(numpy.cumsum(array, axis)))
+    for _ in range(5):
+        axes = RANDOM.permutation(array.ndim)
+        expected = same(numpy.ascontiguousarray(array.transpose(axes)))
+        options = ["--axes", ",".join(map(str, axes))]
+        compare(folder, f"permute of 12 axes by {axes}", "permute", array, options, expected)
+
+
+def other_types(folder):
+    """Edges and needles of other types than the array's, and bounds that are none of its values."""
+    edges = numpy.linspace(-1, 1, 21)
+    numpy.save(folder / "linspace.npy", edges)
+    for dtype in ["i1", "f2", "f4", "f8"]:
+        array = random_array(dtype, 100_003)
+        by_edges = ["--edges", str(folder / "linspace.npy")]
+        expected = numpy.histogram(array.astype("f8"), edges)[0].astype("u8")
+        compare(folder, f"histogram {dtype} by f8", "histogram", array, by_edges, same(expected))
+        array.sort()
+        needles = ["--needles", str(folder / "linspace.npy")]
+        expected = numpy.searchsorted(array.astype("f8"), edges).astype("i8")
+        compare(folder, f"search {dtype} by f8", "search", array, needles, same(expected))
+    for dtype in ["i1", "u1", "i4", "u8"]:
+        array = random_array(dtype, 100_003)
+        for bound in ["1.5", "-0.5", "300", "-1e30", "100.0"]:
+            expected = same(array[array > float(bound)])
+            compare(folder, f"select {dtype} above {bound}", "select", array, ["--above", bound], expected)
+            expected = same(array[array < float(bound)])
+            compare(folder, f"select {dtype} below {bound}", "select", array, ["--below", bound], expected)
+    array = random_array("u1", 100_003)
+    for low, high, bins in [(0, 256, 256), (0, 256, 7), (-10, 300, 31), (0.5, 200.5, 50)]:
+        expected = numpy.histogram(array, bins, (low, high))[0].astype("u8")
+        options = ["--bins", str(bins), "--range", str(low), str(high), "--closed"]
+        compare(folder, f"histogram u1 from {low} to {high} in {bins}", "histogram", array, options, same(expected))
+    for dtype in FLOATS:
+        array = numpy.full(7, 2, dtype)
+        expected = numpy.histogram(array, 4)[0].astype("u8")
+        compare(folder, f"histogram of equal {dtype}", "histogram", array, ["--bins", "4"], same(expected))
+
+
 def bad_files(folder):
     """A file that cannot be used is an error with a message, not a crash."""
     path, output = folder / "in.npy", folder / "out.npy"
@@ -664,9 +748,8 @@ def bad_files(folder):
     refused("strings", "reduce")
     numpy.save(path, numpy.array([["a", None]], dtype=object), allow_pickle=True)
     refused("objects")
-    numpy.save(path, numpy.asfortranarray(random_array("f4", (3, 5))))
-    refused("Fortran order")
-    refused("Fortran order, permuted", "permute", "--axes", "1,0")
+    numpy.save(path, numpy.zeros(3, [("a", "f4"), ("b", "i2")]))
+    refused("records")
     numpy.save(path, random_array("f4", (3, 5)))
     refused("an axis too many", "reduce", "--axis", "2")
     refused("an axis twice", "permute", "--axes", "1,1")
@@ -678,7 +761,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         figures = (reduce, more_reductions, along_an_axis, statistics, statistics_along_an_axis)
         figures = (*figures, counts_of, segments_and_wide_sums)
-        for family in (*figures, scan, sort, merge, top_k, runs, quantiles, random, transpose, permute, histogram, ranges, copy, reversed_and_picked):
+        for family in (*figures, scan, sort, merge, top_k, runs, quantiles, random, transpose, permute, histogram, ranges, copy, reversed_and_picked, orders_and_types, other_types):
             family(Path(folder))
         judge()
         bad_files(Path(folder))

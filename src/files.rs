@@ -1,10 +1,192 @@
-//! Files at well-known paths: opening one neither hangs nor fills the memory, whatever lies there.
+//! Files: opening one neither hangs nor fills the memory, and writing one replaces it whole or not at all.
 
 use std::{
-    fs::{File, OpenOptions},
-    io::{self, Read},
-    path::Path,
+    fs::{self, File, Metadata, OpenOptions},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
 };
+
+use tempfile::NamedTempFile;
+
+/// How many symbolic links are followed.
+const MOST_LINKS: usize = 40;
+
+/// New contents of a file. They go to a temporary file beside it, which takes its name when they are whole.
+///
+/// Until then the old file is as it was, and a draft that is dropped leaves nothing. Symbolic links are followed, and the
+/// old file's owner and permissions are kept. A file that is no plain one, such as a pipe, `/dev/null` or `/dev/stdout`, is
+/// written in place.
+#[derive(Debug)]
+pub struct Draft {
+    path: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Beside { file: NamedTempFile, replaces: bool },
+    Here(File),
+}
+
+impl Draft {
+    /// An empty draft of the file at `path`, which need not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be written, or no file can be made in its folder.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        let (target, in_place) = target(path)?;
+        let old = match fs::metadata(&target) {
+            Ok(old) => Some(old),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        if in_place || old.as_ref().is_some_and(|old| !old.is_file()) {
+            // Where a shell sent its output to a file, the result goes behind what is there.
+            let append = old.is_some_and(|old| old.is_file());
+            let file = File::options().write(true).append(append).open(path)?;
+            return Ok(Self { path: target, place: Place::Here(file) });
+        }
+        if old.is_some() {
+            // A file that may not be written is not replaced either.
+            File::options().write(true).open(&target)?;
+        }
+        let file = beside(&target)?;
+        if let Some(old) = &old {
+            keep(&file, old)?;
+        }
+        Ok(Self { path: target, place: Place::Beside { file, replaces: old.is_some() } })
+    }
+
+    /// Waits until the contents are on the disk if they are to replace an old file, which a crash must not cost. A new file is
+    /// not waited for, as that can take long.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the disk does not take them.
+    pub fn sync(&self) -> io::Result<()> {
+        match &self.place {
+            Place::Beside { file, replaces: true } => file.as_file().sync_all(),
+            Place::Beside { .. } | Place::Here(_) => Ok(()),
+        }
+    }
+
+    /// Puts the contents where the old file is.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the old file cannot be replaced.
+    pub fn replace(self) -> io::Result<()> {
+        if let Place::Beside { file, .. } = self.place {
+            file.persist(self.path)?;
+        }
+        Ok(())
+    }
+}
+
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.place {
+            Place::Beside { file, .. } => file.write(bytes),
+            Place::Here(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.place {
+            Place::Beside { file, .. } => file.flush(),
+            Place::Here(file) => file.flush(),
+        }
+    }
+}
+
+/// Whether two paths name one file, which need not exist. Devices such as `/dev/null` keep nothing, and do not count.
+///
+/// # Errors
+///
+/// Fails for a path whose links lead nowhere or in a circle.
+pub fn same(a: &Path, b: &Path) -> io::Result<bool> {
+    if let (Ok(a), Ok(b)) = (fs::metadata(a), fs::metadata(b))
+        && let Some(same) = one_inode(&a, &b)
+    {
+        return Ok(same);
+    }
+    Ok(real(a)? == real(b)?)
+}
+
+/// The folder of a file.
+pub(crate) fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The path, or where symbolic links from it lead, whether there is a file or not.
+pub(crate) fn followed(path: &Path) -> io::Result<PathBuf> {
+    Ok(target(path)?.0)
+}
+
+/// The same, and whether the way leads through `/proc`, where links name open files.
+fn target(path: &Path) -> io::Result<(PathBuf, bool)> {
+    let (mut path, mut in_proc) = (path.to_owned(), false);
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&path) {
+            Ok(to) => {
+                in_proc |= fs::canonicalize(folder(&path)).is_ok_and(|folder| folder.starts_with("/proc"));
+                path = folder(&path).join(to);
+            }
+            // No link, or nothing at all.
+            Err(_) => return Ok((path, in_proc)),
+        }
+    }
+    Err(io::Error::other(format!("more than {MOST_LINKS} symbolic links")))
+}
+
+/// The one spelling of a path.
+fn real(path: &Path) -> io::Result<PathBuf> {
+    let path = followed(path)?;
+    Ok(match path.file_name() {
+        Some(name) => fs::canonicalize(folder(&path)).unwrap_or_else(|_| folder(&path).to_owned()).join(name),
+        None => path,
+    })
+}
+
+#[cfg(unix)]
+fn one_inode(a: &Metadata, b: &Metadata) -> Option<bool> {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let one = (a.dev(), a.ino()) == (b.dev(), b.ino());
+    Some(one && !a.file_type().is_char_device())
+}
+
+#[cfg(not(unix))]
+fn one_inode(_: &Metadata, _: &Metadata) -> Option<bool> {
+    None
+}
+
+/// A new file in the folder of `target`, with the permissions that a new file has.
+fn beside(target: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".oclprim-").suffix(".tmp");
+    #[cfg(unix)]
+    builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
+    // Its message names the temporary file, of which nobody has heard.
+    builder.tempfile_in(folder(target)).map_err(|error| match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => error,
+    })
+}
+
+/// Gives `file` the owner, if that is possible, and the permissions of an old file.
+fn keep(file: &NamedTempFile, old: &Metadata) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, fchown};
+        let new = file.as_file().metadata()?;
+        if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+            // Only the superuser may give files away.
+            let _ = fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
+        }
+    }
+    file.as_file().set_permissions(old.permissions())
+}
 
 /// Opens a plain file, at the end of a symbolic link only if `follow` is set. A FIFO is an error, and not waited for.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions, follow: bool) -> io::Result<File> {

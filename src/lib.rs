@@ -135,7 +135,8 @@ struct Readme;
 pub mod copy;
 mod element;
 mod error;
-mod files;
+#[doc(hidden)]
+pub mod files;
 pub mod histogram;
 #[doc(hidden)]
 pub mod internals;

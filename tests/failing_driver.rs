@@ -241,7 +241,7 @@ const OPERATIONS: [Operation; 14] = [
     ("reduce", |device, data| Ok(vec![device.reduce(&data.bits, Sum)?])),
     ("reduce a buffer", |device, data| Ok(vec![device.reduce(&device.upload(&data.bits)?, Sum)?])),
     ("scan", |device, data| device.inclusive_scan(&data.bits, Sum)?.to_vec()),
-    ("select", |device, data| device.select(&data.bits, &Map::new(|x: u32| x % 3 == 0, "x % 3 == 0"))?.to_vec()),
+    ("select", |device, data| device.select(&data.bits, &Map::new(|x: u32| x < 1 << 30, "x < 1u << 30"))?.to_vec()),
     ("sort", |device, data| device.sort(&data.bits, Order::ascending())?.to_vec()),
     ("reduce by key", |device, data| {
         let (keys, sums) = device.reduce_by_key(&data.runs, &data.bits, Sum)?;
@@ -383,14 +383,14 @@ fn a_first_operation_with_a_failed_call_is_right_or_an_error() {
             let first = || user.open().and_then(|device| run(&device, &data));
             let calls = failing.calls_of(|| assert!(first().unwrap() == want));
             for call in sampled(&calls, 10) {
-                for (status, mode) in ways(call) {
+                let some = if all() { 1 } else { 3 };
+                for (status, mode) in ways(call).into_iter().skip(call % some).step_by(some) {
                     let before = failing.alive();
                     let (opened, failed) =
                         failing.run(call, status, mode, || user.open().map(|device| (run(&device, &data), device)));
                     let Some(failed) = failed else { continue };
                     let what = format!("first {name}, call {call} is {failed}, {mode:?} {status}");
-                    let (result, device) =
-                        opened.map_or_else(|error| (Err(error), user.open().unwrap()), |opened| opened);
+                    let (result, device) = opened.unwrap_or_else(|error| (Err(error), user.open().unwrap()));
                     tally.borrow_mut().add(result.is_ok());
                     match result {
                         Ok(got) => assert!(got == want, "{what}: wrong"),
@@ -453,7 +453,7 @@ fn a_failed_call_in_the_self_test_changes_no_verdict() {
                     failing.run(call, status, mode, || user.open().map(|device| (probe(&device), device)));
                 let Some(failed) = failed else { continue };
                 let what = format!("self-test, call {call} is {failed}, {mode:?} {status}");
-                let (result, device) = opened.map_or_else(|error| (Err(error), user.open().unwrap()), |opened| opened);
+                let (result, device) = opened.unwrap_or_else(|error| (Err(error), user.open().unwrap()));
                 tally.borrow_mut().add(result.is_ok());
                 match result {
                     Ok(got) => assert_eq!(got, want, "{what}"),
@@ -462,7 +462,12 @@ fn a_failed_call_in_the_self_test_changes_no_verdict() {
                         assert!(entries("selftest-").is_empty(), "{what}: stored");
                     }
                 }
-                // Only what ran is stored.
+                // Only what ran is stored. These calls run again by themselves, as they change nothing by that.
+                let repeated =
+                    ["clCreateBuffer", "clEnqueueReadBuffer", "clEnqueueWriteBuffer"].contains(&failed.as_str());
+                if !repeated && !failed.starts_with("clGet") {
+                    assert!(entries("selftest-").is_empty(), "{what}: stored after a failure");
+                }
                 assert!(
                     entries("selftest-").is_empty() || entries("selftest-") == stored,
                     "{what}: another verdict is stored"
@@ -481,8 +486,7 @@ fn a_failed_call_in_the_self_test_changes_no_verdict() {
     child::answer(tally.into_inner());
 }
 
-/// A status of four billion platforms, a name of exabytes, numbers of all ones: the devices that remain work, and the error says
-/// what is missing.
+/// A call fails, or reports four billion platforms, a name of exabytes, numbers of all ones. Devices that remain work.
 #[test]
 fn a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out() {
     const NAME: &str = "a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out";
@@ -527,15 +531,15 @@ fn a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out() {
         let (_, found, failed, error) = run(call, STATUSES[call % 4], Mode::Before).unwrap();
         assert_eq!(found, devices, "call {call}, {failed}: a question is put again: {error}");
         let (_, found, failed, error) = run(call, 0, Mode::Size).unwrap();
-        let refused = error.contains("the driver reports 4294967295 ") && error.contains(", the most is 1024")
+        let refused = error.contains("the driver reports 4294967295 ") && error.contains(", the limit is 1024")
             || error.contains("the driver reports 9223372036854775807 bytes for ")
-                && error.contains(", the most is 65536");
+                && error.contains(", the limit is 65536");
         assert!(if found == devices { !refused } else { refused }, "call {call}, {failed}, {found}: {error}");
         run(call, 0, Mode::Value).unwrap();
     }
     let (_, found, failed, error) = run(1, 0, Mode::Size).unwrap();
     assert_eq!((found, failed.as_str()), (1, "clGetPlatformIDs"));
-    assert!(error.contains("the driver reports 4294967295 platforms, the most is 1024"), "{error}");
+    assert!(error.contains("the driver reports 4294967295 platforms, the limit is 1024"), "{error}");
 }
 
 /// The message is that of a failed build, with or without a log.
@@ -560,7 +564,7 @@ fn a_build_log_of_exabytes_is_not_read() {
             cases.set(cases.get() + 1);
             if error
                 .to_string()
-                .contains("the driver reports 9223372036854775807 bytes for the log of a build, the most is 16777216")
+                .contains("the driver reports 9223372036854775807 bytes for the log of a build, the limit is 16777216")
             {
                 refused.set(refused.get() + 1);
             }

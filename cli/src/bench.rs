@@ -2,8 +2,8 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, File},
-    io::Write,
+    fs,
+    io::{self, Write},
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     check::primitives,
     options::{DeviceChoice, has_room, positive},
-    output::{Stop, Style, count, digits, json, of_file, percent, table, time},
+    output::{STDOUT, Stop, Style, count, digits, distinct, json, of_file, percent, save, table, time},
 };
 
 const EXAMPLES: &str = "\
@@ -51,7 +51,7 @@ pub(crate) struct Bench {
     device: DeviceChoice,
     /// Elements, such as 1000000, 2^24 or 64Mi; several with commas between. Without it 2^16, 2^20, 2^24 and, on GPUs,
     /// 2^28.
-    #[arg(long, value_parser = positive, value_delimiter = ',')]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true, value_delimiter = ',')]
     n: Vec<usize>,
     /// Element types, such as f32; several with commas between.
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
@@ -207,6 +207,9 @@ impl Bench {
         let device = self.device.open()?.profiled()?;
         let info = device.info();
         let effort = Effort { runs: self.runs.max(1), cold: !self.hot, ..Effort::default() };
+        if let Some(path) = self.json.as_deref().filter(|path| path.as_os_str() != STDOUT) {
+            distinct(&[("standard output", Path::new(STDOUT)), ("--json", path)])?;
+        }
         let earlier = self.compare.as_deref().map(|path| Earlier::read(path, &info, effort.cold)).transpose()?;
         let mut copies = Copies::new();
         let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("OCLPRIM_COMMIT"));
@@ -234,7 +237,7 @@ impl Bench {
         }
         let wrong = report.lines.iter().filter(|line| line.wrong).count();
         match &self.json {
-            Some(path) if path.as_os_str() == "-" => json(out, &report)?,
+            Some(path) if path.as_os_str() == STDOUT => out.write_all(&json(&report)?)?,
             _ => report.print(self.markdown, out)?,
         }
         if wrong > 0 { Err(Stop::mismatch(format!("{wrong} results are wrong"))) } else { Ok(()) }
@@ -257,7 +260,7 @@ impl Bench {
     /// Writes what there is to the file of `--json`.
     fn save(&self, report: &Report) -> Result<(), Stop> {
         match &self.json {
-            Some(path) if path.as_os_str() != "-" => json(&mut File::create(path).map_err(of_file(path))?, report),
+            Some(path) if path.as_os_str() != STDOUT => save(&[(path, &[json(report)?])], &mut io::sink()),
             _ => Ok(()),
         }
     }

@@ -6,21 +6,21 @@ use plotters::prelude::*;
 
 use crate::{
     ladder::Report,
-    output::{Stop, digits},
+    output::{Stop, digits, of_file},
 };
 
 const BAR: RGBColor = RGBColor(60, 110, 170);
 const ROOF: RGBColor = RGBColor(200, 60, 50);
 
 /// Draws the bandwidth of each rung that ran, one bar below the other, and the copy's as a line across.
-pub(crate) fn draw(path: &Path, report: &Report) -> Result<(), Stop> {
+pub(crate) fn draw(path: &Path, report: &Report) -> Result<String, Stop> {
     let bars: Vec<_> = report.rungs.iter().filter_map(|step| Some((step.name, step.gb_per_s?))).collect();
     if bars.is_empty() {
         return Err(Stop::usage(format!("{}: no rung ran, so there is nothing to draw", path.display())));
     }
     let mut svg = String::new();
-    render(&mut svg, report, &bars).map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
-    std::fs::write(path, svg).map_err(crate::output::of_file(path))
+    render(&mut svg, report, &bars).map_err(of_file(path))?;
+    Ok(svg)
 }
 
 fn render(svg: &mut String, report: &Report, bars: &[(&str, f64)]) -> Result<(), Box<dyn std::error::Error>> {

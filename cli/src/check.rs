@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     io::{self, Write},
     panic,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::{
     devices::{Description, no_driver},
-    output::{BOLD, RED, Stop, Style, alarm, digits, json, paint, table},
+    output::{BOLD, RED, STDOUT, Stop, Style, alarm, digits, distinct, json, paint, table},
     submission::Submission,
 };
 
@@ -204,6 +204,9 @@ impl Check {
             return Err(Stop::usage("nothing to check: no form of these primitives has such a name"));
         }
         let mut reports = unusable;
+        if let Some(path) = &self.report {
+            distinct(&[("standard output", Path::new(STDOUT)), ("--report", path)])?;
+        }
         // Before anything is checked: a file that cannot be written must not cost a full check.
         self.submit(&descriptions, &reports, false)?;
         let bar = self.progress(&targets);
@@ -379,7 +382,7 @@ impl Check {
                 devices: Vec<Report>,
             }
             let wrong = total.failed;
-            json(out, &All { total, devices: reports })?;
+            out.write_all(&json(&All { total, devices: reports })?)?;
             return if wrong == 0 { Ok(()) } else { Err(Stop::mismatch(format!("{wrong} checks failed"))) };
         }
         // The smallest failing case says most about what is wrong.

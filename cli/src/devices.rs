@@ -72,7 +72,7 @@ impl Devices {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let entries: Vec<_> = Device::list().into_iter().enumerate().map(|(i, info)| Entry::new(i, info)).collect();
         if self.json {
-            return json(out, &entries);
+            return Ok(out.write_all(&json(&entries)?)?);
         }
         for (index, entry) in entries.iter().enumerate() {
             if index > 0 {

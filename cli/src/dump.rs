@@ -11,7 +11,7 @@ use clap::Args;
 use oclprim::{Capabilities, ProgramSpec};
 use oclprim_checks::check;
 
-use crate::output::{Stop, of_file};
+use crate::output::{Stop, of_file, save};
 
 /// Write every program for every sample device as NAME.cl, with its build options in NAME.opts.
 #[derive(Args)]
@@ -30,7 +30,7 @@ impl DumpKernels {
                 if seen.insert(program.clone()) {
                     let number: &mut usize = numbers.entry(program.name).or_default();
                     let file = program.name.trim_end_matches(".cl").replace('/', "-");
-                    write(&self.dir.join(format!("{file}-{sample}-{number:03}")), &program)?;
+                    write(&self.dir.join(format!("{file}-{sample}-{number:03}")), &program, out)?;
                     *number += 1;
                 }
             }
@@ -39,10 +39,9 @@ impl DumpKernels {
     }
 }
 
-fn write(stem: &Path, program: &ProgramSpec) -> Result<(), Stop> {
+fn write(stem: &Path, program: &ProgramSpec, out: &mut dyn Write) -> Result<(), Stop> {
     for (extension, text) in [("cl", program.source()), ("opts", format!("{}\n", program.options))] {
-        let path = stem.with_extension(extension);
-        fs::write(&path, text).map_err(of_file(&path))?;
+        save(&[(&stem.with_extension(extension), &[text])], out)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Instant,
 };
 
@@ -20,7 +20,9 @@ use crate::{
     bench::failure_text,
     chart,
     options::{DeviceChoice, has_room, positive},
-    output::{RED, Stop, Style, alarm, bytes, count, digits, json, paint, percent, table, time},
+    output::{
+        RED, STDOUT, Stop, Style, alarm, bytes, count, digits, distinct, json, paint, percent, save, table, time,
+    },
 };
 
 const EXAMPLES: &str = "\
@@ -46,22 +48,22 @@ pub(crate) struct Ladder {
     #[command(flatten)]
     device: DeviceChoice,
     /// Elements, such as 1000000, 2^24 or 64Mi; without it 2^24, or the shape's.
-    #[arg(long, value_parser = positive, conflicts_with_all = ["rows", "cols"])]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true, conflicts_with_all = ["rows", "cols"])]
     n: Option<usize>,
     /// Rows of a transpose; 4096 if nothing is said.
-    #[arg(long, value_parser = positive, requires = "cols")]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true, requires = "cols")]
     rows: Option<usize>,
     /// Columns of a transpose; 4096 if nothing is said.
-    #[arg(long, value_parser = positive, requires = "rows")]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true, requires = "rows")]
     cols: Option<usize>,
     /// Bins of a histogram; 256 if nothing is said.
-    #[arg(long, value_parser = positive)]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true)]
     bins: Option<usize>,
     /// How the samples of a histogram fall into bins; uniform if nothing is said.
     #[arg(long, value_parser = PossibleValuesParser::new(Distribution::ALL.map(Distribution::name)))]
     distribution: Option<String>,
     /// Work-items of a work-group, where a rung leaves the choice.
-    #[arg(long, value_parser = positive)]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true)]
     block: Option<usize>,
     /// The element type; i32 if nothing is said.
     #[arg(long = "type", value_name = "TYPE")]
@@ -120,13 +122,16 @@ impl Ladder {
             let text = format!("ladders are OpenCL kernels, which {info} does not run: choose --device opencl");
             return Err(Stop::usage(text));
         }
+        if let Some(path) = &self.svg {
+            distinct(&[("standard output", Path::new(STDOUT)), ("--svg", path)])?;
+        }
         let ladder = registry().iter().find(|ladder| ladder.name() == self.ladder).expect("clap checked the name");
         let report = Report::measure(*ladder, &self.request(), &device, None)?;
         if let Some(path) = &self.svg {
-            chart::draw(path, &report)?;
+            save(&[(path, &[chart::draw(path, &report)?])], out)?;
         }
         if self.json {
-            json(out, &report)?;
+            out.write_all(&json(&report)?)?;
         } else {
             report.print(if self.markdown { Style::Markdown } else { Style::Plain }, out)?;
         }

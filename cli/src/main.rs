@@ -14,6 +14,8 @@ mod run;
 mod submission;
 mod tune;
 
+#[cfg(unix)]
+use std::sync::Arc;
 use std::{
     io::{self, Write},
     process::ExitCode,
@@ -82,7 +84,16 @@ impl Command {
     }
 }
 
+/// Makes a file that grows beyond the limit for files an error of the write, instead of a signal that ends the process.
+#[cfg(unix)]
+fn limits_are_errors() {
+    // Where it cannot be caught, it ends the process, and what was written is no file yet.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}
+
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    limits_are_errors();
     let mut out = io::stdout();
     let result = Cli::parse().command.run(&mut out).and_then(|()| Ok(out.flush()?));
     result.err().map_or(ExitCode::SUCCESS, Stop::report)

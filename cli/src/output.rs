@@ -4,6 +4,7 @@ use std::{
     env,
     fmt::Display,
     io::{self, IsTerminal, Write},
+    path::Path,
     process::ExitCode,
 };
 
@@ -11,6 +12,7 @@ use comfy_table::{
     Cell, CellAlignment, Color, ContentArrangement, Table,
     presets::{ASCII_MARKDOWN, NOTHING},
 };
+use oclprim::files::{self, Draft};
 
 /// Why the program ends early.
 #[derive(Debug)]
@@ -74,13 +76,48 @@ impl From<serde_json::Error> for Stop {
 }
 
 /// The name of a file in front of what went wrong with it.
-pub(crate) fn of_file(path: &std::path::Path) -> impl Fn(io::Error) -> Stop + '_ {
+pub(crate) fn of_file<E: Display>(path: &Path) -> impl Fn(E) -> Stop + '_ {
     move |error| Stop::usage(format!("{}: {error}", path.display()))
 }
 
-pub(crate) fn json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<(), Stop> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    Ok(writeln!(out)?)
+/// Standard output, as the path of a file.
+pub(crate) const STDOUT: &str = "-";
+
+/// Writes files in parts, `-` to `out`. No old file is replaced until all new ones are whole.
+pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write) -> Result<(), Stop> {
+    let mut drafts = Vec::new();
+    for (path, parts) in files {
+        if path.as_os_str() == STDOUT {
+            parts.iter().try_for_each(|part| out.write_all(part.as_ref()))?;
+            out.flush()?;
+            continue;
+        }
+        let failed = of_file(path);
+        let mut draft = Draft::new(path).map_err(&failed)?;
+        parts.iter().try_for_each(|part| draft.write_all(part.as_ref())).map_err(&failed)?;
+        draft.sync().map_err(&failed)?;
+        drafts.push((failed, draft));
+    }
+    drafts.into_iter().try_for_each(|(failed, draft)| draft.replace().map_err(failed))
+}
+
+/// Refuses outputs of which one would overwrite another. Each has the name of its option; `-` is standard output.
+pub(crate) fn distinct(outputs: &[(&str, &Path)]) -> Result<(), Stop> {
+    let place = |path: &Path| if path.as_os_str() == STDOUT { Path::new("/dev/stdout") } else { path }.to_owned();
+    for (i, (option, path)) in outputs.iter().enumerate() {
+        for (earlier, other) in &outputs[..i] {
+            if files::same(&place(path), &place(other)).map_err(of_file(path))? {
+                return Err(Stop::usage(format!("{earlier} and {option} are one file, {}", path.display())));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, Stop> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 pub(crate) const RED: u8 = 31;

@@ -2,8 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    env, fs,
-    fs::File,
+    env, fs, io,
     path::Path,
 };
 
@@ -13,7 +12,7 @@ use serde::Serialize;
 use crate::{
     check::{Counts, FailedCase, Form, Report},
     devices::Description,
-    output::{Stop, json, of_file},
+    output::{Stop, json, save},
 };
 
 /// The version of the file's format. `scripts/checked` reads this one alone.
@@ -115,7 +114,7 @@ impl<'a> Submission<'a> {
     }
 
     pub(crate) fn save(&self, path: &Path) -> Result<(), Stop> {
-        json(&mut File::create(path).map_err(of_file(path))?, self)
+        save(&[(path, &[json(self)?])], &mut io::sink())
     }
 }
 

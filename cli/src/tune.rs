@@ -2,8 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs::File,
     io::Write,
+    iter,
     path::{Path, PathBuf},
     time::Instant,
 };
@@ -25,7 +25,7 @@ use serde::Serialize;
 use crate::{
     bench::{Against, failure_text, progress},
     options::{DeviceChoice, has_room, positive},
-    output::{Stop, Style, digits, json, of_file, table, time},
+    output::{STDOUT, Stop, Style, digits, distinct, json, save, table, time},
 };
 
 const EXAMPLES: &str = "\
@@ -57,7 +57,7 @@ pub(crate) struct Tune {
     element: Vec<ElementType>,
     /// Elements, such as 1000000, 2^24 or 64Mi; several with commas between, each of another size class: less than 1 MiB,
     /// less than 64 MiB, and beyond.
-    #[arg(long, value_parser = positive, value_delimiter = ',')]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true, value_delimiter = ',')]
     n: Vec<usize>,
     /// Seconds after which no further variant of a primitive, element size and size class is tried.
     #[arg(long, default_value_t = 20.0)]
@@ -142,6 +142,12 @@ impl Tune {
         if path.is_none() && !self.dry_run {
             return Err(Stop::usage("there is no place for a tuning file: set OCLPRIM_TUNING, or use --dry-run"));
         }
+        let named = [("the tuning file", path.as_deref()), ("--json", self.json.as_deref())];
+        let named = named.into_iter().filter_map(|(name, path)| Some((name, path?)));
+        let named: Vec<_> = iter::once(("standard output", Path::new(STDOUT)))
+            .chain(named.filter(|(_, path)| path.as_os_str() != STDOUT))
+            .collect();
+        distinct(&named)?;
         // What is there must be readable before an hour is spent.
         path.as_deref().map(TuningFile::read).transpose()?;
         let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("OCLPRIM_COMMIT"));
@@ -168,10 +174,10 @@ impl Tune {
         }
         let wrong = report.lines.iter().filter(|line| line.wrong).count();
         match &self.json {
-            Some(path) if path.as_os_str() == "-" => json(out, &report)?,
+            Some(path) if path.as_os_str() == STDOUT => out.write_all(&json(&report)?)?,
             file => {
-                if let Some(path) = file {
-                    json(&mut File::create(path).map_err(of_file(path))?, &report)?;
+                if let Some(file) = file {
+                    save(&[(file, &[json(&report)?])], out)?;
                 }
                 report.print(out)?;
                 let kept = report.lines.iter().filter(|line| line.kept).count();

@@ -4,7 +4,7 @@
 //! | property | |
 //! |---|---|
 //! | work | one read and one write of each element, and a binary search for each tile of some thousand of them |
-//! | order | that of the elements, or a user's: [`Compare`]; of equal elements those of the first range come first |
+//! | order | that of the elements, as of [`sort`](crate::sort): of floats -0 equals 0, and all NaN are equal and the largest; or a user's: [`Compare`]. Of equal elements those of the first range come first |
 //! | elements | integers and floats; of a user's order any plain type of 1 to 64 bytes. Values: any plain type |
 //! | determinism | everywhere: the result is a function of the input |
 //! | scratch | 4 or 8 bytes for each tile: [`Device::merge_scratch`] |

@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{Element, ElementType, Error, Order, Result, sort::keys::Keys};
 
-/// An order of elements: an [`Order`], which is their own, or a [`Less`] of the user's.
+/// An order of elements: an [`Order`], which is their own, or a [`Less`] of the user's. In the elements' own order floats are equal
+/// if both are zeros, or both NaN, which are the largest; but for [`Order::total_order`].
 ///
 /// ```
 /// use oclprim::{Device, Order, op::{Compare, Less}};
@@ -60,24 +61,23 @@ impl<T: Element> Compare<T> for Order {
         let (ty, high) = (unsigned[keys.bytes.ilog2() as usize].storage(), 8 * keys.bytes - 1);
         let (suffix, always, mask) = (if keys.bytes == 8 { "ul" } else { "u" }, keys.always, keys.mask());
         let word = if keys.bytes == 8 { "ulong" } else { "uint" };
+        // Of all bits ranks are enough, the other way round where they fall.
+        let whole = keys.floats && keys.whole();
+        let (first, second) = if whole && always != 0 { ("b", "a") } else { ("a", "b") };
+        let bias = (1u64 << high).wrapping_sub(keys.flip);
         let number = |x: &str| {
             let turned = match keys.flip {
-                flip if keys.floats => {
-                    let bias = (1 << high) - flip;
-                    let rank = format!("op_rank({x}, {flip:#x}{suffix})");
-                    // Inverted, where they fall.
-                    if always == 0 {
-                        format!("{rank} + {bias:#x}{suffix}")
-                    } else {
-                        format!("~({rank} + {bias:#x}{suffix})")
-                    }
-                }
+                flip if whole => return format!("op_rank({x}, {flip:#x}{suffix})"),
+                flip if keys.floats && always == 0 => format!("op_rank({x}, {flip:#x}{suffix}) + {bias:#x}{suffix}"),
+                flip if keys.floats => format!("~(op_rank({x}, {flip:#x}{suffix}) + {bias:#x}{suffix})"),
                 0 => format!("{x} ^ {always:#x}{suffix}"),
                 flip => format!("{x} ^ ({x} >> {high} != 0 ? {flip:#x}{suffix} : 0{suffix}) ^ {always:#x}{suffix}"),
             };
             format!("(({turned}) & {mask:#x}{suffix})")
         };
-        let texts = Texts::new(ty, "", &format!("{} < {}", number("a"), number("b")));
+        // A comparison that is always false ends the process in Mesa's compiler.
+        let expression = if mask == 0 { "0".to_owned() } else { format!("{} < {}", number(first), number(second)) };
+        let texts = Texts::new(ty, "", &expression);
         let texts = if keys.floats {
             texts.with_functions(&format!("{FLOATS}FLOAT_RANK(op_rank, {word}, {})\n", 8 * keys.bytes))
         } else {

@@ -328,11 +328,14 @@ impl Device {
 
     /// What an OpenCL device can do; `None` for the CPU backend, which lacks nothing.
     ///
-    /// The first call on a device compiles and runs small kernels; the verdict is kept on disk by device and driver.
+    /// The first call on a device compiles and runs small kernels; the verdict is kept on disk by device and driver. A test
+    /// that fails for a transient reason, such as a shortage of memory, runs again; then the verdict is kept in this process
+    /// alone.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`] or [`ErrorKind::Build`] if not even the plainest kernel runs.
+    /// [`ErrorKind::Driver`] or [`ErrorKind::Build`] if not even the plainest kernel runs, [`ErrorKind::OutOfMemory`] if
+    /// memory stays short. No verdict is kept then, so that the next call probes anew.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;

@@ -111,7 +111,16 @@ fn by_size<V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, values
 /// Sorts keys, all bits of which count, in their own memory.
 pub(super) fn in_place(keys: &Keys, data: &mut [u8]) {
     fn of<K: Word>(keys: &Keys, data: &mut [u8]) {
-        parallel::sort_unstable_by_key(bytemuck::cast_slice_mut::<u8, K>(data), &|key| keys.distinct((*key).into()));
+        let data: &mut [K] = bytemuck::cast_slice_mut(data);
+        // Numbers take the keys' place, so that none is made for each comparison.
+        let make = |data: &mut [K], number: &(dyn Fn(u64) -> u64 + Sync)| {
+            parallel::chunks_mut(data, SERIAL, &|_, part| {
+                part.iter_mut().for_each(|x| *x = K::of(number((*x).into())))
+            });
+        };
+        make(data, &|key| keys.distinct(key));
+        parallel::sort_unstable_by_key(data, &|&number| -> u64 { number.into() });
+        make(data, &|number| keys.of_distinct(number));
     }
     match keys.bytes {
         1 => of::<u8>(keys, data),

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | work | a pass for each 8 bits in which keys differ: one read and one write of each key and each value, and one read of the keys for all passes; where work-groups do not wait for one another, two reads of each key in each pass |
 //! | keys | integers of up to 16 bytes and floats, ascending or descending, by all bits or [some](Order::bits) |
-//! | order of floats | total, by their bits: -NaN, -inf, …, -0, +0, …, inf, NaN, as [`f32::total_cmp`] |
+//! | order of floats | as NumPy's: -0 equals 0, and every NaN equals every other one and is larger than infinity. Each key keeps its bits. [`Order::total_order`] has all bits count |
 //! | determinism | everywhere: the result is a function of the input |
 //! | scratch | n keys (2 n without an output of keys) and n values, and some 256 counters for each work-group: [`Device::sort_scratch`] |
 //! | limits | any n that fits the device |
@@ -73,7 +73,8 @@ impl Device {
     /// let device = Device::best()?;
     /// let x = device.upload(&[2.5f32, -0.0, f32::NAN, 0.0, -1.0])?;
     /// let sorted = device.sort(&x, Order::ascending())?.to_vec()?;
-    /// assert_eq!(sorted[..2], [-1.0, -0.0]);
+    /// // -0 and 0 are equal, and stay in their order; NaN is the largest.
+    /// assert_eq!(sorted[..4], [-1.0, -0.0, 0.0, 2.5]);
     /// assert!(sorted[1].is_sign_negative() && sorted[4].is_nan());
     /// assert_eq!(device.sort(&[3u8, 1, 2], Order::descending())?.to_vec()?, [3, 2, 1]);
     /// # Ok::<(), oclprim::Error>(())

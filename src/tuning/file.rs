@@ -15,15 +15,14 @@ use serde_json::Value;
 
 use super::{PRIMITIVES, SizeClass, parameters, parameters::MOST_ELEMENT_BYTES, row_bytes};
 use crate::{
-    Error, ErrorKind, Result, files,
+    Error, ErrorKind, Result,
+    files::{self, Draft, folder, followed},
     runtime::{Capabilities, DeviceInfo, folders},
 };
 
 const FORMAT: u32 = 1;
 /// A file beyond this is none of ours.
 const MOST_BYTES: u64 = 4 << 20;
-/// Symbolic links from one to the next that are followed.
-const MOST_LINKS: usize = 40;
 
 /// What was chosen for a primitive on a device: it holds for this driver and this version of the crate alone.
 ///
@@ -256,16 +255,11 @@ impl TuningFile {
     /// ```
     pub fn write(&self, path: &Path) -> Result<()> {
         let write = || -> io::Result<()> {
-            let path = &followed(path)?;
-            let folder = folder(path);
-            fs::create_dir_all(folder)?;
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            fs::create_dir_all(folder(&followed(path)?))?;
+            let mut file = Draft::new(path)?;
             file.write_all(&self.text()?)?;
-            if let Ok(old) = fs::metadata(path) {
-                file.as_file().set_permissions(old.permissions())?;
-            }
-            file.persist(path)?;
-            Ok(())
+            file.sync()?;
+            file.replace()
         };
         write().map_err(failed(path))
     }
@@ -314,23 +308,6 @@ impl TuningFile {
 fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
     let path = path.display().to_string();
     move |error| Error::new(ErrorKind::Io, format!("{path}: {error}")).with_source(error)
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// The path, or where symbolic links from it lead, whether there is a file or not.
-fn followed(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
-        match fs::read_link(&path) {
-            Ok(to) => path = folder(&path).join(to),
-            // No link, or nothing at all.
-            Err(_) => return Ok(path),
-        }
-    }
-    Err(io::Error::other(format!("more than {MOST_LINKS} symbolic links")))
 }
 
 /// The lock of a file, once no other process has it.

@@ -129,11 +129,13 @@ pub(crate) fn bits<T: Element>(key: T) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// How many values of its type are below a key: of floats its distance from zero, on either side.
+/// A number that rises with the key: of floats its distance from zero, on either side; NaN are beyond infinity.
 pub(crate) fn rank<T: Element>(key: T) -> u64 {
-    let (bits, half) = (bits(key), 1u64 << (8 * size_of::<T>() - 1));
+    let (infinity, half) = (bits(T::HIGHEST), 1u64 << (8 * size_of::<T>() - 1));
+    let bits = bits(key);
     match T::TYPE {
-        ty if ty.is_float() && bits >= half => half - 1 - (bits - half),
+        _ if key.is_nan() => half + infinity + 1,
+        ty if ty.is_float() && bits >= half => half - (bits - half),
         ty if ty.is_float() => half + bits,
         ty if ty.is_signed() && bits >= half => bits - half,
         ty if ty.is_signed() => bits + half,
@@ -146,8 +148,10 @@ pub(super) trait Made: Key + PartialEq + std::fmt::Debug {
     /// The element type that stands for it in the list of cases.
     const ELEMENT: ElementType;
     fn make(keys: Keys, n: usize) -> Vec<Self>;
-    /// How many values of the type are below this one.
+    /// What rises with the key, and is bits of it in orders by some bits.
     fn number(self) -> u128;
+    /// What tells equal keys apart in a sort in place.
+    fn number_among_equals(self) -> u128;
 }
 
 macro_rules! made {
@@ -161,6 +165,17 @@ macro_rules! made {
 
             fn number(self) -> u128 {
                 rank(self).into()
+            }
+
+            fn number_among_equals(self) -> u128 {
+                let (bits, half) = (bits(self), 1u64 << (8 * size_of::<$T>() - 1));
+                match () {
+                    () if !<$T as Element>::TYPE.is_float() => 0,
+                    // Those with a sign come first of zeros, and last of NaN, the higher ones before the others.
+                    () if bits < half => 1 + u128::from(bits),
+                    () if Element::is_nan(self) => u128::MAX - u128::from(bits),
+                    () => 0,
+                }
             }
         }
     )* };
@@ -180,6 +195,10 @@ impl Made for u128 {
     fn number(self) -> u128 {
         self
     }
+
+    fn number_among_equals(self) -> u128 {
+        0
+    }
 }
 
 impl Made for i128 {
@@ -191,6 +210,10 @@ impl Made for i128 {
 
     fn number(self) -> u128 {
         self as u128 ^ 1 << 127
+    }
+
+    fn number_among_equals(self) -> u128 {
+        0
     }
 }
 

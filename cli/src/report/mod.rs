@@ -4,15 +4,14 @@ mod chart;
 mod page;
 
 use std::{
-    fs::{self, OpenOptions},
     io::Write,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use clap::Args;
 use indicatif::ProgressBar;
-use oclprim::Device;
+use oclprim::{Device, files::Draft};
 use oclprim_checks::{
     bench::{Bench, Effort},
     check::{self, Level},
@@ -25,7 +24,7 @@ use crate::{
     devices::Description,
     ladder::Report as Steps,
     options::{DeviceChoice, positive},
-    output::{Stop, count, of_file, time},
+    output::{STDOUT, Stop, count, distinct, of_file, save, time},
     submission::Os,
 };
 
@@ -42,7 +41,7 @@ CPU's; the exit code is 1 if one was wrong.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Command {
-    /// The page's file.
+    /// The page's file; `-` is standard output.
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
     #[command(flatten)]
@@ -91,12 +90,18 @@ fn representatives() -> Vec<(&'static str, Bench)> {
 
 impl Command {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let stdout = self.output.as_os_str() == STDOUT;
         // Before anything is measured: a file that cannot be written must not cost minutes.
-        OpenOptions::new().create(true).append(true).open(&self.output).map_err(of_file(&self.output))?;
+        if !stdout {
+            distinct(&[("standard output", Path::new(STDOUT)), ("--output", &self.output)])?;
+            drop(Draft::new(&self.output).map_err(of_file(&self.output))?);
+        }
         let device = self.device.open()?.profiled()?;
         let found = self.measure(&device, &progress())?;
-        fs::write(&self.output, page::of(&found).into_string()).map_err(of_file(&self.output))?;
-        writeln!(out, "{}: {}", self.output.display(), found.checks.counts.line())?;
+        save(&[(&self.output, &[page::of(&found).into_string()])], out)?;
+        if !stdout {
+            writeln!(out, "{}: {}", self.output.display(), found.checks.counts.line())?;
+        }
         match found.wrong() {
             0 => Ok(()),
             wrong => Err(Stop::mismatch(format!("{wrong} results are wrong"))),

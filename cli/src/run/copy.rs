@@ -7,7 +7,7 @@ use clap::Args;
 use oclprim::Device;
 use oclprim_checks::check::same_bytes;
 
-use super::{Common, matches, places, with_size};
+use super::{Common, indices, matches, with_size};
 use crate::{npy::Array, output::Stop};
 
 const COPY_EXAMPLES: &str = "\
@@ -25,19 +25,17 @@ pub(super) struct Copy {
 
 impl Copy {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let array = Array::read(&self.common.input)?;
+        let array = self.common.read()?;
         let device = self.common.device.open()?;
         let input = array.elements::<u8>();
-        let from = device.upload(&input)?;
+        let from = device.upload(input)?;
         let mut to = device.zeroed::<u8>(input.len())?;
         device.copy(&from, &mut to)?;
         let copied = to.to_vec()?;
         if self.common.verify {
-            matches(same_bytes(&copied, &input, "byte "))?;
+            matches(same_bytes(&copied, input, "byte "))?;
         }
-        let shape = array.lengths();
-        let text = format!("{shape:?} {} on {}; -o writes it to a file", array.type_name(), device.info());
-        self.common.finish(&array.like(&shape, &copied), text, out)
+        self.common.finish_whole(&array.like(&array.shape, &copied), &device, out)
     }
 }
 
@@ -57,24 +55,26 @@ pub(super) struct Reverse {
 impl Reverse {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let path = self.common.input.display();
-        let array = Array::read(&self.common.input)?;
+        let array = self.common.read()?;
         let device = self.common.device.open()?;
-        let reversed = with_size!(array.size, T => self.reverse::<T>(&array, &device)?, {
-            let (ty, size) = (array.type_name(), array.size);
-            return Err(Stop::usage(format!("{path}: reverse takes elements of 1 to 16 bytes, {ty} has {size}")));
-        });
-        let shape = array.lengths();
-        let text = format!("{shape:?} {} on {}; -o writes it to a file", array.type_name(), device.info());
-        self.common.finish(&reversed, text, out)
+        with_size!(array.size(), T => self.reverse::<T>(&array, &device, out), {
+            let (ty, size) = (array.type_name(), array.size());
+            Err(Stop::usage(format!("{path}: reverse takes elements of 1 to 16 bytes, {ty} has {size}")))
+        })
     }
 
-    fn reverse<T: Pod + std::fmt::Debug>(&self, array: &Array, device: &Device) -> Result<Array, Stop> {
+    fn reverse<T: Pod + std::fmt::Debug>(
+        &self,
+        array: &Array,
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
         let input = array.elements::<T>();
-        let reversed = device.reverse(&input)?.to_vec()?;
+        let reversed = device.reverse(input)?.to_vec()?;
         if self.common.verify {
-            matches(same_bytes(&reversed, &Device::cpu().reverse(&input)?.to_vec()?, "element "))?;
+            matches(same_bytes(&reversed, &Device::cpu().reverse(input)?.to_vec()?, "element "))?;
         }
-        Ok(array.like(&array.lengths(), &reversed))
+        self.common.finish_whole(&array.like(&array.shape, &reversed), device, out)
     }
 }
 
@@ -83,15 +83,15 @@ Examples:
   oclprim run gather samples.npy --indices order.npy -o picked.npy
   oclprim run gather colours.npy --indices labels.npy --device opencl --verify";
 
-/// Pick elements by their places, as numpy.take does; elements of 1 to 16 bytes.
+/// Pick elements by their indices, as numpy.take does; elements of 1 to 16 bytes.
 ///
-/// Places count from 0 through all elements, whatever the array's shape. The result has the shape of the places.
+/// Indices count from 0 through all elements, whatever the array's shape. The result has the shape of the indices.
 #[derive(Args)]
 #[command(after_help = GATHER_EXAMPLES)]
 pub(super) struct Gather {
     #[command(flatten)]
     common: Common,
-    /// The places: integers of 4 or 8 bytes.
+    /// The indices: integers.
     #[arg(long, value_name = "INDICES.npy")]
     indices: PathBuf,
 }
@@ -99,30 +99,28 @@ pub(super) struct Gather {
 impl Gather {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let path = self.common.input.display();
-        let array = Array::read(&self.common.input)?;
-        let (places, indices) = places(&self.indices)?;
-        let (device, shape) = (self.common.device.open()?, places.lengths());
-        let picked = with_size!(array.size, T => self.gather::<T>(&array, &indices, &shape, &device)?, {
-            let (ty, size) = (array.type_name(), array.size);
-            return Err(Stop::usage(format!("{path}: gather takes elements of 1 to 16 bytes, {ty} has {size}")));
-        });
-        let text = format!("{shape:?} {} on {}; -o writes it to a file", array.type_name(), device.info());
-        self.common.finish(&picked, text, out)
+        let array = self.common.read()?;
+        let (shaped, indices) = indices(&self.indices)?;
+        let device = self.common.device.open()?;
+        with_size!(array.size(), T => self.gather::<T>(&array, (&indices, &shaped.shape), &device, out), {
+            let (ty, size) = (array.type_name(), array.size());
+            Err(Stop::usage(format!("{path}: gather takes elements of 1 to 16 bytes, {ty} has {size}")))
+        })
     }
 
     fn gather<T: Pod + std::fmt::Debug>(
         &self,
         array: &Array,
-        indices: &[u64],
-        shape: &[usize],
+        (indices, shape): (&[u64], &[usize]),
         device: &Device,
-    ) -> Result<Array, Stop> {
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
         let input = array.elements::<T>();
-        let picked = device.gather(&input, indices)?.to_vec()?;
+        let picked = device.gather(input, indices)?.to_vec()?;
         if self.common.verify {
-            matches(same_bytes(&picked, &Device::cpu().gather(&input, indices)?.to_vec()?, "element "))?;
+            matches(same_bytes(&picked, &Device::cpu().gather(input, indices)?.to_vec()?, "element "))?;
         }
-        Ok(array.like(shape, &picked))
+        self.common.finish_whole(&array.like(shape, &picked), device, out)
     }
 }
 
@@ -140,26 +138,24 @@ Examples:
 pub(super) struct Scatter {
     #[command(flatten)]
     common: Common,
-    /// The places: integers of 4 or 8 bytes.
+    /// The indices: integers.
     #[arg(long, value_name = "INDICES.npy")]
     indices: PathBuf,
     /// How many places there are; as many as elements, unless given.
-    #[arg(long, value_name = "N", value_parser = crate::options::size)]
+    #[arg(long, value_name = "N", value_parser = crate::options::size, allow_negative_numbers = true)]
     len: Option<usize>,
 }
 
 impl Scatter {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let path = self.common.input.display();
-        let array = Array::read(&self.common.input)?;
-        let (_, indices) = places(&self.indices)?;
+        let array = self.common.read()?;
+        let (_, indices) = indices(&self.indices)?;
         let device = self.common.device.open()?;
-        let put = with_size!(array.size, T => self.scatter::<T>(&array, &indices, &device)?, {
-            let (ty, size) = (array.type_name(), array.size);
-            return Err(Stop::usage(format!("{path}: scatter takes elements of 1 to 16 bytes, {ty} has {size}")));
-        });
-        let text = format!("{:?} {} on {}; -o writes it to a file", put.lengths(), array.type_name(), device.info());
-        self.common.finish(&put, text, out)
+        with_size!(array.size(), T => self.scatter::<T>(&array, &indices, &device, out), {
+            let (ty, size) = (array.type_name(), array.size());
+            Err(Stop::usage(format!("{path}: scatter takes elements of 1 to 16 bytes, {ty} has {size}")))
+        })
     }
 
     fn scatter<T: Pod + std::fmt::Debug>(
@@ -167,13 +163,14 @@ impl Scatter {
         array: &Array,
         indices: &[u64],
         device: &Device,
-    ) -> Result<Array, Stop> {
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
         let input = array.elements::<T>();
         let len = self.len.unwrap_or(input.len());
-        let put = device.scatter(&input, indices, len)?.to_vec()?;
+        let put = device.scatter(input, indices, len)?.to_vec()?;
         if self.common.verify {
-            matches(same_bytes(&put, &Device::cpu().scatter(&input, indices, len)?.to_vec()?, "element "))?;
+            matches(same_bytes(&put, &Device::cpu().scatter(input, indices, len)?.to_vec()?, "element "))?;
         }
-        Ok(array.like(&[len], &put))
+        self.common.finish_whole(&array.like(&[len], &put), device, out)
     }
 }

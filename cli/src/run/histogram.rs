@@ -1,16 +1,18 @@
 //! `oclprim run histogram`
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{io::Write, path::PathBuf};
 
 use clap::Args;
-use oclprim::{Bins, Device, Element, Histogram, Integer, Weight, WeightedHistogram, op, with_element, with_integer};
+use oclprim::{
+    Bins, Device, Element, ElementType, Histogram, Weight, WeightedHistogram, op, with_element, with_integer,
+};
 use oclprim_checks::check::same;
 
-use super::{Common, element_of, matches, numpy_name, parse};
-use crate::{npy::Array, output::Stop};
+use super::{Common, common_type, element_of, matches, numpy_name, parse, read, second};
+use crate::{
+    npy::{Made, number},
+    output::{Stop, of_file},
+};
 
 const HISTOGRAM_EXAMPLES: &str = "\
 Examples:
@@ -23,9 +25,11 @@ Examples:
 /// Count the samples in each bin.
 ///
 /// Integers are bin numbers from 0 on, unless there is a --range. Floats are counted in bins of equal width; without a
-/// --range these go from the smallest to the largest sample, which is in the last bin, as in numpy.histogram; equal samples
-/// alone have no such range. Edges are rounded to the samples' type, so that a sample beside one can be in another bin than
-/// NumPy's. With --edges the last bin has its upper edge, too. With -o, the counts are written as uint64, sums of weights
+/// --range they go from the smallest to the largest sample, as in numpy.histogram, and the last bin has its upper edge. Equal
+/// samples widen that range by 0.5 to either side; without samples it is 0 to 1. A --range for floats is rounded to their type,
+/// so that a sample beside an edge can be in another bin than NumPy's.
+///
+/// With --edges the last bin has its upper edge, too. With -o, the counts are written as uint64, sums of weights
 /// as int64, uint64 or float64, as the weights are. With --channels there is a row of bins for each channel.
 /// Samples outside the bins are reported on standard error.
 #[derive(Args)]
@@ -34,15 +38,17 @@ pub(super) struct HistogramOf {
     #[command(flatten)]
     common: Common,
     /// How many bins.
-    #[arg(long, value_parser = crate::options::size, default_value = "256")]
+    #[arg(long, value_parser = crate::options::size, allow_negative_numbers = true, default_value = "256")]
     bins: usize,
-    /// The lower edge of the first bin and the upper edge of the last.
-    #[arg(long, num_args = 2, value_names = ["LO", "HI"], allow_negative_numbers = true)]
+    /// The lower edge of the first bin and the upper edge of the last. If integer samples cannot have such a value, as u8 cannot
+    /// be 256, they are counted as i64 or f64.
+    #[arg(long, num_args = 2, value_names = ["LO", "HI"], allow_hyphen_values = true)]
     range: Option<Vec<String>>,
     /// Count a sample that equals HI in the last bin.
     #[arg(long, requires = "range")]
     closed: bool,
-    /// The edges of the bins, one more than there are bins: an array of the samples' type.
+    /// The edges of the bins, one more than there are bins, in any type. If the samples cannot have such a value, they are
+    /// counted as f64.
     #[arg(long, value_name = "EDGES.npy", conflicts_with_all = ["range", "bins"])]
     edges: Option<PathBuf>,
     /// Add up a weight for each sample: integers in 64 bits, floats as doubles.
@@ -63,44 +69,74 @@ fn same_counts(found: &Histogram, want: &Histogram) -> Result<(), Stop> {
     matches(same(&outside(found), &outside(want), "outside "))
 }
 
-/// What was counted, and the parts of it that lie below, above and nowhere.
-struct Found {
-    array: Array,
-    text: String,
-    outside: [String; 3],
-}
-
 impl HistogramOf {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let array = Array::read(&self.common.input)?;
+        let array = self.common.read()?;
         let element = self.common.element(&array, "histogram")?;
-        let channels = if self.channels { Some(array.lengths()[self.common.axis(&array, -1)?]) } else { None };
+        let channels = if self.channels { Some(array.shape[self.common.axis(&array, -1)?]) } else { None };
         let device = self.common.device.open()?;
-        let found = with_element!(element, T => self.count::<T>(&array.elements(), channels, &device)?);
+        let edges = match &self.edges {
+            Some(path) => Some((path, second(path)?)),
+            None => None,
+        };
+        let element = match (&edges, &self.range) {
+            (Some((path, edges)), _) => common_type((element, &array), (path, edges))?,
+            (_, Some(range)) => self.type_of_range(element, range)?,
+            _ => element,
+        };
+        with_element!(element, T => {
+            let input = array.exactly::<T>().map_err(of_file(&self.common.input))?;
+            match &edges {
+                Some((path, edges)) => {
+                    let bins = Bins::edges(&edges.exactly::<T>().map_err(of_file(path))?)?.closed();
+                    self.counted(&input, &bins, channels, &device, out)
+                }
+                None => self.count::<T>(&input, channels, &device, out),
+            }
+        })
+    }
+
+    /// Writes the counts, and reports on standard error what lies outside the bins.
+    fn finish(&self, found: &Made<'_>, text: String, outside: [String; 3], out: &mut dyn Write) -> Result<(), Stop> {
         let unit = if self.weights.is_some() { "of weight" } else { "samples" };
-        for (amount, place) in found.outside.iter().zip(["below the first bin", "above the last", "NaN"]) {
+        for (amount, place) in outside.iter().zip(["below the first bin", "above the last", "NaN"]) {
             if amount != "0" {
                 // With no standard error left there is nobody to tell.
                 let _ = writeln!(std::io::stderr(), "{amount} {unit} {place}");
             }
         }
-        self.common.finish(&found.array, found.text, out)
+        self.common.finish(found, text, out)
     }
 
-    fn count<T: Element>(&self, input: &[T], channels: Option<usize>, device: &Device) -> Result<Found, Stop> {
-        if let Some(path) = &self.edges {
-            let bins = Bins::edges(&self.elements::<T>(path)?)?.closed();
-            return self.counted(input, &bins, channels, device);
-        }
+    fn count<T: Element>(
+        &self,
+        input: &[T],
+        channels: Option<usize>,
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
         let bins = match &self.range {
             Some(range) => self.even(parse::<T>("--range", &range[0])?, parse::<T>("--range", &range[1])?)?,
             None if T::TYPE.is_float() => self.fitted(input, device)?,
             None => with_integer!(T::TYPE, I => {
-                let found = self.counted::<I>(bytemuck::cast_slice(input), &Bins::ids(self.bins)?, channels, device)?;
-                return Ok(found);
+                let input = bytemuck::cast_slice(input);
+                return self.counted::<I>(input, &Bins::ids(self.bins)?, channels, device, out);
             }, unreachable!("floats are above")),
         };
-        self.counted(input, &bins, channels, device)
+        self.counted(input, &bins, channels, device, out)
+    }
+
+    /// The type in which samples are counted: it has both ends of the range as values.
+    fn type_of_range(&self, element: ElementType, range: &[String]) -> Result<ElementType, Stop> {
+        let has = |ty| with_element!(ty, T => range.iter().all(|end| parse::<T>("--range", end).is_ok()));
+        let narrow = element.size() < 8;
+        Ok(match element {
+            _ if element.is_float() || has(element) => element,
+            _ if narrow && has(ElementType::I64) => ElementType::I64,
+            // An end that is no number at all is refused later.
+            _ if narrow && has(ElementType::F64) => ElementType::F64,
+            _ => element,
+        })
     }
 
     fn even<T: Element>(&self, lower: T, upper: T) -> Result<Bins<T>, Stop> {
@@ -110,29 +146,23 @@ impl HistogramOf {
 
     /// Bins from the smallest to the largest sample.
     fn fitted<T: Element>(&self, input: &[T], device: &Device) -> Result<Bins<T>, Stop> {
-        if input.is_empty() {
-            return Err(Stop::usage("there are no samples from which to take a range: give one with --range"));
-        }
         // What is wrong with their number is not the range's fault.
         Bins::<u32>::ids(self.bins)?;
-        let (lower, upper) = (device.reduce(input, op::Min)?, device.reduce(input, op::Max)?);
-        match Bins::even(lower, upper, self.bins) {
+        let (lower, upper) = if input.is_empty() {
+            (T::ZERO, T::ONE)
+        } else {
+            (device.reduce(input, op::Min)?, device.reduce(input, op::Max)?)
+        };
+        let by = if lower == upper { 0.5 } else { 0.0 };
+        let ends = (T::from_f64(lower.to_f64() - by), T::from_f64(upper.to_f64() + by));
+        match Bins::even(ends.0, ends.1, self.bins) {
             Ok(bins) => Ok(bins.closed()),
             Err(error) => {
+                let (lower, upper) = (number(lower), number(upper));
                 let text = format!("samples from {lower} to {upper} give no range: give one with --range ({error})");
                 Err(Stop::usage(text))
             }
         }
-    }
-
-    /// The elements of a file of the samples' type.
-    fn elements<T: Element>(&self, path: &Path) -> Result<Vec<T>, Stop> {
-        let array = Array::read(path)?;
-        if array.element() != Some(T::TYPE) {
-            let (path, ty) = (path.display(), array.type_name());
-            return Err(Stop::usage(format!("{path}: elements are {ty}, those of the samples {}", T::TYPE)));
-        }
-        Ok(array.elements())
     }
 
     fn counted<T: Element>(
@@ -141,36 +171,30 @@ impl HistogramOf {
         bins: &Bins<T>,
         channels: Option<usize>,
         device: &Device,
-    ) -> Result<Found, Stop> {
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
         if let Some(channels) = channels {
-            return self.of_channels(input, bins, channels, device);
+            return self.of_channels(input, bins, channels, device, out);
         }
         if let Some(path) = &self.weights {
-            let array = Array::read(path)?;
+            let array = read(path)?;
             let element = element_of(path, &array, "histogram")?;
             // Of each kind the widest, which holds the others.
-            return with_integer!(element, W => {
-                let integers = array.elements::<W>().into_iter().map(Integer::to_i128);
-                if element.is_signed() {
-                    self.weighed(input, &integers.map(|w| w as i64).collect::<Vec<_>>(), bins, device)
-                } else {
-                    self.weighed(input, &integers.map(|w| w as u64).collect::<Vec<_>>(), bins, device)
-                }
-            }, {
-                let floats: Vec<f64> =
-                    with_element!(element, W => array.elements::<W>().into_iter().map(Element::to_f64).collect());
-                self.weighed(input, &floats, bins, device)
-            });
+            let failed = of_file(path);
+            return if element.is_float() {
+                self.weighed(input, &array.exactly::<f64>().map_err(failed)?, bins, device, out)
+            } else if element.is_signed() || array.is_truth() {
+                self.weighed(input, &array.exactly::<i64>().map_err(failed)?, bins, device, out)
+            } else {
+                self.weighed(input, &array.exactly::<u64>().map_err(failed)?, bins, device, out)
+            };
         }
         let found = device.histogram(input, bins)?;
         if self.common.verify {
             same_counts(&found, &Device::cpu().histogram(input, bins)?)?;
         }
-        Ok(Found {
-            array: Array::of("<u8", &[found.counts.len()], &found.counts),
-            text: counts_in_words(&found.counts),
-            outside: outside(&found).map(|count| count.to_string()),
-        })
+        let made = Made::of("<u8", &[found.counts.len()], &found.counts);
+        self.finish(&made, counts_in_words(&found.counts), outside(&found).map(|count| count.to_string()), out)
     }
 
     /// The same bins for each channel; what lies outside is that of all together.
@@ -180,8 +204,10 @@ impl HistogramOf {
         bins: &Bins<T>,
         channels: usize,
         device: &Device,
-    ) -> Result<Found, Stop> {
-        let all = vec![bins.clone(); channels];
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        // The primitive refuses more than 4; a header can claim any number.
+        let all = vec![bins.clone(); channels.min(5)];
         let found = device.histogram_channels(input, channels, &all)?;
         if self.common.verify {
             let want = Device::cpu().histogram_channels(input, channels, &all)?;
@@ -190,11 +216,8 @@ impl HistogramOf {
         let counts: Vec<u64> = found.iter().flat_map(|found| found.counts.iter().copied()).collect();
         let lines: Vec<_> = found.iter().map(|found| counts_in_words(&found.counts)).collect();
         let sums = found.iter().map(outside).fold([0; 3], |sums, next| [0, 1, 2].map(|i| sums[i] + next[i]));
-        Ok(Found {
-            array: Array::of("<u8", &[channels, bins.len()], &counts),
-            text: lines.join("\n"),
-            outside: sums.map(|count| count.to_string()),
-        })
+        let made = Made::of("<u8", &[channels, bins.len()], &counts);
+        self.finish(&made, lines.join("\n"), sums.map(|count| count.to_string()), out)
     }
 
     fn weighed<T: Element, W: Weight>(
@@ -203,7 +226,8 @@ impl HistogramOf {
         weights: &[W],
         bins: &Bins<T>,
         device: &Device,
-    ) -> Result<Found, Stop> {
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
         let found = device.histogram_weighted(input, weights, bins)?;
         let outside = |found: &WeightedHistogram<W::Sum>| {
             let sides = found.outside;
@@ -214,12 +238,9 @@ impl HistogramOf {
             matches(same(&found.sums, &want.sums, "bin "))?;
             matches(same(&outside(&found), &outside(&want), "outside "))?;
         }
-        let words: Vec<_> = found.sums.iter().map(W::Sum::to_string).collect();
-        Ok(Found {
-            array: Array::of(numpy_name(<W::Sum as Element>::TYPE), &[found.sums.len()], &found.sums),
-            text: words.join(" "),
-            outside: outside(&found).map(|sum| sum.to_string()),
-        })
+        let words: Vec<_> = found.sums.iter().map(|&sum| number(sum)).collect();
+        let made = Made::of(numpy_name(<W::Sum as Element>::TYPE), &[found.sums.len()], &found.sums);
+        self.finish(&made, words.join(" "), outside(&found).map(number), out)
     }
 }
 

@@ -7,18 +7,22 @@ use oclprim::{Device, Element, ElementType, Philox, with_element};
 use oclprim_checks::check::same_bytes;
 
 use super::{in_words, matches, numpy_name, parse, print};
-use crate::{npy::Array, options::DeviceChoice, output::Stop};
+use crate::{
+    npy::Made,
+    options::DeviceChoice,
+    output::{Stop, save},
+};
 
 /// What is made of no file takes.
 #[derive(Args)]
-struct Made {
+struct Numbers {
     /// How many.
-    #[arg(value_name = "N", value_parser = crate::options::size)]
+    #[arg(value_name = "N", value_parser = crate::options::size, allow_negative_numbers = true)]
     n: usize,
     /// The type of the numbers: i8 to i64, u8 to u64, f16, f32 or f64.
     #[arg(long = "type", value_name = "TYPE", default_value = "f64")]
     element: ElementType,
-    /// Write the result to this .npy file instead of printing it.
+    /// Write the result to this .npy file instead of printing it; `-` writes to standard output.
     #[arg(short, long, value_name = "OUT.npy")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -28,7 +32,7 @@ struct Made {
     verify: bool,
 }
 
-impl Made {
+impl Numbers {
     fn finish<T: Element>(
         &self,
         make: impl Fn(&Device) -> Result<Vec<T>, Stop>,
@@ -44,7 +48,7 @@ impl Made {
         }
         let (shape, name) = ([values.len()], numpy_name(T::TYPE));
         match &self.output {
-            Some(path) => Array::of(name, &shape, &values).write(path),
+            Some(path) => save(&[(path, &Made::of(name, &shape, &values).parts())], out),
             None => print(&in_words(&values, &shape, name, &device), out),
         }
     }
@@ -64,18 +68,18 @@ Examples:
 #[command(after_help = RANDOM_EXAMPLES)]
 pub(super) struct Random {
     #[command(flatten)]
-    made: Made,
+    made: Numbers,
     /// The key of the generator.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     seed: u64,
     /// One of the streams of a seed.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     stream: u64,
     /// Leave out so many numbers of the stream.
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    #[arg(long, value_name = "COUNT", default_value_t = 0, allow_negative_numbers = true)]
     skip: u64,
     /// In a range.
-    #[arg(long, num_args = 2, value_names = ["LO", "HI"], allow_negative_numbers = true)]
+    #[arg(long, num_args = 2, value_names = ["LO", "HI"], allow_hyphen_values = true)]
     range: Option<Vec<String>>,
 }
 
@@ -109,12 +113,12 @@ Examples:
 #[command(after_help = IOTA_EXAMPLES)]
 pub(super) struct Iota {
     #[command(flatten)]
-    made: Made,
+    made: Numbers,
     /// The first number.
-    #[arg(long, value_name = "VALUE", default_value = "0", allow_negative_numbers = true)]
+    #[arg(long, value_name = "VALUE", default_value = "0", allow_hyphen_values = true)]
     start: String,
     /// What each number has more than the one before it.
-    #[arg(long, value_name = "VALUE", default_value = "1", allow_negative_numbers = true)]
+    #[arg(long, value_name = "VALUE", default_value = "1", allow_hyphen_values = true)]
     step: String,
 }
 

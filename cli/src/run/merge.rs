@@ -9,8 +9,11 @@ use clap::{Args, ValueEnum};
 use oclprim::{Device, Element, Order as Sorted, SetOp, with_element};
 use oclprim_checks::check::{same, same_bytes};
 
-use super::{Common, in_words, matches, second, sort::order};
-use crate::{npy::Array, output::Stop};
+use super::{Common, common_type, in_words, matches, second, sort::order};
+use crate::{
+    npy::{Array, Made},
+    output::{Stop, of_file},
+};
 
 /// Refuses elements that are not in order.
 fn in_order<T: Element>(path: &Path, x: &[T], order: &Sorted, device: &Device) -> Result<(), Stop> {
@@ -64,7 +67,7 @@ impl Keep {
 pub(super) struct Merge {
     #[command(flatten)]
     common: Common,
-    /// The other array.
+    /// The other array. Its elements are converted to the type of the first; a value that this type lacks is an error.
     #[arg(long, value_name = "MORE.npy")]
     with: PathBuf,
     /// Which elements to keep.
@@ -77,20 +80,21 @@ pub(super) struct Merge {
 
 impl Merge {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let array = Array::read(&self.common.input)?;
+        let array = self.common.read()?;
         let element = self.common.element(&array, "merge")?;
         let device = self.common.device.open()?;
-        with_element!(element, T => self.merge::<T>(&array, &array.elements(), &device, out))
+        with_element!(element, T => self.merge::<T>(&array, array.elements(), &device, out))
     }
 
     fn merge<T: Element>(&self, array: &Array, a: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
         let (path, order) = (&self.common.input, order(self.descending));
-        let b = second::<T>((path, array), &self.with)?.elements::<T>();
+        let other = second(&self.with)?;
+        let b = other.exactly::<T>().map_err(of_file(&self.with))?;
         in_order(path, a, &order, device)?;
         in_order(&self.with, &b, &order, device)?;
         let merged = |device: &Device| match self.keep.op() {
-            None => device.merge(a, &b, &order)?.to_vec(),
-            Some(op) => device.set_operation(op, a, &b, &order)?.to_vec(),
+            None => device.merge(a, &*b, &order)?.to_vec(),
+            Some(op) => device.set_operation(op, a, &*b, &order)?.to_vec(),
         };
         let result = merged(device)?;
         if self.common.verify {
@@ -115,7 +119,7 @@ Examples:
 pub(super) struct Search {
     #[command(flatten)]
     common: Common,
-    /// What to search for.
+    /// What to search for, in any type. If the array cannot have such a value, both are compared as f64.
     #[arg(long, value_name = "NEEDLES.npy")]
     needles: PathBuf,
     /// Behind equal elements instead of before them.
@@ -128,26 +132,34 @@ pub(super) struct Search {
 
 impl Search {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let array = Array::read(&self.common.input)?;
+        let array = self.common.read()?;
         let element = self.common.element(&array, "search")?;
+        let needles = second(&self.needles)?;
         let device = self.common.device.open()?;
-        with_element!(element, T => self.search::<T>(&array, &array.elements(), &device, out))
+        let element = common_type((element, &array), (&self.needles, &needles))?;
+        with_element!(element, T => self.search::<T>(&array, &needles, &device, out))
     }
 
-    fn search<T: Element>(&self, array: &Array, range: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
-        let (path, order) = (&self.common.input, order(self.descending));
-        let needles = second::<T>((path, array), &self.needles)?;
-        let (shape, needles) = (needles.lengths(), needles.elements::<T>());
-        in_order(path, range, &order, device)?;
+    fn search<T: Element>(
+        &self,
+        array: &Array,
+        needles: &Array,
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        let (path, order, shape) = (&self.common.input, order(self.descending), &needles.shape);
+        let range = array.exactly::<T>().map_err(of_file(path))?;
+        let needles = needles.exactly::<T>().map_err(of_file(&self.needles))?;
+        in_order(path, &range, &order, device)?;
         let found = |device: &Device| match self.upper {
-            false => device.lower_bound::<T, u64, _>(range, &needles, &order)?.to_vec(),
-            true => device.upper_bound::<T, u64, _>(range, &needles, &order)?.to_vec(),
+            false => device.lower_bound::<T, u64, _>(&*range, &*needles, &order)?.to_vec(),
+            true => device.upper_bound::<T, u64, _>(&*range, &*needles, &order)?.to_vec(),
         };
         let places = found(device)?;
         if self.common.verify {
             matches(same(&places, &found(&Device::cpu())?, "place "))?;
         }
-        let text = in_words(&places, &shape, "<i8", device);
-        self.common.finish(&Array::of("<i8", &shape, &places), text, out)
+        let text = in_words(&places, shape, "<i8", device);
+        self.common.finish(&Made::of("<i8", shape, &places), text, out)
     }
 }

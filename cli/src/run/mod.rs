@@ -18,7 +18,7 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use oclprim::{Device, Element, ElementType, Integer, with_integer};
+use oclprim::{Device, Element, ElementType, Integer, bf16, f16, with_element, with_integer};
 use oclprim_checks::check::Failure;
 
 use self::{
@@ -34,7 +34,12 @@ use self::{
     topk::{Quantile, TopK},
     transpose::{Permute, Transpose},
 };
-use crate::{bench::failure_text, npy::Array, options::DeviceChoice, output::Stop};
+use crate::{
+    bench::failure_text,
+    npy::{self, Array, Made, number},
+    options::DeviceChoice,
+    output::{Stop, of_file, save},
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,7 +47,8 @@ Examples:
   oclprim run reduce matrix.npy --axis 0 -o sums.npy
   oclprim run count flags.npy
   oclprim run statistics matrix.npy --axis -1 -o figures.npy
-  oclprim run scan lengths.npy --exclusive -o offsets.npy
+  oclprim run scan lengths.npy --exclusive --total -o offsets.npy
+  oclprim run reduce samples.npy --segments offsets.npy
   oclprim run sort samples.npy --descending -o sorted.npy
   oclprim run select samples.npy --above 1.5 -o large.npy
   oclprim run unique labels.npy -o runs.npy
@@ -62,7 +68,9 @@ Examples:
   oclprim run random 1000000 --type f32 --seed 7 -o uniform.npy
   oclprim run iota 1000000 --type u32 -o places.npy
 
-Files are in C order and in this machine's byte order, as numpy.save writes them.";
+Files are as numpy.save writes them: of each byte order, and in C or Fortran order. `-` is standard input, or with -o standard
+output. A result goes to a new file, which takes the old one's place when it is whole, so that it may be the input. Truth values
+are the numbers 0 and 1.";
 
 /// Run a primitive on a .npy file.
 #[derive(Args)]
@@ -128,10 +136,10 @@ impl Run {
 /// What every primitive takes.
 #[derive(Args)]
 struct Common {
-    /// The array, as numpy.save writes it.
+    /// The array, as numpy.save writes it; `-` reads standard input.
     #[arg(value_name = "IN.npy")]
     input: PathBuf,
-    /// Write the result to this .npy file instead of printing it.
+    /// Write the result to this .npy file instead of printing it; `-` writes to standard output.
     #[arg(short, long, value_name = "OUT.npy")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -142,17 +150,27 @@ struct Common {
 }
 
 impl Common {
-    fn finish(&self, result: &Array, text: String, out: &mut dyn Write) -> Result<(), Stop> {
+    fn read(&self) -> Result<Array, Stop> {
+        read(&self.input)
+    }
+
+    fn finish(&self, result: &Made<'_>, text: String, out: &mut dyn Write) -> Result<(), Stop> {
         match &self.output {
-            Some(path) => result.write(path),
+            Some(path) => save(&[(path, &result.parts())], out),
             None => print(&text, out),
         }
+    }
+
+    /// The same for a result that is described, not printed.
+    fn finish_whole(&self, result: &Made<'_>, device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
+        let (shape, ty, device) = (&result.shape, result.type_name(), device.info());
+        self.finish(result, format!("{shape:?} {ty} on {device}; -o writes it to a file"), out)
     }
 
     /// The same of results in one dimension.
     fn finish_line<T: Element>(
         &self,
-        result: &Array,
+        result: &Made<'_>,
         values: &[T],
         device: &Device,
         out: &mut dyn Write,
@@ -163,11 +181,6 @@ impl Common {
     /// The element type of `array`, which has to be one that the crate computes with.
     fn element(&self, array: &Array, what: &str) -> Result<ElementType, Stop> {
         element_of(&self.input, array, what)
-    }
-
-    /// The same where truth values count as bytes, of which false is 0.
-    fn element_or_truth(&self, array: &Array, what: &str) -> Result<ElementType, Stop> {
-        if array.type_name() == "|b1" { Ok(ElementType::U8) } else { self.element(array, what) }
     }
 
     /// The axis of `array` that a number stands for: one from 0 on, or from -1, the last one, down.
@@ -182,6 +195,15 @@ impl Common {
     }
 }
 
+fn read(path: &Path) -> Result<Array, Stop> {
+    Array::open(path).map_err(of_file(path))
+}
+
+/// The values of an iterator, if there is memory for them.
+fn collect<T>(values: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, Stop> {
+    npy::collect(values).map_err(Stop::usage)
+}
+
 /// The element type of the array in a file, which has to be one that the crate computes with.
 fn element_of(path: &Path, array: &Array, what: &str) -> Result<ElementType, Stop> {
     array.element().ok_or_else(|| {
@@ -190,24 +212,19 @@ fn element_of(path: &Path, array: &Array, what: &str) -> Result<ElementType, Sto
     })
 }
 
-/// Places in an array, or between its elements: integers of 4 or 8 bytes.
-fn places(path: &Path) -> Result<(Array, Vec<u64>), Stop> {
-    let array = Array::read(path)?;
-    let places = match array.element() {
-        Some(ElementType::U32) => array.elements::<u32>().into_iter().map(u64::from).collect(),
-        Some(ElementType::I32) => array.elements::<i32>().into_iter().map(|place| i64::from(place) as u64).collect(),
-        Some(ElementType::U64 | ElementType::I64) => array.elements(),
-        _ => {
-            let (path, ty) = (path.display(), array.type_name());
-            return Err(Stop::usage(format!("{path}: places are integers of 4 or 8 bytes, not {ty}")));
+/// Indices into an array, or offsets of segments: integers of any size.
+fn indices(path: &Path) -> Result<(Array, Vec<u64>), Stop> {
+    let array = read(path)?;
+    let element = array.element().filter(|element| !element.is_float() && !array.is_truth());
+    let element = element.ok_or_else(|| of_file(path)(format!("expected integers, not {}", array.type_name())))?;
+    let indices = with_integer!(element, I => {
+        let indices = array.elements::<I>();
+        if let Some(i) = indices.iter().position(|index| index.to_i128() < 0) {
+            return Err(of_file(path)(format!("element {i} is {}; indices count from 0", indices[i])));
         }
-    };
-    let negative = |place: &u64| (*place as i64) < 0;
-    if let Some(i) = places.iter().position(negative).filter(|_| array.element() != Some(ElementType::U64)) {
-        let (path, place) = (path.display(), places[i] as i64);
-        return Err(Stop::usage(format!("{path}: element {i} is {place}; places count from 0")));
-    }
-    Ok((array, places))
+        npy::collect(indices.iter().map(|index| index.to_i128() as u64)).map_err(of_file(path))?
+    }, unreachable!("floats are refused above"));
+    Ok((array, indices))
 }
 
 /// What numpy calls a type, which is not bf16.
@@ -233,7 +250,7 @@ fn in_words<T: Element>(values: &[T], shape: &[usize], ty: &str, device: &Device
     if values.len() > SHOWN {
         return format!("{shape:?} {ty} on {}; -o writes it to a file", device.info());
     }
-    let words: Vec<_> = values.iter().map(T::to_string).collect();
+    let words: Vec<_> = values.iter().map(|&value| number(value)).collect();
     words.join(" ")
 }
 
@@ -267,37 +284,149 @@ macro_rules! with_size {
 }
 use with_size;
 
-/// The argument of an option, which has to be a value of the type.
-fn parse<T: Element>(option: &str, text: &str) -> Result<T, Stop> {
+/// The largest value of a type that is not above a number, and the smallest that is not below it.
+///
+/// Both are the number if the type has it, and the nearest float for a number within the range of floats. For NaN among integers
+/// they are the largest and the smallest value, so that none lies above the first or below the second.
+fn neighbours<T: Element>(option: &str, text: &str) -> Result<(Option<T>, Option<T>), Stop> {
     let wrong = || Stop::usage(format!("{option}: `{text}` is not a value of type {}", T::TYPE));
+    let wide: f64 = text.parse().map_err(|_| wrong())?;
+    let is_number = text.contains(|c: char| c.is_ascii_digit());
     with_integer!(T::TYPE, I => {
-        let value: i128 = text.parse().map_err(|_| wrong())?;
-        let integer = I::from_i128(value);
-        if integer.to_i128() == value { Ok(bytemuck::cast(integer)) } else { Err(wrong()) }
-    }, text.parse().map(T::from_f64).map_err(|_| wrong()))
+        let ends = [I::LOWEST, I::HIGHEST];
+        let (below, above) = match text.starts_with('-') {
+            _ if wide.is_nan() => (Some(I::HIGHEST), Some(I::LOWEST)),
+            minus if !is_number => if minus { (None, Some(I::LOWEST)) } else { (Some(I::HIGHEST), None) },
+            _ => {
+                let (floor, exact) = decimal(text);
+                let [low, high] = ends.map(Integer::to_i128);
+                let ceil = if exact { floor } else { floor + 1 };
+                ((floor >= low).then(|| I::from_i128(floor.min(high))), (ceil <= high).then(|| I::from_i128(ceil.max(low))))
+            }
+        };
+        Ok((below.map(bytemuck::cast), above.map(bytemuck::cast)))
+    }, {
+        let nearest = if T::TYPE == ElementType::F32 {
+            // Digits are rounded to f32 once, not to f64 first.
+            T::from_f64(text.parse::<f32>().map_err(|_| wrong())?.into())
+        } else {
+            T::from_f64(wide)
+        };
+        if !is_number || nearest.to_f64().is_finite() {
+            return Ok((Some(nearest), Some(nearest)));
+        }
+        // It lies between the largest finite value and infinity.
+        let most = largest::<T>();
+        Ok(if wide > 0.0 { (Some(most), Some(T::HIGHEST)) } else { (Some(T::LOWEST), Some(T::from_f64(-most.to_f64()))) })
+    })
 }
 
-/// Another file of the same type.
-fn second<T: Element>(first: (&Path, &Array), path: &Path) -> Result<Array, Stop> {
-    let array = Array::read(path)?;
-    if array.element() != Some(T::TYPE) {
-        let (path, ty) = (path.display(), array.type_name());
-        let (first, wanted) = (first.0.display(), first.1.type_name());
-        return Err(Stop::usage(format!("{path} has elements of {ty}, {first} of {wanted}")));
+/// The largest finite value of a float type.
+fn largest<T: Element>() -> T {
+    T::from_f64(match T::TYPE {
+        ElementType::F64 => f64::MAX,
+        ElementType::F32 => f32::MAX.into(),
+        ElementType::F16 => f16::MAX.into(),
+        _ => bf16::MAX.into(),
+    })
+}
+
+/// The floor of a decimal number, and whether they are equal. Numbers beyond 2^100 count as 2^100.
+fn decimal(text: &str) -> (i128, bool) {
+    let (minus, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (digits, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, rest) = digits.split_once('.').unwrap_or((digits, ""));
+    let power: i64 = power.parse().unwrap_or(if power.starts_with('-') { i64::MIN } else { i64::MAX });
+    // So many digits lie before the decimal point.
+    let point = power.saturating_add(whole.len() as i64);
+    let (mut value, mut exact) = (0i128, true);
+    let mut digits = whole.bytes().chain(rest.bytes()).map(|digit| i128::from(digit - b'0'));
+    let mut at = 0;
+    loop {
+        let digit = digits.next();
+        match digit {
+            Some(digit) if at >= point => exact &= digit == 0,
+            Some(digit) => value = (value * 10 + digit).min(1 << 100),
+            // Zeros up to the point: 0 needs none, and other numbers soon reach 2^100.
+            None if at < point && value > 0 && value < 1 << 100 => value *= 10,
+            None => break,
+        }
+        at += 1;
     }
+    let value = value.min(1 << 100);
+    if minus { (if exact { -value } else { -value - 1 }, exact) } else { (value, exact) }
+}
+
+/// The type in which elements are added and multiplied without --as: integers and truth values have 64 bits, as in numpy.
+fn widened(array: &Array, element: ElementType) -> ElementType {
+    match element {
+        _ if element.is_float() => element,
+        ElementType::U8 if array.is_truth() => ElementType::I64,
+        _ if element.is_signed() => ElementType::I64,
+        _ => ElementType::U64,
+    }
+}
+
+/// Runs an expression with `$T` bound to the type of the elements and `$U` to the type of their sums; refuses other pairs.
+macro_rules! with_wider {
+    ($pair:expr, $T:ident, $U:ident => $body:expr) => {
+        with_wider!(@ $pair, $T, $U, $body,
+            i8 i8, i16 i16, i32 i32, i64 i64, u8 u8, u16 u16, u32 u32, u64 u64, f16 f16, f32 f32, f64 f64,
+            i8 i64, i16 i64, i32 i64, u8 u64, u16 u64, u32 u64, u8 i64, u16 i64, u32 i64, f16 f32, f16 f64, f32 f64,
+            i8 f64, i16 f64, i32 f64, u8 f64, u16 f64, u32 f64)
+    };
+    (@ $pair:expr, $T:ident, $U:ident, $body:expr, $($from:ident $to:ident),*) => {
+        match $pair {
+            $( (<$from as Element>::TYPE, <$to as Element>::TYPE) => {
+                type $T = $from;
+                type $U = $to;
+                $body
+            } )*
+            (element, wide) => Err(Stop::usage(format!("--as: sums of {element} in {wide} are not offered"))),
+        }
+    };
+}
+use with_wider;
+
+/// The argument of an option, which has to be a value of the type.
+fn parse<T: Element>(option: &str, text: &str) -> Result<T, Stop> {
+    let wrong = |why: String| Err(Stop::usage(format!("{option}: `{text}` is not a value of type {}{why}", T::TYPE)));
+    match neighbours::<T>(option, text)? {
+        (Some(below), Some(above)) if below == above || T::is_nan(below) => Ok(below),
+        (Some(_), Some(_)) if !T::TYPE.is_float() => wrong(String::new()),
+        _ if T::TYPE.is_float() => wrong(format!(", whose largest is {}", number(largest::<T>()))),
+        _ => wrong(format!(", which has {} to {}", T::LOWEST, T::HIGHEST)),
+    }
+}
+
+/// Another array of numbers.
+fn second(path: &Path) -> Result<Array, Stop> {
+    let array = read(path)?;
+    element_of(path, &array, "the other array")?;
     Ok(array)
 }
 
+/// The type of an array, or f64, that has all values of the array and of another one, such as edges for it.
+fn common_type((element, array): (ElementType, &Array), (path, other): (&Path, &Array)) -> Result<ElementType, Stop> {
+    let converts = |element| with_element!(element, T => other.exactly::<T>().map(drop));
+    match converts(element) {
+        Ok(()) => Ok(element),
+        Err(_) if array.exactly::<f64>().is_ok() && converts(ElementType::F64).is_ok() => Ok(ElementType::F64),
+        Err(why) => Err(of_file(path)(why)),
+    }
+}
+
 /// Flags for the elements of `array`.
-fn flags(path: &Path, array: &Array) -> Result<Vec<u8>, Stop> {
-    let flags = Array::read(path)?;
-    let (path, ty, n) = (path.display(), flags.type_name(), flags.lengths().iter().product::<usize>());
-    if flags.size != 1 {
-        return Err(Stop::usage(format!("{path}: flags are bytes or truth values, not {ty}")));
+fn flags(path: &Path, array: &Array) -> Result<Array, Stop> {
+    let flags = read(path)?;
+    if flags.size() != 1 {
+        return Err(of_file(path)(format!("flags are bytes or truth values, not {}", flags.type_name())));
     }
-    let elements = array.lengths().iter().product::<usize>();
-    if n != elements {
-        return Err(Stop::usage(format!("{path}: {n} flags for {elements} elements")));
+    if flags.len() != array.len() {
+        return Err(of_file(path)(format!("{} flags for {} elements", flags.len(), array.len())));
     }
-    Ok(flags.elements())
+    Ok(flags)
 }

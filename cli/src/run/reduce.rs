@@ -1,8 +1,7 @@
 //! `oclprim run reduce`
 
 use std::{
-    fmt::Display,
-    io::Write,
+    io::{self, Write},
     ops::Add,
     ops::Mul,
     path::{Path, PathBuf},
@@ -11,13 +10,16 @@ use std::{
 use bytemuck::Pod;
 use clap::{Args, ValueEnum};
 use oclprim::{
-    Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, MomentsRecord, f16, op, with_element,
+    Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, f16, op, with_element,
     with_integer,
 };
 use oclprim_checks::check::{close, same, sum_bound};
 
-use super::{Common, in_words, matches, numpy_name, places, second};
-use crate::{npy::Array, output::Stop};
+use super::{Common, collect, in_words, indices, matches, numpy_name, second, widened, with_wider};
+use crate::{
+    npy::{Array, Made, axes::around, number},
+    output::{Stop, of_file},
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Op {
@@ -59,16 +61,18 @@ Examples:
   oclprim run reduce matrix.npy --axis 0 --op max
   oclprim run reduce matrix.npy --axis -1 -o sums.npy --verify
   oclprim run reduce samples.npy --segments offsets.npy --op max
-  oclprim run reduce bytes.npy --accumulator u64
-  oclprim run reduce matrix.npy --axis 0 --accumulator i64 --verify
+  oclprim run reduce bytes.npy --as u8
+  oclprim run reduce matrix.npy --axis 0 --as f64 --verify
   oclprim run reduce samples.npy --dot others.npy
   oclprim run reduce flags.npy --op any
   oclprim run reduce signal.npy --op product -o product.npy";
 
 /// Combine all elements of an array into one, those along an axis, or those of segments.
 ///
-/// Sums and products have the type of the array, unless there is an --accumulator; integers wrap. Complex numbers are added
-/// or multiplied, all of them. With -o, arg-min and arg-max write the index as an int64, any and all a truth value, min-max
+/// Sums and products of integers and truth values have 64 bits, as in numpy; those of floats have the type of the array. --as
+/// gives another type. Integers wrap. Complex numbers are added or multiplied, all of them.
+///
+/// With -o, arg-min and arg-max write the index as an int64, any and all a truth value, min-max
 /// the smallest value and then the largest, the others a 0-dimensional array; with --axis each writes an array without that
 /// axis, with --segments one of a value for each.
 #[derive(Args)]
@@ -86,13 +90,15 @@ pub(super) struct Reduce {
     /// Combine what lies along this axis: 0 is the first one, -1 the last.
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     axis: Option<i64>,
-    /// Combine the elements between neighbouring offsets, whatever the array's shape: n + 1 rising ones for n segments.
+    /// Combine the elements between neighbouring offsets, whatever the array's shape: n + 1 rising ones for n segments. Elements
+    /// before the first and from the last on belong to no segment; standard error reports their number.
     #[arg(long, value_name = "OFFSETS.npy", conflicts_with = "axis")]
     segments: Option<PathBuf>,
-    /// Add or multiply in a wider type: i64, u64, f32 or f64.
-    #[arg(long, value_name = "TYPE", conflicts_with = "determinism")]
-    accumulator: Option<ElementType>,
-    /// Add up the products with the elements of this array, of the same type and length.
+    /// Add or multiply in this type: the array's own, i64, u64, f32 or f64.
+    #[arg(long = "as", alias = "accumulator", value_name = "TYPE")]
+    wide: Option<ElementType>,
+    /// Add up the products with the elements of this array, of the same length. They are converted to the type of the first; a
+    /// value that this type lacks is an error.
     #[arg(long, value_name = "OTHER.npy", conflicts_with_all = ["op", "axis", "segments", "determinism"])]
     dot: Option<PathBuf>,
 }
@@ -124,7 +130,9 @@ impl Place<'_> {
     ) -> oclprim::Result<Vec<U>> {
         match *self {
             Place::All => Ok(vec![device.reduce_as(input, op)?]),
-            Place::Along(shape, axis) => device.reduce_axis_as(Input::from(input).nd(shape)?, axis, op)?.to_vec(),
+            Place::Along(shape, axis) => {
+                device.reduce_axis_as(Input::from(input).nd(&around(shape, axis))?, 1, op)?.to_vec()
+            }
             Place::Segments(offsets) => device.reduce_segments_as(input, offsets, op)?.to_vec(),
         }
     }
@@ -139,7 +147,7 @@ fn without(shape: &[usize], axis: usize) -> Vec<usize> {
 
 impl Reduce {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let array = Array::read(&self.common.input)?;
+        let array = self.common.read()?;
         if matches!(self.op, Op::Any | Op::All) {
             return self.answer(&array, out);
         }
@@ -150,23 +158,32 @@ impl Reduce {
         }
         let element = self.common.element(&array, "reduce")?;
         let axis = self.axis.map(|number| self.common.axis(&array, number)).transpose()?;
-        let offsets = self.segments.as_deref().map(places).transpose()?.map(|(_, offsets)| offsets);
+        let offsets = self.segments.as_deref().map(indices).transpose()?.map(|(_, offsets)| offsets);
         let device = self.common.device.open()?;
-        if let Some(wide) = self.accumulator {
-            let shape = array.lengths();
+        if let Op::Sum | Op::Product = self.op {
             let place = match (axis, &offsets) {
-                (Some(axis), _) => Place::Along(&shape, axis),
+                (Some(axis), _) => Place::Along(&array.shape, axis),
                 (_, Some(offsets)) => Place::Segments(offsets),
                 _ => Place::All,
             };
-            return self.in_a_wider(wide, &array, element, &place, &device, out);
+            let wide = self.wide.unwrap_or_else(|| widened(&array, element));
+            if wide != element && element.is_float() && self.determinism == Order::Fast {
+                return Err(Stop::usage("--determinism fast: without another type --as"));
+            }
+            with_wider!((element, wide), T, U => self.in_type::<T, U>(&array, &place, &device, out))?;
+        } else if self.wide.is_some() {
+            return Err(Stop::usage("--as is for sums and products"));
+        } else {
+            with_element!(element, T => match (axis, &offsets) {
+                (Some(axis), _) => self.along::<T>(&array, axis, array.elements(), &device, out),
+                (_, Some(offsets)) => self.of_segments::<T>(&array, array.elements(), offsets, &device, out),
+                _ => self.reduce::<T>(&array, array.elements(), &device, out),
+            })?;
         }
-        with_element!(element, T => match (axis, &offsets, &self.dot) {
-            (Some(axis), ..) => self.along::<T>(&array, axis, &array.elements(), &device, out),
-            (_, Some(offsets), _) => self.of_segments::<T>(&array, &array.elements(), offsets, &device, out),
-            (.., Some(other)) => self.dot::<T, T>(&array, other, &device, out),
-            _ => self.reduce::<T>(&array, &array.elements(), &device, out),
-        })
+        if let Some(offsets) = &offsets {
+            report_outside(offsets, array.len());
+        }
+        Ok(())
     }
 
     /// Refuses options that go with other operators, or with real numbers.
@@ -174,7 +191,7 @@ impl Reduce {
         let options = [
             ("--axis", self.axis.is_some()),
             ("--segments", self.segments.is_some()),
-            ("--accumulator", self.accumulator.is_some()),
+            ("--as", self.wide.is_some()),
             ("--dot", self.dot.is_some()),
             ("--determinism fast", self.determinism == Order::Fast),
         ];
@@ -187,24 +204,24 @@ impl Reduce {
     /// Whether any element is not 0, or all are not.
     fn answer(&self, array: &Array, out: &mut dyn Write) -> Result<(), Stop> {
         self.of_all_alone(&format!("--op {}", self.op.name()))?;
-        let element = self.common.element_or_truth(array, "reduce")?;
+        let element = self.common.element(array, "reduce")?;
         let device = self.common.device.open()?;
         let truth = with_element!(element, T => {
             let input = array.elements::<T>();
-            let run = |device: &Device| if self.op == Op::Any { device.any(&input) } else { device.all(&input) };
+            let run = |device: &Device| if self.op == Op::Any { device.any(input) } else { device.all(input) };
             let truth = run(&device)?;
             if self.common.verify {
                 matches(same(&[u8::from(truth)], &[u8::from(run(&Device::cpu())?)], "answer "))?;
             }
             truth
         });
-        self.common.finish(&Array::of("|b1", &[], &[u8::from(truth)]), truth.to_string(), out)
+        self.common.finish(&Made::of("|b1", &[], &[u8::from(truth)]), truth.to_string(), out)
     }
 
     /// The sum or the product of complex numbers with parts of type `F`.
     fn of_complex<F: oclprim::Float<Acc = F>>(&self, array: &Array, out: &mut dyn Write) -> Result<(), Stop>
     where
-        Complex<F>: Pod + Add<Output = Complex<F>> + Mul<Output = Complex<F>> + Display,
+        Complex<F>: Pod + Add<Output = Complex<F>> + Mul<Output = Complex<F>>,
     {
         self.of_all_alone("complex numbers")?;
         let op = match self.op {
@@ -213,27 +230,26 @@ impl Reduce {
             op => return Err(Stop::usage(format!("complex numbers have a sum and a product, no {}", op.name()))),
         };
         let (input, device) = (array.elements::<Complex<F>>(), self.common.device.open()?);
-        let run = |device: &Device| device.reduce_by(&input, &op);
+        let run = |device: &Device| device.reduce_by(input, &op);
         let value = run(&device)?;
         if self.common.verify {
             let want = run(&Device::cpu())?;
             matches(same(&[value.re, value.im], &[want.re, want.im], "part "))?;
         }
-        self.common.finish(&array.like(&[], &[value]), value.to_string(), out)
+        let text = complex_in_words(value);
+        self.common.finish(&array.like(&[], &[value]), text, out)
     }
 
     fn reduce<T: Element>(&self, array: &Array, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
         let value = match self.op {
             Op::ArgMin | Op::ArgMax => return self.arg_reduce(input, device, out),
             Op::MinMax => return self.min_max(array, input, device, out),
-            Op::Sum => self.combine(op::Sum, input, device)?,
-            Op::Product => self.combine(op::Product, input, device)?,
             Op::Min => self.combine(op::Min, input, device)?,
             Op::Max => self.combine(op::Max, input, device)?,
             Op::And | Op::Or | Op::Xor => self.combine_bits(array, input, device)?,
-            Op::Any | Op::All => unreachable!("answered before"),
+            Op::Sum | Op::Product | Op::Any | Op::All => unreachable!("answered before"),
         };
-        self.common.finish(&array.like(&[], &[value]), value.to_string(), out)
+        self.common.finish(&array.like(&[], &[value]), number(value), out)
     }
 
     fn of_segments<T: Element>(
@@ -260,8 +276,6 @@ impl Reduce {
         }
         let verify = self.common.verify;
         let values = match self.op {
-            Op::Sum => each(op::Sum, input, offsets, device, verify)?,
-            Op::Product => each(op::Product, input, offsets, device, verify)?,
             Op::Min => each(op::Min, input, offsets, device, verify)?,
             Op::Max => each(op::Max, input, offsets, device, verify)?,
             Op::And | Op::Or | Op::Xor => with_integer!(T::TYPE, I => {
@@ -279,67 +293,57 @@ impl Reduce {
         self.common.finish(&array.like(&shape, &values), in_words(&values, &shape, &array.type_name(), device), out)
     }
 
-    fn in_a_wider(
-        &self,
-        wide: ElementType,
-        array: &Array,
-        element: ElementType,
-        place: &Place<'_>,
-        device: &Device,
-        out: &mut dyn Write,
-    ) -> Result<(), Stop> {
-        macro_rules! pairs {
-            ($($from:ident $to:ident,)*) => {
-                match (element, wide) {
-                    $( (<$from as Element>::TYPE, <$to as Element>::TYPE) => match &self.dot {
-                        Some(other) => self.dot::<$from, $to>(array, other, device, out),
-                        None => self.in_type::<$from, $to>(&array.elements(), place, device, out),
-                    } )*
-                    _ => Err(Stop::usage(format!("--accumulator: sums of {element} in {wide} are not offered"))),
-                }
-            };
-        }
-        pairs! {
-            i8 i64, i16 i64, i32 i64, u8 u64, u16 u64, u32 u64, f16 f32, f16 f64, f32 f64,
-            i8 f64, i16 f64, i32 f64, u8 f64, u16 f64, u32 f64,
-        }
-    }
-
+    /// The sum or product, or the dot product, in type `U`.
     fn in_type<T: Element, U: Element + From<T>>(
         &self,
-        input: &[T],
+        array: &Array,
         place: &Place<'_>,
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
-        let run = |device: &Device| match self.op {
-            Op::Sum => Ok(place.reduce_as::<T, U>(op::Sum, input, device)?),
-            Op::Product => Ok(place.reduce_as::<T, U>(op::Product, input, device)?),
-            _ => Err(Stop::usage("--accumulator is for sums and products")),
-        };
-        let values = run(device)?;
-        if self.common.verify {
-            matches(same(&values, &run(&Device::cpu())?, "result "))?;
+        if let Some(other) = &self.dot {
+            return self.dot::<T, U>(array, other, device, out);
         }
+        let input = array.elements::<T>();
+        // Only reductions of all elements in their own type have a --determinism.
+        let values: Vec<U> = match (self.op, place) {
+            (Op::Sum, Place::All) if T::TYPE == U::TYPE => {
+                vec![self.combine(op::Sum, bytemuck::cast_slice(input), device)?]
+            }
+            (_, Place::All) if T::TYPE == U::TYPE => {
+                vec![self.combine(op::Product, bytemuck::cast_slice(input), device)?]
+            }
+            _ => {
+                let run = |device: &Device| match self.op {
+                    Op::Sum => place.reduce_as::<T, U>(op::Sum, input, device),
+                    _ => place.reduce_as::<T, U>(op::Product, input, device),
+                };
+                let values = run(device)?;
+                if self.common.verify {
+                    matches(same(&values, &run(&Device::cpu())?, "result "))?;
+                }
+                values
+            }
+        };
         let (shape, name) = (place.shape(values.len()), numpy_name(U::TYPE));
-        self.common.finish(&Array::of(name, &shape, &values), in_words(&values, &shape, name, device), out)
+        self.common.finish(&Made::of(name, &shape, &values), in_words(&values, &shape, name, device), out)
     }
 
     /// The sum of the products with the elements of another file.
     fn dot<T: Element, U: Element + From<T>>(
         &self,
         array: &Array,
-        other: &Path,
+        path: &Path,
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
-        let other = second::<T>((&self.common.input, array), other)?;
-        let (x, y) = (array.elements::<T>(), other.elements::<T>());
-        let value = device.dot::<T, U>(&x, &y)?;
+        let other = second(path)?;
+        let (x, y) = (array.elements::<T>(), other.exactly::<T>().map_err(of_file(path))?);
+        let value = device.dot::<T, U>(x, &*y)?;
         if self.common.verify {
-            matches(same(&[value], &[Device::cpu().dot::<T, U>(&x, &y)?], "dot "))?;
+            matches(same(&[value], &[Device::cpu().dot::<T, U>(x, &*y)?], "dot "))?;
         }
-        self.common.finish(&Array::of(numpy_name(U::TYPE), &[], &[value]), value.to_string(), out)
+        self.common.finish(&Made::of(numpy_name(U::TYPE), &[], &[value]), number(value), out)
     }
 
     /// The same for each line along an axis.
@@ -351,21 +355,19 @@ impl Reduce {
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
-        let line = Line { shape: array.lengths(), axis, device, verify: self.common.verify };
+        let line = Line { shape: array.shape.clone(), axis, device, verify: self.common.verify };
         let values = match self.op {
             Op::ArgMin | Op::ArgMax => {
                 let (indices, shape) = (line.find(self.op, input)?, line.left());
                 let text = in_words(&indices, &shape, "<i8", device);
-                return self.common.finish(&Array::of("<i8", &shape, &indices), text, out);
+                return self.common.finish(&Made::of("<i8", &shape, &indices), text, out);
             }
             Op::MinMax => {
                 let (values, shape) = (line.min_max(input)?, [vec![2], line.left()].concat());
                 let text = in_words(&values, &shape, &array.type_name(), device);
                 return self.common.finish(&array.like(&shape, &values), text, out);
             }
-            Op::Any | Op::All => unreachable!("answered before"),
-            Op::Sum => line.combine(op::Sum, input)?,
-            Op::Product => line.combine(op::Product, input)?,
+            Op::Sum | Op::Product | Op::Any | Op::All => unreachable!("answered before"),
             Op::Min => line.combine(op::Min, input)?,
             Op::Max => line.combine(op::Max, input)?,
             Op::And | Op::Or | Op::Xor => with_integer!(T::TYPE, I => {
@@ -431,7 +433,7 @@ impl Reduce {
         if self.common.verify {
             matches(same(&[found.index as u64], &[run(&Device::cpu())?.index as u64], "index"))?;
         }
-        self.common.finish(&Array::of("<i8", &[], &[found.index as i64]), at_index(found), out)
+        self.common.finish(&Made::of("<i8", &[], &[found.index as i64]), at_index(found), out)
     }
 
     fn min_max<T: Element>(
@@ -453,8 +455,25 @@ impl Reduce {
     }
 }
 
+fn complex_in_words<F: Element>(value: Complex<F>) -> String {
+    let (re, im) = (number(value.re), number(value.im));
+    let sign = if im.starts_with('-') { "" } else { "+" };
+    format!("{re}{sign}{im}i")
+}
+
+/// Reports on standard error how many of `n` elements lie outside all segments.
+fn report_outside(offsets: &[u64], n: usize) {
+    let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else { return };
+    let after = (n as u64).saturating_sub(last);
+    if first > 0 || after > 0 {
+        let text = format!("{} of {n} elements lie outside all segments: {first} before, {after} after", first + after);
+        // With no standard error left there is nobody to tell.
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+}
+
 pub(super) fn at_index<T: Element>(found: Extreme<T>) -> String {
-    format!("{} at index {}", found.value, found.index)
+    format!("{} at index {}", number(found.value), found.index)
 }
 
 /// A reduction along an axis.
@@ -466,21 +485,26 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// The elements as an array of three axes; the second one is reduced.
+    fn view<'a, T: Element>(&self, input: &'a [T]) -> oclprim::Result<NdView<'a, T>> {
+        Input::from(input).nd(&around(&self.shape, self.axis))
+    }
+
     fn combine<T: Element, O: op::Op<T>>(&self, op: O, input: &[T]) -> Result<Vec<T>, Stop> {
-        let view = Input::from(input).nd(&self.shape)?;
-        let values = self.device.reduce_axis(view, self.axis, op)?.to_vec()?;
+        let view = self.view(input)?;
+        let values = self.device.reduce_axis(view, 1, op)?.to_vec()?;
         if self.verify {
-            let want = Device::cpu().reduce_axis(view, self.axis, op)?.to_vec()?;
+            let want = Device::cpu().reduce_axis(view, 1, op)?.to_vec()?;
             matches(same(&values, &want, O::KIND.name()))?;
         }
         Ok(values)
     }
 
     fn find<T: Element>(&self, op: Op, input: &[T]) -> Result<Vec<i64>, Stop> {
-        let view = Input::from(input).nd(&self.shape)?;
+        let view = self.view(input)?;
         let run = |device: &Device| match op {
-            Op::ArgMin => device.arg_min_axis(view, self.axis)?.indices.to_vec(),
-            _ => device.arg_max_axis(view, self.axis)?.indices.to_vec(),
+            Op::ArgMin => device.arg_min_axis(view, 1)?.indices.to_vec(),
+            _ => device.arg_max_axis(view, 1)?.indices.to_vec(),
         };
         let indices = run(self.device)?;
         if self.verify {
@@ -491,11 +515,11 @@ impl Line<'_> {
 
     /// The smallest element of each, then the largest of each.
     fn min_max<T: Element>(&self, input: &[T]) -> Result<Vec<T>, Stop> {
-        let view = Input::from(input).nd(&self.shape)?;
-        let found = self.device.min_max_axis(view, self.axis)?;
+        let view = self.view(input)?;
+        let found = self.device.min_max_axis(view, 1)?;
         let values = found.values.to_vec()?;
         if self.verify {
-            let want = Device::cpu().min_max_axis(view, self.axis)?;
+            let want = Device::cpu().min_max_axis(view, 1)?;
             matches(same(&found.indices.to_vec()?, &want.indices.to_vec()?, "index "))?;
             matches(same(&values, &want.values.to_vec()?, "value "))?;
         }
@@ -504,12 +528,13 @@ impl Line<'_> {
 
     /// Sum, mean and variance of each.
     pub(super) fn moments<T: Element>(&self, input: &[T]) -> Result<Vec<f64>, Stop> {
-        let view = Input::from(input).nd(&self.shape)?;
-        let run = |device: &Device| -> oclprim::Result<Vec<f64>> {
-            let records = device.moments_axis(view, self.axis)?.to_vec()?;
-            let figures =
-                records.iter().map(MomentsRecord::get).flat_map(|found| [found.sum, found.mean, found.variance]);
-            Ok(figures.collect())
+        let view = self.view(input)?;
+        let run = |device: &Device| -> Result<Vec<f64>, Stop> {
+            let records = device.moments_axis(view, 1)?.to_vec()?;
+            collect((0..3 * records.len()).map(|i| {
+                let found = records[i / 3].get();
+                [found.sum, found.mean, found.variance][i % 3]
+            }))
         };
         let figures = run(self.device)?;
         if self.verify {

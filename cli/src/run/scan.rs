@@ -3,17 +3,21 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::{Args, ValueEnum};
-use oclprim::{Device, Element, Input, Scan, op, with_element, with_integer};
+use oclprim::{Device, Element, ElementType, Input, Scan, Scratch, f16, op, with_element, with_integer};
 use oclprim_checks::check::same;
 
-use super::{Common, flags, in_words, matches, places};
-use crate::{npy::Array, output::Stop};
+use super::{Common, collect, flags, in_words, indices, matches, numpy_name, read, widened, with_wider};
+use crate::{
+    npy::{Array, Made, axes::around},
+    output::{Stop, of_file},
+};
 
 const SCAN_EXAMPLES: &str = "\
 Examples:
   oclprim run scan samples.npy -o sums.npy
   oclprim run scan samples.npy --op max --device gpu --verify
-  oclprim run scan lengths.npy --exclusive -o offsets.npy
+  oclprim run scan lengths.npy --exclusive --total -o offsets.npy
+  oclprim run scan bytes.npy --as u8
   oclprim run scan matrix.npy --axis 0 -o sums.npy
   oclprim run scan samples.npy --segments offsets.npy --verify
   oclprim run scan bytes.npy --flags flags.npy --reverse";
@@ -31,9 +35,11 @@ enum ScanOp {
 
 /// Combine the elements up to each element of an array, along an axis, or in segments.
 ///
-/// Results have the type of the array; integers wrap, and floats are the same on every device. The elements are taken in their
-/// order in the file, or from the last to the first; the result has the array's shape. Each line along an axis, and each
-/// segment, starts anew.
+/// Sums and products of integers and truth values have 64 bits, as in numpy, and wrap; --as gives another type. Other results
+/// have the type of the array. Floats are the same on every device. The result has the array's shape.
+///
+/// The scan takes elements in the order of their indices, or from the last to the first. It starts anew in each line along an
+/// axis, and in each segment. The elements before the first offset and those from the last on are segments, too.
 #[derive(Args)]
 #[command(after_help = SCAN_EXAMPLES)]
 pub(super) struct ScanOf {
@@ -45,6 +51,13 @@ pub(super) struct ScanOf {
     /// Leave each element out of its own result; the first one is what the operator gives for nothing.
     #[arg(long)]
     exclusive: bool,
+    /// Add the total as one more result, in one dimension: at the end, or with --reverse at the start. The n + 1 results of n
+    /// lengths are the offsets for `run reduce --segments`.
+    #[arg(long, requires = "exclusive", conflicts_with_all = ["axis", "keys", "segments", "flags"])]
+    total: bool,
+    /// Add or multiply in this type: the array's own, i64, u64, f32 or f64.
+    #[arg(long = "as", value_name = "TYPE")]
+    wide: Option<ElementType>,
     /// From the last element to the first.
     #[arg(long)]
     reverse: bool,
@@ -65,8 +78,10 @@ pub(super) struct ScanOf {
 /// What is scanned at once.
 enum Lines {
     All,
-    /// Of a shape, along an axis.
-    Axis(Vec<usize>, usize),
+    /// All, with the total as one more result.
+    Total,
+    /// The second axis of a shape.
+    Axis([usize; 3]),
     /// Runs, by numbers that differ from one to the next.
     Runs(Vec<u32>),
     Segments(Vec<u64>),
@@ -74,25 +89,30 @@ enum Lines {
 
 impl Lines {
     /// Runs that start where `head` says of an element's place.
-    fn runs(n: usize, head: impl Fn(usize) -> bool) -> Self {
+    fn runs(n: usize, head: impl Fn(usize) -> bool) -> Result<Self, Stop> {
         let mut number = 0u32;
         let next = |i| {
             number = number.wrapping_add(u32::from(head(i)));
             number
         };
-        Self::Runs((0..n).map(next).collect())
+        Ok(Self::Runs(collect((0..n).map(next))?))
     }
 
-    fn scan<T: Element, O: op::Op<T>>(
+    fn scan<T: Element, U: Element + From<T>, O: op::Op<U>>(
         &self,
         device: &Device,
         input: &[T],
         op: O,
-        kind: Scan<T>,
-    ) -> oclprim::Result<Vec<T>> {
+        kind: Scan<U>,
+    ) -> oclprim::Result<Vec<U>> {
         match self {
             Self::All => device.scan(input, op, kind),
-            Self::Axis(shape, axis) => device.scan_axis(Input::from(input).nd(shape)?, *axis, op, kind),
+            Self::Total => {
+                let mut sums = device.zeroed(input.len() + 1)?;
+                device.scan_into(input, op, kind, &mut sums, &mut Scratch::new())?;
+                Ok(sums)
+            }
+            Self::Axis(shape) => device.scan_axis(Input::from(input).nd(shape)?, 1, op, kind),
             Self::Runs(numbers) => device.scan_by_key(numbers, input, op, kind),
             Self::Segments(offsets) => device.scan_segments(input, offsets, op, kind),
         }?
@@ -102,58 +122,80 @@ impl Lines {
 
 impl ScanOf {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let array = Array::read(&self.common.input)?;
+        let array = self.common.read()?;
         let element = self.common.element(&array, "scan")?;
         let lines = self.lines(&array)?;
         let device = self.common.device.open()?;
+        if let ScanOp::Sum | ScanOp::Product = self.op {
+            let wide = self.wide.unwrap_or_else(|| widened(&array, element));
+            return with_wider!((element, wide), T, U => {
+                let input = array.elements::<T>();
+                let values = match self.op {
+                    ScanOp::Sum => self.scan::<T, U, _>(op::Sum, input, &lines, &device)?,
+                    _ => self.scan::<T, U, _>(op::Product, input, &lines, &device)?,
+                };
+                self.finish(&array, numpy_name(U::TYPE), &values, &device, out)
+            });
+        }
+        if self.wide.is_some() {
+            return Err(Stop::usage("--as is for sums and products"));
+        }
         with_element!(element, T => {
             let input = array.elements::<T>();
             let values = match self.op {
-                ScanOp::Sum => self.scan(op::Sum, &input, &lines, &device)?,
-                ScanOp::Product => self.scan(op::Product, &input, &lines, &device)?,
-                ScanOp::Min => self.scan(op::Min, &input, &lines, &device)?,
-                ScanOp::Max => self.scan(op::Max, &input, &lines, &device)?,
-                ScanOp::And | ScanOp::Or | ScanOp::Xor => self.scan_bits::<T>(&array, &input, &lines, &device)?,
+                ScanOp::Min => self.scan::<T, T, _>(op::Min, input, &lines, &device)?,
+                ScanOp::Max => self.scan::<T, T, _>(op::Max, input, &lines, &device)?,
+                _ => self.scan_bits::<T>(&array, input, &lines, &device)?,
             };
-            let shape = array.lengths();
-            let text = in_words(&values, &shape, &array.type_name(), &device);
-            self.common.finish(&array.like(&shape, &values), text, out)
+            self.finish(&array, &array.type_name(), &values, &device, out)
         })
     }
 
+    fn finish<T: Element>(
+        &self,
+        array: &Array,
+        name: &str,
+        values: &[T],
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        let shape = if self.total { vec![values.len()] } else { array.shape.clone() };
+        self.common.finish(&Made::of(name, &shape, values), in_words(values, &shape, name, device), out)
+    }
+
     fn lines(&self, array: &Array) -> Result<Lines, Stop> {
-        let n = array.lengths().iter().product();
+        let n = array.len();
         if let Some(number) = self.axis {
-            Ok(Lines::Axis(array.lengths(), self.common.axis(array, number)?))
+            Ok(Lines::Axis(around(&array.shape, self.common.axis(array, number)?)))
         } else if let Some(path) = &self.keys {
-            let keys = Array::read(path)?;
-            let (path, found) = (path.display(), keys.lengths().iter().product::<usize>());
-            let element = keys.element();
-            let element = element.ok_or_else(|| Stop::usage(format!("{path}: {} are no keys", keys.type_name())))?;
-            if found != n {
-                return Err(Stop::usage(format!("{path}: {found} keys for {n} elements")));
+            let keys = read(path)?;
+            let wrong = of_file(path);
+            let element = keys.element().ok_or_else(|| wrong(format!("{} are no keys", keys.type_name())))?;
+            if keys.len() != n {
+                return Err(wrong(format!("{} keys for {n} elements", keys.len())));
             }
             with_element!(element, K => {
                 let keys = keys.elements::<K>();
-                Ok(Lines::runs(n, |i| i > 0 && keys[i - 1] != keys[i]))
+                Lines::runs(n, |i| i > 0 && keys[i - 1] != keys[i])
             })
         } else if let Some(path) = &self.segments {
-            Ok(Lines::Segments(places(path)?.1))
+            Ok(Lines::Segments(indices(path)?.1))
         } else if let Some(path) = &self.flags {
             let flags = flags(path, array)?;
-            Ok(Lines::runs(n, |i| flags[i] != 0))
+            let flags = flags.elements::<u8>();
+            Lines::runs(n, |i| flags[i] != 0)
         } else {
-            Ok(Lines::All)
+            Ok(if self.total { Lines::Total } else { Lines::All })
         }
     }
 
-    fn scan<T: Element, O: op::Op<T>>(
+    fn scan<T: Element, U: Element + From<T>, O: op::Op<U>>(
         &self,
         op: O,
         input: &[T],
         lines: &Lines,
         device: &Device,
-    ) -> Result<Vec<T>, Stop> {
+    ) -> Result<Vec<U>, Stop> {
         let kind = if self.exclusive { Scan::exclusive(O::empty()) } else { Scan::inclusive() };
         let kind = if self.reverse { kind.reversed() } else { kind };
         let values = lines.scan(device, input, op, kind)?;
@@ -175,9 +217,9 @@ impl ScanOf {
         with_integer!(T::TYPE, I => {
             let input: &[I] = bytemuck::cast_slice(input);
             let values = match self.op {
-                ScanOp::And => self.scan(op::And, input, lines, device)?,
-                ScanOp::Or => self.scan(op::Or, input, lines, device)?,
-                _ => self.scan(op::Xor, input, lines, device)?,
+                ScanOp::And => self.scan::<I, I, _>(op::And, input, lines, device)?,
+                ScanOp::Or => self.scan::<I, I, _>(op::Or, input, lines, device)?,
+                _ => self.scan::<I, I, _>(op::Xor, input, lines, device)?,
             };
             Ok(bytemuck::allocation::cast_vec(values))
         }, {

@@ -6,8 +6,11 @@ use clap::Args;
 use oclprim::{Device, Element, ElementType, op, with_element};
 use oclprim_checks::check::{same, same_bytes};
 
-use super::{Common, flags, in_words, matches, parse};
-use crate::{npy::Array, output::Stop};
+use super::{Common, flags, in_words, matches, neighbours, print};
+use crate::{
+    npy::{Array, Made},
+    output::{STDOUT, Stop, distinct, save},
+};
 
 const SELECT_EXAMPLES: &str = "\
 Examples:
@@ -66,11 +69,12 @@ fn literal<T: Element>(value: T) -> String {
 
 impl Select {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let array = Array::read(&self.common.input)?;
+        let array = self.common.read()?;
         let element = self.common.element(&array, "select")?;
         let flags = self.flags.as_deref().map(|path| flags(path, &array)).transpose()?;
+        let flags = flags.as_ref().map(Array::elements);
         let device = self.common.device.open()?;
-        with_element!(element, T => self.select::<T>(&array, &array.elements(), flags.as_deref(), &device, out))
+        with_element!(element, T => self.select::<T>(&array, array.elements(), flags, &device, out))
     }
 
     fn select<T: Element>(
@@ -81,16 +85,23 @@ impl Select {
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
-        let bound = |option, text: &Option<String>| -> Result<_, Stop> {
-            Ok(text.as_deref().map(|text| parse::<T>(option, text)).transpose()?.map(T::widen))
+        let bounds = |option, text: &Option<String>| -> Result<_, Stop> {
+            text.as_deref().map_or(Ok((None, None)), |text| neighbours::<T>(option, text))
         };
-        let (above, below) = (bound("--above", &self.above)?, bound("--below", &self.below)?);
-        let either = above.is_some() || below.is_some();
-        let text = [
+        // An integer above 1.5 is above 1. A bound beyond the type's values holds for all of them.
+        let above = bounds("--above", &self.above)?.0.map(T::widen);
+        let below = bounds("--below", &self.below)?.1.map(T::widen);
+        let either = self.above.is_some() || self.below.is_some();
+        let conditions = [
             above.map(|bound| format!("x > {}", literal(bound))),
             below.map(|bound| format!("x < {}", literal(bound))),
         ];
-        let text = if either { text.into_iter().flatten().collect::<Vec<_>>().join(" && ") } else { "x != 0".into() };
+        let conditions: Vec<_> = conditions.into_iter().flatten().collect();
+        let text = match (either, conditions.is_empty()) {
+            (false, _) => "x != 0".into(),
+            (true, true) => "x == x".into(),
+            (true, false) => conditions.join(" && "),
+        };
         let holds = |x: T::Acc| {
             let within = above.is_none_or(|bound| x > bound) && below.is_none_or(|bound| x < bound);
             if either { within } else { x != <T::Acc as Element>::ZERO }
@@ -119,7 +130,7 @@ impl Select {
                 self.common.finish_line(&array.like(&[found.len()], &found), &found, device, out)
             }
             Selected::Places(places) => {
-                self.common.finish_line(&Array::of("<i8", &[places.len()], &places), &places, device, out)
+                self.common.finish_line(&Made::of("<i8", &[places.len()], &places), &places, device, out)
             }
         }
     }
@@ -132,7 +143,7 @@ Examples:
 
 /// Take the first of each run of equal neighbours, in an array of any shape.
 ///
-/// NaN equals nothing, -0 equals +0. Of a sorted array these are its distinct elements.
+/// -0 equals 0, and all NaN are equal. Of a sorted array these are its distinct elements.
 #[derive(Args)]
 #[command(after_help = UNIQUE_EXAMPLES)]
 pub(super) struct Unique {
@@ -142,14 +153,14 @@ pub(super) struct Unique {
 
 impl Unique {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let array = Array::read(&self.common.input)?;
+        let array = self.common.read()?;
         let element = self.common.element(&array, "unique")?;
         let device = self.common.device.open()?;
         with_element!(element, T => {
             let input = array.elements::<T>();
-            let found = device.unique(&input)?.to_vec()?;
+            let found = device.unique(input)?.to_vec()?;
             if self.common.verify {
-                matches(same_bytes(&found, &Device::cpu().unique(&input)?.to_vec()?, "element "))?;
+                matches(same_bytes(&found, &Device::cpu().unique(input)?.to_vec()?, "element "))?;
             }
             self.common.finish_line(&array.like(&[found.len()], &found), &found, &device, out)
         })
@@ -163,26 +174,30 @@ Examples:
 
 /// Encode an array, of any shape, by its runs: the first element of each run of equal neighbours, and the run's length.
 ///
-/// NaN equals nothing, -0 equals +0.
+/// -0 equals 0, and all NaN are equal.
 #[derive(Args)]
 #[command(after_help = RLE_EXAMPLES)]
 pub(super) struct Rle {
     #[command(flatten)]
     common: Common,
-    /// Write the lengths to this .npy file, as uint64, instead of printing them.
+    /// Write the lengths to this .npy file, as uint64, instead of printing them; `-` writes to standard output.
     #[arg(long, value_name = "LENGTHS.npy")]
     lengths: Option<PathBuf>,
 }
 
 impl Rle {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let array = Array::read(&self.common.input)?;
+        if self.common.output.is_some() || self.lengths.is_some() {
+            let path = |path: &Option<PathBuf>| path.clone().unwrap_or(STDOUT.into());
+            distinct(&[("-o", &path(&self.common.output)), ("--lengths", &path(&self.lengths))])?;
+        }
+        let array = self.common.read()?;
         let element = self.common.element(&array, "rle")?;
         let device = self.common.device.open()?;
         with_element!(element, T => {
             let input = array.elements::<T>();
             let encode = |device: &Device| -> oclprim::Result<_> {
-                let (values, lengths) = device.run_length_encode::<T, u64>(&input)?;
+                let (values, lengths) = device.run_length_encode::<T, u64>(input)?;
                 Ok((values.to_vec()?, lengths.to_vec()?))
             };
             let (values, lengths) = encode(&device)?;
@@ -192,11 +207,17 @@ impl Rle {
                 matches(same(&lengths, &want.1, "length "))?;
             }
             let shape = [values.len()];
-            self.common.finish_line(&array.like(&shape, &values), &values, &device, out)?;
-            match &self.lengths {
-                Some(path) => Array::of("<u8", &shape, &lengths).write(path),
-                None => Ok(writeln!(out, "{}", in_words(&lengths, &shape, "<u8", &device))?),
+            let (encoded, counted) = (array.like(&shape, &values), Made::of("<u8", &shape, &lengths));
+            if self.common.output.is_none() {
+                print(&in_words(&values, &shape, &encoded.type_name(), &device), out)?;
             }
+            if self.lengths.is_none() {
+                writeln!(out, "{}", in_words(&lengths, &shape, "<u8", &device))?;
+            }
+            let (encoded, counted) = (encoded.parts(), counted.parts());
+            let files = [(&self.common.output, &encoded), (&self.lengths, &counted)];
+            let files = files.into_iter().filter_map(|(path, parts)| Some((path.as_deref()?, &parts[..])));
+            save(&files.collect::<Vec<_>>(), out)
         })
     }
 }

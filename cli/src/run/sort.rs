@@ -7,7 +7,10 @@ use oclprim::{Device, Element, Order as Sorted, with_element};
 use oclprim_checks::check::{same, same_bytes};
 
 use super::{Common, in_words, matches};
-use crate::{npy::Array, output::Stop};
+use crate::{
+    npy::{Array, Made},
+    output::Stop,
+};
 
 const SORT_EXAMPLES: &str = "\
 Examples:
@@ -17,9 +20,9 @@ Examples:
 
 /// Sort all elements of an array, of any shape.
 ///
-/// NaN are behind all other numbers, those with a minus sign before them; -0 is before +0. With -o, the sorted elements are
-/// written as an array of one dimension, or with --indices the places where they were, as int64; equal elements keep their
-/// order.
+/// The order is numpy.sort's: -0 equals 0, and all NaN are equal and behind all other numbers. Equal elements keep their order.
+/// With -o, the sorted elements are written as an array of one dimension, or with --indices the places where they were, as
+/// int64.
 #[derive(Args)]
 #[command(after_help = SORT_EXAMPLES)]
 pub(super) struct Sort {
@@ -35,10 +38,10 @@ pub(super) struct Sort {
 
 impl Sort {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let array = Array::read(&self.common.input)?;
+        let array = self.common.read()?;
         let element = self.common.element(&array, "sort")?;
         let device = self.common.device.open()?;
-        with_element!(element, T => self.sort::<T>(&array, &array.elements(), &device, out))
+        with_element!(element, T => self.sort::<T>(&array, array.elements(), &device, out))
     }
 
     fn sort<T: Element>(&self, array: &Array, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
@@ -49,7 +52,7 @@ impl Sort {
                 matches(same(&places, &Device::cpu().argsort::<T, u64>(input, order)?.to_vec()?, "index "))?;
             }
             let text = in_words(&places, &shape, "<i8", device);
-            return self.common.finish(&Array::of("<i8", &shape, &places), text, out);
+            return self.common.finish(&Made::of("<i8", &shape, &places), text, out);
         }
         let sorted = device.sort(input, order.clone())?.to_vec()?;
         if self.common.verify {

@@ -7,10 +7,13 @@ use oclprim::{Device, Element, Statistics, with_element};
 use oclprim_checks::check::{Failure, same};
 
 use super::{
-    Common, in_words, matches, parse,
+    Common, in_words, matches, neighbours,
     reduce::{Line, at_index},
 };
-use crate::{npy::Array, output::Stop};
+use crate::{
+    npy::{Made, number},
+    output::Stop,
+};
 
 const COUNT_EXAMPLES: &str = "\
 Examples:
@@ -32,17 +35,19 @@ pub(super) struct Count {
 
 impl Count {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let array = Array::read(&self.common.input)?;
-        let element = self.common.element_or_truth(&array, "count")?;
+        let array = self.common.read()?;
+        let element = self.common.element(&array, "count")?;
         let device = self.common.device.open()?;
-        let count = with_element!(element, T => self.count::<T>(&array.elements(), &device)?);
-        self.common.finish(&Array::of("<u8", &[], &[count]), count.to_string(), out)
+        let count = with_element!(element, T => self.count::<T>(array.elements(), &device)?);
+        self.common.finish(&Made::of("<u8", &[], &[count]), count.to_string(), out)
     }
 
     fn count<T: Element>(&self, input: &[T], device: &Device) -> Result<u64, Stop> {
-        let value = self.value.as_deref().map(|text| parse::<T>("--value", text)).transpose()?;
+        let value = self.value.as_deref().map(|text| neighbours::<T>("--value", text)).transpose()?;
         let run = |device: &Device| match value {
-            Some(value) => device.count_of(input, value),
+            Some((Some(below), Some(above))) if below == above => device.count_of(input, below),
+            // No element can equal a number between two values of its type, or beyond them.
+            Some(_) => Ok(0),
             None => device.count(input),
         };
         let count = run(device)? as u64;
@@ -76,18 +81,18 @@ pub(super) struct StatisticsOf {
 
 impl StatisticsOf {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let array = Array::read(&self.common.input)?;
+        let array = self.common.read()?;
         let element = self.common.element(&array, "statistics")?;
         let axis = self.axis.map(|number| self.common.axis(&array, number)).transpose()?;
         let device = self.common.device.open()?;
         with_element!(element, T => match axis {
             Some(axis) => {
-                let line = Line { shape: array.lengths(), axis, device: &device, verify: self.common.verify };
-                let (shape, figures) = ([line.left(), vec![3]].concat(), line.moments(&array.elements::<T>())?);
+                let line = Line { shape: array.shape.clone(), axis, device: &device, verify: self.common.verify };
+                let (shape, figures) = ([line.left(), vec![3]].concat(), line.moments(array.elements::<T>())?);
                 let text = in_words(&figures, &shape, "<f8", &device);
-                self.common.finish(&Array::of("<f8", &shape, &figures), text, out)
+                self.common.finish(&Made::of("<f8", &shape, &figures), text, out)
             }
-            None => self.of::<T>(&array.elements(), &device, out),
+            None => self.of::<T>(array.elements(), &device, out),
         })
     }
 
@@ -108,17 +113,17 @@ impl StatisticsOf {
                 matches(Err(Failure::Mismatch(text)))?;
             }
         }
-        let sum = found.integer_sum.map_or(found.sum.to_string(), |sum| sum.to_string());
+        let sum = found.integer_sum.map_or_else(|| number(found.sum), |sum| sum.to_string());
         let lines = [
             ("count", found.count.to_string()),
             ("NaN", found.nan.to_string()),
             ("min", at_index(found.min)),
             ("max", at_index(found.max)),
             ("sum", sum),
-            ("mean", found.mean.to_string()),
-            ("variance", found.variance.to_string()),
+            ("mean", number(found.mean)),
+            ("variance", number(found.variance)),
         ];
         let text: Vec<_> = lines.iter().map(|(name, value)| format!("{name:8}  {value}")).collect();
-        self.common.finish(&Array::of("<f8", &[7], &figures(&found)), text.join("\n"), out)
+        self.common.finish(&Made::of("<f8", &[7], &figures(&found)), text.join("\n"), out)
     }
 }

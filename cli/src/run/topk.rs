@@ -7,7 +7,10 @@ use oclprim::{Device, Element, Interpolation, Top, with_element};
 use oclprim_checks::check::{same, same_bytes};
 
 use super::{Common, in_words, matches};
-use crate::{npy::Array, output::Stop};
+use crate::{
+    npy::{Array, Made},
+    output::Stop,
+};
 
 const TOPK_EXAMPLES: &str = "\
 Examples:
@@ -17,7 +20,7 @@ Examples:
 
 /// Take the k largest elements of an array of any shape, or of each row.
 ///
-/// NaN are larger than all other numbers, those with a minus sign smaller; -0 is below +0. Of equal elements the first are taken.
+/// NaN are larger than all other numbers, and equal; -0 equals 0. Of equal elements the first are taken.
 /// Without --sorted they are in the order of the file. With -o, the elements are written, or with --indices the places where they
 /// were, as int64; with --rows there are k for each row.
 #[derive(Args)]
@@ -26,7 +29,7 @@ pub(super) struct TopK {
     #[command(flatten)]
     common: Common,
     /// How many.
-    #[arg(long, value_parser = crate::options::size)]
+    #[arg(long, value_parser = crate::options::size, allow_negative_numbers = true)]
     k: usize,
     /// The largest, which they are without further words.
     #[arg(long, conflicts_with = "smallest")]
@@ -47,20 +50,25 @@ pub(super) struct TopK {
 
 impl TopK {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let array = Array::read(&self.common.input)?;
+        let array = self.common.read()?;
         let element = self.common.element(&array, "topk")?;
         let axis = if self.rows { Some(self.common.axis(&array, -1)?) } else { None };
         let top = if self.smallest { Top::smallest(self.k) } else { Top::largest(self.k) };
         let top = if self.sorted { top.sorted() } else { top };
         let (mut shape, top) = match axis {
-            Some(axis) => (array.lengths(), top.in_rows(array.lengths()[axis])),
+            Some(axis) => (array.shape.clone(), top.in_rows(array.shape[axis])),
             None => (vec![0], top),
         };
         if let Some(last) = shape.last_mut() {
             *last = self.k;
         }
         let device = self.common.device.open()?;
-        with_element!(element, T => self.take::<T>(&array, &array.elements(), (top, &shape), &device, out))
+        if self.rows && array.shape.last() == Some(&0) && self.k == 0 {
+            // The primitive counts rows by their elements, and there are none.
+            let none = if self.indices { Made::of::<u64>("<i8", &shape, &[]) } else { array.like::<u8>(&shape, &[]) };
+            return self.common.finish(&none, String::new(), out);
+        }
+        with_element!(element, T => self.take::<T>(&array, array.elements(), (top, &shape), &device, out))
     }
 
     fn take<T: Element>(
@@ -78,7 +86,7 @@ impl TopK {
                 matches(same(&places, &want, "index "))?;
             }
             let text = in_words(&places, shape, "<i8", device);
-            return self.common.finish(&Array::of("<i8", shape, &places), text, out);
+            return self.common.finish(&Made::of("<i8", shape, &places), text, out);
         }
         let taken = device.top_k(input, top)?.to_vec()?;
         if self.common.verify {
@@ -111,7 +119,7 @@ pub(super) struct Quantile {
     #[command(flatten)]
     common: Common,
     /// Which ones: 0 is the smallest element, 0.5 the median, 1 the largest.
-    #[arg(long, value_name = "Q,...", value_delimiter = ',', required = true)]
+    #[arg(long, value_name = "Q,...", value_delimiter = ',', required = true, allow_hyphen_values = true)]
     q: Vec<f64>,
     /// What a quantile between two elements is.
     #[arg(long, value_enum, default_value_t = Method::Linear)]
@@ -120,12 +128,12 @@ pub(super) struct Quantile {
 
 impl Quantile {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let array = Array::read(&self.common.input)?;
+        let array = self.common.read()?;
         let element = self.common.element(&array, "quantile")?;
         let device = self.common.device.open()?;
-        let values = with_element!(element, T => self.of::<T>(&array.elements(), &device)?);
+        let values = with_element!(element, T => self.of::<T>(array.elements(), &device)?);
         let shape = [values.len()];
-        self.common.finish(&Array::of("<f8", &shape, &values), in_words(&values, &shape, "<f8", &device), out)
+        self.common.finish(&Made::of("<f8", &shape, &values), in_words(&values, &shape, "<f8", &device), out)
     }
 
     fn of<T: Element>(&self, input: &[T], device: &Device) -> Result<Vec<f64>, Stop> {

@@ -4,11 +4,14 @@ use std::io::Write;
 
 use bytemuck::Pod;
 use clap::Args;
-use oclprim::{Device, Element, ElementType, Input, Matrices, op, with_element};
+use oclprim::{Device, Element, ElementType, Matrices, op, with_element};
 use oclprim_checks::check::{same, same_bytes};
 
 use super::{Common, matches, numpy_name, parse, with_size};
-use crate::{npy::Array, output::Stop};
+use crate::{
+    npy::{Array, Made, axes::permute},
+    output::Stop,
+};
 
 const TRANSPOSE_EXAMPLES: &str = "\
 Examples:
@@ -38,8 +41,8 @@ pub(super) struct Transpose {
 impl Transpose {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let path = self.common.input.display();
-        let array = Array::read(&self.common.input)?;
-        let mut shape = array.lengths();
+        let array = self.common.read()?;
+        let mut shape = array.shape.clone();
         let (count, rows, cols) = match shape[..] {
             [rows, cols] => (1, rows, cols),
             [count, rows, cols] => (count, rows, cols),
@@ -48,7 +51,7 @@ impl Transpose {
         let last = shape.len() - 2;
         shape[last..].reverse();
         let device = self.common.device.open()?;
-        let turned = if self.cast.is_some() || self.scale.is_some() {
+        if self.cast.is_some() || self.scale.is_some() {
             if shape.len() > 2 {
                 return Err(Stop::usage(format!("{path}: --cast and --scale take 2 dimensions, not 3")));
             }
@@ -57,34 +60,36 @@ impl Transpose {
             if to == ElementType::Bf16 {
                 return Err(Stop::usage("--cast: .npy has no bf16"));
             }
-            with_element!(from, T => with_element!(to, U => self.mapped::<T, U>(&array, (rows, cols), &device)?))
+            with_element!(from, T => with_element!(to, U => self.mapped::<T, U>(&array, (rows, cols), &device, out)))
         } else {
             let matrices = Matrices::new(rows, cols).count(count);
-            with_size!(array.size, T => self.transpose::<T>(&array, &matrices, &shape, &device)?, {
-                let (ty, size) = (array.type_name(), array.size);
-                return Err(Stop::usage(format!("{path}: transpose takes elements of 1 to 16 bytes, {ty} has {size}")));
+            with_size!(array.size(), T => self.transpose::<T>(&array, (&matrices, &shape), &device, out), {
+                let (ty, size) = (array.type_name(), array.size());
+                Err(Stop::usage(format!("{path}: transpose takes elements of 1 to 16 bytes, {ty} has {size}")))
             })
-        };
-        let lengths: Vec<_> = shape.iter().map(usize::to_string).collect();
+        }
+    }
+
+    fn finish(&self, turned: &Made<'_>, device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
+        let lengths: Vec<_> = turned.shape.iter().map(usize::to_string).collect();
         let (lengths, ty, device) = (lengths.join(" x "), turned.type_name(), device.info());
-        let text = format!("{lengths} {ty} on {device}; -o writes it to a file");
-        self.common.finish(&turned, text, out)
+        self.common.finish(turned, format!("{lengths} {ty} on {device}; -o writes it to a file"), out)
     }
 
     fn transpose<T: Pod + std::fmt::Debug>(
         &self,
         array: &Array,
-        matrices: &Matrices,
-        shape: &[usize],
+        (matrices, shape): (&Matrices, &[usize]),
         device: &Device,
-    ) -> Result<Array, Stop> {
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
         let input = array.elements::<T>();
-        let turned = device.transpose_batch(&input, matrices)?.to_vec()?;
+        let turned = device.transpose_batch(input, matrices)?.to_vec()?;
         if self.common.verify {
-            let want = Device::cpu().transpose_batch(&input, matrices)?.to_vec()?;
+            let want = Device::cpu().transpose_batch(input, matrices)?.to_vec()?;
             matches(same_bytes(&turned, &want, "element "))?;
         }
-        Ok(array.like(shape, &turned))
+        self.finish(&array.like(shape, &turned), device, out)
     }
 
     fn mapped<T: Element, U: Element>(
@@ -92,18 +97,19 @@ impl Transpose {
         array: &Array,
         (rows, cols): (usize, usize),
         device: &Device,
-    ) -> Result<Array, Stop> {
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
         let input = array.elements::<T>();
         let factor = self.scale.as_deref().map(|text| parse::<U::Acc>("--scale", text)).transpose()?;
         let run = |device: &Device| match factor {
-            Some(factor) => device.transpose_map::<T, U>(&input, rows, cols, &op::Scale(factor))?.to_vec(),
-            None => device.transpose_map::<T, U>(&input, rows, cols, &op::Cast)?.to_vec(),
+            Some(factor) => device.transpose_map::<T, U>(input, rows, cols, &op::Scale(factor))?.to_vec(),
+            None => device.transpose_map::<T, U>(input, rows, cols, &op::Cast)?.to_vec(),
         };
         let turned = run(device)?;
         if self.common.verify {
             matches(same(&turned, &run(&Device::cpu())?, "element "))?;
         }
-        Ok(Array::of(numpy_name(U::TYPE), &[cols, rows], &turned))
+        self.finish(&Made::of(numpy_name(U::TYPE), &[cols, rows], &turned), device, out)
     }
 }
 
@@ -126,16 +132,18 @@ pub(super) struct Permute {
 impl Permute {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let path = self.common.input.display();
-        let array = Array::read(&self.common.input)?;
+        let array = self.common.read()?;
         let axes: Vec<usize> =
             self.axes.iter().map(|&number| self.common.axis(&array, number)).collect::<Result<_, _>>()?;
         let device = self.common.device.open()?;
-        let (permuted, shape) = with_size!(array.size, T => self.permute::<T>(&array, &axes, &device)?, {
-            let (ty, size) = (array.type_name(), array.size);
-            return Err(Stop::usage(format!("{path}: permute takes elements of 1 to 16 bytes, {ty} has {size}")));
-        });
-        let text = format!("{shape:?} {} on {}; -o writes it to a file", array.type_name(), device.info());
-        self.common.finish(&permuted, text, out)
+        if axes.len() != array.shape.len() || (0..axes.len()).any(|axis| !axes.contains(&axis)) {
+            let text = format!("{path}: axes {axes:?} do not name each of {} axes once", array.shape.len());
+            return Err(Stop::usage(text));
+        }
+        with_size!(array.size(), T => self.permute::<T>(&array, &axes, &device, out), {
+            let (ty, size) = (array.type_name(), array.size());
+            Err(Stop::usage(format!("{path}: permute takes elements of 1 to 16 bytes, {ty} has {size}")))
+        })
     }
 
     fn permute<T: Pod + std::fmt::Debug>(
@@ -143,14 +151,18 @@ impl Permute {
         array: &Array,
         axes: &[usize],
         device: &Device,
-    ) -> Result<(Array, Vec<usize>), Stop> {
-        let input = array.elements::<T>();
-        let view = Input::from(&input).nd(&array.lengths())?;
-        let shape = view.permute(axes)?.shape().to_vec();
-        let permuted = device.permute(view, axes)?.to_vec()?;
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        let run = |device: &Device| -> oclprim::Result<_> {
+            let mut permuted = device.zeroed::<T>(array.len())?;
+            permute(device, array.elements::<T>(), &array.shape, axes, &mut permuted)?;
+            permuted.to_vec()
+        };
+        let permuted = run(device)?;
         if self.common.verify {
-            matches(same_bytes(&permuted, &Device::cpu().permute(view, axes)?.to_vec()?, "element "))?;
+            matches(same_bytes(&permuted, &run(&Device::cpu())?, "element "))?;
         }
-        Ok((array.like(&shape, &permuted), shape))
+        let shape: Vec<_> = axes.iter().map(|&axis| array.shape[axis]).collect();
+        self.common.finish_whole(&array.like(&shape, &permuted), device, out)
     }
 }

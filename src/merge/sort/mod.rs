@@ -3,7 +3,7 @@
 //! | property | |
 //! |---|---|
 //! | work | n log n comparisons; a read and a write of each element, and another for each time that runs of a tile, of some thousand elements, double until there is one |
-//! | order | that of the elements, or a user's: [`Compare`]; stable: equal elements stay in their order |
+//! | order | that of the elements, as of [`sort`](crate::sort), or a user's: [`Compare`]; stable: equal elements stay in their order |
 //! | elements | integers and floats; of a user's order any plain type of 1 to 64 bytes. Values: any plain type |
 //! | determinism | everywhere: the result is a function of the input |
 //! | scratch | n elements, n values, 4 or 8 bytes for each tile: [`Device::merge_sort_scratch`] |

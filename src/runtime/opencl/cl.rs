@@ -14,26 +14,26 @@ use crate::{Error, ErrorKind, Result};
 
 pub(super) const SUCCESS: cl_int = 0;
 
-// Bounds on what a driver reports: a broken one gives any number, and memory is allocated by these.
+// Limits on counts and sizes that a driver reports: a broken one reports any number, and the crate allocates by it.
 /// Platforms, and devices of a platform.
-const MOST_LISTED: usize = 1024;
+const MAX_LISTED: usize = 1024;
 /// Bytes of a property, such as a name or a list of extensions.
-const MOST_PROPERTY_BYTES: usize = 1 << 16;
+const MAX_PROPERTY_BYTES: usize = 1 << 16;
 /// Bytes of a compiler's log.
-const MOST_LOG_BYTES: usize = 16 << 20;
+const MAX_LOG_BYTES: usize = 16 << 20;
 /// Bytes of a program's binary.
-const MOST_BINARY_BYTES: usize = 64 << 20;
+const MAX_BINARY_BYTES: usize = 64 << 20;
 /// Characters of a log's line in an error's message.
-const MOST_LINE: usize = 1000;
+const MAX_LINE: usize = 1000;
 
-/// How often a question is put to a driver that fails to answer it.
+/// How often a query runs that fails with a transient status.
 const TRIES: usize = 3;
 
 macro_rules! handles {
     ($($(#[$doc:meta])* $vis:vis $name:ident: $raw:ident, $retain:ident, $release:ident;)*) => { $(
         $(#[$doc])*
         ///
-        /// Clones share one reference to the object, so that only its first owner asks the driver for one, which may fail.
+        /// Clones share one reference to the object. So cloning calls no driver, whose retain may fail.
         #[derive(Clone, Debug)]
         $vis struct $name(Arc<Held<ffi::$raw>>);
 
@@ -60,7 +60,7 @@ macro_rules! handles {
                 self.0.raw
             }
 
-            /// The object, with a reference for another owner.
+            /// Returns the object with a new reference for another owner.
             pub(crate) fn retained(&self) -> Result<ffi::$raw> {
                 // SAFETY: `self` holds a reference, so the object is valid.
                 let other = unsafe { Self::from_raw_copied_ptr(self.as_ptr()) }?;
@@ -71,7 +71,7 @@ macro_rules! handles {
     )* };
 }
 
-/// A reference to an object, given back with its last owner.
+/// A reference to an object, released by its last owner.
 #[derive(Debug)]
 struct Held<R: Copy> {
     raw: R,
@@ -176,9 +176,9 @@ pub(super) fn check(status: cl_int, what: impl Display) -> Result<()> {
     if status == SUCCESS { Ok(()) } else { Err(failure(status, what)) }
 }
 
-/// Whether a failed call may succeed the next time: memory was short, the device is lost, or the status is unknown. Any other
+/// Returns true if the same call may succeed later: memory was short, the device is lost, or the status is unknown. Any other
 /// status states a lasting fact of the call or the device.
-fn passes(status: cl_int) -> bool {
+fn is_transient(status: cl_int) -> bool {
     let lasting = matches!(
         status,
         SUCCESS
@@ -200,32 +200,32 @@ fn passes(status: cl_int) -> bool {
     !lasting
 }
 
-/// Whether an error comes of a call that [may succeed](passes) the next time.
-pub(super) fn may_pass(error: &Error) -> bool {
-    error.status().is_some_and(passes)
+/// Returns true if the error has a [transient](is_transient) status.
+pub(super) fn transient(error: &Error) -> bool {
+    error.status().is_some_and(is_transient)
 }
 
-/// The status of a question, which is put again while its failure may pass: a question changes nothing.
-fn ask(mut question: impl FnMut() -> cl_int) -> cl_int {
-    let mut status = question();
+/// Returns the status of a query. A query changes nothing, so a transient failure makes this repeat it.
+fn ask(mut query: impl FnMut() -> cl_int) -> cl_int {
+    let mut status = query();
     for _ in 1..TRIES {
-        if !passes(status) {
+        if !is_transient(status) {
             break;
         }
-        status = question();
+        status = query();
     }
     status
 }
 
-/// `count`, if it is at most `most`; `what` is counted.
+/// Returns `count`, or an error if it exceeds `most`; `what` names the counted things.
 fn bounded(count: usize, most: usize, what: impl Display) -> Result<usize> {
     if count <= most {
         return Ok(count);
     }
-    Err(Error::new(ErrorKind::Driver, format!("the driver reports {count} {what}, the most is {most}")))
+    Err(Error::new(ErrorKind::Driver, format!("the driver reports {count} {what}, the limit is {most}")))
 }
 
-/// The object of a call that creates one.
+/// Returns the object that a call created.
 fn created(raw: *mut c_void, status: cl_int, what: impl Display) -> Result<*mut c_void> {
     check(status, &what)?;
     if raw.is_null() {
@@ -258,7 +258,7 @@ impl EventSlot {
 
 /// Every platform; none, without an error, where there is no loader or no driver.
 pub(super) fn platforms() -> Result<Vec<PlatformId>> {
-    // SAFETY: `listed` passes a null list with zero entries, or one with room for so many.
+    // SAFETY: `listed` is_transient a null list with zero entries, or one with room for so many.
     let ids = listed("platforms", |most, ids, count| unsafe { ffi::clGetPlatformIDs(most, ids, count) })?;
     // SAFETY: the platform ids were just returned by the loader, and live as long as the process.
     Ok(ids.into_iter().map(|id| unsafe { PlatformId::from_raw(id) }).collect())
@@ -281,11 +281,11 @@ pub(super) fn devices(platform: PlatformId) -> Result<Vec<DeviceId>> {
 fn listed(what: &str, list: impl Fn(u32, *mut *mut c_void, *mut u32) -> cl_int) -> Result<Vec<*mut c_void>> {
     let mut count = 0;
     check(ask(|| list(0, ptr::null_mut(), &mut count)), format_args!("listing {what}"))?;
-    let mut ids = vec![ptr::null_mut(); bounded(count as usize, MOST_LISTED, what)?];
+    let mut ids = vec![ptr::null_mut(); bounded(count as usize, MAX_LISTED, what)?];
     if !ids.is_empty() {
         check(ask(|| list(count, ids.as_mut_ptr(), ptr::null_mut())), format_args!("listing {what}"))?;
     }
-    // The second answer may be shorter than the first.
+    // The second list may be shorter than the first count.
     ids.retain(|id| !id.is_null());
     Ok(ids)
 }
@@ -298,7 +298,7 @@ fn info(
 ) -> Result<Option<Vec<u8>>> {
     let answered = |status| match status {
         SUCCESS => Ok(true),
-        status if passes(status) => Err(failure(status, format_args!("asking for {what}"))),
+        status if is_transient(status) => Err(failure(status, format_args!("asking for {what}"))),
         _ => Ok(false),
     };
     let mut size = 0;
@@ -325,17 +325,17 @@ fn log(bytes: Option<Vec<u8>>) -> String {
 /// A platform's string property; empty where the platform does not know it.
 pub(super) fn platform_text(platform: PlatformId, name: u32) -> Result<String> {
     let what = format_args!("property {name:#x} of a platform");
-    // SAFETY: `info` passes a null or a large enough buffer.
+    // SAFETY: `info` is_transient a null or a large enough buffer.
     let query = |size, value, ret| unsafe { ffi::clGetPlatformInfo(platform.as_ptr(), name, size, value, ret) };
-    info(what, MOST_PROPERTY_BYTES, query).map(text)
+    info(what, MAX_PROPERTY_BYTES, query).map(text)
 }
 
 /// A device's property as bytes; `None` where the device does not know it.
 pub(super) fn device_bytes(device: DeviceId, name: u32) -> Result<Option<Vec<u8>>> {
     let what = format_args!("property {name:#x} of a device");
-    // SAFETY: `info` passes a null or a large enough buffer.
+    // SAFETY: `info` is_transient a null or a large enough buffer.
     let query = |size, value, ret| unsafe { ffi::clGetDeviceInfo(device.as_raw(), name, size, value, ret) };
-    info(what, MOST_PROPERTY_BYTES, query)
+    info(what, MAX_PROPERTY_BYTES, query)
 }
 
 /// A device's string property; empty where the device does not know it.
@@ -360,9 +360,9 @@ fn number(bytes: Option<Vec<u8>>) -> Option<u64> {
 /// A context's devices.
 pub(super) fn context_devices(context: &Context) -> Result<Vec<ffi::cl_device_id>> {
     const DEVICES: u32 = 0x1081;
-    // SAFETY: `info` passes a null or a large enough buffer.
+    // SAFETY: `info` is_transient a null or a large enough buffer.
     let query = |size, value, ret| unsafe { ffi::clGetContextInfo(context.as_ptr(), DEVICES, size, value, ret) };
-    let ids = info("a context's devices", MOST_PROPERTY_BYTES, query)?.unwrap_or_default();
+    let ids = info("a context's devices", MAX_PROPERTY_BYTES, query)?.unwrap_or_default();
     let ids = ids.chunks_exact(size_of::<usize>()).map(|id| usize::from_ne_bytes(id.try_into().expect("one pointer")));
     Ok(ids.map(|id| id as ffi::cl_device_id).collect())
 }
@@ -370,25 +370,25 @@ pub(super) fn context_devices(context: &Context) -> Result<Vec<ffi::cl_device_id
 /// A queue's property as a number; `None` where the driver does not know it.
 pub(super) fn queue_number(queue: &CommandQueue, name: u32) -> Result<Option<u64>> {
     let what = format_args!("property {name:#x} of a queue");
-    // SAFETY: `info` passes a null or a large enough buffer.
+    // SAFETY: `info` is_transient a null or a large enough buffer.
     let query = |size, value, ret| unsafe { ffi::clGetCommandQueueInfo(queue.as_ptr(), name, size, value, ret) };
-    info(what, MOST_PROPERTY_BYTES, query).map(number)
+    info(what, MAX_PROPERTY_BYTES, query).map(number)
 }
 
 /// A buffer's property as a number; `None` where the driver does not know it.
 pub(super) fn mem_number(mem: &Mem, name: u32) -> Result<Option<u64>> {
     let what = format_args!("property {name:#x} of a buffer");
-    // SAFETY: `info` passes a null or a large enough buffer.
+    // SAFETY: `info` is_transient a null or a large enough buffer.
     let query = |size, value, ret| unsafe { ffi::clGetMemObjectInfo(mem.as_ptr(), name, size, value, ret) };
-    info(what, MOST_PROPERTY_BYTES, query).map(number)
+    info(what, MAX_PROPERTY_BYTES, query).map(number)
 }
 
 /// An event's property as a number; `None` where the driver does not know it.
 pub(super) fn event_number(event: &Event, name: u32) -> Result<Option<u64>> {
     let what = format_args!("property {name:#x} of an event");
-    // SAFETY: `info` passes a null or a large enough buffer.
+    // SAFETY: `info` is_transient a null or a large enough buffer.
     let query = |size, value, ret| unsafe { ffi::clGetEventInfo(event.as_ptr(), name, size, value, ret) };
-    info(what, MOST_PROPERTY_BYTES, query).map(number)
+    info(what, MAX_PROPERTY_BYTES, query).map(number)
 }
 
 pub(super) fn create_context(platform: PlatformId, device: DeviceId) -> Result<Context> {
@@ -629,21 +629,21 @@ pub(super) fn build(program: &Program, device: DeviceId, options: &str, name: &s
     let status =
         unsafe { ffi::clBuildProgram(program.as_ptr(), 1, ids.as_ptr(), options.as_ptr(), None, ptr::null_mut()) };
     let query = |name, what, most| {
-        // SAFETY: `info` passes a null or a large enough buffer.
+        // SAFETY: `info` is_transient a null or a large enough buffer.
         info(what, most, |size, value, ret| unsafe {
             ffi::clGetProgramBuildInfo(program.as_ptr(), device.as_raw(), name, size, value, ret)
         })
     };
     if status == SUCCESS {
-        let built = query(STATUS, "the status of a build", MOST_PROPERTY_BYTES)?;
+        let built = query(STATUS, "the status of a build", MAX_PROPERTY_BYTES)?;
         if built.is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0)) {
             return Ok(());
         }
     }
-    // A log that cannot be read says why.
-    let log = query(LOG, "the log of a build", MOST_LOG_BYTES).map_or_else(|error| error.to_string(), log);
+    // In place of a log that cannot be read, the error says why.
+    let log = query(LOG, "the log of a build", MAX_LOG_BYTES).map_or_else(|error| error.to_string(), log);
     let first = log.lines().find(|line| line.contains("error")).or(log.lines().next()).unwrap_or("no log");
-    let first: String = first.replace(char::is_control, " ").trim().chars().take(MOST_LINE).collect();
+    let first: String = first.replace(char::is_control, " ").trim().chars().take(MAX_LINE).collect();
     let status = if status == SUCCESS { -11 } else { status };
     let message = format!("{name} did not build ({}, {status}): {first}", status_name(status));
     Err(Error::new(ErrorKind::Build, message).with_status(status).with_log(log))
@@ -658,7 +658,7 @@ pub(super) fn binary(program: &Program) -> Option<Vec<u8>> {
     let status = ask(|| unsafe {
         ffi::clGetProgramInfo(program.as_ptr(), SIZES, size_of::<usize>(), (&raw mut size).cast(), ptr::null_mut())
     });
-    if status != SUCCESS || size == 0 || size > MOST_BINARY_BYTES {
+    if status != SUCCESS || size == 0 || size > MAX_BINARY_BYTES {
         return None;
     }
     let mut data = vec![0u8; size];
@@ -704,7 +704,9 @@ pub(super) fn kernel_numbers(kernel: &Kernel, device: DeviceId, name: u32) -> Re
     });
     match status {
         SUCCESS => Ok(values),
-        status if passes(status) => Err(failure(status, format_args!("asking for property {name:#x} of a kernel"))),
+        status if is_transient(status) => {
+            Err(failure(status, format_args!("asking for property {name:#x} of a kernel")))
+        }
         _ => Ok([0; 3]),
     }
 }
@@ -712,9 +714,9 @@ pub(super) fn kernel_numbers(kernel: &Kernel, device: DeviceId, name: u32) -> Re
 /// The context that a kernel belongs to; `None` where the driver does not know it.
 pub(super) fn kernel_context(kernel: &Kernel) -> Result<Option<u64>> {
     const CONTEXT: u32 = 0x1193;
-    // SAFETY: `info` passes a null or a large enough buffer.
+    // SAFETY: `info` is_transient a null or a large enough buffer.
     let query = |size, value, ret| unsafe { ffi::clGetKernelInfo(kernel.as_ptr(), CONTEXT, size, value, ret) };
-    info("a kernel's context", MOST_PROPERTY_BYTES, query).map(number)
+    info("a kernel's context", MAX_PROPERTY_BYTES, query).map(number)
 }
 
 /// Sets one argument: `value` is its `size` bytes, or null for local memory of that size.
@@ -790,21 +792,21 @@ mod tests {
     }
 
     #[test]
-    fn shortages_lost_devices_and_unknown_statuses_may_pass() {
+    fn shortages_lost_devices_and_unknown_statuses_are_transient() {
         let passing =
             [-2, -4, -5, -6, -12, -14, -33, -34, -36, -38, -48, -58, -71, -1024, -9999, i32::MIN, i32::MAX, 1];
-        assert!(passing.into_iter().all(passes));
+        assert!(passing.into_iter().all(is_transient));
         // What the compiler refuses, what a device does not know, and what a kernel may not take.
-        assert!(![SUCCESS, -11, -30, -43, -45, -46, -47, -54, -55, -59, -61, -63, -1001].into_iter().any(passes));
+        assert!(![SUCCESS, -11, -30, -43, -45, -46, -47, -54, -55, -59, -61, -63, -1001].into_iter().any(is_transient));
     }
 
     #[test]
-    fn a_question_is_put_again_while_its_failure_may_pass() {
+    fn a_query_with_a_transient_failure_runs_again() {
         for (statuses, want) in
             [(vec![-5, -6, 0], 0), (vec![-30], -30), (vec![-5, -6, -9999], -9999), (vec![-4, -30], -30)]
         {
             let mut given = statuses.into_iter();
-            assert_eq!(ask(|| given.next().expect("no further question")), want);
+            assert_eq!(ask(|| given.next().expect("no further query")), want);
             assert_eq!(given.next(), None);
         }
     }

@@ -80,8 +80,8 @@ impl<'d> Launch<'d> {
         self.set(bytes.max(1), std::ptr::null(), &[])
     }
 
-    /// Allows a second try where memory is short. The driver may report that after it has run the kernel, which therefore
-    /// writes the same again.
+    /// Allows a second launch if memory is short. The kernel must be idempotent: the driver may report the shortage after it
+    /// has run it.
     pub(super) fn repeatable(mut self) -> Self {
         self.repeatable = true;
         self
@@ -128,7 +128,7 @@ impl<'d> Launch<'d> {
         let enqueued = if repeatable {
             device.with_memory(enqueue)
         } else {
-            // The next call finds the memory.
+            // The user's next call finds the memory.
             enqueue().inspect_err(|error| device.give_up_scratch(error))
         };
         enqueued.inspect_err(|_| device.forget())?;

@@ -43,11 +43,11 @@ const SLOW_FILL_BYTES: usize = 1 << 20;
 /// Up to here fills on a checker are launches, which it checks; of more the interpreter would take long.
 const CHECKED_FILL_BYTES: usize = 1 << 16;
 
-// The most that is believed of what a driver says that a device has: no plan needs more, and all arithmetic on these is safe.
-const MOST_COMPUTE_UNITS: u64 = 1 << 16;
-const MOST_WORK_GROUP: u64 = 1 << 16;
-const MOST_LOCAL_BYTES: u64 = 1 << 30;
-const MOST_BYTES: u64 = 1 << 50;
+// Upper limits on the capacities that a driver reports. No plan needs more, and no arithmetic on these overflows.
+const MAX_COMPUTE_UNITS: u64 = 1 << 16;
+const MAX_WORK_GROUP: u64 = 1 << 16;
+const MAX_LOCAL_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 50;
 
 /// Whether it is Intel's driver for CPUs; that for GPUs can have the same platform.
 fn intel_cpu(info: &DeviceInfo) -> bool {
@@ -223,7 +223,7 @@ impl Found {
     }
 }
 
-/// Names and sizes, as the driver reports them, the sizes up to the most that is believed.
+/// Names and sizes, as the driver reports them; sizes are clamped to the limits above.
 fn describe(platform: PlatformId, id: DeviceId) -> Result<DeviceInfo> {
     const TYPE: u32 = 0x1000;
     const COMPUTE_UNITS: u32 = 0x1002;
@@ -250,16 +250,16 @@ fn describe(platform: PlatformId, id: DeviceId) -> Result<DeviceInfo> {
         version: cl::device_text(id, VERSION)?,
         ty,
         opencl: true,
-        compute_units: cl::device_number(id, COMPUTE_UNITS)?.min(MOST_COMPUTE_UNITS) as u32,
-        global_bytes: cl::device_number(id, GLOBAL_BYTES)?.min(MOST_BYTES),
-        max_allocation_bytes: cl::device_number(id, MAX_ALLOCATION)?.min(MOST_BYTES),
+        compute_units: cl::device_number(id, COMPUTE_UNITS)?.min(MAX_COMPUTE_UNITS) as u32,
+        global_bytes: cl::device_number(id, GLOBAL_BYTES)?.min(MAX_BYTES),
+        max_allocation_bytes: cl::device_number(id, MAX_ALLOCATION)?.min(MAX_BYTES),
     })
 }
 
 /// Bytes of local memory in a work-group, as the driver reports them.
 fn local_bytes(id: DeviceId) -> Result<usize> {
     const LOCAL_BYTES: u32 = 0x1023;
-    Ok(cl::device_number(id, LOCAL_BYTES)?.min(MOST_LOCAL_BYTES) as usize)
+    Ok(cl::device_number(id, LOCAL_BYTES)?.min(MAX_LOCAL_BYTES) as usize)
 }
 
 impl Shared {
@@ -599,15 +599,15 @@ impl ClDevice {
         })
     }
 
-    /// Runs a call that may be repeated, and repeats it once where memory is short: what all queues keep for later calls may
-    /// be what is missing. Some drivers allocate when a buffer is first used, so that any command may be the one that fails.
+    /// Runs an idempotent call, and repeats it once if memory is short. Before that all queues release the scratch that they
+    /// keep for later calls. Some drivers allocate when a buffer is first used, so any command may fail.
     ///
-    /// Such a driver may report the shortage after it has run the command. So the call must be idempotent: it allocates, or
-    /// writes what depends on nothing that it writes. Kernels in general are not, as they count and take tiles by tickets.
+    /// A driver may report the shortage after it has run the command. So the call must be idempotent: it allocates, or it
+    /// writes values that do not depend on its own output. Kernels that count, or take tiles by tickets, are not.
     fn with_memory<R>(&self, mut call: impl FnMut() -> Result<R>) -> Result<R> {
         match call().inspect_err(|error| self.give_up_scratch(error)) {
             Err(error) if error.kind() == ErrorKind::OutOfMemory => {
-                // An earlier command that failed, too, is an error of its own.
+                // If an earlier command failed too, this returns its error.
                 cl::finish(self.queue()).inspect_err(|_| self.forget())?;
                 call()
             }
@@ -615,7 +615,7 @@ impl ClDevice {
         }
     }
 
-    /// Gives up what all queues keep for later calls, after an error of missing memory.
+    /// Releases the scratch that all queues keep, if the error says that memory is short.
     fn give_up_scratch(&self, error: &Error) {
         if error.kind() == ErrorKind::OutOfMemory {
             lock(&self.shared.pools).iter().filter_map(Weak::upgrade).for_each(|pool| lock(&pool).clear());
@@ -627,8 +627,10 @@ impl ClDevice {
         self.finish()?;
         let Some(recorder) = &self.queue.recorder else { return Ok(Vec::new()) };
         let events = std::mem::take(&mut lock(recorder).events);
-        let times =
-            events.into_iter().map(|(name, event)| cl::profile(&event).map(|(start, end)| Timing { name, start, end }));
+        let times = events.into_iter().map(|(name, event)| {
+            // A broken clock runs backwards; nothing takes less than no time.
+            cl::profile(&event).map(|(start, end)| Timing { name, start, end: end.max(start) })
+        });
         times.collect()
     }
 
@@ -689,7 +691,7 @@ impl ClDevice {
         if let Some(ended) = lock(&self.queue.ended).clone() {
             return Ok(Some(ended));
         }
-        // Without the lock, which a failure takes to forget it.
+        // Not under the lock: after a failure `forget` takes it.
         let mem = self.holding(&[0; COUNTERS_AT + COUNTER_BYTES])?;
         Ok(Some(lock(&self.queue.ended).get_or_insert(mem).clone()))
     }
@@ -707,7 +709,7 @@ impl ClDevice {
             kept.turn += 1;
             return Ok(Some((kept.mem.clone(), kept.turn)));
         }
-        // Without the lock, as above. Of two threads one keeps its words.
+        // Not under the lock, as above. Of two threads, the later one replaces the words.
         let bytes = bytes.next_power_of_two().max(1 << 16);
         let mem = self.allocate(bytes)?;
         self.fill(&mem, 0, bytes, &[0; 8])?;

@@ -157,7 +157,7 @@ fn keeps_its_own_cache(identity: &str) -> bool {
     identity.split('|').next() == Some(POCL)
 }
 
-/// Builds a program that nobody keeps, and one of its kernels, whose limits are asked for.
+/// Builds a program and one of its kernels, queries the kernel's limits, and keeps neither.
 pub(super) fn try_build(context: &Context, device: DeviceId, spec: &ProgramSpec, kernel: &'static str) -> Result<()> {
     let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     Built::new(build(context, device, spec)?).take(device, kernel).map(drop)
@@ -192,8 +192,8 @@ fn load_or_build(
         };
         match load() {
             Ok(program) => return Ok(program),
-            // A binary that was not loaded for want of memory is none the worse.
-            Err(error) if cl::may_pass(&error) => {}
+            // A transient failure says nothing of the binary.
+            Err(error) if cl::transient(&error) => {}
             Err(_) => cache::remove(&key),
         }
     }

@@ -4,7 +4,7 @@
 //! compilers crash on what they do not know, and which loops are to be made vectors, on which no answer depends. The
 //! verdict is kept on disk by device and driver.
 
-use super::{ClDevice, ClMem as Mem, MOST_BYTES, MOST_WORK_GROUP, POCL, cl, intel_cpu, local_bytes, program};
+use super::{ClDevice, ClMem as Mem, MAX_BYTES, MAX_WORK_GROUP, POCL, cl, intel_cpu, local_bytes, program};
 use crate::{
     Error, ErrorKind, Result,
     runtime::{
@@ -21,7 +21,7 @@ const TESTS: &str = include_str!("selftest.rs");
 pub(super) const LOCAL_TRIED: usize = 164 << 10;
 const KIB: usize = 1 << 10;
 
-/// How often a test is run that fails for a reason that may pass.
+/// How often a test runs that fails with a transient status.
 const TRIES: usize = 3;
 
 /// Work-items of a group in the tests.
@@ -103,21 +103,21 @@ struct Reported {
     /// Standards that have sub-groups, best first.
     standards: Vec<&'static str>,
     compute_capability: u64,
-    /// Sub-groups in a work-group at most; 0 where the driver knows none.
+    /// The largest number of sub-groups in a work-group; 0 if the driver does not know.
     sub_groups: u64,
     identity: String,
 }
 
 impl Reported {
     fn of(device: &ClDevice) -> Result<Self> {
-        const MAX_WORK_GROUP: u32 = 0x1004;
+        const DEVICE_WORK_GROUP: u32 = 0x1004;
         const CACHE_BYTES: u32 = 0x101E;
         const EXTENSIONS: u32 = 0x1030;
         const MAX_SUB_GROUPS: u32 = 0x105C;
         const INTEL_SUB_GROUP_SIZES: u32 = 0x4108;
         const NV_CAPABILITY_MAJOR: u32 = 0x4000;
         const NV_CAPABILITY_MINOR: u32 = 0x4001;
-        const MOST_CAPABILITY: u64 = 1000;
+        const MAX_CAPABILITY: u64 = 1000;
         let (id, info) = (device.id(), device.info());
         let extensions = cl::device_text(id, EXTENSIONS)?;
         let nvidia = extensions.contains("cl_nv_");
@@ -129,12 +129,12 @@ impl Reported {
             vec!["CL1.2"]
         };
         let capability =
-            |name| if nvidia { cl::device_number(id, name).map(|part| part.min(MOST_CAPABILITY)) } else { Ok(0) };
+            |name| if nvidia { cl::device_number(id, name).map(|part| part.min(MAX_CAPABILITY)) } else { Ok(0) };
         let mut reported = Self {
             class: if info.ty == DeviceType::Cpu { DeviceClass::Cpu } else { DeviceClass::Gpu },
-            work_group: cl::device_number(id, MAX_WORK_GROUP)?.min(MOST_WORK_GROUP) as usize,
+            work_group: cl::device_number(id, DEVICE_WORK_GROUP)?.min(MAX_WORK_GROUP) as usize,
             local_bytes: local_bytes(id)?,
-            cache_bytes: cl::device_number(id, CACHE_BYTES)?.min(MOST_BYTES),
+            cache_bytes: cl::device_number(id, CACHE_BYTES)?.min(MAX_BYTES),
             compute_capability: 10 * capability(NV_CAPABILITY_MAJOR)? + capability(NV_CAPABILITY_MINOR)?,
             platform: info.platform.clone(),
             standards,
@@ -178,7 +178,7 @@ struct SelfTest<'d> {
     device: &'d ClDevice,
     reported: Reported,
     notes: Vec<String>,
-    /// Whether a test failed for a reason that may pass. Then the verdict is not for other processes.
+    /// True after a transient failure of a test. Then the verdict is not stored.
     disturbed: bool,
 }
 
@@ -256,16 +256,16 @@ impl SelfTest<'_> {
         Ok(result.map_err(|error| self.notes.push(format!("{what}: {error}"))).is_ok())
     }
 
-    /// The outcome of a test that ran, or that the device refuses.
+    /// Runs a test until it passes, gives a wrong answer, or the device refuses it for a lasting reason.
     ///
-    /// A test that fails for a reason that may pass, such as missing memory, is run again, and the verdict stays in this
-    /// process. The same failure [`TRIES`] times is taken for the device's own, since a plain kernel builds and runs after
-    /// each. An error is the failure of that kernel, or failures that differ: then there is no verdict.
+    /// After a transient failure, such as a shortage of memory, a plain kernel must build and run, and the test runs again.
+    /// If the same failure returns [`TRIES`] times, the device refuses the test in this process. If the plain kernel fails, or
+    /// the failures differ, the self-test has no verdict: this is an error, and the next call probes anew.
     fn settled<T>(&mut self, test: impl Fn(&Self) -> Result<T>) -> Result<Result<T>> {
         let mut first: Option<Error> = None;
         for _ in 0..TRIES {
             match test(self) {
-                Err(error) if cl::may_pass(&error) => {
+                Err(error) if cl::transient(&error) => {
                     self.disturbed = true;
                     self.plain_kernel()?;
                     if first.as_ref().is_some_and(|first| first.to_string() != error.to_string()) {
@@ -279,7 +279,7 @@ impl SelfTest<'_> {
         Ok(Err(first.expect("a failure, as nothing was returned")))
     }
 
-    /// What every device can do, built anew. If that fails, a failure before it says nothing of the device.
+    /// Builds and runs a plain kernel. If that fails, an earlier failure says nothing of the device.
     fn plain_kernel(&self) -> Result<()> {
         program::try_build(self.device.context(), self.device.id(), &self.base(), "long_loop")?;
         self.long_loop(1)
@@ -419,7 +419,7 @@ impl SelfTest<'_> {
                 Err(error) => self.notes.push(format!("{} KiB of local memory: {error}", size / KIB)),
             }
             if size > reported {
-                // However the driver puts it, it has no more than it reports.
+                // The driver only confirms the size that it reports.
                 self.disturbed = disturbed;
             }
         }
@@ -486,7 +486,7 @@ impl SelfTest<'_> {
         self.sub_group_barriers(&spec, width)?;
         let ballot = width <= 64
             && match self.ballots(&spec, width) {
-                Err(error) if cl::may_pass(&error) => return Err(error),
+                Err(error) if cl::transient(&error) => return Err(error),
                 result => result.is_ok(),
             };
         Ok(SubGroup { backend, width: width as u32, ballot })

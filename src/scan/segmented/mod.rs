@@ -52,7 +52,7 @@ impl<K: Element> Segments<'_, K> {
 impl Device {
     /// What the values of each run of equal keys come to, up to each of them.
     ///
-    /// Floats as keys are equal as `==` has it: each NaN is a run of its own. Each run starts from the scan's initial value.
+    /// Floats as keys are equal as [sorts](crate::sort) have it: -0 and 0, and all NaN. Each run starts from the scan's initial value.
     ///
     /// # Errors
     ///

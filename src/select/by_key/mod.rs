@@ -38,7 +38,7 @@ struct To<'o, K: Element, U: Element> {
 impl Device {
     /// The first key of each run of equal keys, and what the run's values come to.
     ///
-    /// Floats as keys are equal as `==` has it: each NaN is a run of its own. Float sums and products are the same on every
+    /// Floats as keys are equal as [sorts](crate::sort) have it: -0 and 0, and all NaN. Float sums and products are the same on every
     /// run, every device and the CPU, wherever the devices keep subnormals, and depend on where the run lies:
     /// [`Device::reduce_segments`].
     ///

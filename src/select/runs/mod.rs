@@ -1,8 +1,8 @@
 //! Runs of equal neighbours: one element of each ([`Device::unique`]), with its value ([`Device::unique_by_key`]) or its length
 //! ([`Device::run_length_encode`]); where those of two elements at least lie ([`Device::non_trivial_runs`]).
 //!
-//! Floats are equal as `==` has it, on every device: each NaN is a run of its own, and -0 goes on where +0 was. The first element
-//! of a run stands for it. Outputs, counts, work, scratch and limits are those of [`select`](crate::select).
+//! Floats are equal as [sorts](crate::sort) have it, on every device: -0 goes on where +0 was, and a NaN where another one was. The
+//! first element of a run stands for it. Outputs, counts, work, scratch and limits are those of [`select`](crate::select).
 //!
 //! A run's length is known to the tile that it begins in, unless it reaches beyond: tiles note where their first and their last
 //! run begin, and a second launch finds the tile in which the next one does by bisection.
@@ -25,7 +25,7 @@ impl Device {
     ///
     /// ```
     /// let found = oclprim::Device::best()?.unique(&[0.0f32, -0.0, 5.0, 5.0, f32::NAN, f32::NAN, 0.0])?.to_vec()?;
-    /// assert_eq!((found.len(), found[0], found[1], found[4]), (5, 0.0, 5.0, 0.0));
+    /// assert_eq!((found.len(), found[0], found[1], found[3]), (4, 0.0, 5.0, 0.0));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn unique<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Buffer<T>> {

@@ -3,7 +3,7 @@
 //! | property | |
 //! |---|---|
 //! | work | n log(n)² / 4 comparisons; with m = log2(n / tile) about m² / 8 + 3 m / 2 reads and writes of all keys. A tile is 4096 keys of 4 bytes on most GPUs, so that 2^28 of them are read and written 57 times, where [`sort`](crate::sort) does so four times |
-//! | keys | as `sort`, by all bits: whether equal keys stay in their order does not show then |
+//! | keys | as `sort`, by all bits. Equal keys are alike then, but for zeros and NaN: ascending, -0 comes before 0, and NaN are in an order of their bits, those with a sign last; descending, the other way round |
 //! | determinism | everywhere: the result is a function of the input |
 //! | scratch | none, on the CPU a stack for each thread |
 //! | limits | any n that fits the device |
@@ -33,6 +33,7 @@ impl Device {
     /// let device = Device::best()?;
     /// let mut x = device.upload(&[2.5f32, -0.0, f32::NAN, 0.0, -1.0])?;
     /// device.sort_in_place(&mut x, Order::descending())?;
+    /// assert!(x.to_vec()?[0].is_nan());
     /// assert_eq!(x.to_vec()?[1..], [2.5, 0.0, -0.0, -1.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```

@@ -20,6 +20,7 @@ use crate::{
         cpu,
         spec::{preceding, sizes},
     },
+    sort::spec::rank,
 };
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ElementType, ProgramSpec, scan::gpu};
@@ -296,7 +297,7 @@ fn special_keys<K: Element>(level: Level, cases: &mut Vec<Case>) {
             let shape = format!("n = {n}, {} keys", K::TYPE);
             cases.push(Case::new("segmented sum by key", u32::TYPE, shape, data.name(), n, move |device| {
                 let (all, keys) = (Data::Random.generate::<u32>(n, 1), data.generate::<K>(n, 1));
-                let heads: Vec<_> = (0..n).map(|i| i > 0 && keys[i - 1] != keys[i]).collect();
+                let heads: Vec<_> = (0..n).map(|i| i > 0 && rank(keys[i - 1]) != rank(keys[i])).collect();
                 check(device, &by_key::<K, u32, u32, Sum>(), (&all, &keys), &heads, 0, kind(i).1)
             }));
         }

@@ -18,6 +18,7 @@ use crate::{
     f16,
     ladder::Climb,
     select::spec::{filled, rooms, sizes},
+    sort::spec::rank,
     with_element,
 };
 
@@ -89,7 +90,7 @@ impl Lengths {
 
 /// Where runs begin, and n.
 pub(in crate::select) fn offsets<T: Element>(x: &[T]) -> Vec<usize> {
-    let mut offsets: Vec<_> = (0..x.len()).filter(|&i| i == 0 || x[i] != x[i - 1]).collect();
+    let mut offsets: Vec<_> = (0..x.len()).filter(|&i| i == 0 || rank(x[i]) != rank(x[i - 1])).collect();
     offsets.push(x.len());
     offsets
 }

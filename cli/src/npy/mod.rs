@@ -1,0 +1,364 @@
+//! Arrays in .npy files.
+
+pub(crate) mod axes;
+mod header;
+
+use std::{
+    borrow::Cow,
+    fs::File,
+    io::{self, Read},
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use bytemuck::Pod;
+use oclprim::{Device, Element, ElementType, Integer, with_element, with_integer};
+
+use header::{Dtype, Header, Kind, Preamble};
+
+/// Bytes that memory is taken for at first, where a file does not say how many it has.
+const STEP: usize = 1 << 24;
+
+/// An array in C order and in this machine's byte order.
+#[derive(Debug)]
+pub(crate) struct Array {
+    dtype: Dtype,
+    pub(crate) shape: Vec<usize>,
+    bytes: Bytes,
+}
+
+/// Bytes at an address that suits every element.
+#[derive(Debug, Default)]
+struct Bytes {
+    units: Vec<u128>,
+    len: usize,
+}
+
+impl Bytes {
+    /// Appends bytes that are 0.
+    fn grow(&mut self, more: usize) -> Result<(), String> {
+        let len = self.len + more;
+        let units = len.div_ceil(size_of::<u128>());
+        self.units.try_reserve_exact(units - self.units.len()).map_err(|_| no_memory(len as u128))?;
+        self.units.resize(units, 0);
+        self.len = len;
+        Ok(())
+    }
+
+    fn get(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.units)[..self.len]
+    }
+
+    fn get_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.units)[..self.len]
+    }
+}
+
+fn no_memory(bytes: u128) -> String {
+    format!("there is no memory for {bytes} bytes")
+}
+
+/// The values of an iterator, if there is memory for them.
+pub(crate) fn collect<T>(values: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, String> {
+    let mut all = Vec::new();
+    let bytes = values.len() as u128 * size_of::<T>() as u128;
+    all.try_reserve_exact(values.len()).map_err(|_| no_memory(bytes))?;
+    all.extend(values);
+    Ok(all)
+}
+
+/// Reads until `buffer` is full or there is no more; returns how many bytes that were.
+fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, String> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok(filled)
+}
+
+/// The bytes of an array, if they can be counted.
+fn size_of_array(dtype: &Dtype, shape: &[usize]) -> Option<usize> {
+    // An empty axis does not excuse others whose product overflows.
+    let mut lengths = shape.iter().filter(|&&n| n > 0);
+    let bytes = lengths.try_fold(dtype.size, |product, &n| product.checked_mul(n))?;
+    (bytes <= isize::MAX as usize).then_some(if shape.contains(&0) { 0 } else { bytes })
+}
+
+impl Array {
+    /// Reads a whole file, or standard input for `-`.
+    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+        static TAKEN: AtomicBool = AtomicBool::new(false);
+        if path.as_os_str() == "-" {
+            if TAKEN.swap(true, Ordering::Relaxed) {
+                return Err("standard input is one array, which has been read already".into());
+            }
+            return Self::read(&mut io::stdin().lock(), None);
+        }
+        let text = |error: io::Error| error.to_string();
+        let mut file = File::open(path).map_err(text)?;
+        let metadata = file.metadata().map_err(text)?;
+        Self::read(&mut file, metadata.is_file().then_some(metadata.len()))
+    }
+
+    /// Reads an array in `len` bytes, or to the end if their number is unknown.
+    pub(crate) fn read(reader: &mut dyn Read, len: Option<u64>) -> Result<Self, String> {
+        let mut start = [0; Preamble::MOST];
+        let mut found = fill(reader, &mut start[..Preamble::LEAST])?;
+        if Preamble::is_long(&start) {
+            found += fill(reader, &mut start[found..])?;
+        }
+        let preamble = Preamble::parse(&start[..found])?;
+        let mut text = vec![0; preamble.text];
+        let found = fill(reader, &mut text)?;
+        if found < preamble.text {
+            return Err(format!("truncated: its header has {} bytes, the file has {found} of them", preamble.text));
+        }
+        let Header { dtype, swapped, fortran, shape } = Header::parse(&preamble, &text)?;
+        let expected = size_of_array(&dtype, &shape);
+        let expected = expected.ok_or_else(|| format!("a shape of {shape:?} {dtype} overflows memory"))?;
+        let truncated =
+            |found| format!("truncated: {shape:?} {dtype} are {expected} bytes, the file has {found} of them");
+        if let Some(len) = len {
+            // Before anything is allocated for what a header merely claims.
+            let left = len.saturating_sub((preamble.bytes + preamble.text) as u64);
+            if left < expected as u64 {
+                return Err(truncated(left));
+            }
+            if left > expected as u64 {
+                return Err(format!("{} bytes follow the array", left - expected as u64));
+            }
+        }
+        let mut bytes = Bytes::default();
+        let step = if len.is_some() { expected } else { STEP };
+        while bytes.len < expected {
+            // As many again, so that few are copied often.
+            let from = bytes.len;
+            bytes.grow(step.max(from).min(expected - from))?;
+            let found = from + fill(reader, &mut bytes.get_mut()[from..])?;
+            if found < bytes.len {
+                return Err(truncated(found as u64));
+            }
+        }
+        if fill(reader, &mut [0])? > 0 {
+            return Err("more bytes follow the array".into());
+        }
+        let scalar = dtype.scalar();
+        if swapped && scalar > 1 {
+            bytes.get_mut().chunks_exact_mut(scalar).for_each(<[u8]>::reverse);
+        }
+        if dtype.kind == Kind::Bool {
+            bytes.get_mut().iter_mut().for_each(|truth| *truth = u8::from(*truth != 0));
+        }
+        if fortran {
+            bytes = in_c_order(bytes, &dtype, &shape)?;
+        }
+        Ok(Self { dtype, shape, bytes })
+    }
+
+    /// Bytes of an element.
+    pub(crate) fn size(&self) -> usize {
+        self.dtype.size
+    }
+
+    /// The number of elements.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len / self.dtype.size
+    }
+
+    /// An array of the same element type with other contents.
+    pub(crate) fn like<'a, T: Pod>(&self, shape: &[usize], data: &'a [T]) -> Made<'a> {
+        Made { dtype: self.dtype.clone(), shape: shape.to_vec(), bytes: bytemuck::cast_slice(data) }
+    }
+
+    /// The element type as numpy writes it, such as `<f4`.
+    pub(crate) fn type_name(&self) -> String {
+        self.dtype.to_string()
+    }
+
+    /// The same behind what it means, where the crate does not compute with it.
+    pub(crate) fn type_in_words(&self) -> String {
+        let name = self.type_name();
+        let words = match self.dtype.kind {
+            Kind::Complex => "complex numbers",
+            Kind::Bytes | Kind::Text => "text",
+            Kind::TimeDelta | Kind::Time => "times",
+            Kind::Void => "raw bytes",
+            Kind::Bool | Kind::Int | Kind::Uint | Kind::Float => return name,
+        };
+        format!("{words} ({name})")
+    }
+
+    /// Whether the elements are truth values: bytes that are 0 or 1.
+    pub(crate) fn is_truth(&self) -> bool {
+        self.dtype.kind == Kind::Bool
+    }
+
+    /// The crate's type for the elements, if it computes with them.
+    pub(crate) fn element(&self) -> Option<ElementType> {
+        Some(match (self.dtype.kind, self.dtype.size) {
+            (Kind::Int, 1) => ElementType::I8,
+            (Kind::Int, 2) => ElementType::I16,
+            (Kind::Int, 4) => ElementType::I32,
+            (Kind::Int, 8) => ElementType::I64,
+            (Kind::Uint | Kind::Bool, 1) => ElementType::U8,
+            (Kind::Uint, 2) => ElementType::U16,
+            (Kind::Uint, 4) => ElementType::U32,
+            (Kind::Uint, 8) => ElementType::U64,
+            (Kind::Float, 2) => ElementType::F16,
+            (Kind::Float, 4) => ElementType::F32,
+            (Kind::Float, 8) => ElementType::F64,
+            _ => return None,
+        })
+    }
+
+    /// The crate's type for the parts of complex elements.
+    pub(crate) fn complex(&self) -> Option<ElementType> {
+        match (self.dtype.kind, self.dtype.size) {
+            (Kind::Complex, 8) => Some(ElementType::F32),
+            (Kind::Complex, 16) => Some(ElementType::F64),
+            _ => None,
+        }
+    }
+
+    /// The elements, of whose size `T` is.
+    pub(crate) fn elements<T: Pod>(&self) -> &[T] {
+        bytemuck::cast_slice(self.bytes.get())
+    }
+
+    /// The elements in another type, which has to have the value of each.
+    pub(crate) fn exactly<U: Element>(&self) -> Result<Cow<'_, [U]>, String> {
+        let element = self.element().ok_or_else(|| format!("{} are no numbers", self.type_in_words()))?;
+        if element == U::TYPE {
+            return Ok(Cow::Borrowed(self.elements()));
+        }
+        with_element!(element, T => {
+            let elements = self.elements::<T>();
+            if let Some(i) = elements.iter().position(|&x| Number::of(x).exactly::<U>().is_none()) {
+                return Err(format!("element {i} is {}, which no {} equals", number(elements[i]), U::TYPE));
+            }
+            Ok(Cow::Owned(collect(elements.iter().map(|&x| Number::of(x).exactly().unwrap_or(U::ZERO)))?))
+        })
+    }
+}
+
+/// The bytes of an array in Fortran order, in C order.
+fn in_c_order(bytes: Bytes, dtype: &Dtype, shape: &[usize]) -> Result<Bytes, String> {
+    if shape.iter().filter(|&&n| n != 1).count() < 2 {
+        return Ok(bytes);
+    }
+    fn moved<T: Pod>(from: &Bytes, to: &mut Bytes, shape: &[usize], order: &[usize]) -> oclprim::Result<()> {
+        let (from, to) = (bytemuck::cast_slice::<u8, T>(from.get()), bytemuck::cast_slice_mut::<u8, T>(to.get_mut()));
+        axes::permute(&Device::cpu(), from, shape, order, to)
+    }
+    // As it lies, it is in C order an array of the axes the other way round.
+    let mut lying: Vec<_> = shape.iter().rev().copied().collect();
+    let mut order: Vec<_> = (0..shape.len()).rev().collect();
+    let unit = (1usize << dtype.size.trailing_zeros()).min(size_of::<u128>());
+    if dtype.size > unit {
+        // An element is a line of the largest units that divide it.
+        order.push(lying.len());
+        lying.push(dtype.size / unit);
+    }
+    let mut turned = Bytes::default();
+    turned.grow(bytes.len)?;
+    let done = match unit {
+        1 => moved::<u8>(&bytes, &mut turned, &lying, &order),
+        2 => moved::<u16>(&bytes, &mut turned, &lying, &order),
+        4 => moved::<u32>(&bytes, &mut turned, &lying, &order),
+        8 => moved::<u64>(&bytes, &mut turned, &lying, &order),
+        _ => moved::<u128>(&bytes, &mut turned, &lying, &order),
+    };
+    done.map_err(|error| error.to_string())?;
+    Ok(turned)
+}
+
+/// The value of an element of any type.
+#[derive(Clone, Copy)]
+enum Number {
+    Integer(i128),
+    Float(f64),
+}
+
+impl Number {
+    fn of<T: Element>(x: T) -> Self {
+        with_integer!(T::TYPE, I => Self::Integer(bytemuck::cast::<T, I>(x).to_i128()), Self::Float(x.to_f64()))
+    }
+
+    /// The element of a type that has this value. All NaN are one value.
+    fn exactly<U: Element>(self) -> Option<U> {
+        with_integer!(U::TYPE, I => {
+            let value = match self {
+                Self::Integer(value) => value,
+                // Beyond 2^64 it is none of them, whatever it saturates to.
+                Self::Float(value) if value.trunc() == value && value.abs() < 1e30 => value as i128,
+                Self::Float(_) => return None,
+            };
+            let integer = I::from_i128(value);
+            (integer.to_i128() == value).then(|| bytemuck::cast(integer))
+        }, {
+            let value = match self {
+                Self::Integer(value) if value as f64 as i128 == value => value as f64,
+                Self::Integer(_) => return None,
+                Self::Float(value) => value,
+            };
+            let float = U::from_f64(value);
+            (float.to_f64() == value || value.is_nan()).then_some(float)
+        })
+    }
+}
+
+/// A number in the fewest digits from which its type reads it back.
+pub(crate) fn number<T: Element>(value: T) -> String {
+    let wide = value.to_f64();
+    if !T::TYPE.is_float() {
+        return value.to_string();
+    }
+    if !wide.is_finite() || wide == 0.0 {
+        return format!("{wide}");
+    }
+    // Rust's own shortest digits are those of f32 and f64.
+    let scientific = match T::TYPE {
+        ElementType::F64 => format!("{wide:e}"),
+        ElementType::F32 => format!("{:e}", wide as f32),
+        _ => {
+            let same = |text: &String| text.parse().is_ok_and(|read| T::from_f64(read).to_f64() == wide);
+            (0..17).map(|digits| format!("{wide:.digits$e}")).find(same).unwrap_or_else(|| format!("{wide:e}"))
+        }
+    };
+    if (1e-5..1e16).contains(&wide.abs()) {
+        // The digits of the shortest form as a plain decimal.
+        scientific.parse::<f64>().map_or(scientific, |plain| plain.to_string())
+    } else {
+        scientific
+    }
+}
+
+/// An array to be written.
+pub(crate) struct Made<'a> {
+    dtype: Dtype,
+    pub(crate) shape: Vec<usize>,
+    bytes: &'a [u8],
+}
+
+impl<'a> Made<'a> {
+    /// An array of a type that numpy has a name for, such as `<u8`.
+    pub(crate) fn of<T: Pod>(dtype: &str, shape: &[usize], data: &'a [T]) -> Self {
+        let (dtype, _) = Dtype::parse(dtype).expect("a constant type");
+        Self { dtype, shape: shape.to_vec(), bytes: bytemuck::cast_slice(data) }
+    }
+
+    /// The element type as numpy writes it.
+    pub(crate) fn type_name(&self) -> String {
+        self.dtype.to_string()
+    }
+
+    /// The parts of the file, in their order.
+    pub(crate) fn parts(&self) -> [Cow<'_, [u8]>; 2] {
+        [Header::write(&self.dtype, &self.shape).into(), self.bytes.into()]
+    }
+}

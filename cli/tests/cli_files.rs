@@ -1,0 +1,477 @@
+//! The files that the program writes: whole, or as they were; and those that it reads.
+#![cfg(unix)]
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+#[path = "common/program.rs"]
+mod program;
+
+use std::{
+    fs::{self, Permissions},
+    io::Write,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+    process::{Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use program::{Folder, devices, load, names, oclprim, program, refuses, shell, stderr, stdout, succeeds};
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// The one line with which a script's program fails.
+fn fails(output: &Output) -> String {
+    let text = stderr(output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.starts_with("error: ") && text.lines().count() == 1, "{text}");
+    text
+}
+
+#[test]
+fn a_failing_write_leaves_the_old_file_and_nothing_else() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[100_000], &[7u32; 100_000]);
+    let output = folder.path("out.npy");
+    fs::write(&output, "precious").expect("a file");
+    let before = names(folder.0.path());
+    // Of 512 bytes each: 200 KiB of 400.
+    let limited = |words: &str, target: &str| {
+        fails(&shell(&format!("ulimit -f 400; $OCLPRIM run {words} -o \"$2\" --device cpu"), &[&input, target]))
+    };
+    for words in ["copy \"$1\"", "sort \"$1\"", "scan \"$1\"", "iota 100000", "random 100000"] {
+        let error = limited(words, text(&output));
+        assert!(error.contains("out.npy: File too large"), "{words}: {error}");
+        assert_eq!(fs::read(&output).expect("the old file"), b"precious", "{words}");
+        assert_eq!(names(folder.0.path()), before, "{words}");
+    }
+    let new = folder.path("new.npy");
+    limited("copy \"$1\"", text(&new));
+    assert_eq!(names(folder.0.path()), before);
+    // The input itself is an old file, too.
+    let held = fs::read(&input).expect("the input");
+    limited("copy \"$1\"", &input);
+    assert_eq!(fs::read(&input).expect("the input"), held);
+}
+
+#[test]
+fn no_output_is_replaced_before_all_are_whole() {
+    let folder = Folder::new();
+    // Values of 1 byte fit the limit, lengths of 8 bytes do not.
+    let labels: Vec<u8> = (0..100_000u32).map(|i| i as u8).collect();
+    let input = folder.save("labels.npy", &[100_000], &labels);
+    for name in ["values.npy", "lengths.npy"] {
+        fs::write(folder.path(name), name).expect("a file");
+    }
+    let before = names(folder.0.path());
+    let script = "ulimit -f 400; $OCLPRIM run rle \"$1\" -o \"$2\" --lengths \"$3\" --device cpu";
+    let [values, lengths] = ["values.npy", "lengths.npy"].map(|name| folder.path(name));
+    let error = fails(&shell(script, &[&input, text(&values), text(&lengths)]));
+    assert!(error.contains("lengths.npy: File too large"), "{error}");
+    for name in ["values.npy", "lengths.npy"] {
+        assert_eq!(fs::read(folder.path(name)).expect("the old file"), name.as_bytes());
+    }
+    assert_eq!(names(folder.0.path()), before);
+}
+
+#[test]
+fn a_killed_program_leaves_the_old_file() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    for round in 0..3 {
+        fs::write(&output, "precious").expect("a file");
+        let words = ["run", "iota", "2^25", "--device", "cpu", "-o", text(&output)];
+        let mut child = program(&words).stdout(Stdio::null()).spawn().expect("the program starts");
+        let start = Instant::now();
+        // Once there is a part of the new file, wherever it is.
+        let started = |name: &String| {
+            let len = fs::metadata(folder.path(name)).map_or(8, |found| found.len());
+            if name == "out.npy" { len != 8 } else { len > round << 20 }
+        };
+        while !names(folder.0.path()).iter().any(started) {
+            assert!(start.elapsed() < Duration::from_secs(100), "no new file");
+            if child.try_wait().expect("its state").is_some() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().expect("it can be killed");
+        let status = child.wait().expect("its state");
+        let found = fs::read(&output).expect("a file");
+        assert!(found == b"precious" || status.success() && found.len() > 1 << 28, "{} bytes", found.len());
+        for name in names(folder.0.path()).iter().filter(|name| *name != "out.npy") {
+            assert!(name.starts_with(".oclprim-") && name.ends_with(".tmp"), "{name}");
+            fs::remove_file(folder.path(name)).expect("a part of a file");
+        }
+    }
+}
+
+#[test]
+fn the_input_may_be_the_output() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[3], &[3i32, 1, 2]);
+    succeeds(&["run", "sort", &input, "-o", &input, "--device", "cpu"]);
+    assert_eq!(load::<i32>(Path::new(&input)), (vec![3], vec![1, 2, 3]));
+    succeeds(&["run", "rle", &input, "-o", &input, "--lengths", text(&folder.path("n.npy")), "--device", "cpu"]);
+    assert_eq!(load::<u64>(&folder.path("n.npy")), (vec![3], vec![1, 1, 1]));
+    let order = folder.save("order.npy", &[3], &[2u32, 1, 0]);
+    succeeds(&["run", "gather", &input, "--indices", &order, "-o", &order, "--device", "cpu"]);
+    assert_eq!(load::<i32>(Path::new(&order)), (vec![3], vec![3, 2, 1]));
+}
+
+#[test]
+fn replaced_files_keep_their_permissions_and_links() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[2], &[1u8, 2]);
+    let copy = |to: &Path| oclprim(&["run", "copy", &input, "-o", text(to), "--device", "cpu"]);
+    let mode = |path: &Path| fs::metadata(path).expect("a file").permissions().mode() & 0o777;
+    let old = folder.path("old.npy");
+    for bits in [0o600, 0o640, 0o666, 0o755] {
+        fs::write(&old, "old").expect("a file");
+        fs::set_permissions(&old, Permissions::from_mode(bits)).expect("its owner");
+        assert!(copy(&old).status.success());
+        assert_eq!(mode(&old), bits);
+        assert_eq!(load::<u8>(&old).1, [1, 2]);
+    }
+    let made =
+        shell("umask 027; $OCLPRIM run copy \"$1\" -o \"$2\" --device cpu", &[&input, text(&folder.path("new.npy"))]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    assert_eq!(mode(&folder.path("new.npy")), 0o640);
+    // A link stays one, whether what it names is there or not.
+    fs::create_dir(folder.path("inner")).expect("a folder");
+    for name in ["old.npy", "inner/absent.npy"] {
+        let link = folder.path("link.npy");
+        symlink(name, &link).expect("a link");
+        assert!(copy(&link).status.success());
+        assert!(fs::symlink_metadata(&link).expect("a link").is_symlink());
+        assert_eq!(load::<u8>(&folder.path(name)).1, [1, 2]);
+        fs::remove_file(&link).expect("a link");
+    }
+    symlink("circle.npy", folder.path("circle.npy")).expect("a link");
+    assert!(stderr(&copy(&folder.path("circle.npy"))).starts_with("error: "));
+    assert!(fails(&copy(&folder.path("inner"))).contains("Is a directory"));
+    assert!(fails(&copy(&folder.path("none/out.npy"))).contains("out.npy: No such file"));
+}
+
+#[test]
+fn files_that_are_no_plain_ones_are_written_in_place() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[2], &[1u8, 2]);
+    succeeds(&["run", "copy", &input, "-o", "/dev/null", "--device", "cpu"]);
+    assert!(!fs::metadata("/dev/null").expect("a device").is_file());
+    let whole = [1, 2];
+    for name in ["/dev/stdout", "/proc/self/fd/1", "-"] {
+        let output = oclprim(&["run", "copy", &input, "-o", name, "--device", "cpu"]);
+        assert!(
+            output.stdout.starts_with(b"\x93NUMPY") && output.stdout.ends_with(&whole),
+            "{name}: {}",
+            stderr(&output)
+        );
+    }
+    // Where standard output is a file, it is the one that the shell opened.
+    let script = "(echo before; $OCLPRIM run copy \"$1\" -o $3 --device cpu; echo behind >> \"$2\") > \"$2\"";
+    for name in ["/dev/stdout", "-"] {
+        let log = folder.path("log");
+        assert!(shell(script, &[&input, text(&log), name]).status.success());
+        let found = fs::read(&log).expect("the shell's file");
+        assert!(found.starts_with(b"before\n\x93NUMPY") && found.ends_with(b"behind\n"), "{name}: {found:?}");
+    }
+    let script = "mkfifo \"$2\"; $OCLPRIM run copy \"$1\" -o \"$2\" --device cpu & cat \"$2\"; wait";
+    let piped = shell(script, &[&input, text(&folder.path("pipe"))]);
+    assert!(piped.stdout.ends_with(&whole), "{}", stderr(&piped));
+}
+
+#[test]
+fn one_file_as_two_outputs_is_refused() {
+    let folder = Folder::new();
+    let input = folder.save("labels.npy", &[3], &[1u8, 1, 2]);
+    let held = folder.save("held.npy", &[1], &[9u8]);
+    fs::create_dir(folder.path("inner")).expect("a folder");
+    symlink("inner", folder.path("other")).expect("a link");
+    symlink("new.npy", folder.path("link.npy")).expect("a link");
+    fs::hard_link(&held, folder.path("hard.npy")).expect("a link");
+    symlink("held.npy", folder.path("soft.npy")).expect("a link");
+    let before = names(folder.0.path());
+    let refused = |values: &str, lengths: &str| {
+        let mut command = program(&["run", "rle", &input, "-o", values, "--lengths", lengths, "--device", "cpu"]);
+        let output = command.current_dir(folder.0.path()).output().expect("the program starts");
+        let error = fails(&output);
+        assert!(error.contains("-o and --lengths are one file, "), "{values} {lengths}: {error}");
+        assert_eq!(names(folder.0.path()), before);
+        assert_eq!(load::<u8>(Path::new(&held)).1, [9]);
+    };
+    let absolute = folder.path("new.npy");
+    for (values, lengths) in [
+        ("new.npy", "new.npy"),
+        ("new.npy", "./new.npy"),
+        ("new.npy", "inner/../new.npy"),
+        ("new.npy", text(&absolute)),
+        ("new.npy", "link.npy"),
+        ("inner/new.npy", "other/new.npy"),
+        ("held.npy", "hard.npy"),
+        ("held.npy", "soft.npy"),
+        ("hard.npy", "soft.npy"),
+        ("-", "-"),
+        ("-", "/dev/stdout"),
+        ("/dev/stdout", "/proc/self/fd/1"),
+    ] {
+        refused(values, lengths);
+        refused(lengths, values);
+    }
+    // What is printed goes to standard output, too.
+    assert!(refuses(&["run", "rle", &input, "--lengths", "-"]).contains("one file"));
+    assert!(refuses(&["run", "rle", &input, "-o", "-"]).contains("one file"));
+    let output = shell("$OCLPRIM run rle \"$1\" -o \"$2\" > \"$2\"", &[&input, text(&folder.path("printed.npy"))]);
+    assert!(fails(&output).contains("one file"), "{}", stderr(&output));
+    // Two files remain two, and nothing is kept of what goes to a device.
+    for (values, lengths) in [("v.npy", "n.npy"), ("inner/v.npy", "v.npy"), ("/dev/null", "/dev/null"), ("v.npy", "-")]
+    {
+        let mut command = program(&["run", "rle", &input, "-o", values, "--lengths", lengths, "--device", "cpu"]);
+        let output = command.current_dir(folder.0.path()).output().expect("the program starts");
+        assert!(output.status.success(), "{values} {lengths}: {}", stderr(&output));
+    }
+    assert_eq!(load::<u8>(&folder.path("v.npy")).1, [1, 2]);
+}
+
+#[test]
+fn a_report_does_not_overwrite_what_is_printed() {
+    let folder = Folder::new();
+    let report = folder.path("report.json");
+    let bench = "$OCLPRIM bench reduce --device cpu --n 64 --type i32 --form sum --runs 1 --hot --json \"$1\"";
+    assert!(
+        fails(&shell(&format!("{bench} > \"$1\""), &[text(&report)]))
+            .contains("standard output and --json are one file")
+    );
+    fs::write(&report, "old").expect("a file");
+    let output = shell(&format!("ulimit -f 0; {bench} | cat"), &[text(&report)]);
+    assert!(stderr(&output).contains("report.json: File too large"), "{}", stderr(&output));
+    assert_eq!(fs::read(&report).expect("the old report"), b"old");
+    assert_eq!(names(folder.0.path()), ["report.json"]);
+    // An earlier report may be replaced by the one that is compared with it.
+    let run = |more: &str| shell(&format!("{bench} {more}"), &[text(&report)]);
+    assert!(run("").status.success());
+    let again = run("--compare \"$1\"");
+    assert!(again.status.success() && stdout(&again).contains("against before"), "{}", stderr(&again));
+}
+
+#[test]
+fn the_tuning_file_is_no_report() {
+    let folder = Folder::new();
+    if devices().len() == 1 {
+        return common::skip("the_tuning_file_is_no_report", "no OpenCL device");
+    }
+    let tuning = folder.path("tuning.json");
+    let mut command = program(&["tune", "copy", "--device", "opencl", "--type", "u8", "--json", text(&tuning)]);
+    let error = fails(&command.env("OCLPRIM_TUNING", &tuning).output().expect("the program starts"));
+    assert!(error.contains("the tuning file and --json are one file"), "{error}");
+    assert_eq!(names(folder.0.path()), [""; 0]);
+}
+
+#[test]
+fn standard_input_and_output_are_files() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[2, 2], &[4i32, 3, 2, 1]);
+    let sorted = folder.path("sorted.npy");
+    let script = "$OCLPRIM run copy - -o - --device cpu < \"$1\" | $OCLPRIM run sort - -o \"$2\" --device cpu";
+    let output = shell(script, &[&input, text(&sorted)]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(load::<i32>(&sorted), (vec![4], vec![1, 2, 3, 4]));
+    let piped = |words: &str, bytes: &[u8]| {
+        let words: Vec<_> = words.split(' ').chain(["--device", "cpu"]).collect();
+        let mut command = program(&words);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a child");
+        // It may refuse before it has read all.
+        let _ = child.stdin.take().expect("its input").write_all(bytes);
+        child.wait_with_output().expect("its end")
+    };
+    let bytes = fs::read(&input).expect("the input");
+    assert_eq!(stdout(&piped("run reduce -", &bytes)), "10\n");
+    assert_eq!(stdout(&piped("run reduce /dev/stdin --op max", &bytes)), "4\n");
+    assert_eq!(stdout(&piped(&format!("run search {} --needles -", text(&sorted)), &bytes)), "3 2 1 0\n");
+    assert!(fails(&piped("run reduce -", &[])).contains("-: not a .npy file"));
+    assert!(fails(&piped("run reduce -", &bytes[..bytes.len() - 1])).contains("are 16 bytes, the file has 15 of them"));
+    assert!(fails(&piped("run reduce -", &[&bytes[..], &bytes[..]].concat())).contains("more bytes follow the array"));
+    assert!(
+        fails(&piped("run merge - --with -", &bytes))
+            .contains("standard input is one array, which has been read already")
+    );
+}
+
+/// A .npy file of a header's text and data.
+fn raw(folder: &Folder, name: &str, text: &str, data: &[u8]) -> String {
+    let path = folder.path(name);
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((text.len() as u16).to_le_bytes());
+    fs::write(&path, [&bytes, text.as_bytes(), data].concat()).expect("a file");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+#[test]
+fn hostile_headers_are_refused_at_once() {
+    let folder = Folder::new();
+    let deep = "(".repeat(5_000);
+    for text in
+        ["[".repeat(24), "[".repeat(9_999), deep.clone(), format!("{{'descr': {deep}"), format!("{{'shape': {deep}")]
+    {
+        let path = raw(&folder, "deep.npy", &text, &[]);
+        let start = Instant::now();
+        let error = refuses(&["run", "reduce", &path]);
+        assert!(error.contains("deep.npy: ") && error.len() < 1000, "{error}");
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn arrays_of_each_order_run_in_every_command() {
+    let folder = Folder::new();
+    // The same array of i2 in C order, in Fortran order, and with its bytes the other way round.
+    let values = [5i16, -1, 300, 7, 0, 2];
+    let shape = "'shape': (2, 3)";
+    let little = |order: [usize; 6]| order.iter().flat_map(|&i| values[i].to_le_bytes()).collect::<Vec<_>>();
+    let big = |order: [usize; 6]| order.iter().flat_map(|&i| values[i].to_be_bytes()).collect::<Vec<_>>();
+    let (c, fortran) = ([0, 1, 2, 3, 4, 5], [0, 3, 1, 4, 2, 5]);
+    let plain = raw(&folder, "plain.npy", &format!("{{'descr': '<i2', 'fortran_order': False, {shape}}}"), &little(c));
+    let others = [
+        raw(&folder, "fortran.npy", &format!("{{'descr': '<i2', 'fortran_order': True, {shape}}}"), &little(fortran)),
+        raw(&folder, "big.npy", &format!("{{'descr': '>i2', 'fortran_order': False, {shape}}}"), &big(c)),
+        raw(&folder, "both.npy", &format!("{{'descr': '>i2', 'fortran_order': True, {shape}}}"), &big(fortran)),
+    ];
+    let places = folder.save("places.npy", &[6], &[5u8, 4, 3, 2, 1, 0]);
+    let ordered = folder.save("ordered.npy", &[2], &[-3i16, 4]);
+    let offsets = folder.save("offsets.npy", &[2], &[0u16, 6]);
+    let commands: [(&str, &[&str]); 20] = [
+        ("reduce", &["--axis", "0"]),
+        ("reduce", &["--op", "arg-max"]),
+        ("reduce", &["--segments", &offsets]),
+        ("count", &[]),
+        ("statistics", &["--axis", "1"]),
+        ("scan", &[]),
+        ("scan", &["--axis", "0"]),
+        ("sort", &["--indices"]),
+        ("select", &["--above", "1"]),
+        ("unique", &[]),
+        ("rle", &["--lengths", "/dev/null"]),
+        ("topk", &["--k", "2", "--rows"]),
+        ("quantile", &["--q", "0.5"]),
+        ("transpose", &[]),
+        ("permute", &["--axes", "1,0"]),
+        ("histogram", &["--range", "-10", "10", "--bins", "4"]),
+        ("copy", &[]),
+        ("reverse", &[]),
+        ("gather", &["--indices", &places]),
+        ("scatter", &["--indices", &places]),
+    ];
+    let output = folder.path("out.npy");
+    let run = |input: &str, (name, more): (&str, &[&str])| {
+        succeeds(&[&["run", name, input, "-o", text(&output), "--device", "cpu", "--verify"], more].concat());
+        fs::read(&output).expect("an output")
+    };
+    for command in commands {
+        let want = run(&plain, command);
+        for other in &others {
+            assert_eq!(run(other, command), want, "{command:?} of {other}");
+        }
+    }
+    for other in &others {
+        let needles = |from: &str| run(&ordered, ("search", &["--needles", from]));
+        assert_eq!(needles(other), needles(&plain));
+    }
+}
+
+#[test]
+fn arrays_of_many_axes_run_in_every_command() {
+    let folder = Folder::new();
+    let output = folder.path("out.npy");
+    let values: Vec<u16> = (0..1 << 12).collect();
+    // Of 12 axes of 2, and of 64 axes, most of which have one element.
+    let mut long = vec![1u64; 64];
+    (long[3], long[20], long[63]) = (8, 32, 16);
+    for shape in [vec![2; 12], long] {
+        let input = folder.save("many.npy", &shape, &values);
+        let run = |words: &[&str]| {
+            succeeds(
+                &[&["run", words[0], &input, "-o", text(&output), "--device", "cpu", "--verify"], &words[1..]].concat(),
+            );
+        };
+        let axes: Vec<_> = (0..shape.len()).rev().map(|axis| axis.to_string()).collect();
+        run(&["permute", "--axes", &axes.join(",")]);
+        let (turned, found) = load::<u16>(&output);
+        assert!(turned.iter().eq(shape.iter().rev()));
+        for (i, &value) in values.iter().enumerate() {
+            let (mut left, mut at, mut step) = (i, 0, 1);
+            // The last axis of the input is the first of the output.
+            let mut index = vec![0; shape.len()];
+            for axis in (0..shape.len()).rev() {
+                index[axis] = left % shape[axis] as usize;
+                left /= shape[axis] as usize;
+            }
+            for axis in 0..shape.len() {
+                at += index[axis] * step;
+                step *= shape[axis] as usize;
+            }
+            assert_eq!(found[at], value, "{index:?}");
+        }
+        for axis in ["0", "3", "-1"] {
+            run(&["reduce", "--axis", axis]);
+            run(&["scan", "--axis", axis]);
+            assert_eq!(load::<u64>(&output).0, shape);
+            run(&["statistics", "--axis", axis]);
+            for op in ["min-max", "arg-min", "xor"] {
+                run(&["reduce", "--axis", axis, "--op", op]);
+            }
+        }
+        run(&["reverse"]);
+        run(&["topk", "--rows", "--k", "1"]);
+        // Bytes in the other order of axes are the same array.
+        let text_of = |lengths: &[u64]| lengths.iter().map(|n| format!("{n}, ")).collect::<String>();
+        run(&["copy"]);
+        let whole = fs::read(&output).expect("an output");
+        let data: Vec<u8> = found.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let header = format!("{{'descr': '<u2', 'fortran_order': True, 'shape': ({})}}", text_of(&shape));
+        raw(&folder, "many.npy", &header, &data);
+        run(&["copy"]);
+        assert_eq!(fs::read(&output).expect("an output"), whole);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_memory_does_not_hold_is_an_error_in_a_line() {
+    let folder = Folder::new();
+    let input = folder.save("large.npy", &[1 << 24], &vec![1u8; 1 << 24]);
+    let header = "{'descr': '>f8', 'fortran_order': True, 'shape': (1024, 2048)}";
+    let turned = raw(&folder, "turned.npy", header, &vec![1u8; 1 << 24]);
+    let commands: [&[&str]; 11] = [
+        &["reduce", &input, "--op", "max"],
+        &["reduce", &turned, "--axis", "1"],
+        &["copy", &turned],
+        &["sort", &input],
+        &["select", &input, "--indices"],
+        &["scan", &input, "--flags", &input],
+        &["gather", &input, "--indices", &input],
+        &["search", &turned, "--needles", &input],
+        &["histogram", &input, "--range", "0", "256"],
+        &["histogram", &input, "--bins", "2", "--weights", &input],
+        &["rle", &turned, "--lengths", "/dev/null"],
+    ];
+    // The program itself takes room by the size of its file, which is many times larger where it is not optimised.
+    let program = fs::metadata(env!("CARGO_BIN_EXE_oclprim")).expect("the program").len() >> 10;
+    let script = "ulimit -v $1; shift; exec \"$@\" --device cpu";
+    let (mut held, mut refused) = (0, 0);
+    for (more, words) in [20_000, 40_000, 70_000].into_iter().flat_map(|more| commands.map(|words| (more, words))) {
+        let limit = (program + more).to_string();
+        let words = [&[limit.as_str(), env!("CARGO_BIN_EXE_oclprim"), "run"], words, &["-o", "/dev/null"]].concat();
+        let done = shell(script, &words);
+        if done.status.success() {
+            held += 1;
+        } else {
+            let error = fails(&done);
+            assert!(error.contains("memory"), "{limit} KiB, {words:?}: {error}");
+            refused += 1;
+        }
+    }
+    assert!(held > 0 && refused > commands.len(), "{held} held, {refused} refused");
+}

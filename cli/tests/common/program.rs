@@ -1,0 +1,119 @@
+//! The program, run as a user runs it; and the files that it reads and writes.
+#![allow(dead_code, reason = "no test needs all of it")]
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use npyz::{AutoSerialize, Serialize, WriterBuilder};
+
+/// The program's command line, through the runner that a selection of drivers may need.
+pub(crate) fn words<'a>(runner: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+    runner.split_whitespace().chain([env!("CARGO_BIN_EXE_oclprim")]).chain(arguments.iter().copied()).collect()
+}
+
+pub(crate) fn runner() -> String {
+    env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default()
+}
+
+pub(crate) fn program(arguments: &[&str]) -> Command {
+    let runner = runner();
+    let words = words(&runner, arguments);
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).env_remove("OCLPRIM_DEVICE");
+    command
+}
+
+pub(crate) fn oclprim(arguments: &[&str]) -> Output {
+    program(arguments).output().expect("the program starts")
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
+/// What the program prints where it succeeds.
+pub(crate) fn succeeds(arguments: &[&str]) -> String {
+    let output = oclprim(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}{}", stdout(&output), stderr(&output));
+    stdout(&output)
+}
+
+/// The one line that the program prints where it refuses.
+pub(crate) fn refuses(arguments: &[&str]) -> String {
+    let output = oclprim(arguments);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}{text}", stdout(&output));
+    assert!(text.starts_with("error: ") && text.lines().count() == 1, "{arguments:?}: {text}");
+    text
+}
+
+pub(crate) struct Folder(pub(crate) tempfile::TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// An array in a file; its path.
+    pub(crate) fn save<T: AutoSerialize + Serialize + Copy>(&self, name: &str, shape: &[u64], data: &[T]) -> String {
+        self.save_in(name, shape, data, npyz::Order::C)
+    }
+
+    pub(crate) fn save_in<T: AutoSerialize + Serialize + Copy>(
+        &self,
+        name: &str,
+        shape: &[u64],
+        data: &[T],
+        order: npyz::Order,
+    ) -> String {
+        let path = self.path(name);
+        let file = fs::File::create(&path).expect("a new file");
+        let options = npyz::WriteOptions::new().default_dtype().shape(shape).order(order).writer(file);
+        let mut writer = options.begin_nd().expect("a header");
+        writer.extend(data.iter().copied()).expect("the elements");
+        writer.finish().expect("the end");
+        path.to_str().expect("UTF-8").to_owned()
+    }
+}
+
+pub(crate) fn load<T: npyz::Deserialize>(path: &Path) -> (Vec<u64>, Vec<T>) {
+    let file = npyz::NpyFile::new(fs::File::open(path).expect("an output")).expect("a header");
+    let shape = file.shape().to_vec();
+    (shape, file.into_vec().expect("the elements"))
+}
+
+/// Where `run` is tried: on the CPU, and on an OpenCL device where there is one.
+pub(crate) fn devices() -> Vec<[&'static str; 2]> {
+    let all = [["--device", "cpu"], ["--device", "opencl"]];
+    let opencl = succeeds(&["devices", "--json"]).contains("\"opencl\": true");
+    all[..if opencl { 2 } else { 1 }].to_vec()
+}
+
+/// Runs a script of the shell, in which `$OCLPRIM` is the program; its arguments are `$1` and so on.
+#[cfg(unix)]
+pub(crate) fn shell(script: &str, arguments: &[&str]) -> Output {
+    let program = words(&runner(), &[]).join(" ");
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).args(arguments).env("OCLPRIM", program).env_remove("OCLPRIM_DEVICE");
+    command.output().expect("a shell")
+}
+
+/// The names of what a folder has.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
+    names.sort();
+    names
+}
