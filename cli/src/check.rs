@@ -243,7 +243,7 @@ impl Check {
         }
         limits.extend(self.form.as_ref().map(|text| ("form", text.clone())));
         limits.extend(self.part.map(|(k, n)| ("part", format!("{k}/{n}"))));
-        Submission::new(self.level_name(), limits, descriptions, reports, complete).save(path)
+        Submission::new(level_name(self.level()), limits, descriptions, reports, complete).save(path)
     }
 
     /// Checks of a device in its own geometry, for at most about `seconds`.
@@ -264,10 +264,6 @@ impl Check {
             (_, true) => Level::Full,
             _ => Level::Quick,
         }
-    }
-
-    fn level_name(&self) -> &'static str {
-        level_name(self.level())
     }
 
     /// What to check, reports of the devices that cannot be, and a description of each device.

@@ -141,35 +141,37 @@ impl<'a> Geometry<'a> {
     }
 }
 
-/// The words that would name this machine or its user.
+/// What would name this machine or its user.
 struct Names {
     words: BTreeSet<String>,
+    /// The home folders, which may have blanks in them.
+    homes: Vec<String>,
 }
 
 impl Names {
     fn of_this_machine() -> Self {
         let variables = ["USER", "LOGNAME", "USERNAME", "HOSTNAME", "COMPUTERNAME", "USERDOMAIN"];
         let mut words: Vec<String> = variables.into_iter().filter_map(|name| env::var(name).ok()).collect();
-        for name in ["HOME", "USERPROFILE"] {
-            let folder = env::var_os(name).unwrap_or_default();
-            words.extend(Path::new(&folder).file_name().map(|name| name.to_string_lossy().into_owned()));
-        }
+        let folder = |name| env::var(name).ok().filter(|home| home.len() > 1);
+        let homes: Vec<String> = ["HOME", "USERPROFILE"].into_iter().filter_map(folder).collect();
+        words.extend(homes.iter().filter_map(|home| home.rsplit(['/', '\\']).next()).map(str::to_owned));
         for file in ["/proc/sys/kernel/hostname", "/etc/hostname"] {
             words.extend(fs::read_to_string(file).ok());
         }
-        Self::new(words)
+        Self::new(words, homes)
     }
 
-    fn new(words: impl IntoIterator<Item = String>) -> Self {
+    fn new(words: impl IntoIterator<Item = String>, homes: Vec<String>) -> Self {
         let mut all = BTreeSet::new();
         for word in words {
-            // A host's name may have its domain behind it.
             let word = word.trim().to_lowercase();
+            // The host without its domain, and each part of a full name.
             all.extend(word.split_once('.').map(|(host, _)| host.to_owned()));
+            all.extend(word.split(' ').filter(|part| part.len() > 2).map(str::to_owned));
             all.insert(word);
         }
         all.remove("");
-        Self { words: all }
+        Self { words: all, homes }
     }
 
     /// The description, without paths and names in what drivers and compilers wrote.
@@ -191,13 +193,18 @@ impl Names {
         self.clean_names(&self.clean_paths(text))
     }
 
-    /// Replaces each absolute path, and each that begins in the home folder, by `PATH`.
+    /// Replaces each absolute path, and each that begins in a home folder, by `PATH`.
     fn clean_paths(&self, text: &str) -> String {
+        let text = self.homes.iter().fold(text.to_owned(), |text, home| {
+            ['/', '\\'].iter().fold(text, |text, end| text.replace(&format!("{home}{end}"), &format!("~{end}")))
+        });
         let mut out = String::with_capacity(text.len());
-        let mut before = ' ';
-        let mut rest = text;
+        let (mut before, mut option) = (' ', false);
+        let mut rest = text.as_str();
         while let Some(first) = rest.chars().next() {
-            let begins = !before.is_alphanumeric() && !"_-./\\".contains(before);
+            // `a/b` is a division, or a path that is not absolute; `-I/a` is an option with a path.
+            option = first == '-' && before.is_whitespace() || option && !first.is_whitespace();
+            let begins = option && first == '/' || !before.is_alphanumeric() && !"_./\\".contains(before);
             let length = if begins { path_length(rest) } else { 0 };
             if length > 0 {
                 out.push_str("PATH");
@@ -223,7 +230,11 @@ impl Names {
         'text: while at < text.len() {
             let free = !text[..at].chars().next_back().is_some_and(inner);
             // The longest first: a host's name with its domain before the host's alone.
-            let mut hits: Vec<_> = self.words.iter().filter(|word| free && haystack[at..].starts_with(*word)).collect();
+            let mut hits: Vec<_> = self
+                .words
+                .iter()
+                .filter(|word| free && haystack.as_bytes()[at..].starts_with(word.as_bytes()))
+                .collect();
             hits.sort_by_key(|word| std::cmp::Reverse(word.len()));
             for word in hits {
                 let end = at + word.len();
@@ -264,7 +275,8 @@ mod tests {
     use super::*;
 
     fn names() -> Names {
-        Names::new(["Ada".into(), "builder.example.org\n".into(), String::new()])
+        let words = ["Ada".into(), "builder.example.org\n".into(), String::new()];
+        Names::new(words, vec!["C:\\Users\\Ada L".into()])
     }
 
     #[test]
@@ -274,7 +286,8 @@ mod tests {
             ("in \"C:\\Users\\Ada\\x.cl\", line 2", "in \"PATH\", line 2"),
             ("C:/Users/Ada/x.cl(3)", "PATH(3)"),
             ("file:///tmp/a.cl", "PATH"),
-            ("-I/opt/rocm/include", "-I/opt/rocm/include"),
+            ("-I/opt/rocm/include -I ../x", "-IPATH -I ../x"),
+            ("C:\\Users\\Ada L\\x.cl: 2", "PATH: 2"),
             ("~/x and \\\\server\\share", "PATH and PATH"),
             ("Portable Computing Language / cpu-znver4", "Portable Computing Language / cpu-znver4"),
             ("3 / 4, 3/4, a/b and n/2", "3 / 4, 3/4, a/b and n/2"),
@@ -294,6 +307,6 @@ mod tests {
         ] {
             assert_eq!(names().clean_names(text), clean, "{text}");
         }
-        assert_eq!(Names::new([]).clean("ada"), "ada");
+        assert_eq!(Names::new([], Vec::new()).clean("ada"), "ada");
     }
 }

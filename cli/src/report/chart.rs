@@ -144,8 +144,8 @@ pub(super) fn growth(label: &str, axis: &str, curves: &[Curve]) -> Markup {
             }
             text class="axis" x=(px(left + plot / 2.0)) y=(px(bottom + 42.0)) text-anchor="middle" { (axis) }
             @for (index, curve) in curves.iter().enumerate() {
-                @let shown: Vec<_> = curve.points.iter().filter(|point| positive(point)).collect();
-                @let way: Vec<_> = shown.iter().map(|point| format!("{},{}", px(x(point.0)), px(y(point.1)))).collect();
+                @let shown = curve.points.iter().filter(|point| positive(point)).collect::<Vec<_>>();
+                @let way = shown.iter().map(|point| format!("{},{}", px(x(point.0)), px(y(point.1)))).collect::<Vec<_>>();
                 g class={ "curve c" (index % 8) } {
                     polyline points=(way.join(" ")) {}
                     @for point in &shown {

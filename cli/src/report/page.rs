@@ -251,8 +251,8 @@ fn ladders(found: &Found) -> Markup {
                 @for (name, steps) in &found.ladders {
                     h3 { (name) }
                     @match steps {
-                        Ok(steps) => (ladder(steps)),
-                        Err(reason) => p class="missing" { "Not measured: " (reason) },
+                        Ok(steps) => { (ladder(steps)) }
+                        Err(reason) => { p class="missing" { "Not measured: " (reason) } }
                     }
                 }
             }
@@ -321,7 +321,7 @@ fn by_primitive(checks: &Checks) -> Vec<(&'static str, BTreeMap<ElementType, Cou
 
 fn cell(counts: Option<&Counts>, most: usize) -> Markup {
     let Some(Counts { passed, failed, skipped }) = counts else { return html! { td class="cell none" { "·" } } };
-    let class = match (failed, passed) {
+    let class = match (*failed, *passed) {
         (1.., _) => "cell fail",
         (_, 1..) => "cell pass",
         _ => "cell skip",
