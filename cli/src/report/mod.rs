@@ -179,11 +179,12 @@ impl Command {
                     continue;
                 }
                 let begin = Instant::now();
-                let point = Line::measure(device, primitive, bench, n, effort, None);
+                let point = Line::measure(device, *primitive, bench, n, effort, None);
                 *last = begin.elapsed();
-                match &point.error {
-                    Some(error) if point.sample.is_none() => series.stopped = Some((n, error.clone())),
-                    _ => series.points.push(point),
+                if point.sample.is_some() {
+                    series.points.push(point);
+                } else {
+                    series.stopped = Some((n, point.error.unwrap_or_default()));
                 }
             }
         }
