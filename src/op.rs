@@ -141,6 +141,14 @@ pub struct Monoid<U: Element, F> {
     pub combine: F,
 }
 
+impl<U: Element, F> Monoid<U, F> {
+    /// Whether `ordered` is false for every operator of the type, so that code for ordered ones need not be compiled.
+    ///
+    /// No built-in operator of integers rounds. A built-in operator is a function item, which has no size; an operator of the
+    /// user's is held by reference.
+    pub(crate) const NEVER_ORDERED: bool = size_of::<F>() == 0 && !U::TYPE.is_float();
+}
+
 /// A built-in operator as one.
 pub fn monoid<U: Element, O: Op<U>>() -> Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync> {
     let ordered = O::KIND.rounds() && U::TYPE.is_float();

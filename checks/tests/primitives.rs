@@ -3,20 +3,11 @@
 #[path = "../../tests/common/mod.rs"]
 mod common;
 
-use std::collections::HashSet;
+use std::{collections::HashSet, process::ExitCode};
 
-use oclprim::{Capabilities, DeviceClass, Tuning};
-use oclprim_checks::check::{Case, Level, Verdict, few_builds, registry};
-
-/// Tests that share the cases, so that several processes run them. A form of a type stays whole: its cases share programs.
-const PARTS: u64 = 8;
-
-/// By a hash (FNV-1a) that stays what it is.
-fn part_of(spec: &str, case: &Case) -> u64 {
-    let name = format!("{spec} {} {}", case.form, case.element);
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
-        % PARTS
-}
+use libtest_mimic::{Arguments, Completion, Trial};
+use oclprim::{Capabilities, Device, DeviceClass, Tuning};
+use oclprim_checks::check::{Case, Level, Spec, Verdict, few_builds, registry};
 
 /// What stands for all in short runs: each kernel, by whatever form.
 const A_FORM_OF_EACH_KERNEL: &[&str] = &[
@@ -81,7 +72,6 @@ const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "iota",
 ];
 
-#[test]
 fn forms_of_each_kernel_are_there() {
     for form in A_FORM_OF_EACH_KERNEL {
         let known = registry().iter().any(|spec| spec.cases(Level::Tiny).iter().any(|case| case.form == *form));
@@ -123,7 +113,6 @@ fn partitions(caps: &Capabilities) -> bool {
 }
 
 /// Each kernel is launched by one of the forms above, in the geometry that it is for, on each device that is given it.
-#[test]
 fn forms_launch_each_kernel() {
     const TEST: &str = "forms_launch_each_kernel";
     if common::variant() {
@@ -209,73 +198,78 @@ fn kernels_of(text: &str) -> Vec<Kernel> {
     kernels
 }
 
-macro_rules! parts {
-    ($($name:ident $part:literal)*) => { $(
-        #[test]
-        fn $name() {
-            every_case_on_every_device($part);
-        }
-    )* };
-}
-parts!(part_0 0 part_1 1 part_2 2 part_3 3 part_4 4 part_5 5 part_6 6 part_7 7);
-
-fn every_case_on_every_device(part: u64) {
-    let level = match std::env::var("OCLPRIM_TEST_LEVEL").as_deref() {
+/// The level that `OCLPRIM_TEST_LEVEL` names.
+fn level() -> Level {
+    match std::env::var("OCLPRIM_TEST_LEVEL").as_deref() {
         Ok("tiny" | "kernels" | "variant") => Level::Tiny,
         Ok("full") => Level::Full,
         _ => Level::Quick,
-    };
-    // Names of primitives with commas between them.
+    }
+}
+
+/// The cases of a primitive that a device runs: of a GPU's geometry few, with all types in the first such geometry only.
+fn cases_of(spec: &dyn Spec, gpu: bool, first: bool) -> Vec<Case> {
+    let mut cases = spec.cases(if gpu { Level::Tiny } else { level() });
+    if common::a_form_of_each_kernel() {
+        let (each, mut others): (Vec<_>, Vec<_>) =
+            cases.into_iter().partition(|case| A_FORM_OF_EACH_KERNEL.contains(&&*case.form));
+        cases = each;
+        if !gpu {
+            few_builds(&mut others, true);
+            cases.extend(others);
+        }
+    }
+    if gpu {
+        few_builds(&mut cases, first);
+    }
+    cases
+}
+
+/// One case on one device: `[device] primitive::form::type::shape::data`. A device that lacks an operation ignores it, and says
+/// why.
+fn trial(primitive: &str, case: Case, name: &str, device: Device) -> Trial {
+    let Case { form, element, shape, data, .. } = &case;
+    let title = format!("{primitive}::{form}::{element}::{shape}::{data}");
+    Trial::ignorable_test(title, move || match case.run(&device).verdict {
+        Verdict::Pass => Ok(Completion::Completed),
+        Verdict::Skip(reason) => Ok(Completion::ignored_with(reason)),
+        Verdict::Fail(text) => Err(text.into()),
+    })
+    .with_kind(name)
+}
+
+/// Every case on every device. `OCLPRIM_TEST_ONLY` has names of primitives with commas between them.
+fn trials() -> Vec<Trial> {
     let only = std::env::var("OCLPRIM_TEST_ONLY").ok();
     let wanted = |name| only.as_deref().is_none_or(|only| only.split(',').any(|one| one == name));
     for one in only.iter().flat_map(|only| only.split(',')) {
         assert!(registry().iter().any(|spec| spec.name() == one), "no primitive `{one}`");
     }
-    let (mut failures, mut seen) = (Vec::new(), std::collections::HashSet::new());
+    let (mut trials, mut seen) = (Vec::new(), HashSet::new());
     for (name, device) in common::with_sub_groups() {
         let gpu = name.contains("as a GPU");
         let first = !gpu || seen.insert(name.split(" as a GPU").next().map(str::to_owned));
-        let (mut passed, mut skipped) = (0, std::collections::BTreeMap::new());
         for spec in registry().iter().filter(|spec| wanted(spec.name())) {
-            let mut cases = spec.cases(if gpu { Level::Tiny } else { level });
-            if common::a_form_of_each_kernel() {
-                let (each, mut others): (Vec<_>, Vec<_>) =
-                    cases.into_iter().partition(|case| A_FORM_OF_EACH_KERNEL.contains(&&*case.form));
-                cases = each;
-                if !gpu {
-                    few_builds(&mut others, true);
-                    cases.extend(others);
-                }
-            }
-            if gpu {
-                few_builds(&mut cases, first);
-            }
-            for case in cases.into_iter().filter(|case| part_of(spec.name(), case) == part) {
-                match case.run(&device).verdict {
-                    Verdict::Pass => passed += 1,
-                    Verdict::Skip(reason) => {
-                        oclprim_checks::check::log_skip(
-                            "every_case_on_every_device",
-                            &format!("{}: {reason}", spec.name()),
-                        );
-                        *skipped.entry(reason).or_insert(0) += 1;
-                    }
-                    Verdict::Fail(text) => failures.push(format!(
-                        "{name}: {} {} {} {} {}: {text}",
-                        spec.name(),
-                        case.form,
-                        case.element,
-                        case.shape,
-                        case.data
-                    )),
-                }
-            }
+            let cases = cases_of(*spec, gpu, first).into_iter();
+            trials.extend(cases.map(|case| trial(spec.name(), case, &name, device.clone())));
         }
-        println!("{name}: {passed} passed, skipped: {skipped:?}");
-        let some = passed > 0 || !first || common::a_form_of_each_kernel() || only.is_some();
-        assert!(some, "{name}: nothing of part {part} ran");
     }
-    let count = failures.len();
-    failures.truncate(20);
-    assert!(failures.is_empty(), "{count} failures, the first:\n{}", failures.join("\n"));
+    trials
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut all = trials();
+    // These name the kernels of every primitive.
+    if cfg!(feature = "all") {
+        let test = |name: &str, run: fn()| {
+            Trial::test(name, move || {
+                run();
+                Ok(())
+            })
+        };
+        all.push(test("forms_of_each_kernel_are_there", forms_of_each_kernel_are_there));
+        all.push(test("forms_launch_each_kernel", forms_launch_each_kernel));
+    }
+    libtest_mimic::run(&arguments, all).exit_code()
 }

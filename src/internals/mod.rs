@@ -71,6 +71,7 @@ pub mod iota {
 }
 
 pub mod merge {
+    #[cfg(feature = "opencl")]
     pub use crate::merge::*;
     #[cfg(feature = "opencl")]
     pub mod gpu {

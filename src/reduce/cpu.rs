@@ -40,7 +40,7 @@ pub(super) fn reduce_rows<T: Element, U: Element, O: Op<U>, R: Iterator<Item = U
     let tile = tile::<T>();
     let partial = |i: usize| {
         let part = i * tile..n.min((i + 1) * tile);
-        if U::TYPE.is_float() {
+        if const { U::TYPE.is_float() } {
             reduce_tile::<U, O, _>(lanes::<T>(), part, row)
         } else {
             reduce_any::<U, O, _>(part, row)
@@ -53,7 +53,12 @@ pub(super) fn reduce_rows<T: Element, U: Element, O: Op<U>, R: Iterator<Item = U
     };
     while partials.len() > 1 {
         let reduce = |part: &[U::Acc]| {
-            reduce_tile::<U, O, _>(lanes::<U::Acc>(), 0..part.len(), &|row| part[row].iter().copied())
+            let row = |row: Range<usize>| part[row].iter().copied();
+            if const { U::TYPE.is_float() } {
+                reduce_tile::<U, O, _>(lanes::<U::Acc>(), 0..part.len(), &row)
+            } else {
+                reduce_any::<U, O, _>(0..part.len(), &row)
+            }
         };
         partials = partials.chunks(self::tile::<U::Acc>()).map(reduce).collect();
     }

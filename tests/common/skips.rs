@@ -7,7 +7,7 @@ pub(crate) fn skip(test: &str, reason: &str) {
     static SEEN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     let mut seen = SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if seen.get_or_insert_default().insert(format!("{test}: {reason}")) {
-        println!("skipped {test}: {reason}");
+        eprintln!("skipped {test}: {reason}");
         oclprim::internals::testing::log_skip(test, reason);
     }
 }

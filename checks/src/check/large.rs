@@ -3,14 +3,11 @@
 //! Inputs are filled on the device with one value and a few marks, so that the right answer is known without a second
 //! copy on the host.
 
-use std::fs;
-
-use super::{Case, Failure, Level, Spec, close, data::Data};
+use super::{Case, Failure, Level, Spec, bounds::stated_bound, close, data::Data, host_memory};
 use crate::{
     Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order,
     Philox, ProgramSpec, Result, Scan, Scratch, SetOp, Top,
     op::{Map, Max, Min, Operator, Scale, Sum},
-    reduce::spec::stated_bound,
 };
 
 /// Every primitive at sizes that 32-bit offsets cannot reach.
@@ -40,19 +37,6 @@ fn memory(device: &Device) -> u64 {
         Some(bytes) => own.min(bytes),
         None => own,
     }
-}
-
-/// The bytes of memory that the host can still give, where it says so, as Linux does.
-///
-/// ```
-/// if let Some(bytes) = oclprim_checks::check::host_memory() {
-///     println!("{} MiB are free", bytes >> 20);
-/// }
-/// ```
-pub fn host_memory() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
 /// `n` elements of `fill`, and `mark` at the given positions; refused where the device has not `buffers` times that.

@@ -3,10 +3,15 @@
 //! Each primitive describes itself once, in its `spec.rs`: what it is, at which sizes and types it is checked, with
 //! which data, how to run it and how to compare. Tests, benches and the program all go through [`registry`].
 
+pub(crate) mod bounds;
+pub(crate) mod keys;
+#[cfg(feature = "large")]
 mod large;
+pub(crate) mod lie;
+pub(crate) mod operators;
+pub(crate) mod segments;
 
-pub use crate::reduce::spec::sum_bound;
-pub use large::host_memory;
+pub use bounds::sum_bound;
 pub use oclprim::internals::{
     data,
     testing::{CANARY, Failure, close, everywhere, guarded, log_skip, poison, same, same_bytes},
@@ -14,7 +19,9 @@ pub use oclprim::internals::{
 
 use std::{
     any::Any,
+    cmp::Ordering,
     collections::HashMap,
+    fs,
     panic::{AssertUnwindSafe, catch_unwind},
     time::Instant,
 };
@@ -216,6 +223,26 @@ pub enum Verdict {
     Fail(String),
 }
 
+/// The bytes of memory that the host can still give, where it says so, as Linux does.
+///
+/// ```
+/// if let Some(bytes) = oclprim_checks::check::host_memory() {
+///     println!("{} MiB are free", bytes >> 20);
+/// }
+/// ```
+pub fn host_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+/// The indices of `n` elements in a stable order, which `compare` has between two of them. Compiled once, not for each type.
+pub(crate) fn sorted_indices(n: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
+    let mut indices: Vec<usize> = (0..n).collect();
+    indices.sort_by(|&a, &b| compare(a, b));
+    indices
+}
+
 /// What a primitive says of itself: the one place that tests, benches and the program read.
 ///
 /// ```
@@ -257,18 +284,31 @@ pub trait Spec: Sync {
 /// ```
 pub fn registry() -> &'static [&'static dyn Spec] {
     &[
+        #[cfg(feature = "reduce")]
         &crate::reduce::spec::Reduce,
+        #[cfg(feature = "scan")]
         &crate::scan::spec::ScanSpec,
+        #[cfg(feature = "select")]
         &crate::select::spec::Select,
+        #[cfg(feature = "copy")]
         &crate::copy::spec::Copy,
+        #[cfg(feature = "iota")]
         &crate::iota::spec::Iota,
+        #[cfg(feature = "histogram")]
         &crate::histogram::spec::Histogram,
+        #[cfg(feature = "transpose")]
         &crate::transpose::spec::Transpose,
+        #[cfg(feature = "permute")]
         &crate::permute::spec::Permute,
+        #[cfg(feature = "sort")]
         &crate::sort::spec::Sort,
+        #[cfg(feature = "merge")]
         &crate::merge::spec::Merge,
+        #[cfg(feature = "topk")]
         &crate::topk::spec::TopK,
+        #[cfg(feature = "random")]
         &crate::random::spec::Random,
+        #[cfg(feature = "large")]
         &large::Large,
     ]
 }

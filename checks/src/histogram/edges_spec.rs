@@ -11,6 +11,7 @@ use crate::{
     check::{
         Case, Level,
         data::{Data, Rng},
+        sorted_indices,
     },
     with_element,
 };
@@ -59,7 +60,8 @@ impl Pattern {
             Self::Twice => (0..=bins).map(|k| at(part(k / 2 * 2))).collect(),
             Self::Equal => vec![at(0.5); bins + 1],
         };
-        edges.sort_by(|a, b| a.partial_cmp(b).expect("no edge is NaN"));
+        let rising = |a: usize, b: usize| edges[a].partial_cmp(&edges[b]).expect("no edge is NaN");
+        edges = sorted_indices(edges.len(), &rising).into_iter().map(|i| edges[i]).collect();
         if self == Self::Everything {
             (edges[0], edges[bins]) = (T::LOWEST, T::HIGHEST);
         }

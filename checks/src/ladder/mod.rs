@@ -283,9 +283,13 @@ pub trait Ladder: Sync {
 /// ```
 pub fn registry() -> &'static [&'static dyn Ladder] {
     &[
+        #[cfg(feature = "reduce")]
         &crate::reduce::ladder::ReduceLadder,
+        #[cfg(feature = "transpose")]
         &crate::transpose::ladder::TransposeLadder,
+        #[cfg(feature = "histogram")]
         &crate::histogram::ladder::HistogramLadder,
+        #[cfg(feature = "copy")]
         &crate::copy::ladder::CopyLadder,
     ]
 }

@@ -8,10 +8,15 @@ use super::{search, set, sort};
 use crate::{
     Capabilities, Device, Element, ElementType, Order, ProgramSpec, Scratch,
     bench::Bench,
-    check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, poison, same_bytes, stands_for_its_size},
+    check::{
+        Case, Failure, Level, Spec,
+        data::Data,
+        everywhere, guarded,
+        keys::{Keys, rank},
+        poison, same_bytes, sorted_indices, stands_for_its_size,
+    },
     ladder::Climb,
     op::{Compare, Less},
-    sort::spec::{Keys, rank},
     with_element,
 };
 
@@ -49,14 +54,11 @@ impl<T: Value, C: Compare<T>> Tried<T, C> {
 
     /// Where the elements are before, in the order in which they are to be.
     pub(super) fn places(&self, x: &[T]) -> Vec<usize> {
-        let compare = |a: &usize, b: &usize| match (self.before(&x[*a], &x[*b]), self.before(&x[*b], &x[*a])) {
+        sorted_indices(x.len(), &|a, b| match (self.before(&x[a], &x[b]), self.before(&x[b], &x[a])) {
             (true, _) => Ordering::Less,
             (_, true) => Ordering::Greater,
             _ => Ordering::Equal,
-        };
-        let mut places: Vec<usize> = (0..x.len()).collect();
-        places.sort_by(compare);
-        places
+        })
     }
 
     /// Sorted elements, behind `offset` others. Those of another `part` of the data are others.

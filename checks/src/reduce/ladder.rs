@@ -1,9 +1,9 @@
 //! The reduction ladder: the kernels of `cl/ladder/reduce.cl`, then the crate's own.
 
-use super::{Determinism, cpu, spec};
+use super::{Determinism, cpu};
 use crate::{
     Buffer, Device, Element, ElementType, Error, Result, Scratch,
-    check::{Failure, data::Data, poison, same},
+    check::{Failure, bounds::sum_error, data::Data, poison, same},
     ladder::{
         Climb, Ladder, Model, Request, Rung, Shared,
         model::{LANES, bank_conflicts, sectors},
@@ -129,7 +129,7 @@ impl<T: Element> Input<T> {
     /// Compares a sum that went through at most `depth` additions an element.
     fn verify(&self, got: T, depth: f64) -> Result<(), Failure> {
         if T::TYPE.is_float() {
-            crate::check::close(got, self.reference, spec::sum_error(&self.host, depth), "sum")
+            crate::check::close(got, self.reference, sum_error(&self.host, depth), "sum")
         } else {
             same(&[got], &[self.sum], "sum")
         }

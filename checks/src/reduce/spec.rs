@@ -4,13 +4,15 @@ use crate::{
     Buffer, Capabilities, Determinism, Device, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch,
     bench::Bench,
     check::{
-        Case, Failure, Level, Spec, close,
+        Case, Failure, Level, Spec,
+        bounds::{fixed_bound, narrowing, product_error},
+        close,
         data::{Data, Rng},
-        guarded, poison, same, stands_for_its_size,
+        guarded, poison, same, stands_for_its_size, sum_bound,
     },
     f16,
     ladder::Climb,
-    op::{And, Max, Min, Op, OpKind, Or, Product, Sum, Xor},
+    op::{And, Function, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
     reduce::{End, axis, cpu, mapped, segmented},
     with_element, with_integer,
 };
@@ -70,92 +72,6 @@ fn grid<T: Element>(
     }
 }
 
-/// The bound on the distance between a [`Determinism::Fast`] sum on a device and the [`Determinism::Fixed`] one.
-///
-/// # Errors
-///
-/// As [`Device::reduce`].
-///
-/// ```
-/// use oclprim::{Determinism, Device, op::Sum};
-/// use oclprim_checks::{check::{data::Data, sum_bound}};
-///
-/// let device = Device::best()?;
-/// let x = Data::Random.generate::<f32>(10_000, 1);
-/// let (fast, fixed) = (device.reduce_with(&x, Sum, Determinism::Fast)?, device.reduce(&x, Sum)?);
-/// assert!(f64::from((fast - fixed).abs()) <= sum_bound(&device, &x)?);
-/// # Ok::<(), oclprim::Error>(())
-/// ```
-pub fn sum_bound<T: Element>(device: &Device, input: &[T]) -> crate::Result<f64> {
-    let depth = sum_depth::<T>(device, input.len(), Determinism::Fast)?;
-    Ok(sum_error(input, depth) + fixed_bound(input))
-}
-
-/// The bound on the error of the fixed tree's sum.
-fn fixed_bound<T: Element>(input: &[T]) -> f64 {
-    sum_error(input, fixed_depth::<T>(input.len()))
-}
-
-/// The additions that an element goes through at most, as [`Determinism`] states it.
-pub(in crate::reduce) fn sum_depth<T: Element>(
-    device: &Device,
-    n: usize,
-    determinism: Determinism,
-) -> crate::Result<f64> {
-    let caps = device.capabilities()?.filter(|_| determinism == Determinism::Fast);
-    Ok(caps.map_or(fixed_depth::<T>(n), |caps| {
-        let tiles = n.div_ceil(cpu::tile::<T>()).max(1);
-        16.0 * tiles.div_ceil(8 * (caps.compute_units as usize).max(1)) as f64 + 40.0
-    }))
-}
-
-fn fixed_depth<T: Element>(n: usize) -> f64 {
-    let (mut left, mut levels) = (n.div_ceil(cpu::tile::<T>()), 1.0);
-    while left > 1 {
-        left = left.div_ceil(cpu::tile::<T::Acc>());
-        levels += 1.0;
-    }
-    28.0 * levels
-}
-
-/// The bound on the error of a sum of `n` elements that [`Determinism`] states, as a part of the sum of their sizes.
-pub(crate) fn stated_bound<T: Element>(device: &Device, n: usize, determinism: Determinism) -> crate::Result<f64> {
-    Ok(1.01 * sum_depth::<T>(device, n, determinism)? * unit::<T>() + narrowing::<T>())
-}
-
-/// The bound on the error of a sum in which each value passes through at most `depth` additions.
-pub(crate) fn sum_error<T: Element>(input: &[T], depth: f64) -> f64 {
-    let sizes = || input.iter().map(|x| x.to_f64().abs());
-    // The reference's own rounding is that of n additions in f64.
-    let part = (depth * unit::<T>() + input.len() as f64 * f64::EPSILON) * 1.01 + narrowing::<T>();
-    let magnitude: f64 = sizes().sum();
-    // What is beyond the range in all need not be so in part: no bound would allow every sum.
-    if magnitude.is_finite() { magnitude * part } else { sizes().map(|size| size * part).sum() }
-}
-
-/// The rounding of one operation on floats of the accumulator's type.
-fn unit<T: Element>() -> f64 {
-    match T::Acc::TYPE {
-        ElementType::F64 => f64::EPSILON / 2.0,
-        _ => f64::from(f32::EPSILON) / 2.0,
-    }
-}
-
-/// The rounding from the accumulator to the element.
-fn narrowing<T: Element>() -> f64 {
-    match T::TYPE {
-        ElementType::F16 => f64::from(half::f16::EPSILON),
-        ElementType::Bf16 => f64::from(half::bf16::EPSILON),
-        _ => 0.0,
-    }
-}
-
-/// The bound on the distance of two products of `n` elements, as a part of their value: each of the multiplications, in
-/// whatever order, rounds once, and so does the result.
-fn product_error<T: Element>(n: usize) -> f64 {
-    2.0 * ((n as f64 * unit::<T>()).exp_m1() + narrowing::<T>())
-}
-
 /// Factors of which every product of some is in the type's range.
 #[derive(Clone, Copy)]
 enum Factors {
@@ -186,18 +102,20 @@ impl Factors {
 
 /// Products by [`Determinism::Fast`]: those of the other forms' data leave the type's range, where order is everything.
 fn fast_products<T: Element>(level: Level, form: &str, cases: &mut Vec<Case>) {
+    let product = BuiltIn::<T>::of::<Product>();
     for n in sizes::<T>(level) {
         for (factors, data) in [(Factors::Exact, "signs"), (Factors::Rounding, "near 1")] {
             let offset = offsets(level)[n % 2];
             let shape = format!("n = {n} at {offset}");
             cases.push(Case::new(form, T::TYPE, shape, data, n, move |device| {
                 let all = factors.generate::<T>(n + offset, n as u64);
-                check_op::<T, Product>(device, &all, offset, Determinism::Fast)?;
+                check_op(&product, device, &all, offset, Determinism::Fast)?;
                 if let Factors::Rounding = factors {
                     return Ok(());
                 }
-                let got = device.reduce_with(&all[offset..], Product, Determinism::Fast)?;
-                same(&[got], &[Device::cpu().reduce(&all[offset..], Product)?], "exact product")
+                let got = product.value(device, &all[offset..], Determinism::Fast)?;
+                let want = product.value(&Device::cpu(), &all[offset..], Determinism::Fixed)?;
+                same(&[got], &[want], "exact product")
             }));
         }
     }
@@ -215,25 +133,52 @@ pub(super) fn thin<T: Element>(values: &mut [T], op: OpKind, every: usize) {
     others.for_each(|(_, x)| *x = neutral);
 }
 
+/// A built-in operator: what references combine by, its name, and how devices run it.
+#[derive(Clone, Copy)]
+struct BuiltIn<T: Element> {
+    op: Monoid<T, Function<T::Acc>>,
+    kind: OpKind,
+    run: fn(&Device, Input<'_, T>, Determinism, Output<'_, T>) -> crate::Result<()>,
+}
+
+impl<T: Element> BuiltIn<T> {
+    fn of<O: Op<T> + Default>() -> Self {
+        let run = |device: &Device, input: Input<'_, T>, determinism, output: Output<'_, T>| {
+            device.reduce_into(input, O::default(), determinism, output, &mut Scratch::new())
+        };
+        Self { op: monoid::<T, O>(), kind: O::KIND, run }
+    }
+
+    /// Whether the result depends on the order of evaluation.
+    fn rounds(&self) -> bool {
+        self.op.ordered
+    }
+
+    fn value(&self, device: &Device, input: &[T], determinism: Determinism) -> crate::Result<T> {
+        let mut out = [T::ZERO];
+        (self.run)(device, input.into(), determinism, (&mut out).into())?;
+        Ok(out[0])
+    }
+}
+
 /// What a plain loop gives for the CPU backend, or the CPU backend for a device.
-fn check_op<T: Element, O: Op<T> + Default>(
+fn check_op<T: Element>(
+    built_in: &BuiltIn<T>,
     device: &Device,
     all: &[T],
     offset: usize,
     determinism: Determinism,
 ) -> Result<(), Failure> {
-    let (input, what) = (&all[offset..], O::KIND.name());
+    let (input, what, op) = (&all[offset..], built_in.kind.name(), &built_in.op);
     let on_device = device.upload(all)?;
     let got = guarded(device, 1, offset, |out| {
-        let mut scratch = Scratch::new();
-        let view = on_device.view(offset..)?;
-        Ok(device.reduce_into(view, O::default(), determinism, out, &mut scratch)?)
+        Ok((built_in.run)(device, on_device.view(offset..)?.into(), determinism, out.into())?)
     })?[0];
-    let ordered = O::KIND.rounds() && T::TYPE.is_float();
+    let ordered = built_in.rounds();
     if !device.is_cpu() {
-        let want = Device::cpu().reduce(input, O::default())?;
+        let want = built_in.value(&Device::cpu(), input, Determinism::Fixed)?;
         return match determinism {
-            Determinism::Fast if ordered && O::KIND == OpKind::Sum => {
+            Determinism::Fast if ordered && built_in.kind == OpKind::Sum => {
                 close(got, want.to_f64(), sum_bound(device, input)?, what)
             }
             Determinism::Fast if ordered => {
@@ -244,17 +189,17 @@ fn check_op<T: Element, O: Op<T> + Default>(
         };
     }
     if input.is_empty() {
-        return same(&[got], &[O::empty()], what);
+        return same(&[got], &[op.empty], what);
     }
     if !ordered {
-        let want = input.iter().fold(O::identity(), |acc, &x| O::combine(acc, x.widen()));
+        let want = input.iter().fold(op.identity, |acc, &x| (op.combine)(acc, x.widen()));
         return same(&[got], &[T::narrow(want)], what);
     }
-    let tree = obvious_tree::<T, T, O>(input.iter().map(|x| x.widen()).collect());
+    let tree = obvious_tree::<T, T>(op, input.iter().map(|x| x.widen()).collect());
     same(&[got], &[tree], what)?;
     // Where partial sums are beyond the range, the tree is all there is.
     let want: f64 = input.iter().map(|x| x.to_f64()).sum();
-    if O::KIND == OpKind::Sum && want.is_finite() && got.to_f64().is_finite() {
+    if built_in.kind == OpKind::Sum && want.is_finite() && got.to_f64().is_finite() {
         return close(got, want, fixed_bound(input), what);
     }
     Ok(())
@@ -262,8 +207,8 @@ fn check_op<T: Element, O: Op<T> + Default>(
 
 /// The fixed tree over what is taken of each `T`, written as its definition: element i of a tile belongs to lane i mod
 /// lanes.
-pub(super) fn obvious_tree<T: Element, U: Element, O: Op<U>>(mut values: Vec<U::Acc>) -> U {
-    fn level<A: Copy>(x: &[A], lanes: usize, identity: A, combine: &dyn Fn(A, A) -> A) -> Vec<A> {
+pub(super) fn obvious_tree<T: Element, U: Element>(op: &Monoid<U, Function<U::Acc>>, mut values: Vec<U::Acc>) -> U {
+    fn level<A: Copy>(x: &[A], lanes: usize, identity: A, combine: Function<A>) -> Vec<A> {
         let tile = |chunk: &[A]| {
             let lane = |j: usize| chunk.iter().skip(j).step_by(lanes).fold(identity, |acc, &x| combine(acc, x));
             let mut values: Vec<A> = (0..lanes).map(lane).collect();
@@ -275,11 +220,11 @@ pub(super) fn obvious_tree<T: Element, U: Element, O: Op<U>>(mut values: Vec<U::
         x.chunks(16 * lanes).map(tile).collect()
     }
     if values.is_empty() {
-        return O::empty();
+        return op.empty;
     }
-    values = level(&values, 4096 / size_of::<T>(), O::identity(), &O::combine);
+    values = level(&values, 4096 / size_of::<T>(), op.identity, op.combine);
     while values.len() > 1 {
-        values = level(&values, 4096 / size_of::<U::Acc>(), O::identity(), &O::combine);
+        values = level(&values, 4096 / size_of::<U::Acc>(), op.identity, op.combine);
     }
     U::narrow(values[0])
 }
@@ -349,23 +294,27 @@ fn tried(level: Level, element: ElementType, form: &str) -> bool {
         }
 }
 
-fn op_cases<T: Element, O: Op<T> + Default + 'static>(level: Level, cases: &mut Vec<Case>) {
-    let ordered = O::KIND.rounds() && T::TYPE.is_float();
+fn op_cases<T: Element, O: Op<T> + Default>(level: Level, cases: &mut Vec<Case>) {
+    cases_of(level, BuiltIn::<T>::of::<O>(), cases);
+}
+
+fn cases_of<T: Element>(level: Level, built_in: BuiltIn<T>, cases: &mut Vec<Case>) {
+    let (ordered, kind) = (built_in.rounds(), built_in.kind);
     let levels: &[Determinism] = if ordered { &[Determinism::Fixed, Determinism::Fast] } else { &[Determinism::Fixed] };
     for &determinism in levels {
         let suffix = if ordered { format!(" {}", determinism.name()) } else { String::new() };
-        let form = format!("{}{suffix}", O::KIND.name());
+        let form = format!("{}{suffix}", kind.name());
         if !tried(level, T::TYPE, &form) {
             continue;
         }
-        if ordered && O::KIND == OpKind::Product && determinism == Determinism::Fast {
+        if ordered && kind == OpKind::Product && determinism == Determinism::Fast {
             fast_products::<T>(level, &form, cases);
             continue;
         }
         grid::<T>(level, &form, cases, move |device, mut all, offset| {
             let every = all.len() / 4 + 1;
-            thin(&mut all, O::KIND, every);
-            check_op::<T, O>(device, &all, offset, determinism)
+            thin(&mut all, kind, every);
+            check_op(&built_in, device, &all, offset, determinism)
         });
     }
 }

@@ -4,16 +4,21 @@ use std::ops::Range;
 
 use super::{Scan, axis, cpu, segmented};
 use crate::{
-    Buffer, Capabilities, Device, DeviceClass, Element, ElementType, Integer, ProgramSpec, Scratch, Tuning,
+    Buffer, Capabilities, Device, DeviceClass, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch,
+    Tuning, ViewMut,
     bench::Bench,
-    check::{Case, Failure, Level, Spec, close, data::Data, guarded, poison, same},
+    check::{
+        Case, Failure, Level, Spec,
+        bounds::sum_error,
+        close,
+        data::Data,
+        guarded,
+        operators::{Tried, affine, either},
+        poison, same,
+    },
     f16,
     ladder::Climb,
-    op::{And, Map, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
-    reduce::{
-        by::spec::{Tried, affine, either},
-        spec::sum_error,
-    },
+    op::{And, Function, Map, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
     with_element, with_integer,
 };
 
@@ -71,7 +76,7 @@ struct Blocks<A> {
 }
 
 impl<A: Copy> Blocks<A> {
-    fn of(totals: &[A], combine: impl Fn(A, A) -> A) -> Self {
+    fn of(totals: &[A], combine: &dyn Fn(A, A) -> A) -> Self {
         let mut levels = vec![totals.to_vec()];
         while levels[levels.len() - 1].len() > 1 {
             let below = &levels[levels.len() - 1];
@@ -81,7 +86,7 @@ impl<A: Copy> Blocks<A> {
         Self { levels }
     }
 
-    fn before(&self, k: usize, identity: A, combine: impl Fn(A, A) -> A) -> A {
+    fn before(&self, k: usize, identity: A, combine: &dyn Fn(A, A) -> A) -> A {
         let set = (0..usize::BITS).filter(|b| k >> b & 1 == 1);
         set.fold(identity, |before, b| combine(self.levels[b as usize][(k >> b) - 1], before))
     }
@@ -90,7 +95,7 @@ impl<A: Copy> Blocks<A> {
 /// What precedes each run of `results` results, as the definition in `cl/scan.cl` has it: tiles and blocks of them, the largest
 /// first, and what precedes it in its tile.
 pub(super) fn preceding<P: Copy>(
-    combine: &impl Fn(P, P) -> P,
+    combine: &dyn Fn(P, P) -> P,
     identity: P,
     values: &[P],
     run: usize,
@@ -121,12 +126,12 @@ pub(super) fn preceding<P: Copy>(
     (0..results).step_by(run).map(each).collect()
 }
 
-fn before<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, things: &[P], k: usize) -> P {
+fn before<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, things: &[P], k: usize) -> P {
     Blocks::of(things, combine).before(k, identity, combine)
 }
 
 /// The totals of things, of blocks of them, of blocks of these.
-pub(super) fn levels<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, totals: Vec<P>) -> Vec<Vec<P>> {
+pub(super) fn levels<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, totals: Vec<P>) -> Vec<Vec<P>> {
     let mut levels = vec![totals];
     while levels[levels.len() - 1].len() >= cpu::BLOCK {
         let below = levels[levels.len() - 1].chunks_exact(cpu::BLOCK);
@@ -137,7 +142,7 @@ pub(super) fn levels<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, totals:
 }
 
 /// What precedes thing t at each level, the highest first.
-pub(super) fn digits<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, levels: &[Vec<P>], mut t: usize) -> Vec<P> {
+pub(super) fn digits<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, levels: &[Vec<P>], mut t: usize) -> Vec<P> {
     let mut digits = Vec::new();
     for level in levels {
         let block = t / cpu::BLOCK * cpu::BLOCK;
@@ -150,11 +155,13 @@ pub(super) fn digits<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, levels:
 }
 
 /// The results that the definition gives for what is taken of the elements, in the order of the scan.
-fn obvious<U, F>(op: &Monoid<U, F>, values: &[U::Acc], run: usize, kind: Scan<U>, outputs: usize) -> Vec<U>
-where
-    U: Element,
-    F: Fn(U::Acc, U::Acc) -> U::Acc,
-{
+fn obvious<U: Element>(
+    op: &Monoid<U, Function<U::Acc>>,
+    values: &[U::Acc],
+    run: usize,
+    kind: Scan<U>,
+    outputs: usize,
+) -> Vec<U> {
     let combine = &op.combine;
     let (initial, inclusive) = cpu::start(op, kind);
     let mut out = Vec::with_capacity(outputs);
@@ -177,8 +184,36 @@ where
     out
 }
 
+/// A call of the scan on a device.
+type Run<T, U> = fn(&Device, Input<'_, T>, Scan<U>, Output<'_, U>) -> crate::Result<()>;
+
+/// A built-in operator: what the definition combines by, its name, and how devices run it.
+#[derive(Clone, Copy)]
+struct BuiltIn<T: Element, U: Element> {
+    op: Monoid<U, Function<U::Acc>>,
+    kind: OpKind,
+    run: Run<T, U>,
+}
+
+impl<T: Element, U: Element + From<T>> BuiltIn<T, U> {
+    fn of<O: Op<U> + Default>() -> Self {
+        let run = |device: &Device, input: Input<'_, T>, kind, output: Output<'_, U>| {
+            device.scan_into(input, O::default(), kind, output, &mut Scratch::new())
+        };
+        Self { op: monoid::<U, O>(), kind: O::KIND, run }
+    }
+}
+
+/// How devices run a built-in operator in place.
+type InPlace<T> = fn(&Device, ViewMut<'_, T>, Scan<T>) -> crate::Result<()>;
+
+fn in_place<T: Element, O: Op<T> + Default>() -> InPlace<T> {
+    |device, x, kind| device.scan_in_place(x, O::default(), kind, &mut Scratch::new())
+}
+
 /// What the definition gives for the CPU backend, or the CPU backend for a device.
-fn check<T: Element, U: Element + From<T>, O: Op<U> + Default>(
+fn check<T: Element, U: Element + From<T>>(
+    built_in: &BuiltIn<T, U>,
     device: &Device,
     all: &[T],
     offset: usize,
@@ -189,24 +224,24 @@ fn check<T: Element, U: Element + From<T>, O: Op<U> + Default>(
     let on_device = device.upload(all)?;
     // Input and output are not aligned alike.
     let got = guarded(device, outputs, 2 * offset, |out| {
-        Ok(device.scan_into(on_device.view(offset..)?, O::default(), kind, out, &mut Scratch::new())?)
+        Ok((built_in.run)(device, on_device.view(offset..)?.into(), kind, out.into())?)
     })?;
     if !device.is_cpu() {
         let mut want = vec![U::ZERO; outputs];
-        Device::cpu().scan_into(input, O::default(), kind, &mut want, &mut Scratch::new())?;
+        (built_in.run)(&Device::cpu(), input.into(), kind, (&mut want).into())?;
         return same(&got, &want, form.name());
     }
     let mut values: Vec<_> = input.iter().map(|&x| U::from(x).widen()).collect();
     if kind.reversed {
         values.reverse();
     }
-    let mut want = obvious(&monoid::<U, O>(), &values, cpu::run::<T>(), kind, outputs);
+    let mut want = obvious(&built_in.op, &values, cpu::run::<T>(), kind, outputs);
     if kind.reversed {
         want.reverse();
     }
     same(&got, &want, form.name())?;
-    let Some(last) = got.last().filter(|_| form == Form::Inclusive && O::KIND == OpKind::Sum && U::TYPE.is_float())
-    else {
+    let sums = form == Form::Inclusive && built_in.kind == OpKind::Sum && U::TYPE.is_float();
+    let Some(last) = got.last().filter(|_| sums) else {
         return Ok(());
     };
     // Where partial sums are beyond the range, the order is all there is.
@@ -218,7 +253,8 @@ fn check<T: Element, U: Element + From<T>, O: Op<U> + Default>(
     Ok(())
 }
 
-fn check_in_place<T: Element, O: Op<T> + Default>(
+fn check_in_place<T: Element>(
+    (built_in, in_place): (&BuiltIn<T, T>, InPlace<T>),
     device: &Device,
     all: &[T],
     offset: usize,
@@ -228,9 +264,10 @@ fn check_in_place<T: Element, O: Op<T> + Default>(
     let kind = form.kind();
     let got = guarded(device, input.len(), offset, |mut x| {
         x.write(input)?;
-        Ok(device.scan_in_place(x, O::default(), kind, &mut Scratch::new())?)
+        Ok(in_place(device, x, kind)?)
     })?;
-    let want = Device::cpu().scan(input, O::default(), kind)?.to_vec()?;
+    let mut want = vec![T::ZERO; input.len()];
+    (built_in.run)(&Device::cpu(), input.into(), kind, (&mut want).into())?;
     same(&got, &want, form.name())
 }
 
@@ -273,29 +310,33 @@ fn forms(level: Level, element: ElementType, op: OpKind, i: usize) -> Vec<Form> 
     }
 }
 
-fn op_cases<T: Element, O: Op<T> + Default + 'static>(level: Level, cases: &mut Vec<Case>) {
-    if !tried(level, T::TYPE, O::KIND) {
-        return;
+fn op_cases<T: Element, O: Op<T> + Default>(level: Level, cases: &mut Vec<Case>) {
+    if tried(level, T::TYPE, O::KIND) {
+        cases_of(level, (BuiltIn::<T, T>::of::<O>(), in_place::<T, O>()), cases);
     }
+}
+
+fn cases_of<T: Element>(level: Level, (built_in, run_in_place): (BuiltIn<T, T>, InPlace<T>), cases: &mut Vec<Case>) {
+    let op = built_in.kind;
     for (i, n) in sizes::<T>(level).into_iter().enumerate() {
         let data_sets: &[Data] = match level {
             Level::Full if n < 100_000 => &Data::ALL,
             Level::Tiny => &[Data::Random],
-            _ if O::KIND == OpKind::Min => &[[Data::Random, Data::Special, Data::Nan][i % 3]],
+            _ if op == OpKind::Min => &[[Data::Random, Data::Special, Data::Nan][i % 3]],
             _ => &[[Data::Random, Data::Special][i % 2]],
         };
-        for form in forms(level, T::TYPE, O::KIND, i) {
+        for form in forms(level, T::TYPE, op, i) {
             let in_place = matches!(form, Form::InPlace | Form::ReversedInPlace);
             for &data in data_sets {
                 let offset =
-                    if level == Level::Tiny && O::KIND != OpKind::Sum { 0 } else { (i + usize::from(in_place)) % 2 };
-                let (name, shape) = (format!("{} {}", O::KIND.name(), form.name()), format!("n = {n} at {offset}"));
+                    if level == Level::Tiny && op != OpKind::Sum { 0 } else { (i + usize::from(in_place)) % 2 };
+                let (name, shape) = (format!("{} {}", op.name(), form.name()), format!("n = {n} at {offset}"));
                 cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
                     let all = data.generate::<T>(n + offset, n as u64);
                     if in_place {
-                        check_in_place::<T, O>(device, &all, offset, form)
+                        check_in_place((&built_in, run_in_place), device, &all, offset, form)
                     } else {
-                        check::<T, T, O>(device, &all, offset, form)
+                        check(&built_in, device, &all, offset, form)
                     }
                 }));
             }
@@ -305,13 +346,14 @@ fn op_cases<T: Element, O: Op<T> + Default + 'static>(level: Level, cases: &mut 
 
 /// To a wider type.
 fn wide_cases<T: Element, U: Element + From<T>>(level: Level, cases: &mut Vec<Case>) {
+    let sum = BuiltIn::<T, U>::of::<Sum>();
     for (i, n) in sizes::<T>(level).into_iter().enumerate() {
         for form in [Form::Inclusive, Form::Total] {
             let offset = if level == Level::Tiny { 0 } else { i % 2 };
             let shape = format!("n = {n} at {offset}");
             let name = format!("sum as {} {}", U::TYPE, form.name());
             cases.push(Case::new(name, T::TYPE, shape, Data::Random.name(), n, move |device| {
-                check::<T, U, Sum>(device, &Data::Random.generate::<T>(n + offset, n as u64), offset, form)
+                check(&sum, device, &Data::Random.generate::<T>(n + offset, n as u64), offset, form)
             }));
         }
     }
@@ -355,7 +397,9 @@ fn operator_cases<T: Element<Acc = T>>(level: Level, op: fn() -> Tried<T>, cases
                 if kind.reversed {
                     values.reverse();
                 }
-                let mut want = obvious(&op.monoid()?.0, &values, cpu::run::<T>(), kind, outputs);
+                let Monoid { identity, empty, ordered, combine } = op.monoid()?.0;
+                let monoid = Monoid { identity, empty, ordered, combine: *combine };
+                let mut want = obvious(&monoid, &values, cpu::run::<T>(), kind, outputs);
                 if kind.reversed {
                     want.reverse();
                 }

@@ -6,9 +6,14 @@ use super::{Interpolation, Top};
 use crate::{
     Capabilities, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
     bench::Bench,
-    check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, poison, same_bytes},
+    check::{
+        Case, Failure, Level, Spec,
+        data::Data,
+        everywhere, guarded,
+        keys::{Keys, by_rank, rank},
+        poison, same_bytes, sorted_indices,
+    },
     ladder::Climb,
-    sort::spec::{Keys, rank},
     with_element,
 };
 
@@ -44,8 +49,9 @@ impl What {
     fn places<T: Element>(&self, keys: &[T]) -> Vec<usize> {
         let of_row = |row: usize| {
             let own = &keys[row * self.len..(row + 1) * self.len];
-            let mut places: Vec<usize> = (0..self.len).collect();
-            places.sort_by_key(|&place| if self.top.largest { !rank(own[place]) } else { rank(own[place]) });
+            let ranks: Vec<u64> =
+                own.iter().map(|&key| if self.top.largest { !rank(key) } else { rank(key) }).collect();
+            let mut places = sorted_indices(self.len, &|a, b| ranks[a].cmp(&ranks[b]));
             places.truncate(self.top.k);
             if !self.top.sorted {
                 places.sort_unstable();
@@ -147,8 +153,7 @@ fn check_these_ranks<T: Element>(device: &Device, what: What, ranks: &[usize]) -
         Ok(device.nth_elements_into(on_device.view(offset..)?, ranks, out, &mut Scratch::new())?)
     })?;
     let want: Vec<T> = if device.is_cpu() {
-        let mut sorted = input.to_vec();
-        sorted.sort_by_key(|&key| rank(key));
+        let sorted = by_rank(input);
         ranks.iter().map(|&rank| sorted[rank]).collect()
     } else {
         let mut want = vec![T::ZERO; ranks.len()];
@@ -168,8 +173,7 @@ fn check_quantiles<T: Element>(device: &Device, what: What) -> Result<(), Failur
     }
     let all: Vec<T> = what.keys.make(what.len + what.offset);
     let (on_device, input) = (device.upload(&all)?, &all[what.offset..]);
-    let mut sorted = input.to_vec();
-    sorted.sort_by_key(|&key| rank(key));
+    let sorted = by_rank(input);
     let nan = input.iter().any(|x| x.is_nan());
     for how in Interpolation::ALL {
         let got = device.quantiles(on_device.view(what.offset..)?, &Q, how)?;

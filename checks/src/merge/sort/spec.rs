@@ -3,11 +3,10 @@
 use crate::{
     Device, Element, Order, Scratch,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, guarded, poison, same_bytes},
+    check::{Case, Failure, Level, data::Data, guarded, keys::Keys, poison, same_bytes},
     ladder::Climb,
     merge::spec::{Tried, Value, Visit, numbers, tiles, visit_all},
     op::Compare,
-    sort::spec::Keys,
 };
 
 /// What a case sorts.

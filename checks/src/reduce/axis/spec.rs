@@ -4,55 +4,21 @@ use crate::{
     Buffer, Device, Element, Layout, NdView, Result, Scratch, ViewMut,
     bench::Bench,
     bf16,
-    check::{Case, Failure, Level, data::Data, guarded, poison, same},
+    check::{
+        Case, Failure, Level,
+        data::Data,
+        guarded,
+        lie::Lie,
+        operators::{alike, plus},
+        poison, same,
+    },
     f16,
     ladder::Climb,
-    op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
-    reduce::{
-        by::spec::{Function, alike, plus},
-        spec::thin,
-    },
+    op::{And, Function, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
+    reduce::spec::thin,
 };
 #[cfg(feature = "opencl")]
-use crate::{Capabilities, ProgramSpec, reduce::by::spec::divisor};
-
-/// How the elements lie, whose shape is given.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Lie {
-    Contiguous,
-    /// Every axis backwards.
-    Backwards,
-    /// Every second one along the last axis of one that is twice as long.
-    Stepped,
-    /// The axes in the opposite order in memory.
-    Turned,
-    /// The first axis repeats one element.
-    Repeated,
-}
-
-impl Lie {
-    pub(crate) fn layout(self, shape: &[usize]) -> Result<Layout> {
-        let plain = Layout::contiguous(shape)?;
-        let axes = 0..shape.len();
-        match self {
-            Self::Contiguous => Ok(plain),
-            Self::Backwards => axes.into_iter().try_fold(plain, |layout, axis| layout.reverse(axis)),
-            Self::Stepped => {
-                let mut wide = shape.to_vec();
-                wide[shape.len() - 1] *= 2;
-                Layout::contiguous(&wide)?.step(shape.len() - 1, 2)
-            }
-            Self::Turned => {
-                let turned: Vec<usize> = shape.iter().rev().copied().collect();
-                Layout::contiguous(&turned)?.permute(&axes.rev().collect::<Vec<_>>())
-            }
-            Self::Repeated => {
-                let one = [&[1], &shape[1..]].concat();
-                Layout::contiguous(&one)?.broadcast(0, shape[0])
-            }
-        }
-    }
-}
+use crate::{Capabilities, ProgramSpec, check::operators::divisor};
 
 /// The tree over the elements of one line, written as its definition.
 fn obvious<T, U, F>(op: &Monoid<U, F>, line: &[T]) -> U

@@ -10,13 +10,16 @@ use crate::{Capabilities, ProgramSpec};
 use crate::{
     Complex, Device, ElementType, Float, Scratch,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, guarded, same, same_bytes},
+    check::{
+        Case, Failure, Level,
+        data::Data,
+        guarded,
+        operators::{Tried, divisor, either, plus},
+        same, same_bytes,
+    },
     ladder::Climb,
     op::{Op, Operator, Sum, complex_product, complex_sum},
 };
-
-pub(crate) type Function<T> = fn(T, T) -> T;
-pub(crate) type Tried<T> = Operator<T, Function<T>>;
 
 /// Twelve bytes, and an operator that rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
@@ -31,45 +34,8 @@ struct Keyed {
     place: u64,
 }
 
-fn gcd(mut a: u32, mut b: u32) -> u32 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
-}
-
-pub(in crate::reduce) fn divisor() -> Tried<u32> {
-    let text = "static inline uint gcd(uint a, uint b)\n{\n    while (b != 0) {\n        const uint r = a % b;\n        \
-                a = b;\n        b = r;\n    }\n    return a;\n}";
-    Operator::new("gcd", 0, gcd as fn(u32, u32) -> u32, "gcd(a, b)").with_functions(text)
-}
-
 fn saturating() -> Tried<u8> {
     Operator::new("saturating sum", 0, u8::saturating_add as fn(u8, u8) -> u8, "add_sat(a, b)")
-}
-
-pub(crate) fn either() -> Tried<f32> {
-    Operator::new("either", 0.0, (|a, b| a + b - a * b) as fn(f32, f32) -> f32, "a + b - a * b")
-}
-
-/// The built-in sum, by a text: it rounds, and -0 is neutral to all that there is.
-pub(crate) fn plus() -> Tried<f32> {
-    Operator::new("a + b", -0.0, (|a, b| a + b) as fn(f32, f32) -> f32, "a + b")
-}
-
-/// One that shows each element that is left out, and whose identity is not 0.
-pub(in crate::reduce) fn alike() -> Tried<u32> {
-    Operator::new("bits alike", u32::MAX, (|a, b| !(a ^ b)) as fn(u32, u32) -> u32, "~(a ^ b)")
-}
-
-/// Likewise, and not commutative: first `a`, then `b`, where x becomes low * x + high.
-pub(crate) fn affine() -> Tried<u64> {
-    fn after(a: u64, b: u64) -> u64 {
-        let (factor, shift) = ((a as u32).wrapping_mul(b as u32), (b as u32).wrapping_mul((a >> 32) as u32));
-        u64::from(shift.wrapping_add((b >> 32) as u32)) << 32 | u64::from(factor)
-    }
-    let text = "(ulong)((uint)b * (uint)(a >> 32) + (uint)(b >> 32)) << 32 | (uint)a * (uint)b";
-    Operator::new("affine", 1, after as fn(u64, u64) -> u64, text)
 }
 
 fn centre() -> Tried<Point> {

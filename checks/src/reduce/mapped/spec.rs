@@ -6,14 +6,17 @@ use crate::{
     Buffer, Determinism, Device, Element, Result, Scratch, View, ViewMut,
     bench::Bench,
     bf16,
-    check::{Case, Level, close, data::Data, guarded, same},
+    check::{
+        Case, Level,
+        bounds::{sum_depth, sum_error},
+        close,
+        data::Data,
+        guarded, same,
+    },
     f16,
     ladder::Climb,
-    op::{Arithmetic, Map, Max, Min, Op, Product, Sum},
-    reduce::{
-        cpu,
-        spec::{obvious_tree, sum_depth, sum_error},
-    },
+    op::{Arithmetic, Map, Max, Min, Op, Product, Sum, monoid},
+    reduce::{cpu, spec::obvious_tree},
 };
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
@@ -95,7 +98,7 @@ fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut 
                     let got = guarded(device, 1, *offset, |out| Ok(run(device, &buffer, out)?))?;
                     let want = if device.is_cpu() {
                         let value = |i| form.value(all[offset + i], all[i]);
-                        [obvious_tree::<T, U, O>((0..n).map(value).collect())]
+                        [obvious_tree::<T, U>(&monoid::<U, O>(), (0..n).map(value).collect())]
                     } else {
                         let (cpu, mut want) = (Device::cpu(), Device::cpu().zeroed(1)?);
                         run(&cpu, &cpu.upload(&all)?, want.view_mut(..)?)?;

@@ -4,14 +4,10 @@ use super::{CHUNK, Shape, Way};
 use crate::{
     Buffer, Device, Element, Layout, NdView, Result, Scan, Scratch, ViewMut,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, guarded, poison, same},
+    check::{Case, Failure, Level, data::Data, guarded, lie::Lie, operators::affine, poison, same},
     f16,
     ladder::Climb,
-    op::{Max, Min, Monoid, Op, Product, Sum, Xor, monoid},
-    reduce::{
-        axis::spec::Lie,
-        by::spec::{Function, affine},
-    },
+    op::{Function, Max, Min, Monoid, Op, Product, Sum, Xor, monoid},
     scan::{
         cpu,
         segmented::spec::by_definition,

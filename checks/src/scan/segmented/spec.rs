@@ -7,20 +7,19 @@ use crate::{
     check::{
         Case, Failure, Level,
         data::{Data, Rng},
-        guarded, poison, same,
+        guarded,
+        keys::rank,
+        operators::{affine, plus},
+        poison, same,
+        segments::Cut,
     },
     f16,
     ladder::Climb,
-    op::{Max, Min, Monoid, Op, Product, Sum, Xor, monoid},
-    reduce::{
-        by::spec::{Function, affine, plus},
-        segmented::spec::Cut,
-    },
+    op::{Function, Max, Min, Monoid, Op, Product, Sum, Xor, monoid},
     scan::{
         cpu,
         spec::{preceding, sizes},
     },
-    sort::spec::rank,
 };
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ElementType, ProgramSpec, scan::gpu};
@@ -192,23 +191,19 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), 
     Ok(())
 }
 
-/// How two accumulators combine.
-trait Combine<A>: Fn(A, A) -> A + Copy + Send + Sync {}
-impl<A, F: Fn(A, A) -> A + Copy + Send + Sync> Combine<A> for F {}
-
-fn by_key<K: Element, T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, K, impl Combine<U::Acc>> {
+fn by_key<K: Element, T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, K, Function<U::Acc>> {
     let run: Run<T, U, K> =
         |device, x, keys, kind, out, scratch| device.scan_by_key_into(keys, x, O::default(), kind, out, scratch);
     Form { op: monoid::<U, O>(), tell: keys, told_bytes: size_of::<K>(), run }
 }
 
-fn flagged<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, u8, impl Combine<U::Acc>> {
+fn flagged<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, u8, Function<U::Acc>> {
     let run: Run<T, U, u8> =
         |device, x, flags, kind, out, scratch| device.scan_flagged_into(x, flags, O::default(), kind, out, scratch);
     Form { op: monoid::<U, O>(), tell: flags, told_bytes: 1, run }
 }
 
-fn segments<C: Offset, T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, C, impl Combine<U::Acc>> {
+fn segments<C: Offset, T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, C, Function<U::Acc>> {
     let run: Run<T, U, C> = |device, x, offsets, kind, out, scratch| {
         device.scan_segments_into(x, offsets, O::default(), kind, out, scratch)
     };

@@ -7,10 +7,9 @@ use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, Element, ElementType,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, guarded, poison, same, stands_for_its_size},
+    check::{Case, Failure, Level, data::Data, guarded, operators::Tried, poison, same, stands_for_its_size},
     ladder::Climb,
     op::Operator,
-    reduce::by::spec::Tried,
     select::spec::sizes,
     with_element,
 };

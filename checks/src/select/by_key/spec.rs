@@ -3,11 +3,10 @@
 use crate::{
     Device, Element, ElementType, Scratch,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, poison, same, same_bytes},
+    check::{Case, Failure, Level, data::Data, operators::affine, poison, same, same_bytes},
     f16,
     ladder::Climb,
     op::{Max, Min, Op, Sum},
-    reduce::by::spec::affine,
     select::{
         runs::spec::{Check, Lengths, What, cases_of, offsets, pair},
         spec::{filled, rooms, untouched},

@@ -13,12 +13,13 @@ use crate::{
     check::{
         Case, Failure, Level,
         data::{Data, Rng, random_bits},
-        guarded, poison, same_bytes, stands_for_its_size,
+        guarded,
+        keys::rank,
+        poison, same_bytes, stands_for_its_size,
     },
     f16,
     ladder::Climb,
     select::spec::{filled, rooms, sizes},
-    sort::spec::rank,
     with_element,
 };
 

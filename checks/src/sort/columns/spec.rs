@@ -3,9 +3,9 @@
 use crate::{
     Columns, Device, ElementType, Order, Scratch,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, everywhere, guarded, poison, same_bytes},
+    check::{Case, Failure, Level, data::Data, everywhere, guarded, keys::Keys, poison, same_bytes},
     ladder::Climb,
-    sort::spec::{Keys, Made, Way, numbered},
+    sort::spec::{Made, Way, numbered},
 };
 
 /// Three columns, of values that are moved otherwise, and not.

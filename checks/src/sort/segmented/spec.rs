@@ -8,11 +8,13 @@ use crate::{
     check::{
         CANARY, Case, Failure, Level,
         data::{Data, Rng},
-        everywhere, guarded, poison, same_bytes,
+        everywhere, guarded,
+        keys::Keys,
+        poison, same_bytes,
+        segments::Cut,
     },
     ladder::Climb,
-    reduce::segmented::spec::Cut,
-    sort::spec::{Keys, Made, Way, numbered},
+    sort::spec::{Made, Way, numbered},
 };
 
 /// What a case sorts.

@@ -4,10 +4,10 @@ use super::Ends;
 use crate::{
     Buffer, Device, Element, ElementType, Layout, NdView, Output, Result, Scratch,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, guarded, same},
+    check::{Case, Failure, Level, data::Data, guarded, lie::Lie, same},
     f16,
     ladder::Climb,
-    reduce::{End, axis::spec::Lie},
+    reduce::End,
 };
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};

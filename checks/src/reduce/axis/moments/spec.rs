@@ -5,13 +5,10 @@ use crate::{
     Buffer, Device, Element, ElementType, Layout, NdView, Result, Scratch,
     bench::Bench,
     bf16,
-    check::{Case, Failure, Level, data::Data, guarded, same},
+    check::{Case, Failure, Level, data::Data, guarded, lie::Lie, same},
     f16,
     ladder::Climb,
-    reduce::{
-        axis::spec::Lie,
-        statistics::spec::{Values, check_moments, same_moments},
-    },
+    reduce::statistics::spec::{Values, check_moments, same_moments},
 };
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec, with_element};

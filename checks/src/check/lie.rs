@@ -1,0 +1,41 @@
+//! How the elements of an array lie.
+
+use crate::{Layout, Result};
+
+/// How the elements lie, whose shape is given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lie {
+    Contiguous,
+    /// Every axis backwards.
+    Backwards,
+    /// Every second one along the last axis of one that is twice as long.
+    Stepped,
+    /// The axes in the opposite order in memory.
+    Turned,
+    /// The first axis repeats one element.
+    Repeated,
+}
+
+impl Lie {
+    pub(crate) fn layout(self, shape: &[usize]) -> Result<Layout> {
+        let plain = Layout::contiguous(shape)?;
+        let axes = 0..shape.len();
+        match self {
+            Self::Contiguous => Ok(plain),
+            Self::Backwards => axes.into_iter().try_fold(plain, |layout, axis| layout.reverse(axis)),
+            Self::Stepped => {
+                let mut wide = shape.to_vec();
+                wide[shape.len() - 1] *= 2;
+                Layout::contiguous(&wide)?.step(shape.len() - 1, 2)
+            }
+            Self::Turned => {
+                let turned: Vec<usize> = shape.iter().rev().copied().collect();
+                Layout::contiguous(&turned)?.permute(&axes.rev().collect::<Vec<_>>())
+            }
+            Self::Repeated => {
+                let one = [&[1], &shape[1..]].concat();
+                Layout::contiguous(&one)?.broadcast(0, shape[0])
+            }
+        }
+    }
+}
