@@ -7,7 +7,7 @@ use std::slice::IterMut;
 use bytemuck::{Pod, try_cast_slice, try_cast_slice_mut};
 use rdst::{RadixKey, RadixSort};
 
-use super::keys::{Digit, Keys};
+use crate::keys::{Digit, Keys};
 use crate::{Error, ErrorKind, Offset, Result, merge::sort::cpu as merges, parallel};
 
 const RADIX: usize = 256;

@@ -1,11 +1,10 @@
 //! Selection on the CPU: radix selection in parallel.
 
 use crate::{
-    Result, parallel,
-    sort::{
-        cpu::{Word, places},
-        keys::Keys,
-    },
+    Result,
+    keys::Keys,
+    parallel,
+    sort::cpu::{Word, places},
 };
 
 /// Bits of a digit, as far as there are so many.

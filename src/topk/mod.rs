@@ -29,9 +29,8 @@ use bytemuck::Pod;
 pub use quantile::Interpolation;
 
 use crate::{
-    Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, parallel,
-    runtime::Backend,
-    sort::{NARROW, keys::Keys},
+    Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, keys::Keys, parallel,
+    runtime::Backend, sort::NARROW,
 };
 #[cfg(feature = "opencl")]
 use crate::{runtime::ClInput, sort};
