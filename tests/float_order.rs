@@ -461,8 +461,9 @@ fn selects<T: Element>((name, device): &(String, Device)) {
     for &n in few {
         let x: Vec<T> = floats(n, 11);
         // Of these bounds for a threshold among few NaN and zeros hold, too.
-        let rare: Vec<T> =
-            (0..n).map(|i| if mixed(i) % 50 == 0 { x[i] } else { T::from_bits_lossy(mixed(i) >> 5) }).collect();
+        let rare: Vec<T> = (0..n)
+            .map(|i| if mixed(i).is_multiple_of(50) { x[i] } else { T::from_bits_lossy(mixed(i) >> 5) })
+            .collect();
         for x in [&x, &rare] {
             for k in [1, n / 100, n / 2, n].into_iter().filter(|&k| k > 0) {
                 for (largest, total) in [(true, false), (false, false), (true, true)] {

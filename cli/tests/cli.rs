@@ -562,7 +562,7 @@ fn files_have_the_order_of_numpy() {
         assert_eq!(run(&["sort", &mixed]).trim(), "-0 0 1 NaN");
         assert_eq!(run(&["sort", &mixed, "--indices", "--descending"]).trim(), "0 1 2 3");
         assert_eq!(run(&["topk", &mixed, "--k", "1", "--indices"]).trim(), "0");
-        assert_eq!(run(&["reduce", &mixed, "--op", "arg-max"]).trim(), "0");
+        assert_eq!(run(&["reduce", &mixed, "--op", "arg-max"]).trim(), "NaN at index 0");
         assert_eq!(run(&["merge", &minus, "--with", &plus, "--keep", "intersection"]).trim(), "-0");
         assert_eq!(run(&["unique", &sorted]).trim(), "0 1 NaN");
     }

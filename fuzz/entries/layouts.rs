@@ -72,7 +72,8 @@ fn offsets_of_rows(layout: &Layout) -> Vec<usize> {
 fn check(layout: &Layout) {
     let rows = layout.rows();
     assert_eq!(rows.len() * rows.row_len(), layout.len());
-    assert_eq!(layout.is_empty(), layout.len() == 0);
+    let len = layout.len();
+    assert_eq!(layout.is_empty(), len == 0);
     let (folded, span) = (layout.fold(), layout.span());
     assert_eq!((folded.len(), folded.span()), (layout.len(), span));
     if let Some((low, high)) = span {

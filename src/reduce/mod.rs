@@ -119,8 +119,9 @@ impl End {
     pub fn before<T: Element>(self, a: T, b: T) -> bool {
         match self {
             _ if a.is_nan() => !b.is_nan(),
-            Self::Min => a < b,
-            Self::Max => a > b,
+            // Widened, halves are compared without branches.
+            Self::Min => a.widen() < b.widen(),
+            Self::Max => a.widen() > b.widen(),
         }
     }
 }

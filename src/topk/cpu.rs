@@ -87,6 +87,7 @@ fn of_few<K: Word>(keys: &Keys, row: &[K], k: usize, sorted: bool, Room { pairs,
 pub(super) fn value(keys: &Keys, row: &[u8], rank: usize) -> u64 {
     with_keys!(keys, row, row => {
         let Threshold { number, need } = threshold(keys, row, rank + 1);
+        #[allow(clippy::useless_conversion, reason = "keys have four sizes, one of which is that of `u64`")]
         let mut there = row.iter().map(|&key| key.into()).filter(|&key: &u64| keys.ordered(key) == number);
         there.nth(need - 1).expect("the threshold is a key's number")
     })

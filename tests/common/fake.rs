@@ -17,9 +17,16 @@ pub(crate) fn library(name: &'static str, arguments: &[&str]) -> PathBuf {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder for the library");
         let library = folder.join(format!("libfake_{name}.so"));
-        let source = format!("{}/tests/fake/{name}.rs", env!("CARGO_MANIFEST_DIR"));
+        // The tests of the program are a folder further down.
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let sources = [package, &package.join("..")].map(|top| top.join(format!("tests/fake/{name}.rs")));
+        let source = sources.iter().find(|source| source.exists()).expect("the library's source");
         let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-        rustc.args(["--edition", "2024", "--crate-type", "cdylib", "-C", "panic=abort", &source, "-o"]).arg(&library);
+        rustc
+            .args(["--edition", "2024", "--crate-type", "cdylib", "-C", "panic=abort"])
+            .arg(source)
+            .arg("-o")
+            .arg(&library);
         assert!(rustc.args(arguments).status().expect("rustc runs").success());
         library
     };

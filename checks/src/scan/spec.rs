@@ -184,12 +184,15 @@ fn obvious<U: Element>(
     out
 }
 
+/// A call of the scan on a device.
+type Run<T, U> = fn(&Device, Input<'_, T>, Scan<U>, Output<'_, U>) -> crate::Result<()>;
+
 /// A built-in operator: what the definition combines by, its name, and how devices run it.
 #[derive(Clone, Copy)]
 struct BuiltIn<T: Element, U: Element> {
     op: Monoid<U, Function<U::Acc>>,
     kind: OpKind,
-    run: fn(&Device, Input<'_, T>, Scan<U>, Output<'_, U>) -> crate::Result<()>,
+    run: Run<T, U>,
 }
 
 impl<T: Element, U: Element + From<T>> BuiltIn<T, U> {
