@@ -142,11 +142,12 @@ pub struct Monoid<U: Element, F> {
 }
 
 impl<U: Element, F> Monoid<U, F> {
-    /// Whether `ordered` is false for every operator of the type, so that code for ordered ones need not be compiled.
+    /// Whether `ordered` can be true for an operator of the type. Where it cannot, `if MAY_BE_ORDERED && ...` keeps the code for
+    /// ordered operators from being compiled; a negated constant would not.
     ///
     /// No built-in operator of integers rounds. A built-in operator is a function item, which has no size; an operator of the
     /// user's is held by reference.
-    pub(crate) const NEVER_ORDERED: bool = size_of::<F>() == 0 && !U::TYPE.is_float();
+    pub(crate) const MAY_BE_ORDERED: bool = size_of::<F>() > 0 || U::TYPE.is_float();
 }
 
 /// A built-in operator as one.

@@ -99,7 +99,7 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     out: &mut [U],
 ) {
     let tile = TILE_RUNS * run;
-    let part = if !Monoid::<U, F>::NEVER_ORDERED && op.ordered { tile } else { tile.min(PART) };
+    let part = if Monoid::<U, F>::MAY_BE_ORDERED && op.ordered { tile } else { tile.min(PART) };
     let (initial, inclusive) = start(op, kind);
     let spine = Spine::new(&op.combine, op.identity);
     let carry = |digits: &[U::Acc]| digits.iter().fold(initial, |carry, &digit| (op.combine)(carry, digit));
@@ -109,7 +109,7 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
             let outputs = part.min(out.len() - at);
             let len = outputs.min(n - (first + at));
             let values = loaded(load, first + at, len, from(out, at, kind.reversed), room);
-            if !Monoid::<U, F>::NEVER_ORDERED && op.ordered {
+            if Monoid::<U, F>::MAY_BE_ORDERED && op.ordered {
                 let chunks = values.chunks(CHUNK_RUNS * run);
                 work.precede(
                     at / tile,
@@ -151,7 +151,9 @@ fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
 ) -> U::Acc {
     let n = values.len();
     let mut acc = carry;
-    if let Some(tree) = tree.filter(|_| !Monoid::<U, F>::NEVER_ORDERED) {
+    if Monoid::<U, F>::MAY_BE_ORDERED
+        && let Some(tree) = tree
+    {
         let chunk = CHUNK_RUNS * run;
         for (c, (values, out)) in values.chunks(chunk).zip(out.chunks_mut(chunk)).enumerate() {
             // All of a chunk's, so that none waits for another.
@@ -270,7 +272,7 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     out: &mut [U],
 ) {
     let tile = TILE_RUNS * run;
-    let part = if !Monoid::<U, F>::NEVER_ORDERED && op.ordered { tile } else { tile.min(PART) };
+    let part = if Monoid::<U, F>::MAY_BE_ORDERED && op.ordered { tile } else { tile.min(PART) };
     let (initial, inclusive) = start(op, kind);
     let join = |a: (U::Acc, bool), b: (U::Acc, bool)| (if b.1 { b.0 } else { (op.combine)(a.0, b.0) }, a.1 | b.1);
     let after = |carry, total: (U::Acc, bool)| (op.combine)(if total.1 { initial } else { carry }, total.0);
@@ -282,7 +284,7 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
             let values = loaded(load, first + at, outputs, from(out, at, kind.reversed), &mut room);
             heads.resize(outputs, false);
             mark(first + at, &mut heads);
-            if !Monoid::<U, F>::NEVER_ORDERED && op.ordered {
+            if Monoid::<U, F>::MAY_BE_ORDERED && op.ordered {
                 let chunk = CHUNK_RUNS * run;
                 let chunks = values.chunks(chunk).zip(heads.chunks(chunk)).map(|(values, heads)| {
                     if has_head(heads) {
@@ -309,7 +311,7 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
             let values = loaded(load, first + at, out.len(), out, &mut room);
             heads.resize(out.len(), false);
             mark(first + at, &mut heads);
-            if !Monoid::<U, F>::NEVER_ORDERED && op.ordered {
+            if Monoid::<U, F>::MAY_BE_ORDERED && op.ordered {
                 let (carry, tree, chunk) = (acc, &work.trees[at / tile], CHUNK_RUNS * run);
                 let chunks = values.chunks(chunk).zip(heads.chunks(chunk)).zip(out.chunks_mut(chunk));
                 for (c, ((values, heads), out)) in chunks.enumerate() {
