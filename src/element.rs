@@ -420,8 +420,41 @@ fn rounded_to_odd(value: f64) -> f32 {
     f32::from_bits((near.to_bits() - u32::from(wide.abs() > value.abs())) | 1)
 }
 
+/// [`f16::to_f32`] without a call or a branch, so that loops of it are vectorised.
+#[inline]
+fn wide_f16(x: f16) -> f32 {
+    /// Between the exponents of the same value.
+    const BIAS: u32 = (127 - 15) << 23;
+    let bits = u32::from(x.to_bits());
+    let size = bits & 0x7fff;
+    let aligned = size << 13;
+    // A subnormal is the distance to the least normal value, which has an exponent one higher than its own.
+    let least = BIAS + (1 << 23);
+    let small = (f32::from_bits(aligned + least) - f32::from_bits(least)).to_bits();
+    let finite = if size < 0x0400 { small } else { aligned + BIAS };
+    let quiet = if size > 0x7c00 { 0x0040_0000 } else { 0 };
+    let wide = if size < 0x7c00 { finite } else { (aligned + 2 * BIAS) | quiet };
+    f32::from_bits(wide | ((bits & 0x8000) << 16))
+}
+
+/// [`f16::from_f32`], likewise.
+#[inline]
+fn narrow_f16(x: f32) -> f16 {
+    let bits = x.to_bits();
+    let size = bits & 0x7fff_ffff;
+    // The last bit of what is added has the value of the last bit of a subnormal: the sum is rounded there.
+    let half = 0.5f32.to_bits();
+    let small = (f32::from_bits(size) + 0.5).to_bits().wrapping_sub(half);
+    // Half a unit in the last place, less where the tie goes down; a carry out of the mantissa goes up to infinity.
+    let normal = size.wrapping_sub((127 - 15) << 23).wrapping_add(0x0fff + ((size >> 13) & 1)) >> 13;
+    let finite = if size < (127 - 14) << 23 { small } else { normal };
+    let beyond = if size > 0x7f80_0000 { 0x7e00 | ((size >> 13) & 0x03ff) } else { 0x7c00 };
+    let narrow = if size < (127 + 16) << 23 { finite } else { beyond };
+    f16::from_bits((narrow | ((bits >> 16) & 0x8000)) as u16)
+}
+
 macro_rules! narrow_floats {
-    ($($ty:ident $name:ident),*) => { $(
+    ($($ty:ident $name:ident $widen:path, $narrow:path);*) => { $(
         impl sealed::Sealed for $ty {}
         impl Float for $ty {}
         impl Element for $ty {
@@ -433,9 +466,9 @@ macro_rules! narrow_floats {
             const ADD_IDENTITY: Self = $ty::NEG_ZERO;
             type Acc = f32;
             #[inline]
-            fn widen(self) -> f32 { self.to_f32() }
+            fn widen(self) -> f32 { $widen(self) }
             #[inline]
-            fn narrow(acc: f32) -> Self { Self::from_f32(acc) }
+            fn narrow(acc: f32) -> Self { $narrow(acc) }
             #[inline]
             fn add(self, other: Self) -> Self { Self::narrow(self.widen() + other.widen()) }
             #[inline]
@@ -449,7 +482,7 @@ macro_rules! narrow_floats {
             #[inline]
             fn to_f64(self) -> f64 { <$ty>::to_f64(self) }
             #[inline]
-            fn from_f64(value: f64) -> Self { Self::from_f32(rounded_to_odd(value)) }
+            fn from_f64(value: f64) -> Self { Self::narrow(rounded_to_odd(value)) }
             #[inline]
             fn from_integer(value: i128) -> Self { Self::narrow(value as f32) }
             #[inline]
@@ -459,7 +492,7 @@ macro_rules! narrow_floats {
         }
     )* };
 }
-narrow_floats!(f16 F16, bf16 Bf16);
+narrow_floats!(f16 F16 wide_f16, narrow_f16; bf16 Bf16 bf16::to_f32, bf16::from_f32);
 
 /// Runs an expression with `$T` bound to the Rust type that an [`ElementType`] names.
 #[doc(hidden)]
@@ -537,6 +570,21 @@ mod tests {
         for value in [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MIN_POSITIVE, f64::MAX] {
             let plain = T::narrow(<T::Acc as Element>::from_f64(value));
             assert!(T::from_f64(value).same(plain), "{value:e}");
+        }
+    }
+
+    #[test]
+    fn conversions_of_f16_have_the_bits_of_the_library() {
+        for bits in 0..=u16::MAX {
+            let x = f16::from_bits(bits);
+            assert_eq!(x.widen().to_bits(), x.to_f32().to_bits(), "{bits:#06x}");
+        }
+        // All signs and exponents, with mantissas around each place where rounding changes.
+        for high in 0..1 << 20 {
+            for low in [0, 1, 0x7ff, 0x800, 0x801, 0xfff] {
+                let x = f32::from_bits((high << 12) | low);
+                assert_eq!(f16::narrow(x).to_bits(), f16::from_f32(x).to_bits(), "{:#010x}", x.to_bits());
+            }
         }
     }
 
