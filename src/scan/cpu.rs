@@ -111,10 +111,14 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
             let len = outputs.min(n - (first + at));
             let values = loaded(load, first + at, len, from(out, at, kind.reversed), room);
             if op.ordered {
-                work.precede(at / tile, &op.combine, run, values);
+                let chunks = values.chunks(CHUNK_RUNS * run);
+                work.precede(
+                    at / tile,
+                    &op.combine,
+                    chunks.map(|chunk| prefixes(&op.combine, op.identity, chunk, run)),
+                );
             } else {
-                let total = values.iter().fold(op.identity, |total, &x| (op.combine)(total, x));
-                work.add(at / tile, &op.combine, total);
+                work.add(at / tile, &op.combine, total(op, values));
             }
         }
     };
@@ -149,26 +153,21 @@ fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     let n = values.len();
     let mut acc = carry;
     if let Some(tree) = tree {
-        let before = |r: usize| (op.combine)(carry, tree.before(&op.combine, r));
         let chunk = CHUNK_RUNS * run;
         for (c, (values, out)) in values.chunks(chunk).zip(out.chunks_mut(chunk)).enumerate() {
             // All of a chunk's, so that none waits for another.
-            let befores: [U::Acc; CHUNK_RUNS] = std::array::from_fn(|q| before(c * CHUNK_RUNS + q));
-            acc = match run {
-                2 => sequences::<U, F, 2>(op, values, &befores, inclusive, out),
-                4 => sequences::<U, F, 4>(op, values, &befores, inclusive, out),
-                8 => sequences::<U, F, 8>(op, values, &befores, inclusive, out),
-                16 => sequences::<U, F, 16>(op, values, &befores, inclusive, out),
-                _ => each_sequence(op, values, &befores, run, inclusive, out),
-            };
+            let befores = tree.runs[c].map(|before| (op.combine)(carry, (op.combine)(tree.chunks[c], before)));
+            acc = chunk_results(op, values, &befores, run, inclusive, out);
         }
         if n.is_multiple_of(run) && n < out.len() {
-            acc = before(n / run);
+            acc = (op.combine)(carry, tree.before(&op.combine, n / run));
         }
     } else {
+        let done;
+        (done, acc) = if U::TYPE.is_float() { blocks(op, values, acc, inclusive, out) } else { (0, acc) };
         // Four at a time, of which one waits for those before.
-        let (fours, rest) = values.as_chunks::<4>();
-        let (out_fours, out_rest) = out.split_at_mut(4 * fours.len());
+        let (fours, rest) = values[done..].as_chunks::<4>();
+        let (out_fours, out_rest) = out[done..].split_at_mut(4 * fours.len());
         for (&[x, y, z, last], out) in fours.iter().zip(out_fours.as_chunks_mut::<4>().0) {
             let own = [x, (op.combine)(x, y)];
             let own = [own[0], own[1], (op.combine)(own[1], z), (op.combine)(own[1], (op.combine)(z, last))];
@@ -182,6 +181,83 @@ fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
         out[n] = U::narrow(acc);
     }
     acc
+}
+
+/// The results of a chunk of runs, from the exclusive prefix of each; returns the exclusive prefix of the next element.
+fn chunk_results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
+    op: &Monoid<U, F>,
+    values: &[U::Acc],
+    befores: &[U::Acc; CHUNK_RUNS],
+    run: usize,
+    inclusive: bool,
+    out: &mut [U],
+) -> U::Acc {
+    match run {
+        2 => sequences::<U, F, 2>(op, values, befores, inclusive, out),
+        4 => sequences::<U, F, 4>(op, values, befores, inclusive, out),
+        8 => sequences::<U, F, 8>(op, values, befores, inclusive, out),
+        16 => sequences::<U, F, 16>(op, values, befores, inclusive, out),
+        _ => each_sequence(op, values, befores, run, inclusive, out),
+    }
+}
+
+/// The aggregate of values in any order: of so few lanes that they lie in registers.
+fn total<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, values: &[U::Acc]) -> U::Acc {
+    const LANES: usize = 32;
+    let mut lane = [op.identity; LANES];
+    let (rows, rest) = values.as_chunks::<LANES>();
+    for row in rows {
+        lane.iter_mut().zip(row).for_each(|(acc, &x)| *acc = (op.combine)(*acc, x));
+    }
+    lane.iter().chain(rest).fold(op.identity, |total, &x| (op.combine)(total, x))
+}
+
+/// The results of whole blocks of runs where any order will do. Runs are scanned side by side: an operator such as the maximum
+/// of floats takes several operations, which only the aggregates of runs do one after another. Returns the number of elements,
+/// and the exclusive prefix of the next one.
+fn blocks<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
+    op: &Monoid<U, F>,
+    values: &[U::Acc],
+    mut acc: U::Acc,
+    inclusive: bool,
+    out: &mut [U],
+) -> (usize, U::Acc) {
+    const RUN: usize = 8;
+    const RUNS: usize = 32;
+    let blocks = values.as_chunks::<RUN>().0.as_chunks::<RUNS>().0;
+    let outs = out.as_chunks_mut::<RUN>().0.as_chunks_mut::<RUNS>().0;
+    for (runs, outs) in blocks.iter().zip(outs) {
+        let mut totals: [U::Acc; RUNS] = std::array::from_fn(|r| runs[r][0]);
+        for k in 1..RUN {
+            totals.iter_mut().zip(runs).for_each(|(total, run)| *total = (op.combine)(*total, run[k]));
+        }
+        let befores = totals.map(|total| {
+            let before = acc;
+            acc = (op.combine)(acc, total);
+            before
+        });
+        side_by_side(op, runs, &befores, inclusive, outs);
+    }
+    (blocks.len() * RUNS * RUN, acc)
+}
+
+/// The results of runs whose length the compiler knows, from the exclusive prefix of each.
+#[inline]
+fn side_by_side<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc, const RUN: usize>(
+    op: &Monoid<U, F>,
+    runs: &[[U::Acc; RUN]],
+    befores: &[U::Acc],
+    inclusive: bool,
+    outs: &mut [[U; RUN]],
+) {
+    for ((run, &before), out) in runs.iter().zip(befores).zip(outs) {
+        let mut acc = before;
+        for (&x, out) in run.iter().zip(out) {
+            let before = acc;
+            acc = (op.combine)(acc, x);
+            *out = U::narrow(if inclusive { acc } else { before });
+        }
+    }
 }
 
 /// The same where segments start anew: as many results as elements. A total is that from the last start on, and whether there
@@ -201,20 +277,26 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     let after = |carry, total: (U::Acc, bool)| (op.combine)(if total.1 { initial } else { carry }, total.0);
     let carry = |digits: &[(U::Acc, bool)]| digits.iter().fold(initial, |carry, &digit| after(carry, digit));
     let find = |first: usize, out: &[U], work: &mut Work<(U::Acc, bool)>| {
-        let (mut room, mut heads, mut pairs) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut room, mut heads) = (Vec::new(), Vec::new());
         for at in (0..out.len()).step_by(part) {
             let outputs = part.min(out.len() - at);
             let values = loaded(load, first + at, outputs, from(out, at, kind.reversed), &mut room);
             heads.resize(outputs, false);
             mark(first + at, &mut heads);
             if op.ordered {
-                pairs.clear();
-                pairs.extend(values.iter().copied().zip(heads.iter().copied()));
-                work.precede(at / tile, &join, run, &pairs);
+                let chunk = CHUNK_RUNS * run;
+                let chunks = values.chunks(chunk).zip(heads.chunks(chunk)).map(|(values, heads)| {
+                    if has_head(heads) {
+                        let pairs: Vec<_> = values.iter().copied().zip(heads.iter().copied()).collect();
+                        return prefixes(&join, (op.identity, false), &pairs, run);
+                    }
+                    let (befores, total) = prefixes(&op.combine, op.identity, values, run);
+                    (befores.map(|before| (before, false)), (total, false))
+                });
+                work.precede(at / tile, &join, chunks);
             } else {
                 let last = heads.iter().rposition(|&head| head);
-                let total = values[last.unwrap_or(0)..].iter().fold(op.identity, |total, &x| (op.combine)(total, x));
-                work.add(at / tile, &join, (total, last.is_some()));
+                work.add(at / tile, &join, (total(op, &values[last.unwrap_or(0)..]), last.is_some()));
             }
         }
     };
@@ -229,10 +311,18 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
             heads.resize(out.len(), false);
             mark(first + at, &mut heads);
             if op.ordered {
-                let (carry, tree) = (acc, &work.trees[at / tile]);
-                let runs = values.chunks(run).zip(heads.chunks(run)).zip(out.chunks_mut(run));
-                for (r, ((values, heads), out)) in runs.enumerate() {
-                    acc = segments(op, values, heads, (initial, after(carry, tree.before(&join, r))), inclusive, out);
+                let (carry, tree, chunk) = (acc, &work.trees[at / tile], CHUNK_RUNS * run);
+                let chunks = values.chunks(chunk).zip(heads.chunks(chunk)).zip(out.chunks_mut(chunk));
+                for (c, ((values, heads), out)) in chunks.enumerate() {
+                    let befores = tree.runs[c].map(|before| after(carry, join(tree.chunks[c], before)));
+                    if !has_head(heads) {
+                        acc = chunk_results(op, values, &befores, run, inclusive, out);
+                        continue;
+                    }
+                    let runs = values.chunks(run).zip(heads.chunks(run)).zip(out.chunks_mut(run));
+                    for (((values, heads), out), before) in runs.zip(befores) {
+                        acc = segments(op, values, heads, (initial, before), inclusive, out);
+                    }
                 }
             } else {
                 acc = segments(op, values, &heads, (initial, acc), inclusive, out);
@@ -401,28 +491,43 @@ impl<P: Copy> Work<P> {
         self.totals[t] = combine(self.totals[t], total);
     }
 
-    /// Finds what precedes each run and chunk of tile t, and its total.
-    fn precede(&mut self, t: usize, combine: &impl Fn(P, P) -> P, run: usize, values: &[P]) {
+    /// Finds what precedes each chunk of tile t, and its total, from what precedes each run of a chunk and the chunk's total.
+    fn precede(
+        &mut self,
+        t: usize,
+        combine: &impl Fn(P, P) -> P,
+        of_chunks: impl Iterator<Item = ([P; CHUNK_RUNS], P)>,
+    ) {
         let mut totals = [self.identity; CHUNKS];
         while self.trees.len() <= t {
             self.trees.push(Tree { runs: [[self.identity; CHUNK_RUNS]; CHUNKS], chunks: totals });
         }
         let tree = &mut self.trees[t];
-        for (k, values) in values.chunks(CHUNK_RUNS * run).enumerate() {
-            let padded: Vec<P>;
-            let values = if values.len() == CHUNK_RUNS * run {
-                values
-            } else {
-                padded =
-                    values.iter().copied().chain(std::iter::repeat(self.identity)).take(CHUNK_RUNS * run).collect();
-                &padded
-            };
-            (tree.runs[k], totals[k]) = leaves(combine, self.identity, runs(combine, values, run));
+        for ((runs, total), of_chunk) in tree.runs.iter_mut().zip(&mut totals).zip(of_chunks) {
+            (*runs, *total) = of_chunk;
         }
         let (chunks, total) = leaves(combine, self.identity, totals);
         tree.chunks = chunks;
         self.totals.push(total);
     }
+}
+
+/// What precedes each run of a chunk, and its total. The last chunk may be short.
+fn prefixes<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, chunk: &[P], run: usize) -> ([P; CHUNK_RUNS], P) {
+    let len = CHUNK_RUNS * run;
+    let padded: Vec<P>;
+    let chunk = if chunk.len() == len {
+        chunk
+    } else {
+        padded = chunk.iter().copied().chain(std::iter::repeat(identity)).take(len).collect();
+        &padded
+    };
+    leaves(combine, identity, runs(combine, chunk, run))
+}
+
+/// Whether a segment starts at some element.
+fn has_head(heads: &[bool]) -> bool {
+    heads.iter().fold(false, |any, &head| any | head)
 }
 
 /// The results of a chunk's runs, from what precedes each; returns what precedes the next element.
@@ -453,11 +558,8 @@ fn sequences<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc, const RUN: usize>(
     if runs.len() < CHUNK_RUNS || outs.len() < CHUNK_RUNS || !rest.is_empty() || !out_rest.is_empty() {
         return each_sequence(op, values, befores, RUN, inclusive, out);
     }
-    let mut acc = befores[0];
-    for ((values, &before), out) in runs.iter().zip(befores).zip(outs) {
-        acc = sequence(op, values, before, inclusive, out);
-    }
-    acc
+    side_by_side(op, runs, befores, inclusive, outs);
+    runs[CHUNK_RUNS - 1].iter().fold(befores[CHUNK_RUNS - 1], |acc, &x| (op.combine)(acc, x))
 }
 
 #[inline]
@@ -493,7 +595,8 @@ fn segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     out: &mut [U],
 ) -> U::Acc {
     for ((&x, &head), out) in values.iter().zip(heads).zip(out) {
-        let before = if head { initial } else { acc };
+        // Not by a branch: heads of short segments are hard to predict.
+        let before = std::hint::select_unpredictable(head, initial, acc);
         acc = (op.combine)(before, x);
         *out = U::narrow(if inclusive { acc } else { before });
     }
