@@ -12,6 +12,10 @@ const NARROW_BYTES: usize = 512;
 const TASK: usize = 1 << 16;
 /// Elements of short lines that are combined at once; a multiple of [`LANES`].
 const SHORT: usize = 1024;
+/// Elements of a line below which the tree of its lanes costs more than moving lines side by side.
+const FEW: usize = 128;
+/// Lines that are moved side by side.
+const ABREAST: usize = 256;
 
 pub(super) fn reduce<T, U, F>(op: &Monoid<U, F>, input: &[T], lines: &Lines, out: &mut [U])
 where
@@ -39,6 +43,9 @@ where
             if lines.adjoin() && lines.len.is_power_of_two() && lines.len <= LANES {
                 let start = lines.place(task * outputs);
                 return combine_short(op, &input[start..start + out.len() * lines.len], out);
+            }
+            if columns == 1 && lines.stride == 1 && lines.len < FEW && out.len() > 1 {
+                return combine_abreast(op, input, lines, task * outputs, out);
             }
             if columns == 1 {
                 for (i, out) in out.iter_mut().enumerate() {
@@ -150,6 +157,27 @@ where
     }
 }
 
+/// What the tree gives for short lines whose elements adjoin: side by side, where each step of the tree is that of many lines.
+fn combine_abreast<T, U, F>(op: &Monoid<U, F>, input: &[T], lines: &Lines, first: usize, out: &mut [U])
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
+    let mut moved = Vec::new();
+    for (block, out) in out.chunks_mut(ABREAST).enumerate() {
+        let (first, count) = (first + block * ABREAST, out.len());
+        moved.resize(lines.len * count, T::ZERO);
+        for (column, place) in lines.places(first..first + count).into_iter().enumerate() {
+            let line = &input[place..place + lines.len];
+            moved[column..].iter_mut().step_by(count).zip(line).for_each(|(to, &x)| *to = x);
+        }
+        let moved_lines = Lines { stride: count as isize, ..lines.clone() };
+        let values = combine(op, &moved, &moved_lines, 0..1, &Block { count, first: 0, places: &[] });
+        out.iter_mut().zip(values).for_each(|(out, x)| *out = U::narrow(x));
+    }
+}
+
 /// Neighbours become one. Eight pairs are loaded before any is stored: so they are vectors, whatever is known of `x` and `to`.
 fn join_pairs<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, x: &[U::Acc], to: &mut [U::Acc]) {
     let (pairs, rest) = x.as_chunks::<16>();
@@ -255,21 +283,22 @@ where
             width = width.div_ceil(4);
             let lone = |x: &T| (op.combine)(op.identity, take(x));
             let join = |a: &T, b: &T| (op.combine)(lone(a), lone(b));
-            for i in (0..lines.len).step_by(4) {
-                let row = |r: usize| rows(i + r, 1).iter();
+            lane.resize(width * columns, op.identity);
+            for (i, to) in (0..lines.len).step_by(4).zip(lane.chunks_exact_mut(columns)) {
+                let row = |r: usize| rows(i + r, 1);
                 match lines.len - i {
-                    1 => lane.extend(row(0).map(lone)),
-                    2 => lane.extend(row(0).zip(row(1)).map(|(a, b)| join(a, b))),
+                    1 => to.iter_mut().zip(row(0)).for_each(|(to, a)| *to = lone(a)),
+                    2 => to.iter_mut().zip(row(0)).zip(row(1)).for_each(|((to, a), b)| *to = join(a, b)),
                     3 => {
-                        lane.extend(row(0).zip(row(1)).zip(row(2)).map(|((a, b), c)| (op.combine)(join(a, b), lone(c))))
+                        let each = to.iter_mut().zip(row(0)).zip(row(1)).zip(row(2));
+                        each.for_each(|(((to, a), b), c)| *to = (op.combine)(join(a, b), lone(c)));
                     }
                     _ => {
-                        let quads = row(0).zip(row(1)).zip(row(2)).zip(row(3));
-                        lane.extend(quads.map(|(((a, b), c), d)| (op.combine)(join(a, b), join(c, d))));
+                        let each = to.iter_mut().zip(row(0)).zip(row(1)).zip(row(2)).zip(row(3));
+                        each.for_each(|((((to, a), b), c), d)| *to = (op.combine)(join(a, b), join(c, d)));
                     }
                 }
             }
-            lane.resize(width * columns, op.identity);
         } else {
             lane.resize(width * columns, op.identity);
             // Of neighbours rows of a lane some at a time, so that its sums are read and written for several; where rows adjoin,

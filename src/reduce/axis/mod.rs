@@ -96,6 +96,20 @@ impl Lines {
         at
     }
 
+    /// Where the lines of some outputs start.
+    fn places(&self, outputs: std::ops::Range<usize>) -> Vec<usize> {
+        let (n, stride) = (self.shape.last().copied().unwrap_or(1), self.strides.last().copied().unwrap_or(1));
+        let mut places = Vec::with_capacity(outputs.len());
+        let mut next = outputs.start;
+        while next < outputs.end {
+            // Up to the end of the row.
+            let (start, count) = (self.place(next), (n - next % n).min(outputs.end - next));
+            places.extend((0..count).map(|k| start.wrapping_add_signed(k as isize * stride)));
+            next += count;
+        }
+        places
+    }
+
     /// Whether the lines of some outputs start at one element after the other.
     fn neighbours(&self, outputs: &std::ops::Range<usize>) -> bool {
         let (n, stride) = (self.shape.last().copied().unwrap_or(1), self.strides.last().copied().unwrap_or(1));

@@ -72,14 +72,15 @@ pub(in crate::reduce) trait Joins: Copy + Send + Sync {
     /// Of `n` elements, joined by those of `m` later ones.
     fn merge(&mut self, n: u64, other: &Self, m: u64);
 
-    fn words(&self) -> [u64; 5];
+    /// The words of a record; of several columns' moments, those of one.
+    fn words(&self, column: usize) -> [u64; 5];
 }
 
 impl Joins for () {
     #[inline]
     fn merge(&mut self, _: u64, (): &Self, _: u64) {}
 
-    fn words(&self) -> [u64; 5] {
+    fn words(&self, _: usize) -> [u64; 5] {
         [0; 5]
     }
 }
@@ -93,6 +94,19 @@ pub(in crate::reduce) struct Spread<A> {
 }
 
 impl<A: Real> Spread<A> {
+    /// That of a lane, from the sums of its elements' distances to about their mean and of the squares of those; `part` is one
+    /// element's.
+    #[inline]
+    fn of_lane(mean: A, rest: A, m2: A, part: A) -> Self {
+        let off = rest * part;
+        let m2 = m2 - rest * off;
+        // Elements, or their squares, can be too far from the mean for the range.
+        let m2 = if m2.is_finite() { m2 } else { A::from_f64(f64::INFINITY) };
+        let off = if off.is_finite() { off } else { A::ZERO };
+        let known = mean.is_finite();
+        Self { mean, rest: if known { off } else { A::ZERO }, m2: if known { m2 } else { A::from_f64(f64::NAN) } }
+    }
+
     /// `weight` is the part that `b` has of all, `paired` that times the elements in `self`.
     #[inline]
     fn join(&mut self, b: &Self, weight: A, paired: A) {
@@ -121,14 +135,25 @@ impl<A: Real> Spread<A> {
     }
 }
 
+/// The part that `m` elements have of `n + m`.
+fn weight<A: Real>(n: u64, m: u64) -> A {
+    if n == m { A::from_f64(0.5) } else { A::ratio(m, n + m) }
+}
+
+/// The mean of a lane whose sum is beyond the range, where the mean is not; `part` is one element's.
+fn mean_of_parts<A: Real>(elements: impl Iterator<Item = A>, part: A) -> A {
+    let part = part * A::BELOW_ONE;
+    elements.fold(A::ZERO, |mean, x| mean + x * part)
+}
+
 impl<A: Real> Joins for Spread<A> {
     #[inline]
     fn merge(&mut self, n: u64, other: &Self, m: u64) {
-        let weight = if n == m { A::from_f64(0.5) } else { A::ratio(m, n + m) };
+        let weight = weight(n, m);
         self.join(other, weight, A::from_f64(n as f64) * weight);
     }
 
-    fn words(&self) -> [u64; 5] {
+    fn words(&self, _: usize) -> [u64; 5] {
         [self.mean.word(), self.rest.word(), self.m2.word(), 0, 0]
     }
 }
@@ -150,7 +175,7 @@ impl Joins for Exact {
         self.high += other.high + u64::from(carry);
     }
 
-    fn words(&self) -> [u64; 5] {
+    fn words(&self, _: usize) -> [u64; 5] {
         let (sum, squares) = (self.sum as u128, self.squares);
         [sum as u64, (sum >> 64) as u64, squares as u64, (squares >> 64) as u64, self.high]
     }
@@ -203,10 +228,8 @@ pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
         for (k, mean) in mean.iter_mut().enumerate().take(used - from) {
             *mean = *mean * part(from + k);
             if !mean.is_finite() {
-                // Where the sum is beyond the range, the mean is not.
-                let part = part(from + k) * A::BELOW_ONE;
-                let terms = elements.iter().skip(from + k).step_by(all).map(|x| x.widen() * part);
-                *mean = terms.fold(A::ZERO, |mean, x| mean + x);
+                let terms = elements.iter().skip(from + k).step_by(all).map(|x| x.widen());
+                *mean = mean_of_parts(terms, part(from + k));
             }
         }
         for row in rows() {
@@ -216,31 +239,25 @@ pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
                 m2[k] = m2[k] + d * d;
             });
         }
-        lane.extend((0..ABREAST.min(used - from)).map(|k| {
-            let (mean, off) = (mean[k], rest[k] * part(from + k));
-            let m2 = m2[k] - rest[k] * off;
-            // Elements, or their squares, can be too far from the mean for the range.
-            let m2 = if m2.is_finite() { m2 } else { A::from_f64(f64::INFINITY) };
-            if mean.is_finite() {
-                Spread { mean, rest: if off.is_finite() { off } else { A::ZERO }, m2 }
-            } else {
-                Spread { mean, rest: A::ZERO, m2: A::from_f64(f64::NAN) }
-            }
-        }));
+        let lanes = 0..ABREAST.min(used - from);
+        lane.extend(lanes.map(|k| Spread::of_lane(mean[k], rest[k], m2[k], part(from + k))));
     }
+    join_lanes(lane, n, all, width_most);
+}
+
+/// Joins the moments of the lanes that have elements, of n in rows of `all`, until each is that of `width_most` lanes.
+pub(in crate::reduce) fn join_lanes<M: Joins>(lane: &mut Vec<M>, n: usize, all: usize, width_most: usize) {
+    let (used, rows) = (lane.len(), n / all);
     let mut width = 1;
     while width < used.min(width_most) {
-        let (half, whole) = (A::from_f64(0.5), A::from_f64(8.0 * width as f64));
         for k in 0..used.div_ceil(2 * width) {
             let (a, b) = (2 * k, 2 * k + 1);
             let mut merged = lane[a];
             if b * width < used {
-                if n == 16 * all {
-                    merged.join(&lane[b], half, whole);
-                } else {
-                    let of = |lane: usize| in_lanes(n, all, lane * width, width);
-                    merged.merge(of(a), &lane[b], of(b));
-                }
+                let of = |lane: usize| {
+                    if n == rows * all { (rows * width) as u64 } else { in_lanes(n, all, lane * width, width) }
+                };
+                merged.merge(of(a), &lane[b], of(b));
             }
             lane[k] = merged;
         }
@@ -249,9 +266,89 @@ pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
     lane.truncate(used.div_ceil(width_most));
 }
 
+/// Columns whose moments are found side by side.
+pub(in crate::reduce) const COLUMNS: usize = 32;
+
+/// The [`Spread`] of each of [`COLUMNS`] columns.
+#[derive(Clone, Copy)]
+pub(in crate::reduce) struct Spreads<A> {
+    mean: [A; COLUMNS],
+    rest: [A; COLUMNS],
+    m2: [A; COLUMNS],
+}
+
+impl<A: Real> Joins for Spreads<A> {
+    #[inline]
+    fn merge(&mut self, n: u64, other: &Self, m: u64) {
+        let weight = weight(n, m);
+        let paired = A::from_f64(n as f64) * weight;
+        for c in 0..COLUMNS {
+            let mut column = Spread { mean: self.mean[c], rest: self.rest[c], m2: self.m2[c] };
+            column.join(&Spread { mean: other.mean[c], rest: other.rest[c], m2: other.m2[c] }, weight, paired);
+            (self.mean[c], self.rest[c], self.m2[c]) = (column.mean, column.rest, column.m2);
+        }
+    }
+
+    fn words(&self, column: usize) -> [u64; 5] {
+        [self.mean[column].word(), self.rest[column].word(), self.m2[column].word(), 0, 0]
+    }
+}
+
+/// As [`spread_lanes`], of the columns of up to 16 times `all` rows that lie `stride` apart.
+pub(in crate::reduce) fn spread_columns<T: Element<Acc = A>, A: Real>(
+    input: &[T],
+    (n, stride): (usize, usize),
+    all: usize,
+    width_most: usize,
+    lane: &mut Vec<Spreads<A>>,
+) {
+    let row = |i: usize| -> &[T; COLUMNS] { input[i * stride..][..COLUMNS].try_into().expect("as many columns") };
+    lane.clear();
+    for k in 0..all.min(n) {
+        let rows = || (k..n).step_by(all).map(row);
+        let part = A::ratio(1, in_lanes(n, all, k, 1));
+        let (mut mean, mut rest, mut m2) = ([A::ZERO; COLUMNS], [A::ZERO; COLUMNS], [A::ZERO; COLUMNS]);
+        for row in rows() {
+            mean.iter_mut().zip(row).for_each(|(mean, x)| *mean = *mean + x.widen());
+        }
+        mean = mean.map(|sum| sum * part);
+        for c in 0..COLUMNS {
+            if !mean[c].is_finite() {
+                mean[c] = mean_of_parts(rows().map(|row| row[c].widen()), part);
+            }
+        }
+        for row in rows() {
+            for c in 0..COLUMNS {
+                let d = row[c].widen() - mean[c];
+                rest[c] = rest[c] + d;
+                m2[c] = m2[c] + d * d;
+            }
+        }
+        for c in 0..COLUMNS {
+            let Spread { rest: off, m2: around, .. } = Spread::of_lane(mean[c], rest[c], m2[c], part);
+            (rest[c], m2[c]) = (off, around);
+        }
+        lane.push(Spreads { mean, rest, m2 });
+    }
+    join_lanes(lane, n, all, width_most);
+}
+
 /// Exact sums, in words that hold what a tile has.
 pub(in crate::reduce) trait Whole: Integer {
     fn sums(elements: &[Self]) -> Exact;
+
+    /// Those of each column.
+    fn sums_of_columns<'a>(rows: impl Iterator<Item = &'a [Self; COLUMNS]>) -> [Exact; COLUMNS];
+}
+
+impl Joins for [Exact; COLUMNS] {
+    fn merge(&mut self, n: u64, other: &Self, m: u64) {
+        self.iter_mut().zip(other).for_each(|(column, other)| column.merge(n, other, m));
+    }
+
+    fn words(&self, column: usize) -> [u64; 5] {
+        self[column].words(0)
+    }
 }
 
 macro_rules! whole {
@@ -267,6 +364,22 @@ macro_rules! whole {
                 }
                 Exact { sum: sum as i128, squares: low as u128 + ((high as u128) << 32), high: 0 }
             }
+
+            fn sums_of_columns<'a>(rows: impl Iterator<Item = &'a [Self; COLUMNS]>) -> [Exact; COLUMNS] {
+                let (mut sum, mut low, mut high) = ([0 as $sum; COLUMNS], [0u64; COLUMNS], [0u64; COLUMNS]);
+                for row in rows {
+                    for c in 0..COLUMNS {
+                        let square = (row[c] as $word * row[c] as $word) as $square;
+                        sum[c] += row[c] as $sum;
+                        low[c] += square as u64 & 0xffff_ffff;
+                        high[c] += square as u64 >> 32;
+                    }
+                }
+                std::array::from_fn(|c| {
+                    let squares = low[c] as u128 + ((high[c] as u128) << 32);
+                    Exact { sum: sum[c] as i128, squares, high: 0 }
+                })
+            }
         }
     )* };
 }
@@ -281,6 +394,14 @@ macro_rules! wide {
                 for &x in elements {
                     let size = u128::from((x as i128).unsigned_abs() as u64);
                     all.merge(0, &Exact { sum: x as i128, squares: size * size, high: 0 }, 0);
+                }
+                all
+            }
+
+            fn sums_of_columns<'a>(rows: impl Iterator<Item = &'a [Self; COLUMNS]>) -> [Exact; COLUMNS] {
+                let mut all = [Exact::default(); COLUMNS];
+                for row in rows {
+                    all.iter_mut().zip(row).for_each(|(all, &x)| all.merge(0, &Self::sums(&[x]), 0));
                 }
                 all
             }
@@ -382,7 +503,7 @@ fn words<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)
             bytemuck::bytes_of_mut(word)[size_of::<T>()..].fill(0xff);
         }
     }
-    words[6..11].copy_from_slice(&all.moments.words());
+    words[6..11].copy_from_slice(&all.moments.words(0));
     words
 }
 

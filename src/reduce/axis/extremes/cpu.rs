@@ -1,4 +1,7 @@
 //! The extremes of lines on the CPU: lines and parts of the axis in parallel.
+//!
+//! Blocks of a line's elements have their extremes found first, without their indices, for several columns at once; an index is
+//! looked for in the one block that has the extreme of the line.
 
 use std::ops::Range;
 
@@ -8,128 +11,191 @@ use crate::{
 };
 
 /// Neighbouring lines that are walked at once, where they lie closer together than the axis' elements.
-const COLUMNS: usize = 64;
+const COLUMNS: usize = 128;
+/// Elements of a line whose extremes are found before they are compared to the line's: of several lines, and of one.
+const ROWS: usize = 64;
+const BLOCK: usize = 2048;
+/// Columns that one line's elements are seen as.
+const LANES: usize = 32;
+/// Elements of a line up to which lines are moved side by side.
+const FEW: usize = 128;
 /// Elements of a task.
 const TASK: usize = 1 << 16;
-
-/// A run of lines, and where the extremes at one end go.
-type Part<'a, T> = (End, &'a mut [T], &'a mut [u64]);
 
 /// There are elements in each line, if there are lines.
 pub(super) fn find<T: Element>(input: &[T], lines: &Lines, ends: &[End], values: &mut [T], places: &mut [u64]) {
     if lines.outputs == 0 {
         return;
     }
-    let columns = if lines.across() { COLUMNS } else { 1 };
+    let columns = if lines.across() || lines.len <= FEW { COLUMNS } else { 1 };
     let outputs = (TASK / lines.len).next_multiple_of(columns).max(columns);
     let tasks = lines.outputs.div_ceil(outputs);
     let few = lines.len.saturating_mul(lines.outputs) > TASK && tasks < 8 * parallel::threads();
     // Few lines share the threads by parts of the axis.
     let run = if few { (TASK / columns.min(lines.outputs)).max(1) } else { lines.len };
-    if run < lines.len {
-        return find_in_parts(input, lines, ends, (columns, run), values, places);
+    let (parts, blocks) = (lines.len.div_ceil(run), lines.outputs.div_ceil(columns));
+    if parts == 1 {
+        let mut of_tasks: Vec<Vec<Part<'_, T>>> = (0..tasks).map(|_| Vec::new()).collect();
+        for of_end in values.chunks_mut(lines.outputs).zip(places.chunks_mut(lines.outputs)) {
+            let of_end = of_end.0.chunks_mut(outputs).zip(of_end.1.chunks_mut(outputs));
+            of_tasks.iter_mut().zip(of_end).for_each(|(task, part)| task.push(part));
+        }
+        let of_tasks = of_tasks.into_iter().enumerate().collect();
+        return parallel::consume(of_tasks, &|(task, mut of_ends): (usize, Vec<Part<'_, T>>)| {
+            let (first, mut room) = (task * outputs, Vec::new());
+            for at in (0..of_ends[0].0.len()).step_by(columns) {
+                let count = columns.min(of_ends[0].0.len() - at);
+                let found = search(input, lines, first + at..first + at + count, 0..lines.len, ends, &mut room);
+                for ((values, places), found) in of_ends.iter_mut().zip(found.chunks(count)) {
+                    let outputs = values[at..at + count].iter_mut().zip(&mut places[at..at + count]);
+                    outputs.zip(found).for_each(|((value, place), found)| (*value, *place) = *found);
+                }
+            }
+        });
     }
-    let mut parts: Vec<Vec<Part<'_, T>>> = (0..tasks).map(|_| Vec::new()).collect();
-    let of_ends = values.chunks_mut(lines.outputs).zip(places.chunks_mut(lines.outputs));
-    for (&end, (values, places)) in ends.iter().zip(of_ends) {
-        let of_tasks = values.chunks_mut(outputs).zip(places.chunks_mut(outputs));
-        parts.iter_mut().zip(of_tasks).for_each(|(part, (values, places))| part.push((end, values, places)));
-    }
-    parallel::consume(parts.into_iter().enumerate().collect(), &|(task, part): (usize, Vec<Part<'_, T>>)| {
-        for (end, values, places) in part {
-            let first = task * outputs;
-            for (block, (values, places)) in values.chunks_mut(columns).zip(places.chunks_mut(columns)).enumerate() {
-                search(input, lines, first + block * columns, 0..lines.len, end, places);
-                take(input, lines, first + block * columns, values, places);
+    let found = parallel::map(blocks * parts, &|task| {
+        let (first, part) = (task / parts * columns, task % parts);
+        let range = part * run..lines.len.min((part + 1) * run);
+        search(input, lines, first..lines.outputs.min(first + columns), range, ends, &mut Vec::new())
+    });
+    for (block, of_parts) in found.chunks(parts).enumerate() {
+        let (first, count) = (block * columns, of_parts[0].len() / ends.len());
+        for (e, &end) in ends.iter().enumerate() {
+            for column in 0..count {
+                // In order of index, so that the earlier of two equal elements stays.
+                let mut best = of_parts[0][e * count + column];
+                for found in &of_parts[1..] {
+                    let next = found[e * count + column];
+                    best = if end.before(next.0, best.0) { next } else { best };
+                }
+                let output = e * lines.outputs + first + column;
+                (values[output], places[output]) = best;
             }
         }
-    });
-}
-
-/// The same, each line in parts of `run` elements.
-fn find_in_parts<T: Element>(
-    input: &[T],
-    lines: &Lines,
-    ends: &[End],
-    (columns, run): (usize, usize),
-    values: &mut [T],
-    places: &mut [u64],
-) {
-    let (parts, blocks) = (lines.len.div_ceil(run), lines.outputs.div_ceil(columns));
-    let found = parallel::map(parts * blocks, &|task| {
-        let (part, first) = (task % parts, task / parts * columns);
-        let count = columns.min(lines.outputs - first);
-        let range = part * run..lines.len.min((part + 1) * run);
-        let mut found = vec![0; ends.len() * count];
-        for (&end, found) in ends.iter().zip(found.chunks_mut(count)) {
-            search(input, lines, first, range.clone(), end, found);
-        }
-        found
-    });
-    let of_ends = values.chunks_mut(lines.outputs).zip(places.chunks_mut(lines.outputs));
-    for (e, (&end, (values, places))) in ends.iter().zip(of_ends).enumerate() {
-        for (o, place) in places.iter_mut().enumerate() {
-            let (block, column) = (o / columns, o % columns);
-            let count = columns.min(lines.outputs - block * columns);
-            let candidates = found[block * parts..][..parts].iter().map(|found| found[e * count + column]);
-            // In order of index, so that the earlier of two equal elements stays.
-            let at = |i: u64| input[along(lines, lines.place(o), i as usize)];
-            *place =
-                candidates.reduce(|best, next| if end.before(at(next), at(best)) { next } else { best }).unwrap_or(0);
-        }
-        take(input, lines, 0, values, places);
     }
 }
+
+/// Results of a run of lines at one end: values and places.
+type Part<'a, T> = (&'a mut [T], &'a mut [u64]);
 
 /// Where element `i` of the line is that starts at `start`.
 fn along(lines: &Lines, start: usize, i: usize) -> usize {
     start.wrapping_add_signed(i as isize * lines.stride)
 }
 
-/// Reads the elements of the lines from `first` on at their places.
-fn take<T: Element>(input: &[T], lines: &Lines, first: usize, values: &mut [T], places: &[u64]) {
-    for (i, (value, &place)) in values.iter_mut().zip(places).enumerate() {
-        *value = input[along(lines, lines.place(first + i), place as usize)];
+/// The extremes of some elements of each column: values, and a NaN or something else.
+struct Columns<A, const N: usize> {
+    low: [A; N],
+    high: [A; N],
+    nan: [A; N],
+}
+
+impl<A: Element<Acc = A>, const N: usize> Columns<A, N> {
+    fn new() -> Self {
+        Self { low: [A::HIGHEST; N], high: [A::LOWEST; N], nan: [A::ZERO; N] }
+    }
+
+    /// Adds a row, which has at most as many columns.
+    #[inline]
+    fn add<T: Element<Acc = A>>(&mut self, row: &[T]) {
+        let extremes = self.low.iter_mut().zip(&mut self.high).zip(&mut self.nan);
+        for (((low, high), nan), x) in extremes.zip(row) {
+            let x = x.widen();
+            *low = if x < *low { x } else { *low };
+            *high = if x > *high { x } else { *high };
+            *nan = if x.is_nan() { x } else { *nan };
+        }
+    }
+
+    /// Those of all columns.
+    fn joined(&self) -> Columns<A, 1> {
+        let low = self.low.into_iter().fold(A::HIGHEST, |low, x| if x < low { x } else { low });
+        let high = self.high.into_iter().fold(A::LOWEST, |high, x| if x > high { x } else { high });
+        let nan = self.nan.into_iter().find(|x| x.is_nan()).unwrap_or(A::ZERO);
+        Columns { low: [low], high: [high], nan: [nan] }
+    }
+
+    /// The extreme of a column: a NaN if there is one.
+    #[inline]
+    fn extreme(&self, end: End, column: usize) -> A {
+        let value = match end {
+            End::Min => self.low[column],
+            End::Max => self.high[column],
+        };
+        if self.nan[column].is_nan() { self.nan[column] } else { value }
     }
 }
 
-/// The places of the first elements within `range` of the lines from `first` on, at most [`COLUMNS`].
-fn search<T: Element>(input: &[T], lines: &Lines, first: usize, range: Range<usize>, end: End, found: &mut [u64]) {
-    let count = found.len();
-    found.fill(range.start as u64);
-    if count == 1 {
-        let start = lines.place(first);
-        let mut best = input[along(lines, start, range.start)];
-        let mut offer = |i: usize, x: T| {
-            if end.before(x, best) {
-                (best, found[0]) = (x, i as u64);
+/// Compares the extremes of a block, whose first element is `at`, to those of the blocks before: at each end those of `count`
+/// columns.
+fn offer<A: Element<Acc = A>, const N: usize>(
+    best: &mut Vec<(A, usize)>,
+    columns: &Columns<A, N>,
+    ends: &[End],
+    count: usize,
+    at: usize,
+) {
+    if best.is_empty() {
+        let of_end = |&end| (0..count).map(move |column| (columns.extreme(end, column), at));
+        return best.extend(ends.iter().flat_map(of_end));
+    }
+    for (&end, best) in ends.iter().zip(best.chunks_mut(count)) {
+        for (column, best) in best.iter_mut().enumerate() {
+            let value = columns.extreme(end, column);
+            *best = if end.before(value, best.0) { (value, at) } else { *best };
+        }
+    }
+}
+
+/// The first extremes within `range` of some lines, at most [`COLUMNS`], and their places: of all of the lines at one end, then
+/// at the next. Elements are moved side by side in the room.
+fn search<T: Element>(
+    input: &[T],
+    lines: &Lines,
+    outputs: Range<usize>,
+    range: Range<usize>,
+    ends: &[End],
+    room: &mut Vec<T>,
+) -> Vec<(T, u64)> {
+    let (starts, count) = (lines.places(outputs.clone()), outputs.len());
+    // The extreme of each line at each end, and the block that has it.
+    let mut best = Vec::with_capacity(ends.len() * count);
+    let rows = if count == 1 { BLOCK } else { ROWS };
+    let neighbours = lines.neighbours(&outputs);
+    for at in range.clone().step_by(rows) {
+        let block = at..range.end.min(at + rows);
+        let moved = |room: &mut Vec<T>| {
+            room.resize(block.len() * count, T::ZERO);
+            for (column, &start) in starts.iter().enumerate() {
+                let to = room[column..].iter_mut().step_by(count);
+                to.zip(block.clone()).for_each(|(to, i)| *to = input[along(lines, start, i)]);
             }
         };
-        if lines.stride == 1 {
-            range.clone().zip(&input[start + range.start..start + range.end]).for_each(|(i, &x)| offer(i, x));
-        } else {
-            range.for_each(|i| offer(i, input[along(lines, start, i)]));
+        if count == 1 {
+            let elements = if lines.stride == 1 {
+                &input[starts[0] + block.start..starts[0] + block.end]
+            } else {
+                moved(room);
+                &room[..]
+            };
+            let mut lanes = Columns::<T::Acc, LANES>::new();
+            elements.chunks(LANES).for_each(|row| lanes.add(row));
+            offer(&mut best, &lanes.joined(), ends, 1, at);
+            continue;
         }
-        return;
-    }
-    let mut starts = [0; COLUMNS];
-    starts.iter_mut().zip(first..first + count).for_each(|(start, line)| *start = lines.place(line));
-    let starts = &starts[..count];
-    let neighbours = starts.iter().enumerate().all(|(c, &start)| start == starts[0] + c);
-    let mut best = [T::ZERO; COLUMNS];
-    best.iter_mut().zip(starts).for_each(|(best, &start)| *best = input[along(lines, start, range.start)]);
-    let offer = |(best, found): (&mut T, &mut u64), i: usize, x: T| {
-        let before = end.before(x, *best);
-        *best = if before { x } else { *best };
-        *found = if before { i as u64 } else { *found };
-    };
-    for i in range {
-        let columns = best.iter_mut().zip(found.iter_mut());
+        let mut columns = Columns::<T::Acc, COLUMNS>::new();
         if neighbours {
-            let row = &input[along(lines, starts[0], i)..][..count];
-            columns.zip(row).for_each(|(column, &x)| offer(column, i, x));
+            block.for_each(|i| columns.add(&input[along(lines, starts[0], i)..][..count]));
         } else {
-            columns.zip(starts).for_each(|(column, &start)| offer(column, i, input[along(lines, start, i)]));
+            moved(room);
+            room.chunks(count).for_each(|row| columns.add(row));
         }
+        offer(&mut best, &columns, ends, count, at);
     }
+    let find = |(&(value, at), &start): (&(T::Acc, usize), &usize)| {
+        let is = |x: T| if value.is_nan() { x.is_nan() } else { x.widen() == value };
+        let elements = (at..range.end.min(at + rows)).map(|i| (input[along(lines, start, i)], i as u64));
+        elements.into_iter().find(|&(x, _)| is(x)).expect("a block has its extreme")
+    };
+    best.chunks(count).flat_map(|best| best.iter().zip(&starts).map(find)).collect()
 }
