@@ -203,11 +203,14 @@ fn views(u: &mut Unstructured, layout: &Layout) -> Result<()> {
     let axis = u.int_in_range(0..=8)?;
     let (plain, shape) = (device.upload(&elements).expect("memory"), layout.shape());
     // An empty axis beside long ones has results that no memory holds.
-    if axis < shape.len() && shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n.max(1))).is_none_or(|n| n > 1 << 20) {
+    if axis < shape.len()
+        && shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n.max(1))).is_none_or(|n| n > 1 << 20)
+    {
         return Ok(());
     }
     let plain = plain.nd(shape).expect("the shape of as many elements");
-    let of = |view: NdView<u32>| accepted(device.reduce_axis(view, axis, Sum)).map(|sums| sums.to_vec().expect("memory"));
+    let of =
+        |view: NdView<u32>| accepted(device.reduce_axis(view, axis, Sum)).map(|sums| sums.to_vec().expect("memory"));
     assert_eq!(of(view), of(plain));
     let of = |view: NdView<u32>| {
         let found = accepted(device.min_max_axis(view, axis))?;

@@ -10,13 +10,36 @@ use oclprim::{
 
 /// Pieces of files, right ones and wrong ones.
 const PIECES: [&str; 24] = [
-    r#"{"format":1,"rows":["#, "]}", "{", "}", "[", "]", ",", ":", "\"format\"", "\"rows\"", "1", "2", "-1", "18446744073709551616",
-    "1e999", "null", "true", "\"chosen\"", "\"size\":\"small\"", "\"element_bytes\"", "\"\\ud800\"", "\u{0}", "\"primitive\":\"reduce\"",
+    r#"{"format":1,"rows":["#,
+    "]}",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"format\"",
+    "\"rows\"",
+    "1",
+    "2",
+    "-1",
+    "18446744073709551616",
+    "1e999",
+    "null",
+    "true",
+    "\"chosen\"",
+    "\"size\":\"small\"",
+    "\"element_bytes\"",
+    "\"\\ud800\"",
+    "\u{0}",
+    "\"primitive\":\"reduce\"",
     "\"max_groups\":64",
 ];
 
 fn row(u: &mut Unstructured) -> Result<String> {
-    let text = |u: &mut Unstructured| Ok(["CPU", "", "reduce", "scan", "\u{1f600}", "a\nb"][u.int_in_range(0..=5)?].to_owned());
+    let text = |u: &mut Unstructured| {
+        Ok(["CPU", "", "reduce", "scan", "\u{1f600}", "a\nb"][u.int_in_range(0..=5)?].to_owned())
+    };
     let mut row = Row::new(&Device::cpu().info(), &text(u)?, u.arbitrary()?, SizeClass::Small, []);
     row.device = text(u)?;
     row.chosen.insert(text(u)?, u.arbitrary()?);
