@@ -1104,7 +1104,7 @@ impl<'a, T: Pod> Output<'a, T> {
         }
     }
 
-    /// The elements in the device's memory, to be [finished](ClOutput::finish) after the launches that write them. With
+    /// The elements in the device's memory, to be finished after the launches that write them. With
     /// `keep`, a host slice is copied there first, for primitives that do not write every element.
     #[cfg(feature = "opencl")]
     pub fn cl(self, device: &ClDevice, keep: bool) -> Result<ClOutput<'a>> {

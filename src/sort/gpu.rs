@@ -82,7 +82,7 @@ pub struct Regions {
     pub values: usize,
     pub table: usize,
     pub totals: usize,
-    /// What [`ClDevice::ended`] has, where the queue has none of its own.
+    /// The counters of passes that ended, where the queue has none of its own.
     pub ended: usize,
     pub seen: usize,
     pub codes: usize,

@@ -82,7 +82,7 @@ pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
 pub struct InPlace {
     #[doc(hidden)]
     pub work_group: usize,
-    /// As those of [`Transpose`].
+    /// As those of the transposition into another buffer.
     pub block: usize,
     #[doc(hidden)]
     pub side: usize,
