@@ -533,14 +533,21 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
     const OFFSET_T units = n / UNIT, step = (OFFSET_T)get_num_groups(0) * WG;
     OFFSET_T u = get_global_id(0);
     for (; u < units && units - u > 3 * step; u += 4 * step) {
-        const SAMPLES a = samples_at[u], b = samples_at[u + step];
-        const SAMPLES c = samples_at[u + 2 * step], d = samples_at[u + 3 * step];
-        const WEIGHTS wa = weights_at[u], wb = weights_at[u + step];
-        const WEIGHTS wc = weights_at[u + 2 * step], wd = weights_at[u + 3 * step];
-        TAKE_UNIT(a, wa)
-        TAKE_UNIT(b, wb)
-        TAKE_UNIT(c, wc)
-        TAKE_UNIT(d, wd)
+        SAMPLES four[4];
+        WEIGHTS of_four[4];
+#pragma unroll
+        for (uint k = 0; k < 4; k++) {
+            four[k] = samples_at[u + k * step];
+        }
+#pragma unroll
+        for (uint k = 0; k < 4; k++) {
+            of_four[k] = weights_at[u + k * step];
+        }
+        // Not written out: without optimisation each copy takes a work-item's memory, and a work-group's is on one stack.
+#pragma unroll
+        for (uint k = 0; k < 4; k++) {
+            TAKE_UNIT(four[k], of_four[k])
+        }
     }
     for (; u < units; u += step) {
         const SAMPLES a = samples_at[u];

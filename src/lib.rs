@@ -145,6 +145,7 @@ pub mod internals;
 pub mod interop;
 pub mod iota;
 mod layout;
+mod memory;
 pub mod merge;
 mod nd;
 #[cfg(feature = "ndarray")]
@@ -161,6 +162,7 @@ pub mod select;
 pub mod sort;
 #[allow(unsafe_code, reason = "the boundary to the loader")]
 mod sys;
+mod threads;
 pub mod topk;
 pub mod transpose;
 pub mod tuning;

@@ -4,7 +4,7 @@ use std::ops::RangeBounds;
 
 use bytemuck::Pod;
 
-use crate::{Buffer, Error, ErrorKind, Input, Layout, Output, Result, View, ViewMut};
+use crate::{Buffer, Error, Input, Layout, Output, Result, View, ViewMut, memory};
 
 /// An N-dimensional array to be read: a host slice, a buffer or a view, and the [`Layout`] of the elements in it.
 ///
@@ -357,11 +357,7 @@ impl<'a, T: Pod> NdView<'a, T> {
             }
             input => input.host()?,
         };
-        let mut out = Vec::new();
-        out.try_reserve_exact(layout.len()).map_err(|error| {
-            let message = format!("allocating {} elements of host memory failed", layout.len());
-            Error::new(ErrorKind::OutOfMemory, message).with_source(error)
-        })?;
+        let mut out = memory::with_capacity(layout.len())?;
         let rows = layout.rows();
         let (len, stride) = (rows.row_len(), rows.row_stride());
         for start in rows {

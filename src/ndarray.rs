@@ -8,7 +8,7 @@ use ::ndarray::{
 };
 use bytemuck::Pod;
 
-use crate::{Error, Input, Layout, NdView, NdViewMut, Output, Result};
+use crate::{Error, Input, Layout, NdView, NdViewMut, Output, Result, memory};
 
 /// The elements of an array, row by row, without a copy on the host. An array that is not laid out so, such as a
 /// transposed or strided view, is refused: `as_standard_layout` makes one that is, by a copy where it needs one.
@@ -212,7 +212,8 @@ fn borrowed_or_copied<'a, T: Pod>(array: ArrayViewD<'a, T>) -> Result<NdCow<'a, 
         return Ok(NdCow { data: Cow::Borrowed(data), layout });
     }
     let copied = Layout::contiguous(once.shape())?.broadcast_to(layout.shape())?;
-    Ok(NdCow { data: Cow::Owned(once.iter().copied().collect()), layout: copied })
+    let data = memory::collect(once.iter().copied())?;
+    Ok(NdCow { data: Cow::Owned(data), layout: copied })
 }
 
 impl<'a, T: Pod> From<&'a NdCow<'_, T>> for NdView<'a, T> {

@@ -1,7 +1,9 @@
 //! Loops over tasks, in parallel through rayon.
 //!
 //! Primitives call rayon through these alone: rayon's own iterators are instantiated anew for each body, type and operator,
-//! and were most of the crate's compile time.
+//! and were most of the crate's compile time. Where rayon has no threads, the caller's thread does all work.
+//!
+//! Lists of tasks and of their results grow with the input, so functions that make one can fail for want of memory.
 
 use std::{
     collections::VecDeque,
@@ -12,14 +14,17 @@ use std::{
     },
 };
 
+use bytemuck::Pod;
 use rayon::prelude::*;
+
+use crate::{Error, Result, memory, threads};
 
 /// Elements up to which threads cost more than they bring, where each takes little.
 pub(crate) const SERIAL: usize = 1 << 15;
 
 /// Threads that tasks are shared by.
 pub fn threads() -> usize {
-    rayon::current_num_threads()
+    if threads::ready() { rayon::current_num_threads() } else { 1 }
 }
 
 /// The parts of `n` things, `least` at least but for the last: two for each thread.
@@ -28,36 +33,104 @@ pub(crate) fn parts(n: usize, least: usize) -> Vec<Range<usize>> {
     (0..n).step_by(part).map(|first| first..n.min(first + part)).collect()
 }
 
+/// The first failure among tasks.
+#[derive(Default)]
+struct Failure(Mutex<Option<Error>>);
+
+impl Failure {
+    /// The value of a result, whose error is kept if it is the first.
+    fn keep<R>(&self, result: Result<R>) -> Option<R> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    fn result(self) -> Result<()> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+}
+
 /// Runs `body` for each of `0..tasks`. A panic in it is passed on.
 pub(crate) fn for_each(tasks: usize, body: &(dyn Fn(usize) + Sync)) {
-    if tasks == 1 {
-        return body(0);
+    if tasks <= 1 || !threads::ready() {
+        return (0..tasks).for_each(body);
     }
     (0..tasks).into_par_iter().with_max_len(1).for_each(body);
 }
 
 /// The results of `body` for each of `0..tasks`, in order.
-pub(crate) fn map<R: Send + Sync>(tasks: usize, body: &(dyn Fn(usize) -> R + Sync)) -> Vec<R> {
-    let results: Vec<OnceLock<R>> = (0..tasks).map(|_| OnceLock::new()).collect();
+pub(crate) fn map<R: Send + Sync>(tasks: usize, body: &(dyn Fn(usize) -> R + Sync)) -> Result<Vec<R>> {
+    try_map(tasks, &|i| Ok(body(i)))
+}
+
+/// The same where `body` can fail.
+pub(crate) fn try_map<R: Send + Sync>(tasks: usize, body: &(dyn Fn(usize) -> Result<R> + Sync)) -> Result<Vec<R>> {
+    let results: Vec<OnceLock<R>> = memory::collect((0..tasks).map(|_| OnceLock::new()))?;
+    let failure = Failure::default();
     for_each(tasks, &|i| {
-        results[i].get_or_init(|| body(i));
+        if let Some(result) = failure.keep(body(i)) {
+            results[i].get_or_init(|| result);
+        }
     });
-    results.into_iter().map(|result| result.into_inner().expect("each task ran")).collect()
+    failure.result()?;
+    memory::collect(results.into_iter().map(|result| result.into_inner().expect("each task ran")))
 }
 
 /// Hands each of `items` to `body`.
-pub(crate) fn consume<I: Send>(items: Vec<I>, body: &(dyn Fn(I) + Sync)) {
-    let items: Vec<_> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
-    for_each(items.len(), &|i| {
-        if let Some(item) = items[i].lock().unwrap_or_else(PoisonError::into_inner).take() {
-            body(item);
-        }
-    });
+pub(crate) fn consume<I: Send>(items: impl ExactSizeIterator<Item = I>, body: &(dyn Fn(I) + Sync)) -> Result<()> {
+    try_consume(items, &|item| {
+        body(item);
+        Ok(())
+    })
 }
 
-/// Hands each run of `len` elements, and its number, to `body`; the last may be shorter.
-pub fn chunks_mut<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T]) + Sync)) {
-    consume(data.chunks_mut(len).enumerate().collect(), &|(i, chunk)| body(i, chunk));
+/// The same where `body` can fail.
+pub(crate) fn try_consume<I: Send>(
+    items: impl ExactSizeIterator<Item = I>,
+    body: &(dyn Fn(I) -> Result<()> + Sync),
+) -> Result<()> {
+    let items = memory::collect(items.map(|item| Mutex::new(Some(item))))?;
+    let failure = Failure::default();
+    for_each(items.len(), &|i| {
+        if let Some(item) = items[i].lock().unwrap_or_else(PoisonError::into_inner).take() {
+            failure.keep(body(item));
+        }
+    });
+    failure.result()
+}
+
+/// Hands each run of `len` elements, and its number, to `body`; the last may be shorter. It allocates nothing.
+pub fn chunks_mut<T: Pod>(data: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T]) + Sync)) {
+    let bytes = len * size_of::<T>();
+    byte_chunks_mut(bytemuck::cast_slice_mut(data), bytes, 0, &|i, chunk| body(i, bytemuck::cast_slice_mut(chunk)));
+}
+
+/// The same where `body` can fail.
+pub(crate) fn try_chunks_mut<T: Pod>(
+    data: &mut [T],
+    len: usize,
+    body: &(dyn Fn(usize, &mut [T]) -> Result<()> + Sync),
+) -> Result<()> {
+    let failure = Failure::default();
+    chunks_mut(data, len, &|i, chunk| _ = failure.keep(body(i, chunk)));
+    failure.result()
+}
+
+/// [`chunks_mut`] of bytes, whose first run has the number `first`.
+fn byte_chunks_mut(data: &mut [u8], len: usize, first: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
+    if data.len() > len && threads::ready() {
+        let half = data.len().div_ceil(len) / 2;
+        let (left, right) = data.split_at_mut(half * len);
+        let (left, right) =
+            (|| byte_chunks_mut(left, len, first, body), || byte_chunks_mut(right, len, first + half, body));
+        rayon::join(left, right);
+    } else if !data.is_empty() {
+        data.chunks_mut(len).zip(first..).for_each(|(chunk, i)| body(i, chunk));
+    }
 }
 
 type Turn<'t, K, W> = dyn FnMut(usize, &K) -> W + Send + 't;
@@ -116,16 +189,17 @@ fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, 
 /// in their order; then `finish`, in parallel again. Threads take the tasks in their order, so that few rooms are in use, and
 /// finish what they have found, which their caches hold. None waits for another, nor for a lock, since the functions may call
 /// rayon, by which a thread may come here again: once all is found, a thread leaves tasks whose turns have not been to who runs
-/// those.
+/// those. Where a room cannot be had, its task and those after it have no turns.
 pub(crate) fn in_turn<K: Send, W: Send>(
     tasks: usize,
-    room: &(dyn Fn() -> K + Sync),
+    room: &(dyn Fn() -> Result<K> + Sync),
     find: &(dyn Fn(usize, &mut K) + Sync),
     turn: &mut Turn<'_, K, W>,
     finish: &(dyn Fn(usize, W, &mut K) + Sync),
-) {
+) -> Result<()> {
     let slot = |_| Slot { state: AtomicU8::new(SOUGHT), cell: Mutex::new(None) };
-    let slots: Vec<Slot<K, W>> = (0..tasks).map(slot).collect();
+    let slots: Vec<Slot<K, W>> = memory::collect((0..tasks).map(slot))?;
+    let failure = Failure::default();
     let (next, line) = (AtomicUsize::new(0), Mutex::new((0, turn)));
     let finish_one = |task: usize| {
         let (mut room, work) = slots[task].cell().take()?;
@@ -144,7 +218,7 @@ pub(crate) fn in_turn<K: Send, W: Send>(
             if task >= tasks {
                 break;
             }
-            let mut found = free.pop().unwrap_or_else(room);
+            let Some(mut found) = free.pop().or_else(|| failure.keep(room())) else { break };
             find(task, &mut found);
             *slots[task].cell() = Some((found, None));
             slots[task].state.store(FOUND, Ordering::Release);
@@ -159,11 +233,16 @@ pub(crate) fn in_turn<K: Send, W: Send>(
         });
         finish_turned(&mut own, &mut free);
     });
+    failure.result()
 }
 
 /// Sorts by numbers, in the memory of `data`.
 pub(crate) fn sort_unstable_by_key<T: Send, N: Ord>(data: &mut [T], number: &(impl Fn(&T) -> N + Sync)) {
-    data.par_sort_unstable_by_key(number);
+    if threads::ready() {
+        data.par_sort_unstable_by_key(number);
+    } else {
+        data.sort_unstable_by_key(number);
+    }
 }
 
 #[cfg(test)]
@@ -173,7 +252,7 @@ mod tests {
     #[test]
     fn every_task_runs_once_and_in_its_place() {
         for n in [0, 1, 2, 7, 1000] {
-            assert_eq!(map(n, &|i| 3 * i), (0..n).map(|i| 3 * i).collect::<Vec<_>>());
+            assert_eq!(map(n, &|i| 3 * i).unwrap(), (0..n).map(|i| 3 * i).collect::<Vec<_>>());
             let mut data = vec![0; n];
             chunks_mut(&mut data, 3, &|chunk, part| part.iter_mut().enumerate().for_each(|(i, x)| *x += 3 * chunk + i));
             assert_eq!(data, (0..n).collect::<Vec<_>>());
@@ -185,7 +264,7 @@ mod tests {
         for n in [0, 1, 2, 15, 1000] {
             let (mut seen, finished) = (Vec::new(), Mutex::new(Vec::new()));
             let finish = |task, work, found: &mut _| finished.lock().unwrap().push((task, work, *found));
-            in_turn(n, &|| 0, &|task, found| *found = 3 * task, &mut |task, _| seen.push(task), &finish);
+            in_turn(n, &|| Ok(0), &|task, found| *found = 3 * task, &mut |task, _| seen.push(task), &finish).unwrap();
             let mut finished = finished.into_inner().unwrap();
             finished.sort_unstable_by_key(|&(task, ..)| task);
             assert_eq!((seen, finished), ((0..n).collect(), (0..n).map(|task| (task, (), 3 * task)).collect()));
@@ -217,7 +296,7 @@ mod tests {
         let mut turned = Vec::new();
         in_turn(
             tasks,
-            &|| usize::MAX,
+            &|| Ok(usize::MAX),
             &|task, found| {
                 *found = task;
                 nested(task, 0);
@@ -234,7 +313,8 @@ mod tests {
                 assert_eq!((task, task), (work, found));
                 counts[task][1].fetch_add(1, Ordering::Relaxed);
             },
-        );
+        )
+        .unwrap();
         (turned, counts.into_iter().map(|counts| counts.map(AtomicUsize::into_inner)).collect())
     }
 
@@ -263,7 +343,7 @@ mod tests {
                 for _ in 0..10_000 {
                     let finished = AtomicUsize::new(0);
                     let finish = |_, (), _: &mut _| _ = finished.fetch_add(1, Ordering::Relaxed);
-                    in_turn(16, &|| (), &|_, _| (), &mut |_, _| (), &finish);
+                    in_turn(16, &|| Ok(()), &|_, _| (), &mut |_, _| (), &finish).unwrap();
                     assert_eq!(finished.into_inner(), 16);
                 }
             });

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Accumulate, Bins, Counter, bins::OUTSIDE};
-use crate::{Element, parallel};
+use crate::{Element, Result, memory, parallel};
 
 /// Bytes of all tables together: 2^24 bins have four.
 const TABLE_BYTES: usize = 256 << 20;
@@ -23,24 +23,31 @@ pub(super) fn histogram<T: Element, C: Counter>(
     counts: &mut [C],
     outside: &mut [u64],
     accumulate: Accumulate,
-) {
+) -> Result<()> {
     let slots = |start: usize, out: &mut [u32]| bins.slots(&input[start..start + out.len()], out);
-    count(input.len(), &slots, counts, outside, accumulate);
+    count(input.len(), &slots, counts, outside, accumulate)
 }
 
 /// Counts `n` samples, of which `slots` takes at most [`BLOCK`] at a time.
-pub(super) fn count<C: Counter>(n: usize, slots: Slots, counts: &mut [C], outside: &mut [u64], accumulate: Accumulate) {
+pub(super) fn count<C: Counter>(
+    n: usize,
+    slots: Slots,
+    counts: &mut [C],
+    outside: &mut [u64],
+    accumulate: Accumulate,
+) -> Result<()> {
     if accumulate == Accumulate::Overwrite {
         counts.fill(C::ZERO);
         outside.fill(0);
     }
     for start in (0..n).step_by(ROUND) {
-        for table in tables(start..n.min(start + ROUND), counts.len(), slots) {
+        for table in tables(start..n.min(start + ROUND), counts.len(), slots)? {
             let (inner, outer) = table.split_at(counts.len());
             counts.iter_mut().zip(inner).for_each(|(count, &more)| *count = count.add(C::from(more)));
             outside.iter_mut().zip(outer).for_each(|(count, &more)| *count = count.wrapping_add(u64::from(more)));
         }
     }
+    Ok(())
 }
 
 /// The parts of `n` samples, so many each, that are worth tables of `words` words.
@@ -51,16 +58,16 @@ pub(super) fn part_len(n: usize, slots: usize, words: usize) -> usize {
 }
 
 /// The tables of all parts, each with the bins and then what lies outside.
-fn tables(round: Range<usize>, bins: usize, slots: Slots) -> Vec<Vec<u32>> {
+fn tables(round: Range<usize>, bins: usize, slots: Slots) -> Result<Vec<Vec<u32>>> {
     let words = bins + OUTSIDE;
     let len = part_len(round.len(), words, words);
     let part = |i: usize| round.start + i * len..round.end.min(round.start + (i + 1) * len);
-    parallel::map(round.len().div_ceil(len), &|i| table(part(i), words, slots))
+    parallel::try_map(round.len().div_ceil(len), &|i| table(part(i), words, slots))
 }
 
-fn table(part: Range<usize>, words: usize, slots: Slots) -> Vec<u32> {
-    let mut table = vec![0u32; words];
-    let mut odd = vec![0u32; if words > SMALL { 0 } else { words }];
+fn table(part: Range<usize>, words: usize, slots: Slots) -> Result<Vec<u32>> {
+    let mut table = memory::zeroed::<u32>(words)?;
+    let mut odd = memory::zeroed::<u32>(if words > SMALL { 0 } else { words })?;
     let mut block = [0; BLOCK];
     for start in part.clone().step_by(BLOCK) {
         let block = &mut block[..BLOCK.min(part.end - start)];
@@ -77,5 +84,5 @@ fn table(part: Range<usize>, words: usize, slots: Slots) -> Vec<u32> {
         pairs.remainder().iter().for_each(|&slot| table[slot as usize] += 1);
     }
     table.iter_mut().zip(odd).for_each(|(count, more)| *count += more);
-    table
+    Ok(table)
 }

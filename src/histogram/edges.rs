@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::bins::{ABOVE, BELOW, NAN, Real, check_count, to_i128};
-use crate::{Element, ElementType, Error, Result};
+use crate::{Element, ElementType, Error, Result, memory};
 
 /// Cells of the table for each bin, at least, and in all, at most; few bins have more, since what has no second edge in its
 /// cell needs no search.
@@ -93,17 +93,17 @@ impl<F: Real> Scaled<F> {
 }
 
 /// The table for edges in these cells, the first and the last edge left out.
-fn guide(bins: usize, cells: usize, cell: impl Fn(usize) -> usize) -> Vec<u32> {
-    let mut counts = vec![0u32; cells];
+fn guide(bins: usize, cells: usize, cell: impl Fn(usize) -> usize) -> Result<Vec<u32>> {
+    let mut counts = memory::zeroed::<u32>(cells)?;
     (1..bins).for_each(|k| counts[cell(k)] += 1);
     let mut before = 0;
-    let mut entries: Vec<u32> = Vec::with_capacity(cells + 1);
+    let mut entries: Vec<u32> = memory::with_capacity(cells + 1)?;
     for count in counts {
         entries.push(before | Ord::min(count, MANY) << COUNT_BIT);
         before += count;
     }
     entries.push(before);
-    entries
+    Ok(entries)
 }
 
 /// The bin of a sample in this cell, which is neither below nor above; the arithmetic of `cl/lib/bins.cl`.
@@ -139,19 +139,19 @@ impl List {
         let last = bins as usize;
         let (values, guide) = if !T::TYPE.is_float() {
             let lower = to_i128(edges[0]);
-            let edges: Vec<u64> = edges.iter().map(|&edge| (to_i128(edge) - lower) as u64).collect();
+            let edges = memory::collect(edges.iter().map(|&edge| (to_i128(edge) - lower) as u64))?;
             let most = edges[last].saturating_sub(1);
             let room = cell_room(last) as u64;
             let shift = (0..64).find(|&shift| most >> shift < room).unwrap_or(63);
-            let guide = guide(last, (most >> shift) as usize + 1, |k| (Ord::min(edges[k], most) >> shift) as usize);
+            let guide = guide(last, (most >> shift) as usize + 1, |k| (Ord::min(edges[k], most) >> shift) as usize)?;
             (Values::Integers { lower, edges, shift, narrow: size_of::<T>() <= 4 }, guide)
         } else if T::Acc::TYPE == ElementType::F64 {
-            let (scaled, cells) = Scaled::new(edges.iter().map(|edge| edge.to_f64()).collect());
-            let guide = guide(last, cells, |k| scaled.cell(scaled.edges[k], cells));
+            let (scaled, cells) = Scaled::new(memory::collect(edges.iter().map(|edge| edge.to_f64()))?);
+            let guide = guide(last, cells, |k| scaled.cell(scaled.edges[k], cells))?;
             (Values::F64(scaled), guide)
         } else {
-            let (scaled, cells) = Scaled::new(edges.iter().map(|edge| edge.to_f64() as f32).collect());
-            let guide = guide(last, cells, |k| scaled.cell(scaled.edges[k], cells));
+            let (scaled, cells) = Scaled::new(memory::collect(edges.iter().map(|edge| edge.to_f64() as f32))?);
+            let guide = guide(last, cells, |k| scaled.cell(scaled.edges[k], cells))?;
             (Values::F32(scaled), guide)
         };
         Ok(Self {

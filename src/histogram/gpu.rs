@@ -507,7 +507,7 @@ mod tests {
             |(name, caps)| [(name, Capabilities { local_bytes: 4096, ..Capabilities::clone(&caps) }), (name, caps)];
         for (name, caps) in Capabilities::samples().into_iter().flat_map(small) {
             for bins in [1, 256, 1000, 4096, 16_384, 65_536, 5 << 20, 1 << 24] {
-                for n in [1, 1000, 1 << 20, 1 << 33] {
+                for n in [1, 1000, 1 << 20, 1 << 33, 1 << 40, 1 << 48] {
                     let form = Form { element: ElementType::I32, bins, map: 0 };
                     let plan = plan(n, form, ElementType::U64, &caps, ROUND).unwrap();
                     let what = format!("{name}, {bins} bins, n = {n}: {plan:?}");

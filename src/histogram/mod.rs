@@ -42,7 +42,7 @@ pub(crate) mod weighted;
 pub use bins::Bins;
 pub use weighted::{Weight, WeightedHistogram};
 
-use crate::{Device, Element, Input, Integer, Output, Result, Scratch, runtime::Backend};
+use crate::{Device, Element, Input, Integer, Output, Result, Scratch, memory, runtime::Backend};
 
 /// The counters of [`Device::histogram_into`]: `u32` or `u64`. Both wrap.
 ///
@@ -145,7 +145,7 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn histogram<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, bins: &Bins<T>) -> Result<Histogram> {
-        let mut counts = vec![0u64; bins.len()];
+        let mut counts = memory::zeroed::<u64>(bins.len())?;
         let mut outside = [0; bins::OUTSIDE];
         self.histogram_into(input, bins, &mut counts, &mut outside, Accumulate::Overwrite, &mut Scratch::new())?;
         let [below, above, nan] = outside;
@@ -190,7 +190,7 @@ impl Device {
         counts.expect_len(bins.len(), "histogram of counts")?;
         outside.expect_len(bins::OUTSIDE, "histogram of what is outside")?;
         match self.backend() {
-            Backend::Cpu => cpu::histogram(input.host()?, bins, counts.host()?, outside.host()?, accumulate),
+            Backend::Cpu => cpu::histogram(input.host()?, bins, counts.host()?, outside.host()?, accumulate)?,
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 gpu::histogram(device, input.cl(device)?, None, bins, counts, outside, accumulate, scratch)?;

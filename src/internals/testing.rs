@@ -53,7 +53,7 @@ pub fn same<T: crate::Element>(got: &[T], want: &[T], what: &str) -> Result<(), 
         }
         got.iter().zip(want).position(|(a, b)| !a.same(*b)).map(|i| part.start + i)
     };
-    match crate::parallel::map(parts.len(), &|i| first(&parts[i])).into_iter().flatten().next() {
+    match crate::parallel::map(parts.len(), &|i| first(&parts[i]))?.into_iter().flatten().next() {
         None => Ok(()),
         Some(i) => {
             let wrong = got.iter().zip(want).filter(|(a, b)| !a.same(**b)).count();

@@ -1,8 +1,6 @@
 //! Merges on the CPU: parts of the result in parallel, each from its split on.
 
-use bytemuck::Pod;
-
-use crate::{Error, ErrorKind, Result, parallel};
+use crate::{Result, memory, parallel};
 
 /// Elements of a part.
 pub(crate) const PART: usize = 1 << 14;
@@ -11,14 +9,6 @@ pub(crate) const PART: usize = 1 << 14;
 pub(crate) type Pairs<'a, T, V> = (&'a [T], &'a [V]);
 /// The same, to be written.
 pub(crate) type PairsMut<'a, T, V> = (&'a mut [T], &'a mut [V]);
-
-/// `n` zeroed elements, or an error where there is not enough memory.
-pub(crate) fn room<T: Pod>(n: usize) -> Result<Vec<T>> {
-    bytemuck::allocation::try_zeroed_vec(n).map_err(|()| {
-        let bytes = n * size_of::<T>();
-        Error::new(ErrorKind::OutOfMemory, format!("allocating {bytes} bytes of host memory failed"))
-    })
-}
 
 /// How many of the first `d` elements of a merge are of `a`.
 pub(crate) fn split<T>(a: &[T], b: &[T], d: usize, less: &impl Fn(&T, &T) -> bool) -> usize {
@@ -63,20 +53,22 @@ pub(crate) fn push_tasks<'a, T, V>(
     b: Pairs<'a, T, V>,
     to: PairsMut<'a, T, V>,
     tasks: &mut Tasks<'a, T, V>,
-) {
+) -> Result<()> {
     let parts = to.0.chunks_mut(PART).zip(to.1.chunks_mut(PART)).enumerate();
+    memory::reserve(tasks, parts.len())?;
     tasks.extend(parts.map(|(i, part)| (a, b, i * PART, part)));
+    Ok(())
 }
 
 /// Runs the tasks of merges.
 pub(crate) fn run<T: Copy + Send + Sync, V: Copy + Send + Sync>(
     tasks: Tasks<'_, T, V>,
     less: &(impl Fn(&T, &T) -> bool + Sync),
-) {
-    parallel::consume(tasks, &|(a, b, d, to)| {
+) -> Result<()> {
+    parallel::consume(tasks.into_iter(), &|(a, b, d, to)| {
         let at = split(a.0, b.0, d, less);
         serial((&a.0[at..], &a.1[at..]), (&b.0[d - at..], &b.1[d - at..]), to, less);
-    });
+    })
 }
 
 /// Merges two sorted ranges into one of as many elements as both have.
@@ -85,8 +77,8 @@ pub(super) fn merge<T: Copy + Send + Sync, V: Copy + Send + Sync>(
     b: Pairs<'_, T, V>,
     to: PairsMut<'_, T, V>,
     less: &(impl Fn(&T, &T) -> bool + Sync),
-) {
+) -> Result<()> {
     let mut tasks = Vec::new();
-    push_tasks(a, b, to, &mut tasks);
-    run(tasks, less);
+    push_tasks(a, b, to, &mut tasks)?;
+    run(tasks, less)
 }

@@ -201,7 +201,7 @@ pub fn run(
 }
 
 pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
-    device.most_of("merge", |caps| {
+    device.most_of("merge", n, |caps| {
         let plan = plan(n, form, caps, device.tuning().wide(n))?;
         Ok(plan.room * plan.offset_bytes())
     })
@@ -221,7 +221,7 @@ mod tests {
                 for value in parameter.values {
                     let caps = Capabilities { chosen: [(parameter.name, value)].into(), ..caps.clone() };
                     let mut room = 0;
-                    for n in [1, 1000, 70_001, 1 << 20, (1 << 28) + 1] {
+                    for n in [1, 1000, 70_001, 1 << 20, (1 << 28) + 1, 1 << 40, 1 << 48] {
                         let plan = plan(n, &form, &caps, false).unwrap();
                         let what = format!("{name}, {} {value}, n = {n}: {plan:?}", parameter.name);
                         assert!(plan.tiles <= plan.room && room <= plan.room, "{what}");
@@ -240,7 +240,7 @@ mod tests {
         for (name, caps) in Capabilities::samples() {
             for local_bytes in [caps.local_bytes, 0, 4096, 8192, 12_288] {
                 let caps = Capabilities { local_bytes, ..caps.clone() };
-                for n in [1, 1000, 4097, (1 << 28) + 1, 1 << 33] {
+                for n in [1, 1000, 4097, (1 << 28) + 1, 1 << 33, 1 << 40, 1 << 48] {
                     for (size, value_bytes) in [(1, 0), (4, 0), (8, 4), (16, 3), (64, 16)] {
                         let order = Compare::<u32>::source(&Order::ascending()).unwrap();
                         let form = Form { order, size, value_bytes };

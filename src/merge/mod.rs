@@ -123,7 +123,7 @@ impl Device {
                 let (less, to) = (order.function()?, output.host()?);
                 let none = vec![(); to.len()];
                 let (a, b) = (a.host()?, b.host()?);
-                cpu::merge((a, &none[..a.len()]), (b, &none[..b.len()]), (to, &mut none.clone()), &less);
+                cpu::merge((a, &none[..a.len()]), (b, &none[..b.len()]), (to, &mut none.clone()), &less)?;
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
@@ -239,7 +239,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let (a, b) = ((a.0.host()?, a.1.host()?), (b.0.host()?, b.1.host()?));
-                cpu::merge(a, b, (keys.host()?, values.host()?), &order.function()?);
+                cpu::merge(a, b, (keys.host()?, values.host()?), &order.function()?)?;
                 Ok(())
             }
             #[cfg(feature = "opencl")]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::job::{Axis, Job, Turn};
 use crate::{
-    parallel,
+    Result, memory, parallel,
     runtime::lines::{self, LINE, STREAM_BYTES, Stream},
 };
 
@@ -56,21 +56,26 @@ macro_rules! by_size {
 pub(crate) use by_size;
 
 /// Moves elements as `job` says, which the caller has checked against both lengths.
-pub(crate) fn permute(job: &Job, input: &[u8], output: &mut [u8]) {
-    by_size!(job.size, cells(job, input, output, STREAM_BYTES));
+pub(crate) fn permute(job: &Job, input: &[u8], output: &mut [u8]) -> Result<()> {
+    by_size!(job.size, cells(job, input, output, STREAM_BYTES))
 }
 
 /// The matrix of `rows` x `cols` elements of `size` bytes that comes from `source`, transposed; both sides are 2 at least.
-pub(crate) fn turn_from(size: usize, (rows, cols): (usize, usize), source: Source<'_>, output: &mut [u8]) {
+pub(crate) fn turn_from(
+    size: usize,
+    (rows, cols): (usize, usize),
+    source: Source<'_>,
+    output: &mut [u8],
+) -> Result<()> {
     let job = Job::matrix(size, rows, cols);
     let turn = job.turn().expect("both sides are longer than 1");
-    by_size!(size, blocks(&job, &turn, source, bytemuck::cast_slice_mut(output), STREAM_BYTES));
+    by_size!(size, blocks(&job, &turn, source, bytemuck::cast_slice_mut(output), STREAM_BYTES))
 }
 
 /// Results of `stream` bytes are written past the caches.
-fn cells<const N: usize, const S: usize>(job: &Job, input: &[u8], output: &mut [u8], stream: usize) {
+fn cells<const N: usize, const S: usize>(job: &Job, input: &[u8], output: &mut [u8], stream: usize) -> Result<()> {
     if job.len() == 0 {
-        return;
+        return Ok(());
     }
     let input: &[[u8; N]] = bytemuck::cast_slice(input);
     let output = &mut bytemuck::cast_slice_mut(output)[job.to..];
@@ -82,7 +87,7 @@ fn cells<const N: usize, const S: usize>(job: &Job, input: &[u8], output: &mut [
         to.copy_from_slice(&input[from..from + to.len()]);
     };
     let fetch = |from: usize, len: usize| lines::fetch(input[from..from + len].as_flattened());
-    blocks::<N, S>(job, &turn, Source { read: &read, fetch: &fetch }, output, stream);
+    blocks::<N, S>(job, &turn, Source { read: &read, fetch: &fetch }, output, stream)
 }
 
 /// The place of element i of some axes, from that of the first: in the input and in the output.
@@ -101,38 +106,40 @@ fn count(axes: &[Axis]) -> usize {
 }
 
 /// The parts of `data` that begin at `starts`, which ascend; each ends where the next begins.
-fn cut<E>(mut data: &mut [E], starts: impl Iterator<Item = usize>) -> Vec<&mut [E]> {
+fn cut<E>(mut data: &mut [E], starts: impl Iterator<Item = usize>) -> Result<Vec<&mut [E]>> {
     let mut parts = Vec::new();
     let mut done = 0;
     for (i, start) in starts.enumerate() {
         let (part, rest) = data.split_at_mut(start - done);
         if i > 0 {
-            parts.push(part);
+            memory::push(&mut parts, part)?;
         }
         (data, done) = (rest, start);
     }
-    parts.push(data);
-    parts
+    memory::push(&mut parts, data)?;
+    Ok(parts)
 }
 
 /// Runs the tasks, in parallel where they move many bytes.
-fn run<I: Send>(bytes: usize, tasks: Vec<I>, body: &(dyn Fn(I) + Sync)) {
-    if bytes <= SERIAL_BYTES {
-        tasks.into_iter().for_each(body);
-    } else {
-        parallel::consume(tasks, body);
-    }
+fn run<I: Send>(
+    bytes: usize,
+    mut tasks: impl ExactSizeIterator<Item = I>,
+    body: &(dyn Fn(I) -> Result<()> + Sync),
+) -> Result<()> {
+    if bytes <= SERIAL_BYTES { tasks.try_for_each(body) } else { parallel::try_consume(tasks, body) }
 }
 
 /// Row by row along the output.
-fn gather<const N: usize>(job: &Job, input: &[[u8; N]], output: &mut [[u8; N]]) {
+fn gather<const N: usize>(job: &Job, input: &[[u8; N]], output: &mut [[u8; N]]) -> Result<()> {
     let total = job.len();
     let chunk = total.div_ceil(8 * parallel::threads()).max(TASK_CELLS);
-    let starts: Vec<_> = (0..total).step_by(chunk).map(|first| (first, place(&job.axes, first).1)).collect();
-    let parts = cut(output, starts.iter().map(|&(_, at)| at));
-    let tasks =
-        starts.iter().zip(parts).map(|(&(first, at), part)| (first..total.min(first + chunk), at, part)).collect();
-    run(total * N, tasks, &|(range, at, part)| gather_part(job, input, range, at, part));
+    let starts = memory::collect((0..total).step_by(chunk).map(|first| (first, place(&job.axes, first).1)))?;
+    let parts = cut(output, starts.iter().map(|&(_, at)| at))?;
+    let tasks = starts.iter().zip(parts).map(|(&(first, at), part)| (first..total.min(first + chunk), at, part));
+    run(total * N, tasks, &|(range, at, part)| {
+        gather_part(job, input, range, at, part);
+        Ok(())
+    })
 }
 
 /// Elements `range` to `part`, whose first element has the place `at`.
@@ -206,7 +213,7 @@ fn blocks<const N: usize, const S: usize>(
     source: Source<'_>,
     output: &mut [[u8; N]],
     stream: usize,
-) {
+) -> Result<()> {
     let (outer, inner) = (&job.axes[..turn.at], &job.axes[turn.at + 1..job.axes.len() - 1]);
     let (outer_count, inner_count) = (count(outer), count(inner));
     let (rows, cols) = (turn.rows, turn.cols);
@@ -237,11 +244,11 @@ fn blocks<const N: usize, const S: usize>(
             let (o, c) = first(i);
             (i, place_of(o, c, 0).1)
         };
-        let starts: Vec<_> = (0..all).step_by(chunk).map(start).collect();
-        let parts = cut(output, starts.iter().map(|&(_, at)| at));
-        let tasks = starts.into_iter().zip(parts).collect();
-        run(bytes, tasks, &|((i, at), part): ((usize, usize), &mut [[u8; N]])| {
-            let mut tiles = Tiles::<N, S>::new(form);
+        let starts = memory::collect((0..all).step_by(chunk).map(start))?;
+        let parts = cut(output, starts.iter().map(|&(_, at)| at))?;
+        let tasks = starts.into_iter().zip(parts);
+        return run(bytes, tasks, &|((i, at), part): ((usize, usize), &mut [[u8; N]])| {
+            let mut tiles = Tiles::<N, S>::new(form)?;
             for (o, c) in (i..all.min(i + chunk)).map(first) {
                 for k in 0..inner_count {
                     let (from, to) = place_of(o, c, k);
@@ -251,8 +258,8 @@ fn blocks<const N: usize, const S: usize>(
                     tiles.turn(source, (from, ld), out);
                 }
             }
+            Ok(())
         });
-        return;
     }
     // Each column's lines are shared out, or the pieces of each line where there are few.
     let wanted = wanted.div_ceil(all);
@@ -263,30 +270,30 @@ fn blocks<const N: usize, const S: usize>(
     let pieces = rows.n.div_ceil(len);
     let columns = || (0..outer_count).flat_map(move |o| (0..cols.n).map(move |c| (o, c)));
     let starts = || columns().flat_map(move |(o, c)| (0..chunks).map(move |q| (o, c, q)));
-    let parts = cut(output, starts().map(|(o, c, q)| place_of(o, c, q * lines).1));
-    let mut tasks: Vec<Vec<&mut [[u8; N]]>> = Vec::new();
-    tasks.resize_with(all * chunks * pieces, Vec::new);
+    let parts = cut(output, starts().map(|(o, c, q)| place_of(o, c, q * lines).1))?;
+    let mut tasks: Vec<Vec<&mut [[u8; N]]>> = memory::collect((0..all * chunks * pieces).map(|_| Vec::new()))?;
     for ((o, c, q), part) in starts().zip(parts) {
         let task = ((o * bands + c / band) * chunks + q) * pieces;
         if lines > 1 {
-            tasks[task].push(part);
+            memory::push(&mut tasks[task], part)?;
         } else {
-            part[..rows.n].chunks_mut(len).zip(&mut tasks[task..]).for_each(|(piece, task)| task.push(piece));
+            let mut each = part[..rows.n].chunks_mut(len).zip(&mut tasks[task..]);
+            each.try_for_each(|(piece, task)| memory::push(task, piece))?;
         }
     }
-    let tasks = tasks.into_iter().enumerate().collect();
-    run(bytes, tasks, &|(task, mut parts): (usize, Vec<&mut [[u8; N]]>)| {
+    run(bytes, tasks.into_iter().enumerate(), &|(task, mut parts): (usize, Vec<&mut [[u8; N]]>)| {
         let (i, q, piece) = (task / pieces / chunks, task / pieces % chunks, task % pieces);
         let (o, c) = first(i);
         let begin = place_of(o, c, q * lines).1;
         let height = parts[0].len().min(rows.n);
-        let mut tiles = Tiles::<N, S>::new(form);
+        let mut tiles = Tiles::<N, S>::new(form)?;
         for k in q * lines..inner_count.min((q + 1) * lines) {
             let (from, to) = place_of(o, c, k);
             let out = Rows::Parts { parts: &mut parts, at: to - begin, len: height };
             tiles.turn(source, (from + piece * len * ld, ld), out);
         }
-    });
+        Ok(())
+    })
 }
 
 /// Blocks of a tile, and whether results are written past the caches.
@@ -320,17 +327,17 @@ struct Tiles<const N: usize, const S: usize> {
 }
 
 impl<const N: usize, const S: usize> Tiles<N, S> {
-    fn new(form: Form) -> Self {
+    fn new(form: Form) -> Result<Self> {
         let Form { wide, high, streams } = form;
         let lines = (S * Self::pitch(wide)).max(NARROW_BYTES).div_ceil(LINE);
-        Self {
+        Ok(Self {
             form,
-            panel: vec![[0; LINE / 16]; lines],
-            stage: vec![0; if streams { wide * S * Self::stage_pitch(high) } else { 0 }],
+            panel: memory::zeroed(lines)?,
+            stage: memory::zeroed(if streams { wide * S * Self::stage_pitch(high) } else { 0 })?,
             block: [[[0; N]; S]; S],
             turned: [[[0; N]; S]; S],
             stream: Stream::new(),
-        }
+        })
     }
 
     /// Bytes between rows of the panel.
@@ -555,7 +562,7 @@ mod tests {
                 let mut got = vec![[0xA5; 2]; want.len()];
                 pool.install(|| {
                     let output = bytemuck::cast_slice_mut(&mut got);
-                    cells::<2, 32>(&job, bytemuck::cast_slice(&input), output, stream);
+                    cells::<2, 32>(&job, bytemuck::cast_slice(&input), output, stream).unwrap();
                 });
                 assert!(got == want, "{shape:?} by {axes:?}, {threads} threads, past the caches from {stream} bytes");
             }
@@ -576,7 +583,7 @@ mod tests {
                 for (begin, stream) in begins.flat_map(|begin| [(begin, usize::MAX), (begin, 0), (begin + 8, 0)]) {
                     let mut got = vec![0xA5; begin + input.len() + 1];
                     let output = &mut got[begin..begin + input.len()];
-                    by_size!(size, cells(&job, &input, output, stream));
+                    by_size!(size, cells(&job, &input, output, stream)).unwrap();
                     let right = |(i, x): (usize, &[u8])| *x == input[(i % rows * cols + i / rows) * size..][..size];
                     let all = got[begin..begin + input.len()].chunks(size).enumerate().all(right);
                     assert!(all, "{rows} x {cols} of {size} bytes at {begin}, past the caches from {stream} bytes");

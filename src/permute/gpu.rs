@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn plans_cover_every_unit() {
         for (name, caps) in Capabilities::samples() {
-            for n in [1, 255, 257, 1 << 20, (1 << 32) + 1] {
+            for n in [1, 255, 257, 1 << 20, (1 << 32) + 1, 1 << 40, 1 << 48] {
                 let axes = vec![Axis { n: 3, from: 1, to: 2 * n as isize }, Axis { n, from: 3, to: 2 }];
                 let plan = plan(Job { size: 4, axes, from: 0, to: 0 }, [0, 0], &caps, |n| n >= 1 << 31);
                 let each = if plan.run > 0 { plan.run } else { plan.work_group * caps_each(&plan) };

@@ -37,7 +37,7 @@ pub(crate) fn run<T: Pod>(device: &Device, input: NdView<'_, T>, output: NdViewM
     let job = Job::new(size, &from, &to)?;
     match device.backend() {
         Backend::Cpu => {
-            cpu::permute(&job, bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
+            cpu::permute(&job, bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?))?;
         }
         #[cfg(feature = "opencl")]
         Backend::OpenCl(device) => {

@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn plans_cover_every_word() {
         for (name, caps) in Capabilities::samples() {
-            for n in [1, 255, 256, 257, 1 << 20, (1 << 32) + 1] {
+            for n in [1, 255, 256, 257, 1 << 20, (1 << 32) + 1, 1 << 40, 1 << 48] {
                 let form = Form { element: ElementType::U32, draw: 4, range: false };
                 let plan = plan(n, form, 3, true, &caps, n >= 1 << 31).unwrap();
                 assert!(4 * plan.words >= n + 3, "{name}: {n}");

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Determinism, End, Extreme};
-use crate::{Element, op::Op, parallel};
+use crate::{Element, Result, memory, op::Op, parallel};
 
 /// Rows of a tile; `TILE_ROWS` of `cl/reduce.cl`.
 const TILE_ROWS: usize = 16;
@@ -25,7 +25,7 @@ pub const fn tile<T>() -> usize {
 }
 
 // Both levels of determinism take the fixed tree: the CPU is bound by memory, so another order would gain nothing.
-pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], _: O, _: Determinism) -> T {
+pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], _: O, _: Determinism) -> Result<T> {
     reduce_rows::<T, T, O, _>(input.len(), &|row| input[row].iter().map(|x| x.widen()))
 }
 
@@ -33,9 +33,9 @@ pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], _: O, _: Determinism) ->
 pub(super) fn reduce_rows<T: Element, U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
     n: usize,
     row: &(impl Fn(Range<usize>) -> R + Sync),
-) -> U {
+) -> Result<U> {
     if n == 0 {
-        return O::empty();
+        return Ok(O::empty());
     }
     let tile = tile::<T>();
     let partial = |i: usize| {
@@ -47,9 +47,9 @@ pub(super) fn reduce_rows<T: Element, U: Element, O: Op<U>, R: Iterator<Item = U
         }
     };
     let mut partials: Vec<U::Acc> = if n * size_of::<T>() <= SERIAL_BYTES {
-        (0..n.div_ceil(tile)).map(partial).collect()
+        memory::collect((0..n.div_ceil(tile)).map(partial))?
     } else {
-        parallel::map(n.div_ceil(tile), &partial)
+        parallel::map(n.div_ceil(tile), &partial)?
     };
     while partials.len() > 1 {
         let reduce = |part: &[U::Acc]| {
@@ -60,13 +60,13 @@ pub(super) fn reduce_rows<T: Element, U: Element, O: Op<U>, R: Iterator<Item = U
                 reduce_any::<U, O, _>(0..part.len(), &row)
             }
         };
-        partials = partials.chunks(self::tile::<U::Acc>()).map(reduce).collect();
+        partials = memory::collect(partials.chunks(self::tile::<U::Acc>()).map(reduce))?;
     }
-    U::narrow(partials[0])
+    Ok(U::narrow(partials[0]))
 }
 
 /// What `body` gives for each tile of the input and its first index, in order.
-fn tiles<T: Element, R: Send + Sync>(input: &[T], body: &(dyn Fn(usize, &[T]) -> R + Sync)) -> Vec<R> {
+fn tiles<T: Element, R: Send + Sync>(input: &[T], body: &(dyn Fn(usize, &[T]) -> R + Sync)) -> Result<Vec<R>> {
     let len = tile::<T>();
     parallel::map(input.len().div_ceil(len), &|i| body(i * len, &input[i * len..input.len().min((i + 1) * len)]))
 }
@@ -110,7 +110,7 @@ fn reduce_tile<U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
 }
 
 /// `input` is not empty.
-pub(super) fn arg_reduce<T: Element>(input: &[T], end: End) -> Extreme<T> {
+pub(super) fn arg_reduce<T: Element>(input: &[T], end: End) -> Result<Extreme<T>> {
     let better = |best: Extreme<T>, next: Extreme<T>| if end.before(next.value, best.value) { next } else { best };
     let scan = |(start, chunk): (usize, &[T])| {
         let mut best = Extreme { index: start, value: chunk[0] };
@@ -128,8 +128,8 @@ pub(super) fn arg_reduce<T: Element>(input: &[T], end: End) -> Extreme<T> {
     let parts: Vec<_> = if size_of_val(input) <= SERIAL_BYTES {
         vec![scan((0, input))]
     } else {
-        tiles(input, &|start, part| scan((start, part)))
+        tiles(input, &|start, part| scan((start, part)))?
     };
     // In order of index, so that the earlier of two equal elements stays.
-    parts.into_iter().reduce(better).expect("the input is not empty")
+    Ok(parts.into_iter().reduce(better).expect("the input is not empty"))
 }

@@ -216,7 +216,7 @@ impl Device {
     ) -> Result<()> {
         output.expect_len(1, "reduce")?;
         match self.backend() {
-            Backend::Cpu => output.host()?[0] = cpu::reduce(input.host()?, op, determinism),
+            Backend::Cpu => output.host()?[0] = cpu::reduce(input.host()?, op, determinism)?,
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::reduce::<T, O>(device, input, determinism, output, scratch)?,
         }
@@ -342,7 +342,7 @@ impl Device {
         statistics::not_empty(&input, end.name())?;
         match self.backend() {
             Backend::Cpu => {
-                let found = cpu::arg_reduce(input.host()?, end);
+                let found = cpu::arg_reduce(input.host()?, end)?;
                 value.host()?[0] = found.value;
                 index.host()?[0] = found.index as u64;
             }

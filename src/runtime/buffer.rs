@@ -14,7 +14,9 @@ use bytemuck::Pod;
 #[cfg(feature = "opencl")]
 use super::opencl::{ClDevice, ClMem, Pooled, root};
 use super::{Backend, Device};
-use crate::{Error, ErrorKind, Result, layout::within};
+#[cfg(feature = "opencl")]
+use crate::ErrorKind;
+use crate::{Error, Result, layout::within, memory};
 
 enum Storage<T> {
     Host(Vec<T>),
@@ -58,20 +60,10 @@ fn byte_len<T>(len: usize) -> Result<usize> {
         .ok_or_else(|| Error::invalid(format!("{len} elements of {} bytes overflow the address space", size_of::<T>())))
 }
 
-/// Refuses sizes of scratch that no memory has.
-#[cfg(feature = "opencl")]
-pub(crate) fn addressable(len: usize, bytes_each: usize) -> Result<()> {
-    len.checked_mul(bytes_each).filter(|&bytes| bytes <= isize::MAX as usize / 2).map(drop).ok_or_else(|| {
-        let what = format!("scratch for {len} elements of {bytes_each} bytes overflows the address space");
-        Error::new(ErrorKind::OutOfMemory, what)
-    })
-}
-
 /// `len` zeroed elements in the host's memory, or an error where there is not enough.
 fn host_memory<T: Pod>(len: usize) -> Result<Vec<T>> {
-    let bytes = byte_len::<T>(len)?;
-    bytemuck::allocation::try_zeroed_vec(len)
-        .map_err(|()| Error::new(ErrorKind::OutOfMemory, format!("allocating {bytes} bytes of host memory failed")))
+    byte_len::<T>(len)?;
+    memory::zeroed(len)
 }
 
 impl Device {
@@ -643,7 +635,7 @@ impl<T: Pod> ViewMut<'_, T> {
                 } else {
                     // OpenCL fills with powers of two only: a first block is written, then copied to twice its length.
                     let (cl, start) = (self.buffer.cl(), byte_len::<T>(offset)?);
-                    let block = vec![value; len.min(4096)];
+                    let block = memory::filled(len.min(4096), value)?;
                     cl.write(&mem, start, bytemuck::cast_slice(&block))?;
                     let (mut done, all) = (size_of_val(&block[..]), byte_len::<T>(len)?);
                     while done < all {
@@ -1419,5 +1411,22 @@ impl Scratch {
 impl fmt::Debug for Scratch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Scratch")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mapped_buffers_are_their_elements() {
+        let device = Device::cpu();
+        for n in [0usize, 1, 5] {
+            let mut buffer = device.upload(&(0..n as u16).collect::<Vec<_>>()).expect("memory");
+            let mut mapped = buffer.map_mut().expect("the CPU maps its memory");
+            mapped.iter_mut().for_each(|x| *x += 7);
+            drop(mapped);
+            assert_eq!(*buffer.map().expect("the CPU maps its memory"), (7..n as u16 + 7).collect::<Vec<_>>());
+        }
     }
 }

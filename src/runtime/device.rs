@@ -7,7 +7,7 @@ use serde::Serialize;
 #[cfg(feature = "opencl")]
 use super::opencl::{self, ClDevice};
 use super::{Capabilities, Tuning};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, parallel};
 
 /// What kind of hardware a device is.
 ///
@@ -87,7 +87,7 @@ impl DeviceInfo {
             version: String::new(),
             ty: DeviceType::Cpu,
             opencl: false,
-            compute_units: rayon::current_num_threads() as u32,
+            compute_units: parallel::threads() as u32,
             global_bytes: 0,
             max_allocation_bytes: isize::MAX as u64,
         }

@@ -12,7 +12,7 @@ mod program;
 
 pub use buffer::{Buffer, Input, MapMut, MapRef, Output, Scratch, View, ViewMut};
 #[cfg(feature = "opencl")]
-pub(crate) use buffer::{ClInput, ClOutput, addressable, apart};
+pub(crate) use buffer::{ClInput, ClOutput, apart};
 pub use capabilities::{Capabilities, DeviceClass, RefusedSubGroup, SubGroup, SubGroupBackend};
 pub use device::Backend;
 pub use device::{Device, DeviceInfo, DeviceType, Timing};

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::Scan;
-use crate::{Element, op::Monoid, parallel};
+use crate::{Element, Result, memory, op::Monoid, parallel};
 
 /// Runs of a chunk, chunks of a tile, and its runs; as in `cl/scan.cl`.
 pub const CHUNK_RUNS: usize = 32;
@@ -97,18 +97,18 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     load: &Load<'_, U>,
     kind: Scan<U>,
     out: &mut [U],
-) {
+) -> Result<()> {
     let tile = TILE_RUNS * run;
     let part = if !Monoid::<U, F>::NEVER_ORDERED && op.ordered { tile } else { tile.min(PART) };
     let (initial, inclusive) = start(op, kind);
     let spine = Spine::new(&op.combine, op.identity);
     let carry = |digits: &[U::Acc]| digits.iter().fold(initial, |carry, &digit| (op.combine)(carry, digit));
-    let find = |first: usize, out: &[U], work: &mut Work<U::Acc>| {
-        let room = &mut Vec::new();
+    let find = |first: usize, out: &[U], work: &mut Work<U::Acc, U::Acc>| {
+        let mut room = std::mem::take(&mut work.values);
         for at in (0..out.len()).step_by(part) {
             let outputs = part.min(out.len() - at);
             let len = outputs.min(n - (first + at));
-            let values = loaded(load, first + at, len, from(out, at, kind.reversed), room);
+            let values = loaded(load, first + at, len, from(out, at, kind.reversed), &mut room);
             if !Monoid::<U, F>::NEVER_ORDERED && op.ordered {
                 let chunks = values.chunks(CHUNK_RUNS * run);
                 work.precede(
@@ -120,22 +120,24 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
                 work.add(at / tile, &op.combine, total(op, values));
             }
         }
+        work.values = room;
     };
-    let write = |first: usize, carries: &[U::Acc], out: &mut [U], work: &mut Work<U::Acc>| {
-        let (mut carry, room) = (initial, &mut Vec::new());
+    let write = |first: usize, carries: &[U::Acc], out: &mut [U], work: &mut Work<U::Acc, U::Acc>| {
+        let mut carry = initial;
         for (k, out) in parts(out, part, kind.reversed) {
             let at = k * part;
             if at.is_multiple_of(tile) {
                 carry = carries[at / tile];
             }
-            let values = loaded(load, first + at, out.len().min(n - (first + at)), out, room);
+            let values = loaded(load, first + at, out.len().min(n - (first + at)), out, &mut work.values);
             carry = results(op, values, work.trees.get(at / tile), run, carry, inclusive, out);
             if kind.reversed {
                 out.reverse();
             }
         }
     };
-    each_task(out, tile, kind.reversed, spine, &carry, &find, &write);
+    let room = &|tiles| Work::new(op.identity, tiles, part, op.ordered);
+    each_task(out, (tile, kind.reversed), spine, room, &carry, &find, &write)
 }
 
 /// The results of a tile, whose tree there is where an order is asked for, or of a part of one; one more, if `out` has room for
@@ -268,15 +270,16 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     mark: &Mark<'_>,
     kind: Scan<U>,
     out: &mut [U],
-) {
+) -> Result<()> {
     let tile = TILE_RUNS * run;
     let part = if !Monoid::<U, F>::NEVER_ORDERED && op.ordered { tile } else { tile.min(PART) };
     let (initial, inclusive) = start(op, kind);
     let join = |a: (U::Acc, bool), b: (U::Acc, bool)| (if b.1 { b.0 } else { (op.combine)(a.0, b.0) }, a.1 | b.1);
     let after = |carry, total: (U::Acc, bool)| (op.combine)(if total.1 { initial } else { carry }, total.0);
     let carry = |digits: &[(U::Acc, bool)]| digits.iter().fold(initial, |carry, &digit| after(carry, digit));
-    let find = |first: usize, out: &[U], work: &mut Work<(U::Acc, bool)>| {
-        let (mut room, mut heads) = (Vec::new(), Vec::new());
+    let find = |first: usize, out: &[U], work: &mut Work<(U::Acc, bool), U::Acc>| {
+        let mut room = std::mem::take(&mut work.values);
+        let (mut heads, mut pairs) = (std::mem::take(&mut work.heads), std::mem::take(&mut work.pairs));
         for at in (0..out.len()).step_by(part) {
             let outputs = part.min(out.len() - at);
             let values = loaded(load, first + at, outputs, from(out, at, kind.reversed), &mut room);
@@ -286,7 +289,8 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
                 let chunk = CHUNK_RUNS * run;
                 let chunks = values.chunks(chunk).zip(heads.chunks(chunk)).map(|(values, heads)| {
                     if has_head(heads) {
-                        let pairs: Vec<_> = values.iter().copied().zip(heads.iter().copied()).collect();
+                        pairs.clear();
+                        pairs.extend(values.iter().copied().zip(heads.iter().copied()));
                         return prefixes(&join, (op.identity, false), &pairs, run);
                     }
                     let (befores, total) = prefixes(&op.combine, op.identity, values, run);
@@ -298,17 +302,19 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
                 work.add(at / tile, &join, (total(op, &values[last.unwrap_or(0)..]), last.is_some()));
             }
         }
+        (work.values, work.heads, work.pairs) = (room, heads, pairs);
     };
-    let write = |first: usize, carries: &[U::Acc], out: &mut [U], work: &mut Work<(U::Acc, bool)>| {
-        let (mut acc, mut room, mut heads) = (initial, Vec::new(), Vec::new());
+    let write = |first: usize, carries: &[U::Acc], out: &mut [U], work: &mut Work<(U::Acc, bool), U::Acc>| {
+        let mut acc = initial;
         for (k, out) in parts(out, part, kind.reversed) {
             let at = k * part;
             if at.is_multiple_of(tile) {
                 acc = carries[at / tile];
             }
-            let values = loaded(load, first + at, out.len(), out, &mut room);
+            let values = loaded(load, first + at, out.len(), out, &mut work.values);
+            let heads = &mut work.heads;
             heads.resize(out.len(), false);
-            mark(first + at, &mut heads);
+            mark(first + at, heads);
             if !Monoid::<U, F>::NEVER_ORDERED && op.ordered {
                 let (carry, tree, chunk) = (acc, &work.trees[at / tile], CHUNK_RUNS * run);
                 let chunks = values.chunks(chunk).zip(heads.chunks(chunk)).zip(out.chunks_mut(chunk));
@@ -324,38 +330,38 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
                     }
                 }
             } else {
-                acc = segments(op, values, &heads, (initial, acc), inclusive, out);
+                acc = segments(op, values, heads, (initial, acc), inclusive, out);
             }
             if kind.reversed {
                 out.reverse();
             }
         }
     };
-    each_task(out, tile, kind.reversed, Spine::new(&join, (op.identity, false)), &carry, &find, &write);
+    let room = &|tiles| Work::for_segments((op.identity, false), tiles, part, op.ordered);
+    each_task(out, (tile, kind.reversed), Spine::new(&join, (op.identity, false)), room, &carry, &find, &write)
 }
 
 /// Finds what the tiles of a task come to, from its first element on, given its outputs.
-type Find<'f, U, P> = dyn Fn(usize, &[U], &mut Work<P>) + Sync + 'f;
+type Find<'f, U, P> = dyn Fn(usize, &[U], &mut Work<P, Acc<U>>) + Sync + 'f;
 /// Writes the results of a task, from its first element on, given what precedes each of its tiles.
-type Write<'f, U, P, C> = dyn Fn(usize, &[C], &mut [U], &mut Work<P>) + Sync + 'f;
+type Write<'f, U, P, C> = dyn Fn(usize, &[C], &mut [U], &mut Work<P, Acc<U>>) + Sync + 'f;
 
 /// Has what the tiles come to found, then finds what precedes each in the order of the scan, which `carry` tells from the digits
 /// of its number, the highest first; and has the results written.
-fn each_task<U: Send + Sync, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn(P, P) -> P + Sync>(
+fn each_task<U: Element, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn(P, P) -> P + Sync>(
     out: &mut [U],
-    tile: usize,
-    reversed: bool,
+    (tile, reversed): (usize, bool),
     mut spine: Spine<'_, P, F>,
+    room: &(dyn Fn(usize) -> Result<Work<P, Acc<U>>> + Sync),
     carry: &(dyn Fn(&[P]) -> C + Sync),
     find: &Find<'_, U, P>,
     write: &Write<'_, U, P, C>,
-) {
+) -> Result<()> {
     let task = (out.len() / tile / (8 * parallel::threads())).clamp(*TASK.start(), *TASK.end()) * tile;
-    let outputs: Vec<_> = parts(out, task, reversed).into_iter().map(|(_, out)| Mutex::new(Some(out))).collect();
-    let identity = spine.identity;
+    let outputs = memory::collect(parts(out, task, reversed).map(|(_, out)| Mutex::new(Some(out))))?;
     parallel::in_turn(
         outputs.len(),
-        &|| (Work::new(identity), None),
+        &|| Ok((room(task / tile)?, None)),
         &|number, (work, out)| {
             *out = outputs[number].lock().unwrap_or_else(PoisonError::into_inner).take();
             work.totals.clear();
@@ -370,7 +376,7 @@ fn each_task<U: Send + Sync, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn
             work.totals.iter().map(carry_of).collect::<Vec<_>>()
         },
         &|number, carries, (work, out)| write(number * task, &carries, out.take().unwrap_or_default(), work),
-    );
+    )
 }
 
 /// The elements from one on in the order of the scan; if reversed, those up to there.
@@ -379,8 +385,12 @@ fn from<T>(elements: &[T], at: usize, reversed: bool) -> &[T] {
 }
 
 /// Parts of `len` results in the order of the scan, with their numbers.
-fn parts<U>(out: &mut [U], len: usize, reversed: bool) -> Vec<(usize, &mut [U])> {
-    if reversed { out.rchunks_mut(len).enumerate().collect() } else { out.chunks_mut(len).enumerate().collect() }
+fn parts<U>(mut out: &mut [U], len: usize, reversed: bool) -> impl ExactSizeIterator<Item = (usize, &mut [U])> {
+    (0..out.len().div_ceil(len)).map(move |part| {
+        let (first, last) = (len.min(out.len()), out.len() - len.min(out.len()));
+        let taken = if reversed { out.split_off_mut(last..) } else { out.split_off_mut(..first) };
+        (part, taken.unwrap_or_default())
+    })
 }
 
 /// At each level, of tiles, blocks of them and so on, the totals that are no whole block yet.
@@ -458,12 +468,15 @@ fn runs_of<A: Copy, const RUN: usize>(combine: &impl Fn(A, A) -> A, chunk: &[A])
     runs.map(|run| run[1..].iter().fold(run[0], |total, &x| combine(total, x)))
 }
 
-/// What a task has of its tiles.
-struct Work<P> {
+/// What a task has of its tiles, and what it works in: accumulators of type `A`, segment-head flags, and both in pairs.
+struct Work<P, A> {
     identity: P,
     totals: Vec<P>,
     /// Where an order is asked for.
     trees: Vec<Tree<P>>,
+    values: Vec<A>,
+    heads: Vec<bool>,
+    pairs: Vec<P>,
 }
 
 /// Of a tile's runs, what precedes each in its chunk; of its chunks, in the tile.
@@ -479,9 +492,18 @@ impl<P: Copy> Tree<P> {
     }
 }
 
-impl<P: Copy> Work<P> {
-    fn new(identity: P) -> Self {
-        Self { identity, totals: Vec::new(), trees: Vec::new() }
+impl<P: Copy, A> Work<P, A> {
+    /// Work for so many tiles and parts of so many elements; `ordered` asks for an order.
+    fn new(identity: P, tiles: usize, part: usize, ordered: bool) -> Result<Self> {
+        let trees = memory::with_capacity(if ordered { tiles } else { 0 })?;
+        let (totals, values) = (memory::with_capacity(tiles)?, memory::with_capacity(part)?);
+        Ok(Self { identity, totals, trees, values, heads: Vec::new(), pairs: Vec::new() })
+    }
+
+    /// The same with room for flags.
+    fn for_segments(identity: P, tiles: usize, part: usize, ordered: bool) -> Result<Self> {
+        let (heads, pairs) = (memory::with_capacity(part)?, memory::with_capacity(if ordered { part } else { 0 })?);
+        Ok(Self { heads, pairs, ..Self::new(identity, tiles, part, ordered)? })
     }
 
     /// A part's total goes to that of tile t.

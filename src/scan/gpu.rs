@@ -341,7 +341,7 @@ mod tests {
     fn plans_have_scratch_for_every_tile() {
         let form = Form::of::<u32, u64, Sum>(false, None);
         for (name, caps) in Capabilities::samples() {
-            for n in [1, 8192, 8193, 1 << 20, (1 << 32) + 1] {
+            for n in [1, 8192, 8193, 1 << 20, (1 << 32) + 1, 1 << 40, 1 << 48] {
                 let plan = plan(n, &form, [true; 2], &caps, n >= 1 << 31).unwrap();
                 assert!(plan.tiles * 8192 >= n && (plan.tiles - 1) * 8192 < n, "{name}: {n}");
                 assert!(plan.tiles == 1 || plan.scratch_bytes >= 8 * plan.tiles, "{name}: {n}");

@@ -301,7 +301,7 @@ impl Device {
             Backend::Cpu => {
                 let input = input.host()?;
                 let load = cpu::load(input, take, map.is_none(), kind.reversed);
-                cpu::scan(op, n, cpu::run::<T>(), &*load, kind, output.host()?);
+                cpu::scan(op, n, cpu::run::<T>(), &*load, kind, output.host()?)?;
                 Ok(())
             }
             #[cfg(feature = "opencl")]
@@ -413,7 +413,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let load = cpu::load_in_place(kind.reversed);
-                cpu::scan(&monoid::<T, O>(), x.len(), cpu::run::<T>(), &*load, kind, x.host()?);
+                cpu::scan(&monoid::<T, O>(), x.len(), cpu::run::<T>(), &*load, kind, x.host()?)?;
                 Ok(())
             }
             #[cfg(feature = "opencl")]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytemuck::Zeroable;
 
-use crate::{Element, Offset, element::equal, parallel};
+use crate::{Element, Offset, Result, element::equal, memory, parallel};
 
 /// Bytes at most, and elements, that a task keeps of a list: they stay in the second-level cache.
 const TASK_BYTES: usize = 256 << 10;
@@ -51,7 +51,8 @@ pub(super) fn keep<R, W, I, const LISTS: usize>(
     items: &(impl Fn(Range<usize>) -> I + Sync),
     turn: &mut (dyn FnMut([&[R]; LISTS]) -> W + Send),
     write: &(dyn Fn(W, [&[R]; LISTS]) + Sync),
-) where
+) -> Result<()>
+where
     R: Copy + Send + Sync + Zeroable,
     W: Send,
     I: Iterator<Item = (usize, R)>,
@@ -59,13 +60,13 @@ pub(super) fn keep<R, W, I, const LISTS: usize>(
     let task = TASK.min(TASK_BYTES / size_of::<R>()).min(n);
     parallel::in_turn(
         n.div_ceil(task.max(1)),
-        &|| Kept { task, room: bytemuck::zeroed_vec(LISTS * task), ends: [0; LISTS] },
+        &|| Ok(Kept { task, room: memory::zeroed(LISTS * task)?, ends: [0; LISTS] }),
         &|number, kept: &mut Kept<R, LISTS>| {
             kept.ends = fill(items(number * task..n.min((number + 1) * task)), task, &mut kept.room);
         },
         &mut |_, kept| turn(kept.lists()),
         &|_, work, kept| write(work, kept.lists()),
-    );
+    )
 }
 
 /// The next `count` of what is left of an output, as far as there is room.
@@ -79,7 +80,7 @@ pub(super) fn lists<R, V, I, const LISTS: usize>(
     items: &(impl Fn(Range<usize>) -> I + Sync),
     get: &(impl Fn(R) -> V + Sync),
     mut rest: [&mut [V]; LISTS],
-) -> [usize; LISTS]
+) -> Result<[usize; LISTS]>
 where
     R: Copy + Send + Sync + Zeroable,
     V: Send,
@@ -100,8 +101,8 @@ where
                 .zip(kept)
                 .for_each(|(own, kept)| own.iter_mut().zip(kept).for_each(|(to, &x)| *to = get(x)));
         },
-    );
-    counts
+    )?;
+    Ok(counts)
 }
 
 /// The same of lists that all elements are in, one after the other in `out`.
@@ -110,7 +111,7 @@ pub(super) fn parted<R, V, I, const LISTS: usize>(
     items: &(impl Fn(Range<usize>) -> I + Sync),
     get: &(impl Fn(R) -> V + Sync),
     mut out: &mut [V],
-) -> [usize; LISTS]
+) -> Result<[usize; LISTS]>
 where
     R: Copy + Send + Sync + Zeroable,
     V: Send,
@@ -123,7 +124,7 @@ where
         // The last list has what the others leave.
         counts[LISTS - 1] = part.len() - counts.iter().sum::<usize>();
         counts
-    });
+    })?;
     let total = |list: usize| counts.iter().map(|counts| counts[list]).sum();
     lists(n, items, get, std::array::from_fn(|list| next(&mut out, total(list))))
 }
@@ -135,13 +136,13 @@ pub(super) fn flagged<R, V, I>(
     get: &(impl Fn(R) -> V + Sync),
     out: &mut [V],
     all: bool,
-) -> usize
+) -> Result<usize>
 where
     R: Copy + Send + Sync + Zeroable,
     V: Send,
     I: Iterator<Item = (usize, R)>,
 {
-    if all { parted::<_, _, _, 2>(n, items, get, out)[0] } else { lists(n, items, get, [out])[0] }
+    Ok(if all { parted::<_, _, _, 2>(n, items, get, out)?[0] } else { lists(n, items, get, [out])?[0] })
 }
 
 /// The elements but for the first, counted from the second on; in list 0 those that differ from the one before them, which begin
@@ -157,7 +158,7 @@ pub(super) fn runs<T: Element, W: Send>(
     input: &[T],
     turn: &mut (dyn FnMut(&[usize]) -> W + Send),
     write: &(dyn Fn(W, &[usize]) + Sync),
-) -> usize {
+) -> Result<usize> {
     let mut count = input.len().min(1);
     keep(
         input.len().saturating_sub(1),
@@ -167,8 +168,8 @@ pub(super) fn runs<T: Element, W: Send>(
             turn(places)
         },
         &|work, [places]| write(work, places),
-    );
-    count
+    )?;
+    Ok(count)
 }
 
 /// The first of what belongs to runs, if there is any, which the first run has.
@@ -178,7 +179,11 @@ pub(super) fn first<'o, V: Copy>(mut out: &'o mut [V], input: &[V]) -> &'o mut [
 }
 
 /// Where runs of two elements at least begin, and their lengths, as far as there is room; how many there are.
-pub(super) fn non_trivial<T: Element, C: Offset>(input: &[T], mut offsets: &mut [C], mut lengths: &mut [C]) -> usize {
+pub(super) fn non_trivial<T: Element, C: Offset>(
+    input: &[T],
+    mut offsets: &mut [C],
+    mut lengths: &mut [C],
+) -> Result<usize> {
     let n = input.len();
     // Whether the two from the first on, and the last two, are equal: what is between is told by three neighbours.
     let (first, last) = (n > 1 && equal(input[0], input[1]), n > 1 && equal(input[n - 2], input[n - 1]));
@@ -211,9 +216,9 @@ pub(super) fn non_trivial<T: Element, C: Offset>(input: &[T], mut offsets: &mut 
             let begins = before.iter().chain(begins);
             lengths.iter_mut().zip(begins.zip(ends)).for_each(|(to, (begin, end))| *to = number(end + 1 - begin));
         },
-    );
+    )?;
     if let (true, Some(begin)) = (last, begun) {
         next(&mut lengths, 1).fill(number(n - begin));
     }
-    count
+    Ok(count)
 }

@@ -231,7 +231,7 @@ impl Device {
             Backend::Cpu => {
                 let input = input.host()?;
                 let list = |&x: &T| (usize::from(!(predicate.function)(x.widen())), x);
-                let [found] = cpu::lists(input.len(), &|part| input[part].iter().map(list), &|x| x, [output.host()?]);
+                let [found] = cpu::lists(input.len(), &|part| input[part].iter().map(list), &|x| x, [output.host()?])?;
                 count.host()?[0] = found as u64;
                 Ok(())
             }
@@ -317,10 +317,10 @@ impl Device {
                 let found = if size_of::<V>() <= 16 {
                     let items =
                         |part: Range<usize>| flags[part.clone()].iter().map(list).zip(values[part].iter().copied());
-                    cpu::flagged(n, &items, &|x| x, output, lists == 2)
+                    cpu::flagged(n, &items, &|x| x, output, lists == 2)?
                 } else {
                     let items = |part: Range<usize>| flags[part.clone()].iter().map(list).zip(part);
-                    cpu::flagged(n, &items, &|i: usize| values[i], output, lists == 2)
+                    cpu::flagged(n, &items, &|i: usize| values[i], output, lists == 2)?
                 };
                 count.host()?[0] = found as u64;
                 Ok(())
@@ -461,7 +461,7 @@ impl Device {
             Backend::Cpu => {
                 let input = input.host()?;
                 let items = |part: Range<usize>| input[part.clone()].iter().map(|&x| usize::from(!takes(x))).zip(part);
-                let [found] = cpu::lists(input.len(), &items, &|i| I::from_i128(i as i128), [output.host()?]);
+                let [found] = cpu::lists(input.len(), &items, &|i| I::from_i128(i as i128), [output.host()?])?;
                 count.host()?[0] = found as u64;
                 Ok(())
             }
@@ -522,7 +522,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => Ok(0),
             #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => device.most_of("select", |caps| gpu::scratch_bytes(n, size_of::<T>(), caps)),
+            Backend::OpenCl(device) => device.most_of("select", n, |caps| gpu::scratch_bytes(n, size_of::<T>(), caps)),
         }
     }
 }

@@ -8,18 +8,20 @@ use bytemuck::{Pod, try_cast_slice, try_cast_slice_mut};
 use rdst::{RadixKey, RadixSort};
 
 use super::keys::{Digit, Keys};
-use crate::{Error, ErrorKind, Offset, Result, merge::sort::cpu as merges, parallel};
+use crate::{Offset, Result, memory, merge::sort::cpu as merges, parallel, threads};
 
 const RADIX: usize = 256;
 /// Keys below which a part is not worth its counters.
 const SERIAL: usize = 1 << 14;
 /// Keys and values of a bucket that one thread sorts.
 const BUCKET_BYTES: usize = 256 << 10;
+/// Bytes that `rdst` may take for each thread, besides room for all keys: it sorts up to 200,000 keys with a copy of them.
+const RDST_THREAD_BYTES: usize = 4 << 20;
 /// Keys that are sorted by insertion, at most.
 const FEW: usize = 24;
 
 /// A key by its bits.
-pub(crate) trait Word: Pod + Into<u64> + Send + Sync + RadixKey {
+pub(crate) trait Word: Pod + Into<u64> + Ord + Send + Sync + RadixKey {
     /// The low bits.
     fn of(bits: u64) -> Self;
 }
@@ -139,11 +141,11 @@ fn wide<V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, values: &
     let output: &mut [u128] = match output {
         Some(output) => bytemuck::cast_slice_mut(output),
         None => {
-            own = room::<u128>(n)?;
+            own = memory::zeroed::<u128>(n)?;
             &mut own
         }
     };
-    let mut from = room::<V>(n)?;
+    let mut from = memory::zeroed::<V>(n)?;
     from.copy_from_slice(values);
     let less = |a: &u128, b: &u128| keys.ordered_wide(*a) & mask < keys.ordered_wide(*b) & mask;
     merges::sort((input, &from), (output, values), &less)
@@ -157,45 +159,41 @@ fn by_rdst<K: Word>(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> 
             *to = K::of(keys.distinct(key.into()));
         }
     });
-    // It takes as much again, and would end the process for want of it.
-    drop(room::<K>(output.len())?);
-    output.radix_sort_unstable();
+    // It takes as much again and some for each thread, and would end the process for want of it, or of threads.
+    let bytes = size_of_val(output).saturating_add(parallel::threads() * RDST_THREAD_BYTES);
+    if threads::ready() && memory::probe(bytes).is_ok() {
+        output.radix_sort_unstable();
+    } else {
+        parallel::sort_unstable_by_key(output, &|&key| key);
+    }
     if !keys.plain() {
         parallel::chunks_mut(output, SERIAL, &|_, part| {
             part.iter_mut().for_each(|to| *to = K::of(keys.of_distinct((*to).into())));
         });
     }
     for number in keys.shared() {
-        in_order_of_input(keys, number, input, output);
+        in_order_of_input(keys, number, input, output)?;
     }
     Ok(())
 }
 
 /// Puts the keys with a number, where they differ, in the order in which they came.
-fn in_order_of_input<K: Word>(keys: &Keys, number: u64, input: &[K], output: &mut [K]) {
+fn in_order_of_input<K: Word>(keys: &Keys, number: u64, input: &[K], output: &mut [K]) -> Result<()> {
     let of = |key: &K| keys.ordered((*key).into());
     let (begin, end) =
         (output.partition_point(|key| of(key) < number), output.partition_point(|key| of(key) <= number));
     let mut there = &mut output[begin..end];
     // They are in an order of their bits.
     if there.first().copied().map(K::into) == there.last().copied().map(K::into) {
-        return;
+        return Ok(());
     }
     let parts = parallel::parts(input.len(), SERIAL);
     let counts =
-        parallel::map(parts.len(), &|i| input[parts[i].clone()].iter().filter(|key| of(key) == number).count());
-    let tasks = counts.iter().zip(&parts).map(|(&count, part)| (there.split_off_mut(..count), part)).collect();
+        parallel::map(parts.len(), &|i| input[parts[i].clone()].iter().filter(|key| of(key) == number).count())?;
+    let tasks = counts.iter().zip(&parts).map(|(&count, part)| (there.split_off_mut(..count), part));
     parallel::consume(tasks, &|(to, part): (Option<&mut [K]>, &std::ops::Range<usize>)| {
         let from = input[part.clone()].iter().filter(|key| of(key) == number);
         to.into_iter().flatten().zip(from).for_each(|(to, &key)| *to = key);
-    });
-}
-
-/// `n` zeroed elements, or an error where there is not enough memory.
-pub(super) fn room<T: Pod>(n: usize) -> Result<Vec<T>> {
-    bytemuck::allocation::try_zeroed_vec(n).map_err(|()| {
-        let bytes = n * size_of::<T>();
-        Error::new(ErrorKind::OutOfMemory, format!("allocating {bytes} bytes of host memory failed"))
     })
 }
 
@@ -207,20 +205,20 @@ fn of<K: Word, V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, va
     let output: &mut [K] = match output {
         Some(output) => bytemuck::cast_slice_mut(output),
         None => {
-            own = room::<K>(n)?;
+            own = memory::zeroed::<K>(n)?;
             &mut own
         }
     };
-    let (mut spare, mut between) = (room::<K>(n)?, room::<V>(n)?);
-    let digits = active(keys, input);
+    let (mut spare, mut between) = (memory::zeroed::<K>(n)?, memory::zeroed::<V>(n)?);
+    let digits = active(keys, input)?;
     match digits.split_last() {
         Some((&highest, lower)) if n > bucket::<K, V>() => {
-            let ends = partition(keys, highest, (input, values), (&mut spare, &mut between));
-            sort_buckets(keys, lower, &ends, (&mut spare, &mut between), (output, values), true);
+            let ends = partition(keys, highest, (input, values), (&mut spare, &mut between))?;
+            sort_buckets(keys, lower, &ends, (&mut spare, &mut between), (output, values), true)?;
         }
         _ => {
             output.copy_from_slice(input);
-            sort_bucket(keys, &digits, (output, values), (&mut spare, &mut between), false);
+            sort_bucket(keys, &digits, (output, values), (&mut spare, &mut between), false)?;
         }
     }
     Ok(())
@@ -239,7 +237,7 @@ fn sort_buckets<K: Word, V: With>(
     (mut from, mut from_values): Pairs<'_, K, V>,
     (mut to, mut to_values): Pairs<'_, K, V>,
     over: bool,
-) {
+) -> Result<()> {
     let (mut tasks, mut begin) = (Vec::with_capacity(ends.len()), 0);
     for &end in ends {
         let len = end - begin;
@@ -248,7 +246,7 @@ fn sort_buckets<K: Word, V: With>(
         tasks.push(((parts.0.0, parts.1.0), (others.0.0, others.1.0)));
         (from, from_values, to, to_values, begin) = (parts.0.1, parts.1.1, others.0.1, others.1.1, end);
     }
-    parallel::consume(tasks, &|(from, to)| sort_bucket(keys, digits, from, to, over));
+    parallel::try_consume(tasks.into_iter(), &|(from, to)| sort_bucket(keys, digits, from, to, over))
 }
 
 /// Sorts `from` by the digits, to there or, if `over`, to `to`.
@@ -258,12 +256,12 @@ fn sort_bucket<K: Word, V: With>(
     from: Pairs<'_, K, V>,
     to: Pairs<'_, K, V>,
     over: bool,
-) {
+) -> Result<()> {
     let n = from.0.len();
     match digits.split_last() {
         Some((&highest, lower)) if n > bucket::<K, V>() => {
-            let ends = partition(keys, highest, (from.0, from.1), (&mut *to.0, &mut *to.1));
-            sort_buckets(keys, lower, &ends, to, from, !over);
+            let ends = partition(keys, highest, (from.0, from.1), (&mut *to.0, &mut *to.1))?;
+            sort_buckets(keys, lower, &ends, to, from, !over)
         }
         _ => {
             let moved = if n <= FEW {
@@ -283,6 +281,7 @@ fn sort_bucket<K: Word, V: With>(
                 }
                 _ => {}
             }
+            Ok(())
         }
     }
 }
@@ -333,16 +332,16 @@ fn move_by_digits<K: Word, V: With>(keys: &Keys, digits: &[Digit], a: Pairs<'_, 
 }
 
 /// The digits that differ; the first one where none does.
-fn active<K: Word>(keys: &Keys, input: &[K]) -> Vec<Digit> {
+fn active<K: Word>(keys: &Keys, input: &[K]) -> Result<Vec<Digit>> {
     let parts = parallel::parts(input.len(), SERIAL);
     let seen = parallel::map(parts.len(), &|i| {
         let bits = input[parts[i].clone()].iter().map(|&key| keys.ordered(key.into()));
         bits.fold((0, u64::MAX), |(any, all), bits| (any | bits, all & bits))
-    });
+    })?;
     let (any, all) = seen.into_iter().fold((0, u64::MAX), |a, b| (a.0 | b.0, a.1 & b.1));
     let mut digits = keys.digits();
     digits.retain(|digit| (any & !all) >> digit.shift & u64::from(digit.mask) != 0);
-    digits
+    Ok(digits)
 }
 
 /// Moves each key behind those with a lower digit, and those before it with the same; where those of each digit end.
@@ -351,14 +350,14 @@ fn partition<K: Word, V: With>(
     digit: Digit,
     (from, with): (&[K], &[V]),
     (mut to, mut with_to): Pairs<'_, K, V>,
-) -> Vec<usize> {
+) -> Result<Vec<usize>> {
     let parts = parallel::parts(from.len(), SERIAL);
     let of = |key: K| digit.of(keys.ordered(key.into()));
     let counts: Vec<[usize; RADIX]> = parallel::map(parts.len(), &|i| {
         let mut counts = [0; RADIX];
         from[parts[i].clone()].iter().for_each(|&key| counts[of(key)] += 1);
         counts
-    });
+    })?;
     // Each part has a place of its own for each digit.
     let mut places: Vec<Vec<(IterMut<'_, K>, IterMut<'_, V>)>> = counts.iter().map(|_| Vec::new()).collect();
     let (mut ends, mut end) = (Vec::with_capacity(RADIX), 0);
@@ -372,7 +371,7 @@ fn partition<K: Word, V: With>(
         }
         ends.push(end);
     }
-    parallel::consume(places.into_iter().enumerate().collect(), &|(i, mut places)| {
+    parallel::consume(places.into_iter().enumerate(), &|(i, mut places)| {
         for (&key, &value) in from[parts[i].clone()].iter().zip(&with[parts[i].clone()]) {
             let (keys, values) = &mut places[of(key)];
             if let (Some(to), Some(with_to)) = (keys.next(), values.next()) {
@@ -380,6 +379,6 @@ fn partition<K: Word, V: With>(
                 *with_to = value;
             }
         }
-    });
-    ends
+    })?;
+    Ok(ends)
 }

@@ -32,7 +32,7 @@ use bytemuck::Pod;
 
 pub use keys::{Key, Order};
 
-use crate::{Buffer, Device, Error, Input, Offset, Output, Result, Scratch, runtime::Backend};
+use crate::{Buffer, Device, Error, Input, Offset, Output, Result, Scratch, memory, runtime::Backend};
 #[cfg(feature = "opencl")]
 use crate::{
     copy::gather::{Way, gpu as gather},
@@ -265,11 +265,11 @@ impl Device {
                 if cpu::pairs(&keys, (input, &mut *output), (values, &mut *values_out))? {
                     Ok(())
                 } else if n <= NARROW {
-                    let mut places = cpu::room::<u32>(n)?;
+                    let mut places = memory::zeroed::<u32>(n)?;
                     cpu::places(&keys, input, Some(output), &mut places)?;
                     self.gather_into(values, &places, values_out, &mut [0])
                 } else {
-                    let mut places = cpu::room::<u64>(n)?;
+                    let mut places = memory::zeroed::<u64>(n)?;
                     cpu::places(&keys, input, Some(output), &mut places)?;
                     self.gather_into(values, &places, values_out, &mut [0])
                 }

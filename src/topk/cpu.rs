@@ -1,7 +1,7 @@
 //! Selection on the CPU: radix selection in parallel.
 
 use crate::{
-    Result, parallel,
+    Result, memory, parallel,
     sort::{
         cpu::{Word, places},
         keys::Keys,
@@ -55,14 +55,14 @@ pub(super) struct Room {
 pub(super) fn select<'a>(keys: &Keys, row: &[u8], k: usize, sorted: bool, room: &'a mut Room) -> Result<&'a [usize]> {
     with_keys!(keys, row, row => {
         if row.len() <= SMALL {
-            of_few(keys, row, k, sorted, room);
+            of_few(keys, row, k, sorted, room)?;
         } else {
-            room.places = taken(keys, row, threshold(keys, row, k));
+            room.places = taken(keys, row, threshold(keys, row, k)?)?;
             if sorted {
-                let found: Vec<_> = room.places.iter().map(|&place| row[place]).collect();
-                let mut order = vec![0u64; found.len()];
+                let found = memory::collect(room.places.iter().map(|&place| row[place]))?;
+                let mut order = memory::zeroed::<u64>(found.len())?;
                 places(keys, bytemuck::cast_slice(&found), None, &mut order)?;
-                room.places = order.into_iter().map(|i| room.places[i as usize]).collect();
+                room.places = memory::collect(order.into_iter().map(|i| room.places[i as usize]))?;
             }
         }
     });
@@ -70,8 +70,9 @@ pub(super) fn select<'a>(keys: &Keys, row: &[u8], k: usize, sorted: bool, room: 
 }
 
 /// The same for a row of few keys.
-fn of_few<K: Word>(keys: &Keys, row: &[K], k: usize, sorted: bool, Room { pairs, places }: &mut Room) {
+fn of_few<K: Word>(keys: &Keys, row: &[K], k: usize, sorted: bool, Room { pairs, places }: &mut Room) -> Result<()> {
     pairs.clear();
+    memory::reserve(pairs, row.len())?;
     pairs.extend(row.iter().map(|&key| keys.ordered(key.into())).zip(0..));
     pairs.select_nth_unstable(k - 1);
     pairs.truncate(k);
@@ -81,20 +82,22 @@ fn of_few<K: Word>(keys: &Keys, row: &[K], k: usize, sorted: bool, Room { pairs,
         pairs.sort_unstable_by_key(|&(_, place)| place);
     }
     places.clear();
+    memory::reserve(places, k)?;
     places.extend(pairs.iter().map(|&(_, place)| place));
+    Ok(())
 }
 
 /// The bits of the key of a rank, from 0 on.
-pub(super) fn value(keys: &Keys, row: &[u8], rank: usize) -> u64 {
+pub(super) fn value(keys: &Keys, row: &[u8], rank: usize) -> Result<u64> {
     with_keys!(keys, row, row => {
-        let Threshold { number, need } = threshold(keys, row, rank + 1);
+        let Threshold { number, need } = threshold(keys, row, rank + 1)?;
         #[allow(clippy::useless_conversion, reason = "keys have four sizes, one of which is that of `u64`")]
         let mut there = row.iter().map(|&key| key.into()).filter(|&key: &u64| keys.ordered(key) == number);
-        there.nth(need - 1).expect("the threshold is a key's number")
+        Ok(there.nth(need - 1).expect("the threshold is a key's number"))
     })
 }
 
-fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Threshold {
+fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Result<Threshold> {
     let as_they_are = Keys { bytes: 8, flip: 0, always: 0, bits: 0..64, floats: false };
     let (mut number, mut need, mut left) = (0, k, 8 * keys.bytes as u32);
     // The numbers that agree with the digits so far, once they are few.
@@ -103,8 +106,8 @@ fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Threshold {
         let bits = left.min(DIGIT);
         left -= bits;
         let counts = match &few {
-            Some(few) => counts(&as_they_are, few, number, left, bits),
-            None => counts(keys, row, number, left, bits),
+            Some(few) => counts(&as_they_are, few, number, left, bits)?,
+            None => counts(keys, row, number, left, bits)?,
         };
         let mut found = 0;
         while need > counts[found] {
@@ -114,49 +117,59 @@ fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Threshold {
         number = number << bits | found as u64;
         if few.is_none() && left > 0 && counts[found] <= row.len() / 4 {
             let parts = parallel::parts(row.len(), parallel::SERIAL);
-            let own = parallel::map(parts.len(), &|i| {
+            let numbers = |i: usize| {
                 let numbers = row[parts[i].clone()].iter().map(|&key| keys.ordered(key.into()));
-                numbers.filter(|&x| x >> left == number).collect::<Vec<_>>()
-            });
-            few = Some(own.concat());
+                numbers.filter(|&x| x >> left == number)
+            };
+            let mut own = memory::with_capacity(counts[found])?;
+            for numbers in parallel::try_map(parts.len(), &|i| {
+                let mut own = memory::with_capacity(numbers(i).count())?;
+                own.extend(numbers(i));
+                Ok(own)
+            })? {
+                own.extend(numbers);
+            }
+            few = Some(own);
         }
     }
-    Threshold { number, need }
+    Ok(Threshold { number, need })
 }
 
 /// How many of the keys whose higher digits are `number` have each digit of `bits` bits above the lowest `left`.
-fn counts<K: Word>(keys: &Keys, row: &[K], number: u64, left: u32, bits: u32) -> Vec<usize> {
+fn counts<K: Word>(keys: &Keys, row: &[K], number: u64, left: u32, bits: u32) -> Result<Vec<usize>> {
     let parts = parallel::parts(row.len(), parallel::SERIAL);
-    let own = parallel::map(parts.len(), &|i| {
-        let mut counts = vec![0; 1 << bits];
+    let own = parallel::try_map(parts.len(), &|i| {
+        let mut counts = memory::zeroed::<usize>(1 << bits)?;
         for &key in &row[parts[i].clone()] {
             let above = keys.ordered(key.into()) >> left;
             if above >> bits == number {
                 counts[above as usize & ((1 << bits) - 1)] += 1;
             }
         }
-        counts
-    });
-    (0..1 << bits).map(|d| own.iter().map(|counts: &Vec<usize>| counts[d]).sum()).collect()
+        Ok(counts)
+    })?;
+    memory::collect((0..1usize << bits).map(|d| own.iter().map(|counts| counts[d]).sum()))
 }
 
 /// The places of the keys that are taken, in the row's order.
-fn taken<K: Word>(keys: &Keys, row: &[K], Threshold { number, need }: Threshold) -> Vec<usize> {
+fn taken<K: Word>(keys: &Keys, row: &[K], Threshold { number, need }: Threshold) -> Result<Vec<usize>> {
     let parts = parallel::parts(row.len(), parallel::SERIAL);
     let ordered = |key: K| keys.ordered(key.into());
     let at =
-        parallel::map(parts.len(), &|i| row[parts[i].clone()].iter().filter(|&&key| ordered(key) == number).count());
+        parallel::map(parts.len(), &|i| row[parts[i].clone()].iter().filter(|&&key| ordered(key) == number).count())?;
     let before: Vec<usize> = at.iter().scan(0, |sum, &count| Some(std::mem::replace(sum, *sum + count))).collect();
-    let own = parallel::map(parts.len(), &|i| {
+    let own = parallel::try_map(parts.len(), &|i| {
         let (mut places, mut at) = (Vec::new(), before[i]);
         for place in parts[i].clone() {
             let x = ordered(row[place]);
             if x < number || (x == number && at < need) {
-                places.push(place);
+                memory::push(&mut places, place)?;
             }
             at += usize::from(x == number);
         }
-        places
-    });
-    own.concat()
+        Ok(places)
+    })?;
+    let mut all = memory::with_capacity(own.iter().map(Vec::len).sum())?;
+    own.iter().for_each(|places| all.extend_from_slice(places));
+    Ok(all)
 }

@@ -22,14 +22,12 @@ pub(crate) mod cpu;
 pub(crate) mod gpu;
 pub(crate) mod quantile;
 
-use std::sync::{Mutex, PoisonError};
-
 use bytemuck::Pod;
 
 pub use quantile::Interpolation;
 
 use crate::{
-    Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, parallel,
+    Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, memory, parallel,
     runtime::Backend,
     sort::{NARROW, keys::Keys},
 };
@@ -490,23 +488,25 @@ impl Device {
                 // Each task has the results of some rows.
                 let each = parallel::parts(rows, 1)[0].len();
                 let of_tasks = to.chunks_mut(each * top.k).map(Some).chain(std::iter::repeat_with(|| None));
-                let tasks: Vec<_> = output.chunks_mut(each * top.k).zip(of_tasks).map(Mutex::new).collect();
-                let done = parallel::map(tasks.len(), &|task| {
-                    let (out, to) = &mut *tasks[task].lock().unwrap_or_else(PoisonError::into_inner);
+                let mut tasks = memory::with_capacity(rows.div_ceil(each))?;
+                tasks.extend(output.chunks_mut(each * top.k).zip(of_tasks).enumerate());
+                parallel::try_consume(tasks.into_iter(), &|(task, (out, mut to)): (
+                    usize,
+                    (&mut [T], Option<&mut [I]>),
+                )| {
                     let mut room = cpu::Room::default();
                     for (i, out) in out.chunks_exact_mut(top.k).enumerate() {
                         let row = task * each + i;
                         let own = &input[row * len..(row + 1) * len];
                         let found = cpu::select(&keys, bytemuck::cast_slice(own), top.k, top.sorted, &mut room)?;
                         out.iter_mut().zip(found).for_each(|(key, &place)| *key = own[place]);
-                        if let Some(to) = to {
+                        if let Some(to) = &mut to {
                             let numbers = found.iter().map(|place| I::from_bits_lossy((row * step + place) as u64));
                             to[i * top.k..].iter_mut().zip(numbers).for_each(|(to, place)| *to = place);
                         }
                     }
-                    Ok::<(), Error>(())
-                });
-                done.into_iter().collect::<Result<()>>()?;
+                    Ok(())
+                })?;
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
@@ -595,7 +595,7 @@ impl Device {
         if ranks.is_empty() {
             return Ok(());
         }
-        let ranks: Vec<u64> = ranks.iter().map(|&rank| rank as u64).collect();
+        let ranks = memory::collect(ranks.iter().map(|&rank| rank as u64))?;
         let (keys, many) = (Keys::of(T::TYPE, &Order::ascending())?, ranks.len() > RANKS);
         match self.backend() {
             Backend::Cpu if many => {
@@ -606,7 +606,7 @@ impl Device {
             Backend::Cpu => {
                 let row = bytemuck::cast_slice(input.host()?);
                 for (value, &rank) in output.host()?.iter_mut().zip(&ranks) {
-                    *value = T::from_bits_lossy(cpu::value(&keys, row, rank as usize));
+                    *value = T::from_bits_lossy(cpu::value(&keys, row, rank as usize)?);
                 }
             }
             #[cfg(feature = "opencl")]

@@ -1,7 +1,7 @@
 //! Quantiles: keys of ranks, and what lies between them.
 
 use super::RANKS;
-use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, with_integer};
+use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, memory, with_integer};
 
 /// What a quantile between two keys is, as `numpy.quantile` names them.
 ///
@@ -205,7 +205,7 @@ impl Device {
         q: &[f64],
         how: Interpolation,
     ) -> Result<Vec<f64>> {
-        let mut values = vec![0.0; q.len()];
+        let mut values = memory::zeroed::<f64>(q.len())?;
         self.quantiles_of(input.into(), q, how, &mut values, &mut Scratch::new())?;
         Ok(values)
     }
@@ -265,21 +265,25 @@ impl Device {
             }
             input => input,
         };
-        let places: Vec<_> = q.iter().map(|&q| how.place(n, q)).collect();
+        let places = memory::collect(q.iter().map(|&q| how.place(n, q)))?;
         let once = |mut ranks: Vec<usize>| {
             ranks.sort_unstable();
             ranks.dedup();
             ranks
         };
-        let mut ranks = once(places.iter().flat_map(|&(low, high, _)| [low, high]).collect());
+        // Room for the rank of NaN, too.
+        let mut ranks = memory::with_capacity(2 * places.len() + 1)?;
+        ranks.extend(places.iter().flat_map(|&(low, high, _)| [low, high]));
+        ranks = once(ranks);
         let many = ranks.len() > RANKS;
         if T::TYPE.is_float() {
             // NaN is after all numbers.
-            ranks = once([&ranks[..], &[n - 1]].concat());
+            ranks.push(n - 1);
+            ranks = once(ranks);
         }
         // Of many ranks all keys are sorted, for which one more is no reason.
         let most = if many { ranks.len() } else { RANKS };
-        let mut keys = vec![T::ZERO; ranks.len()];
+        let mut keys = memory::zeroed::<T>(ranks.len())?;
         for (ranks, keys) in ranks.chunks(most).zip(keys.chunks_mut(most)) {
             self.nth_elements_into(input, ranks, keys, scratch)?;
         }

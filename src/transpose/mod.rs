@@ -116,7 +116,7 @@ impl Device {
                     &job,
                     bytemuck::cast_slice(input.host()?),
                     bytemuck::cast_slice_mut(output.host()?),
-                );
+                )?;
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {

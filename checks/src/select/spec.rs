@@ -587,7 +587,7 @@ mod tests {
             for local_bytes in [caps.local_bytes, 0, 1024, 4096, 8192] {
                 let mut caps = caps.clone();
                 caps.local_bytes = local_bytes;
-                for n in [1, 2047, 4097, 1 << 20, (1 << 32) + 1] {
+                for n in [1, 2047, 4097, 1 << 20, (1 << 32) + 1, 1 << 40, 1 << 48] {
                     for form in forms() {
                         let Ok(plan) = gpu::plan(n, &form, true, &caps, n >= 1 << 31) else { continue };
                         let what = format!("{name}: {n} {form:?}");

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::{
-    parallel,
+    Result, parallel,
     reduce::segmented::Offsets,
     runtime::lines::{STREAM_BYTES, Stream},
 };
@@ -17,7 +17,7 @@ pub(super) fn gather(size: usize, table: &[u8], index: Offsets<'_>, line: &mut [
 }
 
 /// Elements of `size` bytes from `line` to `table`; of equal indices the last one's stays. Returns as [`gather`].
-pub(super) fn scatter(size: usize, table: &mut [u8], index: Offsets<'_>, line: &[u8]) -> Option<usize> {
+pub(super) fn scatter(size: usize, table: &mut [u8], index: Offsets<'_>, line: &[u8]) -> Result<Option<usize>> {
     by_size!(size, scatter_elements(size, table, index, line))
 }
 
@@ -81,7 +81,12 @@ fn gather_by<const N: usize, I: Copy + Ord + Default + Sync>(
 }
 
 /// Each task owns a part of the table, and looks at all indices: reading them in order costs little beside the writes.
-fn scatter_elements<const N: usize>(size: usize, table: &mut [u8], index: Offsets<'_>, line: &[u8]) -> Option<usize> {
+fn scatter_elements<const N: usize>(
+    size: usize,
+    table: &mut [u8],
+    index: Offsets<'_>,
+    line: &[u8],
+) -> Result<Option<usize>> {
     let size = if N > 0 { N } else { size };
     let len = table.len() / size;
     let tasks = if index.len() <= CHUNK { 1 } else { parallel::threads() };
@@ -96,5 +101,5 @@ fn scatter_elements<const N: usize>(size: usize, table: &mut [u8], index: Offset
     });
     let chunks = index.len().div_ceil(CHUNK);
     let first = |chunk: usize| (chunk * CHUNK..index.len().min((chunk + 1) * CHUNK)).find(|&i| index.get(i) >= len);
-    parallel::map(chunks, &first).into_iter().flatten().next()
+    Ok(parallel::map(chunks, &first)?.into_iter().flatten().next())
 }

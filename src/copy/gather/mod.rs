@@ -266,7 +266,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let (line, table) = (bytemuck::cast_slice(line.host()?), bytemuck::cast_slice_mut(table.host()?));
-                outside.host()?[0] = place(cpu::scatter(size, table, Offsets::of(index.host()?), line));
+                outside.host()?[0] = place(cpu::scatter(size, table, Offsets::of(index.host()?), line)?);
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {

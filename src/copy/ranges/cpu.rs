@@ -1,7 +1,7 @@
 //! Many copies at once on the CPU.
 
 use super::Piece;
-use crate::parallel;
+use crate::{Result, memory, parallel};
 
 /// Up to this many bytes threads cost more than they bring; and the bytes of a task at least.
 const TASK: usize = 128 << 10;
@@ -10,7 +10,7 @@ const TASK: usize = 128 << 10;
 type Parts<'a> = Vec<(usize, &'a mut [u8])>;
 
 /// The pieces are in the order of their destinations, which do not overlap.
-pub(super) fn copy(from: &[u8], mut to: &mut [u8], pieces: &[Piece]) {
+pub(super) fn copy(from: &[u8], mut to: &mut [u8], pieces: &[Piece]) -> Result<()> {
     let mut tasks: Vec<Parts<'_>> = Vec::new();
     let (mut parts, mut bytes, mut done) = (Parts::new(), 0, 0);
     for piece in pieces {
@@ -22,18 +22,18 @@ pub(super) fn copy(from: &[u8], mut to: &mut [u8], pieces: &[Piece]) {
             let (now, later) = part.split_at_mut(part.len().min(TASK - bytes));
             bytes += now.len();
             at += now.len();
-            parts.push((at - now.len(), now));
+            memory::push(&mut parts, (at - now.len(), now))?;
             part = later;
             if bytes == TASK {
-                tasks.push(std::mem::take(&mut parts));
+                memory::push(&mut tasks, std::mem::take(&mut parts))?;
                 bytes = 0;
             }
         }
     }
-    tasks.push(parts);
-    parallel::consume(tasks, &|parts: Parts<'_>| {
+    memory::push(&mut tasks, parts)?;
+    parallel::consume(tasks.into_iter(), &|parts: Parts<'_>| {
         for (at, to) in parts {
             to.copy_from_slice(&from[at..at + to.len()]);
         }
-    });
+    })
 }

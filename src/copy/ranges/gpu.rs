@@ -4,6 +4,7 @@ use super::Piece;
 use crate::{
     Error, Result,
     copy::gpu::Body,
+    memory,
     runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
     tuning,
 };
@@ -40,7 +41,7 @@ pub fn plan(caps: &Capabilities) -> Plan {
 
 /// What `cl/copy_ranges.cl` has as `ranges`, and the range of each tile behind it, for buffers whose offsets are `begin`.
 fn tables(plan: &Plan, pieces: &[Piece], begin: [usize; 2]) -> Result<(Vec<[u64; 4]>, Vec<u32>)> {
-    let (mut ranges, mut owner) = (Vec::with_capacity(pieces.len()), Vec::new());
+    let (mut ranges, mut owner) = (memory::with_capacity(pieces.len())?, Vec::new());
     for piece in pieces {
         let tiled = match plan.words {
             true => WORD * Body::of(piece.bytes, begin[0] + piece.from, begin[1] + piece.to).words,
@@ -49,7 +50,9 @@ fn tables(plan: &Plan, pieces: &[Piece], begin: [usize; 2]) -> Result<(Vec<[u64;
         let number = u32::try_from(ranges.len())
             .map_err(|_| Error::invalid(format!("{} ranges, fewer than 2^32 can be copied", pieces.len())))?;
         ranges.push([piece.from, piece.to, piece.bytes, owner.len()].map(|x| x as u64));
-        owner.resize(owner.len() + tiled.div_ceil(plan.tile).max(1), number);
+        let tiles = tiled.div_ceil(plan.tile).max(1);
+        memory::reserve(&mut owner, tiles)?;
+        owner.resize(owner.len() + tiles, number);
     }
     Ok((ranges, owner))
 }
@@ -59,7 +62,10 @@ pub(crate) fn copy(device: &ClDevice, from: &ClInput, to: &ClInput, pieces: &[Pi
     let bytes = pieces.iter().map(|piece| piece.bytes).sum();
     let plan = plan(device.capabilities_for("copy_ranges", 1, bytes)?.as_ref());
     let (ranges, owner) = tables(&plan, pieces, [from.byte_offset(), to.byte_offset()])?;
-    let table = device.holding(&[bytemuck::cast_slice::<_, u8>(&ranges), bytemuck::cast_slice(&owner)].concat())?;
+    let parts: [&[u8]; 2] = [bytemuck::cast_slice(&ranges), bytemuck::cast_slice(&owner)];
+    let mut table = memory::with_capacity(parts[0].len() + parts[1].len())?;
+    parts.into_iter().for_each(|part| table.extend_from_slice(part));
+    let table = device.holding(&table)?;
     device
         .launch(&plan.program, if plan.words { "copy_tiles" } else { "copy_tiles_runs" })?
         .mem(from.mem())

@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
-use crate::{Device, Error, Input, Output, Result, runtime::Backend};
+use crate::{Device, Error, Input, Output, Result, memory, runtime::Backend};
 
 /// A range in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct Piece {
 
 /// The ranges that are not empty by their destinations, in bytes; checked against both lengths and each other.
 fn pieces(ranges: &[(Range<usize>, usize)], size: usize, from_len: usize, to_len: usize) -> Result<Vec<Piece>> {
-    let mut pieces = Vec::with_capacity(ranges.len());
+    let mut pieces = memory::with_capacity(ranges.len())?;
     for (from, to) in ranges {
         if from.start > from.end || from.end > from_len {
             let (start, end) = (from.start, from.end);
@@ -104,7 +104,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let (from, to) = (bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
-                cpu::copy(from, to, &pieces);
+                cpu::copy(from, to, &pieces)?;
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {

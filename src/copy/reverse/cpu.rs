@@ -1,7 +1,7 @@
 //! Reversing on the CPU.
 
 use crate::{
-    parallel,
+    Result, parallel,
     runtime::lines::{STREAM_BYTES, Stream},
 };
 
@@ -14,8 +14,8 @@ pub(super) fn reverse(size: usize, from: &[u8], to: &mut [u8]) {
 }
 
 /// Elements of `size` bytes in place.
-pub(super) fn swap(size: usize, x: &mut [u8]) {
-    by_size!(size, swap_elements(size, x));
+pub(super) fn swap(size: usize, x: &mut [u8]) -> Result<()> {
+    by_size!(size, swap_elements(size, x))
 }
 
 /// `N` is the size, or 0.
@@ -48,11 +48,11 @@ fn reversed<const N: usize>(size: usize, from: &[u8], to: &mut [u8]) {
     }
 }
 
-fn swap_elements<const N: usize>(size: usize, x: &mut [u8]) {
+fn swap_elements<const N: usize>(size: usize, x: &mut [u8]) -> Result<()> {
     let size = if N > 0 { N } else { size };
     let half = x.len() / size / 2 * size;
     let (low, high) = x.split_at_mut(half);
-    let parts = low.chunks_mut(CHUNK * size).zip(high.rchunks_mut(CHUNK * size)).collect();
+    let parts = low.chunks_mut(CHUNK * size).zip(high.rchunks_mut(CHUNK * size));
     parallel::consume(parts, &|(low, high): (&mut [u8], &mut [u8])| {
         if N > 0 {
             let (low, high): (&mut [[u8; N]], &mut [[u8; N]]) =
@@ -63,5 +63,5 @@ fn swap_elements<const N: usize>(size: usize, x: &mut [u8]) {
                 a.swap_with_slice(b);
             }
         }
-    });
+    })
 }

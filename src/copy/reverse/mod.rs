@@ -111,7 +111,7 @@ impl Device {
         let size = size_of::<T>();
         check_size(size)?;
         match self.backend() {
-            Backend::Cpu => cpu::swap(size, bytemuck::cast_slice_mut(x.host()?)),
+            Backend::Cpu => cpu::swap(size, bytemuck::cast_slice_mut(x.host()?))?,
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let x = x.cl(device, true)?;

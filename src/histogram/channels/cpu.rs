@@ -1,7 +1,7 @@
 //! Histograms of channels on the CPU: one channel after the other.
 
 use crate::{
-    Element,
+    Element, Result,
     histogram::{
         Accumulate, Bins, Counter,
         bins::OUTSIDE,
@@ -17,7 +17,7 @@ pub(super) fn channels<T: Element, C: Counter>(
     mut counts: &mut [C],
     outside: &mut [u64],
     accumulate: Accumulate,
-) {
+) -> Result<()> {
     for ((c, bins), outside) in bins.iter().enumerate().zip(outside.chunks_mut(OUTSIDE)) {
         let slots = |start: usize, out: &mut [u32]| {
             let mut block = [T::ZERO; BLOCK];
@@ -28,6 +28,7 @@ pub(super) fn channels<T: Element, C: Counter>(
         };
         let (own, others) = std::mem::take(&mut counts).split_at_mut(bins.len());
         counts = others;
-        cpu::count(pixels, &slots, own, outside, accumulate);
+        cpu::count(pixels, &slots, own, outside, accumulate)?;
     }
+    Ok(())
 }

@@ -7,7 +7,7 @@ pub(crate) mod cpu;
 pub(crate) mod gpu;
 
 use super::{Accumulate, Bins, Counter, Histogram, Outside, bins::OUTSIDE};
-use crate::{Device, Element, Error, Input, Output, Result, Scratch, runtime::Backend};
+use crate::{Device, Element, Error, Input, Output, Result, Scratch, memory, runtime::Backend};
 
 /// The most channels of a pixel.
 const MAX_CHANNELS: usize = 4;
@@ -59,20 +59,20 @@ impl Device {
         channels: usize,
         bins: &[Bins<T>],
     ) -> Result<Vec<Histogram>> {
-        let mut counts = vec![0u64; total(bins)];
-        let mut outside = vec![0; OUTSIDE * bins.len()];
+        let mut counts = memory::zeroed::<u64>(total(bins))?;
+        let mut outside = memory::zeroed(OUTSIDE * bins.len())?;
         let (replace, mut scratch) = (Accumulate::Overwrite, Scratch::new());
         self.histogram_channels_into(input, channels, bins, &mut counts, &mut outside, replace, &mut scratch)?;
         let mut rest = &counts[..];
         let found = bins.iter().zip(outside.chunks(OUTSIDE)).map(|(bins, outside)| {
             let (counts, others) = rest.split_at(bins.len());
             rest = others;
-            Histogram {
-                counts: counts.to_vec(),
+            Ok(Histogram {
+                counts: memory::copied(counts)?,
                 outside: Outside { below: outside[0], above: outside[1], nan: outside[2] },
-            }
+            })
         });
-        Ok(found.collect())
+        found.collect()
     }
 
     /// [`Device::histogram_channels`] into counters that can stay on the device.
@@ -117,7 +117,7 @@ impl Device {
         outside.expect_len(OUTSIDE * bins.len(), "histogram of what is outside")?;
         match self.backend() {
             Backend::Cpu => {
-                cpu::channels(input.host()?, pixels, channels, bins, counts.host()?, outside.host()?, accumulate);
+                cpu::channels(input.host()?, pixels, channels, bins, counts.host()?, outside.host()?, accumulate)?;
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {

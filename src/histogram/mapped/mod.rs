@@ -7,7 +7,7 @@ use super::{
     bins::OUTSIDE,
     cpu::{self, BLOCK},
 };
-use crate::{Device, Element, Input, Output, Result, Scratch, op::Map, runtime::Backend};
+use crate::{Device, Element, Input, Output, Result, Scratch, memory, op::Map, runtime::Backend};
 
 impl Device {
     /// Counts what `map` gives for the samples, as [`Device::histogram`] counts the samples: in one pass over them.
@@ -39,7 +39,7 @@ impl Device {
         map: &Map<F>,
         bins: &Bins<U>,
     ) -> Result<Histogram> {
-        let mut counts = vec![0u64; bins.len()];
+        let mut counts = memory::zeroed::<u64>(bins.len())?;
         let mut outside = [0; OUTSIDE];
         let (replace, mut scratch) = (Accumulate::Overwrite, Scratch::new());
         self.map_histogram_into(input, map, bins, &mut counts, &mut outside, replace, &mut scratch)?;
@@ -95,7 +95,7 @@ impl Device {
                     block.iter_mut().zip(&input[start..]).for_each(|(y, x)| *y = (map.function)(x.widen()));
                     bins.slots(block, out);
                 };
-                cpu::count(input.len(), &slots, counts.host()?, outside.host()?, accumulate);
+                cpu::count(input.len(), &slots, counts.host()?, outside.host()?, accumulate)?;
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {

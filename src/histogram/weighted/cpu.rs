@@ -5,12 +5,13 @@
 
 use super::{Weight, log_n};
 use crate::{
-    Element,
+    Element, Result,
     histogram::{
         Accumulate,
         bins::to_i128,
         cpu::{BLOCK, Slots, part_len},
     },
+    memory,
     op::Arithmetic,
     parallel,
 };
@@ -36,9 +37,9 @@ pub(super) fn weighted<W: Weight>(
     sums: &mut [W::Sum],
     outside: &mut [W::Sum],
     accumulate: Accumulate,
-) {
-    let unit = if W::TYPE.is_float() { unit(weights) } else { 0 };
-    let mut table = table(weights, sums.len() + outside.len(), slots, unit);
+) -> Result<()> {
+    let unit = if W::TYPE.is_float() { unit(weights)? } else { 0 };
+    let mut table = table(weights, sums.len() + outside.len(), slots, unit)?;
     parallel::sort_unstable_by_key(&mut table.rest, &|&(slot, _)| slot);
     let mut rest = table.rest.chunk_by(|a, b| a.0 == b.0).peekable();
     let outputs = sums.iter_mut().chain(outside);
@@ -53,18 +54,19 @@ pub(super) fn weighted<W: Weight>(
         };
         *out = if accumulate == Accumulate::Add { out.add(found) } else { found };
     }
+    Ok(())
 }
 
 /// The exponent of the largest unit in which as many weights as these fit 126 bits.
-fn unit<W: Weight>(weights: &[W]) -> i32 {
+fn unit<W: Weight>(weights: &[W]) -> Result<i32> {
     const CHUNK: usize = 1 << 16;
     let field = |w: &W| {
         let field = field(w.to_f64());
         if field == 0x7ff { 0 } else { field }
     };
     let chunk = |i: usize| weights[i * CHUNK..weights.len().min((i + 1) * CHUNK)].iter().map(field).max();
-    let most = parallel::map(weights.len().div_ceil(CHUNK), &chunk).into_iter().flatten().max().unwrap_or(0);
-    Ord::max(most as i32 - 1022 + log_n(weights.len()) as i32 - 126, LEAST)
+    let most = parallel::map(weights.len().div_ceil(CHUNK), &chunk)?.into_iter().flatten().max().unwrap_or(0);
+    Ok(Ord::max(most as i32 - 1022 + log_n(weights.len()) as i32 - 126, LEAST))
 }
 
 fn field(w: f64) -> u32 {
@@ -93,24 +95,34 @@ fn whole(w: f64, unit: i32) -> Option<i128> {
     Some(if w < 0.0 { -size } else { size })
 }
 
-fn table<W: Weight>(weights: &[W], words: usize, slots: Slots, unit: i32) -> Table {
+fn table<W: Weight>(weights: &[W], words: usize, slots: Slots, unit: i32) -> Result<Table> {
     let n = weights.len();
     let len = part_len(n, words, 4 * words);
     let mut parts =
-        parallel::map(n.div_ceil(len), &|i| part(weights, i * len..n.min((i + 1) * len), words, slots, unit));
-    let empty = || Table { sums: vec![0; words], marks: Vec::new(), rest: Vec::new() };
-    let mut all = parts.pop().unwrap_or_else(empty);
+        parallel::try_map(n.div_ceil(len), &|i| part(weights, i * len..n.min((i + 1) * len), words, slots, unit))?;
+    let mut all = match parts.pop() {
+        Some(all) => all,
+        None => Table { sums: memory::zeroed(words)?, marks: Vec::new(), rest: Vec::new() },
+    };
     for part in parts {
         all.sums.iter_mut().zip(part.sums).for_each(|(sum, more)| *sum = sum.wrapping_add(more));
         all.marks.iter_mut().zip(part.marks).for_each(|(marks, more)| *marks |= more);
+        memory::reserve(&mut all.rest, part.rest.len())?;
         all.rest.extend(part.rest);
     }
-    all
+    Ok(all)
 }
 
-fn part<W: Weight>(weights: &[W], part: std::ops::Range<usize>, words: usize, slots: Slots, unit: i32) -> Table {
+fn part<W: Weight>(
+    weights: &[W],
+    part: std::ops::Range<usize>,
+    words: usize,
+    slots: Slots,
+    unit: i32,
+) -> Result<Table> {
     let float = W::TYPE.is_float();
-    let mut table = Table { sums: vec![0; words], marks: vec![0; if float { words } else { 0 }], rest: Vec::new() };
+    let marks = memory::zeroed(if float { words } else { 0 })?;
+    let mut table = Table { sums: memory::zeroed(words)?, marks, rest: Vec::new() };
     let mut at = [0; BLOCK];
     for start in part.clone().step_by(BLOCK) {
         let len = BLOCK.min(part.end - start);
@@ -133,11 +145,11 @@ fn part<W: Weight>(weights: &[W], part: std::ops::Range<usize>, words: usize, sl
             } else if let Some(size) = whole(w, unit) {
                 *sum += size;
             } else {
-                table.rest.push((slot, w));
+                memory::push(&mut table.rest, (slot, w))?;
             }
         }
     }
-    table
+    Ok(table)
 }
 
 /// The number nearest to `sum` units and a slot's other weights, ties to even.

@@ -228,7 +228,7 @@ mod tests {
         for (name, caps) in Capabilities::samples() {
             for weight in [ElementType::I8, ElementType::F32, ElementType::F64] {
                 for bins in [1, 256, 5000, 70_000, 1 << 24] {
-                    for n in [1, 1 << 20, 1 << 33] {
+                    for n in [1, 1 << 20, 1 << 33, 1 << 40, 1 << 48] {
                         let samples = gpu::Form { element: ElementType::I32, bins, map: 0 };
                         let Ok(plan) = plan(n, Form { samples, weight, sum: weight }, true, &caps, n >= 1 << 31) else {
                             assert!(weight == ElementType::F64 && !caps.fp64, "{name}");

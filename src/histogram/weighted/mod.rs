@@ -7,7 +7,7 @@ pub(crate) mod cpu;
 pub(crate) mod gpu;
 
 use super::{Accumulate, Bins, Outside, bins::OUTSIDE};
-use crate::{Device, Element, Error, Input, Output, Result, Scratch, bf16, f16, runtime::Backend};
+use crate::{Device, Element, Error, Input, Output, Result, Scratch, bf16, f16, memory, runtime::Backend};
 
 /// The types of weights, and of their sums.
 ///
@@ -99,7 +99,7 @@ impl Device {
         weights: impl Into<Input<'b, W>>,
         bins: &Bins<T>,
     ) -> Result<WeightedHistogram<W::Sum>> {
-        let mut sums = vec![W::Sum::ZERO; bins.len()];
+        let mut sums = memory::zeroed::<W::Sum>(bins.len())?;
         let mut outside = [W::Sum::ZERO; OUTSIDE];
         let (replace, mut scratch) = (Accumulate::Overwrite, Scratch::new());
         self.histogram_weighted_into(input, weights, bins, &mut sums, &mut outside, replace, &mut scratch)?;
@@ -154,7 +154,7 @@ impl Device {
             Backend::Cpu => {
                 let input = input.host()?;
                 let slots = |start: usize, out: &mut [u32]| bins.slots(&input[start..start + out.len()], out);
-                cpu::weighted::<W>(&slots, weights.host()?, sums.host()?, outside.host()?, accumulate);
+                cpu::weighted::<W>(&slots, weights.host()?, sums.host()?, outside.host()?, accumulate)?;
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {

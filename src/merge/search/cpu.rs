@@ -1,7 +1,7 @@
 //! Searches on the CPU.
 
 use super::Bound;
-use crate::{Offset, parallel};
+use crate::{Offset, Result, parallel};
 
 /// Needles, or elements, of a task.
 const CHUNK: usize = 1 << 14;
@@ -26,10 +26,10 @@ pub(super) fn bounds<T: Sync, I: Offset>(
 }
 
 /// The first element that comes before the one in front of it.
-pub(super) fn first_unsorted<T: Sync>(range: &[T], less: &(impl Fn(&T, &T) -> bool + Sync)) -> Option<usize> {
+pub(super) fn first_unsorted<T: Sync>(range: &[T], less: &(impl Fn(&T, &T) -> bool + Sync)) -> Result<Option<usize>> {
     let found = parallel::map(range.len().div_ceil(CHUNK), &|chunk| {
         let first = chunk * CHUNK;
         (first.max(1)..range.len().min(first + CHUNK)).find(|&i| less(&range[i], &range[i - 1]))
-    });
-    found.into_iter().flatten().next()
+    })?;
+    Ok(found.into_iter().flatten().next())
 }

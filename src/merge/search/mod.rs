@@ -262,7 +262,7 @@ impl Device {
         output.expect_len(1, "the first element out of order")?;
         match self.backend() {
             Backend::Cpu => {
-                let found = cpu::first_unsorted(input.host()?, &order.function()?);
+                let found = cpu::first_unsorted(input.host()?, &order.function()?)?;
                 output.host()?[0] = found.map_or(NONE, |found| found as u64);
                 Ok(())
             }

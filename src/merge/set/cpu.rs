@@ -2,6 +2,7 @@
 
 use super::SetOp;
 use crate::{
+    Result, memory,
     merge::cpu::{PART, split},
     parallel,
 };
@@ -12,9 +13,9 @@ pub(super) fn kept<T: Copy + Send + Sync>(
     a: &[T],
     b: &[T],
     less: &(impl Fn(&T, &T) -> bool + Sync),
-) -> Vec<Vec<T>> {
+) -> Result<Vec<Vec<T>>> {
     let n = a.len() + b.len();
-    parallel::map(n.div_ceil(PART), &|i| part(op, a, b, i * PART, (n - i * PART).min(PART), less))
+    parallel::try_map(n.div_ceil(PART), &|i| part(op, a, b, i * PART, (n - i * PART).min(PART), less))
 }
 
 /// Where the equals of x[at] begin.
@@ -23,7 +24,7 @@ fn equals<T>(x: &[T], at: usize, less: &impl Fn(&T, &T) -> bool) -> usize {
 }
 
 /// What is kept of `len` elements from the `d`-th on: `cl/set.cl` says how.
-fn part<T: Copy>(op: SetOp, a: &[T], b: &[T], d: usize, len: usize, less: &impl Fn(&T, &T) -> bool) -> Vec<T> {
+fn part<T: Copy>(op: SetOp, a: &[T], b: &[T], d: usize, len: usize, less: &impl Fn(&T, &T) -> bool) -> Result<Vec<T>> {
     let mut at_a = split(a, b, d, less);
     let mut at_b = d - at_a;
     let (mut equals_a, mut equals_b) = (equals(a, at_a, less), equals(b, at_b, less));
@@ -33,7 +34,7 @@ fn part<T: Copy>(op: SetOp, a: &[T], b: &[T], d: usize, len: usize, less: &impl 
             let x = b[at_b];
             let matched = at_a.checked_sub(1 + at_b - equals_b).is_some_and(|place| !less(&a[place], &x));
             if matches!(op, SetOp::Union | SetOp::SymmetricDifference) && !matched {
-                kept.push(x);
+                memory::push(&mut kept, x)?;
             }
             at_b += 1;
             equals_b = if b.get(at_b).is_some_and(|next| less(&x, next)) { at_b } else { equals_b };
@@ -41,11 +42,11 @@ fn part<T: Copy>(op: SetOp, a: &[T], b: &[T], d: usize, len: usize, less: &impl 
             let x = a[at_a];
             let matched = b.get(at_b + at_a - equals_a).is_some_and(|found| !less(&x, found));
             if op == SetOp::Union || matched == (op == SetOp::Intersection) {
-                kept.push(x);
+                memory::push(&mut kept, x)?;
             }
             at_a += 1;
             equals_a = if a.get(at_a).is_some_and(|next| less(&x, next)) { at_a } else { equals_a };
         }
     }
-    kept
+    Ok(kept)
 }

@@ -5,7 +5,7 @@ use crate::{
     Result, Scratch,
     merge::gpu::{Form, Place, Plan, shape},
     runtime::{
-        Capabilities, ClInput, ProgramSpec, addressable,
+        Capabilities, ClInput, ProgramSpec,
         opencl::{ClDevice, Launch},
     },
 };
@@ -81,6 +81,5 @@ fn bytes(plan: &Plan) -> usize {
 }
 
 pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
-    addressable(n, form.size + form.value_bytes)?;
-    device.most_of("merge", |caps| Ok(bytes(&plan(SetOp::Union, n, form, caps, device.tuning().wide(n))?)))
+    device.most_of("merge", n, |caps| Ok(bytes(&plan(SetOp::Union, n, form, caps, device.tuning().wide(n))?)))
 }

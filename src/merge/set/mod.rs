@@ -117,7 +117,7 @@ impl Device {
     ) -> Result<Buffer<T>> {
         match self.backend() {
             Backend::Cpu => {
-                let kept = cpu::kept(op, a.host()?, b.host()?, &order.function()?);
+                let kept = cpu::kept(op, a.host()?, b.host()?, &order.function()?)?;
                 let mut output = self.uninit(kept.iter().map(Vec::len).sum())?;
                 fill(&kept, Output::from(&mut output).host()?);
                 Ok(output)
@@ -193,7 +193,7 @@ impl Device {
     ) -> Result<()> {
         match self.backend() {
             Backend::Cpu => {
-                let kept = cpu::kept(op, a.host()?, b.host()?, &order.function()?);
+                let kept = cpu::kept(op, a.host()?, b.host()?, &order.function()?)?;
                 count.host()?[0] = kept.iter().map(Vec::len).sum::<usize>() as u64;
                 fill(&kept, output.host()?);
                 Ok(())

@@ -3,8 +3,8 @@
 use bytemuck::Pod;
 
 use crate::{
-    Result,
-    merge::cpu::{Pairs, PairsMut, push_tasks, room, run, serial},
+    Result, memory,
+    merge::cpu::{Pairs, PairsMut, push_tasks, run, serial},
     parallel,
 };
 
@@ -66,7 +66,7 @@ pub(crate) fn sort<T: Pod + Send + Sync, V: Pod + Send + Sync>(
 ) -> Result<()> {
     let n = from.0.len();
     let mut run_len = n.div_ceil(parallel::threads()).max(CHUNK);
-    let (mut spare, mut spare_values) = (room::<T>(n)?, room::<V>(n)?);
+    let (mut spare, mut spare_values) = (memory::zeroed::<T>(n)?, memory::zeroed::<V>(n)?);
     let levels = n.div_ceil(run_len).next_power_of_two().ilog2();
     let (mut x, mut y) = (to, (&mut spare[..], &mut spare_values[..]));
     if !levels.is_multiple_of(2) {
@@ -75,15 +75,15 @@ pub(crate) fn sort<T: Pod + Send + Sync, V: Pod + Send + Sync>(
     let chunks = from.0.chunks(run_len).zip(from.1.chunks(run_len));
     let targets = x.0.chunks_mut(run_len).zip(x.1.chunks_mut(run_len));
     let spares = y.0.chunks_mut(run_len).zip(y.1.chunks_mut(run_len));
-    parallel::consume(chunks.zip(targets.zip(spares)).collect(), &|(from, (to, spare))| chunk(from, to, spare, less));
+    parallel::consume(chunks.zip(targets.zip(spares)), &|(from, (to, spare))| chunk(from, to, spare, less))?;
     for _ in 0..levels {
         let mut tasks = Vec::new();
         let pairs = x.0.chunks(2 * run_len).zip(x.1.chunks(2 * run_len));
         for (pair, merged) in pairs.zip(y.0.chunks_mut(2 * run_len).zip(y.1.chunks_mut(2 * run_len))) {
             let (a, b) = halves(pair, run_len);
-            push_tasks(a, b, merged, &mut tasks);
+            push_tasks(a, b, merged, &mut tasks)?;
         }
-        run(tasks, less);
+        run(tasks, less)?;
         (x, y) = (y, x);
         run_len *= 2;
     }

@@ -3,7 +3,7 @@
 use crate::{
     Result, Scratch,
     merge::gpu::{Form, Pass, Place, Plan, plan},
-    runtime::{ClInput, addressable, opencl::ClDevice},
+    runtime::{ClInput, opencl::ClDevice},
 };
 
 /// Where in scratch everything lies, in bytes.
@@ -29,8 +29,7 @@ fn regions(n: usize, form: &Form, plan: &Plan) -> Regions {
 }
 
 pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
-    addressable(n, form.size + form.value_bytes)?;
-    device.most_of("merge", |caps| {
+    device.most_of("merge", n, |caps| {
         let plan = plan(n, form, caps, device.tuning().wide(n))?;
         Ok(if n == 0 { 0 } else { regions(n, form, &plan).end })
     })

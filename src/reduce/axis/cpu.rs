@@ -1,7 +1,7 @@
 //! Reduction along an axis on the CPU: the same tree as `cl/reduce_axis.cl`, outputs and parts of the axis in parallel.
 
 use super::{CHUNK, LANES, Lines};
-use crate::{Element, op::Monoid, parallel};
+use crate::{Element, Result, memory, op::Monoid, parallel};
 
 /// Bytes of neighbouring outputs that are combined at once, where they lie closer together than the axis' elements; four times as
 /// many, if that leaves enough for each thread, since memory is read the faster the longer its runs are.
@@ -17,14 +17,15 @@ const FEW: usize = 128;
 /// Lines that are moved side by side.
 const ABREAST: usize = 256;
 
-pub(super) fn reduce<T, U, F>(op: &Monoid<U, F>, input: &[T], lines: &Lines, out: &mut [U])
+pub(super) fn reduce<T, U, F>(op: &Monoid<U, F>, input: &[T], lines: &Lines, out: &mut [U]) -> Result<()>
 where
     T: Element,
     U: Element + From<T>,
     F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
 {
     if lines.len == 0 || out.is_empty() {
-        return out.fill(op.empty);
+        out.fill(op.empty);
+        return Ok(());
     }
     let chunks = lines.len.div_ceil(CHUNK);
     let columns = ROW_BYTES / size_of::<U::Acc>();
@@ -42,7 +43,8 @@ where
         let body = |task: usize, out: &mut [U]| {
             if lines.adjoin() && lines.len.is_power_of_two() && lines.len <= LANES {
                 let start = lines.place(task * outputs);
-                return combine_short(op, &input[start..start + out.len() * lines.len], out);
+                combine_short(op, &input[start..start + out.len() * lines.len], out);
+                return Ok(());
             }
             if columns == 1 && lines.stride == 1 && lines.len < FEW && out.len() > 1 {
                 return combine_abreast(op, input, lines, task * outputs, out);
@@ -51,37 +53,34 @@ where
                 for (i, out) in out.iter_mut().enumerate() {
                     *out = U::narrow(combine_line(op, input, lines.place(task * outputs + i), lines, 0..chunks));
                 }
-                return;
+                return Ok(());
             }
             each_block(lines, task * outputs, out.len(), columns, &mut |at, block| {
-                let values = combine(op, input, lines, 0..chunks, block);
+                let values = combine(op, input, lines, 0..chunks, block)?;
                 out[at..at + block.count].iter_mut().zip(values).for_each(|(out, x)| *out = U::narrow(x));
-            });
+                Ok(())
+            })
         };
-        if parallel {
-            parallel::chunks_mut(out, outputs, &body);
-        } else {
-            body(0, out);
-        }
-        return;
+        return if parallel { parallel::try_chunks_mut(out, outputs, &body) } else { body(0, out) };
     }
     let parts = chunks.div_ceil(run);
     let blocks = out.len().div_ceil(columns);
-    let mut values: Vec<Vec<U::Acc>> = parallel::map(parts * blocks, &|task| {
+    let mut values: Vec<Vec<U::Acc>> = parallel::try_map(parts * blocks, &|task| {
         let (part, first) = (task % parts, task / parts * columns);
         let mut values = Vec::new();
         each_block(lines, first, columns.min(lines.outputs - first), columns, &mut |_, block| {
-            values.extend(combine(op, input, lines, part * run..chunks.min((part + 1) * run), block));
-        });
-        values
-    });
-    parallel::consume(values.chunks_mut(parts).zip(out.chunks_mut(columns)).collect(), &|(parts, out)| {
+            values = combine(op, input, lines, part * run..chunks.min((part + 1) * run), block)?;
+            Ok(())
+        })?;
+        Ok(values)
+    })?;
+    parallel::consume(values.chunks_mut(parts).zip(out.chunks_mut(columns)), &|(parts, out)| {
         let mut tree = Tree::<U::Acc>::default();
         for (part, values) in parts.iter_mut().enumerate() {
             tree.push(part, std::mem::take(values), &op.combine);
         }
         out.iter_mut().zip(tree.fold(&op.combine)).for_each(|(out, x)| *out = U::narrow(x));
-    });
+    })
 }
 
 /// Some outputs that are combined at once.
@@ -94,17 +93,25 @@ struct Block<'a> {
 }
 
 /// Hands out the outputs `first ..` in blocks of at most `columns`, each with where it starts among them.
-fn each_block(lines: &Lines, first: usize, count: usize, columns: usize, body: &mut dyn FnMut(usize, &Block<'_>)) {
+fn each_block(
+    lines: &Lines,
+    first: usize,
+    count: usize,
+    columns: usize,
+    body: &mut dyn FnMut(usize, &Block<'_>) -> Result<()>,
+) -> Result<()> {
     let mut places = Vec::new();
     for at in (0..count).step_by(columns) {
         let count = columns.min(count - at);
         let outputs = first + at..first + at + count;
         places.clear();
         if !lines.neighbours(&outputs) {
+            memory::reserve(&mut places, count)?;
             places.extend(outputs.clone().map(|output| lines.place(output)));
         }
-        body(at, &Block { count, first: lines.place(outputs.start), places: &places });
+        body(at, &Block { count, first: lines.place(outputs.start), places: &places })?;
     }
+    Ok(())
 }
 
 /// Parts of a tree that await their right neighbours, of several outputs at once.
@@ -158,7 +165,7 @@ where
 }
 
 /// What the tree gives for short lines whose elements adjoin: side by side, where each step of the tree is that of many lines.
-fn combine_abreast<T, U, F>(op: &Monoid<U, F>, input: &[T], lines: &Lines, first: usize, out: &mut [U])
+fn combine_abreast<T, U, F>(op: &Monoid<U, F>, input: &[T], lines: &Lines, first: usize, out: &mut [U]) -> Result<()>
 where
     T: Element,
     U: Element + From<T>,
@@ -167,15 +174,16 @@ where
     let mut moved = Vec::new();
     for (block, out) in out.chunks_mut(ABREAST).enumerate() {
         let (first, count) = (first + block * ABREAST, out.len());
-        moved.resize(lines.len * count, T::ZERO);
+        memory::refill(&mut moved, lines.len * count, T::ZERO)?;
         for (column, place) in lines.places(first..first + count).into_iter().enumerate() {
             let line = &input[place..place + lines.len];
             moved[column..].iter_mut().step_by(count).zip(line).for_each(|(to, &x)| *to = x);
         }
         let moved_lines = Lines { stride: count as isize, ..lines.clone() };
-        let values = combine(op, &moved, &moved_lines, 0..1, &Block { count, first: 0, places: &[] });
+        let values = combine(op, &moved, &moved_lines, 0..1, &Block { count, first: 0, places: &[] })?;
         out.iter_mut().zip(values).for_each(|(out, x)| *out = U::narrow(x));
     }
+    Ok(())
 }
 
 /// Neighbours become one. Eight pairs are loaded before any is stored: so they are vectors, whatever is known of `x` and `to`.
@@ -257,7 +265,7 @@ fn combine<T, U, F>(
     lines: &Lines,
     chunks: std::ops::Range<usize>,
     block: &Block<'_>,
-) -> Vec<U::Acc>
+) -> Result<Vec<U::Acc>>
 where
     T: Element,
     U: Element + From<T>,
@@ -265,10 +273,11 @@ where
 {
     let (columns, stride, neighbours) = (block.count, lines.stride, block.places.is_empty());
     if columns == 1 {
-        return vec![combine_line(op, input, block.first, lines, chunks)];
+        return memory::filled(1, combine_line(op, input, block.first, lines, chunks));
     }
     let mut tree = Tree::<U::Acc>::default();
-    let mut lane = Vec::new();
+    // Of four rows at a time there may be more lanes than of one.
+    let mut lane = memory::with_capacity(LANES * columns)?;
     for chunk in chunks.clone() {
         let (base, end) = (chunk * CHUNK, lines.len.min((chunk + 1) * CHUNK));
         let take = |x: &T| U::from(*x).widen();
@@ -345,9 +354,9 @@ where
         }
         if chunks.len() == 1 {
             lane.truncate(columns);
-            return lane;
+            return Ok(lane);
         }
-        tree.push(chunk - chunks.start, lane[..columns].to_vec(), &op.combine);
+        tree.push(chunk - chunks.start, memory::copied(&lane[..columns])?, &op.combine);
     }
-    tree.fold(&op.combine)
+    Ok(tree.fold(&op.combine))
 }

@@ -338,7 +338,7 @@ impl Device {
         let lines = Lines::of(&layout, axis)?;
         output.expect_len(lines.outputs, "reduce along an axis")?;
         match self.backend() {
-            Backend::Cpu => cpu::reduce(op, input.host()?, &lines, output.host()?),
+            Backend::Cpu => cpu::reduce(op, input.host()?, &lines, output.host()?)?,
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = gpu::Form::by::<T, U>(source);

@@ -62,10 +62,10 @@ pub fn plan(n: usize, form: &Form, caps: &Capabilities, wide: &dyn Fn(usize) -> 
 }
 
 pub fn scratch_bytes(n: usize, size: usize) -> usize {
-    let (mut n, mut all) = (n, 0);
+    let (mut n, mut all) = (n, 0usize);
     while n > 1 {
         n = n.div_ceil(rows(size) * LANES);
-        all += if n > 1 { n * size } else { 0 };
+        all = all.saturating_add(if n > 1 { n.saturating_mul(size) } else { 0 });
     }
     all
 }
@@ -138,7 +138,7 @@ mod tests {
         for (name, caps) in Capabilities::samples() {
             for size in [1, 3, 4, 12, 64] {
                 let form = Form { source: <Sum as Op<f32>>::source(), size, needs_fp64: false };
-                for n in [1, 1024, 65_537, (1 << 32) + 1] {
+                for n in [1, 1024, 65_537, (1 << 32) + 1, 1 << 40, 1 << 48] {
                     let plan = plan(n, &form, &caps, &|n| n >= 1 << 31).unwrap();
                     assert_eq!(plan.last().map(|pass| pass.tiles), Some(1), "{name}: {n} of {size}");
                     let partials: usize = plan[..plan.len() - 1].iter().map(|pass| pass.tiles).sum();

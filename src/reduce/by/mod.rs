@@ -93,7 +93,7 @@ impl Device {
         output.expect_len(1, "reduce")?;
         op.expect_size()?;
         match self.backend() {
-            Backend::Cpu => output.host()?[0] = on_cpu(input.host()?, op.identity, &op.combine),
+            Backend::Cpu => output.host()?[0] = on_cpu(input.host()?, op.identity, &op.combine)?,
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, out) = (input.cl(device)?, output.cl(device, false)?);
@@ -119,7 +119,7 @@ impl Device {
     }
 }
 
-fn on_cpu<T: Copy + Send + Sync>(input: &[T], identity: T, combine: &(impl Fn(T, T) -> T + Sync)) -> T {
+fn on_cpu<T: Copy + Send + Sync>(input: &[T], identity: T, combine: &(impl Fn(T, T) -> T + Sync)) -> Result<T> {
     let len = rows(size_of::<T>()) * LANES;
     let one = |tile: &[T]| {
         let mut lane = [identity; LANES];
@@ -138,9 +138,9 @@ fn on_cpu<T: Copy + Send + Sync>(input: &[T], identity: T, combine: &(impl Fn(T,
         lane[0]
     };
     let of = |x: &[T]| parallel::map(x.len().div_ceil(len), &|i| one(&x[i * len..x.len().min((i + 1) * len)]));
-    let mut partials = of(input);
+    let mut partials = of(input)?;
     while partials.len() > 1 {
-        partials = of(&partials);
+        partials = of(&partials)?;
     }
-    partials.first().copied().unwrap_or(identity)
+    Ok(partials.first().copied().unwrap_or(identity))
 }

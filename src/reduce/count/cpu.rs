@@ -3,12 +3,12 @@
 use bytemuck::Pod;
 
 use super::{Answer, Question};
-use crate::parallel;
+use crate::{Result, parallel};
 
 /// Bytes of a task.
 const CHUNK: usize = 256 << 10;
 
-pub(super) fn answer<T: Pod>(input: &[T], question: Question) -> u64 {
+pub(super) fn answer<T: Pod>(input: &[T], question: Question) -> Result<u64> {
     let bytes: &[u8] = bytemuck::cast_slice(input);
     let chunk = |i: usize| &bytes[i * CHUNK..bytes.len().min((i + 1) * CHUNK)];
     // In place of the element: what lies in memory at its address has its alignment.
@@ -18,14 +18,14 @@ pub(super) fn answer<T: Pod>(input: &[T], question: Question) -> u64 {
         4 => differing(bytemuck::cast_slice(bytes), |x: u32| (x ^ question.key as u32) & question.mask as u32 != 0),
         _ => differing(bytemuck::cast_slice(bytes), |x: u64| (x ^ question.key) & question.mask != 0),
     };
-    let sum: u64 = parallel::map(bytes.len().div_ceil(CHUNK), &|i| differing(chunk(i))).into_iter().sum();
+    let sum: u64 = parallel::map(bytes.len().div_ceil(CHUNK), &|i| differing(chunk(i)))?.into_iter().sum();
     let n = input.len() as u64;
-    match question.answer {
+    Ok(match question.answer {
         Answer::Differing => sum,
         Answer::Equal => n - sum,
         Answer::Any => u64::from(sum != 0),
         Answer::All => u64::from(sum == n),
-    }
+    })
 }
 
 /// Counts of neighbours side by side, of few words at a time so that a byte holds each.

@@ -267,7 +267,7 @@ impl Device {
         output.expect_len(1, "count")?;
         match self.backend() {
             Backend::Cpu => {
-                let answer = cpu::answer(input.host()?, question);
+                let answer = cpu::answer(input.host()?, question)?;
                 output.host()?[0] = R::try_from(answer).unwrap_or(R::from(1));
             }
             #[cfg(feature = "opencl")]

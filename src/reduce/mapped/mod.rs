@@ -86,7 +86,7 @@ impl Device {
             Backend::Cpu => {
                 let input = input.host()?;
                 let widen = |row: Range<usize>| input[row].iter().map(|&x| U::from(x).widen());
-                output.host()?[0] = cpu::reduce_rows::<T, U, O, _>(input.len(), &widen);
+                output.host()?[0] = cpu::reduce_rows::<T, U, O, _>(input.len(), &widen)?;
                 Ok(())
             }
             #[cfg(feature = "opencl")]
@@ -161,7 +161,7 @@ impl Device {
             Backend::Cpu => {
                 let input = input.host()?;
                 let values = |row: Range<usize>| input[row].iter().map(|x| (map.function)(x.widen()));
-                output.host()?[0] = cpu::reduce_rows::<T, R, O, _>(input.len(), &values);
+                output.host()?[0] = cpu::reduce_rows::<T, R, O, _>(input.len(), &values)?;
                 Ok(())
             }
             #[cfg(feature = "opencl")]
@@ -240,7 +240,7 @@ impl Device {
                 let widen = |x: T| U::from(x).widen();
                 let values =
                     |row: Range<usize>| x[row.clone()].iter().zip(&y[row]).map(move |(&x, &y)| widen(x).mul(widen(y)));
-                output.host()?[0] = cpu::reduce_rows::<T, U, Sum, _>(x.len(), &values);
+                output.host()?[0] = cpu::reduce_rows::<T, U, Sum, _>(x.len(), &values)?;
                 Ok(())
             }
             #[cfg(feature = "opencl")]

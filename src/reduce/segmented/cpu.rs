@@ -1,7 +1,7 @@
 //! Segmented reduction on the CPU: the same tree as `cl/reduce_segmented.cl`, tiles in parallel.
 
 use super::{ABREAST, BLOCK_BYTES, Marks, Offsets};
-use crate::{Element, op::Monoid, parallel};
+use crate::{Element, Result, memory, op::Monoid, parallel};
 
 /// Blocks of a tile; a power of two.
 const TILE_BLOCKS: usize = 1024;
@@ -83,7 +83,7 @@ struct Task<'a, U: Element> {
     node: &'a mut Option<Node<U::Acc>>,
 }
 
-pub(crate) fn reduce<T, U, F>(op: &Monoid<U, F>, input: &[T], offsets: Offsets<'_>, out: &mut [U])
+pub(crate) fn reduce<T, U, F>(op: &Monoid<U, F>, input: &[T], offsets: Offsets<'_>, out: &mut [U]) -> Result<()>
 where
     T: Element,
     U: Element + From<T>,
@@ -91,13 +91,16 @@ where
 {
     let n = input.len();
     let tile = TILE_BLOCKS * BLOCK_BYTES / size_of::<T>();
-    let mut nodes = vec![None; n.div_ceil(tile)];
-    let (mut tasks, mut rest, mut taken) = (Vec::new(), &mut *out, 0);
+    let mut nodes = memory::filled(n.div_ceil(tile), None)?;
+    let (mut tasks, mut rest, mut taken) = (memory::with_capacity(nodes.len())?, &mut *out, 0);
     // Each is searched for in memory that no cache has.
     let find = |i: usize| offsets.below((i + 1) * tile);
     let others = nodes.len().saturating_sub(1);
-    let starts: Vec<usize> =
-        if size_of_val(input) <= SERIAL_BYTES { (0..others).map(find).collect() } else { parallel::map(others, &find) };
+    let starts: Vec<usize> = if size_of_val(input) <= SERIAL_BYTES {
+        memory::collect((0..others).map(find))
+    } else {
+        parallel::map(others, &find)
+    }?;
     for (i, node) in nodes.iter_mut().enumerate() {
         // Offsets that are none still give each tile a part of the output, if not the right one.
         let starts = starts.get(i).copied().unwrap_or(usize::MAX);
@@ -113,7 +116,7 @@ where
     if size_of_val(input) <= SERIAL_BYTES {
         tasks.into_iter().for_each(run);
     } else {
-        parallel::consume(tasks, &run);
+        parallel::consume(tasks.into_iter(), &run)?;
     }
     let mut tree = Tree { op, out, first: 0, carries: Vec::new() };
     for (i, node) in nodes.into_iter().flatten().enumerate() {
@@ -122,6 +125,7 @@ where
     if let Some((mut tree, root)) = tree.root() {
         tree.emit(root.last, root.tail);
     }
+    Ok(())
 }
 
 fn run_tile<T, U, F>(op: &Monoid<U, F>, input: &[T], offsets: Offsets<'_>, task: Task<'_, U>)

@@ -443,7 +443,7 @@ mod tests {
     #[test]
     fn levels_end_in_one_node() {
         for (name, caps) in Capabilities::samples() {
-            for n in [1, 4096, 4097, 1 << 20, (1 << 32) + 5] {
+            for n in [1, 4096, 4097, 1 << 20, (1 << 32) + 5, 1 << 40, 1 << 48] {
                 let form = Form::of::<f32, crate::op::Sum>(ElementType::U32);
                 let plan = plan(n, 10, &form, true, &caps, &|n| n >= 1 << 31).unwrap();
                 assert_eq!(plan.levels.iter().map(|level| level.nodes).sum::<usize>(), plan.nodes, "{name}: {n}");

@@ -385,7 +385,7 @@ impl Device {
     {
         output.expect_len(segments(offsets.len())?, "reduce of segments")?;
         match self.backend() {
-            Backend::Cpu => cpu::reduce(op, input.host()?, Offsets::of(offsets.host()?), output.host()?),
+            Backend::Cpu => cpu::reduce(op, input.host()?, Offsets::of(offsets.host()?), output.host()?)?,
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = gpu::Form::by::<T, U>(source, C::TYPE);

@@ -4,7 +4,7 @@ use std::ops::{Add, Mul, Sub};
 
 use super::{WORDS, Words};
 use crate::{
-    Element, ElementType, Extreme, Integer, bf16, f16, parallel,
+    Element, ElementType, Extreme, Integer, Result, bf16, f16, parallel,
     reduce::cpu::{lanes, tile},
     with_integer,
 };
@@ -76,14 +76,15 @@ pub(in crate::reduce) trait Joins: Copy + Send + Sync {
     /// Of `n` elements, joined by those of `m` later ones.
     fn merge(&mut self, n: u64, other: &Self, m: u64);
 
-    fn words(&self) -> [u64; 5];
+    /// The words of a record; of several columns' moments, those of one.
+    fn words(&self, column: usize) -> [u64; 5];
 }
 
 impl Joins for () {
     #[inline]
     fn merge(&mut self, _: u64, (): &Self, _: u64) {}
 
-    fn words(&self) -> [u64; 5] {
+    fn words(&self, _: usize) -> [u64; 5] {
         [0; 5]
     }
 }
@@ -102,9 +103,28 @@ impl<A: Real> Spread<A> {
         if self.m2 < A::ZERO { A::ZERO - self.m2 } else { self.m2 * A::DOWN * A::DOWN }
     }
 
-    /// `weight` is the part that `b` has of all, `paired` that times the elements in `self`.
+    /// The moments of a lane, from the sums of its elements' distances to about their mean and of the squares of those; `part` is
+    /// one element's.
     #[inline]
-    fn join(&mut self, b: &Self, weight: A, paired: A) {
+    fn of_lane<I: Iterator<Item = A>>(mean: A, rest: A, m2: A, part: A, elements: impl FnOnce() -> I) -> Self {
+        if !mean.is_finite() {
+            return Self { mean, rest: A::ZERO, m2: A::from_f64(f64::NAN) };
+        }
+        let off = rest * part;
+        let m2 = m2 - rest * off;
+        let m2 = if m2.is_finite() {
+            // Rounding can leave less than nothing.
+            if m2 > A::ZERO { m2 } else { A::ZERO }
+        } else {
+            A::ZERO - far_squares(elements(), mean, part)
+        };
+        Self { mean, rest: if off.is_finite() { off } else { A::ZERO }, m2 }
+    }
+
+    /// What both have together, the distance of their means, and whether nothing was beyond the range. `weight` is the part that `b` has of all, `paired` that
+    /// times the elements in `self`.
+    #[inline]
+    fn joined(&self, b: &Self, weight: A, paired: A) -> (Self, A, bool) {
         let a = self.mean;
         let d = b.mean - a;
         let v = d - b.mean;
@@ -119,10 +139,23 @@ impl<A: Real> Spread<A> {
         let w = mean - s;
         let rest = (s - (mean - w)) + (tail - w);
         let m2 = (self.m2 + b.m2) + delta * (delta * paired);
-        *self = if mean.is_finite() && self.m2 >= A::ZERO && b.m2 >= A::ZERO && m2.is_finite() {
-            Self { mean, rest, m2 }
-        } else if a.is_finite() && b.mean.is_finite() {
-            // The distance, or the sum of squares, is beyond the range.
+        // Not `&&`, which would keep compilers from vectors.
+        let inside = mean.is_finite() & (self.m2 >= A::ZERO) & (b.m2 >= A::ZERO) & m2.is_finite();
+        (Self { mean, rest, m2 }, delta, inside)
+    }
+
+    #[inline]
+    fn join(&mut self, b: &Self, weight: A, paired: A) {
+        let (all, delta, inside) = self.joined(b, weight, paired);
+        *self = if inside { all } else { self.joined_beyond(b, all, delta, (weight, paired)) };
+    }
+
+    /// The same where something is beyond the range, by what [`Self::joined`] returns.
+    #[cold]
+    fn joined_beyond(&self, b: &Self, all: Self, delta: A, (weight, paired): (A, A)) -> Self {
+        let (a, Self { mean, rest, .. }) = (self.mean, all);
+        if a.is_finite() && b.mean.is_finite() {
+            // The distance, or the sum of squares.
             let down = if mean.is_finite() { delta * A::DOWN } else { b.mean * A::DOWN - a * A::DOWN };
             let m2 = A::ZERO - ((self.scaled_down() + b.scaled_down()) + down * (down * paired));
             if mean.is_finite() {
@@ -133,18 +166,23 @@ impl<A: Real> Spread<A> {
         } else {
             // Infinities and NaN add up as they do in a sum.
             Self { mean: a + b.mean, rest: A::ZERO, m2: A::from_f64(f64::NAN) }
-        };
+        }
     }
+}
+
+/// The part that `m` elements have of `n + m`.
+fn weight<A: Real>(n: u64, m: u64) -> A {
+    if n == m { A::from_f64(0.5) } else { A::ratio(m, n + m) }
 }
 
 impl<A: Real> Joins for Spread<A> {
     #[inline]
     fn merge(&mut self, n: u64, other: &Self, m: u64) {
-        let weight = if n == m { A::from_f64(0.5) } else { A::ratio(m, n + m) };
+        let weight = weight(n, m);
         self.join(other, weight, A::from_f64(n as f64) * weight);
     }
 
-    fn words(&self) -> [u64; 5] {
+    fn words(&self, _: usize) -> [u64; 5] {
         [self.mean.word(), self.rest.word(), self.m2.word(), 0, 0]
     }
 }
@@ -166,7 +204,7 @@ impl Joins for Exact {
         self.high += other.high + u64::from(carry);
     }
 
-    fn words(&self) -> [u64; 5] {
+    fn words(&self, _: usize) -> [u64; 5] {
         let (sum, squares) = (self.sum as u128, self.squares);
         [sum as u64, (sum >> 64) as u64, squares as u64, (squares >> 64) as u64, self.high]
     }
@@ -207,6 +245,12 @@ fn far_squares<A: Real>(elements: impl Iterator<Item = A>, mean: A, part: A) -> 
     if spread > A::ZERO { spread } else { A::ZERO }
 }
 
+/// The mean of a lane whose sum is beyond the range, where the mean is not.
+fn mean_of_parts<A: Real>(elements: impl Iterator<Item = A>, part: A) -> A {
+    let part = part * A::BELOW_ONE;
+    elements.fold(A::ZERO, |mean, x| mean + x * part)
+}
+
 /// The moments of up to 16 rows of `all` lanes, at the start of `lane`: of each `width_most` of them, a power of two.
 pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
     elements: &[T],
@@ -232,10 +276,8 @@ pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
         for (k, mean) in mean.iter_mut().enumerate().take(used - from) {
             *mean = *mean * part(from + k);
             if !mean.is_finite() {
-                // Where the sum is beyond the range, the mean is not.
-                let part = part(from + k) * A::BELOW_ONE;
-                let terms = elements.iter().skip(from + k).step_by(all).map(|x| x.widen() * part);
-                *mean = terms.fold(A::ZERO, |mean, x| mean + x);
+                let lane = elements.iter().skip(from + k).step_by(all);
+                *mean = mean_of_parts(lane.map(|x| x.widen()), part(from + k));
             }
         }
         for row in rows() {
@@ -246,35 +288,26 @@ pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
             });
         }
         lane.extend((0..ABREAST.min(used - from)).map(|k| {
-            let (mean, off) = (mean[k], rest[k] * part(from + k));
-            let m2 = m2[k] - rest[k] * off;
-            if mean.is_finite() {
-                let m2 = if m2.is_finite() {
-                    // Rounding can leave less than nothing.
-                    if m2 > A::ZERO { m2 } else { A::ZERO }
-                } else {
-                    let lane = elements.iter().skip(from + k).step_by(all);
-                    A::ZERO - far_squares(lane.map(|x| x.widen()), mean, part(from + k))
-                };
-                Spread { mean, rest: if off.is_finite() { off } else { A::ZERO }, m2 }
-            } else {
-                Spread { mean, rest: A::ZERO, m2: A::from_f64(f64::NAN) }
-            }
+            let elements = || elements.iter().skip(from + k).step_by(all).map(|x| x.widen());
+            Spread::of_lane(mean[k], rest[k], m2[k], part(from + k), elements)
         }));
     }
+    join_lanes(lane, n, all, width_most);
+}
+
+/// Joins the moments of the lanes that have elements, of n in rows of `all`, until each is that of `width_most` lanes.
+fn join_lanes<M: Joins>(lane: &mut Vec<M>, n: usize, all: usize, width_most: usize) {
+    let (used, rows) = (lane.len(), n / all);
     let mut width = 1;
     while width < used.min(width_most) {
-        let (half, whole) = (A::from_f64(0.5), A::from_f64(8.0 * width as f64));
         for k in 0..used.div_ceil(2 * width) {
             let (a, b) = (2 * k, 2 * k + 1);
             let mut merged = lane[a];
             if b * width < used {
-                if n == 16 * all {
-                    merged.join(&lane[b], half, whole);
-                } else {
-                    let of = |lane: usize| in_lanes(n, all, lane * width, width);
-                    merged.merge(of(a), &lane[b], of(b));
-                }
+                let of = |lane: usize| {
+                    if n == rows * all { (rows * width) as u64 } else { in_lanes(n, all, lane * width, width) }
+                };
+                merged.merge(of(a), &lane[b], of(b));
             }
             lane[k] = merged;
         }
@@ -283,9 +316,109 @@ pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
     lane.truncate(used.div_ceil(width_most));
 }
 
+/// Columns whose moments are found side by side.
+pub(in crate::reduce) const COLUMNS: usize = 32;
+
+/// The [`Spread`] of each of [`COLUMNS`] columns.
+#[derive(Clone, Copy)]
+pub(in crate::reduce) struct Spreads<A> {
+    mean: [A; COLUMNS],
+    rest: [A; COLUMNS],
+    m2: [A; COLUMNS],
+}
+
+impl<A: Real> Spreads<A> {
+    fn column(&self, c: usize) -> Spread<A> {
+        Spread { mean: self.mean[c], rest: self.rest[c], m2: self.m2[c] }
+    }
+
+    fn set(&mut self, c: usize, column: Spread<A>) {
+        (self.mean[c], self.rest[c], self.m2[c]) = (column.mean, column.rest, column.m2);
+    }
+}
+
+impl<A: Real> Joins for Spreads<A> {
+    #[inline]
+    fn merge(&mut self, n: u64, other: &Self, m: u64) {
+        let weight = weight(n, m);
+        let paired = A::from_f64(n as f64) * weight;
+        let (mut all, mut inside) = (*self, true);
+        for c in 0..COLUMNS {
+            let (column, _, fits) = self.column(c).joined(&other.column(c), weight, paired);
+            all.set(c, column);
+            inside &= fits;
+        }
+        if !inside {
+            for c in 0..COLUMNS {
+                let mut column = self.column(c);
+                column.join(&other.column(c), weight, paired);
+                all.set(c, column);
+            }
+        }
+        *self = all;
+    }
+
+    fn words(&self, column: usize) -> [u64; 5] {
+        self.column(column).words(0)
+    }
+}
+
+/// As [`spread_lanes`], of the columns of up to 16 times `all` rows that lie `stride` apart.
+pub(in crate::reduce) fn spread_columns<T: Element<Acc = A>, A: Real>(
+    input: &[T],
+    (n, stride): (usize, usize),
+    all: usize,
+    width_most: usize,
+    lane: &mut Vec<Spreads<A>>,
+) {
+    let row = |i: usize| -> &[T; COLUMNS] { input[i * stride..][..COLUMNS].try_into().expect("as many columns") };
+    lane.clear();
+    for k in 0..all.min(n) {
+        let rows = || (k..n).step_by(all).map(row);
+        let part = A::ratio(1, in_lanes(n, all, k, 1));
+        let (mut mean, mut rest, mut m2) = ([A::ZERO; COLUMNS], [A::ZERO; COLUMNS], [A::ZERO; COLUMNS]);
+        for row in rows() {
+            mean.iter_mut().zip(row).for_each(|(mean, x)| *mean = *mean + x.widen());
+        }
+        mean = mean.map(|sum| sum * part);
+        for c in 0..COLUMNS {
+            if !mean[c].is_finite() {
+                mean[c] = mean_of_parts(rows().map(|row| row[c].widen()), part);
+            }
+        }
+        for row in rows() {
+            for c in 0..COLUMNS {
+                let d = row[c].widen() - mean[c];
+                rest[c] = rest[c] + d;
+                m2[c] = m2[c] + d * d;
+            }
+        }
+        let mut of_lane = Spreads { mean, rest, m2 };
+        for c in 0..COLUMNS {
+            let elements = || rows().map(move |row| row[c].widen());
+            of_lane.set(c, Spread::of_lane(mean[c], rest[c], m2[c], part, elements));
+        }
+        lane.push(of_lane);
+    }
+    join_lanes(lane, n, all, width_most);
+}
+
 /// Exact sums, in words that hold what a tile has.
 pub(in crate::reduce) trait Whole: Integer {
     fn sums(elements: &[Self]) -> Exact;
+
+    /// Those of each column.
+    fn sums_of_columns<'a>(rows: impl Iterator<Item = &'a [Self; COLUMNS]>) -> [Exact; COLUMNS];
+}
+
+impl Joins for [Exact; COLUMNS] {
+    fn merge(&mut self, n: u64, other: &Self, m: u64) {
+        self.iter_mut().zip(other).for_each(|(column, other)| column.merge(n, other, m));
+    }
+
+    fn words(&self, column: usize) -> [u64; 5] {
+        self[column].words(0)
+    }
 }
 
 macro_rules! whole {
@@ -301,6 +434,22 @@ macro_rules! whole {
                 }
                 Exact { sum: sum as i128, squares: low as u128 + ((high as u128) << 32), high: 0 }
             }
+
+            fn sums_of_columns<'a>(rows: impl Iterator<Item = &'a [Self; COLUMNS]>) -> [Exact; COLUMNS] {
+                let (mut sum, mut low, mut high) = ([0 as $sum; COLUMNS], [0u64; COLUMNS], [0u64; COLUMNS]);
+                for row in rows {
+                    for c in 0..COLUMNS {
+                        let square = (row[c] as $word * row[c] as $word) as $square;
+                        sum[c] += row[c] as $sum;
+                        low[c] += square as u64 & 0xffff_ffff;
+                        high[c] += square as u64 >> 32;
+                    }
+                }
+                std::array::from_fn(|c| {
+                    let squares = low[c] as u128 + ((high[c] as u128) << 32);
+                    Exact { sum: sum[c] as i128, squares, high: 0 }
+                })
+            }
         }
     )* };
 }
@@ -315,6 +464,14 @@ macro_rules! wide {
                 for &x in elements {
                     let size = u128::from((x as i128).unsigned_abs() as u64);
                     all.merge(0, &Exact { sum: x as i128, squares: size * size, high: 0 }, 0);
+                }
+                all
+            }
+
+            fn sums_of_columns<'a>(rows: impl Iterator<Item = &'a [Self; COLUMNS]>) -> [Exact; COLUMNS] {
+                let mut all = [Exact::default(); COLUMNS];
+                for row in rows {
+                    all.iter_mut().zip(row).for_each(|(all, &x)| all.merge(0, &Self::sums(&[x]), 0));
                 }
                 all
             }
@@ -375,15 +532,18 @@ impl<T: Element, M: Joins> Record<T, M> {
     }
 }
 
-/// The record of all of the input, which is not empty, and the places of its extremes.
-fn record<T: Element, M: Joins>(
-    input: &[T],
-    moments: &(dyn Fn(&[T]) -> M + Sync),
-) -> (Record<T, M>, Extreme<T>, Extreme<T>) {
+/// A record, the lowest and the highest element.
+type Found<T, M> = (Record<T, M>, Extreme<T>, Extreme<T>);
+
+/// The record of all of the input, which is not empty, and its extremes.
+fn record<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)) -> Result<Found<T, M>> {
     let part = |i: usize| &input[i * tile::<T>()..input.len().min((i + 1) * tile::<T>())];
-    let mut records = parallel::map(input.len().div_ceil(tile::<T>()), &|i| Record::of(i, part(i), moments(part(i))));
+    let mut records = parallel::map(input.len().div_ceil(tile::<T>()), &|i| Record::of(i, part(i), moments(part(i))))?;
     while records.len() > 1 {
-        records = records.chunks(2).map(|pair| pair[1..].iter().fold(pair[0], Record::merge)).collect();
+        for i in 0..records.len().div_ceil(2) {
+            records[i] = records.get(2 * i + 1).map_or(records[2 * i], |right| records[2 * i].merge(right));
+        }
+        records.truncate(records.len().div_ceil(2));
     }
     let all = records[0];
     let find = |i: usize, is: &dyn Fn(&T) -> bool| {
@@ -396,17 +556,17 @@ fn record<T: Element, M: Joins>(
     } else {
         (find(all.low.1, &|&x| x == all.low.0), find(all.high.1, &|&x| x == all.high.0))
     };
-    (all, low, high)
+    Ok((all, low, high))
 }
 
 /// `input` is not empty.
-pub(super) fn min_max<T: Element>(input: &[T]) -> (Extreme<T>, Extreme<T>) {
-    let (_, low, high) = record(input, &|_| ());
-    (low, high)
+pub(super) fn min_max<T: Element>(input: &[T]) -> Result<(Extreme<T>, Extreme<T>)> {
+    let (_, low, high) = record(input, &|_| ())?;
+    Ok((low, high))
 }
 
-fn words<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)) -> Words {
-    let (all, low, high) = record(input, moments);
+fn words<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)) -> Result<Words> {
+    let (all, low, high) = record(input, moments)?;
     let mut words = [0; WORDS];
     words[..4].copy_from_slice(&[all.n, all.nan, low.index as u64, high.index as u64]);
     for (word, value) in words[4..6].iter_mut().zip([low.value, high.value]) {
@@ -416,12 +576,12 @@ fn words<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)
             bytemuck::bytes_of_mut(word)[size_of::<T>()..].fill(0xff);
         }
     }
-    words[6..11].copy_from_slice(&all.moments.words());
-    words
+    words[6..11].copy_from_slice(&all.moments.words(0));
+    Ok(words)
 }
 
 /// `input` is not empty.
-pub(super) fn statistics<T: Element>(input: &[T]) -> Words {
+pub(super) fn statistics<T: Element>(input: &[T]) -> Result<Words> {
     match T::TYPE {
         ElementType::F16 => words(bytemuck::cast_slice(input), &spread::<f16, f32>),
         ElementType::Bf16 => words(bytemuck::cast_slice(input), &spread::<bf16, f32>),

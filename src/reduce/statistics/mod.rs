@@ -289,7 +289,7 @@ impl Device {
         not_empty(&input, "min-max")?;
         match self.backend() {
             Backend::Cpu => {
-                let (min, max) = cpu::min_max(input.host()?);
+                let (min, max) = cpu::min_max(input.host()?)?;
                 values.host()?.copy_from_slice(&[min.value, max.value]);
                 indices.host()?.copy_from_slice(&[min.index as u64, max.index as u64]);
                 Ok(())
@@ -350,7 +350,7 @@ impl Device {
         not_empty(&input, "statistics")?;
         match self.backend() {
             Backend::Cpu => {
-                output.host()?[0] = StatisticsRecord(cpu::statistics(input.host()?), PhantomData);
+                output.host()?[0] = StatisticsRecord(cpu::statistics(input.host()?)?, PhantomData);
                 Ok(())
             }
             #[cfg(feature = "opencl")]

@@ -20,7 +20,7 @@ pub(crate) use launch::Launch;
 use pool::Pool;
 
 use super::{Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing, Tuning};
-use crate::{Error, ErrorKind, Result, tuning::Choice};
+use crate::{Error, ErrorKind, Result, memory, tuning::Choice};
 
 /// A buffer of the device.
 pub(crate) type ClMem = Mem;
@@ -300,6 +300,18 @@ impl Queue {
     }
 }
 
+/// Elements that a plan is made for, at most. A size takes fewer than 2^15 bytes for each, so that it does not overflow.
+const MOST_ELEMENTS: usize = 1 << 48;
+
+/// Refuses numbers of elements for which sizes of scratch could overflow; no memory has as many.
+fn plannable(n: usize) -> Result<()> {
+    if n <= MOST_ELEMENTS {
+        return Ok(());
+    }
+    let message = format!("{n} elements are more than a device's memory can have, {MOST_ELEMENTS} at most");
+    Err(Error::new(ErrorKind::OutOfMemory, message))
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -462,13 +474,15 @@ impl ClDevice {
         Ok(self.tuned.capabilities.get_or_init(|| Arc::new(caps)).clone())
     }
 
-    /// The same with what was chosen for a primitive on an input of `n` elements of `element_bytes` bytes.
+    /// The same with what was chosen for a primitive on an input of `n` elements of `element_bytes` bytes. Refuses an `n` for
+    /// which a plan's sizes could overflow.
     pub(crate) fn capabilities_for(
         &self,
         primitive: &str,
         element_bytes: usize,
         n: usize,
     ) -> Result<Arc<Capabilities>> {
+        plannable(n)?;
         let (caps, bytes) = (self.capabilities()?, n.saturating_mul(element_bytes));
         let choice = self.choices(&caps).iter().find(|choice| choice.is_for(primitive, element_bytes, bytes));
         Ok(choice.map_or(caps, |choice| choice.caps.clone()))
@@ -483,8 +497,14 @@ impl ClDevice {
         Ok(all)
     }
 
-    /// The most bytes that a plan takes with any of these.
-    pub(crate) fn most_of(&self, primitive: &str, bytes: impl Fn(&Capabilities) -> Result<usize>) -> Result<usize> {
+    /// The most bytes that a plan for `n` elements takes with any of these.
+    pub(crate) fn most_of(
+        &self,
+        primitive: &str,
+        n: usize,
+        bytes: impl Fn(&Capabilities) -> Result<usize>,
+    ) -> Result<usize> {
+        plannable(n)?;
         self.all_capabilities_for(primitive)?.iter().try_fold(0, |most, caps| Ok(bytes(caps)?.max(most)))
     }
 
@@ -653,7 +673,7 @@ impl ClDevice {
             Error::new(ErrorKind::OutOfMemory, message)
         };
         // Some drivers over-commit and some abort, so limits are ours to check; 0 is an unknown one.
-        if limit != 0 && bytes as u64 > limit {
+        if bytes > isize::MAX as usize || (limit != 0 && bytes as u64 > limit) {
             return Err(short());
         }
         let result = self.with_memory(|| cl::create_buffer(self.context(), bytes, data));
@@ -675,7 +695,9 @@ impl ClDevice {
         let (size, mem) = match kept {
             Some(found) => found,
             None => {
-                let size = if self.checker() { bytes.max(1) } else { bytes.max(256).next_multiple_of(256) };
+                // What cannot be rounded up is refused for its size.
+                let rounded = bytes.max(256).checked_next_multiple_of(256).unwrap_or(bytes);
+                let size = if self.checker() { bytes.max(1) } else { rounded };
                 (size, self.allocate(size)?)
             }
         };
@@ -733,10 +755,7 @@ impl ClDevice {
         }
         let whole = if self.checker() { cl::mem_number(mem, SIZE)?.unwrap_or(0) as usize } else { 0 };
         if data.len() < whole {
-            let mut all = Vec::new();
-            let short = || Error::new(ErrorKind::OutOfMemory, format!("no {whole} bytes for a copy of a buffer"));
-            all.try_reserve_exact(whole).map_err(|_| short())?;
-            all.resize(whole, 0);
+            let mut all = memory::zeroed(whole)?;
             self.read(mem, 0, &mut all)?;
             all[offset..offset + data.len()].copy_from_slice(data);
             return self.write(mem, 0, &all);
@@ -753,7 +772,9 @@ impl ClDevice {
         }
         let caps = self.probed()?;
         if caps.checker && bytes > CHECKED_FILL_BYTES {
-            return self.write(mem, offset, &pattern.repeat(bytes / pattern.len()));
+            let mut all = memory::with_capacity(bytes)?;
+            all.extend(pattern.iter().cycle().take(bytes));
+            return self.write(mem, offset, &all);
         }
         let slow = bytes > SLOW_FILL_BYTES && intel_cpu(self.info());
         // Wide offsets take the large fill's kernel at every size, as they do others'.
@@ -780,7 +801,7 @@ impl ClDevice {
             return Ok(());
         }
         if self.checker() {
-            let mut data = vec![0; bytes];
+            let mut data = memory::zeroed(bytes)?;
             self.read(from.0, from.1, &mut data)?;
             return self.write(to.0, to.1, &data);
         }

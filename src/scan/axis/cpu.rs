@@ -3,7 +3,7 @@
 
 use super::{CHUNK, Shape};
 use crate::{
-    Element,
+    Element, Result, memory,
     op::Monoid,
     parallel,
     scan::{
@@ -24,7 +24,7 @@ struct Part<'o, U> {
 }
 
 /// The output in parts, whose rows are in the order of the scan.
-fn parts<'o, U>(shape: &Shape, reversed: bool, out: &'o mut [U]) -> Vec<Part<'o, U>> {
+fn parts<'o, U>(shape: &Shape, reversed: bool, out: &'o mut [U]) -> Result<Vec<Part<'o, U>>> {
     let Shape { len, inner, .. } = *shape;
     let blocks = inner.div_ceil(COLUMNS);
     let mut parts: Vec<Part<'_, U>> = Vec::new();
@@ -32,7 +32,11 @@ fn parts<'o, U>(shape: &Shape, reversed: bool, out: &'o mut [U]) -> Vec<Part<'o,
         let (outer, row) = (row / len, row % len);
         let chunk = if reversed { len - 1 - row } else { row } / CHUNK;
         if parts.last().is_none_or(|part| (part.outer, part.chunk) != (outer, chunk)) {
-            parts.extend((0..blocks).map(|block| Part { outer, chunk, column: block * COLUMNS, rows: Vec::new() }));
+            memory::reserve(&mut parts, blocks)?;
+            for block in 0..blocks {
+                let rows = memory::with_capacity(CHUNK.min(len))?;
+                parts.push(Part { outer, chunk, column: block * COLUMNS, rows });
+            }
         }
         let first = parts.len() - blocks;
         parts[first..].iter_mut().zip(out.chunks_mut(COLUMNS)).for_each(|(part, out)| part.rows.push(out));
@@ -40,10 +44,10 @@ fn parts<'o, U>(shape: &Shape, reversed: bool, out: &'o mut [U]) -> Vec<Part<'o,
     if reversed {
         parts.iter_mut().for_each(|part| part.rows.reverse());
     }
-    parts
+    Ok(parts)
 }
 
-pub(super) fn scan<T, U, F>(op: &Monoid<U, F>, input: &[T], shape: &Shape, kind: Scan<U>, out: &mut [U])
+pub(super) fn scan<T, U, F>(op: &Monoid<U, F>, input: &[T], shape: &Shape, kind: Scan<U>, out: &mut [U]) -> Result<()>
 where
     T: Element,
     U: Element + From<T>,
@@ -58,21 +62,24 @@ where
         &input[(outer * len + i) * inner + column..][..COLUMNS.min(inner - column)]
     };
     let add = |acc: &mut U::Acc, x: &T| *acc = (op.combine)(*acc, U::from(*x).widen());
-    let totals = |task: usize| -> Vec<U::Acc> {
+    let totals = |task: usize| -> Result<Vec<U::Acc>> {
         let (outer, chunk, column) =
             (task / blocks / (chunks - 1), task / blocks % (chunks - 1), task % blocks * COLUMNS);
-        let mut totals: Vec<_> = row(outer, chunk * CHUNK, column).iter().map(|&x| U::from(x).widen()).collect();
+        let mut totals = memory::collect(row(outer, chunk * CHUNK, column).iter().map(|&x| U::from(x).widen()))?;
         for i in chunk * CHUNK + 1..(chunk + 1) * CHUNK {
             totals.iter_mut().zip(row(outer, i, column)).for_each(|(total, x)| add(total, x));
         }
-        totals
+        Ok(totals)
     };
-    let totals = parallel::map(outer * (chunks - 1) * blocks, &totals);
+    let totals = parallel::try_map(outer * (chunks - 1) * blocks, &totals)?;
     // What precedes each chunk of a block of lines, one chunk after another.
-    let carries = |task: usize| -> Vec<Vec<U::Acc>> {
+    let carries = |task: usize| -> Result<Vec<Vec<U::Acc>>> {
         let (outer, block) = (task / blocks, task % blocks);
         let columns = COLUMNS.min(inner - block * COLUMNS);
-        let mut carries = vec![vec![initial; columns]; chunks];
+        let mut carries = memory::with_capacity(chunks)?;
+        for _ in 0..chunks {
+            carries.push(memory::filled(columns, initial)?);
+        }
         for column in 0..columns {
             let mut spine = Spine::new(&op.combine, op.identity);
             for chunk in 1..chunks {
@@ -81,10 +88,12 @@ where
                 carries[chunk][column] = digits.iter().fold(initial, |carry, &digit| (op.combine)(carry, digit));
             }
         }
-        carries
+        Ok(carries)
     };
-    let carries = parallel::map(outer * blocks, &carries);
-    parallel::consume(parts(shape, kind.reversed, out), &|Part { outer, chunk, column, rows }| {
+    let carries = parallel::try_map(outer * blocks, &carries)?;
+    let parts = parts(shape, kind.reversed, out)?;
+    parallel::consume(parts.into_iter(), &|Part { outer, chunk, column, rows }| {
+        // At most `COLUMNS` of them.
         let mut acc = carries[outer * blocks + column / COLUMNS][chunk].clone();
         for (i, out) in (chunk * CHUNK..).zip(rows) {
             for ((acc, x), out) in acc.iter_mut().zip(row(outer, i, column)).zip(out) {
@@ -93,5 +102,5 @@ where
                 *out = U::narrow(if inclusive { *acc } else { before });
             }
         }
-    });
+    })
 }

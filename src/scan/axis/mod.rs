@@ -254,7 +254,7 @@ impl Device {
         }
         match self.backend() {
             Backend::Cpu => {
-                cpu::scan(by.0, input.host()?, &shape, kind, output.host()?);
+                cpu::scan(by.0, input.host()?, &shape, kind, output.host()?)?;
                 Ok(())
             }
             #[cfg(feature = "opencl")]

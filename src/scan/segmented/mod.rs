@@ -451,7 +451,7 @@ impl Device {
                 };
                 let take = |x| U::from(x).widen();
                 let load = super::cpu::load(input.host()?, &take, true, reversed);
-                super::cpu::scan_segments(op, super::cpu::run::<T>(), &*load, &*mark, kind, output.host()?);
+                super::cpu::scan_segments(op, super::cpu::run::<T>(), &*load, &*mark, kind, output.host()?)?;
                 Ok(())
             }
             #[cfg(feature = "opencl")]

@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn plans_cover_every_element() {
         for (name, caps) in Capabilities::samples() {
-            for n in [1, 4095, 4097, 1 << 20, (1 << 32) + 1] {
+            for n in [1, 4095, 4097, 1 << 20, (1 << 32) + 1, 1 << 40, 1 << 48] {
                 let plan = plan(n, ElementType::U32, None, true, &caps, n >= 1 << 31).unwrap();
                 let covered = if plan.work_group == 1 { plan.groups * plan.run } else { n };
                 assert!(

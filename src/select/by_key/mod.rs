@@ -17,7 +17,7 @@
 use super::gpu;
 use super::{cpu, expect_beside, in_room};
 use crate::{
-    Buffer, Device, Element, Input, Output, Result, Scratch,
+    Buffer, Device, Element, Input, Output, Result, Scratch, memory,
     op::{Monoid, Op, Operator, Source, monoid},
     reduce::segmented::{self, Offsets},
     runtime::Backend,
@@ -300,20 +300,27 @@ impl Device {
             Backend::Cpu => {
                 let keys = keys.host()?;
                 let mut keys_out = cpu::first(to.keys.host()?, keys);
-                let mut offsets = vec![0; n.min(1)];
+                let (mut offsets, mut grown) = (memory::zeroed(n.min(1))?, Ok(()));
                 let found = cpu::runs(
                     keys,
                     &mut |places| {
-                        offsets.extend(places.iter().take(room + 1 - offsets.len()).map(|&i| i as u64));
+                        let places_in_room = &places[..places.len().min(room + 1 - offsets.len())];
+                        if grown.is_ok() {
+                            grown = memory::reserve(&mut offsets, places_in_room.len() + 1);
+                        }
+                        if grown.is_ok() {
+                            offsets.extend(places_in_room.iter().map(|&i| i as u64));
+                        }
                         cpu::next(&mut keys_out, places.len())
                     },
                     &|keys_out, places| keys_out.iter_mut().zip(places).for_each(|(to, &i)| *to = keys[i]),
-                );
+                )?;
+                grown?;
                 if found <= room {
-                    offsets.push(n as u64);
+                    memory::push(&mut offsets, n as u64)?;
                 }
                 let out = &mut to.values.host()?[..offsets.len() - 1];
-                segmented::cpu::reduce(op, values.host()?, Offsets::of(&offsets), out);
+                segmented::cpu::reduce(op, values.host()?, Offsets::of(&offsets), out)?;
                 count.host()?[0] = found as u64;
                 Ok(())
             }

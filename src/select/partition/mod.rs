@@ -267,7 +267,7 @@ impl Device {
                 let input = input.host()?;
                 let items = |part: Range<usize>| input[part].iter().map(|&x| (list(x), x));
                 let output = output.host()?;
-                let found: [usize; LISTS] = cpu::parted(input.len(), &items, &|x| x, &mut *output);
+                let found: [usize; LISTS] = cpu::parted(input.len(), &items, &|x| x, &mut *output)?;
                 if reversed {
                     self.reverse_in_place(&mut output[found[0]..])?;
                 }

@@ -62,7 +62,7 @@ impl Device {
             Backend::Cpu => {
                 let input = input.host()?;
                 let (others, rest) = (input.len().saturating_sub(1), cpu::first(output.host()?, input));
-                let [found] = cpu::lists(others, &|part| cpu::heads(input, part), &|x| x, [rest]);
+                let [found] = cpu::lists(others, &|part| cpu::heads(input, part), &|x| x, [rest])?;
                 count.host()?[0] = (input.len().min(1) + found) as u64;
                 Ok(())
             }
@@ -146,7 +146,7 @@ impl Device {
                         keys_out.iter_mut().zip(places).for_each(|(to, &i)| *to = keys[i]);
                         values_out.iter_mut().zip(places).for_each(|(to, &i)| *to = values[i]);
                     },
-                );
+                )?;
                 count.host()?[0] = found as u64;
                 Ok(())
             }
@@ -242,7 +242,7 @@ impl Device {
                             begin = end;
                         }
                     },
-                );
+                )?;
                 cpu::next(&mut lengths, found.min(1)).fill(C::from_i128((n - last) as i128));
                 count.host()?[0] = found as u64;
                 Ok(())
@@ -319,7 +319,7 @@ impl Device {
         in_room("result", offsets.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let (input, offsets, lengths) = (input.host()?, offsets.host()?, lengths.host()?);
-                let found = cpu::non_trivial(input, offsets, lengths);
+                let found = cpu::non_trivial(input, offsets, lengths)?;
                 count.host()?[0] = found as u64;
                 Ok(())
             }

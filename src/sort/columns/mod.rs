@@ -18,7 +18,7 @@ use super::gpu;
 use super::{Key, NARROW, Order, as_many, cpu, keys::Keys};
 #[cfg(feature = "opencl")]
 use crate::runtime::{ClInput, ClOutput, opencl::ClDevice};
-use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, View, runtime::Backend};
+use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, View, memory, runtime::Backend};
 
 /// Columns of values, and where they go.
 ///
@@ -286,11 +286,11 @@ impl Device {
             Backend::Cpu => {
                 let (input, output) = (bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
                 let places = if n <= NARROW {
-                    let mut places = cpu::room(n)?;
+                    let mut places = memory::zeroed(n)?;
                     cpu::places(&keys, input, Some(output), &mut places)?;
                     Places::Narrow(places)
                 } else {
-                    let mut places = cpu::room(n)?;
+                    let mut places = memory::zeroed(n)?;
                     cpu::places(&keys, input, Some(output), &mut places)?;
                     Places::Wide(places)
                 };

@@ -125,7 +125,9 @@ mod tests {
         for (name, caps) in Capabilities::samples() {
             for local_bytes in [caps.local_bytes, 0, 4096, 12_288] {
                 let caps = Capabilities { local_bytes, ..caps.clone() };
-                for (n, key_bytes) in [(1, 1), (4096, 4), (4097, 4), (1 << 28, 4), ((1 << 33) + 1, 8), (1 << 30, 16)] {
+                for (n, key_bytes) in
+                    [(1, 1), (4096, 4), (4097, 4), (1 << 28, 4), ((1 << 33) + 1, 8), (1 << 30, 16), (1 << 48, 1)]
+                {
                     let plan = plan(n, key_bytes, false, &caps, n >= 1 << 31);
                     let what = format!("{name}, {local_bytes} bytes, n = {n}: {plan:?}");
                     let tile = 1usize << plan.tile_bits;

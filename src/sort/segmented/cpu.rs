@@ -4,7 +4,7 @@ use bytemuck::Pod;
 
 use super::Offsets;
 use crate::{
-    Result, parallel,
+    Result, memory, parallel,
     sort::{
         NARROW,
         cpu::{self, Word},
@@ -19,6 +19,8 @@ const TASK: usize = 1 << 16;
 trait Ranked: Pod + Send + Sync {
     type Rank: Copy + Ord;
     fn rank(self, keys: &Keys, mask: u128) -> Self::Rank;
+    /// The ranks that keys of different bits have, where all bits count.
+    fn shared(keys: &Keys) -> impl Iterator<Item = Self::Rank>;
 }
 
 impl<K: Word> Ranked for K {
@@ -27,6 +29,10 @@ impl<K: Word> Ranked for K {
     fn rank(self, keys: &Keys, mask: u128) -> u64 {
         keys.ordered(self.into()) & mask as u64
     }
+
+    fn shared(keys: &Keys) -> impl Iterator<Item = u64> {
+        keys.shared()
+    }
 }
 
 impl Ranked for u128 {
@@ -34,6 +40,10 @@ impl Ranked for u128 {
     #[inline]
     fn rank(self, keys: &Keys, mask: Self) -> Self {
         keys.ordered_wide(self) & mask
+    }
+
+    fn shared(_: &Keys) -> impl Iterator<Item = Self> {
+        std::iter::empty()
     }
 }
 
@@ -85,7 +95,7 @@ fn gathered<I: crate::Offset, V: Pod + Send + Sync>(
     (input, output): (&[u8], &mut [u8]),
     (from, to): (&[V], &mut [V]),
 ) -> Result<()> {
-    let mut places = cpu::room::<I>(from.len())?;
+    let mut places = memory::zeroed::<I>(from.len())?;
     cpu::places(keys, input, Some(output), &mut places)?;
     parallel::chunks_mut(to, TASK, &|chunk, part| {
         for (to, place) in part.iter_mut().zip(&places[chunk * TASK..]) {
@@ -187,9 +197,9 @@ fn of<K: Ranked, V: Copy + Send + Sync>(
     let mut task = |segments: std::ops::Range<usize>, begin: usize, end: usize| {
         let output = output.as_mut().map(|output| take(output, end - begin));
         let task = Task { segments, begin, output, values: take(&mut values, end - begin) };
-        if task.segments.len() == 1 && end - begin > TASK { long.push(task) } else { tasks.push(task) }
+        memory::push(if task.segments.len() == 1 && end - begin > TASK { &mut long } else { &mut tasks }, task)
     };
-    task(0..0, 0, first);
+    task(0..0, 0, first)?;
     let mut segment = 0;
     while sound && segment < count {
         let begin = at(segment);
@@ -198,11 +208,11 @@ fn of<K: Ranked, V: Copy + Send + Sync>(
         if next - segment > 1 && at(next) - at(next - 1) > TASK {
             next -= 1;
         }
-        task(segment..next, begin, at(next));
+        task(segment..next, begin, at(next))?;
         segment = next;
     }
-    task(0..0, last, n);
-    parallel::consume(tasks, &|task| sort_task(keys, input, &at, task, with));
+    task(0..0, last, n)?;
+    parallel::try_consume(tasks.into_iter(), &|task| sort_task(keys, input, &at, task, with))?;
     for Task { begin, output, values, .. } in long {
         let input = bytemuck::cast_slice(&input[begin..begin + values.len()]);
         with.sort(keys, begin, input, output.map(bytemuck::cast_slice_mut), values)?;
@@ -217,7 +227,7 @@ fn sort_task<K: Ranked, V: Copy>(
     at: &dyn Fn(usize) -> usize,
     Task { segments, begin, mut output, values }: Task<'_, K, V>,
     with: &dyn With<V>,
-) {
+) -> Result<()> {
     if let Some(output) = &mut output {
         output.copy_from_slice(&input[begin..begin + values.len()]);
     }
@@ -231,13 +241,21 @@ fn sort_task<K: Ranked, V: Copy>(
             continue;
         }
         let (from, part) = (&input[start..end], start - begin..end - begin);
-        if size_of::<V>() == 0 {
+        if size_of::<V>() == 0 && keys.whole() {
             if let Some(output) = &mut output {
-                output[part].sort_by_key(|key| key.rank(keys, mask));
+                let (to, of) = (&mut output[part], |key: &K| key.rank(keys, mask));
+                to.sort_unstable_by_key(of);
+                // Which of two equal keys comes first shows where their bits differ.
+                for rank in K::shared(keys) {
+                    let range = to.partition_point(|key| of(key) < rank)..to.partition_point(|key| of(key) <= rank);
+                    let came = from.iter().filter(|key| of(key) == rank);
+                    to[range].iter_mut().zip(came).for_each(|(to, &key)| *to = key);
+                }
             }
             continue;
         }
         ranks.clear();
+        memory::reserve(&mut ranks, from.len())?;
         ranks.extend(from.iter().map(|key| key.rank(keys, mask)).zip(0..));
         // No two are equal.
         ranks.sort_unstable();
@@ -248,4 +266,5 @@ fn sort_task<K: Ranked, V: Copy>(
             values[to] = with.of(start + place as usize);
         }
     }
+    Ok(())
 }

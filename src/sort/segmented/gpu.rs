@@ -3,7 +3,7 @@
 use crate::{
     ElementType, Result, Scratch,
     runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec, addressable,
+        Capabilities, ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
     sort::{
@@ -167,7 +167,6 @@ pub(crate) fn run(
 }
 
 pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
-    addressable(n, 4 * (form.key_bytes + form.value_bytes))?;
     let caps = device.capabilities_for("sort", form.key_bytes, n)?;
     let wide = device.tuning().wide(n);
     Ok(if n == 0 { 0 } else { plan(n, form, ElementType::U64, &caps, wide).long.scratch.end })

@@ -2,7 +2,7 @@
 
 use super::{Steps, scratch_bytes};
 use crate::{
-    parallel,
+    Result, memory, parallel,
     permute::{
         self,
         cpu::{by_size, copy_line, turn_block},
@@ -17,45 +17,45 @@ const SIDE: usize = 8;
 const TASK_CELLS: usize = parallel::SERIAL;
 
 /// `data` is the bytes of `rows * cols` elements of `size` bytes.
-pub(super) fn transpose(data: &mut [u8], (rows, cols): (usize, usize), size: usize, strip: usize) {
+pub(super) fn transpose(data: &mut [u8], (rows, cols): (usize, usize), size: usize, strip: usize) -> Result<()> {
     if rows <= 1 || cols <= 1 {
-        return;
+        return Ok(());
     }
     if rows != cols && data.len() <= strip {
-        let mut copy = vec![0; data.len()];
-        permute::cpu::permute(&Job::matrix(size, rows, cols), data, &mut copy);
+        let mut copy = memory::zeroed(data.len())?;
+        permute::cpu::permute(&Job::matrix(size, rows, cols), data, &mut copy)?;
         data.copy_from_slice(&copy);
-        return;
+        return Ok(());
     }
-    by_size!(size, by_shape(data, (rows, cols), strip));
+    by_size!(size, by_shape(data, (rows, cols), strip))
 }
 
-fn by_shape<const N: usize, const S: usize>(data: &mut [u8], (rows, cols): (usize, usize), strip: usize) {
+fn by_shape<const N: usize, const S: usize>(data: &mut [u8], (rows, cols): (usize, usize), strip: usize) -> Result<()> {
     let data: &mut [[u8; N]] = bytemuck::cast_slice_mut(data);
-    if rows == cols {
-        square::<N, S>(data, rows);
-    } else {
-        rectangle(data, &Steps::new(rows, cols), strip);
-    }
+    if rows == cols { square::<N, S>(data, rows) } else { rectangle(data, &Steps::new(rows, cols), strip) }
 }
 
 /// The tiles of each band of rows change places with those of the band of columns below it, each pair a task, and so is
 /// the tile on the diagonal.
-fn square<const N: usize, const S: usize>(data: &mut [[u8; N]], n: usize) {
+fn square<const N: usize, const S: usize>(data: &mut [[u8; N]], n: usize) -> Result<()> {
     let side = SIDE * S;
     for first in (0..n).step_by(side) {
         let height = side.min(n - first);
         let (band, below) = data[first * n..].split_at_mut(height * n);
         // The pieces of the band's rows, tile by tile.
         let mut rows: Vec<_> = band.chunks_mut(n).map(|row| row[first..].chunks_mut(side)).collect();
-        let with_pieces = |tile| (tile, rows.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>());
-        let tiles = std::iter::once(None).chain(below.chunks_mut(side * n).map(Some));
-        let tasks = tiles.map(with_pieces).collect();
-        parallel::consume(tasks, &|(tile, mut pieces): (Option<_>, Vec<&mut [[u8; N]]>)| match tile {
+        let mut tasks = memory::with_capacity(n.div_ceil(side))?;
+        for tile in std::iter::once(None).chain(below.chunks_mut(side * n).map(Some)) {
+            let mut pieces = memory::with_capacity(height)?;
+            pieces.extend(rows.iter_mut().filter_map(Iterator::next));
+            tasks.push((tile, pieces));
+        }
+        parallel::consume(tasks.into_iter(), &|(tile, mut pieces): (Option<_>, Vec<&mut [[u8; N]]>)| match tile {
             Some(tile) => swap_tiles::<N, S>(tile, (n, first), &mut pieces),
             None => turn_tile::<N, S>(&mut pieces),
-        });
+        })?;
     }
+    Ok(())
 }
 
 /// The tile of these rows, which is as high as wide.
@@ -125,22 +125,24 @@ fn swap_tiles<const N: usize, const S: usize>(
 }
 
 /// The three steps of `cl/transpose_in_place.cl`.
-fn rectangle<const N: usize>(data: &mut [[u8; N]], steps: &Steps, strip: usize) {
+fn rectangle<const N: usize>(data: &mut [[u8; N]], steps: &Steps, strip: usize) -> Result<()> {
     let &Steps { m, n, c, a, b } = steps;
-    let mut scratch = vec![[0; N]; scratch_bytes((m, n), N, strip) / N];
+    let mut scratch = memory::zeroed(scratch_bytes((m, n), N, strip) / N)?;
     if c > 1 {
         columns(data, (m, n), b, &|i| i, &mut scratch);
     }
     let rows = (TASK_CELLS / n).max(1);
-    parallel::chunks_mut(data, rows * n, &|chunk, part| {
-        let mut copy = vec![[0; N]; n];
+    parallel::try_chunks_mut(data, rows * n, &|chunk, part| {
+        let mut copy = memory::zeroed(n)?;
         for (k, row) in part.chunks_mut(n).enumerate() {
             copy.copy_from_slice(row);
             spread(&copy, row, chunk * rows + k, steps);
         }
-    });
+        Ok(())
+    })?;
     let from = |i: usize| ((i as u128 * n as u128 + (m - i / a) as u128) % m as u128) as usize;
     columns(data, (m, n), 1, &from, &mut scratch);
+    Ok(())
 }
 
 /// Element j of row i goes to column ((i + j / b) % m + j * m) % n.

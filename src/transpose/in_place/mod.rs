@@ -70,7 +70,7 @@ pub fn transpose<T: Pod>(
         return Err(Error::invalid(text));
     }
     match device.backend() {
-        Backend::Cpu => cpu::transpose(bytemuck::cast_slice_mut(data.host()?), (rows, cols), size, strip),
+        Backend::Cpu => cpu::transpose(bytemuck::cast_slice_mut(data.host()?), (rows, cols), size, strip)?,
         #[cfg(feature = "opencl")]
         Backend::OpenCl(device) => {
             let data = data.cl(device, true)?;

@@ -97,7 +97,7 @@ impl Device {
             Backend::Cpu => {
                 let (input, output) = (input.host()?, output.host()?);
                 if len > 0 {
-                    on_cpu(input, output, (rows, cols), &|x| map.apply(x));
+                    on_cpu(input, output, (rows, cols), &|x| map.apply(x))?;
                 }
             }
             #[cfg(feature = "opencl")]
@@ -121,13 +121,14 @@ fn on_cpu<T: Element, U: Element>(
     output: &mut [U],
     (rows, cols): (usize, usize),
     map: &(impl Fn(T) -> U + Sync),
-) {
+) -> Result<()> {
     let put = |from: usize, to: &mut [U]| to.iter_mut().zip(&input[from..]).for_each(|(to, &x)| *to = map(x));
     if rows == 1 || cols == 1 {
-        return parallel::chunks_mut(output, TASK_CELLS, &|chunk, part| put(chunk * TASK_CELLS, part));
+        parallel::chunks_mut(output, TASK_CELLS, &|chunk, part| put(chunk * TASK_CELLS, part));
+        return Ok(());
     }
     let read = |from: usize, to: &mut [u8]| put(from, bytemuck::cast_slice_mut(to));
     let fetch = |from: usize, len: usize| lines::fetch(bytemuck::cast_slice(&input[from..from + len]));
     let source = permute::cpu::Source { read: &read, fetch: &fetch };
-    permute::cpu::turn_from(size_of::<U>(), (rows, cols), source, bytemuck::cast_slice_mut(output));
+    permute::cpu::turn_from(size_of::<U>(), (rows, cols), source, bytemuck::cast_slice_mut(output))
 }

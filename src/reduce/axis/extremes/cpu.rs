@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::{
-    Element, parallel,
+    Element, Result, memory, parallel,
     reduce::{End, axis::Lines},
 };
 
@@ -23,9 +23,15 @@ const FEW: usize = 128;
 const TASK: usize = 1 << 16;
 
 /// There are elements in each line, if there are lines.
-pub(super) fn find<T: Element>(input: &[T], lines: &Lines, ends: &[End], values: &mut [T], places: &mut [u64]) {
+pub(super) fn find<T: Element>(
+    input: &[T],
+    lines: &Lines,
+    ends: &[End],
+    values: &mut [T],
+    places: &mut [u64],
+) -> Result<()> {
     if lines.outputs == 0 {
-        return;
+        return Ok(());
     }
     let columns = if lines.across() || lines.len <= FEW { COLUMNS } else { 1 };
     let outputs = (TASK / lines.len).next_multiple_of(columns).max(columns);
@@ -35,13 +41,15 @@ pub(super) fn find<T: Element>(input: &[T], lines: &Lines, ends: &[End], values:
     let run = if few { (TASK / columns.min(lines.outputs)).max(1) } else { lines.len };
     let (parts, blocks) = (lines.len.div_ceil(run), lines.outputs.div_ceil(columns));
     if parts == 1 {
-        let mut of_tasks: Vec<Vec<Part<'_, T>>> = (0..tasks).map(|_| Vec::new()).collect();
+        let mut of_tasks: Vec<Vec<Part<'_, T>>> = memory::collect((0..tasks).map(|_| Vec::new()))?;
         for of_end in values.chunks_mut(lines.outputs).zip(places.chunks_mut(lines.outputs)) {
             let of_end = of_end.0.chunks_mut(outputs).zip(of_end.1.chunks_mut(outputs));
             of_tasks.iter_mut().zip(of_end).for_each(|(task, part)| task.push(part));
         }
-        let of_tasks = of_tasks.into_iter().enumerate().collect();
-        return parallel::consume(of_tasks, &|(task, mut of_ends): (usize, Vec<Part<'_, T>>)| {
+        return parallel::consume(of_tasks.into_iter().enumerate(), &|(task, mut of_ends): (
+            usize,
+            Vec<Part<'_, T>>,
+        )| {
             let (first, mut room) = (task * outputs, Vec::new());
             for at in (0..of_ends[0].0.len()).step_by(columns) {
                 let count = columns.min(of_ends[0].0.len() - at);
@@ -57,7 +65,7 @@ pub(super) fn find<T: Element>(input: &[T], lines: &Lines, ends: &[End], values:
         let (first, part) = (task / parts * columns, task % parts);
         let range = part * run..lines.len.min((part + 1) * run);
         search(input, lines, first..lines.outputs.min(first + columns), range, ends, &mut Vec::new())
-    });
+    })?;
     for (block, of_parts) in found.chunks(parts).enumerate() {
         let (first, count) = (block * columns, of_parts[0].len() / ends.len());
         for (e, &end) in ends.iter().enumerate() {
@@ -73,6 +81,7 @@ pub(super) fn find<T: Element>(input: &[T], lines: &Lines, ends: &[End], values:
             }
         }
     }
+    Ok(())
 }
 
 /// Results of a run of lines at one end: values and places.

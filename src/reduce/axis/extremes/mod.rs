@@ -290,7 +290,7 @@ impl Device {
         values.expect_len(results, ends.name())?;
         indices.expect_len(results, ends.name())?;
         match self.backend() {
-            Backend::Cpu => cpu::find(input.host()?, &lines, ends.list(), values.host()?, indices.host()?),
+            Backend::Cpu => cpu::find(input.host()?, &lines, ends.list(), values.host()?, indices.host()?)?,
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, values) = (input.cl(device)?, values.cl(device, false)?);

@@ -4,16 +4,17 @@ use std::ops::Range;
 
 use super::{ROWS, WORDS, lanes};
 use crate::{
-    Element, ElementType, bf16, f16, parallel,
+    Element, ElementType, Result, bf16, f16, memory, parallel,
     reduce::{
         axis::Lines,
-        statistics::cpu::{Joins, Spread, Whole, in_lanes, spread_lanes},
+        statistics::cpu::{COLUMNS, Joins, Spread, Spreads, Whole, in_lanes, spread_columns, spread_lanes},
     },
     with_integer,
 };
 
-/// Neighbouring lines that are walked at once, where they lie closer together than the axis' elements.
-const COLUMNS: usize = 16;
+/// Lines from which on they are taken side by side, unless their own elements adjoin and are many.
+const FEW: usize = 8;
+const MANY: usize = 128;
 /// Elements of a task.
 const TASK: usize = 1 << 16;
 /// Integers are exact in any order.
@@ -21,6 +22,9 @@ const INTEGER_CHUNK: usize = 512;
 
 /// How many elements have these moments.
 type Of<M> = (u64, M);
+
+/// Finds moments in rows, given how many there are and how far apart they lie.
+type Find<'a, T, M> = dyn Fn(&[T], (usize, usize), &mut Vec<M>) + Sync + 'a;
 
 /// What is made of the lines' chunks.
 struct Walk<'a, T, M> {
@@ -30,8 +34,10 @@ struct Walk<'a, T, M> {
     /// The lanes of a chunk, and how many of them have moments of their own.
     lanes: usize,
     width: usize,
-    /// The moments of each `width` lanes that have elements.
-    of: &'a (dyn Fn(&[T], &mut Vec<M>) + Sync),
+    /// Lines that are taken side by side, whose moments are one `M`.
+    columns: usize,
+    /// Finds the moments of each `width` lanes that have elements.
+    of: &'a Find<'a, T, M>,
 }
 
 /// What two neighbours have together.
@@ -61,47 +67,51 @@ impl<T: Element, M: Joins> Walk<'_, T, M> {
         self.lanes / self.width
     }
 
-    /// Adds the moments of each quad of some chunks of `count` lines from `first` on, line by line.
-    fn chunks(&self, first: usize, count: usize, chunks: Range<usize>, out: &mut Vec<Of<M>>) {
-        let (lines, quads) = (self.lines, self.quads());
-        let places: Vec<usize> = (first..first + count).map(|line| lines.place(line)).collect();
-        let (mut copied, mut lane) = (Vec::new(), Vec::new());
-        // By quads of lines, what awaits its right neighbour: one for each bit of the next chunk's number that is set.
-        let mut open: Vec<Vec<Of<M>>> = if chunks.len() > 1 { vec![Vec::new(); count * quads] } else { Vec::new() };
+    /// Adds the moments of each quad of some chunks of at most `columns` lines.
+    fn chunks(&self, outputs: Range<usize>, chunks: Range<usize>, out: &mut Vec<Of<M>>) -> Result<()> {
+        let (lines, quads, columns) = (self.lines, self.quads(), self.columns);
+        memory::reserve(out, quads)?;
+        let places = lines.places(outputs.clone());
+        let in_rows = match columns {
+            1 => lines.stride == 1,
+            _ => lines.stride > 0 && places.len() == columns && lines.neighbours(&outputs),
+        };
+        let (mut copied, mut lane) = (Vec::new(), memory::with_capacity(self.lanes)?);
+        if !in_rows {
+            memory::refill(&mut copied, columns * self.chunk.min(lines.len), T::ZERO)?;
+        }
+        // By quads, what awaits its right neighbour: one for each bit of the next chunk's number that is set.
+        let mut open: Vec<Vec<Of<M>>> = memory::filled(if chunks.len() > 1 { quads } else { 0 }, Vec::new())?;
         for chunk in chunks.clone() {
             let range = chunk * self.chunk..lines.len.min((chunk + 1) * self.chunk);
             let len = range.len();
             let at = |place: usize, i: usize| place.wrapping_add_signed(i as isize * lines.stride);
-            if lines.stride != 1 {
-                copied.clear();
-                copied.resize(count * len, T::ZERO);
-                for (i, along) in range.clone().enumerate() {
-                    for (c, &place) in places.iter().enumerate() {
-                        copied[c * len + i] = self.input[at(place, along)];
-                    }
+            if in_rows {
+                let rows = at(places[0], range.start)..at(places[0], range.end - 1) + columns;
+                // One line's elements adjoin.
+                let stride = if columns == 1 { 1 } else { lines.stride as usize };
+                (self.of)(&self.input[rows], (len, stride), &mut lane);
+            } else {
+                for (c, &place) in places.iter().enumerate() {
+                    let to = copied[c..].iter_mut().step_by(columns);
+                    to.zip(range.clone()).for_each(|(to, along)| *to = self.input[at(place, along)]);
                 }
+                (self.of)(&copied[..columns * len], (len, columns), &mut lane);
             }
-            for (c, &place) in places.iter().enumerate() {
-                let elements = match lines.stride {
-                    1 => &self.input[at(place, range.start)..][..len],
-                    _ => &copied[c * len..][..len],
+            for quad in 0..quads {
+                // A short chunk leaves the last ones empty, which change nothing.
+                let mut x = (
+                    in_lanes(len, self.lanes, quad * self.width, self.width),
+                    lane.get(quad).copied().unwrap_or(lane[0]),
+                );
+                let Some(open) = open.get_mut(quad) else {
+                    out.push(x);
+                    continue;
                 };
-                (self.of)(elements, &mut lane);
-                for quad in 0..quads {
-                    // A short chunk leaves the last ones empty, which change nothing.
-                    let mut x = (
-                        in_lanes(len, self.lanes, quad * self.width, self.width),
-                        lane.get(quad).copied().unwrap_or(lane[0]),
-                    );
-                    let Some(open) = open.get_mut(c * quads + quad) else {
-                        out.push(x);
-                        continue;
-                    };
-                    for _ in 0..(chunk - chunks.start).trailing_ones() {
-                        x = join(open.pop().expect("one for each bit"), x);
-                    }
-                    open.push(x);
+                for _ in 0..(chunk - chunks.start).trailing_ones() {
+                    x = join(open.pop().expect("one for each bit"), x);
                 }
+                memory::push(open, x)?;
             }
         }
         for mut open in open {
@@ -111,19 +121,20 @@ impl<T: Element, M: Joins> Walk<'_, T, M> {
             }
             out.push(x);
         }
+        Ok(())
     }
 
-    fn run(&self, out: &mut [[u64; WORDS]]) {
+    fn run(&self, out: &mut [[u64; WORDS]]) -> Result<()> {
         let lines = self.lines;
-        let words = |(n, moments): Of<M>| {
-            let mut words = [n; WORDS];
-            words[1..].copy_from_slice(&moments.words());
-            words
+        let put = |out: &mut [[u64; WORDS]], (n, moments): Of<M>| {
+            for (column, out) in out.iter_mut().enumerate() {
+                out[0] = n;
+                out[1..].copy_from_slice(&moments.words(column));
+            }
         };
-        let columns = if lines.across() { COLUMNS } else { 1 };
-        let (chunks, quads) = (lines.len.div_ceil(self.chunk), self.quads());
+        let (chunks, quads, columns) = (lines.len.div_ceil(self.chunk), self.quads(), self.columns);
         // Few outputs share the threads by parts of their axis: a power of two of chunks each.
-        let run = (TASK / self.chunk / columns.min(out.len())).next_power_of_two();
+        let run = (TASK / self.chunk / columns).next_power_of_two();
         let outputs = (TASK / lines.len).next_multiple_of(columns).max(columns);
         let parallel = lines.len.saturating_mul(out.len()) > TASK;
         if !parallel || chunks <= run || out.len() >= outputs * 8 * parallel::threads() {
@@ -131,58 +142,79 @@ impl<T: Element, M: Joins> Walk<'_, T, M> {
                 let mut found = Vec::new();
                 for (block, out) in out.chunks_mut(columns).enumerate() {
                     found.clear();
-                    self.chunks(task * outputs + block * columns, out.len(), 0..chunks, &mut found);
-                    for (out, found) in out.iter_mut().zip(found.chunks_mut(quads)) {
-                        *out = words(tree(found));
-                    }
+                    let first = task * outputs + block * columns;
+                    self.chunks(first..first + out.len(), 0..chunks, &mut found)?;
+                    put(out, tree(&mut found));
                 }
+                Ok(())
             };
-            if parallel {
-                parallel::chunks_mut(out, outputs, &body);
-            } else {
-                body(0, out);
-            }
-            return;
+            return if parallel { parallel::try_chunks_mut(out, outputs, &body) } else { body(0, out) };
         }
         let (parts, blocks) = (chunks.div_ceil(run), out.len().div_ceil(columns));
-        let found = parallel::map(parts * blocks, &|task| {
+        let found = parallel::try_map(parts * blocks, &|task| {
             let (part, first) = (task % parts, task / parts * columns);
             let mut found = Vec::new();
             let range = part * run..chunks.min((part + 1) * run);
-            self.chunks(first, columns.min(lines.outputs - first), range, &mut found);
-            found
-        });
-        for (i, out) in out.iter_mut().enumerate() {
-            let (block, column) = (i / columns, i % columns);
-            let of_quad = |quad: usize| {
-                let each = found[block * parts..][..parts].iter();
-                tree(&mut each.map(|found| found[column * quads + quad]).collect::<Vec<_>>())
-            };
-            *out = words(tree(&mut (0..quads).map(of_quad).collect::<Vec<_>>()));
+            self.chunks(first..lines.outputs.min(first + columns), range, &mut found)?;
+            Ok(found)
+        })?;
+        let (mut of_parts, mut of_quads) = (memory::with_capacity(parts)?, memory::with_capacity(quads)?);
+        for (out, found) in out.chunks_mut(columns).zip(found.chunks(parts)) {
+            of_quads.clear();
+            for quad in 0..quads {
+                of_parts.clear();
+                of_parts.extend(found.iter().map(|found| found[quad]));
+                of_quads.push(tree(&mut of_parts));
+            }
+            put(out, tree(&mut of_quads));
         }
+        Ok(())
     }
 }
 
+/// Whether lines are taken side by side: neighbours are in the memory's order then, and short lines share their overhead.
+fn side_by_side(lines: &Lines) -> bool {
+    lines.outputs >= FEW && (lines.stride != 1 || lines.len < MANY)
+}
+
 /// There are elements in each line, if there are lines.
-pub(super) fn moments<T: Element>(input: &[T], lines: &Lines, out: &mut [[u64; WORDS]]) {
+pub(super) fn moments<T: Element>(input: &[T], lines: &Lines, out: &mut [[u64; WORDS]]) -> Result<()> {
     fn floats<T: Element<Acc = A>, A: crate::reduce::statistics::cpu::Real>(
         input: &[T],
         lines: &Lines,
         out: &mut [[u64; WORDS]],
-    ) {
-        let lanes = lanes(lines.len);
-        let of = |elements: &[T], lane: &mut Vec<Spread<A>>| spread_lanes(elements, lanes, 4, lane);
-        Walk { input, lines, chunk: ROWS * lanes, lanes, width: 4, of: &of }.run(out);
+    ) -> Result<()> {
+        let (lanes, width) = (lanes(lines.len), 4);
+        let chunk = ROWS * lanes;
+        if side_by_side(lines) {
+            let of = |rows: &[T], shape: (usize, usize), lane: &mut Vec<Spreads<A>>| {
+                spread_columns(rows, shape, lanes, width, lane);
+            };
+            return Walk { input, lines, chunk, lanes, width, columns: COLUMNS, of: &of }.run(out);
+        }
+        let of = |elements: &[T], _: (usize, usize), lane: &mut Vec<Spread<A>>| {
+            spread_lanes(elements, lanes, width, lane);
+        };
+        Walk { input, lines, chunk, lanes, width, columns: 1, of: &of }.run(out)
     }
-    fn integers<I: Whole>(input: &[I], lines: &Lines, out: &mut [[u64; WORDS]]) {
-        let of = |elements: &[I], all: &mut Vec<_>| {
+    fn integers<I: Whole>(input: &[I], lines: &Lines, out: &mut [[u64; WORDS]]) -> Result<()> {
+        let (chunk, lanes, width) = (INTEGER_CHUNK, 4, 4);
+        if side_by_side(lines) {
+            let of = |rows: &[I], (n, stride): (usize, usize), all: &mut Vec<_>| {
+                let row = |i: usize| rows[i * stride..][..COLUMNS].try_into().expect("as many columns");
+                all.clear();
+                all.push(I::sums_of_columns((0..n).map(row)));
+            };
+            return Walk { input, lines, chunk, lanes, width, columns: COLUMNS, of: &of }.run(out);
+        }
+        let of = |elements: &[I], _: (usize, usize), all: &mut Vec<_>| {
             all.clear();
             all.push(I::sums(elements));
         };
-        Walk { input, lines, chunk: INTEGER_CHUNK, lanes: 4, width: 4, of: &of }.run(out);
+        Walk { input, lines, chunk, lanes, width, columns: 1, of: &of }.run(out)
     }
     if lines.outputs == 0 {
-        return;
+        return Ok(());
     }
     match T::TYPE {
         ElementType::F16 => floats::<f16, _>(bytemuck::cast_slice(input), lines, out),

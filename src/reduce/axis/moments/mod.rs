@@ -27,7 +27,8 @@ use bytemuck::{Pod, Zeroable};
 
 use super::Lines;
 use crate::{
-    Buffer, Device, Element, Error, ErrorKind, NdView, Output, Result, Scratch, reduce::statistics, runtime::Backend,
+    Buffer, Device, Element, Error, ErrorKind, NdView, Output, Result, Scratch, memory, reduce::statistics,
+    runtime::Backend,
 };
 
 /// Words of a [`MomentsRecord`].
@@ -187,7 +188,7 @@ impl Device {
         let lines = Lines::of(&layout, axis)?;
         output.expect_len(results(&lines)?, "moments along an axis")?;
         match self.backend() {
-            Backend::Cpu => cpu::moments(input.host()?, &lines, bytemuck::cast_slice_mut(output.host()?)),
+            Backend::Cpu => cpu::moments(input.host()?, &lines, bytemuck::cast_slice_mut(output.host()?))?,
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
@@ -237,7 +238,7 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn mean_axis<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<Vec<f64>> {
-        Ok(self.moments_axis(input, axis)?.to_vec()?.iter().map(|record| record.get().mean).collect())
+        memory::collect(self.moments_axis(input, axis)?.to_vec()?.iter().map(|record| record.get().mean))
     }
 
     /// The variance of each line along an axis, by the number of its elements, as [`Device::moments_axis`] has it, on the
@@ -256,7 +257,7 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn variance_axis<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<Vec<f64>> {
-        Ok(self.moments_axis(input, axis)?.to_vec()?.iter().map(|record| record.get().variance).collect())
+        memory::collect(self.moments_axis(input, axis)?.to_vec()?.iter().map(|record| record.get().variance))
     }
 }
 

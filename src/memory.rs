@@ -1,0 +1,88 @@
+//! Allocations of host memory whose length the input or the caller decides. They fail with an error, not with an abort.
+
+use bytemuck::Zeroable;
+
+use crate::{Error, ErrorKind, Result};
+
+/// The error of an allocation of `len` elements of `T`.
+fn short<T>(len: usize) -> Error {
+    let bytes = len as u128 * size_of::<T>() as u128;
+    Error::new(ErrorKind::OutOfMemory, format!("allocating {bytes} bytes of host memory failed"))
+}
+
+/// `len` elements, all zero bits.
+pub(crate) fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>> {
+    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| short::<T>(len))
+}
+
+/// `len` copies of `value`.
+pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
+    let mut all = with_capacity(len)?;
+    all.resize(len, value);
+    Ok(all)
+}
+
+/// An empty vector with room for `len` elements.
+pub(crate) fn with_capacity<T>(len: usize) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(len).map_err(|_| short::<T>(len))?;
+    Ok(all)
+}
+
+/// A copy of `elements`.
+pub(crate) fn copied<T: Copy>(elements: &[T]) -> Result<Vec<T>> {
+    let mut all = with_capacity(elements.len())?;
+    all.extend_from_slice(elements);
+    Ok(all)
+}
+
+/// The elements of an iterator that knows how many it has.
+pub(crate) fn collect<T>(elements: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
+    let mut all = with_capacity(elements.len())?;
+    all.extend(elements);
+    Ok(all)
+}
+
+/// Makes room for `more` elements behind those that are there; repeated calls cost amortised constant time an element.
+pub(crate) fn reserve<T>(all: &mut Vec<T>, more: usize) -> Result<()> {
+    all.try_reserve(more).map_err(|_| short::<T>(all.len().saturating_add(more)))
+}
+
+/// Appends one element.
+pub(crate) fn push<T>(all: &mut Vec<T>, element: T) -> Result<()> {
+    reserve(all, 1)?;
+    all.push(element);
+    Ok(())
+}
+
+/// Empties `all`, then fills it with `len` copies of `value`.
+pub(crate) fn refill<T: Clone>(all: &mut Vec<T>, len: usize, value: T) -> Result<()> {
+    all.clear();
+    reserve(all, len)?;
+    all.resize(len, value);
+    Ok(())
+}
+
+/// Fails unless `bytes` bytes can be allocated now. It is for code of others that ends the process where memory is short.
+pub(crate) fn probe(bytes: usize) -> Result<()> {
+    with_capacity::<u8>(bytes).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_beyond_the_address_space_are_errors_with_the_bytes() {
+        for error in [
+            zeroed::<u64>(usize::MAX).unwrap_err(),
+            filled(usize::MAX, 1u64).unwrap_err(),
+            with_capacity::<u64>(usize::MAX).unwrap_err(),
+            reserve(&mut vec![1u64], usize::MAX - 1).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+            assert_eq!(error.to_string(), "allocating 147573952589676412920 bytes of host memory failed");
+        }
+        assert!(probe(usize::MAX).is_err() && probe(1).is_ok());
+    }
+}

@@ -1,0 +1,80 @@
+//! Starts rayon's global thread pool with as many threads as the system grants.
+//!
+//! Rayon itself starts all threads or panics, and a start that failed is final. So the threads are started here, one by one, and
+//! handed to rayon, which counts only those that run.
+
+use std::{
+    env, io,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, channel, sync_channel},
+    },
+    thread,
+};
+
+use rayon::{ThreadBuilder, ThreadPoolBuilder};
+
+use crate::memory;
+
+/// Bytes that a thread may take before it runs: its stack, and a second one for signals. Where the latter is missing, the standard
+/// library ends the process.
+const THREAD_BYTES: usize = 4 << 20;
+
+/// Whether rayon has threads. Where this is false, its calls would panic.
+///
+/// A call from within a pool stays in that pool. A global pool of the program's own is used as it is.
+pub(crate) fn ready() -> bool {
+    rayon::current_thread_index().is_some() || global()
+}
+
+/// Whether there is a global pool. Where no thread could be started, the next call tries again.
+fn global() -> bool {
+    static READY: AtomicBool = AtomicBool::new(false);
+    static STARTING: Mutex<()> = Mutex::new(());
+    if READY.load(Ordering::Acquire) {
+        return true;
+    }
+    let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if !READY.load(Ordering::Acquire) {
+        READY.store(start(), Ordering::Release);
+    }
+    READY.load(Ordering::Acquire)
+}
+
+/// The threads that rayon's default asks for.
+fn wanted() -> usize {
+    let asked = env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok()).filter(|&count| count > 0);
+    let count = asked.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+    count.min(rayon::max_num_threads())
+}
+
+fn start() -> bool {
+    let (sender, receiver) = channel();
+    let receiver = Arc::new(Mutex::new(receiver));
+    let count = (0..wanted()).take_while(|_| spawn(&receiver)).count();
+    if count == 0 {
+        return false;
+    }
+    let hand_over = |thread| sender.send(thread).map_err(|_| io::Error::other("the threads have ended"));
+    // It fails where the program has a global pool of its own. Then the threads end with the sender.
+    let _ = ThreadPoolBuilder::new().num_threads(count).spawn_handler(hand_over).build_global();
+    true
+}
+
+/// Starts a thread that runs the next worker it is handed, and waits until it runs. Returns whether it does.
+fn spawn(receiver: &Arc<Mutex<Receiver<ThreadBuilder>>>) -> bool {
+    if memory::probe(THREAD_BYTES).is_err() {
+        return false;
+    }
+    let receiver = receiver.clone();
+    let (running, run) = sync_channel(1);
+    let body = move || {
+        let _ = running.send(());
+        let worker = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        if let Ok(worker) = worker {
+            worker.run();
+        }
+    };
+    thread::Builder::new().spawn(body).is_ok() && run.recv().is_ok()
+}

@@ -1,0 +1,421 @@
+//! Sizes, lengths, offsets, counts and ranges that nobody has: each public function that takes one gives an error or a result.
+
+use std::{
+    fmt::Debug,
+    ops::{Bound, Range},
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use oclprim::{
+    Bins, Device, Interpolation, Layout, Matrices, NdView, NdViewMut, Offset, Order, Philox, Result, Scratch, Top,
+    Tuning,
+    op::{Cast, Sum},
+};
+
+/// Numbers at which arithmetic on sizes goes wrong.
+const SIZES: [usize; 34] = [
+    0,
+    1,
+    2,
+    3,
+    255,
+    256,
+    257,
+    65_535,
+    65_536,
+    (1 << 24) + 1,
+    (1 << 30) - 1,
+    1 << 30,
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 31) + 1,
+    (1 << 32) - 1,
+    1 << 32,
+    (1 << 32) + 1,
+    1 << 33,
+    1 << 40,
+    (1 << 48) + 1,
+    (1 << 56) - 1,
+    isize::MAX as usize / 8,
+    usize::MAX / 16,
+    usize::MAX / 16 + 1,
+    usize::MAX / 8,
+    usize::MAX / 8 + 1,
+    usize::MAX / 4,
+    usize::MAX / 4 + 1,
+    isize::MAX as usize,
+    isize::MAX as usize + 1,
+    usize::MAX / 3 * 2,
+    usize::MAX - 1,
+    usize::MAX,
+];
+
+/// Sizes of which no memory has as many elements, and few: what is between would be filled.
+fn small_or_absurd() -> impl Iterator<Item = usize> {
+    SIZES.into_iter().filter(|n| !(1 << 17..1 << 47).contains(n))
+}
+
+/// What went wrong, so that one run shows all.
+#[derive(Default)]
+struct Account {
+    tried: usize,
+    wrong: Vec<String>,
+}
+
+impl Account {
+    /// Runs a call: a panic and an error of more than a line are wrong. Its result, if it has one.
+    fn of<R>(&mut self, what: impl Debug, call: impl FnOnce() -> Result<R>) -> Option<R> {
+        self.tried += 1;
+        match catch_unwind(AssertUnwindSafe(call)) {
+            Ok(Ok(result)) => return Some(result),
+            Ok(Err(error)) => {
+                let line = error.to_string();
+                if line.lines().count() != 1 {
+                    self.wrong.push(format!("{what:?}: an error of more than a line: {line}"));
+                }
+            }
+            Err(_) => self.wrong.push(format!("{what:?} panicked")),
+        }
+        None
+    }
+
+    fn close(self) {
+        assert!(self.wrong.is_empty(), "{} of {} calls: {:#?}", self.wrong.len(), self.tried, self.wrong);
+        assert!(self.tried > 0);
+    }
+}
+
+/// Every device, the OpenCL ones also with 64-bit numbers and the geometry of a GPU.
+fn devices() -> Vec<Device> {
+    let mut all = Vec::new();
+    for index in 0..Device::list().len() {
+        let device = Device::at(index).expect("a device that is listed opens");
+        if !device.is_cpu() {
+            let gpu = Tuning::default().class(oclprim::DeviceClass::Gpu);
+            all.push(device.with_tuning(gpu.clone()).expect("any device takes a class"));
+            all.push(device.with_tuning(gpu.wide_offsets()).expect("any device takes wide offsets"));
+        }
+        all.push(device);
+    }
+    all
+}
+
+/// The sizes of scratch for `n` elements, of the functions that can fail.
+fn scratch_of<T, I>(device: &Device, n: usize, account: &mut Account)
+where
+    T: oclprim::Key + oclprim::Element + oclprim::Weight,
+    I: Offset,
+{
+    let name = device.info().name;
+    let order = Order::ascending();
+    let bins = Bins::<T>::even(T::ZERO, T::ONE, 1).expect("a few bins");
+    let mut each = |what: &str, call: &mut dyn FnMut() -> Result<usize>| {
+        if let Some(bytes) = account.of((&name, what, n), call) {
+            // A size that wrapped around is small.
+            let least = if device.is_cpu() || n < 1 << 40 { 0 } else { 1 };
+            if bytes < least && !["count", "top_k"].contains(&what) {
+                account.wrong.push(format!("{name}: {what} of {n} elements takes {bytes} bytes"));
+            }
+        }
+    };
+    each("reduce", &mut || Ok(device.reduce_scratch::<T>(n)));
+    each("reduce_as", &mut || Ok(device.reduce_as_scratch::<T, T>(n)));
+    each("reduce_by", &mut || Ok(device.reduce_by_scratch::<T>(n)));
+    each("reduce_by a struct", &mut || Ok(device.reduce_by_scratch::<[u64; 8]>(n)));
+    each("scan", &mut || Ok(device.scan_scratch::<T, T>(n)));
+    each("scan_segments", &mut || Ok(device.scan_segments_scratch::<T, T>(n)));
+    each("sort", &mut || device.sort_scratch::<T>(n));
+    each("sort_pairs", &mut || device.sort_pairs_scratch::<T, [u64; 2]>(n));
+    each("argsort", &mut || device.argsort_scratch::<T, I>(n));
+    each("sort_columns", &mut || device.sort_columns_scratch::<T>(n));
+    each("sort_segments", &mut || device.sort_segments_scratch::<T>(n));
+    each("sort_segments_pairs", &mut || device.sort_segments_pairs_scratch::<T, [u64; 2]>(n));
+    each("argsort_segments", &mut || device.argsort_segments_scratch::<T, I>(n));
+    each("merge", &mut || device.merge_scratch::<T, _>(n, &order));
+    each("merge_pairs", &mut || device.merge_pairs_scratch::<T, [u64; 8], _>(n, &order));
+    each("merge_sort", &mut || device.merge_sort_scratch::<T, _>(n, &order));
+    each("merge_sort_pairs", &mut || device.merge_sort_pairs_scratch::<T, [u64; 8], _>(n, &order));
+    each("set_operation", &mut || device.set_scratch::<T, _>(n, &order));
+    each("select", &mut || device.select_scratch::<T>(n));
+    each("reduce_by_key", &mut || device.reduce_by_key_scratch::<T, T>(n));
+    each("reduce_segments", &mut || device.reduce_segments_scratch::<T>(n));
+    each("statistics", &mut || device.statistics_scratch::<T>(n));
+    each("count", &mut || device.count_scratch());
+    each("histogram", &mut || device.histogram_scratch::<T>(n, &bins));
+    each("histogram_weighted", &mut || device.histogram_weighted_scratch::<T, T>(n, &bins));
+    each("histogram_channels", &mut || device.histogram_channels_scratch::<T>(n, 4, &[bins.clone(), bins.clone()]));
+    for k in SIZES {
+        let tops = [Top::largest(k), Top::smallest(k).sorted(), Top::largest(1).in_rows(k), Top::largest(k).in_rows(n)];
+        for top in tops {
+            each("top_k", &mut || device.top_k_scratch::<T>(n, top));
+            each("top_k", &mut || device.top_k_places_scratch::<T, I>(n, top));
+        }
+        each("transpose_in_place", &mut || Ok(device.transpose_in_place_scratch::<T>(n, k).max(1)));
+        each("transpose_in_place", &mut || Ok(device.transpose_in_place_scratch::<[u64; 2]>(n, k).max(1)));
+    }
+}
+
+#[test]
+fn scratch_for_any_number_of_elements_has_a_size_or_an_error() {
+    let mut account = Account::default();
+    for device in devices() {
+        for n in SIZES {
+            scratch_of::<u32, u64>(&device, n, &mut account);
+            if device.is_cpu() || n > 1 << 33 {
+                scratch_of::<u8, u32>(&device, n, &mut account);
+                scratch_of::<i64, u64>(&device, n, &mut account);
+            }
+        }
+    }
+    account.close();
+}
+
+#[test]
+fn a_reserve_of_any_size_is_made_or_refused() {
+    let mut account = Account::default();
+    for device in devices() {
+        for bytes in small_or_absurd() {
+            account.of((device.info().name, "reserve", bytes), || Scratch::new().reserve(&device, bytes));
+        }
+        let absurd = Scratch::new().reserve(&device, usize::MAX);
+        assert_eq!(absurd.is_ok(), device.is_cpu(), "the CPU backend takes no scratch");
+    }
+    account.close();
+}
+
+#[test]
+fn buffers_of_any_length_are_allocated_or_refused() {
+    fn of<T: bytemuck::Pod>(device: &Device, value: T, account: &mut Account) {
+        let what = |call| (device.info().name, std::any::type_name::<T>(), call);
+        for n in small_or_absurd() {
+            // Elements without bytes take none.
+            let made = account.of((what("zeroed"), n), || device.zeroed::<T>(n)).is_some();
+            if made && size_of::<T>() > 0 && n > 1 << 47 {
+                account.wrong.push(format!("{:?} of {n} elements is there", what("zeroed")));
+            }
+            account.of((what("filled"), n), || device.filled(n, value));
+        }
+    }
+    let mut account = Account::default();
+    for device in devices() {
+        of(&device, 1u8, &mut account);
+        of(&device, 1u32, &mut account);
+        of(&device, 1u64, &mut account);
+        of(&device, [1u8; 3], &mut account);
+        of(&device, [1u64; 8], &mut account);
+    }
+    account.close();
+}
+
+#[test]
+fn results_of_any_length_are_made_or_refused() {
+    let mut account = Account::default();
+    let x = [5u32, 1, 4, 2];
+    for device in devices() {
+        let name = device.info().name;
+        for n in small_or_absurd() {
+            account.of((&name, "iota", n), || device.iota(n, 7u64));
+            account.of((&name, "iota of floats", n), || device.iota_by(n, 0.5f32, 2.0));
+            account.of((&name, "scatter", n), || device.scatter(&x, &[0u64, 1, 2, 3], n));
+            account.of((&name, "random", n), || device.random::<u32>(n, Philox::new(1)));
+            for at in [0, 1, u64::MAX / 2, u64::MAX - 3, u64::MAX] {
+                let numbers = Philox::new(u64::MAX).stream(u64::MAX).skip(at);
+                account.of((&name, "random", n, at), || device.random::<u8>(n, numbers));
+                account.of((&name, "random", n, at), || device.random_in(n, numbers, i64::MIN..=i64::MAX));
+                account.of((&name, "random", n, at), || device.random_in(n, numbers, 0.0f32..1.0));
+            }
+        }
+    }
+    account.close();
+}
+
+/// Ranges between two numbers, of every kind.
+fn ranges() -> impl Iterator<Item = (Bound<usize>, Bound<usize>)> {
+    let bounds = || {
+        let of = |n| [Bound::Included(n), Bound::Excluded(n)];
+        SIZES.into_iter().flat_map(of).chain([Bound::Unbounded])
+    };
+    bounds().flat_map(move |start| bounds().map(move |end| (start, end)))
+}
+
+#[test]
+fn ranges_of_any_numbers_are_views_or_refused() {
+    let mut account = Account::default();
+    for device in devices() {
+        let mut x = device.upload(&[1u32, 2, 3, 4]).expect("four elements");
+        for range in ranges() {
+            let found = account.of(("view", range), || x.view(range)?.to_vec());
+            let want = [1u32, 2, 3, 4].get(range).map(<[u32]>::to_vec);
+            if found != want {
+                account.wrong.push(format!("view of {range:?} is {found:?}, not {want:?}"));
+            }
+            account.of(("view_mut", range), || x.view_mut(range)?.fill(1));
+            x.write(&[1, 2, 3, 4]).expect("as many");
+        }
+        for dest in SIZES {
+            for range in [0..0, 0..2, 4..4, 0..usize::MAX, usize::MAX..usize::MAX] {
+                account.of(("copy_within", range.clone(), dest), || x.copy_within(range, dest));
+            }
+        }
+        x.truncate(usize::MAX);
+        assert_eq!(x.len(), 4);
+    }
+    account.close();
+}
+
+#[test]
+fn copies_between_any_ranges_are_made_or_refused() {
+    let mut account = Account::default();
+    for device in devices() {
+        let (x, mut y) = ([1u64, 2, 3, 4], [0u64; 4]);
+        for (start, end) in SIZES.into_iter().flat_map(|start| SIZES.map(|end| (start, end))) {
+            for to in [0, 1, 4, usize::MAX / 8, usize::MAX] {
+                let ranges: [(Range<usize>, usize); 2] = [(start..end, to), (0..1, end)];
+                account.of(("copy_ranges", &ranges), || device.copy_ranges(&x, &mut y, &ranges));
+            }
+        }
+    }
+    account.close();
+}
+
+#[test]
+fn layouts_of_any_numbers_are_sound_or_refused() {
+    fn walk(account: &mut Account, what: impl Debug, layout: Layout) {
+        account.of((&what, "walked"), || {
+            let _ = (layout.len(), layout.span(), layout.is_dense(), layout.is_contiguous(), layout.is_injective());
+            let _ = (layout.check(usize::MAX), layout.check(0), layout.check_writable(), layout.fold());
+            let mut rows = layout.rows();
+            let _ = (rows.len(), rows.next(), rows.nth(usize::MAX), rows.next());
+            let _ = (layout.fold_with(&layout)?, layout.offset_of(&[0, 0]), layout.offset_of(&[usize::MAX; 2]));
+            Ok(())
+        });
+        for axis in [0, 1, 2, usize::MAX] {
+            for n in SIZES {
+                account.of((&what, axis, n), || layout.step(axis, n)?.check(1));
+                account.of((&what, axis, n), || layout.broadcast(axis, n)?.check(1));
+                account.of((&what, axis, n), || layout.slice(axis, n..)?.check(1));
+                account.of((&what, axis, n), || layout.slice(axis, ..=n)?.reverse(axis)?.check(1));
+                account.of((&what, axis, n), || layout.index(axis, n)?.check(1));
+                account.of((&what, axis, n), || layout.broadcast_to(&[n, 1, 1])?.check(1));
+            }
+            account.of((&what, axis), || layout.reverse(axis)?.check(1));
+            account.of((&what, axis), || layout.insert_axis(axis)?.check(1));
+            account.of((&what, axis), || layout.remove_axis(axis)?.check(1));
+            account.of((&what, axis), || layout.permute(&[axis, 0])?.check(1));
+        }
+    }
+    let mut account = Account::default();
+    for (a, b) in SIZES.into_iter().flat_map(|a| SIZES.map(|b| (a, b))) {
+        if let Some(layout) = account.of(("contiguous", a, b), || Layout::contiguous(&[a, b])) {
+            walk(&mut account, ("contiguous", a, b), layout);
+        }
+        for offset in [0, 1, isize::MAX as usize, usize::MAX] {
+            for strides in [[1, 1], [isize::MIN, 1], [isize::MAX, isize::MAX], [-1, 0], [a as isize, b as isize]] {
+                let what = ("strided", a, b, strides, offset);
+                if let Some(layout) = account.of(what, || Layout::strided(&[a, b], &strides, offset)) {
+                    walk(&mut account, what, layout);
+                }
+            }
+        }
+    }
+    account.close();
+}
+
+#[test]
+fn views_of_any_shape_are_sound_or_refused() {
+    let mut account = Account::default();
+    let x = [1u32, 2, 3, 4, 5, 6];
+    for device in devices() {
+        for (a, b) in SIZES.into_iter().flat_map(|a| SIZES.map(|b| (a, b))) {
+            let what = (device.info().name, a, b);
+            let mut out = [0u32; 6];
+            account.of((&what, "view"), || NdView::new(&x, Layout::contiguous(&[a, b])?)?.to_vec());
+            account.of((&what, "view_mut"), || NdViewMut::new(&mut out, Layout::contiguous(&[a, b])?).map(drop));
+            account.of((&what, "transpose"), || device.transpose(&x, a, b));
+            account.of((&what, "transpose_into"), || device.transpose_into(&x, a, b, &mut out));
+            account.of((&what, "transpose_map"), || device.transpose_map::<u32, f32>(&x, a, b, &Cast));
+            account.of((&what, "in place"), || device.transpose_in_place(&mut out, a, b, &mut Scratch::new()));
+            for c in [0, 1, 2, usize::MAX / 2 + 1, usize::MAX] {
+                let batches = [
+                    Matrices::new(a, b).count(c),
+                    Matrices::new(2, 3).leading(a, b).count(c),
+                    Matrices::new(2, 3).strides(a, b).count(c),
+                    Matrices::new(c, 1).leading(a, b),
+                ];
+                for batch in batches {
+                    account.of((&what, &batch), || device.transpose_batch_into(&x, &batch, &mut out));
+                }
+            }
+            let top = Top::largest(a).in_rows(b);
+            account.of((&what, "top_k"), || device.top_k(&x, top)?.to_vec());
+            account.of((&what, "top_k sorted"), || device.top_k_places::<_, u64>(&x, top.sorted()).map(drop));
+        }
+        for n in SIZES {
+            let what = (device.info().name, n);
+            account.of((&what, "nth_element"), || device.nth_element(&x, n));
+            account.of((&what, "nth_elements"), || {
+                device.nth_elements_into(&x, &[0, n], &mut [0, 0], &mut Scratch::new())
+            });
+            account.of((&what, "reduce_axis"), || {
+                device.reduce_axis(NdView::new(&x, Layout::contiguous(&[2, 3])?)?, n, Sum)
+            });
+            account.of((&what, "permute"), || device.permute(NdView::new(&x, Layout::contiguous(&[2, 3])?)?, &[1, n]));
+            account.of((&what, "segments"), || device.reduce_segments(&x, &[0, n as u64], Sum));
+            account.of((&what, "segments"), || device.reduce_segments(&x, &[n as u64, 6], Sum));
+            account.of((&what, "check_segments"), || device.check_segments(&[0, n as u64], n));
+            account.of((&what, "sort_segments"), || device.sort_segments(&x, &[0, n as u64], Order::ascending()));
+            account.of((&what, "sort_segments"), || device.sort_segments(&x, &[n as u64, 6], Order::ascending()));
+            account.of((&what, "scan_segments"), || {
+                device.scan_segments::<_, _, u32, _>(&x, &[n as u64, 6], Sum, oclprim::Scan::inclusive())
+            });
+            account.of((&what, "gather"), || device.gather(&x, &[0, n as u64]));
+            account.of((&what, "scatter"), || device.scatter(&x[..2], &[0, n as u64], 6));
+            account.of((&what, "selected"), || device.selected(&[n as u64], n));
+            account.of((&what, "selected"), || device.selected(&[u64::MAX], n));
+            account.of((&what, "quantile"), || device.quantile(&x, n as f64, Interpolation::Linear));
+        }
+    }
+    account.close();
+}
+
+#[test]
+fn bins_of_any_number_and_range_are_made_or_refused() {
+    let mut account = Account::default();
+    let counts = || SIZES.into_iter().chain([(1 << 24) - 1, 1 << 24, 1 << 23]);
+    for n in counts() {
+        account.of(("ids", n), || Bins::<u32>::ids(n));
+        account.of(("ids", n), || Bins::<u8>::ids(n));
+        account.of(("ids", n), || Bins::<i64>::ids(n));
+        for (lower, upper) in [(i64::MIN, i64::MAX), (i64::MAX, i64::MIN), (0, 0), (-1, 1), (i64::MIN, i64::MIN)] {
+            if let Some(bins) = account.of(("even", n, lower, upper), || Bins::even(lower, upper, n)) {
+                let x = [i64::MIN, -1, 0, 1, i64::MAX];
+                account.of(("even", n, lower, upper), || Device::cpu().histogram(&x, &bins));
+                account.of(("closed", n, lower, upper), || Device::cpu().histogram(&x, &bins.closed()));
+            }
+        }
+        for (lower, upper) in [(f64::MIN, f64::MAX), (0.0, 5e-324), (f64::NAN, 1.0), (0.0, f64::INFINITY)] {
+            if let Some(bins) = account.of(("even", n, lower, upper), || Bins::even(lower, upper, n)) {
+                account.of(("even", n, lower, upper), || Device::cpu().histogram(&[0.0, f64::MAX, f64::NAN], &bins));
+            }
+        }
+    }
+    account.close();
+}
+
+#[test]
+fn bits_of_any_range_sort_or_are_refused() {
+    let mut account = Account::default();
+    let bits = [0, 1, 7, 8, 31, 32, 33, 63, 64, 127, 128, 129, u32::MAX - 1, u32::MAX];
+    for device in devices() {
+        for (first, last) in bits.into_iter().flat_map(|first| bits.map(|last| (first, last))) {
+            let order = Order::ascending().bits(first..last);
+            let what = (device.info().name, first, last);
+            account.of(&what, || device.sort(&[3u8, 1, 2], order.clone()));
+            account.of(&what, || device.sort(&[3u64, 1, 2], order.clone()));
+            account.of(&what, || device.sort(&[3.0f32, 1.0, 2.0], order.clone()));
+            account.of(&what, || device.argsort::<_, u32>(&[3i32, 1, 2], order.clone()));
+            account.of(&what, || device.sort_in_place(&mut [3u16, 1, 2], order.clone()));
+        }
+    }
+    account.close();
+}

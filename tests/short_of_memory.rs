@@ -1,0 +1,353 @@
+//! Where memory or threads are short, the CPU backend gives the right result or an error, and never ends the process.
+
+#![cfg(target_os = "linux")]
+
+#[path = "common/child.rs"]
+mod child;
+
+use std::fs;
+
+use bytemuck::Pod;
+use oclprim::{
+    Bins, Buffer, Determinism, Device, ErrorKind, Interpolation, Layout, NdView, Order, Philox, Result, Scan, Scratch,
+    SetOp, Top,
+    op::{Cast, Max, Sum},
+};
+use rlimit::Resource;
+
+/// Elements of an input: 80 MiB; 4 MiB where nothing is optimised.
+const N: usize = if cfg!(debug_assertions) { 1 << 20 } else { 20 << 20 };
+/// Rows of inputs that are matrices.
+const ROWS: usize = 1 << 10;
+const COLS: usize = N / ROWS;
+/// What a process may have besides what it has: from nothing to more than any call takes.
+const DELTAS: [u64; 20] = [
+    0,
+    1 << 12,
+    1 << 16,
+    1 << 18,
+    1 << 19,
+    1 << 20,
+    2 << 20,
+    3 << 20,
+    4 << 20,
+    6 << 20,
+    8 << 20,
+    12 << 20,
+    16 << 20,
+    24 << 20,
+    32 << 20,
+    64 << 20,
+    128 << 20,
+    256 << 20,
+    512 << 20,
+    4 << 30,
+];
+
+/// The inputs of all calls, which are there before memory is short.
+struct Inputs {
+    device: Device,
+    x: Vec<u32>,
+    sorted: Vec<u32>,
+    floats: Vec<f32>,
+    /// Each key some times.
+    keys: Vec<u32>,
+    flags: Vec<u8>,
+    index: Vec<u32>,
+    offsets: Vec<u64>,
+    wide: Vec<u64>,
+    work: Vec<u32>,
+}
+
+impl Inputs {
+    fn new() -> Self {
+        let x: Vec<u32> = (0..N as u32).map(|i| i.wrapping_mul(2_654_435_761) ^ i >> 3).collect();
+        Self {
+            device: Device::cpu(),
+            sorted: (0..N as u32).map(|i| i * 3).collect(),
+            floats: x.iter().map(|&x| x as f32).collect(),
+            keys: (0..N as u32).map(|i| i / 5).collect(),
+            flags: x.iter().map(|x| (x & 1) as u8).collect(),
+            index: (0..N as u32).rev().collect(),
+            offsets: (0..=N as u64 / 7).map(|i| i * 7).collect(),
+            wide: x.iter().map(|&x| u64::from(x) << 20 | 1).collect(),
+            work: x.clone(),
+            x,
+        }
+    }
+}
+
+impl Inputs {
+    /// `x` as a matrix.
+    fn matrix(&self, rows: usize) -> Result<NdView<'_, u32>> {
+        NdView::new(&self.x, Layout::contiguous(&[rows, N / rows])?)
+    }
+}
+
+/// A number for elements in their order, whose making allocates nothing.
+fn hash<T: Pod>(elements: &[T]) -> u64 {
+    let bytes: &[u8] = bytemuck::cast_slice(elements);
+    let words = bytes.chunks(8).map(|part| part.iter().fold(0u64, |word, &x| word << 8 | u64::from(x)));
+    words.fold(0, |hash, word| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23))
+}
+
+fn of<T: Pod>(buffer: Buffer<T>) -> Result<u64> {
+    Ok(hash(&buffer.map()?))
+}
+
+type Call = fn(&mut Inputs) -> Result<u64>;
+
+/// A call of each primitive, and those whose scratch is large beside their result.
+const CALLS: &[(&str, Call)] = &[
+    ("reduce", |i| Ok(i.device.reduce(&i.x, Sum)?.into())),
+    ("reduce floats", |i| Ok(i.device.reduce_with(&i.floats, Sum, Determinism::Fixed)?.to_bits().into())),
+    ("reduce_as", |i| i.device.reduce_as::<u32, u64, _>(&i.x, Sum)),
+    ("arg_min", |i| Ok(i.device.arg_min(&i.floats)?.index as u64)),
+    ("min_max", |i| Ok(i.device.min_max(&i.x)?.max.index as u64)),
+    ("statistics", |i| Ok(i.device.mean(&i.floats)?.to_bits())),
+    ("count", |i| Ok(i.device.count_of(&i.x, 7)? as u64)),
+    ("reduce_axis 0", |i| of(i.device.reduce_axis(i.matrix(ROWS)?, 0, Max)?)),
+    ("reduce_axis 1", |i| of(i.device.reduce_axis(i.matrix(ROWS)?, 1, Max)?)),
+    ("reduce_axis of few", |i| of(i.device.reduce_axis(i.matrix(4)?, 1, Max)?)),
+    ("arg_max_axis", |i| of(i.device.arg_max_axis(i.matrix(ROWS)?, 0)?.indices)),
+    ("arg_max_axis of few", |i| of(i.device.arg_max_axis(i.matrix(4)?, 1)?.indices)),
+    ("mean_axis 0", |i| Ok(hash(&i.device.mean_axis(i.matrix(ROWS)?, 0)?))),
+    ("mean_axis 1", |i| Ok(hash(&i.device.mean_axis(i.matrix(4)?, 1)?))),
+    ("reduce_segments", |i| of(i.device.reduce_segments(&i.x, &i.offsets, Sum)?)),
+    ("reduce_by_key", |i| {
+        let (keys, sums) = i.device.reduce_by_key(&i.keys, &i.x, Sum)?;
+        Ok(of(keys)? ^ of(sums)?)
+    }),
+    ("inclusive_scan", |i| of(i.device.inclusive_scan(&i.x, Sum)?)),
+    ("scan floats", |i| of(i.device.inclusive_scan(&i.floats, Sum)?)),
+    ("scan in place", |i| {
+        i.work.copy_from_slice(&i.x);
+        let scan = Scan::inclusive();
+        i.device.scan_in_place(&mut i.work, Sum, scan, &mut Scratch::new()).map(|()| hash(&i.work))
+    }),
+    ("scan reversed in place", |i| {
+        i.work.copy_from_slice(&i.x);
+        let scan = Scan::inclusive().reversed();
+        i.device.scan_in_place(&mut i.work, Sum, scan, &mut Scratch::new()).map(|()| hash(&i.work))
+    }),
+    ("scan_by_key", |i| of(i.device.scan_by_key::<_, _, u32, _>(&i.keys, &i.x, Sum, Scan::inclusive())?)),
+    ("scan_axis", |i| of(i.device.scan_axis::<u32, u32, _>(i.matrix(ROWS)?, 0, Sum, Scan::inclusive())?)),
+    ("select", |i| of(i.device.select_flagged(&i.x, &i.flags)?)),
+    ("select_indices", |i| of(i.device.select_indices_flagged::<u64>(&i.flags)?)),
+    ("partition", |i| of(i.device.partition_flagged(&i.x, &i.flags)?.0)),
+    ("unique", |i| of(i.device.unique(&i.keys)?)),
+    ("run_length_encode", |i| of(i.device.run_length_encode::<_, u64>(&i.keys)?.1)),
+    ("non_trivial_runs", |i| of(i.device.non_trivial_runs::<_, u64>(&i.keys)?.1)),
+    ("adjacent_difference", |i| of(i.device.adjacent_difference(&i.x)?)),
+    ("sort", |i| of(i.device.sort(&i.x, Order::ascending())?)),
+    ("sort by some bits", |i| of(i.device.sort(&i.x, Order::ascending().bits(3..20))?)),
+    ("sort_into", |i| {
+        i.device.sort_into(&i.x, &mut i.work, Order::descending(), &mut Scratch::new()).map(|()| hash(&i.work))
+    }),
+    ("sort_in_place", |i| {
+        i.work.copy_from_slice(&i.x);
+        i.device.sort_in_place(&mut i.work, Order::ascending()).map(|()| hash(&i.work))
+    }),
+    ("sort_pairs", |i| of(i.device.sort_pairs(&i.x, &i.wide, Order::ascending())?.1)),
+    ("argsort", |i| of(i.device.argsort::<_, u32>(&i.x, Order::ascending())?)),
+    ("sort_segments", |i| of(i.device.sort_segments(&i.x, &i.offsets, Order::ascending())?)),
+    ("sort_segments by some bits", |i| of(i.device.sort_segments(&i.x, &i.offsets, Order::ascending().bits(3..20))?)),
+    ("sort_segments of all", |i| of(i.device.sort_segments(&i.x, &[0, N as u64], Order::ascending().bits(3..20))?)),
+    ("argsort_segments", |i| of(i.device.argsort_segments::<_, _, u32>(&i.x, &i.offsets, Order::ascending())?)),
+    ("merge", |i| of(i.device.merge(&i.sorted, &i.keys, &Order::ascending())?)),
+    ("merge_sort", |i| of(i.device.merge_sort(&i.x, &Order::ascending())?)),
+    ("set_operation", |i| of(i.device.set_operation(SetOp::Union, &i.sorted, &i.keys, &Order::ascending())?)),
+    ("lower_bound", |i| of(i.device.lower_bound::<_, u64, _>(&i.sorted, &i.x, &Order::ascending())?)),
+    ("is_sorted", |i| i.device.is_sorted(&i.sorted, &Order::ascending()).map(u64::from)),
+    ("top_k", |i| of(i.device.top_k(&i.x, Top::largest(N / 20).sorted())?)),
+    ("top_k of rows", |i| of(i.device.top_k(&i.x, Top::largest(100).in_rows(COLS))?)),
+    ("top_k of short rows", |i| of(i.device.top_k(&i.x, Top::largest(3).in_rows(64).sorted())?)),
+    ("nth_element", |i| Ok(i.device.nth_element(&i.x, N / 2)?.into())),
+    ("quantiles", |i| Ok(hash(&i.device.quantiles(&i.x, &[0.1, 0.5, 0.9], Interpolation::Linear)?))),
+    ("histogram of few bins", |i| Ok(hash(&i.device.histogram(&i.x, &Bins::even(0, u32::MAX, 100)?)?.counts))),
+    ("histogram of 2^20 bins", |i| Ok(hash(&i.device.histogram(&i.x, &Bins::even(0, u32::MAX, 1 << 20)?)?.counts))),
+    ("histogram of 2^24 bins", |i| Ok(hash(&i.device.histogram(&i.x, &Bins::even(0, u32::MAX, 1 << 24)?)?.counts))),
+    ("histogram of edges", |i| Ok(hash(&i.device.histogram(&i.x, &Bins::edges(&i.sorted[..1 << 20])?)?.counts))),
+    ("histogram_weighted", |i| {
+        let bins = Bins::even(0, u32::MAX, 1 << 20)?;
+        Ok(hash(&i.device.histogram_weighted(&i.x, &i.keys, &bins)?.sums))
+    }),
+    ("histogram_channels", |i| {
+        let found = i.device.histogram_channels(&i.x, 4, &vec![Bins::even(0, u32::MAX, 1 << 18)?; 4])?;
+        Ok(found.iter().fold(0, |all, found| all ^ hash(&found.counts)))
+    }),
+    ("transpose", |i| of(i.device.transpose(&i.x, ROWS, COLS)?)),
+    ("transpose_map", |i| of(i.device.transpose_map::<u32, f32>(&i.x, ROWS, COLS, &Cast)?)),
+    ("transpose_in_place", |i| {
+        i.work.copy_from_slice(&i.x);
+        let (rows, cols) = (ROWS, COLS);
+        i.device.transpose_in_place(&mut i.work, rows, cols, &mut Scratch::new()).map(|()| hash(&i.work))
+    }),
+    ("transpose_in_place of a square", |i| {
+        let side = N.isqrt();
+        i.work.copy_from_slice(&i.x);
+        let square = &mut i.work[..side * side];
+        i.device.transpose_in_place(&mut *square, side, side, &mut Scratch::new()).map(|()| hash(square))
+    }),
+    ("permute", |i| {
+        of(i.device.permute(NdView::new(&i.x, Layout::contiguous(&[16, COLS, ROWS / 16])?)?, &[2, 0, 1])?)
+    }),
+    ("copy", |i| i.device.copy(&i.x, &mut i.work).map(|()| hash(&i.work))),
+    ("copy_ranges", |i| {
+        let half = N / 2;
+        i.device.copy_ranges(&i.x, &mut i.work, &[(0..half, half), (half..N, 0)]).map(|()| hash(&i.work))
+    }),
+    ("gather", |i| of(i.device.gather(&i.x, &i.index)?)),
+    ("scatter", |i| of(i.device.scatter(&i.x, &i.index, N)?)),
+    ("reverse", |i| of(i.device.reverse(&i.x)?)),
+    ("reverse_in_place", |i| {
+        i.work.copy_from_slice(&i.x);
+        i.device.reverse_in_place(&mut i.work).map(|()| hash(&i.work))
+    }),
+    ("iota", |i| of(i.device.iota(N, 5u32)?)),
+    ("random", |i| of(i.device.random::<u32>(N, Philox::new(3))?)),
+    ("upload", |i| of(i.device.upload(&i.x)?)),
+    ("zeroed", |i| of(i.device.zeroed::<u64>(N)?)),
+    ("to_vec", |i| Ok(hash(&NdView::new(&i.x, Layout::contiguous(&[ROWS, COLS])?.reverse(1)?)?.to_vec()?))),
+];
+
+/// The bytes of address space that this process has.
+fn taken() -> u64 {
+    let pages = fs::read_to_string("/proc/self/statm").expect("Linux tells of a process's memory");
+    let pages: u64 =
+        pages.split(' ').next().and_then(|pages| pages.parse().ok()).expect("the first number is the size");
+    pages * 4096
+}
+
+/// Runs `body` while this process may have `delta` bytes more than it has.
+fn limited<R>(delta: u64, body: impl FnOnce() -> R) -> R {
+    let (_, hard) = Resource::AS.get().expect("the limit can be read");
+    Resource::AS.set(taken() + delta, hard).expect("a limit below the hard one can be set");
+    let result = body();
+    Resource::AS.set(hard, hard).expect("the limit can be raised again");
+    result
+}
+
+/// Runs a call with ever more memory until it gives a result, which is that without a limit; what precedes are errors.
+fn survives(name: &str, call: Call, inputs: &mut Inputs) {
+    let mut refused = 0;
+    for delta in DELTAS {
+        eprintln!("{name}, {delta} bytes more");
+        match limited(delta, || call(inputs)) {
+            Ok(found) => {
+                let want = call(inputs).unwrap_or_else(|error| panic!("{name}: {error}"));
+                assert_eq!(found, want, "{name} with {delta} bytes more");
+                println!("value: {name}: refused {refused} times, then right with {delta} bytes more");
+                return;
+            }
+            Err(error) => {
+                let line = error.to_string();
+                assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{name} with {delta} bytes more: {line}");
+                assert!(line.starts_with("allocating ") && line.contains(" bytes "), "{name}: {line}");
+                refused += 1;
+            }
+        }
+    }
+    panic!("{name} has no result with {} bytes more", DELTAS[DELTAS.len() - 1]);
+}
+
+/// The calls share a process: an abort anywhere ends it, and the last line that it wrote names the call.
+#[test]
+fn a_call_gives_its_result_or_an_error_whatever_memory_there_is() {
+    if child::part().is_some() {
+        let mut inputs = Inputs::new();
+        for (name, call) in CALLS {
+            survives(name, *call, &mut inputs);
+        }
+        return child::answer("done");
+    }
+    let test = "a_call_gives_its_result_or_an_error_whatever_memory_there_is";
+    let (value, _) = child::run(&mut child::child(test, "all"));
+    assert!(!value.is_empty());
+}
+
+/// Calls by which a process starts its threads.
+const FIRST: [&str; 8] = [
+    "reduce",
+    "sort",
+    "sort_in_place",
+    "inclusive_scan",
+    "histogram of 2^20 bins",
+    "top_k",
+    "reduce_by_key",
+    "transpose_in_place of a square",
+];
+
+#[test]
+fn the_first_call_of_a_process_survives_that_threads_cannot_be_started() {
+    let test = "the_first_call_of_a_process_survives_that_threads_cannot_be_started";
+    if let Some(part) = child::part() {
+        let (delta, name) = part.split_once(' ').expect("bytes and a name");
+        let call = CALLS.iter().find(|(other, _)| *other == name).expect("a call's name").1;
+        let mut inputs = Inputs::new();
+        let found = limited(delta.parse().expect("a number"), || call(&mut inputs));
+        return match found {
+            Ok(found) => child::answer(if Ok(found) == call(&mut inputs).map_err(drop) { "right" } else { "wrong" }),
+            Err(error) => child::answer(format!("{:?}", error.kind())),
+        };
+    }
+    let mut right = 0;
+    for (k, name) in FIRST.iter().enumerate() {
+        // Two sizes of each, another pair for the next.
+        for delta in [DELTAS[k], DELTAS[(7 * k + 5) % DELTAS.len()], 4 << 30] {
+            let (value, _) = child::run(&mut child::child(test, &format!("{delta} {name}")));
+            assert!(value == "right" || value == "OutOfMemory", "{name} with {delta} bytes more: {value}");
+            right += usize::from(value == "right");
+        }
+    }
+    assert!(right >= FIRST.len(), "each call is right where there is enough memory");
+}
+
+#[test]
+fn a_process_without_a_thread_of_its_own_runs_on_its_callers_thread() {
+    let test = "a_process_without_a_thread_of_its_own_runs_on_its_callers_thread";
+    if child::part().is_some() {
+        let x: Vec<u32> = (0..N as u32).collect();
+        let mut out = vec![0; N];
+        // Less than a thread's stack.
+        let sum = limited(1 << 20, || {
+            let device = Device::cpu();
+            device.reverse_into(&x, &mut out)?;
+            device.reduce_as::<u32, u64, _>(&out, Sum)
+        });
+        let threads = fs::read_dir("/proc/self/task").expect("Linux tells of a process's threads").count();
+        // Once there is memory, threads are started.
+        let later = Device::cpu().reduce_as::<u32, u64, _>(&out, Sum).expect("there is memory");
+        let more = fs::read_dir("/proc/self/task").expect("Linux tells of a process's threads").count();
+        assert_eq!(sum.expect("a reduction takes little"), later);
+        assert!(more > threads, "{more} threads after {threads}");
+        return child::answer(later);
+    }
+    let (value, _) = child::run(child::child(test, "few").env("RAYON_NUM_THREADS", "3"));
+    assert_eq!(value, (N as u64 * (N as u64 - 1) / 2).to_string());
+}
+
+/// A pool of the caller's has the work, also where it is the global one.
+#[test]
+fn work_stays_in_the_pool_of_the_caller() {
+    let test = "work_stays_in_the_pool_of_the_caller";
+    match child::part().as_deref() {
+        Some("own") => {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().expect("threads start");
+            child::answer(pool.install(|| Device::cpu().info().compute_units));
+        }
+        Some("global") => {
+            rayon::ThreadPoolBuilder::new().num_threads(3).build_global().expect("nobody has started it");
+            child::answer(Device::cpu().info().compute_units);
+        }
+        Some("variable") => child::answer(Device::cpu().info().compute_units),
+        Some(part) => panic!("no part {part}"),
+        None => {
+            for part in ["own", "global", "variable"] {
+                let mut child = child::child(test, part);
+                child.env("RAYON_NUM_THREADS", if part == "variable" { "3" } else { "5" });
+                assert_eq!(child::run(&mut child).0, "3", "{part}");
+            }
+        }
+    }
+}
