@@ -132,7 +132,9 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod arguments;
 pub mod copy;
+mod counted;
 mod element;
 mod error;
 #[doc(hidden)]
@@ -144,7 +146,10 @@ pub mod internals;
 #[allow(unsafe_code, reason = "takes and gives OpenCL's own objects; every block names its promise")]
 pub mod interop;
 pub mod iota;
+mod keys;
 mod layout;
+#[cfg(feature = "opencl")]
+mod lookback;
 mod memory;
 pub mod merge;
 mod nd;
@@ -158,6 +163,7 @@ pub mod reduce;
 #[allow(unsafe_code, reason = "the boundary to OpenCL and to the processor; every block names its promise")]
 mod runtime;
 pub mod scan;
+mod segments;
 pub mod select;
 pub mod sort;
 #[allow(unsafe_code, reason = "the boundary to the loader")]

@@ -215,7 +215,7 @@ pub mod sort {
         pub use crate::sort::gpu::*;
     }
     pub mod keys {
-        pub use crate::sort::keys::*;
+        pub use crate::keys::*;
     }
     pub mod columns {
         pub use crate::sort::columns::*;

@@ -9,7 +9,10 @@ use super::{
     operator::{Texts, quoted},
     sealed::Sealed,
 };
-use crate::{Element, ElementType, Error, Order, Result, sort::keys::Keys};
+use crate::{
+    Element, ElementType, Error, Result,
+    keys::{Keys, Order},
+};
 
 /// An order of elements: an [`Order`], which is their own, or a [`Less`] of the user's. In the elements' own order floats are equal
 /// if both are zeros, or both NaN, which are the largest; but for [`Order::total_order`].

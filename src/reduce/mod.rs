@@ -26,7 +26,7 @@ pub mod mapped;
 pub mod segmented;
 pub mod statistics;
 
-pub use segmented::Offset;
+pub use crate::segments::Offset;
 use serde::{Deserialize, Serialize};
 
 use crate::{Device, Element, Input, Output, Result, Scratch, op::Op, runtime::Backend};

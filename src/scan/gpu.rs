@@ -3,6 +3,7 @@
 use super::{Scan, cpu};
 use crate::{
     Element, ElementType, Result, Scratch,
+    lookback::{SPINS, TICKET_BYTES, levels},
     op::{Monoid, Op, Source, monoid},
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
@@ -13,10 +14,6 @@ use crate::{
 
 const TEXT: &str = include_str!("../../cl/scan.cl");
 
-/// Looks at a total that is not there before it is computed: some milliseconds.
-pub const SPINS: u32 = 1 << 13;
-/// Bytes before the words of a look-back: the ticket's.
-pub const TICKET_BYTES: usize = 16;
 /// Bytes of local memory, beside a plain scan's, that tell of segments: a bit for each byte of a tile, a word for each item and
 /// each total.
 const HEAD_BYTES: usize = cpu::TILE_RUNS * 16 / 8 + 4 * 256 + 8 * (2 * cpu::CHUNKS + 8);
@@ -113,12 +110,6 @@ pub struct Plan {
 /// Elements of a tile.
 fn tile(element: ElementType) -> usize {
     cpu::TILE_RUNS * 16 / element.size()
-}
-
-/// Where the totals of each level of blocks of 32 start, and how many they are.
-pub fn levels(tiles: usize) -> impl Iterator<Item = (usize, usize)> {
-    let above = |&(first, count): &(usize, usize)| Some((first + count, count.div_ceil(32)));
-    std::iter::successors(Some((0, tiles)), above).take_while(|&(_, count)| count > 1)
 }
 
 /// Bytes of the totals of all levels, as accumulators, with a word beside each where there are segments, or as the words of a

@@ -2,12 +2,12 @@
 
 use crate::{
     Element, ElementType, Result, Scratch,
+    lookback::{SPINS, TICKET_BYTES, levels},
     op::Map,
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
         opencl::{COUNTERS_AT, ClDevice, ClMem, Launch},
     },
-    scan::gpu::{SPINS, TICKET_BYTES, levels},
     tuning,
 };
 

@@ -34,7 +34,13 @@ use bytemuck::Pod;
 
 #[cfg(feature = "opencl")]
 use crate::runtime::apart;
-use crate::{Buffer, Device, Element, Error, Input, Offset, Output, Result, Scratch, op::Map, runtime::Backend};
+use crate::{
+    Buffer, Device, Element, Error, Input, Offset, Output, Result, Scratch,
+    arguments::expect_beside,
+    counted::{expect_room, in_room},
+    op::Map,
+    runtime::Backend,
+};
 
 /// Bytes of a value that moves beside what is marked, at most.
 const VALUE_BYTES: usize = 64 << 10;
@@ -45,39 +51,6 @@ fn expect_values<V>() -> Result<()> {
         1..=VALUE_BYTES => Ok(()),
         size => Err(Error::unsupported(format!("values of {size} bytes cannot be selected; 1 to {VALUE_BYTES} can"))),
     }
-}
-
-/// Flags, or values, for each of `n`.
-pub(crate) fn expect_beside(n: usize, len: usize, what: &str) -> Result<()> {
-    if n == len {
-        return Ok(());
-    }
-    Err(Error::invalid(format!("{n} {what}, got {len}")))
-}
-
-/// Runs `call`, which writes what there is `room` for, and to `count` how many there are. Where that comes back to the host, more
-/// are an error.
-pub(crate) fn in_room(
-    what: &str,
-    room: usize,
-    count: Output<'_, u64>,
-    call: impl FnOnce(Output<'_, u64>) -> Result<()>,
-) -> Result<()> {
-    count.expect_len(1, "a count")?;
-    match count {
-        Output::Host(count) => {
-            call(Output::Host(&mut *count))?;
-            expect_room(what, room, count[0])
-        }
-        count => call(count),
-    }
-}
-
-fn expect_room(what: &str, room: usize, found: u64) -> Result<()> {
-    if found <= room as u64 {
-        return Ok(());
-    }
-    Err(Error::invalid(format!("the {what} has {found} elements, the output has room for {room}")))
 }
 
 /// Numbers of type `I` count `n` elements, or tell their places.

@@ -7,8 +7,13 @@ use std::slice::IterMut;
 use bytemuck::{Pod, try_cast_slice, try_cast_slice_mut};
 use rdst::{RadixKey, RadixSort};
 
-use super::keys::{Digit, Keys};
-use crate::{Offset, Result, memory, merge::sort::cpu as merges, parallel, threads};
+use crate::{
+    Offset, Result,
+    keys::{Digit, Keys},
+    memory,
+    merge::sort::cpu as merges,
+    parallel, threads,
+};
 
 const RADIX: usize = 256;
 /// Keys below which a part is not worth its counters.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::keys::{Keys, Pass, Place, route};
 use crate::{
     Result, Scratch,
+    keys::{Keys, Pass, Place, route},
+    lookback::SPINS,
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend,
         opencl::{COUNTERS_AT, ClDevice, ClMem, Launch},
@@ -20,8 +21,6 @@ const SEGMENT_TILES: usize = 16;
 const SEGMENT_GROUPS: usize = 16;
 /// Bytes of the tickets of a sort that looks back, one for each pass.
 const TICKET_BYTES: usize = 64;
-/// Some milliseconds.
-const SPINS: u32 = 1 << 13;
 /// Of the segments' header.
 pub const HEADER_BYTES: usize = 64;
 /// Sizes of values that are moved with the keys; others are gathered afterwards.

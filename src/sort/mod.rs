@@ -25,20 +25,18 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
 pub mod in_place;
-pub(crate) mod keys;
 pub mod segmented;
 
 use bytemuck::Pod;
 
-pub use keys::{Key, Order};
+pub use crate::keys::{Key, Order};
 
-use crate::{Buffer, Device, Error, Input, Offset, Output, Result, Scratch, memory, runtime::Backend};
+use crate::{Buffer, Device, Error, Input, Offset, Output, Result, Scratch, keys::Keys, memory, runtime::Backend};
 #[cfg(feature = "opencl")]
 use crate::{
     copy::gather::{Way, gpu as gather},
     runtime::{ClInput, opencl::ClDevice},
 };
-use keys::Keys;
 
 /// The most keys whose places are `u32`.
 pub(crate) const NARROW: usize = 1 << 32;

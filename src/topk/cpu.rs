@@ -1,11 +1,10 @@
 //! Selection on the CPU: radix selection in parallel.
 
 use crate::{
-    Result, memory, parallel,
-    sort::{
-        cpu::{Word, places},
-        keys::Keys,
-    },
+    Result,
+    keys::Keys,
+    memory, parallel,
+    sort::cpu::{Word, places},
 };
 
 /// Bits of a digit, as far as there are so many.

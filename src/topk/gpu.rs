@@ -5,14 +5,12 @@ use std::sync::Arc;
 use super::bounds;
 use crate::{
     Input, Result, Scratch,
+    keys::Keys,
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
-    sort::{
-        gpu::{self as sort, word},
-        keys::Keys,
-    },
+    sort::gpu::{self as sort, word},
     tuning,
 };
 

@@ -27,9 +27,8 @@ use bytemuck::Pod;
 pub use quantile::Interpolation;
 
 use crate::{
-    Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, memory, parallel,
-    runtime::Backend,
-    sort::{NARROW, keys::Keys},
+    Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, keys::Keys, memory, parallel,
+    runtime::Backend, sort::NARROW,
 };
 #[cfg(feature = "opencl")]
 use crate::{runtime::ClInput, sort};

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::{
     Result, parallel,
-    reduce::segmented::Offsets,
     runtime::lines::{STREAM_BYTES, Stream},
+    segments::Offsets,
 };
 
 /// Indices of a task.

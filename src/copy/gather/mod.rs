@@ -17,7 +17,7 @@ pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
-use crate::{Buffer, Device, Error, Input, Offset, Output, Result, reduce::segmented::Offsets, runtime::Backend};
+use crate::{Buffer, Device, Error, Input, Offset, Output, Result, runtime::Backend, segments::Offsets};
 
 /// What is written where every index is in range.
 const NONE: u64 = u64::MAX;

@@ -23,7 +23,7 @@ use bytemuck::Pod;
 
 #[cfg(feature = "opencl")]
 use super::form;
-use crate::{Buffer, Device, Input, Output, Result, Scratch, op::Compare, runtime::Backend, select::in_room};
+use crate::{Buffer, Device, Input, Output, Result, Scratch, counted::in_room, op::Compare, runtime::Backend};
 
 /// What is kept of two sorted ranges, where equal elements count as often as they occur.
 ///

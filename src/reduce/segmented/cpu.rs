@@ -1,7 +1,7 @@
 //! Segmented reduction on the CPU: the same tree as `cl/reduce_segmented.cl`, tiles in parallel.
 
-use super::{ABREAST, BLOCK_BYTES, Marks, Offsets};
-use crate::{Element, Result, memory, op::Monoid, parallel};
+use super::{ABREAST, BLOCK_BYTES, Marks};
+use crate::{Element, Result, memory, op::Monoid, parallel, segments::Offsets};
 
 /// Blocks of a tile; a power of two.
 const TILE_BLOCKS: usize = 1024;

@@ -3,12 +3,12 @@
 use super::BLOCK_BYTES;
 use crate::{
     Element, ElementType, Result, Scratch,
+    lookback::{SPINS, TICKET_BYTES},
     op::{Op, Source, Sum},
     runtime::{
         Capabilities, ClInput, ClOutput, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
-    scan::gpu::{SPINS, TICKET_BYTES},
     tuning,
 };
 

@@ -3,8 +3,9 @@
 use super::{CHUNK, Shape};
 use crate::{
     ElementType, Result, Scratch,
+    lookback::levels,
     runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
-    scan::gpu::{Form, Start, levels},
+    scan::gpu::{Form, Start},
     tuning,
 };
 

@@ -1,6 +1,6 @@
 //! Where segments start, on the CPU.
 
-use crate::{Element, element::equal, reduce::segmented::Offsets};
+use crate::{Element, element::equal, segments::Offsets};
 
 /// Where a key differs from the one before it.
 pub(super) fn keys<K: Element>(keys: &[K], reversed: bool) -> impl Fn(usize, &mut [bool]) + Sync {

@@ -23,10 +23,10 @@ use super::gpu;
 use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch,
+    arguments::expect_beside,
     op::{Monoid, Op, Operator, Source, monoid},
-    reduce::segmented::{Offsets, segments},
     runtime::Backend,
-    select::expect_beside,
+    segments::{Offsets, segments},
 };
 
 /// What tells segments.

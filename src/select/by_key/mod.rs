@@ -13,14 +13,18 @@
 //! runs' first places are found as in [`select::runs`](crate::select::runs), and are the offsets of a segmented reduction. Values
 //! are shared out, not runs: where one run has most values, or each has one, that costs the same.
 
+use super::cpu;
 #[cfg(feature = "opencl")]
 use super::gpu;
-use super::{cpu, expect_beside, in_room};
 use crate::{
-    Buffer, Device, Element, Input, Output, Result, Scratch, memory,
+    Buffer, Device, Element, Input, Output, Result, Scratch,
+    arguments::expect_beside,
+    counted::in_room,
+    memory,
     op::{Monoid, Op, Operator, Source, monoid},
-    reduce::segmented::{self, Offsets},
+    reduce::segmented,
     runtime::Backend,
+    segments::Offsets,
 };
 #[cfg(feature = "opencl")]
 use crate::{

@@ -11,10 +11,13 @@ use bytemuck::Pod;
 
 #[cfg(feature = "opencl")]
 use super::gpu;
-use super::{cpu, expect_beside, expect_numbers, expect_values, in_room};
+use super::{cpu, expect_numbers, expect_values};
 #[cfg(feature = "opencl")]
 use crate::runtime::apart;
-use crate::{Buffer, Device, Element, Input, Offset, Output, Result, Scratch, runtime::Backend};
+use crate::{
+    Buffer, Device, Element, Input, Offset, Output, Result, Scratch, arguments::expect_beside, counted::in_room,
+    runtime::Backend,
+};
 
 impl Device {
     /// The first of each run of equal elements.

@@ -15,7 +15,8 @@ use bytemuck::Pod;
 
 #[cfg(feature = "opencl")]
 use super::gpu;
-use super::{Key, NARROW, Order, as_many, cpu, keys::Keys};
+use super::{Key, NARROW, Order, as_many, cpu};
+use crate::keys::Keys;
 #[cfg(feature = "opencl")]
 use crate::runtime::{ClInput, ClOutput, opencl::ClDevice};
 use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, View, memory, runtime::Backend};

@@ -3,11 +3,9 @@
 use crate::sort::gpu::KEY_KINDS;
 use crate::{
     Result,
+    keys::Keys,
     runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
-    sort::{
-        gpu::{key_type, word},
-        keys::Keys,
-    },
+    sort::gpu::{key_type, word},
     tuning,
 };
 

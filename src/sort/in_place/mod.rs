@@ -15,7 +15,8 @@
 #[doc(hidden)]
 pub(crate) mod gpu;
 
-use super::{Key, Order, cpu, keys::Keys};
+use super::{Key, Order, cpu};
+use crate::keys::Keys;
 use crate::{Device, Error, Output, Result, runtime::Backend};
 
 impl Device {

@@ -2,13 +2,14 @@
 
 use bytemuck::Pod;
 
-use super::Offsets;
 use crate::{
-    Result, memory, parallel,
+    Result,
+    keys::Keys,
+    memory, parallel,
+    segments::Offsets,
     sort::{
         NARROW,
         cpu::{self, Word},
-        keys::Keys,
     },
 };
 

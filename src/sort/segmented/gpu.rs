@@ -2,14 +2,12 @@
 
 use crate::{
     ElementType, Result, Scratch,
+    keys::Keys,
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
-    sort::{
-        gpu::{self, Form, Parts, Values, word},
-        keys::Keys,
-    },
+    sort::gpu::{self, Form, Parts, Values, word},
     tuning,
 };
 

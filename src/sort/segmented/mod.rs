@@ -24,11 +24,12 @@ use bytemuck::Pod;
 
 #[cfg(feature = "opencl")]
 use super::gpu::{Form, Values};
-use super::{Key, NARROW, Order, as_many, keys::Keys};
+use super::{Key, NARROW, Order, as_many};
+use crate::keys::Keys;
 use crate::{
     Buffer, Device, Error, Input, Offset, Output, Result, Scratch,
-    reduce::segmented::{Offsets, segments},
     runtime::Backend,
+    segments::{Offsets, segments},
 };
 
 impl Device {

@@ -1,0 +1,73 @@
+//! Where segments start and end, as several primitives are told.
+
+use crate::{Element, ElementType, Error, Integer, Result};
+
+/// Where segments start and end, or which elements are meant: `u32` or `u64`.
+///
+/// ```
+/// use oclprim::{Device, Offset, op::Max};
+///
+/// fn largest<C: Offset>(x: &[u8], offsets: &[C]) -> oclprim::Result<Vec<u8>> {
+///     Device::best()?.reduce_segments(x, offsets, Max)?.to_vec()
+/// }
+///
+/// assert_eq!(largest(&[1, 9, 3], &[0u32, 2, 3])?, largest(&[1, 9, 3], &[0u64, 2, 3])?);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub trait Offset: Integer {}
+impl Offset for u32 {}
+impl Offset for u64 {}
+
+/// Offsets of either type, on the host.
+#[derive(Clone, Copy)]
+pub(crate) enum Offsets<'a> {
+    U32(&'a [u32]),
+    U64(&'a [u64]),
+}
+
+impl<'a> Offsets<'a> {
+    pub(crate) fn of<C: Element>(offsets: &'a [C]) -> Self {
+        match C::TYPE {
+            ElementType::U64 => Self::U64(bytemuck::cast_slice(offsets)),
+            _ => Self::U32(bytemuck::cast_slice(offsets)),
+        }
+    }
+
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::U32(offsets) => offsets.len(),
+            Self::U64(offsets) => offsets.len(),
+        }
+    }
+
+    pub(crate) fn get(self, i: usize) -> usize {
+        match self {
+            Self::U32(offsets) => offsets[i] as usize,
+            Self::U64(offsets) => usize::try_from(offsets[i]).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// How many are below `p`.
+    pub(crate) fn below(self, p: usize) -> usize {
+        match self {
+            Self::U32(offsets) => offsets.partition_point(|&x| (x as usize) < p),
+            Self::U64(offsets) => offsets.partition_point(|&x| x < p as u64),
+        }
+    }
+
+    /// How many are at most `p`.
+    pub(crate) fn rank(self, p: usize) -> usize {
+        self.below(p + 1)
+    }
+
+    /// The first one that is beyond the next, or beyond `n`.
+    pub(crate) fn bad(self, n: usize) -> Option<usize> {
+        let next = |i: usize| if i + 1 < self.len() { self.get(i + 1).min(n) } else { n };
+        (0..self.len()).find(|&i| self.get(i) > next(i))
+    }
+}
+
+/// The segments between so many offsets.
+pub(crate) fn segments(offsets: usize) -> Result<usize> {
+    offsets.checked_sub(1).ok_or_else(|| Error::invalid("segments need one offset more than there are, got 0 offsets"))
+}
