@@ -187,7 +187,8 @@ pub use random::Philox;
 pub use reduce::{
     Determinism, Extreme, Offset,
     axis::extremes::AxisExtremes,
-    axis::moments::{Moments, MomentsRecord},
+    axis::moments::MomentsRecord,
+    moments::Moments,
     statistics::{MinMax, Statistics, StatisticsRecord},
 };
 pub use runtime::{

@@ -4,10 +4,7 @@ use super::job::{Axis, Job};
 use crate::{
     Result,
     copy::nd::gpu::{self as nd, Rows},
-    runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec,
-        opencl::{ClDevice, Launch},
-    },
+    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     transpose::gpu::{self as matrices, Shape},
     tuning,
 };
@@ -54,13 +51,6 @@ fn magic(n: usize, wide: bool) -> (u64, u32) {
     let bits = (n - 1).ilog2() + 1;
     let power = if wide { 63 } else { 31 } + bits;
     (((1u128 << power) / n as u128 + 1) as u64, bits - 1)
-}
-
-/// Eight `OFFSET_T` as one argument; negative numbers wrap.
-pub fn eight(launch: Launch<'_>, wide: bool, numbers: impl Iterator<Item = i64>) -> Launch<'_> {
-    let mut all = [0i64; 8];
-    all.iter_mut().zip(numbers).for_each(|(to, number)| *to = number);
-    if wide { launch.scalar(all) } else { launch.scalar(all.map(|number| number as i32)) }
 }
 
 /// Moves the elements of `input` to `output` as `job` says, which the caller has checked against both lengths.
@@ -121,10 +111,10 @@ fn gather(device: &ClDevice, plan: Plan, input: &ClInput, output: &ClInput) -> R
         .offset(job.len() as u64, wide);
     let launch = if run > 0 { launch.offset(run as u64, wide) } else { launch };
     let launch = launch.scalar(job.axes.len() as u32).offset(job.from as u64, wide);
-    let launch = eight(launch, wide, axes().map(|axis| axis.n as i64));
-    let launch = eight(launch, wide, magics().map(|(magic, _)| magic as i64)).scalar(shifts);
-    let launch = eight(launch, wide, axes().map(|axis| axis.from as i64));
-    let launch = eight(launch, wide, axes().map(|axis| axis.to as i64));
+    let launch = launch.eight_offsets(wide, axes().map(|axis| axis.n as i64));
+    let launch = launch.eight_offsets(wide, magics().map(|(magic, _)| magic as i64)).scalar(shifts);
+    let launch = launch.eight_offsets(wide, axes().map(|axis| axis.from as i64));
+    let launch = launch.eight_offsets(wide, axes().map(|axis| axis.to as i64));
     launch.run([groups, 1, 1], [work_group, 1, 1])
 }
 

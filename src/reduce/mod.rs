@@ -23,6 +23,7 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
 pub mod mapped;
+pub(crate) mod moments;
 pub mod segmented;
 pub mod statistics;
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Result,
-    permute::{gpu::eight, job::Axis},
+    permute::job::Axis,
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
@@ -236,8 +236,8 @@ pub fn launch(device: &ClDevice, shape: &Shape, input: &ClMem, output: &ClMem) -
     let launch = launch.offset(shape.count() as u64, wide).offset(shape.first_in as u64, wide);
     // Axes that are not there have one matrix.
     let lengths = shape.batch.iter().map(|axis| axis.n as i64).chain(std::iter::repeat(1));
-    let launch = eight(launch, wide, lengths);
-    let launch = eight(launch, wide, shape.batch.iter().map(|axis| axis.from as i64));
-    let launch = eight(launch, wide, shape.batch.iter().map(|axis| axis.to as i64));
+    let launch = launch.eight_offsets(wide, lengths);
+    let launch = launch.eight_offsets(wide, shape.batch.iter().map(|axis| axis.from as i64));
+    let launch = launch.eight_offsets(wide, shape.batch.iter().map(|axis| axis.to as i64));
     launch.run([plan.groups, 1, 1], [plan.work_group, 1, 1])
 }

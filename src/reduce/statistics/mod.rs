@@ -32,8 +32,9 @@ use std::marker::PhantomData;
 use bytemuck::{Pod, Zeroable};
 
 use crate::{
-    Device, Element, ElementType, Error, ErrorKind, Extreme, Input, Output, Result, Scratch,
-    reduce::axis::moments::Moments, runtime::Backend,
+    Device, Element, Error, ErrorKind, Extreme, Input, Output, Result, Scratch,
+    reduce::moments::{Moments, moments, of_a_sample},
+    runtime::Backend,
 };
 
 /// Words of a [`StatisticsRecord`].
@@ -109,12 +110,6 @@ impl<T> Statistics<T> {
     }
 }
 
-/// A variance by one element less.
-pub(in crate::reduce) fn of_a_sample(count: usize, variance: f64) -> f64 {
-    let n = count as f64;
-    if count > 1 { variance * (n / (n - 1.0)) } else { f64::NAN }
-}
-
 /// [`Statistics`] as they lie in a device's memory, for the element type `T`.
 ///
 /// ```
@@ -162,72 +157,6 @@ impl<T: Element> std::fmt::Debug for StatisticsRecord<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.0[0] == 0 { f.write_str("StatisticsRecord(empty)") } else { self.get().fmt(f) }
     }
-}
-
-/// What the words of a record say of `count` elements. One that was not written is of nothing, which has no mean.
-pub(in crate::reduce) fn moments(element: ElementType, count: u64, words: [u64; 5]) -> Moments {
-    let n = count as f64;
-    let (sum, integer_sum, mean, variance) = if element.is_float() {
-        let [mean, rest, m2] = [0, 1, 2].map(|i| match element {
-            ElementType::F64 => f64::from_bits(words[i]),
-            _ => f64::from(f32::from_bits(words[i] as u32)),
-        });
-        // Where the sum of squares is beyond the range of its type, its negative is that by the square of `Real::DOWN`.
-        let up = 2f64.powi(if element == ElementType::F64 { 530 } else { 82 });
-        let variance = if m2 < 0.0 { -m2 / n * up * up } else { m2 / n };
-        (mean * n + rest * n, None, mean + rest, variance)
-    } else {
-        let [sum0, sum1, squares @ ..] = words;
-        let sum = (u128::from(sum0) | u128::from(sum1) << 64) as i128;
-        (sum as f64, Some(sum), sum as f64 / n, integer_variance(count, sum, squares))
-    };
-    let mean = if count > 0 { mean } else { f64::NAN };
-    Moments { count: count as usize, sum, integer_sum, mean, variance }
-}
-
-/// The variance of `n` integers from their sum and their sum of squares, in three words from the lowest on.
-fn integer_variance(n: u64, sum: i128, squares: [u64; 3]) -> f64 {
-    if n == 0 {
-        return f64::NAN;
-    }
-    // About the nearest integer m to the mean, sum = m n + r: the squares of the distances add up to
-    // squares - m (sum + r), exactly, and the mean's own distance takes r²/n off, at most half of that.
-    let count = i128::from(n);
-    let m = (sum + (count / 2)).div_euclid(count);
-    let r = sum - m * count;
-    let shifted = minus(squares, product(limbs(m), limbs(sum + r)));
-    let about = shifted.iter().rev().fold(0.0, |high, &word| high * 2f64.powi(64) + word as f64);
-    (about - r as f64 * (r as f64 / n as f64)) / n as f64
-}
-
-/// A number modulo 2^192.
-fn limbs(x: i128) -> [u64; 3] {
-    [x as u64, (x >> 64) as u64, (x >> 127) as u64]
-}
-
-/// `a * b` modulo 2^192.
-fn product(a: [u64; 3], b: [u64; 3]) -> [u64; 3] {
-    let mut out = [0u64; 3];
-    for i in 0..3 {
-        let mut carry = 0u128;
-        for j in 0..3 - i {
-            let sum = u128::from(a[i]) * u128::from(b[j]) + u128::from(out[i + j]) + carry;
-            out[i + j] = sum as u64;
-            carry = sum >> 64;
-        }
-    }
-    out
-}
-
-/// `a - b` modulo 2^192.
-fn minus(a: [u64; 3], b: [u64; 3]) -> [u64; 3] {
-    let mut borrow = false;
-    std::array::from_fn(|i| {
-        let (x, first) = a[i].overflowing_sub(b[i]);
-        let (x, second) = x.overflowing_sub(u64::from(borrow));
-        borrow = first || second;
-        x
-    })
 }
 
 pub(super) fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> {

@@ -68,6 +68,13 @@ impl<'d> Launch<'d> {
         self.set(bytes.len(), bytes.as_ptr().cast(), bytes)
     }
 
+    /// Eight `OFFSET_T` as one argument; negative numbers wrap, missing ones are 0.
+    pub fn eight_offsets(self, wide: bool, values: impl Iterator<Item = i64>) -> Self {
+        let mut all = [0i64; 8];
+        all.iter_mut().zip(values).for_each(|(to, value)| *to = value);
+        if wide { self.scalar(all) } else { self.scalar(all.map(|value| value as i32)) }
+    }
+
     /// An `OFFSET_T`: `ulong` in wide builds, else `uint`.
     pub fn offset(self, value: u64, wide: bool) -> Self {
         if wide { self.scalar(value) } else { self.scalar(value as u32) }

@@ -2,11 +2,11 @@
 
 use super::StatisticsRecord;
 use crate::{
-    Buffer, Device, Element, ElementType, Scratch,
+    Buffer, Device, Element, ElementType, Moments, Scratch,
     bench::Bench,
     check::{Case, Failure, Level, close, data::Data, guarded, same},
     ladder::Climb,
-    reduce::{End, axis::moments::Moments, cpu::tile},
+    reduce::{End, cpu::tile},
     with_element,
 };
 #[cfg(feature = "opencl")]

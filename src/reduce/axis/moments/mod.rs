@@ -9,7 +9,7 @@
 //! | limits | as [`reduce_axis`](Device::reduce_axis) |
 //!
 //! What is computed in which type, how exact it is, and what comes of NaN, of infinities and of elements at the ends of the
-//! range is as [`statistics`] have it: floats in their accumulator, integers exactly.
+//! range is as [`statistics`](crate::reduce::statistics) have it: floats in their accumulator, integers exactly.
 //!
 //! The order: chunks of 16 rows of 32 lanes; of shorter lines, 16 rows of as few of 4, 8 and 16 lanes as hold the line. Each
 //! lane has its mean, corrected by what its elements are off it. Four neighbouring lanes join, then the same four of all
@@ -27,7 +27,8 @@ use bytemuck::{Pod, Zeroable};
 
 use super::Lines;
 use crate::{
-    Buffer, Device, Element, Error, ErrorKind, NdView, Output, Result, Scratch, memory, reduce::statistics,
+    Buffer, Device, Element, Error, ErrorKind, NdView, Output, Result, Scratch, memory,
+    reduce::moments::{self, Moments},
     runtime::Backend,
 };
 
@@ -39,47 +40,6 @@ const ROWS: usize = 16;
 /// The lanes of the chunks of a line of `len` elements.
 fn lanes(len: usize) -> usize {
     len.div_ceil(ROWS).min(32).next_power_of_two().max(4)
-}
-
-/// What [`Device::moments_axis`] finds of a line.
-///
-/// ```
-/// use oclprim::Device;
-///
-/// let device = Device::best()?;
-/// let x = device.upload(&[1i32, 3])?;
-/// let found = device.moments_axis(x.nd(&[1, 2])?, 1)?.to_vec()?[0].get();
-/// assert_eq!((found.count, found.sum, found.integer_sum), (2, 4.0, Some(4)));
-/// assert_eq!((found.mean, found.variance, found.sample_variance()), (2.0, 1.0, 2.0));
-/// # Ok::<(), oclprim::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Moments {
-    /// The elements.
-    pub count: usize,
-    /// The sum.
-    pub sum: f64,
-    /// The sum of integers, exactly; `None` for floats.
-    pub integer_sum: Option<i128>,
-    /// The mean.
-    pub mean: f64,
-    /// The mean of squared distances to the mean: the population's variance.
-    pub variance: f64,
-}
-
-impl Moments {
-    /// The variance of a population of which the elements are a sample: by `count - 1`. NaN for one element.
-    ///
-    /// ```
-    /// let device = oclprim::Device::best()?;
-    /// let x = device.upload(&[1u8, 2, 6])?;
-    /// assert_eq!(device.moments_axis(&x, 0)?.to_vec()?[0].get().sample_variance(), 7.0);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn sample_variance(&self) -> f64 {
-        statistics::of_a_sample(self.count, self.variance)
-    }
 }
 
 /// [`Moments`] as they lie in a device's memory, for the element type `T`. The host makes numbers of them: the mean of
@@ -111,7 +71,7 @@ impl<T: Element> MomentsRecord<T> {
     /// ```
     pub fn get(&self) -> Moments {
         let [count, words @ ..] = self.0;
-        statistics::moments(T::TYPE, count, words)
+        moments::moments(T::TYPE, count, words)
     }
 }
 

@@ -1,8 +1,8 @@
 //! What is checked and measured of the moments of lines along an axis.
 
-use super::{Moments, MomentsRecord};
+use super::MomentsRecord;
 use crate::{
-    Buffer, Device, Element, ElementType, Layout, NdView, Result, Scratch,
+    Buffer, Device, Element, ElementType, Layout, Moments, NdView, Result, Scratch,
     bench::Bench,
     bf16,
     check::{Case, Failure, Level, data::Data, guarded, lie::Lie, same},
