@@ -1423,9 +1423,10 @@ mod tests {
         let device = Device::cpu();
         for n in [0usize, 1, 5] {
             let mut buffer = device.upload(&(0..n as u16).collect::<Vec<_>>()).expect("memory");
-            let mut mapped = buffer.map_mut().expect("the CPU maps its memory");
-            mapped.iter_mut().for_each(|x| *x += 7);
-            drop(mapped);
+            {
+                let mut mapped = buffer.map_mut().expect("the CPU maps its memory");
+                mapped.iter_mut().for_each(|x| *x += 7);
+            }
             assert_eq!(*buffer.map().expect("the CPU maps its memory"), (7..n as u16 + 7).collect::<Vec<_>>());
         }
     }

@@ -22,7 +22,7 @@ pub(crate) mod gpu;
 pub use crate::segments::Offset;
 
 use crate::{
-    Buffer, Device, Element, ElementType, Error, Input, Output, Result, Scratch,
+    Buffer, Device, Element, Error, Input, Output, Result, Scratch,
     op::{Monoid, Op, Operator, Source, monoid},
     runtime::Backend,
     segments::{Offsets, segments},
@@ -366,7 +366,7 @@ impl Device {
                     Some(i) => {
                         let mut pair = [0; 2];
                         let there = (count - i).min(2);
-                        gpu::read(device, &offsets, i, C::TYPE == ElementType::U64, &mut pair[..there])?;
+                        gpu::read(device, &offsets, i, C::TYPE == crate::ElementType::U64, &mut pair[..there])?;
                         Some((i, pair[0], (there == 2).then_some(pair[1])))
                     }
                     None => None,
