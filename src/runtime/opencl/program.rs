@@ -4,7 +4,10 @@ use std::{
     collections::HashMap,
     env,
     num::NonZeroUsize,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use lru::LruCache;
@@ -28,12 +31,14 @@ const KEPT: NonZeroUsize = NonZeroUsize::new(128).expect("not 0");
 /// The programs built in one context, the most recently used ones: users make as many operators as they like.
 pub(super) struct Programs {
     slots: Mutex<LruCache<ProgramSpec, Slot>>,
+    /// True after a transient failure to load a binary, which a build replaced.
+    disturbed: AtomicBool,
 }
 
 impl Default for Programs {
     fn default() -> Self {
         let set = env::var("OCLPRIM_CACHE_PROGRAMS").ok().and_then(|text| text.trim().parse().ok());
-        Self { slots: Mutex::new(LruCache::new(set.unwrap_or(KEPT))) }
+        Self { slots: Mutex::new(LruCache::new(set.unwrap_or(KEPT))), disturbed: AtomicBool::new(false) }
     }
 }
 
@@ -145,8 +150,49 @@ impl Programs {
         if let Some(built) = slot.get() {
             return Ok(built.clone());
         }
-        let program = load_or_build(context, device, identity, spec, kernel)?;
+        let program = self.load_or_build(context, device, identity, spec, kernel)?;
         Ok(slot.get_or_init(|| Arc::new(Built::new(program))).clone())
+    }
+
+    /// Returns true if a binary could not be loaded for a transient reason and a build took its place.
+    pub(super) fn disturbed(&self) -> bool {
+        self.disturbed.load(Ordering::Relaxed)
+    }
+
+    fn load_or_build(
+        &self,
+        context: &Context,
+        device: DeviceId,
+        identity: &str,
+        spec: &ProgramSpec,
+        kernel: &str,
+    ) -> Result<Program> {
+        if keeps_its_own_cache(identity) {
+            return build(context, device, spec);
+        }
+        let source = spec.source();
+        let options = &spec.options;
+        let key = cache::key("program", &[&source, options, identity, env!("CARGO_PKG_VERSION")]);
+        if let Some(binary) = cache::load(&key) {
+            let load = || {
+                let program = cl::program_from_binary(context, device, &binary)?;
+                cl::build(&program, device, options, spec.name)?;
+                // Some drivers take a binary that has not what they are asked for later.
+                cl::create_kernel(&program, kernel)?;
+                Ok::<_, Error>(program)
+            };
+            match load() {
+                Ok(program) => return Ok(program),
+                // A transient failure says nothing of the binary.
+                Err(error) if cl::transient(&error) => self.disturbed.store(true, Ordering::Relaxed),
+                Err(_) => cache::remove(&key),
+            }
+        }
+        let program = build(context, device, spec)?;
+        if let Some(binary) = cl::binary(&program) {
+            cache::store(&key, &binary);
+        }
+        Ok(program)
     }
 }
 
@@ -166,40 +212,5 @@ pub(super) fn try_build(context: &Context, device: DeviceId, spec: &ProgramSpec,
 fn build(context: &Context, device: DeviceId, spec: &ProgramSpec) -> Result<Program> {
     let program = cl::program_from_source(context, &spec.source())?;
     cl::build(&program, device, &spec.options, spec.name)?;
-    Ok(program)
-}
-
-fn load_or_build(
-    context: &Context,
-    device: DeviceId,
-    identity: &str,
-    spec: &ProgramSpec,
-    kernel: &str,
-) -> Result<Program> {
-    if keeps_its_own_cache(identity) {
-        return build(context, device, spec);
-    }
-    let source = spec.source();
-    let options = &spec.options;
-    let key = cache::key("program", &[&source, options, identity, env!("CARGO_PKG_VERSION")]);
-    if let Some(binary) = cache::load(&key) {
-        let load = || {
-            let program = cl::program_from_binary(context, device, &binary)?;
-            cl::build(&program, device, options, spec.name)?;
-            // Some drivers take a binary that has not what they are asked for later.
-            cl::create_kernel(&program, kernel)?;
-            Ok::<_, Error>(program)
-        };
-        match load() {
-            Ok(program) => return Ok(program),
-            // A transient failure says nothing of the binary.
-            Err(error) if cl::transient(&error) => {}
-            Err(_) => cache::remove(&key),
-        }
-    }
-    let program = build(context, device, spec)?;
-    if let Some(binary) = cl::binary(&program) {
-        cache::store(&key, &binary);
-    }
     Ok(program)
 }

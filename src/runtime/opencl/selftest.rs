@@ -85,6 +85,7 @@ pub(super) fn run(device: &ClDevice) -> Result<Capabilities> {
     let mut test = SelfTest { device, reported, notes: Vec::new(), disturbed: false };
     let caps = test.run()?;
     if !test.disturbed
+        && !device.shared.programs.disturbed()
         && let Ok(json) = serde_json::to_vec(&caps)
     {
         cache::store(&key, &json);
@@ -178,7 +179,7 @@ struct SelfTest<'d> {
     device: &'d ClDevice,
     reported: Reported,
     notes: Vec<String>,
-    /// True after a transient failure of a test. Then the verdict is not stored.
+    /// True after a transient failure of a test. Then the verdict is not stored, as after one to load a program.
     disturbed: bool,
 }
 
