@@ -14,6 +14,8 @@ use comfy_table::{
 };
 use oclprim::files::{self, Draft};
 
+use crate::npy::mapped;
+
 /// Why the program ends early.
 #[derive(Debug)]
 pub(crate) struct Stop {
@@ -83,6 +85,7 @@ pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write)
     let mut drafts = Vec::new();
     for (path, parts) in files {
         if path.as_os_str() == STDOUT {
+            inputs_are_whole()?;
             parts.iter().try_for_each(|part| out.write_all(part.as_ref()))?;
             out.flush()?;
             continue;
@@ -93,7 +96,13 @@ pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write)
         draft.sync().map_err(&failed)?;
         drafts.push((failed, draft));
     }
+    inputs_are_whole()?;
     drafts.into_iter().try_for_each(|(failed, draft)| draft.replace().map_err(failed))
+}
+
+/// Fails if an input file was cut short while the result was computed.
+pub(crate) fn inputs_are_whole() -> Result<(), Stop> {
+    mapped::still_whole().map_err(|(path, why)| of_file(&path)(why))
 }
 
 /// Refuses outputs of which one would overwrite another. Each has the name of its option; `-` is standard output.

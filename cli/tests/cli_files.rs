@@ -11,7 +11,7 @@ use std::{
     io::Write,
     os::unix::fs::{PermissionsExt, symlink},
     path::Path,
-    process::{Output, Stdio},
+    process::{Command, Output, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -106,6 +106,40 @@ fn a_killed_program_leaves_the_old_file() {
             fs::remove_file(folder.path(name)).expect("a part of a file");
         }
     }
+}
+
+/// The array is mapped by the time the program waits for its second input.
+#[test]
+fn a_mapped_file_that_is_cut_short_is_an_error_and_leaves_no_output() {
+    const N: usize = 100_000;
+    let folder = Folder::new();
+    let (output, fifo) = (folder.path("out.npy"), folder.path("indices.npy"));
+    let indices = fs::read(folder.save("few.npy", &[2], &[0u32, N as u32 - 1])).expect("a file");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
+    let whole = 4 * N as u64 + 128;
+    // Within the last page, where zeros would be read, and before it, where a read raises a signal.
+    for (cut, want) in [(0, None), (4, Some("cut short while it was read")), (whole - 4096, Some("was cut short"))] {
+        let input = folder.save("in.npy", &[N as u64], &[7u32; N]);
+        let file = fs::OpenOptions::new().write(true).open(&input).expect("the input");
+        let before = file.metadata().expect("its length").len();
+        let words = ["run", "gather", &input, "--indices", text(&fifo), "-o", text(&output), "--device", "cpu"];
+        let child = program(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        // The program opens the pipe after it has mapped the input; this waits until then.
+        let mut pipe = fs::OpenOptions::new().write(true).open(&fifo).expect("the pipe");
+        file.set_len(before - cut.min(before)).expect("a shorter file");
+        pipe.write_all(&indices).expect("the pipe takes them");
+        drop(pipe);
+        let found = child.wait_with_output().expect("its end");
+        match want {
+            None => assert_eq!(load::<u32>(&output).1, [7, 7], "{}", stderr(&found)),
+            Some(why) => {
+                assert!(fails(&found).contains(why), "cut by {cut}: {}", stderr(&found));
+                assert!(!output.exists(), "cut by {cut}");
+            }
+        }
+        let _ = fs::remove_file(&output);
+    }
+    assert_eq!(names(folder.0.path()), ["few.npy", "in.npy", "indices.npy"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 pub(crate) mod axes;
 mod header;
+pub(crate) mod mapped;
 
 use std::{
     borrow::Cow,
@@ -12,22 +13,55 @@ use std::{
 };
 
 use bytemuck::Pod;
+use memmap2::Mmap;
 use oclprim::{Device, Element, ElementType, Integer, with_element, with_integer};
 
 use header::{Dtype, Header, Kind, Preamble};
 
 /// Bytes that memory is taken for at first, where a file does not say how many it has.
 const STEP: usize = 1 << 24;
+/// Bytes of an array from which on its file is mapped: a read of fewer costs less than a mapping.
+const MAPPED: usize = 1 << 16;
 
 /// An array in C order and in this machine's byte order.
 #[derive(Debug)]
 pub(crate) struct Array {
     dtype: Dtype,
     pub(crate) shape: Vec<usize>,
-    bytes: Bytes,
+    bytes: Held,
 }
 
-/// Bytes at an address that suits every element.
+/// The bytes of an array at an address that suits every element.
+#[derive(Debug)]
+enum Held {
+    Own(Bytes),
+    /// A file's from an offset on.
+    Mapped(Mmap, usize),
+}
+
+impl Held {
+    fn get(&self) -> &[u8] {
+        match self {
+            Self::Own(bytes) => bytes.get(),
+            Self::Mapped(map, start) => &map[*start..],
+        }
+    }
+
+    /// The same in memory that may be written.
+    fn into_own(self) -> Result<Bytes, String> {
+        match self {
+            Self::Own(bytes) => Ok(bytes),
+            Self::Mapped(..) => {
+                let mut own = Bytes::default();
+                own.grow(self.get().len())?;
+                own.get_mut().copy_from_slice(self.get());
+                Ok(own)
+            }
+        }
+    }
+}
+
+/// Memory of one's own.
 #[derive(Debug, Default)]
 struct Bytes {
     units: Vec<u128>,
@@ -89,6 +123,93 @@ fn size_of_array(dtype: &Dtype, shape: &[usize]) -> Option<usize> {
     (bytes <= isize::MAX as usize).then_some(if shape.contains(&0) { 0 } else { bytes })
 }
 
+/// What stands before an array's bytes.
+struct Front {
+    header: Header,
+    /// Where the array's bytes start in the file, and how many they are.
+    start: usize,
+    bytes: usize,
+}
+
+impl Front {
+    /// Reads it from the start of `len` bytes, if their number is known, which have to be those of the array.
+    fn read(reader: &mut dyn Read, len: Option<u64>) -> Result<Self, String> {
+        let mut start = [0; Preamble::MOST];
+        let mut found = fill(reader, &mut start[..Preamble::LEAST])?;
+        if Preamble::is_long(&start) {
+            found += fill(reader, &mut start[found..])?;
+        }
+        let preamble = Preamble::parse(&start[..found])?;
+        let mut text = vec![0; preamble.text];
+        let found = fill(reader, &mut text)?;
+        if found < preamble.text {
+            return Err(format!("truncated: its header has {} bytes, the file has {found} of them", preamble.text));
+        }
+        let header = Header::parse(&preamble, &text)?;
+        let (dtype, shape) = (&header.dtype, &header.shape);
+        let bytes =
+            size_of_array(dtype, shape).ok_or_else(|| format!("a shape of {shape:?} {dtype} overflows memory"))?;
+        let front = Self { start: preamble.bytes + preamble.text, bytes, header };
+        if let Some(len) = len {
+            // Before anything is allocated for what a header merely claims.
+            let left = len.saturating_sub(front.start as u64);
+            if left < bytes as u64 {
+                return Err(front.truncated(left));
+            }
+            if left > bytes as u64 {
+                return Err(format!("{} bytes follow the array", left - bytes as u64));
+            }
+        }
+        Ok(front)
+    }
+
+    fn truncated(&self, found: u64) -> String {
+        let Header { shape, dtype, .. } = &self.header;
+        format!("truncated: {shape:?} {dtype} are {} bytes, the file has {found} of them", self.bytes)
+    }
+
+    /// Reads the array's bytes, and nothing may follow them.
+    fn rest(&self, reader: &mut dyn Read, len: Option<u64>) -> Result<Bytes, String> {
+        let mut bytes = Bytes::default();
+        let step = if len.is_some() { self.bytes } else { STEP };
+        while bytes.len < self.bytes {
+            // As many again, so that few are copied often.
+            let from = bytes.len;
+            bytes.grow(step.max(from).min(self.bytes - from))?;
+            let found = from + fill(reader, &mut bytes.get_mut()[from..])?;
+            if found < bytes.len {
+                return Err(self.truncated(found as u64));
+            }
+        }
+        if fill(reader, &mut [0])? > 0 {
+            return Err("more bytes follow the array".into());
+        }
+        Ok(bytes)
+    }
+
+    /// The array of these bytes, in C order and in this machine's byte order.
+    fn array(&self, held: Held) -> Result<Array, String> {
+        let Header { dtype, swapped, fortran, shape } = &self.header;
+        let scalar = dtype.scalar();
+        let (swapped, truth) = (*swapped && scalar > 1, dtype.kind == Kind::Bool);
+        let mut held = held;
+        if *fortran {
+            held = in_c_order(held, dtype, shape)?;
+        }
+        if swapped || truth {
+            let mut bytes = held.into_own()?;
+            if swapped {
+                bytes.get_mut().chunks_exact_mut(scalar).for_each(<[u8]>::reverse);
+            }
+            if truth {
+                bytes.get_mut().iter_mut().for_each(|truth| *truth = u8::from(*truth != 0));
+            }
+            held = Held::Own(bytes);
+        }
+        Ok(Array { dtype: dtype.clone(), shape: shape.clone(), bytes: held })
+    }
+}
+
 impl Array {
     /// Reads a whole file, or standard input for `-`.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
@@ -102,62 +223,26 @@ impl Array {
         let text = |error: io::Error| error.to_string();
         let mut file = File::open(path).map_err(text)?;
         let metadata = file.metadata().map_err(text)?;
-        Self::read(&mut file, metadata.is_file().then_some(metadata.len()))
+        if !metadata.is_file() {
+            return Self::read(&mut file, None);
+        }
+        let len = metadata.len();
+        let front = Front::read(&mut file, Some(len))?;
+        if front.bytes >= MAPPED
+            && front.start.is_multiple_of(align_of::<u128>())
+            && let Ok(map) = mapped::map(path, &file, len)
+        {
+            return front.array(Held::Mapped(map, front.start));
+        }
+        let bytes = front.rest(&mut file, Some(len))?;
+        front.array(Held::Own(bytes))
     }
 
     /// Reads an array in `len` bytes, or to the end if their number is unknown.
     pub(crate) fn read(reader: &mut dyn Read, len: Option<u64>) -> Result<Self, String> {
-        let mut start = [0; Preamble::MOST];
-        let mut found = fill(reader, &mut start[..Preamble::LEAST])?;
-        if Preamble::is_long(&start) {
-            found += fill(reader, &mut start[found..])?;
-        }
-        let preamble = Preamble::parse(&start[..found])?;
-        let mut text = vec![0; preamble.text];
-        let found = fill(reader, &mut text)?;
-        if found < preamble.text {
-            return Err(format!("truncated: its header has {} bytes, the file has {found} of them", preamble.text));
-        }
-        let Header { dtype, swapped, fortran, shape } = Header::parse(&preamble, &text)?;
-        let expected = size_of_array(&dtype, &shape);
-        let expected = expected.ok_or_else(|| format!("a shape of {shape:?} {dtype} overflows memory"))?;
-        let truncated =
-            |found| format!("truncated: {shape:?} {dtype} are {expected} bytes, the file has {found} of them");
-        if let Some(len) = len {
-            // Before anything is allocated for what a header merely claims.
-            let left = len.saturating_sub((preamble.bytes + preamble.text) as u64);
-            if left < expected as u64 {
-                return Err(truncated(left));
-            }
-            if left > expected as u64 {
-                return Err(format!("{} bytes follow the array", left - expected as u64));
-            }
-        }
-        let mut bytes = Bytes::default();
-        let step = if len.is_some() { expected } else { STEP };
-        while bytes.len < expected {
-            // As many again, so that few are copied often.
-            let from = bytes.len;
-            bytes.grow(step.max(from).min(expected - from))?;
-            let found = from + fill(reader, &mut bytes.get_mut()[from..])?;
-            if found < bytes.len {
-                return Err(truncated(found as u64));
-            }
-        }
-        if fill(reader, &mut [0])? > 0 {
-            return Err("more bytes follow the array".into());
-        }
-        let scalar = dtype.scalar();
-        if swapped && scalar > 1 {
-            bytes.get_mut().chunks_exact_mut(scalar).for_each(<[u8]>::reverse);
-        }
-        if dtype.kind == Kind::Bool {
-            bytes.get_mut().iter_mut().for_each(|truth| *truth = u8::from(*truth != 0));
-        }
-        if fortran {
-            bytes = in_c_order(bytes, &dtype, &shape)?;
-        }
-        Ok(Self { dtype, shape, bytes })
+        let front = Front::read(reader, len)?;
+        let bytes = front.rest(reader, len)?;
+        front.array(Held::Own(bytes))
     }
 
     /// Bytes of an element.
@@ -167,7 +252,7 @@ impl Array {
 
     /// The number of elements.
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len / self.dtype.size
+        self.bytes.get().len() / self.dtype.size
     }
 
     /// An array of the same element type with other contents.
@@ -247,12 +332,12 @@ impl Array {
 }
 
 /// The bytes of an array in Fortran order, in C order.
-fn in_c_order(bytes: Bytes, dtype: &Dtype, shape: &[usize]) -> Result<Bytes, String> {
+fn in_c_order(held: Held, dtype: &Dtype, shape: &[usize]) -> Result<Held, String> {
     if shape.iter().filter(|&&n| n != 1).count() < 2 {
-        return Ok(bytes);
+        return Ok(held);
     }
-    fn moved<T: Pod>(from: &Bytes, to: &mut Bytes, shape: &[usize], order: &[usize]) -> oclprim::Result<()> {
-        let (from, to) = (bytemuck::cast_slice::<u8, T>(from.get()), bytemuck::cast_slice_mut::<u8, T>(to.get_mut()));
+    fn moved<T: Pod>(from: &[u8], to: &mut Bytes, shape: &[usize], order: &[usize]) -> oclprim::Result<()> {
+        let (from, to) = (bytemuck::cast_slice::<u8, T>(from), bytemuck::cast_slice_mut::<u8, T>(to.get_mut()));
         axes::permute(&Device::cpu(), from, shape, order, to)
     }
     // As it lies, it is in C order an array of the axes the other way round.
@@ -265,16 +350,17 @@ fn in_c_order(bytes: Bytes, dtype: &Dtype, shape: &[usize]) -> Result<Bytes, Str
         lying.push(dtype.size / unit);
     }
     let mut turned = Bytes::default();
-    turned.grow(bytes.len)?;
+    let bytes = held.get();
+    turned.grow(bytes.len())?;
     let done = match unit {
-        1 => moved::<u8>(&bytes, &mut turned, &lying, &order),
-        2 => moved::<u16>(&bytes, &mut turned, &lying, &order),
-        4 => moved::<u32>(&bytes, &mut turned, &lying, &order),
-        8 => moved::<u64>(&bytes, &mut turned, &lying, &order),
-        _ => moved::<u128>(&bytes, &mut turned, &lying, &order),
+        1 => moved::<u8>(bytes, &mut turned, &lying, &order),
+        2 => moved::<u16>(bytes, &mut turned, &lying, &order),
+        4 => moved::<u32>(bytes, &mut turned, &lying, &order),
+        8 => moved::<u64>(bytes, &mut turned, &lying, &order),
+        _ => moved::<u128>(bytes, &mut turned, &lying, &order),
     };
     done.map_err(|error| error.to_string())?;
-    Ok(turned)
+    Ok(Held::Own(turned))
 }
 
 /// The value of an element of any type.

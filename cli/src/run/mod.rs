@@ -38,7 +38,7 @@ use crate::{
     bench::failure_text,
     npy::{self, Array, Made, number},
     options::DeviceChoice,
-    output::{Stop, of_file, save},
+    output::{Stop, inputs_are_whole, of_file, save},
 };
 
 const EXAMPLES: &str = "\
@@ -257,6 +257,7 @@ fn in_words<T: Element>(values: &[T], shape: &[usize], ty: &str, device: &Device
 /// Prints a result. One without elements is an empty line, which standard error explains: what reads the output as numbers
 /// finds none.
 fn print(text: &str, out: &mut dyn Write) -> Result<(), Stop> {
+    inputs_are_whole()?;
     writeln!(out, "{text}")?;
     if text.is_empty() {
         // With no standard error left there is nobody to tell.
