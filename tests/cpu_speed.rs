@@ -62,11 +62,11 @@ fn extremes_of_columns_take_a_few_times_as_long_as_a_loop() {
     let x = cpu.upload(&data).unwrap();
     let down = || drop(black_box(cpu.min_max_axis(x.nd(&[ROWS, COLS]).unwrap(), 0).unwrap()));
     let by_loop = || {
-        let (mut low, mut high) = (vec![f32::INFINITY; COLS], vec![f32::NEG_INFINITY; COLS]);
-        for row in black_box(&data).chunks_exact(COLS) {
+        let (mut low, mut high) = (vec![(f32::INFINITY, 0); COLS], vec![(f32::NEG_INFINITY, 0); COLS]);
+        for (r, row) in black_box(&data).chunks_exact(COLS).enumerate() {
             for ((low, high), &x) in low.iter_mut().zip(&mut high).zip(row) {
-                *low = if x < *low { x } else { *low };
-                *high = if x > *high { x } else { *high };
+                *low = if x < low.0 { (x, r) } else { *low };
+                *high = if x > high.0 { (x, r) } else { *high };
             }
         }
         black_box((low, high));
