@@ -165,16 +165,17 @@ impl Digit {
 
 /// What is sorted by, whatever the keys' type: bits of a number made of a key's bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Keys {
+pub struct Keys {
     /// Bytes of a key.
-    pub(crate) bytes: usize,
-    /// What is inverted of keys whose highest bit is set, and then of all; of `floats` the bits of infinity, and what is inverted
-    /// of their rank.
-    pub(crate) flip: u64,
-    pub(crate) always: u128,
-    pub(crate) bits: Range<u32>,
+    pub bytes: usize,
+    /// What is inverted of keys whose highest bit is set; of `floats` the bits of infinity.
+    pub flip: u64,
+    /// What is inverted of all keys afterwards; of `floats` what is inverted of their rank.
+    pub always: u128,
+    /// The bits that are sorted by.
+    pub bits: Range<u32>,
     /// Whether the keys are floats, the zeros of which are equal, and the NaN.
-    pub(crate) floats: bool,
+    pub floats: bool,
 }
 
 impl Keys {

@@ -249,9 +249,14 @@ pub(crate) fn sort_unstable_by_key<T: Send, N: Ord>(data: &mut [T], number: &(im
 mod tests {
     use super::*;
 
+    /// Miri takes a thousand times as long.
+    const MIRI: bool = cfg!(miri);
+    const MANY: usize = if MIRI { 40 } else { 1000 };
+    const MOST_THREADS: usize = if MIRI { 3 } else { 16 };
+
     #[test]
     fn every_task_runs_once_and_in_its_place() {
-        for n in [0, 1, 2, 7, 1000] {
+        for n in [0, 1, 2, 7, MANY] {
             assert_eq!(map(n, &|i| 3 * i).unwrap(), (0..n).map(|i| 3 * i).collect::<Vec<_>>());
             let mut data = vec![0; n];
             chunks_mut(&mut data, 3, &|chunk, part| part.iter_mut().enumerate().for_each(|(i, x)| *x += 3 * chunk + i));
@@ -261,7 +266,7 @@ mod tests {
 
     #[test]
     fn turns_are_in_order_and_each_task_is_finished() {
-        for n in [0, 1, 2, 15, 1000] {
+        for n in [0, 1, 2, 15, MANY] {
             let (mut seen, finished) = (Vec::new(), Mutex::new(Vec::new()));
             let finish = |task, work, found: &mut _| finished.lock().unwrap().push((task, work, *found));
             in_turn(n, &|| Ok(0), &|task, found| *found = 3 * task, &mut |task, _| seen.push(task), &finish).unwrap();
@@ -277,7 +282,7 @@ mod tests {
         match delay % 16 {
             0 => std::thread::sleep(std::time::Duration::from_micros(50)),
             1 => std::thread::yield_now(),
-            _ => (0..delay % 512).for_each(|_| std::hint::spin_loop()),
+            _ => (0..delay % if MIRI { 4 } else { 512 }).for_each(|_| std::hint::spin_loop()),
         }
     }
 
@@ -320,10 +325,10 @@ mod tests {
 
     #[test]
     fn each_task_is_found_turned_and_finished_once_whatever_threads_do() {
-        for threads in [1, 2, 16] {
+        for threads in [1, 2, MOST_THREADS] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            for round in 0..200 {
-                let tasks = [1, 2, 17, 100][round % 4];
+            for round in 0..if MIRI { 2 } else { 200 } {
+                let tasks = if MIRI { [5, 2][round] } else { [1, 2, 17, 100][round % 4] };
                 let once = ((0..tasks).collect(), vec![[1; 2]; tasks]);
                 assert_eq!(
                     pool.install(|| each_once(tasks, round, [usize::MAX; 3])),
@@ -337,10 +342,10 @@ mod tests {
     /// Short ones, so that some are found just when another thread gives the turn back.
     #[test]
     fn no_task_is_forgotten() {
-        for threads in [2, 16] {
+        for threads in [2, MOST_THREADS] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
-                for _ in 0..10_000 {
+                for _ in 0..if MIRI { 4 } else { 10_000 } {
                     let finished = AtomicUsize::new(0);
                     let finish = |_, (), _: &mut _| _ = finished.fetch_add(1, Ordering::Relaxed);
                     in_turn(16, &|| Ok(()), &|_, _| (), &mut |_, _| (), &finish).unwrap();
@@ -353,12 +358,13 @@ mod tests {
     #[test]
     fn a_panic_in_a_task_is_passed_on() {
         assert!(std::panic::catch_unwind(|| for_each(10, &|i| assert_ne!(i, 5))).is_err());
-        for threads in [1, 2, 16] {
+        for threads in [1, 2, MOST_THREADS] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            for (round, step) in (0..30).map(|round| (round, round % 3)) {
+            let rounds = if MIRI { 3 } else { 30 };
+            for (round, step) in (0..rounds).map(|round| (round, round % 3)) {
                 let mut panics = [usize::MAX; 3];
                 panics[step] = round;
-                let call = || pool.install(|| each_once(30, round, panics));
+                let call = || pool.install(|| each_once(rounds, round, panics));
                 assert!(
                     std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err(),
                     "{threads} threads, {round}"

@@ -12,6 +12,9 @@ mod layouts;
 #[cfg(feature = "opencl")]
 #[path = "../fuzz/entries/parameters.rs"]
 mod parameters;
+#[cfg(feature = "opencl")]
+#[path = "../fuzz/entries/plans.rs"]
+mod plans;
 #[path = "../fuzz/entries/tuning_files.rs"]
 mod tuning_files;
 
@@ -79,4 +82,10 @@ fn tuning_files_are_read_or_refused() {
 #[test]
 fn parameters_have_values_on_every_device() {
     fuzz("parameters", parameters::run);
+}
+
+#[cfg(feature = "opencl")]
+#[test]
+fn plans_cover_their_input_within_the_limits_of_every_device() {
+    fuzz("plans", plans::run);
 }

@@ -192,3 +192,10 @@ pub fn log_skip(test: &str, reason: &str) {
     let log = fs::OpenOptions::new().create(true).append(true).open(path);
     log.and_then(|mut log| writeln!(log, "{test}\t{reason}")).expect("the skip log can be written");
 }
+
+/// Capabilities with a number that a tuning chose, such as `max_groups`: one of a primitive's
+/// [`parameters`](crate::tuning::parameters).
+pub fn with_choice(mut caps: crate::Capabilities, name: &'static str, value: usize) -> crate::Capabilities {
+    caps.chosen.insert(name, value);
+    caps
+}

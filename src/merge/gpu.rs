@@ -1,7 +1,7 @@
 //! Merges on OpenCL devices: the plan, then its launches. The plan serves merge sorts and set operations, too.
 
 use crate::{
-    ElementType, Result, Scratch,
+    ElementType, Error, ErrorKind, Result, Scratch,
     op::Source,
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec,
@@ -96,6 +96,11 @@ impl Plan {
             .unoptimised_on_a_checker(caps);
         let program = program.with(shape.registers.map(|registers| format!("-cl-nv-maxrregcount={registers}")));
         let tiles = n.div_ceil(shape.tile());
+        // Kernels count them in 32 bits.
+        if u32::try_from(tiles).is_err() {
+            let message = format!("{n} elements are {tiles} tiles of {}, at most {} can be", shape.tile(), u32::MAX);
+            return Err(Error::new(ErrorKind::OutOfMemory, message));
+        }
         Ok(Self { program, shape, tiles, room: tiles, groups: tiles.min(tuning::merge(caps).max_groups), wide })
     }
 
@@ -221,7 +226,7 @@ mod tests {
                 for value in parameter.values {
                     let caps = Capabilities { chosen: [(parameter.name, value)].into(), ..caps.clone() };
                     let mut room = 0;
-                    for n in [1, 1000, 70_001, 1 << 20, (1 << 28) + 1, 1 << 40, 1 << 48] {
+                    for n in [1, 1000, 70_001, 1 << 20, (1 << 28) + 1, 1 << 34] {
                         let plan = plan(n, &form, &caps, false).unwrap();
                         let what = format!("{name}, {} {value}, n = {n}: {plan:?}", parameter.name);
                         assert!(plan.tiles <= plan.room && room <= plan.room, "{what}");
@@ -236,6 +241,18 @@ mod tests {
     }
 
     #[test]
+    fn more_tiles_than_32_bits_count_are_an_error() {
+        let order = Compare::<u32>::source(&Order::ascending()).unwrap();
+        let form = Form { order, size: 4, value_bytes: 0 };
+        for (name, caps) in Capabilities::samples() {
+            let tile = shape(&form, 0, true, &caps).tile();
+            let most = tile * u32::MAX as usize;
+            assert_eq!(plan(most, &form, &caps, true).unwrap().tiles, u32::MAX as usize, "{name}");
+            assert_eq!(plan(most + 1, &form, &caps, true).unwrap_err().kind(), ErrorKind::OutOfMemory, "{name}");
+        }
+    }
+
+    #[test]
     fn plans_fit_their_devices() {
         for (name, caps) in Capabilities::samples() {
             for local_bytes in [caps.local_bytes, 0, 4096, 8192, 12_288] {
@@ -244,7 +261,10 @@ mod tests {
                     for (size, value_bytes) in [(1, 0), (4, 0), (8, 4), (16, 3), (64, 16)] {
                         let order = Compare::<u32>::source(&Order::ascending()).unwrap();
                         let form = Form { order, size, value_bytes };
-                        let plan = plan(n, &form, &caps, n >= 1 << 31).unwrap();
+                        let Ok(plan) = plan(n, &form, &caps, n >= 1 << 31) else {
+                            assert!(n >= 1 << 40, "{name}, {local_bytes} bytes, n = {n}");
+                            continue;
+                        };
                         let what = format!("{name}, {local_bytes} bytes, n = {n}, {size} and {value_bytes}: {plan:?}");
                         assert!(plan.tiles * plan.shape.tile() >= n && plan.shape.tile() <= 1 << 16, "{what}");
                         assert!((plan.tiles - 1) * plan.shape.tile() < n && plan.groups <= plan.tiles, "{what}");

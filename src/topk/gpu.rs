@@ -27,7 +27,7 @@ const BATCH_ROWS: usize = 1 << 22;
 /// What is selected, and from what.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Form<'a> {
-    pub(crate) keys: &'a Keys,
+    pub keys: &'a Keys,
     /// 0 where places are not wanted.
     pub place_bytes: usize,
     pub rows: usize,
@@ -71,15 +71,15 @@ enum Ordering {
 
 /// Where in a row's scratch everything lies, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Regions {
-    row: usize,
-    histogram: usize,
-    classes: usize,
-    tallies: usize,
-    segment_counts: usize,
-    segments: usize,
-    keys: usize,
-    places: usize,
+pub struct Regions {
+    pub row: usize,
+    pub histogram: usize,
+    pub classes: usize,
+    pub tallies: usize,
+    pub segment_counts: usize,
+    pub segments: usize,
+    pub keys: usize,
+    pub places: usize,
 }
 
 impl Regions {
@@ -104,16 +104,16 @@ pub struct Plan {
     /// there can be in all.
     pub pick: bool,
     /// Groups that pick the keys for bounds: several for a single row, with `one_pass`.
-    pickers: usize,
-    segments: usize,
-    capacity: usize,
+    pub pickers: usize,
+    pub segments: usize,
+    pub capacity: usize,
     /// The shift and the bits of each digit, from the most significant one on.
     pub digits: Vec<(usize, usize)>,
-    regions: Regions,
+    pub regions: Regions,
     ordering: Ordering,
     /// What a batch is yet to be put in order.
-    spare_keys: usize,
-    spare_places: usize,
+    pub spare_keys: usize,
+    pub spare_places: usize,
     pub scratch_bytes: usize,
     pub wide: bool,
     /// Whether the group of a row that ends last does what a further launch would.
@@ -197,7 +197,7 @@ pub fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
     let whole = len <= 4 * tile || (len <= 64 * tile && rows >= 2 * units);
     let tiles = (len + word_keys - 1).div_ceil(tile);
     // A part's positions are told by 32 bits.
-    let parts = (shape.max_groups / rows).clamp(1, tiles).max((tiles * tile) >> 31);
+    let parts = (shape.max_groups / rows).clamp(1, tiles).max(tiles.div_ceil((1 << 31) / tile));
     let share = tiles.div_ceil(parts) * tile;
     let parts = if whole { 0 } else { (tiles * tile).div_ceil(share) };
 

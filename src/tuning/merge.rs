@@ -42,7 +42,7 @@ pub(crate) fn merge(caps: &Capabilities) -> Merge {
         }
         // An interpreter is to see several tiles of a group, too.
         DeviceClass::Gpu if caps.checker => Merge {
-            work_group: 32,
+            work_group: super::work_group(32, caps),
             items: 3,
             items_with_values: 3,
             most_items: 3,

@@ -32,9 +32,14 @@ pub(crate) fn select(caps: &Capabilities) -> Select {
             partition_registers: 0,
         },
         // An interpreter is to see several tiles of a group, too.
-        DeviceClass::Gpu if caps.checker => {
-            Select { work_group: 32, rows: 2, max_groups: 2, min_run: 0, registers: 0, partition_registers: 0 }
-        }
+        DeviceClass::Gpu if caps.checker => Select {
+            work_group: super::work_group(32, caps),
+            rows: 2,
+            max_groups: 2,
+            min_run: 0,
+            registers: 0,
+            partition_registers: 0,
+        },
         DeviceClass::Gpu => Select {
             work_group: super::work_group(caps.chosen("work_group", 256), caps),
             rows: caps.chosen("rows", if caps.ptx { 8 } else { 4 }),

@@ -51,7 +51,7 @@ pub(crate) fn sort(caps: &Capabilities, key_bytes: usize, value_bytes: usize) ->
         },
         // An interpreter is to see several tiles of a group, too.
         DeviceClass::Gpu if caps.checker => Sort {
-            work_group: 64,
+            work_group: super::work_group(64, caps),
             items: 4,
             offsets_work_group: 4,
             tile_bytes: 4096,

@@ -44,9 +44,11 @@ pub fn transpose(caps: &Capabilities, size: usize) -> Transpose {
             let work_group = if block > 0 { work_group.min(side * side) } else { work_group };
             // H200, odd sides: 8, 32 and 64 KiB 116, 119 and 103 µs, 16 96.
             let mut tile = 1 << ((16 << 10) / size).ilog2();
-            while tile > work_group && padded_bytes(tile, size) > caps.local_bytes {
+            while tile > 1 && padded_bytes(tile, size) > caps.local_bytes {
                 tile /= 2;
             }
+            // An item has an element of a tile at least.
+            let work_group = work_group.min(tile);
             Transpose {
                 work_group,
                 block: if fits { block } else { 0 },

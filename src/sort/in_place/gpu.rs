@@ -30,14 +30,14 @@ enum Step {
 
 /// The launches of a sort of n > 0 keys.
 #[derive(Clone, Debug, PartialEq)]
-struct Plan {
-    program: ProgramSpec,
-    work_group: usize,
-    tile_bits: u32,
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub work_group: usize,
+    pub tile_bits: u32,
     steps: Vec<Step>,
 }
 
-fn plan(n: usize, key_bytes: usize, floats: bool, caps: &Capabilities, wide: bool) -> Plan {
+pub fn plan(n: usize, key_bytes: usize, floats: bool, caps: &Capabilities, wide: bool) -> Plan {
     let params = tuning::sort(caps, key_bytes, 0);
     let fits = |bits: u32, most: usize| {
         let keys = 1 << bits;

@@ -62,19 +62,19 @@ fn shape(form: Form, caps: &Capabilities) -> Option<Shape> {
 /// The launches of a sort of the segments of n > 0 keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    program: ProgramSpec,
-    work_group: usize,
-    tile: usize,
-    window: usize,
+    pub program: ProgramSpec,
+    pub work_group: usize,
+    pub tile: usize,
+    pub window: usize,
     /// Segments that no window has, and that fit a tile, at most.
-    listed: usize,
+    pub listed: usize,
     /// Groups of kernels that go through lists.
-    groups: usize,
+    pub groups: usize,
     /// Long segments, and where in scratch all of it lies.
-    long: gpu::Plan,
+    pub long: gpu::Plan,
 }
 
-fn plan(n: usize, form: Form, offset: ElementType, caps: &Capabilities, wide: bool) -> Plan {
+pub fn plan(n: usize, form: Form, offset: ElementType, caps: &Capabilities, wide: bool) -> Plan {
     let found = shape(form, caps);
     let single = Capabilities { class: DeviceClass::Cpu, ..caps.clone() };
     let caps_here = if found.is_some() { caps } else { &single };
