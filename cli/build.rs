@@ -1,17 +1,26 @@
-//! Names the commit in release builds, for the reports of benchmarks.
+//! Names the commit in release builds and in installed packages, for reports.
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    let top = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("..");
-    // An installed package has no repository around it.
-    if env::set_current_dir(top).is_ok() {
+    let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    if let Some(commit) = packaged_commit(&package) {
+        println!("cargo:rustc-env=OCLPRIM_COMMIT={commit}");
+    } else if env::set_current_dir(package.join("..")).is_ok() {
         name_commit();
     }
+}
+
+/// The commit of a package that cargo made, which has no repository around it.
+fn packaged_commit(package: &Path) -> Option<String> {
+    let text = fs::read_to_string(package.join(".cargo_vcs_info.json")).ok()?;
+    let (commit, _) = text.split_once("\"sha1\": \"")?.1.split_once('"')?;
+    let mark = if text.contains("\"dirty\": true") { "-dirty" } else { "" };
+    Some(format!("{}{mark}", commit.get(..12)?))
 }
 
 /// Paths of the sources of the program, from the top of the repository.

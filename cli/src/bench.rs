@@ -100,31 +100,36 @@ impl FromStr for Row {
 }
 
 /// One form at one size.
-#[derive(Serialize)]
-struct Line {
-    primitive: &'static str,
-    form: String,
-    element: ElementType,
-    n: usize,
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Line {
+    pub(crate) primitive: String,
+    pub(crate) form: String,
+    pub(crate) element: ElementType,
+    pub(crate) n: usize,
     bytes: u64,
-    sample: Option<Sample>,
-    wall: Option<Sample>,
-    gb_per_s: Option<f64>,
-    copy_gb_per_s: Option<f64>,
+    pub(crate) sample: Option<Sample>,
+    pub(crate) wall: Option<Sample>,
+    pub(crate) gb_per_s: Option<f64>,
+    pub(crate) copy_gb_per_s: Option<f64>,
+    #[serde(skip_deserializing)]
     against: Option<Against>,
     /// Why there are no figures, or what is wrong with the result.
-    error: Option<String>,
-    wrong: bool,
+    pub(crate) error: Option<String>,
+    pub(crate) wrong: bool,
 }
 
-#[derive(Serialize)]
-struct Report {
-    version: &'static str,
+/// The bandwidth of the device's own copy by the bytes that it moves, in GB/s; `None` where it failed.
+pub(crate) type Copies = HashMap<u64, Option<f64>>;
+
+/// The file of `--json`.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) version: String,
     /// Of the source that the program was built from, where that is known.
-    commit: Option<&'static str>,
-    device: DeviceInfo,
-    cold: bool,
-    lines: Vec<Line>,
+    pub(crate) commit: Option<String>,
+    pub(crate) device: DeviceInfo,
+    pub(crate) cold: bool,
+    pub(crate) lines: Vec<Line>,
 }
 
 /// A report of an earlier run: what a comparison reads of it.
@@ -151,7 +156,7 @@ struct EarlierLine {
 }
 
 /// How a time compares with an earlier one.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub(crate) struct Against {
     /// The earlier time over that of now.
     pub(crate) ratio: f64,
@@ -193,7 +198,7 @@ impl Earlier {
     fn sample(&self, line: &Line) -> Option<&Sample> {
         let alike = |old: &&EarlierLine| {
             (old.primitive.as_str(), &old.form, old.element, old.n)
-                == (line.primitive, &line.form, line.element, line.n)
+                == (line.primitive.as_str(), &line.form, line.element, line.n)
         };
         self.lines.iter().find(alike)?.sample.as_ref()
     }
@@ -208,8 +213,8 @@ impl Bench {
             distinct(&[("standard output", Path::new(STDOUT)), ("--json", path)])?;
         }
         let earlier = self.compare.as_deref().map(|path| Earlier::read(path, &info, effort.cold)).transpose()?;
-        let mut roofs = HashMap::new();
-        let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("OCLPRIM_COMMIT"));
+        let mut copies = Copies::new();
+        let (version, commit) = (env!("CARGO_PKG_VERSION").into(), option_env!("OCLPRIM_COMMIT").map(Into::into));
         let mut report = Report { version, commit, device: info.clone(), cold: effort.cold, lines: Vec::new() };
         let bar = progress();
         for spec in registry().iter().filter(|spec| wanted(&self.primitives, &spec.name().to_owned())) {
@@ -218,18 +223,8 @@ impl Bench {
                     continue;
                 }
                 for n in self.sizes(spec.name(), &bench, info.ty) {
-                    let bytes = (bench.bytes)(n);
                     bar.set_message(format!("{} {} {} {}", spec.name(), bench.form, bench.element, count(n)));
-                    let mut line = Line::new(spec.name(), &bench, n, bytes);
-                    match has_room(&info, bytes).map(|()| measured(&device, &bench, n, effort)) {
-                        Ok(Ok((times, verdict))) => line.fill(times, verdict),
-                        Ok(Err(error)) => line.error = Some(error.to_string()),
-                        Err(text) => line.error = Some(text),
-                    }
-                    if line.sample.is_some() {
-                        let roof = roofs.entry(bytes).or_insert_with(|| copy_roof(&device, bytes, effort).ok());
-                        line.copy_gb_per_s = roof.as_ref().map(|times| times.device.bandwidth(bytes));
-                    }
+                    let mut line = Line::measure(&device, spec.name(), &bench, n, effort, Some(&mut copies));
                     let before = earlier.as_ref().and_then(|earlier| earlier.sample(&line));
                     line.against = before.zip(line.sample.as_ref()).map(|(before, now)| Against::new(before, now));
                     report.lines.push(line);
@@ -308,9 +303,42 @@ pub(crate) fn failure_text(failure: Failure) -> String {
 
 impl Line {
     fn new(primitive: &'static str, bench: &oclprim_checks::bench::Bench, n: usize, bytes: u64) -> Self {
-        let (form, element) = (bench.form.clone(), bench.element);
+        let (primitive, form, element) = (primitive.into(), bench.form.clone(), bench.element);
         let (sample, wall, gb_per_s, copy_gb_per_s, against, error) = (None, None, None, None, None, None);
         Self { primitive, form, element, n, bytes, sample, wall, gb_per_s, copy_gb_per_s, against, error, wrong: false }
+    }
+
+    /// A line without figures, for a reason.
+    pub(crate) fn left_out(
+        primitive: &'static str,
+        bench: &oclprim_checks::bench::Bench,
+        n: usize,
+        reason: &str,
+    ) -> Self {
+        Self { error: Some(reason.into()), ..Self::new(primitive, bench, n, (bench.bytes)(n)) }
+    }
+
+    /// Measures a form at one size; with `copies` also the device's own copy of as many bytes, unless it is there.
+    pub(crate) fn measure(
+        device: &Device,
+        primitive: &'static str,
+        bench: &oclprim_checks::bench::Bench,
+        n: usize,
+        effort: Effort,
+        copies: Option<&mut Copies>,
+    ) -> Self {
+        let bytes = (bench.bytes)(n);
+        let mut line = Self::new(primitive, bench, n, bytes);
+        match has_room(&device.info(), bytes).map(|()| measured(device, bench, n, effort)) {
+            Ok(Ok((times, verdict))) => line.fill(times, verdict),
+            Ok(Err(error)) => line.error = Some(error.to_string()),
+            Err(text) => line.error = Some(text),
+        }
+        if let (Some(copies), true) = (copies, line.sample.is_some()) {
+            let copy = || copy_roof(device, bytes, effort).ok().map(|times| times.device.bandwidth(bytes));
+            line.copy_gb_per_s = *copies.entry(bytes).or_insert_with(copy);
+        }
+        line
     }
 
     fn fill(&mut self, times: Times, verdict: Result<(), Failure>) {

@@ -14,7 +14,7 @@ const ROOF: RGBColor = RGBColor(200, 60, 50);
 
 /// Draws the bandwidth of each rung that ran, one bar below the other, and the copy's as a line across.
 pub(crate) fn draw(path: &Path, report: &Report) -> Result<String, Stop> {
-    let bars: Vec<_> = report.rungs.iter().filter_map(|step| Some((step.name, step.gb_per_s?))).collect();
+    let bars: Vec<_> = report.rungs.iter().filter_map(|step| Some((step.name.as_str(), step.gb_per_s?))).collect();
     if bars.is_empty() {
         return Err(Stop::usage(format!("{}: no rung ran, so there is nothing to draw", path.display())));
     }

@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     io::{self, Write},
     panic,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -12,11 +13,12 @@ use comfy_table::{Cell, CellAlignment};
 use indicatif::{ProgressBar, ProgressStyle};
 use oclprim::{Capabilities, Device, DeviceClass, DeviceType, ElementType, RefusedSubGroup, SubGroupBackend, Tuning};
 use oclprim_checks::check::{Case, Level, Spec, Verdict, few_builds, registry};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    devices::no_driver,
-    output::{BOLD, RED, Stop, Style, alarm, digits, json, paint, table},
+    devices::{Description, no_driver},
+    output::{BOLD, RED, STDOUT, Stop, Style, alarm, digits, distinct, json, paint, table},
+    submission::{Run, Submission},
 };
 
 const EXAMPLES: &str = "\
@@ -25,6 +27,7 @@ Examples:
   oclprim check --full --device gpu    every size, type and data set on one device
   oclprim check --only reduce --json   for a program to read
   oclprim check --full --part 1/4      a quarter; the other three beside it or elsewhere
+  oclprim check --full --report device.json    a file to send in, without paths, user names and host names
 
 The CPU backend is checked against plain loops, OpenCL devices against the CPU backend. An OpenCL device that is a \
 CPU also runs the tiny checks in the geometry of a GPU, each form with one type, and sums for each way in which its \
@@ -34,7 +37,7 @@ are built for the first time, --quick may leave some out, to end in a minute: it
 more. The exit code is 1 if an answer was wrong.";
 
 /// Cross-check every primitive, type and size on every device.
-#[derive(Args)]
+#[derive(Args, Default)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Check {
     /// Every form and type at its edges, as many as a minute allows; the default.
@@ -65,6 +68,10 @@ pub(crate) struct Check {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Also write a report to send in to this file, as it comes: versions, devices, counts, reasons and failures. It has no
+    /// paths, user names or host names.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print the kernels that took longest, with their times.
     #[arg(long, hide = true)]
     times: bool,
@@ -72,7 +79,12 @@ pub(crate) struct Check {
 
 /// The names of all primitives, for clap.
 pub(crate) fn primitives() -> PossibleValuesParser {
-    registry().iter().map(|spec| spec.name()).collect::<Vec<_>>().into()
+    primitive_names().into()
+}
+
+/// The names of all primitives, in the order of the registry.
+pub(crate) fn primitive_names() -> Vec<&'static str> {
+    registry().iter().map(|spec| spec.name()).collect()
 }
 
 /// `K/N`, for clap.
@@ -84,6 +96,8 @@ fn part(text: &str) -> Result<(usize, usize), String> {
 /// A device in one geometry, and what to check on it.
 struct Target {
     label: String,
+    /// The device's index among the descriptions.
+    described: usize,
     device: Device,
     level: Level,
     /// The device's own geometry, which is reported in full.
@@ -96,14 +110,24 @@ struct Target {
     refused: Option<String>,
 }
 
+/// What to check, reports of the devices that do not work, and a description of each device.
+struct Targets {
+    targets: Vec<Target>,
+    unusable: Vec<Report>,
+    descriptions: Vec<Description>,
+}
+
 /// How long `--quick` starts checks, so that it ends in a minute also where every build is new.
 const STARTED_WITHIN: Duration = Duration::from_secs(45);
 
-#[derive(Default, Serialize)]
-struct Counts {
-    passed: usize,
-    failed: usize,
-    skipped: usize,
+/// Until when checks start, and the reason that skips the others.
+type Patience = (Instant, &'static str);
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+    pub(crate) skipped: usize,
 }
 
 impl Counts {
@@ -115,13 +139,13 @@ impl Counts {
         }
     }
 
-    fn add_all(&mut self, other: &Self) {
+    pub(crate) fn add_all(&mut self, other: &Self) {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped += other.skipped;
     }
 
-    fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         format!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
 
@@ -134,47 +158,57 @@ impl Counts {
     }
 }
 
-#[derive(Serialize)]
-struct FailedCase {
-    device: String,
-    primitive: &'static str,
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct FailedCase {
+    pub(crate) device: String,
+    primitive: String,
     form: String,
     element: ElementType,
     shape: String,
     data: String,
     n: usize,
-    what: String,
+    pub(crate) what: String,
 }
 
 impl FailedCase {
-    fn line(&self) -> String {
+    /// The same case with each text of a driver changed by `clean`.
+    pub(crate) fn cleaned(&self, clean: impl Fn(&str) -> String) -> Self {
+        Self { device: clean(&self.device), what: clean(&self.what), ..self.clone() }
+    }
+
+    pub(crate) fn line(&self) -> String {
         let Self { device, primitive, form, element, shape, data, what, .. } = self;
         format!("{primitive} {form}, {element}, {shape}, {data} data, on {device}: {what}")
     }
 }
 
 /// One form of a primitive, with what was found for each type.
-#[derive(Serialize)]
-struct Form {
-    name: String,
-    types: BTreeMap<ElementType, Counts>,
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Form {
+    pub(crate) primitive: String,
+    /// The primitive and the form.
+    pub(crate) name: String,
+    pub(crate) types: BTreeMap<ElementType, Counts>,
 }
 
 /// What was found on one target.
-#[derive(Serialize)]
-struct Report {
-    device: String,
-    level: &'static str,
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) device: String,
+    pub(crate) level: String,
     #[serde(flatten)]
-    counts: Counts,
-    seconds: f64,
-    skips: BTreeMap<String, usize>,
-    failures: Vec<FailedCase>,
-    forms: Vec<Form>,
+    pub(crate) counts: Counts,
+    pub(crate) seconds: f64,
+    pub(crate) skips: BTreeMap<String, usize>,
+    pub(crate) failures: Vec<FailedCase>,
+    pub(crate) forms: Vec<Form>,
     #[serde(skip)]
     slowest: BTreeMap<String, f64>,
     #[serde(skip)]
-    own: bool,
+    pub(crate) own: bool,
+    /// The device's index among the descriptions.
+    #[serde(skip)]
+    pub(crate) described: usize,
     /// Whether the driver may be at fault: PoCL 5 and 6 in a geometry that is not their own.
     #[serde(skip)]
     doubtful: bool,
@@ -182,31 +216,70 @@ struct Report {
 
 impl Check {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let (targets, unusable) = self.targets()?;
+        let Targets { targets, unusable, descriptions } = self.targets()?;
         if targets.iter().all(|target| self.cases(target).is_empty()) {
             return Err(Stop::usage("nothing to check: no form of these primitives has such a name"));
         }
+        let mut reports = unusable;
+        if let Some(path) = &self.report {
+            distinct(&[("standard output", Path::new(STDOUT)), ("--report", path)])?;
+        }
+        // Before anything is checked: a file that cannot be written must not cost a full check.
+        let begin = Instant::now();
+        self.submit(&descriptions, &reports, begin, false)?;
         let bar = self.progress(&targets);
         // What a case's panic says is in its report.
         let hook = panic::take_hook();
         panic::set_hook(Box::new(|_| {}));
-        let mut reports = unusable;
-        let begin = Instant::now();
         for (index, target) in targets.iter().enumerate() {
             let patience = (self.level() == Level::Quick).then(|| {
                 // Every device's own geometry goes first, and has its share of the time.
                 let sharing = targets[index..].iter().filter(|target| target.own).count().max(1);
-                Instant::now() + STARTED_WITHIN.saturating_sub(begin.elapsed()) / sharing as u32
+                let reason =
+                    "not started, for --quick to end in a minute: where builds took it, a second run does more";
+                (Instant::now() + STARTED_WITHIN.saturating_sub(begin.elapsed()) / sharing as u32, reason)
             });
             let report = self.check(target, patience, &bar);
             if !self.json {
                 bar.suspend(|| print(&report, self.times, out))?;
             }
             reports.push(report);
+            self.submit(&descriptions, &reports, begin, index + 1 == targets.len())?;
         }
         panic::set_hook(hook);
         bar.finish_and_clear();
         self.conclude(reports, out)
+    }
+
+    /// Writes what is known to the file of `--report`.
+    fn submit(
+        &self,
+        descriptions: &[Description],
+        reports: &[Report],
+        begin: Instant,
+        complete: bool,
+    ) -> Result<(), Stop> {
+        let Some(path) = &self.report else { return Ok(()) };
+        let mut limits = BTreeMap::new();
+        for (name, values) in [("only", &self.only), ("except", &self.except)] {
+            limits.extend((!values.is_empty()).then(|| (name, values.join(", "))));
+        }
+        limits.extend(self.form.as_ref().map(|text| ("form", text.clone())));
+        limits.extend(self.part.map(|(k, n)| ("part", format!("{k}/{n}"))));
+        let run = Run { level: level_name(self.level()), limits, seconds: begin.elapsed().as_secs_f64(), complete };
+        Submission::new(run, descriptions, reports).save(path)
+    }
+
+    /// Checks of a device in its own geometry, for at most about `seconds`.
+    pub(crate) fn of_device(device: Device, level: Level, seconds: Duration, bar: &ProgressBar) -> Report {
+        let check = Self { tiny: level == Level::Tiny, full: level == Level::Full, ..Self::default() };
+        let target = Target::own(device.info().to_string(), 0, device, level);
+        let patience = (Instant::now() + seconds, "not started: the time for checks was over");
+        let hook = panic::take_hook();
+        panic::set_hook(Box::new(|_| {}));
+        let report = check.check(&target, Some(patience), bar);
+        panic::set_hook(hook);
+        report
     }
 
     fn level(&self) -> Level {
@@ -217,42 +290,35 @@ impl Check {
         }
     }
 
-    /// What to check, and reports of the devices that cannot be.
-    fn targets(&self) -> Result<(Vec<Target>, Vec<Report>), Stop> {
-        let (mut targets, mut unusable) = (Vec::new(), Vec::new());
+    fn targets(&self) -> Result<Targets, Stop> {
+        let (mut targets, mut unusable, mut descriptions) = (Vec::new(), Vec::new(), Vec::new());
         if self.device.is_empty() {
             for (index, info) in Device::list().iter().enumerate() {
                 let device = Device::at(index).and_then(|device| device.capabilities().map(|_| device));
+                descriptions.push(Description::new(info.clone(), &device));
                 match device {
-                    Ok(device) => self.add_targets(info.to_string(), device, &mut targets)?,
-                    Err(error) => unusable.push(Report::of_unusable(info.to_string(), &error)),
+                    Ok(device) => self.add_targets(index, device, &mut targets)?,
+                    Err(error) => unusable.push(Report::of_unusable(info.to_string(), index, &error)),
                 }
             }
         } else {
-            for selector in &self.device {
+            for (index, selector) in self.device.iter().enumerate() {
                 let device = Device::open(selector)?;
-                self.add_targets(device.info().to_string(), device, &mut targets)?;
+                let info = device.info();
+                let device = Ok(device);
+                descriptions.push(Description::new(info, &device));
+                self.add_targets(index, device?, &mut targets)?;
             }
         }
         targets.sort_by_key(|target| !target.own);
-        Ok((targets, unusable))
+        Ok(Targets { targets, unusable, descriptions })
     }
 
-    fn add_targets(&self, label: String, device: Device, targets: &mut Vec<Target>) -> Result<(), Stop> {
+    fn add_targets(&self, described: usize, device: Device, targets: &mut Vec<Target>) -> Result<(), Stop> {
         let level = self.level();
+        let label = device.info().to_string();
         let caps = device.capabilities()?;
-        // Its own geometry is one item a group, where a checker finds no races, and all else in one type of each form.
-        let checked = level == Level::Tiny && caps.as_ref().is_some_and(|caps| caps.checker);
-        let few_builds = checked.then_some(true);
-        targets.push(Target {
-            label: label.clone(),
-            device: device.clone(),
-            level,
-            own: true,
-            doubtful: false,
-            few_builds,
-            refused: None,
-        });
+        targets.push(Target::own(label.clone(), described, device.clone(), level));
         let Some(caps) = caps else { return Ok(()) };
         if device.info().ty != DeviceType::Cpu {
             return Ok(());
@@ -268,7 +334,7 @@ impl Check {
                 None => device.with_tuning(Tuning::default().class(DeviceClass::Gpu).sub_groups(backend))?,
             };
             let few_builds = (!full).then_some(index == 0);
-            targets.push(Target { label, device, level, own: false, doubtful, few_builds, refused });
+            targets.push(Target { label, described, device, level, own: false, doubtful, few_builds, refused });
         }
         Ok(())
     }
@@ -299,9 +365,10 @@ impl Check {
     }
 
     /// After `patience` no case starts.
-    fn check(&self, target: &Target, patience: Option<Instant>, bar: &ProgressBar) -> Report {
+    fn check(&self, target: &Target, patience: Option<Patience>, bar: &ProgressBar) -> Report {
         let start = Instant::now();
         let mut report = Report::new(target.label.clone(), target.level, target.own);
+        report.described = target.described;
         report.doubtful = target.doubtful;
         let mut last_drawn = Instant::now();
         for (primitive, case) in self.cases(target) {
@@ -311,9 +378,7 @@ impl Check {
             }
             if let Some(reason) = &target.refused {
                 report.add(primitive, case, Verdict::Skip(reason.clone()), 0.0);
-            } else if patience.is_some_and(|patience| Instant::now() > patience) {
-                let reason =
-                    "not started, for --quick to end in a minute: where builds took it, a second run does more";
+            } else if let Some((_, reason)) = patience.filter(|(until, _)| Instant::now() > *until) {
                 report.add(primitive, case, Verdict::Skip(reason.into()), 0.0);
             } else {
                 let outcome = case.run(&target.device);
@@ -369,6 +434,25 @@ impl Check {
     }
 }
 
+impl Target {
+    /// A device in its own geometry.
+    fn own(label: String, described: usize, device: Device, level: Level) -> Self {
+        let checker = device.capabilities().is_ok_and(|caps| caps.is_some_and(|caps| caps.checker));
+        // Its own geometry is one item a group, where a checker finds no races, and all else in one type of each form.
+        let few_builds = (level == Level::Tiny && checker).then_some(true);
+        Self { label, described, device, level, own: true, doubtful: false, few_builds, refused: None }
+    }
+}
+
+/// A level's name, as its option has it.
+pub(crate) fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Tiny => "tiny",
+        Level::Full => "full",
+        _ => "quick",
+    }
+}
+
 /// The sub-groups with which a CPU is checked in the geometry of a GPU; with why not, where they are not to be trusted.
 fn geometries(caps: &Capabilities) -> Vec<(SubGroupBackend, Option<String>)> {
     let passed = caps.sub_groups.iter().map(|group| (group.backend, None));
@@ -408,11 +492,7 @@ impl Report {
     fn new(device: String, level: Level, own: bool) -> Self {
         Self {
             device,
-            level: match level {
-                Level::Tiny => "tiny",
-                Level::Full => "full",
-                _ => "quick",
-            },
+            level: level_name(level).into(),
             counts: Counts::default(),
             seconds: 0.0,
             skips: BTreeMap::new(),
@@ -420,23 +500,44 @@ impl Report {
             forms: Vec::new(),
             slowest: BTreeMap::new(),
             own,
+            described: 0,
             doubtful: false,
         }
     }
 
     /// A device that is listed but does not work counts as one failed check.
-    fn of_unusable(device: String, error: &oclprim::Error) -> Self {
+    fn of_unusable(device: String, described: usize, error: &oclprim::Error) -> Self {
         let mut report = Self::new(device, Level::Quick, true);
+        report.described = described;
         let case = Case::new("self-test", ElementType::U32, "none", "no", 0, |_| Ok(()));
         report.add("device", case, Verdict::Fail(error.to_string()), 0.0);
         report
+    }
+
+    /// Adds what was found on the same device in another geometry.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.counts.add_all(&other.counts);
+        self.seconds += other.seconds;
+        for (reason, count) in other.skips {
+            *self.skips.entry(reason).or_default() += count;
+        }
+        self.failures.extend(other.failures);
+        for form in other.forms {
+            let Some(known) = self.forms.iter_mut().find(|known| known.name == form.name) else {
+                self.forms.push(form);
+                continue;
+            };
+            for (element, counts) in form.types {
+                known.types.entry(element).or_default().add_all(&counts);
+            }
+        }
     }
 
     fn add(&mut self, primitive: &'static str, case: Case, verdict: Verdict, seconds: f64) {
         let name = format!("{primitive} {}", case.form);
         *self.slowest.entry(format!("{name} {}", case.element)).or_default() += seconds;
         let index = self.forms.iter().position(|form| form.name == name).unwrap_or_else(|| {
-            self.forms.push(Form { name, types: BTreeMap::new() });
+            self.forms.push(Form { primitive: primitive.into(), name, types: BTreeMap::new() });
             self.forms.len() - 1
         });
         self.forms[index].types.entry(case.element).or_default().add(&verdict);
@@ -447,6 +548,7 @@ impl Report {
             Verdict::Fail(what) => {
                 let Case { form, element, shape, data, n, .. } = case;
                 let device = self.device.clone();
+                let primitive = primitive.into();
                 self.failures.push(FailedCase { device, primitive, form, element, shape, data, n, what });
             }
         }
@@ -461,7 +563,7 @@ fn print(report: &Report, times: bool, out: &mut dyn Write) -> Result<(), Stop> 
         let types: Vec<_> = ElementType::ALL.into_iter().map(ElementType::name).collect();
         let header: Vec<_> = [""].into_iter().chain(types).collect();
         let mut table = table(Style::Plain, &header, 1..header.len());
-        for Form { name, types } in &report.forms {
+        for Form { name, types, .. } in &report.forms {
             let cell = |element| types.get(&element).map_or(Cell::new(""), Counts::cell);
             table.add_row([Cell::new(name)].into_iter().chain(ElementType::ALL.into_iter().map(cell)));
         }
@@ -521,7 +623,7 @@ mod tests {
     #[test]
     fn refused_sub_groups_are_counted() {
         let check = Cli::parse_from(["", "--tiny", "--device", "cpu", "--only", "copy"]).check;
-        let (mut targets, _) = check.targets().expect("the CPU");
+        let mut targets = check.targets().expect("the CPU").targets;
         let (_, mut caps) = Capabilities::samples().swap_remove(0);
         let refused = serde_json::json!([{ "backend": "khr", "reason": "with CL3.0: lanes are not in order" }]);
         caps.refused = serde_json::from_value(refused).expect("as it is kept");

@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use oclprim::{Capabilities, Device, DeviceClass, DeviceInfo, SubGroup, tuning::TuningFile};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::output::{BOLD, RED, Stop, bytes, json, paint};
 
@@ -45,6 +45,26 @@ impl Entry {
             Err(error) => (None, 0, Some(error.to_string())),
         };
         Self { info, capabilities, tuned, error }
+    }
+}
+
+/// A device and what it can do, or why it does not work.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Description {
+    #[serde(flatten)]
+    pub(crate) info: DeviceInfo,
+    pub(crate) capabilities: Option<Capabilities>,
+    pub(crate) error: Option<String>,
+}
+
+impl Description {
+    pub(crate) fn new(info: DeviceInfo, device: &oclprim::Result<Device>) -> Self {
+        let (capabilities, error) = match device.as_ref().map(Device::capabilities) {
+            Ok(Ok(capabilities)) => (capabilities, None),
+            Ok(Err(error)) => (None, Some(error.to_string())),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Self { info, capabilities, error }
     }
 }
 
@@ -110,6 +130,20 @@ fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop
     for other in others {
         line("", &format!("also {}", sub_group(other)))?;
     }
+    for refused in &caps.refused {
+        line("", &format!("not {} {}", refused.backend.name(), refused.reason))?;
+    }
+    line("has", &capability_names(caps, true))?;
+    line("has not", &capability_names(caps, false))?;
+    line("look-back", &look_back(caps))?;
+    for note in &caps.notes {
+        line("note", note)?;
+    }
+    Ok(())
+}
+
+/// The names of the capabilities that are `wanted`: those that the device has, or those that it has not.
+pub(crate) fn capability_names(caps: &Capabilities, wanted: bool) -> String {
     let claims = [
         (caps.fp64, "fp64"),
         (caps.fp16, "fp16"),
@@ -119,24 +153,12 @@ fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop
         (caps.device_fence, "device fence"),
         (caps.ptx, "PTX"),
     ];
-    let names = |wanted| {
-        let names: Vec<_> = claims.iter().filter(|(has, _)| *has == wanted).map(|(_, name)| *name).collect();
-        if names.is_empty() { "nothing of these".into() } else { names.join(", ") }
-    };
-    for refused in &caps.refused {
-        line("", &format!("not {} {}", refused.backend.name(), refused.reason))?;
-    }
-    line("has", &names(true))?;
-    line("has not", &names(false))?;
-    line("look-back", &look_back(caps))?;
-    for note in &caps.notes {
-        line("note", note)?;
-    }
-    Ok(())
+    let names: Vec<_> = claims.iter().filter(|(has, _)| *has == wanted).map(|(_, name)| *name).collect();
+    if names.is_empty() { "nothing of these".into() } else { names.join(", ") }
 }
 
 /// Whether the device's work-groups wait for one another, and if not, why.
-fn look_back(caps: &Capabilities) -> String {
+pub(crate) fn look_back(caps: &Capabilities) -> String {
     let lacks: Vec<_> = caps.lacks_for_look_back().collect();
     match lacks.is_empty() {
         true if caps.class == DeviceClass::Cpu => "allowed, but CPU drivers have a launch for each step".into(),

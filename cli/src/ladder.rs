@@ -3,6 +3,7 @@
 use std::{
     io::{self, Write},
     path::{Path, PathBuf},
+    time::Instant,
 };
 
 use clap::{Args, builder::PossibleValuesParser};
@@ -13,7 +14,7 @@ use oclprim_checks::{
     check::Failure,
     ladder::{Distribution, Model, Request, Rung, registry},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     bench::failure_text,
@@ -86,30 +87,31 @@ fn ladders() -> PossibleValuesParser {
 }
 
 /// One rung, climbed.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Step {
-    pub(crate) name: &'static str,
-    step: &'static str,
+    pub(crate) name: String,
+    pub(crate) step: String,
     bytes: u64,
-    sample: Option<Sample>,
+    pub(crate) sample: Option<Sample>,
     pub(crate) gb_per_s: Option<f64>,
-    of_copy: Option<f64>,
+    pub(crate) of_copy: Option<f64>,
     /// Time of the rung before over that of this one.
-    gain: Option<f64>,
+    pub(crate) gain: Option<f64>,
+    #[serde(skip_deserializing)]
     model: Option<Model>,
-    unavailable: Option<String>,
-    wrong: Option<String>,
+    pub(crate) unavailable: Option<String>,
+    pub(crate) wrong: Option<String>,
 }
 
 /// A ladder, climbed.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Report {
-    version: &'static str,
+    pub(crate) version: String,
     pub(crate) ladder: String,
     pub(crate) device: DeviceInfo,
     pub(crate) request: String,
     pub(crate) copy_gb_per_s: f64,
-    warning: Option<String>,
+    pub(crate) warning: Option<String>,
     pub(crate) rungs: Vec<Step>,
 }
 
@@ -124,33 +126,8 @@ impl Ladder {
         if let Some(path) = &self.svg {
             distinct(&[("standard output", Path::new(STDOUT)), ("--svg", path)])?;
         }
-        let request = self.request();
         let ladder = registry().iter().find(|ladder| ladder.name() == self.ladder).expect("clap checked the name");
-        let rungs = ladder.rungs(&request, &device)?;
-        let working_set = rungs.iter().map(|rung| rung.bytes).max().unwrap_or(0);
-        has_room(&device.info(), working_set).map_err(Stop::usage)?;
-        let roof = copy_roof(&device, working_set, request.effort)?.device.bandwidth(working_set);
-        let cache = cache_bytes(&device);
-        let warning = (working_set < 4 * cache).then(|| {
-            format!(
-                "the working set of {} is less than four times the last-level cache of {}: the figures are partly the cache's",
-                bytes(working_set),
-                bytes(cache)
-            )
-        });
-        let mut report = Report {
-            version: env!("CARGO_PKG_VERSION"),
-            ladder: self.ladder.clone(),
-            device: device.info(),
-            request: self.describe(&request),
-            copy_gb_per_s: roof,
-            warning,
-            rungs: Vec::new(),
-        };
-        for rung in rungs {
-            let before = report.rungs.iter().rev().find_map(|step| step.sample.as_ref()).map(|sample| sample.median);
-            report.rungs.push(Step::climb(rung, &device, request.effort, roof, before));
-        }
+        let report = Report::measure(*ladder, &self.request(), &device, None)?;
         if let Some(path) = &self.svg {
             save(&[(path, &[chart::draw(path, &report)?])], out)?;
         }
@@ -187,27 +164,31 @@ impl Ladder {
         request.effort.runs = self.runs.max(1);
         request
     }
+}
 
-    /// The request in words: what counts for this ladder.
-    fn describe(&self, request: &Request) -> String {
-        let mut words = vec![match self.ladder.as_str() {
-            "transpose" => format!("{} x {} {}", request.shape.0, request.shape.1, request.element),
-            "histogram" => {
-                let (n, bins) = (count(request.n), count(request.bins));
-                format!("{n} samples in {bins} bins, {}", request.distribution.name())
-            }
-            _ => format!("{} {}", count(request.n), request.element),
-        }];
-        words.extend(request.block.map(|block| format!("work-groups of {block}")));
-        words.join(", ")
-    }
+/// The request in words: what counts for this ladder.
+fn describe(ladder: &str, request: &Request) -> String {
+    let mut words = vec![match ladder {
+        "transpose" => format!("{} x {} {}", request.shape.0, request.shape.1, request.element),
+        "histogram" => {
+            let (n, bins) = (count(request.n), count(request.bins));
+            format!("{n} samples in {bins} bins, {}", request.distribution.name())
+        }
+        _ => format!("{} {}", count(request.n), request.element),
+    }];
+    words.extend(request.block.map(|block| format!("work-groups of {block}")));
+    words.join(", ")
 }
 
 impl Step {
+    fn new(rung: &Rung) -> Self {
+        let (name, step, bytes, model) = (rung.name.into(), rung.step.into(), rung.bytes, rung.model);
+        let (sample, gb_per_s, of_copy, gain, unavailable) = (None, None, None, None, rung.unavailable.clone());
+        Self { name, step, bytes, sample, gb_per_s, of_copy, gain, model, unavailable, wrong: None }
+    }
+
     fn climb(rung: Rung, device: &Device, effort: Effort, roof: f64, before: Option<f64>) -> Self {
-        let Rung { name, step, bytes, model, unavailable, .. } = rung;
-        let (sample, gb_per_s, of_copy, gain) = (None, None, None, None);
-        let mut this = Self { name, step, bytes, sample, gb_per_s, of_copy, gain, model, unavailable, wrong: None };
+        let mut this = Self::new(&rung);
         if this.unavailable.is_some() {
             return this;
         }
@@ -222,7 +203,7 @@ impl Step {
         });
         match climbed {
             Ok(sample) => {
-                let bandwidth = sample.bandwidth(bytes);
+                let bandwidth = sample.bandwidth(this.bytes);
                 this.gb_per_s = Some(bandwidth);
                 this.of_copy = Some(bandwidth / roof);
                 this.gain = before.map(|before| before / sample.median);
@@ -241,6 +222,46 @@ fn is_refusal(error: &oclprim::Error) -> bool {
 }
 
 impl Report {
+    /// Measures the steps of a ladder, in order. After `until` no further step starts.
+    pub(crate) fn measure(
+        ladder: &dyn oclprim_checks::ladder::Ladder,
+        request: &Request,
+        device: &Device,
+        until: Option<Instant>,
+    ) -> Result<Self, Stop> {
+        let rungs = ladder.rungs(request, device)?;
+        let working_set = rungs.iter().map(|rung| rung.bytes).max().unwrap_or(0);
+        has_room(&device.info(), working_set).map_err(Stop::usage)?;
+        let copy = copy_roof(device, working_set, request.effort)?.device.bandwidth(working_set);
+        let cache = cache_bytes(device);
+        let warning = (working_set < 4 * cache).then(|| {
+            format!(
+                "the working set of {} is less than four times the last-level cache of {}: the figures are partly the cache's",
+                bytes(working_set),
+                bytes(cache)
+            )
+        });
+        let mut report = Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            ladder: ladder.name().to_owned(),
+            device: device.info(),
+            request: describe(ladder.name(), request),
+            copy_gb_per_s: copy,
+            warning,
+            rungs: Vec::new(),
+        };
+        for rung in rungs {
+            if until.is_some_and(|until| Instant::now() > until) {
+                let reason = "not measured: the time for ladders was over";
+                report.rungs.push(Step { unavailable: Some(reason.into()), ..Step::new(&rung) });
+                continue;
+            }
+            let before = report.rungs.iter().rev().find_map(|step| step.sample.as_ref()).map(|sample| sample.median);
+            report.rungs.push(Step::climb(rung, device, request.effort, copy, before));
+        }
+        Ok(report)
+    }
+
     fn print(&self, style: Style, out: &mut dyn Write) -> Result<(), Stop> {
         let DeviceInfo { version, driver, .. } = &self.device;
         let details: Vec<_> = [version.trim(), driver].into_iter().filter(|text| !text.is_empty()).collect();

@@ -9,7 +9,9 @@ mod ladder;
 mod npy;
 mod options;
 mod output;
+mod report;
 mod run;
+mod submission;
 mod tune;
 
 #[cfg(unix)]
@@ -30,6 +32,7 @@ Examples:
   oclprim check                                   is every answer right, on every device
   oclprim bench reduce --n 2^24                   how fast, against the device's own copy
   oclprim ladder transpose --svg transpose.svg    what each step of an optimisation buys
+  oclprim report -o report.html                   checks and measurements of a device as one page
   oclprim tune                                    the geometry that suits this device
   oclprim run reduce samples.npy --op max         one primitive on a file written by numpy";
 
@@ -48,6 +51,7 @@ enum Command {
     Bench(bench::Bench),
     Ladder(ladder::Ladder),
     Tune(tune::Tune),
+    Report(report::Command),
     Run(run::Run),
     /// Write a shell's completion script to standard output.
     #[command(after_help = "Example:\n  oclprim completions bash > ~/.local/share/bash-completion/completions/oclprim")]
@@ -67,6 +71,7 @@ impl Command {
             Self::Bench(command) => command.run(out),
             Self::Ladder(command) => command.run(out),
             Self::Tune(command) => command.run(out),
+            Self::Report(command) => command.run(out),
             Self::Run(command) => command.run(out),
             Self::Completions { shell } => {
                 // clap_complete panics where a write fails, so a buffer comes between.

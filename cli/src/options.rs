@@ -17,6 +17,11 @@ pub(crate) struct DeviceChoice {
 }
 
 impl DeviceChoice {
+    /// The selector of `--device`.
+    pub(crate) fn selector(&self) -> Option<&str> {
+        self.device.as_deref()
+    }
+
     pub(crate) fn open(&self) -> oclprim::Result<Device> {
         self.device.as_deref().map_or_else(Device::best, Device::open)
     }

@@ -36,6 +36,11 @@ impl Stop {
         Self { code: 1, message: Some(message.into()), log: None }
     }
 
+    /// The message, for where the program goes on.
+    pub(crate) fn into_message(self) -> String {
+        self.message.unwrap_or_default()
+    }
+
     pub(crate) fn report(self) -> ExitCode {
         if let Some(message) = self.message {
             let mut text = format!("{} {message}\n", paint("error:", RED, &io::stderr()));

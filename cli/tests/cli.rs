@@ -37,7 +37,9 @@ fn every_subcommand_has_help_with_an_example() {
     folder.save("scores.npy", &[128], &[0.5f32; 128]);
     folder.save("distances.npy", &[12], &[2.5f64; 12]);
     folder.save("colours.npy", &[10], &[[1u8, 2, 3, 4]; 10].map(u32::from_le_bytes));
-    for words in [&[][..], &["devices"], &["check"], &["bench"], &["ladder"], &["tune"], &["run"], &["completions"]] {
+    for words in
+        [&[][..], &["devices"], &["check"], &["bench"], &["ladder"], &["tune"], &["report"], &["run"], &["completions"]]
+    {
         let text = succeeds(&[words, &["--help"]].concat());
         assert!(text.contains("Usage: oclprim") && text.contains("oclprim "), "{words:?}: {text}");
         assert!(text.contains("Example"), "{words:?}: {text}");

@@ -2,7 +2,7 @@
 
 use std::{env, fmt};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "opencl")]
 use super::opencl::{self, ClDevice};
@@ -17,7 +17,7 @@ use crate::{Error, ErrorKind, Result, parallel};
 /// assert_eq!(Device::cpu().info().ty, DeviceType::Cpu);
 /// assert_eq!(DeviceType::Gpu.name(), "gpu");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum DeviceType {
@@ -51,7 +51,7 @@ impl DeviceType {
 ///     println!("{info}: {} with {} compute units", info.ty.name(), info.compute_units);
 /// }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DeviceInfo {
     /// The device's name.

@@ -65,6 +65,11 @@ impl Folder {
         self.0.path().join(name)
     }
 
+    /// The path as an argument of the program.
+    pub(crate) fn name(&self, name: &str) -> String {
+        self.path(name).into_os_string().into_string().expect("UTF-8")
+    }
+
     /// An array in a file; its path.
     pub(crate) fn save<T: AutoSerialize + Serialize + Copy>(&self, name: &str, shape: &[u64], data: &[T]) -> String {
         self.save_in(name, shape, data, npyz::Order::C)

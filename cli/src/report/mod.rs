@@ -1,0 +1,303 @@
+//! `oclprim report`
+
+mod chart;
+mod page;
+mod records;
+
+use std::{
+    collections::BTreeSet,
+    io::Write,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use indicatif::ProgressBar;
+use oclprim::{Device, ElementType, files::Draft};
+use oclprim_checks::{
+    bench::{Bench, Effort},
+    check::{self, Level},
+    ladder::{self, Request},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    bench::{Copies, Line, progress},
+    check::{Check, Report as Checks},
+    devices::Description,
+    ladder::Report as Steps,
+    options::{DeviceChoice, positive},
+    output::{STDOUT, Stop, count, distinct, json, of_file, save, time},
+    submission::{Os, now},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  oclprim report -o report.html
+  oclprim report -o report.html --device gpu --quick
+  oclprim report -o report.html --from bench.json --from ladder.json --from device.json
+
+The page needs no network: it has no scripts, and its charts are inside. `--seconds` is a bound on when measurements \
+start, so that the last one may end later; what is left out is named on the page. With --from nothing is measured: the \
+files are those of `bench --json`, `ladder --json`, `check --report` and `report --json`, all of one device. Every \
+result is compared with the CPU's; the exit code is 1 if one was wrong.";
+
+/// Write a page with a device's capabilities, bandwidths, growth, ladders and checks.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Command {
+    /// The page's file; `-` is standard output.
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+    #[command(flatten)]
+    device: DeviceChoice,
+    /// Few sizes, small ladders and the tiny checks, in about a minute.
+    #[arg(long)]
+    quick: bool,
+    /// Seconds in which measurements and checks start; without it 300, with --quick 60.
+    #[arg(long, value_parser = positive)]
+    seconds: Option<usize>,
+    /// Also write what the page shows to this file, for --from.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Show what this file has, and measure nothing: of `bench --json`, `ladder --json`, `check --report` or `report
+    /// --json`. May be given several times.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "seconds"])]
+    from: Vec<PathBuf>,
+}
+
+/// The primitives of the chart of growth; each has one benchmark case there.
+const GROWING: [&str; 8] = ["reduce", "scan", "select", "copy", "histogram", "transpose", "sort", "merge"];
+
+/// Everything that the page shows. A section without figures is empty or `None`.
+#[derive(Serialize, Deserialize)]
+struct Found {
+    /// The program and its commit, where that is known; of records there may be several.
+    programs: BTreeSet<String>,
+    /// How and when it was found, in a few words.
+    origin: String,
+    os: Option<Os>,
+    description: Description,
+    /// Whether caches were cold for the bandwidths; `None` where there are none.
+    cold: Option<bool>,
+    bandwidths: Vec<Line>,
+    growth: Vec<Series>,
+    ladders: Vec<Ladder>,
+    checks: Option<Checks>,
+}
+
+/// A ladder with its report, or the reason that it has none.
+#[derive(Serialize, Deserialize)]
+struct Ladder {
+    name: String,
+    steps: Option<Steps>,
+    reason: Option<String>,
+}
+
+/// One operation at growing sizes.
+#[derive(Serialize, Deserialize)]
+struct Series {
+    name: String,
+    points: Vec<Line>,
+    /// The first size that was left out, and the reason.
+    stopped: Option<(usize, String)>,
+}
+
+/// One benchmark case of each primitive that has any: the first with elements of four bytes, or the first.
+fn representatives() -> Vec<(&'static str, Bench)> {
+    let first = |spec: &&'static dyn check::Spec| {
+        let mut benches = spec.benches();
+        let index = benches.iter().position(|bench| bench.element.size() == 4).unwrap_or(0);
+        (index < benches.len()).then(|| (spec.name(), benches.swap_remove(index)))
+    };
+    check::registry().iter().filter_map(first).collect()
+}
+
+/// An operation in words; a form that is named as its primitive is named once.
+fn operation(primitive: &str, form: &str, element: ElementType) -> String {
+    if form.starts_with(primitive) { format!("{form} {element}") } else { format!("{primitive} {form} {element}") }
+}
+
+/// A program in words.
+fn program(version: &str, commit: Option<&str>) -> String {
+    format!("oclprim {version}{}", commit.map(|commit| format!(", commit {commit}")).unwrap_or_default())
+}
+
+impl Command {
+    pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let stdout = self.output.as_os_str() == STDOUT;
+        // Before anything is measured: a file that cannot be written must not cost minutes.
+        if !stdout {
+            distinct(&[("standard output", Path::new(STDOUT)), ("--output", &self.output)])?;
+            drop(Draft::new(&self.output).map_err(of_file(&self.output))?);
+        }
+        if let Some(path) = &self.json {
+            distinct(&[("--output", &self.output), ("--json", path)])?;
+            if path.as_os_str() != STDOUT {
+                drop(Draft::new(path).map_err(of_file(path))?);
+            }
+        }
+        let found = if self.from.is_empty() {
+            self.measure(&self.device.open()?.profiled()?, &progress())?
+        } else {
+            records::read(&self.from, self.device.selector())?
+        };
+        let record = self.json.as_deref().map(|path| Ok::<_, Stop>((path, json(&found)?))).transpose()?;
+        let page = page::of(&found).into_string().into_bytes();
+        let files = record.iter().map(|(path, text)| (*path, text)).chain([(self.output.as_path(), &page)]);
+        let parts: Vec<_> = files.map(|(path, text)| (path, [text.as_slice()])).collect();
+        save(&parts.iter().map(|(path, text)| (*path, &text[..])).collect::<Vec<_>>(), out)?;
+        if !stdout && self.json.as_deref().is_none_or(|path| path.as_os_str() != STDOUT) {
+            let checks = found.checks.as_ref().map_or("no checks".into(), |checks| checks.counts.line());
+            writeln!(out, "{}: {checks}", self.output.display())?;
+        }
+        match found.wrong() {
+            0 => Ok(()),
+            wrong => Err(Stop::mismatch(format!("{wrong} results are wrong"))),
+        }
+    }
+
+    fn measure(&self, device: &Device, bar: &ProgressBar) -> Result<Found, Stop> {
+        let begin = Instant::now();
+        let seconds = self.seconds.unwrap_or(if self.quick { 60 } else { 300 });
+        // Each section may take an equal share of what is left.
+        let until = |sections_left: u32| {
+            let left = Duration::from_secs(seconds as u64).saturating_sub(begin.elapsed());
+            Instant::now() + left / sections_left
+        };
+        let effort = Effort { runs: if self.quick { 5 } else { 15 }, seconds: 0.5, cold: true, ..Effort::default() };
+        let bandwidths = self.bandwidths(device, effort, until(4), bar);
+        let growth = self.growth(device, Effort { cold: false, ..effort }, until(3), bar);
+        let ladders = if device.is_cpu() { Vec::new() } else { self.ladders(device, effort, until(2), bar) };
+        let level = if self.quick { Level::Tiny } else { Level::Quick };
+        let left = until(1).saturating_duration_since(Instant::now());
+        bar.set_message("checks");
+        let checks = Check::of_device(device.clone(), level, left, &ProgressBar::hidden());
+        bar.finish_and_clear();
+        Ok(Found {
+            programs: BTreeSet::from([program(env!("CARGO_PKG_VERSION"), option_env!("OCLPRIM_COMMIT"))]),
+            origin: format!(
+                "{} report of {} in {}",
+                if self.quick { "quick" } else { "default" },
+                now(),
+                time(begin.elapsed().as_secs_f64())
+            ),
+            os: Some(Os::new()),
+            description: Description::new(device.info(), &Ok(device.clone())),
+            cold: Some(effort.cold),
+            bandwidths,
+            growth,
+            ladders,
+            checks: Some(checks),
+        })
+    }
+
+    /// One benchmark case of each primitive, at one size.
+    fn bandwidths(&self, device: &Device, effort: Effort, until: Instant, bar: &ProgressBar) -> Vec<Line> {
+        let mut copies = Copies::new();
+        let n = match (self.quick, device.is_cpu()) {
+            (true, _) => 1 << 20,
+            (false, true) => 1 << 22,
+            (false, false) => 1 << 24,
+        };
+        let measure = |(primitive, bench): (&'static str, Bench)| {
+            bar.set_message(format!("{primitive} {} {}", bench.form, count(n)));
+            if Instant::now() > until {
+                return Line::left_out(primitive, &bench, n, "not measured: the time for bandwidths was over");
+            }
+            Line::measure(device, primitive, &bench, n, effort, Some(&mut copies))
+        };
+        representatives().into_iter().map(measure).collect()
+    }
+
+    /// Every operation at one size, then at the next.
+    fn growth(&self, device: &Device, effort: Effort, until: Instant, bar: &ProgressBar) -> Vec<Series> {
+        let shifts: Vec<u32> = if self.quick { vec![10, 14, 18, 22] } else { (10..=28).step_by(2).collect() };
+        let benches = representatives().into_iter().filter(|(primitive, _)| GROWING.contains(primitive));
+        let mut all: Vec<_> = benches
+            .map(|(primitive, bench)| {
+                let name = operation(primitive, &bench.form, bench.element);
+                (primitive, bench, Series { name, points: Vec::new(), stopped: None }, Duration::ZERO)
+            })
+            .collect();
+        for n in shifts.into_iter().map(|shift| 1_usize << shift) {
+            for (primitive, bench, series, last) in all.iter_mut().filter(|(_, _, series, _)| series.stopped.is_none())
+            {
+                bar.set_message(format!("{} {}", series.name, count(n)));
+                // Data, measurement and comparison take longer by the growth of n, once they are more than a start.
+                let grown = series.points.last().map_or(1, |point| n / point.n) as u32;
+                let expected = if *last > Duration::from_millis(500) { *last * grown } else { *last };
+                if Instant::now() + expected > until {
+                    let reason =
+                        format!("it would take about {}, more than is left for growth", time(expected.as_secs_f64()));
+                    series.stopped = Some((n, reason));
+                    continue;
+                }
+                let begin = Instant::now();
+                let point = Line::measure(device, primitive, bench, n, effort, None);
+                *last = begin.elapsed();
+                if point.sample.is_some() {
+                    series.points.push(point);
+                } else {
+                    series.stopped = Some((n, point.error.unwrap_or_default()));
+                }
+            }
+        }
+        all.into_iter().map(|(_, _, series, _)| series).collect()
+    }
+
+    fn ladders(&self, device: &Device, effort: Effort, until: Instant, bar: &ProgressBar) -> Vec<Ladder> {
+        let mut request = Request::default();
+        if self.quick {
+            (request.n, request.shape) = (1 << 20, (1 << 10, 1 << 10));
+        }
+        request.effort = Effort { cold: false, ..effort };
+        let ladders = ladder::registry();
+        let measure = |(index, ladder): (usize, &&'static dyn ladder::Ladder)| {
+            bar.set_message(format!("{} ladder", ladder.name()));
+            let now = Instant::now();
+            let share = until.saturating_duration_since(now) / (ladders.len() - index) as u32;
+            let name = ladder.name().to_owned();
+            match Steps::measure(*ladder, &request, device, Some(now + share)) {
+                Ok(steps) => Ladder { name, steps: Some(steps), reason: None },
+                Err(stop) => Ladder { name, steps: None, reason: Some(stop.into_message()) },
+            }
+        };
+        ladders.iter().enumerate().map(measure).collect()
+    }
+}
+
+impl Found {
+    /// How many results differ from the CPU's.
+    fn wrong(&self) -> usize {
+        let measured = self.bandwidths.iter().chain(self.growth.iter().flat_map(|series| &series.points));
+        let steps = self.ladders.iter().filter_map(|ladder| ladder.steps.as_ref()).flat_map(|steps| &steps.rungs);
+        measured.filter(|line| line.wrong).count()
+            + steps.filter(|step| step.wrong.is_some()).count()
+            + self.checks.as_ref().map_or(0, |checks| checks.counts.failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_that_grow_are_of_the_registry() {
+        let known: Vec<_> = representatives().into_iter().map(|(primitive, _)| primitive).collect();
+        assert!(GROWING.iter().all(|primitive| known.contains(primitive)), "{known:?}");
+    }
+
+    #[test]
+    fn operations_name_their_primitive_once() {
+        assert_eq!(operation("iota", "iota", ElementType::U32), "iota u32");
+        assert_eq!(operation("merge", "merge sort", ElementType::F32), "merge sort f32");
+        assert_eq!(operation("copy", "aligned", ElementType::U32), "copy aligned u32");
+    }
+
+    #[test]
+    fn every_primitive_with_benchmark_cases_has_a_bar() {
+        let with = check::registry().iter().filter(|spec| !spec.benches().is_empty()).count();
+        assert!(with > 8 && representatives().len() == with);
+    }
+}
