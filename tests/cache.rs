@@ -75,8 +75,8 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn an_entry_in_place_of_another_is_not_taken_for_it() {
-    const NAME: &str = "an_entry_in_place_of_another_is_not_taken_for_it";
+fn an_entry_under_another_key_is_not_used() {
+    const NAME: &str = "an_entry_under_another_key_is_not_used";
     if child::part().is_some() {
         return child::answer(answers());
     }
@@ -123,8 +123,8 @@ const OBSTACLES: [(&str, Put); 8] = [
 ];
 
 #[test]
-fn whatever_lies_in_an_entry_s_place_neither_hangs_nor_is_followed() {
-    const NAME: &str = "whatever_lies_in_an_entry_s_place_neither_hangs_nor_is_followed";
+fn obstacles_at_an_entrys_path_neither_hang_nor_are_followed() {
+    const NAME: &str = "obstacles_at_an_entrys_path_neither_hang_nor_are_followed";
     if child::part().is_some() {
         return child::answer(answers());
     }
@@ -168,8 +168,8 @@ fn whatever_lies_in_an_entry_s_place_neither_hangs_nor_is_followed() {
 }
 
 #[test]
-fn the_folder_and_its_entries_are_the_user_s_alone() {
-    const NAME: &str = "the_folder_and_its_entries_are_the_user_s_alone";
+fn the_folder_and_its_entries_belong_to_the_user_alone() {
+    const NAME: &str = "the_folder_and_its_entries_belong_to_the_user_alone";
     if child::part().is_some() {
         rustix::process::umask(rustix::fs::Mode::empty());
         return child::answer(answers());
@@ -237,8 +237,8 @@ fn entry(number: usize) -> String {
 }
 
 #[test]
-fn the_entries_that_were_not_used_for_longest_go_first() {
-    const NAME: &str = "the_entries_that_were_not_used_for_longest_go_first";
+fn the_least_recently_used_entries_are_evicted_first() {
+    const NAME: &str = "the_least_recently_used_entries_are_evicted_first";
     if child::part().is_some() {
         return child::answer(answers());
     }
@@ -287,8 +287,8 @@ fn the_entries_that_were_not_used_for_longest_go_first() {
 }
 
 #[test]
-fn the_bytes_of_all_entries_are_bounded_while_processes_share_them() {
-    const NAME: &str = "the_bytes_of_all_entries_are_bounded_while_processes_share_them";
+fn processes_that_share_a_cache_keep_its_bound() {
+    const NAME: &str = "processes_that_share_a_cache_keep_its_bound";
     if let Some(part) = child::part() {
         // Operators of its own, of which each is a program.
         for device in opencl_devices() {
@@ -367,8 +367,8 @@ fn programs_of_many_operators_are_freed() {
 
 /// A program goes while its launches are still to run, and while other threads launch it.
 #[test]
-fn programs_in_use_outlive_their_place_in_the_cache() {
-    const NAME: &str = "programs_in_use_outlive_their_place_in_the_cache";
+fn programs_in_use_outlive_their_eviction() {
+    const NAME: &str = "programs_in_use_outlive_their_eviction";
     if child::part().is_some() {
         for device in opencl_devices() {
             let x = device.upload(&vec![1u32; 1 << 20]).unwrap();
@@ -403,7 +403,7 @@ fn programs_in_use_outlive_their_place_in_the_cache() {
 }
 
 #[test]
-fn whatever_lies_in_the_tuning_file_s_place_neither_hangs_nor_fills_the_memory() {
+fn obstacles_at_the_tuning_path_neither_hang_nor_fill_the_memory() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tuning.json");
     let lock = folder.path().join("tuning.json.lock");

@@ -48,7 +48,7 @@ fn scans_of<T: Element>() {
 }
 
 #[test]
-fn scans_of_extremes_are_those_of_a_loop() {
+fn scans_of_extremes_equal_a_plain_loop() {
     scans_of::<f16>();
     scans_of::<bf16>();
     scans_of::<f32>();
@@ -92,7 +92,7 @@ fn lines_of<T: Element>() {
 }
 
 #[test]
-fn lines_have_the_same_extremes_and_moments_wherever_they_lie() {
+fn lines_have_the_same_extremes_and_moments_in_rows_and_columns() {
     lines_of::<f16>();
     lines_of::<f32>();
     lines_of::<f64>();

@@ -25,8 +25,8 @@ fn works(device: &Device) {
 const CPU: [&str; 12] = ["cpu", "CPU", " cpu\n", "rayon", "Rayon", "ray", "0", " 0 ", "00", "+0", "rayon / CPU", "/ c"];
 
 #[test]
-fn the_cpu_is_opened_whatever_its_selector() {
-    const NAME: &str = "the_cpu_is_opened_whatever_its_selector";
+fn every_cpu_selector_opens_the_cpu() {
+    const NAME: &str = "every_cpu_selector_opens_the_cpu";
     if child::part().is_none() {
         return assert_eq!(child::run(&mut with_a_driver_that_aborts(NAME, "open")).0, "done");
     }
@@ -55,8 +55,8 @@ fn the_environment_selects_the_cpu() {
 
 /// The test above sees a driver that is entered.
 #[test]
-fn other_selectors_enter_the_driver() {
-    const NAME: &str = "other_selectors_enter_the_driver";
+fn other_selectors_call_the_driver() {
+    const NAME: &str = "other_selectors_call_the_driver";
     if let Some(selector) = child::part() {
         drop(Device::open(&selector));
         return child::answer("done");
@@ -69,8 +69,8 @@ fn other_selectors_enter_the_driver() {
 
 /// Starting the process takes most of it; others keep the machine busy, so that the best of ten counts.
 #[test]
-fn the_cpu_is_there_at_once() {
-    const NAME: &str = "the_cpu_is_there_at_once";
+fn the_cpu_opens_within_20_ms() {
+    const NAME: &str = "the_cpu_opens_within_20_ms";
     if child::part().is_some() {
         works(&Device::open("cpu").unwrap());
         return child::answer("done");
@@ -81,8 +81,8 @@ fn the_cpu_is_there_at_once() {
 }
 
 #[test]
-fn an_error_for_no_device_names_the_library_that_does_not_open() {
-    const NAME: &str = "an_error_for_no_device_names_the_library_that_does_not_open";
+fn no_device_errors_name_the_library_that_does_not_open() {
+    const NAME: &str = "no_device_errors_name_the_library_that_does_not_open";
     if let Some(part) = child::part() {
         let error = if part == "at" { Device::at(1) } else { Device::open("gpu") }.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoDevice);
@@ -115,8 +115,8 @@ fn an_error_for_no_device_names_the_library_that_does_not_open() {
 }
 
 #[test]
-fn an_error_for_no_device_tells_that_there_is_no_driver() {
-    const NAME: &str = "an_error_for_no_device_tells_that_there_is_no_driver";
+fn no_device_errors_report_a_missing_driver() {
+    const NAME: &str = "no_device_errors_report_a_missing_driver";
     if child::part().is_some() {
         return child::answer(Device::open("opencl").unwrap_err());
     }

@@ -156,7 +156,7 @@ where
 }
 
 #[test]
-fn scratch_for_any_number_of_elements_has_a_size_or_an_error() {
+fn scratch_for_any_number_of_elements_has_a_size_or_is_refused() {
     let mut account = Account::default();
     for device in devices() {
         for n in SIZES {
@@ -403,7 +403,7 @@ fn bins_of_any_number_and_range_are_made_or_refused() {
 }
 
 #[test]
-fn bits_of_any_range_sort_or_are_refused() {
+fn bit_ranges_of_any_numbers_sort_or_are_refused() {
     let mut account = Account::default();
     let bits = [0, 1, 7, 8, 31, 32, 33, 63, 64, 127, 128, 129, u32::MAX - 1, u32::MAX];
     for device in devices() {

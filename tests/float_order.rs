@@ -199,7 +199,7 @@ fn sorts<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn sorts_take_zeros_and_nan_as_equal_and_keep_their_bits() {
+fn sorts_treat_zeros_and_nans_as_equal_and_keep_their_bits() {
     each_type!(sorts);
 }
 
@@ -222,7 +222,7 @@ fn stays<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn equal_floats_stay_in_their_order() {
+fn equal_floats_keep_their_order() {
     each_type!(stays);
 }
 
@@ -256,7 +256,7 @@ fn sorts_by_bits<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn bits_of_floats_are_those_of_their_numbers() {
+fn bit_ranges_of_floats_sort_by_their_ordered_numbers() {
     each_type!(sorts_by_bits);
 }
 
@@ -359,7 +359,7 @@ fn merges<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn merges_and_searches_take_zeros_and_nan_as_equal() {
+fn merges_and_searches_treat_zeros_and_nans_as_equal() {
     each_type!(merges);
 }
 
@@ -396,7 +396,7 @@ fn sets<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn sets_take_zeros_and_nan_as_equal() {
+fn sets_treat_zeros_and_nans_as_equal() {
     each_type!(sets);
 }
 
@@ -440,7 +440,7 @@ fn runs<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn runs_go_on_from_zero_to_minus_zero_and_from_nan_to_nan() {
+fn runs_continue_across_zeros_of_either_sign_and_across_nans() {
     each_type!(runs);
 }
 
@@ -501,7 +501,7 @@ fn selects<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn selections_take_nan_as_the_largest_and_the_first_of_equal_keys() {
+fn selections_treat_nan_as_largest_and_take_the_first_of_equal_keys() {
     each_type!(selects);
 }
 
@@ -524,7 +524,7 @@ fn rows<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn selections_from_rows_take_nan_as_the_largest() {
+fn selections_from_rows_treat_nan_as_largest() {
     each_type!(rows);
 }
 
@@ -576,7 +576,7 @@ fn agrees<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn arg_max_is_the_place_of_the_first_of_top_k() {
+fn arg_max_is_the_index_of_the_first_of_top_k() {
     each_type!(agrees);
 }
 
@@ -597,7 +597,7 @@ fn x86_nan_of_zero_by_zero_sorts_last_and_is_the_largest() {
 }
 
 #[test]
-fn what_numpy_sorts_is_sorted_and_zeros_intersect() {
+fn arrays_sorted_by_numpy_are_sorted_and_zeros_intersect() {
     let _alone = alone();
     let up = Order::ascending();
     for (name, device) in devices() {

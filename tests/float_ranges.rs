@@ -138,7 +138,7 @@ fn even_bins_of_the_whole_range_have_finite_edges() {
 }
 
 #[test]
-fn even_bins_of_the_whole_range_exist_in_every_number() {
+fn even_bins_of_the_whole_range_exist_for_any_number_of_bins() {
     for bins in 1..3000 {
         Bins::even(-f64::MAX, f64::MAX, bins).unwrap();
         Bins::even(f32::MIN, f32::MAX, bins).unwrap();

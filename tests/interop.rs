@@ -81,7 +81,7 @@ fn shared<T: bytemuck::Pod + ocl::OclPrm>(device: &Device, theirs: &ocl::Buffer<
 }
 
 #[test]
-fn primitives_on_a_users_buffer() {
+fn primitives_run_on_a_users_buffer() {
     let _alone = alone();
     for user in users() {
         let device = user.open();
@@ -133,7 +133,7 @@ fn many_commands_keep_their_order() {
 }
 
 #[test]
-fn events_both_ways() {
+fn events_order_commands_in_both_directions() {
     let _alone = alone();
     for user in users() {
         let device = user.open();
@@ -166,7 +166,7 @@ fn events_both_ways() {
 
 /// Behind an event that is not complete, a call that waits for earlier commands does not return.
 #[test]
-fn calls_whose_results_stay_wait_for_no_command() {
+fn calls_with_results_on_the_device_do_not_wait() {
     let _alone = alone();
     for user in users() {
         let device = user.open();
@@ -217,7 +217,7 @@ fn calls_whose_results_stay_wait_for_no_command() {
 }
 
 #[test]
-fn our_objects_for_the_user() {
+fn users_can_use_our_objects() {
     let _alone = alone();
     let found = Device::list();
     let opencl = found.iter().enumerate().filter(|(_, info)| info.opencl);
@@ -245,7 +245,7 @@ fn our_objects_for_the_user() {
 
 /// A program of the user's own, built in the crate's context, whose kernel gets a buffer of the crate's.
 #[test]
-fn a_user_s_kernel_takes_our_buffer_in_our_context() {
+fn a_users_kernel_takes_our_buffer_in_our_context() {
     const TEXT: &str = "__kernel void squares(const uint more, __global uint* x) { x[get_global_id(0)] *= x[get_global_id(0)] + more; }";
     let _alone = alone();
     for index in 1..Device::list().len() {
@@ -288,7 +288,7 @@ fn a_user_s_kernel_takes_our_buffer_in_our_context() {
 }
 
 #[test]
-fn objects_that_do_not_fit_are_refused() {
+fn mismatched_objects_are_refused() {
     let _alone = alone();
     let all = devices();
     for &(platform, device) in &all {
@@ -338,7 +338,7 @@ fn objects_that_do_not_fit_are_refused() {
 
 /// Rust's borrows do not know that two buffers have one memory.
 #[test]
-fn outputs_over_their_inputs_are_refused() {
+fn outputs_that_overlap_inputs_are_refused() {
     let _alone = alone();
     for user in users() {
         let device = user.open();
@@ -407,7 +407,7 @@ fn overlap(result: oclprim::Result<()>, text: &str) {
 
 /// The same for outputs of other types, and for two outputs.
 #[test]
-fn results_over_their_inputs_or_one_another_are_refused() {
+fn results_that_overlap_inputs_or_each_other_are_refused() {
     let _alone = alone();
     for user in users() {
         let device = user.open();
@@ -499,7 +499,7 @@ fn results_over_their_inputs_or_one_another_are_refused() {
 
 /// What is documented as possible: it is read first.
 #[test]
-fn one_result_of_all_elements_may_be_among_them() {
+fn a_single_result_may_overwrite_an_input_element() {
     let _alone = alone();
     for user in users() {
         let device = user.open();

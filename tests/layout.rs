@@ -216,7 +216,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn moves_are_those_of_indices(shape in shapes(), steps in prop::collection::vec(moves(), 0..7)) {
+    fn layout_changes_follow_their_index_maps(shape in shapes(), steps in prop::collection::vec(moves(), 0..7)) {
         let mut layout = Layout::contiguous(&shape).unwrap();
         prop_assert_eq!(positions(&layout), (0..layout.len()).collect::<Vec<_>>());
         prop_assert!(layout.is_contiguous() && layout.is_dense());
@@ -237,7 +237,7 @@ proptest! {
     }
 
     #[test]
-    fn any_strides(axes in prop::collection::vec((0usize..5, -9isize..10), 0..5), offset in 0usize..150) {
+    fn any_strides_give_a_sound_layout_or_an_error(axes in prop::collection::vec((0usize..5, -9isize..10), 0..5), offset in 0usize..150) {
         let (shape, strides): (Vec<_>, Vec<_>) = axes.into_iter().unzip();
         let mut reach = offset as isize;
         for (&n, &stride) in shape.iter().zip(&strides) {
@@ -251,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn two_fold_in_step(shape in shapes(), a in any::<u64>(), b in any::<u64>()) {
+    fn two_layouts_fold_to_one_shape(shape in shapes(), a in any::<u64>(), b in any::<u64>()) {
         let order = |seed| apply(&Layout::contiguous(&shape).unwrap(), &Move::Permute(seed)).unwrap().0;
         // The other is made of the first one's shape, so that they have one.
         let one = order(a);
@@ -265,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn shapes_repeat_as_in_numpy(shape in shapes(), front in shapes(), ones in any::<u8>(), n in 0usize..4) {
+    fn broadcasts_match_numpy(shape in shapes(), front in shapes(), ones in any::<u8>(), n in 0usize..4) {
         let source: Vec<usize> =
             shape.iter().enumerate().map(|(axis, &n)| if ones >> axis & 1 == 1 { 1 } else { n }).collect();
         let target: Vec<usize> = [&front[..], &shape[..]].concat();
@@ -287,7 +287,7 @@ proptest! {
 
     /// Whatever the numbers are, the answer is a sound layout or an error.
     #[test]
-    fn no_numbers_overflow(
+    fn extreme_numbers_give_a_sound_layout_or_an_error(
         axes in prop::collection::vec((
             prop_oneof![Just(0), Just(1), Just(2), Just(usize::MAX), Just(1 << 31), Just(isize::MAX as usize), any::<usize>()],
             prop_oneof![Just(0), Just(1), Just(-1), Just(isize::MAX), Just(isize::MIN), Just(1 << 31), any::<isize>()],
@@ -326,7 +326,7 @@ proptest! {
 }
 
 #[test]
-fn errors_have_the_numbers() {
+fn errors_give_the_numbers() {
     let x = Layout::contiguous(&[2, 3]).unwrap();
     let cases = [
         (
@@ -367,7 +367,7 @@ fn errors_have_the_numbers() {
 }
 
 #[test]
-fn views_keep_to_what_they_describe() {
+fn views_stay_within_their_layout() {
     for (name, device) in common::devices() {
         let data: Vec<u16> = (0..60).collect();
         let mut x = device.upload(&data).unwrap();
@@ -394,7 +394,7 @@ fn views_keep_to_what_they_describe() {
 }
 
 #[test]
-fn lines_are_views_of_one_axis() {
+fn slices_are_views_of_one_axis() {
     let mut data = vec![1i8, 2, 3];
     assert_eq!(NdView::from(&data).shape(), [3]);
     assert_eq!(NdView::from(&[1i8, 2]).shape(), [2]);
@@ -429,7 +429,7 @@ mod arrays {
     }
 
     #[test]
-    fn dense_arrays_come_and_go() {
+    fn dense_arrays_convert_both_ways() {
         let cube = cube();
         agree(cube.view().into_dyn());
         agree(cube.view().reversed_axes().into_dyn());
@@ -444,7 +444,7 @@ mod arrays {
     }
 
     #[test]
-    fn gaps_are_cut_from_the_whole() {
+    fn arrays_with_gaps_are_refused_and_views_slice_the_whole() {
         let mut cube = cube();
         let want = cube.slice(s![.., 1..3, ..;2]).to_owned();
         assert_eq!(NdView::try_from(cube.slice(s![.., 1..3, ..])).unwrap_err().kind(), ErrorKind::InvalidInput);
@@ -497,7 +497,7 @@ mod arrays {
         #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn any_array_comes_by_either_way(
+        fn any_array_is_borrowed_or_copied(
             shape in shapes(), steps in prop::collection::vec(moves(), 0..7), n in 1usize..4, seed in any::<u64>(),
         ) {
             let mut counter = 0;
@@ -523,7 +523,7 @@ mod arrays {
     }
 
     #[test]
-    fn results_of_devices_are_arrays() {
+    fn device_results_convert_to_arrays() {
         for (name, device) in common::devices() {
             let cube = cube();
             let x = device.upload(cube.as_slice().unwrap()).unwrap();

@@ -107,7 +107,7 @@ fn searches((name, device): &(String, Device), range: &[u32], needles: &[u32]) {
 
 /// Whatever its type is in OpenCL C, the expression counts where it is not 0.
 #[test]
-fn an_order_is_not_cut_to_an_int() {
+fn comparators_are_not_truncated_to_int() {
     let x = [1 << 63, 5, 1 << 63 | 1, 3];
     let top = Less::new("top bit", |a: &u64, b: &u64| (b & !a) >> 63 != 0, "b & ~a & (1ul << 63)");
     for (name, device) in devices() {
@@ -117,7 +117,7 @@ fn an_order_is_not_cut_to_an_int() {
 }
 
 #[test]
-fn many_tiles() {
+fn merges_and_sorts_of_many_tiles_equal_the_standard_library() {
     let n = many();
     for device in devices() {
         for (a, b) in kinds(n, 1).into_iter().zip(kinds(n / 2 + 5, 2)) {
@@ -130,7 +130,7 @@ fn many_tiles() {
 /// B18: half of a merge was compared, splits were not kept within their ranges, and tiles were rounded up in floats. All of it
 /// is compared here, of lengths at which both ranges end within a tile.
 #[test]
-fn b18_the_whole_of_a_merge_is_compared() {
+fn b18_every_element_of_a_merge_is_compared() {
     for (name, device) in devices() {
         let mut scratch = Scratch::new();
         for (m, n) in [(0, 1), (1, 1), (511, 514), (1025, 7), (3, 2047), (2049, 2050)] {
@@ -149,7 +149,7 @@ fn b18_the_whole_of_a_merge_is_compared() {
 }
 
 #[test]
-fn ranges_of_very_different_lengths() {
+fn ranges_of_very_different_lengths_are_merged() {
     let n = many();
     let long = sorted(common::random(n, 3));
     for device in few_devices() {
@@ -167,7 +167,7 @@ fn ranges_of_very_different_lengths() {
 
 /// Equals that fill many tiles, of which one range has more, and others beside them.
 #[test]
-fn sets_of_many_equals() {
+fn sets_of_many_equals_follow_the_definition() {
     let n = many();
     let equals = |less: usize, of_five: usize, more: usize| {
         let parts = [vec![3; less], vec![5; of_five], vec![9; more]];
@@ -182,7 +182,7 @@ fn sets_of_many_equals() {
 }
 
 #[test]
-fn sets_of_any_kind() {
+fn sets_of_any_data_follow_the_definition() {
     let n = many() / 2;
     for device in few_devices() {
         for (a, b) in kinds(n, 5).into_iter().zip(kinds(2 * n / 3, 6)) {
@@ -192,7 +192,7 @@ fn sets_of_any_kind() {
 }
 
 #[test]
-fn searches_of_any_kind() {
+fn searches_of_any_kind_equal_the_standard_library() {
     let n = many();
     for device in devices() {
         for (range, needles) in kinds(n, 7).into_iter().zip(kinds(n / 3, 8)) {
@@ -208,7 +208,7 @@ fn searches_of_any_kind() {
 }
 
 #[test]
-fn offsets_of_64_bits() {
+fn offsets_of_64_bits_give_the_same_results() {
     let (a, b) = (kinds(many() / 2, 9), kinds(many() / 3, 10));
     for device in common::wide() {
         sorts(&device, &a[2]);
@@ -228,7 +228,7 @@ struct Particle {
 
 /// By the cell alone, so that what is equal stays in its order.
 #[test]
-fn structs_of_users() {
+fn structs_are_merged_by_a_users_comparator() {
     let types = "typedef struct { float at[3]; uint cell; } Particle;";
     let less = |a: &Particle, b: &Particle| a.cell < b.cell;
     let by_cell = Less::of_struct("by cell", "Particle", types, less, "a.cell < b.cell");
@@ -249,7 +249,7 @@ fn structs_of_users() {
 
 /// Scratch of the size that is told serves every call, and is reused.
 #[test]
-fn scratch_serves_calls_of_any_form() {
+fn one_scratch_serves_every_operation() {
     let n = many() / 4;
     let x: Vec<u32> = common::random(n, 12);
     let want = sorted(x.clone());
@@ -282,7 +282,7 @@ fn scratch_serves_calls_of_any_form() {
 
 /// Whatever the order says, calls end and keep to their outputs.
 #[test]
-fn orders_that_are_none() {
+fn invalid_comparators_terminate_in_bounds() {
     let n = many() / 3;
     let x: Vec<f32> = common::random::<u32>(n, 13).into_iter().map(f32::from_bits).collect();
     // NaN is equal to all, which are not.
@@ -306,7 +306,7 @@ fn orders_that_are_none() {
 
 /// A text that does not compile is told with its line; lengths that do not fit with their numbers.
 #[test]
-fn what_is_refused() {
+fn invalid_comparators_and_lengths_are_refused() {
     for (name, device) in common::opencl_devices() {
         let wrong = Less::new("wrong", |a: &u32, b: &u32| a < b, "a < b / no_such_name");
         let error = device.merge(&[1u32], &[2], &wrong).unwrap_err();
@@ -330,7 +330,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn any_ranges(
+    fn any_ranges_equal_the_standard_library(
         a in prop::collection::vec(0u32..30, 0..400), b in prop::collection::vec(0u32..30, 0..400),
         needles in prop::collection::vec(0u32..32, 0..50),
     ) {

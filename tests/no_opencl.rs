@@ -75,8 +75,8 @@ fn a_broken_driver_beside_good_ones_is_left_out() {
 
 /// Some drivers' first discovery is not safe to enter from two threads.
 #[test]
-fn discovery_from_many_threads_finds_the_same() {
-    const NAME: &str = "discovery_from_many_threads_finds_the_same";
+fn discovery_from_many_threads_finds_the_same_devices() {
+    const NAME: &str = "discovery_from_many_threads_finds_the_same_devices";
     const THREADS: usize = 16;
     match common::part().as_deref() {
         Some("threads") => {
@@ -171,8 +171,8 @@ mod fake {
     }
 
     #[test]
-    fn statuses_that_nobody_knows_leave_the_cpu() {
-        const NAME: &str = "fake::statuses_that_nobody_knows_leave_the_cpu";
+    fn unknown_statuses_leave_the_cpu() {
+        const NAME: &str = "fake::unknown_statuses_leave_the_cpu";
         if common::part().is_some() {
             return super::use_the_best_device();
         }
@@ -202,8 +202,8 @@ mod fake {
     }
 
     #[test]
-    fn a_lost_device_is_an_error_and_not_the_end() {
-        const NAME: &str = "fake::a_lost_device_is_an_error_and_not_the_end";
+    fn a_lost_device_is_an_error_and_no_abort() {
+        const NAME: &str = "fake::a_lost_device_is_an_error_and_no_abort";
         if common::part().is_some() {
             let info = &Device::list()[1];
             assert_eq!((info.name.as_str(), info.version.as_str()), ("Fak\u{fffd} GPU 3090", "OpenCL 3.1 (Build 0)"));
@@ -237,8 +237,8 @@ mod fake {
     }
 
     #[test]
-    fn memory_kept_for_later_calls_is_given_up_where_it_is_missing() {
-        const NAME: &str = "fake::memory_kept_for_later_calls_is_given_up_where_it_is_missing";
+    fn pooled_memory_is_released_when_memory_is_short() {
+        const NAME: &str = "fake::pooled_memory_is_released_when_memory_is_short";
         const MIB: usize = 1 << 20;
         if common::part().is_some() {
             // The input is in place before the driver fails to build a kernel; its buffer stays in the pool.
@@ -252,8 +252,8 @@ mod fake {
     }
 
     #[test]
-    fn a_failure_between_two_queues_is_told_at_the_next_wait() {
-        const NAME: &str = "fake::a_failure_between_two_queues_is_told_at_the_next_wait";
+    fn a_failure_between_two_queues_is_reported_at_the_next_wait() {
+        const NAME: &str = "fake::a_failure_between_two_queues_is_reported_at_the_next_wait";
         if common::part().is_some() {
             let [owner, user] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
             let x = owner.upload(&[1u8]).expect("it has memory");
@@ -269,8 +269,8 @@ mod fake {
 
     /// The buffer's own queue, on which it is read, knows nothing of it.
     #[test]
-    fn a_call_that_writes_another_queue_s_buffer_tells_of_its_failure() {
-        const NAME: &str = "fake::a_call_that_writes_another_queue_s_buffer_tells_of_its_failure";
+    fn a_call_that_writes_another_queues_buffer_reports_its_failure() {
+        const NAME: &str = "fake::a_call_that_writes_another_queues_buffer_reports_its_failure";
         if common::part().is_some() {
             let [owner, user] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
             let mut y = owner.upload(&[2u8]).expect("it has memory");
@@ -283,8 +283,8 @@ mod fake {
     }
 
     #[test]
-    fn a_failure_is_told_to_who_maps() {
-        const NAME: &str = "fake::a_failure_is_told_to_who_maps";
+    fn a_failure_is_reported_by_the_next_mapping() {
+        const NAME: &str = "fake::a_failure_is_reported_by_the_next_mapping";
         if common::part().is_some() {
             let [owner, user] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
             let x = owner.upload(&[1u8]).expect("it has memory");

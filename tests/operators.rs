@@ -118,7 +118,7 @@ fn a_lawful_operator_over_a_struct_passes() {
 /// Functions and parameters have the names of the kernels' own macros. No element can be left out unseen, and but along an
 /// axis none can change places with another.
 #[test]
-fn along_axes_in_segments_and_in_scans() {
+fn operators_run_along_axes_in_segments_and_in_scans() {
     let text = "static inline ulong A(ulong WG, ulong TILE)\n{\n    const uint LOOK_BACK = WG, S = TILE;\n    \
                 return (ulong)(S * (uint)(WG >> 32) + (uint)(TILE >> 32)) << 32 | LOOK_BACK * S;\n}";
     fn after(a: u64, b: u64) -> u64 {
@@ -160,7 +160,7 @@ fn along_axes_in_segments_and_in_scans() {
 
 /// Nothing divides by 0 that the user does not: what fills up the last tile are identities.
 #[test]
-fn an_operator_that_takes_no_zeros() {
+fn partial_tiles_are_filled_with_identities() {
     fn gcd(a: u32, b: u32) -> u32 {
         if b == 0 { a } else { gcd(b, a % b) }
     }
@@ -196,7 +196,7 @@ fn an_operator_over_another_type_is_refused() {
 
 /// Names of the crate's own macros, and a text that ends in a comment.
 #[test]
-fn any_members_names_and_comments_build() {
+fn any_member_names_and_comments_build() {
     #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
     #[repr(C)]
     struct Gas {
@@ -238,7 +238,7 @@ fn one_is_neutral_for_complex_numbers_with_infinities() {
 
 /// The identity is written without waiting, whatever its size.
 #[test]
-fn nothing_gives_the_identity() {
+fn empty_input_gives_the_identity() {
     fn check<const N: usize>() {
         let identity: [u8; N] = std::array::from_fn(|i| i as u8 + 1);
         let text = format!("typedef struct {{ uchar x[{N}]; }} Bytes;");

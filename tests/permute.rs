@@ -16,7 +16,7 @@ fn devices() -> Vec<(String, Device)> {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn invalid_axes_and_outputs_are_refused() {
     for (name, device) in devices() {
         let x = device.upload(&[1u16, 2, 3, 4, 5, 6]).unwrap();
         let view = x.nd(&[2, 3]).unwrap();
@@ -35,7 +35,7 @@ fn what_does_not_fit_is_refused() {
 
 /// Units of elements that are no power of two of bytes are one axis more.
 #[test]
-fn as_many_axes_as_there_can_be_of_any_element() {
+fn the_maximum_number_of_axes_works_for_every_element_size() {
     fn check<T: bytemuck::Pod + PartialEq>(name: &str, device: &Device) {
         let (shape, axes) = ([2, 3, 2, 3, 2, 3, 2, 3], [7, 5, 3, 1, 0, 2, 4, 6]);
         let x: Vec<T> = random(1296, 5);
@@ -80,7 +80,7 @@ proptest! {
 
     /// As the view's own walk over its elements.
     #[test]
-    fn any_shape_in_any_order(
+    fn any_shape_in_any_order_equals_the_view(
         shape in prop_oneof![prop::collection::vec(1usize..9, 1..6), prop::collection::vec(1usize..40, 2..4)],
         order in any::<prop::sample::Index>(),
         reversed in any::<u8>(),

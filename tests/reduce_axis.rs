@@ -22,7 +22,7 @@ fn wide_devices() -> Vec<(String, Device)> {
 }
 
 #[test]
-fn limits() {
+fn empty_axes_give_the_identity_and_invalid_ones_are_refused() {
     for (name, device) in devices() {
         let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
         let rows = x.nd(&[2, 3]).unwrap();
@@ -57,7 +57,7 @@ fn limits() {
 }
 
 #[test]
-fn extremes_of_lines() {
+fn extremes_of_lines_take_the_first_and_keep_nan() {
     for (name, device) in devices() {
         let x = device.upload(&[3.0f32, f32::NAN, -0.0, 0.0, 7.0, 7.0]).unwrap();
         let rows = x.nd(&[3, 2]).unwrap();
@@ -93,7 +93,7 @@ fn extremes_of_lines() {
 }
 
 #[test]
-fn moments_of_lines() {
+fn moments_of_lines_hold_at_the_ends_of_the_range() {
     for (name, device) in devices() {
         let m = f32::MAX;
         let x = device.upload(&[1.0, f32::NAN, m, m, -m, m, 3.0, f32::INFINITY]).unwrap();
@@ -133,7 +133,7 @@ fn moments_of_lines() {
 
 /// In the order of the CPU, whatever a driver's compiler makes of the loops over them.
 #[test]
-fn moments_of_rows_of_any_length() {
+fn moments_of_rows_of_any_length_equal_the_cpu() {
     let values: Vec<f32> = Data::Random.generate(2 * 70_000, 5);
     for (name, device) in devices() {
         let x = device.upload(&values).unwrap();
@@ -150,7 +150,7 @@ fn moments_of_rows_of_any_length() {
 }
 
 #[test]
-fn lines_are_the_same_wherever_they_lie() {
+fn lines_are_the_same_in_rows_and_columns() {
     let line: Vec<f32> = Data::Random.generate(5000, 3);
     let want = Device::cpu().reduce_axis(&line, 0, Sum).unwrap().to_vec().unwrap()[0];
     let moments = Device::cpu().moments_axis(&line, 0).unwrap().to_vec().unwrap()[0];
@@ -176,7 +176,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if common::tiny() { 8 } else { 24 }, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_axis_of_any_view_is_that_of_the_cpu(
+    fn any_axis_of_any_view_equals_the_cpu(
         shape in proptest::collection::vec(1usize..40, 1..4), axis in 0usize..3, backwards in 0usize..8, step in 1usize..4,
         turn: bool, offset in 0usize..4, seed: u64,
     ) {

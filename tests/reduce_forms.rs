@@ -40,19 +40,19 @@ fn statistics_of<T: Element>(data: Data) {
 }
 
 #[test]
-fn statistics_of_a_tile_of_floats() {
+fn statistics_of_a_full_tile_of_floats_equal_the_cpu() {
     statistics_of::<f32>(Data::Random);
     statistics_of::<f32>(Data::Special);
 }
 
 #[test]
-fn statistics_of_a_tile_of_integers() {
+fn statistics_of_a_full_tile_of_integers_equal_the_cpu() {
     statistics_of::<i32>(Data::Random);
 }
 
 /// So many that a launch joins their moments before the last one does.
 #[test]
-fn statistics_of_more_tiles_than_one_group_joins() {
+fn statistics_of_more_tiles_than_one_group_joins_equal_the_cpu() {
     let x: Vec<f64> = Data::Random.generate(1024 * (64 << 10) / 8 + 17, 5);
     let want = Device::cpu().statistics(&x).unwrap();
     for (name, device) in gpus() {
@@ -68,7 +68,7 @@ fn statistics_of_more_tiles_than_one_group_joins() {
 }
 
 #[test]
-fn min_max_of_a_tile() {
+fn min_max_of_a_full_tile_equals_the_cpu() {
     let x: Vec<f32> = Data::Special.generate(ELEMENTS, 2);
     let x: Vec<f32> = x.into_iter().map(|x| if x.is_nan() { 2.0 } else { x }).collect();
     let want = Device::cpu().min_max(&x).unwrap();
@@ -145,28 +145,28 @@ fn extremes_by_hand<T: Element>() {
 }
 
 #[test]
-fn extremes_of_f16_by_hand() {
+fn extremes_of_f16_have_the_known_values() {
     extremes_by_hand::<f16>();
 }
 
 #[test]
-fn extremes_of_bf16_by_hand() {
+fn extremes_of_bf16_have_the_known_values() {
     extremes_by_hand::<bf16>();
 }
 
 #[test]
-fn extremes_of_f32_by_hand() {
+fn extremes_of_f32_have_the_known_values() {
     extremes_by_hand::<f32>();
 }
 
 #[test]
-fn extremes_of_f64_by_hand() {
+fn extremes_of_f64_have_the_known_values() {
     extremes_by_hand::<f64>();
 }
 
 /// The same of each line of a matrix and of each segment, whose last element is there several times.
 #[test]
-fn extremes_of_parts_by_hand() {
+fn extremes_of_lines_and_segments_have_the_known_values() {
     const LEN: usize = 6;
     let rows = KNOWN.len();
     let lines = KNOWN.iter().flat_map(|(x, ..)| x.iter().chain(std::iter::repeat_n(&x[x.len() - 1], LEN - x.len())));
@@ -209,7 +209,7 @@ fn extremes_of_parts_by_hand() {
 }
 
 #[test]
-fn counts_of_a_tile() {
+fn counts_of_a_full_tile_are_exact() {
     let mut rng = Rng::new(3);
     let x: Vec<u32> = (0..ELEMENTS).map(|_| rng.next() as u32 % 3).collect();
     let non_zero = x.iter().filter(|&&x| x != 0).count();
@@ -221,7 +221,7 @@ fn counts_of_a_tile() {
 }
 
 #[test]
-fn operators_over_a_tile() {
+fn operators_over_a_full_tile_equal_the_cpu() {
     let sum = Operator::new("sum", -0.0f32, |a, b| a + b, "a + b");
     let x: Vec<f32> = Data::Random.generate(ELEMENTS, 4);
     let want = Device::cpu().reduce_by(&x, &sum).unwrap();
@@ -232,7 +232,7 @@ fn operators_over_a_tile() {
 }
 
 #[test]
-fn products_of_a_tile() {
+fn dot_products_of_a_full_tile_equal_the_cpu() {
     let x: Vec<f32> = Data::Random.generate(2 * ELEMENTS, 5);
     let want: f32 = Device::cpu().dot(&x[..ELEMENTS], &x[ELEMENTS..]).unwrap();
     for (name, device) in gpus() {
@@ -246,7 +246,7 @@ fn products_of_a_tile() {
 
 /// Elements that are as far from one another as their type allows: what the unit tests say of the CPU, on devices.
 #[test]
-fn statistics_at_the_ends_of_the_range() {
+fn statistics_at_the_ends_of_the_range_equal_the_cpu() {
     fn check<T: Element>(device: &Device, most: f64, name: &str) {
         let m = 0.9 * most;
         let lanes = 4096 / size_of::<T>();
@@ -290,7 +290,7 @@ fn records_fit_little_local_memory() {
 }
 
 #[test]
-fn a_record_of_nothing_is_left_as_it_was() {
+fn statistics_of_empty_input_leave_the_record_unwritten() {
     for (name, device) in common::devices() {
         let mut record = device.zeroed::<StatisticsRecord<i32>>(1).unwrap();
         let nothing: [i32; 0] = [];

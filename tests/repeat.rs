@@ -143,7 +143,7 @@ fn repeat(forms: &[Form]) {
 }
 
 #[test]
-fn reductions() {
+fn reductions_repeat_bit_for_bit() {
     repeat(&[
         ("sum", |device, x| Ok(bytes(&[device.reduce(&x.floats, Sum)?]))),
         ("sum of integers", |device, x| Ok(bytes(&[device.reduce(&x.numbers, Sum)?]))),
@@ -159,7 +159,7 @@ fn reductions() {
 }
 
 #[test]
-fn operators() {
+fn reductions_by_each_operator_repeat_bit_for_bit() {
     repeat(&[
         ("product", |device, x| Ok(bytes(&[device.reduce(&x.factors, Product)?]))),
         ("min and max", |device, x| Ok(bytes(&[device.reduce(&x.factors, Min)?, device.reduce(&x.factors, Max)?]))),
@@ -177,7 +177,7 @@ fn operators() {
 }
 
 #[test]
-fn results_of_parts() {
+fn reductions_of_segments_and_axes_repeat_bit_for_bit() {
     repeat(&[
         ("max of segments", |device, x| contents(&device.reduce_segments(x.pixels.view(..FEW)?, &x.parts, Max)?)),
         ("max along the last axis", |device, x| {
@@ -208,7 +208,7 @@ fn results_of_parts() {
 }
 
 #[test]
-fn figures() {
+fn statistics_and_extremes_repeat_bit_for_bit() {
     repeat(&[
         ("arg-min", |device, x| {
             let least = device.arg_min(&x.floats)?;
@@ -255,7 +255,7 @@ fn figures() {
 }
 
 #[test]
-fn histograms() {
+fn histograms_repeat_bit_for_bit() {
     fn counted<T: oclprim::Element>(device: &Device, x: &Buffer<T>, bins: &Bins<T>) -> Result<Vec<u8>> {
         let (mut counts, mut outside) = (vec![0u64; bins.len()], [0u64; 3]);
         device.histogram_into(x, bins, &mut counts, &mut outside, Accumulate::Overwrite, &mut Scratch::new())?;
@@ -286,7 +286,7 @@ fn histograms() {
 }
 
 #[test]
-fn histograms_of_weights() {
+fn weighted_histograms_repeat_bit_for_bit() {
     repeat(&[
         ("float weights", |device, x| {
             let found = device.histogram_weighted(&x.floats, &x.others, &Bins::even(-0.7, 0.9, 37)?)?;
@@ -305,7 +305,7 @@ fn histograms_of_weights() {
 }
 
 #[test]
-fn moves() {
+fn copies_and_transpositions_repeat_bit_for_bit() {
     repeat(&[
         ("transpose", |device, x| contents(&device.transpose(x.floats.view(..301 * 331)?, 301, 331)?)),
         ("permute", |device, x| {
@@ -326,7 +326,7 @@ fn moves() {
 }
 
 #[test]
-fn numbers() {
+fn generated_numbers_repeat_bit_for_bit() {
     repeat(&[
         ("fill", |device, _| {
             let mut x = device.zeroed::<[u8; 3]>(FEW)?;
@@ -349,7 +349,7 @@ fn numbers() {
 }
 
 #[test]
-fn scans() {
+fn scans_repeat_bit_for_bit() {
     repeat(&[
         ("inclusive", |device, x| contents(&device.inclusive_scan(&x.floats, Sum)?)),
         ("exclusive", |device, x| contents(&device.exclusive_scan(&x.numbers, Sum)?)),
@@ -391,7 +391,7 @@ fn scans() {
 }
 
 #[test]
-fn sorts() {
+fn sorts_repeat_bit_for_bit() {
     repeat(&[
         ("sort", |device, x| contents(&device.sort(x.floats.view(..SOME)?, Order::descending())?)),
         ("sort with values", |device, x| {
@@ -420,7 +420,7 @@ fn sorts() {
 }
 
 #[test]
-fn sorted_ranges() {
+fn merges_sets_and_searches_repeat_bit_for_bit() {
     repeat(&[
         ("merge", |device, x| contents(&device.merge(&x.sorted[0], &x.sorted[1], &Order::ascending())?)),
         ("merge with values", |device, x| {
@@ -446,7 +446,7 @@ fn sorted_ranges() {
 }
 
 #[test]
-fn ranks() {
+fn top_k_and_quantiles_repeat_bit_for_bit() {
     repeat(&[
         ("largest", |device, x| contents(&device.top_k(&x.floats, Top::largest(1000))?)),
         ("smallest, sorted", |device, x| contents(&device.top_k(&x.numbers, Top::smallest(1000).sorted())?)),
@@ -465,7 +465,7 @@ fn ranks() {
 }
 
 #[test]
-fn selections() {
+fn selections_repeat_bit_for_bit() {
     repeat(&[
         ("select", |device, x| contents(&device.select(&x.floats, &above_a_quarter())?)),
         ("select places", |device, x| contents(&device.select_indices::<_, u32, _>(&x.floats, &above_a_quarter())?)),
@@ -481,7 +481,7 @@ fn selections() {
 }
 
 #[test]
-fn runs() {
+fn runs_repeat_bit_for_bit() {
     repeat(&[
         ("unique", |device, x| contents(&device.unique(&x.sorted[0])?)),
         ("unique by key", |device, x| both(device.unique_by_key(&x.sorted[0], x.floats.view(..SOME)?)?)),
@@ -495,7 +495,7 @@ fn runs() {
 }
 
 #[test]
-fn moves_of_more_kinds() {
+fn gathers_reversals_and_in_place_moves_repeat_bit_for_bit() {
     repeat(&[
         ("transpose in place", |device, x| {
             let mut data = device.upload(&x.floats.view(..301 * 331)?.to_vec()?)?;

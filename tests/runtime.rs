@@ -106,7 +106,7 @@ fn mappings_read_and_write_the_buffer() {
 }
 
 #[test]
-fn mappings_of_views_reach_their_range_alone() {
+fn mappings_of_views_cover_only_their_range() {
     fn check<T: Pod + Debug + PartialEq>(device: &Device, name: &str) {
         let n = 1009;
         let (mut want, patch): (Vec<T>, Vec<T>) = (random(n, 1), random(n, 2));
@@ -144,7 +144,7 @@ fn mappings_of_views_reach_their_range_alone() {
 }
 
 #[test]
-fn nothing_is_a_fine_amount() {
+fn empty_buffers_are_valid() {
     for (name, device) in devices() {
         let mut empty: Buffer<f64> = device.upload(&[]).expect(&name);
         assert!(empty.is_empty());
@@ -169,7 +169,7 @@ fn nothing_is_a_fine_amount() {
 }
 
 #[test]
-fn lengths_and_ranges_that_do_not_fit_are_errors_with_their_numbers() {
+fn invalid_lengths_and_ranges_are_errors_with_their_numbers() {
     for (name, device) in devices() {
         let mut buffer = device.upload(&[1u16, 2, 3]).expect(&name);
         #[allow(clippy::reversed_empty_ranges, reason = "that is the point")]
@@ -230,8 +230,8 @@ fn resident() -> usize {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn nothing_leaks() {
-    const NAME: &str = "nothing_leaks";
+fn memory_does_not_leak() {
+    const NAME: &str = "memory_does_not_leak";
     if common::part().is_none() {
         // In a process of its own, where no other test allocates.
         common::run(&mut common::child(NAME, "alone"));
@@ -295,7 +295,7 @@ fn the_best_device_is_a_gpu_or_the_cpu_backend() {
 }
 
 #[test]
-fn buffers_stay_with_their_device() {
+fn buffers_of_another_device_are_refused() {
     let devices = devices();
     for (a_name, a) in &devices {
         let buffer = a.upload(&[1u8, 2, 3]).expect(a_name);
@@ -460,7 +460,7 @@ fn every_device_has_sub_groups_in_local_memory() {
 }
 
 #[test]
-fn scratch_serves_one_device_after_another() {
+fn one_scratch_serves_several_devices() {
     let mut scratch = Scratch::new();
     for _ in 0..3 {
         for (name, device) in devices() {
@@ -554,7 +554,7 @@ proptest! {
 
 // --- the cache on disk ----------------------------------------------------------------------------------------------
 
-const CACHE: &str = "the_cache_survives_whatever_happens_to_it";
+const CACHE: &str = "the_cache_survives_damaged_entries_and_folders";
 
 /// A child that opens every OpenCL device, probes it and reduces on it.
 fn user_of(folder: &Path) -> Command {
@@ -572,7 +572,7 @@ fn entries(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn the_cache_survives_whatever_happens_to_it() {
+fn the_cache_survives_damaged_entries_and_folders() {
     if common::part().is_some() {
         let mut sums = String::new();
         for (name, device) in common::opencl_devices() {

@@ -40,7 +40,7 @@ fn tries<T: Element, O: Op<T>>(op: O, n: usize) {
 }
 
 #[test]
-fn every_operator() {
+fn every_operator_equals_the_loop() {
     tries::<i32, _>(Sum, 10_007);
     tries::<i32, _>(And, 10_007);
     if !common::tiny() {
@@ -53,7 +53,7 @@ fn every_operator() {
 }
 
 #[test]
-fn sizes_and_offsets_within_canaries() {
+fn scans_write_only_their_outputs() {
     let mut scratch = Scratch::new();
     for (name, device) in common::with_sub_groups() {
         for n in SIZES {
@@ -73,7 +73,7 @@ fn sizes_and_offsets_within_canaries() {
 /// B17: local memory past n was left uninitialised, and the verdict was computed and never shown. Behind the elements of a
 /// tile that is not full lie others here, and the total and every result are compared.
 #[test]
-fn b17_a_tile_that_is_not_full() {
+fn b17_partial_tiles_ignore_elements_after_the_input() {
     let mut scratch = Scratch::new();
     for (name, device) in common::with_sub_groups() {
         for n in [1, 31, 33, 255, 1023, 1025, 8191, 8193, 2 * 8192 + 4097] {
@@ -92,7 +92,7 @@ fn b17_a_tile_that_is_not_full() {
 }
 
 #[test]
-fn the_total_comes_behind() {
+fn offsets_end_with_the_total() {
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
         for n in SIZES {
             let lengths: Vec<u32> = Data::Random.generate(n, 2);
@@ -109,7 +109,7 @@ fn the_total_comes_behind() {
 }
 
 #[test]
-fn in_place() {
+fn scans_in_place_equal_the_cpu() {
     for (name, device) in common::with_sub_groups() {
         for n in SIZES {
             let host: Vec<f32> = Data::Random.generate(n, 3);
@@ -129,7 +129,7 @@ fn in_place() {
 }
 
 #[test]
-fn nothing_gives_nothing() {
+fn empty_input_gives_an_empty_output_or_the_initial_value() {
     for (name, device) in common::devices() {
         assert!(device.inclusive_scan::<f32, _>(&[], Sum).unwrap().is_empty(), "{name}");
         let mut out = [7u8];
@@ -140,7 +140,7 @@ fn nothing_gives_nothing() {
 }
 
 #[test]
-fn what_does_not_fit_is_an_error() {
+fn outputs_of_wrong_length_are_errors() {
     for (name, device) in common::devices() {
         let mut out = device.zeroed::<u32>(4).unwrap();
         let mut refused = |kind, n: usize| {
@@ -156,7 +156,7 @@ fn what_does_not_fit_is_an_error() {
 
 /// Of floats, to the bit: on every device what the CPU has, and the same again.
 #[test]
-fn floats_have_one_order() {
+fn float_scans_have_one_order_everywhere() {
     fn of<T: Element>(devices: &[(String, Device)], n: usize, data: Data) {
         let x: Vec<T> = data.generate(n, 11);
         let sums = Device::cpu().inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
@@ -179,7 +179,7 @@ fn floats_have_one_order() {
 
 /// From the last element to the first, the total in front.
 #[test]
-fn reversed() {
+fn reversed_scans_start_at_the_last_element() {
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
         for n in SIZES {
             let host: Vec<u32> = Data::Random.generate(n, 4);
@@ -207,9 +207,9 @@ fn ways() -> Vec<(String, Device)> {
 
 /// More than a block of blocks of tiles.
 #[test]
-fn many_tiles() {
+fn scans_of_many_tiles_equal_the_loop() {
     if common::tiny() {
-        return common::skip("many_tiles", "scans millions of elements in many ways");
+        return common::skip("scans_of_many_tiles_equal_the_loop", "scans millions of elements in many ways");
     }
     let n = 1060 * 4096 + 77;
     let x: Vec<u64> = Data::Random.generate(n, 5);
@@ -228,7 +228,7 @@ fn many_tiles() {
 
 /// What waits for work-groups, at once on two queues of a device.
 #[test]
-fn two_queues_at_once() {
+fn look_back_on_two_queues_at_once_terminates() {
     let n = if common::tiny() { 5 * 8192 } else { 100 * 8192 + 5 };
     let x: Vec<u32> = Data::Random.generate(n, 8);
     let keys: Vec<u32> = (0..n as u32).map(|i| i / 11).collect();
@@ -267,7 +267,7 @@ fn two_queues_at_once() {
 
 /// Segments that are told in three ways, in both directions.
 #[test]
-fn segments_are_told_in_three_ways() {
+fn segments_by_keys_flags_and_offsets_agree() {
     for (name, device) in common::with_sub_groups() {
         for n in SIZES {
             let x: Vec<u64> = Data::Random.generate(n, 4);
@@ -312,7 +312,7 @@ fn segments_are_told_in_three_ways() {
 
 /// More empty segments than a tile has elements, at one place in it, are searched.
 #[test]
-fn empty_segments_by_the_thousand() {
+fn thousands_of_empty_segments_are_searched() {
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
         let (n, empty) = (30_000, 40_000);
         let x: Vec<f32> = Data::Random.generate(n, 5);
@@ -327,7 +327,7 @@ fn empty_segments_by_the_thousand() {
 }
 
 #[test]
-fn lines_along_any_axis() {
+fn lines_along_any_axis_equal_the_loop() {
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
         let shape = [3, 1100, 5, 2];
         let x: Vec<i32> = Data::Random.generate(shape.iter().product(), 6);
@@ -347,7 +347,7 @@ fn lines_along_any_axis() {
 }
 
 #[test]
-fn what_tells_segments_has_to_fit() {
+fn invalid_keys_flags_and_offsets_are_refused() {
     for (name, device) in common::devices() {
         let (x, kind) = ([1u32; 4], Scan::<u32>::inclusive());
         let refused = |result: oclprim::Result<oclprim::Buffer<u32>>| {

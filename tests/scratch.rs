@@ -219,8 +219,8 @@ fn histograms_and_matrices(forms: &mut Forms) {
 }
 
 #[test]
-fn scratch_is_as_large_as_is_said() {
-    const TEST: &str = "scratch_is_as_large_as_is_said";
+fn operations_need_no_more_scratch_than_stated() {
+    const TEST: &str = "operations_need_no_more_scratch_than_stated";
     for (name, device) in common::opencl_devices_or_skip(TEST) {
         let gpu = device.with_tuning(common::gpu()).unwrap();
         for (name, device) in [(format!("{name} as a GPU"), gpu), (name, device)] {

@@ -108,7 +108,7 @@ fn runs((name, device): &(String, Device), x: &[u32]) {
 }
 
 #[test]
-fn many_tiles() {
+fn selections_and_runs_of_many_tiles_equal_the_standard_library() {
     let n = many();
     let random: Vec<u32> = common::random::<u32>(n, 1).into_iter().map(|x| x % 1000).collect();
     for device in devices() {
@@ -123,7 +123,7 @@ fn many_tiles() {
 }
 
 #[test]
-fn offsets_of_64_bits() {
+fn offsets_of_64_bits_give_the_same_results() {
     let random = numbers(many() / 2, 300);
     let few: Vec<u32> = random.iter().map(|x| x % 3).collect();
     for device in common::wide() {
@@ -134,7 +134,7 @@ fn offsets_of_64_bits() {
 
 /// A run that ends many tiles behind the one that it begins in, and tiles in which none begins.
 #[test]
-fn runs_over_many_tiles() {
+fn runs_over_many_tiles_are_found() {
     for device in few_devices() {
         let n = if common::tiny() { several(&device.1) } else { many() };
         let mut x = vec![7; n];
@@ -149,7 +149,7 @@ fn runs_over_many_tiles() {
 
 /// Another count each time, with the scratch of the time before.
 #[test]
-fn scratch_is_used_again() {
+fn used_scratch_does_not_change_results() {
     let n = many() / 2;
     for (name, device) in few_devices() {
         let mut scratch = Scratch::new();
@@ -174,8 +174,8 @@ fn scratch_is_used_again() {
 
 /// What a mistake in the expression says; and that both texts are asked.
 #[test]
-fn expressions_that_do_not_build() {
-    for (name, device) in common::opencl_devices_or_skip("expressions_that_do_not_build") {
+fn expressions_that_do_not_build_give_the_log() {
+    for (name, device) in common::opencl_devices_or_skip("expressions_that_do_not_build_give_the_log") {
         let wrong = Map::new(|x: u32| x < 5, "x <\n  five");
         let error = device.select(&[1u32, 2], &wrong).map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
@@ -187,7 +187,7 @@ fn expressions_that_do_not_build() {
 }
 
 #[test]
-fn more_than_there_is_room_for_is_told() {
+fn selections_beyond_the_output_report_their_count() {
     for (name, device) in few_devices() {
         let x: Vec<u32> = (0..many() as u32).collect();
         let (mut out, mut count) = (device.filled(100, 7u32).unwrap(), device.zeroed::<u64>(1).unwrap());
@@ -208,7 +208,7 @@ fn more_than_there_is_room_for_is_told() {
 
 /// What fits is there and nothing behind, in two outputs at most; and so it is where just all fit, which is no error.
 #[test]
-fn more_than_there_is_room_for_is_an_error_where_the_count_comes_back() {
+fn selections_beyond_the_output_are_errors_if_the_count_is_returned() {
     type Call<'a> = &'a dyn Fn(ViewMut<'_, u32>, ViewMut<'_, u32>, &mut [u64; 1]) -> Result<()>;
     const BEHIND: u32 = u32::MAX;
     let x: Vec<u32> = (0..many() as u32).map(|i| i / 2).collect();
@@ -252,7 +252,7 @@ fn more_than_there_is_room_for_is_an_error_where_the_count_comes_back() {
 
 /// NaN of any bits are equal, and zeros; subnormals are not zeros.
 #[test]
-fn floats_are_equal_as_sorts_have_it() {
+fn floats_that_sorts_treat_as_equal_form_one_run() {
     let (nan, other) = (f32::from_bits(0x7fc0_1234), f32::from_bits(0xff80_0001));
     let [tiny, twice] = [1, 2].map(f32::from_bits);
     let infinity = f32::INFINITY;
@@ -267,7 +267,7 @@ fn floats_are_equal_as_sorts_have_it() {
 }
 
 #[test]
-fn differences_by_any_operator() {
+fn adjacent_differences_take_any_operator() {
     let x: Vec<i32> = common::random::<i16>(many() / 3, 3).into_iter().map(i32::from).collect();
     let distance = Operator::new("distance", 0i32, |a: i32, b| (a - b).abs(), "abs(a - b)");
     for (name, device) in few_devices() {
@@ -281,7 +281,7 @@ fn differences_by_any_operator() {
 
 /// Nothing is left waiting where many selections follow one another.
 #[test]
-fn again_and_again() {
+fn repeated_selections_give_the_same_result() {
     let tuning = Tuning::default().without_look_back();
     for (name, device) in few_devices() {
         let x = numbers(if common::tiny() { several(&device) } else { many() / 4 }, 300);
@@ -299,7 +299,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if common::tiny() { 2 } else { 24 }, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_runs(lengths in prop::collection::vec((0u32..4, 1usize..3000), 0..20)) {
+    fn any_runs_equal_the_standard_library(lengths in prop::collection::vec((0u32..4, 1usize..3000), 0..20)) {
         let most = if common::tiny() { 20 } else { usize::MAX };
         let x: Vec<u32> = lengths.iter().flat_map(|&(value, length)| vec![value; length.min(most)]).collect();
         for device in few_devices() {

@@ -253,7 +253,7 @@ fn survives(name: &str, call: Call, inputs: &mut Inputs) {
 
 /// The calls share a process: an abort anywhere ends it, and the last line that it wrote names the call.
 #[test]
-fn a_call_gives_its_result_or_an_error_whatever_memory_there_is() {
+fn a_call_gives_its_result_or_an_error_with_any_amount_of_memory() {
     if child::part().is_some() {
         let mut inputs = Inputs::new();
         for (name, call) in CALLS {
@@ -261,7 +261,7 @@ fn a_call_gives_its_result_or_an_error_whatever_memory_there_is() {
         }
         return child::answer("done");
     }
-    let test = "a_call_gives_its_result_or_an_error_whatever_memory_there_is";
+    let test = "a_call_gives_its_result_or_an_error_with_any_amount_of_memory";
     let (value, _) = child::run(&mut child::child(test, "all"));
     assert!(!value.is_empty());
 }
@@ -279,8 +279,8 @@ const FIRST: [&str; 8] = [
 ];
 
 #[test]
-fn the_first_call_of_a_process_survives_that_threads_cannot_be_started() {
-    let test = "the_first_call_of_a_process_survives_that_threads_cannot_be_started";
+fn the_first_call_of_a_process_survives_without_new_threads() {
+    let test = "the_first_call_of_a_process_survives_without_new_threads";
     if let Some(part) = child::part() {
         let (delta, name) = part.split_once(' ').expect("bytes and a name");
         let call = CALLS.iter().find(|(other, _)| *other == name).expect("a call's name").1;
@@ -304,8 +304,8 @@ fn the_first_call_of_a_process_survives_that_threads_cannot_be_started() {
 }
 
 #[test]
-fn a_process_without_a_thread_of_its_own_runs_on_its_callers_thread() {
-    let test = "a_process_without_a_thread_of_its_own_runs_on_its_callers_thread";
+fn a_process_that_cannot_start_threads_runs_on_the_callers_thread() {
+    let test = "a_process_that_cannot_start_threads_runs_on_the_callers_thread";
     if child::part().is_some() {
         let x: Vec<u32> = (0..N as u32).collect();
         let mut out = vec![0; N];

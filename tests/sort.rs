@@ -61,7 +61,7 @@ fn sorts_by<T: Element>(
 }
 
 #[test]
-fn offsets_of_64_bits() {
+fn offsets_of_64_bits_give_the_same_results() {
     let keys: Vec<u32> = common::random(many() / 2, 6);
     for device in common::wide() {
         sorts(&device, &keys, Ord::cmp);
@@ -103,7 +103,7 @@ fn sorts_segments<K: Key + Ord + std::fmt::Debug>((name, device): &(String, Devi
 }
 
 #[test]
-fn segments_of_any_length() {
+fn segments_of_any_length_are_sorted() {
     let n = many();
     let keys: Vec<u32> = common::random(n, 7);
     let few: Vec<u16> = common::random::<u16>(n / 3, 8).into_iter().map(|key| key & 0x70).collect();
@@ -128,7 +128,7 @@ fn sorts_in_place<K: Key + Ord + std::fmt::Debug>((name, device): &(String, Devi
 }
 
 #[test]
-fn in_place() {
+fn sorts_in_place_equal_the_standard_library() {
     let n = many();
     let keys: Vec<u32> = common::random(n, 9);
     let pipe: Vec<u8> = (0..n).map(|i| (i.min(n - i) / 64) as u8).collect();
@@ -143,7 +143,7 @@ fn in_place() {
 
 /// Keys of 16 bytes, by bits of either half and of both.
 #[test]
-fn keys_of_16_bytes() {
+fn keys_of_16_bytes_are_sorted_by_any_bits() {
     let random: Vec<u64> = common::random(many() / 4, 10);
     let keys: Vec<u128> = random.windows(2).map(|x| u128::from(x[0]) << 64 | u128::from(x[1])).collect();
     for (name, device) in devices() {
@@ -159,7 +159,7 @@ fn keys_of_16_bytes() {
 }
 
 #[test]
-fn many_tiles_and_groups() {
+fn sorts_of_many_tiles_and_groups_equal_the_standard_library() {
     let n = many();
     let random: Vec<u32> = common::random(n, 1);
     let few: Vec<u32> = random.iter().map(|x| x & 0x00f0_0000).collect();
@@ -174,7 +174,7 @@ fn many_tiles_and_groups() {
 
 /// By their bits: NaN at both ends, the zeros apart. Their other order is that of tests/float_order.rs.
 #[test]
-fn floats_have_a_total_order() {
+fn floats_are_sorted_by_total_order() {
     let n = many() / 3;
     let mut keys: Vec<f32> = common::random::<u32>(n, 2).into_iter().map(f32::from_bits).collect();
     keys.extend([f32::NAN, -f32::NAN, 0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE / 2.0]);
@@ -185,7 +185,7 @@ fn floats_have_a_total_order() {
 
 /// A key of 8 bytes has 8 passes, of which only those are made in which keys differ, an odd or an even number.
 #[test]
-fn digits_that_are_the_same_are_left_out() {
+fn digits_that_all_keys_share_are_skipped() {
     let n = many() / 7;
     let random: Vec<u64> = common::random(n, 3);
     for (name, device) in few_devices() {
@@ -201,7 +201,7 @@ fn digits_that_are_the_same_are_left_out() {
 
 /// Scratch of the size that is told serves every call, and is reused.
 #[test]
-fn scratch_serves_calls_of_any_form() {
+fn one_scratch_serves_every_operation() {
     for (name, device) in few_devices() {
         let keys: Vec<i32> = common::random(many() / 9, 4);
         let n = keys.len();
@@ -233,7 +233,7 @@ fn scratch_serves_calls_of_any_form() {
 }
 
 #[test]
-fn nothing_beside_the_output_is_written() {
+fn sorts_write_only_their_outputs() {
     for (name, device) in devices() {
         for offset in [0, 1, 3] {
             let keys: Vec<u32> = common::random(1000 + offset, 5);
@@ -253,7 +253,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn any_keys(keys in prop::collection::vec(any::<i64>(), 0..600), narrow in 0u32..64) {
+    fn any_keys_are_sorted(keys in prop::collection::vec(any::<i64>(), 0..600), narrow in 0u32..64) {
         let keys: Vec<i64> = keys.into_iter().map(|key| key >> narrow).collect();
         for device in tested() {
             sorts(device, &keys, Ord::cmp);
@@ -261,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bits(keys in prop::collection::vec(any::<u16>(), 0..600), a in 0u32..=16, b in 0u32..=16) {
+    fn any_bit_ranges_are_sorted(keys in prop::collection::vec(any::<u16>(), 0..600), a in 0u32..=16, b in 0u32..=16) {
         let (begin, end) = if a < b { (a, b) } else { (b, a) };
         let mut want = keys.clone();
         want.sort_by_key(|&key| u32::from(key) >> begin & ((1 << (end - begin)) - 1));

@@ -157,11 +157,11 @@ fn stall(stall: Stall) {
 }
 
 #[test]
-fn silent() {
+fn dropped_publishes_do_not_change_results() {
     stall(Stall::Silent);
 }
 
 #[test]
-fn late() {
+fn delayed_publishes_do_not_change_results() {
     stall(Stall::Late);
 }

@@ -59,7 +59,7 @@ fn selects((name, device): &(String, Device), keys: &[u32], k: usize, largest: b
 }
 
 #[test]
-fn offsets_of_64_bits() {
+fn offsets_of_64_bits_give_the_same_results() {
     let keys: Vec<u32> = common::random(many(), 6);
     for device in common::wide() {
         for k in [20, keys.len() / 2] {
@@ -69,7 +69,7 @@ fn offsets_of_64_bits() {
 }
 
 #[test]
-fn keys_that_lie_in_all_ways() {
+fn keys_of_any_distribution_are_selected() {
     let n = many();
     let random: Vec<u32> = common::random(n, 1);
     let ramp: Vec<u32> = (0..n as u32).collect();
@@ -89,7 +89,7 @@ fn keys_that_lie_in_all_ways() {
 
 /// All places that any geometry looks at for its bounds have the least key.
 #[test]
-fn bounds_that_are_wrong() {
+fn wrong_bounds_do_not_change_results() {
     let n = many();
     let mut keys: Vec<u32> = common::random::<u32>(n, 2).iter().map(|x| x | 1 << 8).collect();
     let mixed = |mut x: u32| {
@@ -112,7 +112,7 @@ fn bounds_that_are_wrong() {
 
 /// Keys between the bounds, all of which are taken, have their higher digits in common with keys beyond the bounds.
 #[test]
-fn bounds_within_clusters() {
+fn bounds_within_clusters_do_not_change_results() {
     // Of each 256 keys 16 are below the last one of a cluster, and 248 below the last cluster.
     let blocks = if common::tiny() { 12 } else { 1100 };
     let key = |i: u32| match i * 151 % 256 {
@@ -140,7 +140,7 @@ fn bounds_within_clusters() {
 }
 
 #[test]
-fn rows_of_any_length() {
+fn rows_of_any_length_are_selected() {
     for device in tuned(&[("a GPU", gpu())]) {
         let (name, device) = device;
         for (rows, len, k) in [(70, 31, 31), (3, many() / 3, 40), (if common::tiny() { 9 } else { 300 }, 700, 13)] {
@@ -185,7 +185,7 @@ fn many_rows_on_the_cpu_take_little_memory() {
 }
 
 #[test]
-fn quantiles_of_floats() {
+fn quantiles_of_floats_equal_sorted_elements() {
     let n = many();
     let keys: Vec<f32> = common::random::<u32>(n, 4).iter().map(|&x| x as f32 - 1e9).collect();
     let mut sorted = keys.clone();
@@ -203,7 +203,7 @@ fn quantiles_of_floats() {
 
 /// Also where a device cannot compute with them.
 #[test]
-fn quantiles_of_doubles() {
+fn quantiles_of_doubles_are_given_on_every_device() {
     let keys: Vec<f64> = (0..5003).map(|i| f64::from(i * 1009 % 5003)).collect();
     for (name, device) in tuned(&[("a GPU", gpu())]) {
         // As many as are selected with the ends, without them, and as are sorted.
@@ -228,7 +228,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn any_keys(keys in prop::collection::vec(any::<u32>(), 1..600), narrow in 0u32..32, part in 0.0f64..=1.0) {
+    fn any_keys_are_selected(keys in prop::collection::vec(any::<u32>(), 1..600), narrow in 0u32..32, part in 0.0f64..=1.0) {
         let keys: Vec<u32> = keys.into_iter().map(|key| key >> narrow).collect();
         let k = (part * keys.len() as f64) as usize;
         for device in tested() {

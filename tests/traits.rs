@@ -11,7 +11,7 @@ fn is_shared<T: Send + Sync + Debug>() {}
 fn is_cloned<T: Clone>() {}
 
 #[test]
-fn types_go_to_other_threads() {
+fn types_are_send_and_sync() {
     is_shared::<Device>();
     is_shared::<DeviceInfo>();
     is_shared::<Capabilities>();
@@ -41,7 +41,7 @@ fn types_go_to_other_threads() {
 }
 
 #[test]
-fn errors_are_errors() {
+fn errors_implement_the_error_trait() {
     fn is_error<T: error::Error + Send + Sync + 'static>() {}
     is_error::<Error>();
 

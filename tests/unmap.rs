@@ -110,8 +110,8 @@ fn a_buffer_whose_unmap_failed_is_never_read() {
 }
 
 #[test]
-fn a_failed_unmap_after_reading_forbids_writing_alone() {
-    const NAME: &str = "a_failed_unmap_after_reading_forbids_writing_alone";
+fn a_failed_unmap_after_reading_forbids_only_writing() {
+    const NAME: &str = "a_failed_unmap_after_reading_forbids_only_writing";
     if child::part().is_none() {
         return with_failing_unmaps(NAME, None);
     }
@@ -127,8 +127,8 @@ fn a_failed_unmap_after_reading_forbids_writing_alone() {
 }
 
 #[test]
-fn other_buffers_are_as_before() {
-    const NAME: &str = "other_buffers_are_as_before";
+fn other_buffers_stay_usable() {
+    const NAME: &str = "other_buffers_stay_usable";
     if child::part().is_none() {
         return with_failing_unmaps(NAME, Some(1));
     }
@@ -141,7 +141,7 @@ fn other_buffers_are_as_before() {
 
 /// Safe code can leak a mapping, and kernels on mapped memory are undefined in OpenCL.
 #[test]
-fn a_buffer_whose_mapping_is_leaked_is_not_used() {
+fn a_buffer_with_a_leaked_mapping_is_refused() {
     for device in (1..Device::list().len()).map(|index| Device::at(index).unwrap()) {
         let mut x = device.upload(&[1u32; 1000]).unwrap();
         std::mem::forget(x.map().unwrap());

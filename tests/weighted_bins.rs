@@ -97,7 +97,7 @@ fn sums_beyond_the_range_are_infinite_and_those_back_in_it_are_not() {
 }
 
 #[test]
-fn infinities_and_nan_are_those_of_a_sum() {
+fn infinities_and_nan_propagate_as_in_a_sum() {
     sums_are(&[1.0f32, f32::INFINITY], f32::INFINITY);
     sums_are(&[1.0f32, f32::NEG_INFINITY], f32::NEG_INFINITY);
     sums_are(&[f32::INFINITY, f32::NEG_INFINITY], f32::NAN);
@@ -146,7 +146,7 @@ fn sums_by_integers<W: Weight>(n: usize, bins: usize, spread: u64, nearest: fn(i
 }
 
 #[test]
-fn sums_are_those_of_exact_integers() {
+fn sums_equal_exact_integer_sums() {
     let (f32s, f64s) = (|sum: i128| sum as f32 * 2f32.powi(-80), |sum: i128| sum as f64 * 2f64.powi(-80));
     for (n, bins) in [(1000, 3), (20_011, 100), (6000, 20_000)] {
         for spread in [1, 20, 90] {
@@ -204,7 +204,7 @@ fn many_bins_are_counted_in_ranges() {
 }
 
 #[test]
-fn integer_sums_wrap_as_before() {
+fn integer_sums_wrap() {
     sums_are(&[i64::MAX, 1, 1], i64::MIN + 1);
     sums_are(&[u64::MAX, 3], 2);
     sums_are(&[200u8, 100], 300u64);
@@ -212,7 +212,7 @@ fn integer_sums_wrap_as_before() {
 }
 
 #[test]
-fn sums_are_added_to_those_that_are_there() {
+fn sums_accumulate_into_existing_ones() {
     for (name, device) in common::with_geometries() {
         let (mut sums, mut outside) = ([1.0f32, 2.0], [0.5; 3]);
         let (layout, mut scratch) = (Bins::ids(2).unwrap(), Scratch::new());

@@ -58,7 +58,7 @@ fn b40_tails_are_copied() {
 
 /// B41: fewer elements than a vector gave a grid of no groups.
 #[test]
-fn b41_less_than_a_vector() {
+fn b41_inputs_shorter_than_a_vector_are_copied() {
     for device in devices() {
         for n in [1, 2, 3, 15] {
             check::<i32>(&device.0, &device.1, n, 0, 0);
@@ -71,7 +71,7 @@ fn b41_less_than_a_vector() {
 
 /// B42: the kernel of two elements an access did not compile as printed.
 #[test]
-fn b42_every_width_compiles_for_every_size_of_element() {
+fn b42_every_vector_width_compiles_for_every_element_size() {
     for device in common::opencl_devices_or_skip("b42") {
         for element in [ElementType::U8, ElementType::I16, ElementType::F32, ElementType::F64] {
             climb(&device, element, 100, |_| true);
@@ -82,7 +82,7 @@ fn b42_every_width_compiles_for_every_size_of_element() {
 /// B43: counters of `int` overflowed near 2^31. Offsets here are 32-bit below 2^31 words and 64-bit above; the wide
 /// kernels run in every test of this file, and beyond 2^32 elements, within a buffer too, in `check --full`.
 #[test]
-fn b43_wide_offsets() {
+fn b43_kernels_with_wide_offsets_copy_every_element() {
     for (name, device) in common::opencl_devices_or_skip("b43") {
         for class in [DeviceClass::Cpu, DeviceClass::Gpu] {
             let wide = device.with_tuning(Tuning::default().class(class).wide_offsets()).unwrap();
@@ -95,7 +95,7 @@ fn b43_wide_offsets() {
 /// B44: a base that is not aligned for the vector was undefined. The ladder's kernels own whole buffers, and so are never
 /// given one.
 #[test]
-fn b44_any_alignment() {
+fn b44_any_alignment_is_copied() {
     for (name, device) in devices() {
         for from in 0..16 {
             for to in [0, 1, 7, 15 - from] {
@@ -113,7 +113,7 @@ fn b44_any_alignment() {
 /// B45: lengths went through `float`, which is exact only up to 2^24. They are integers throughout here; as a float the
 /// ladder's length here would be one more. (The bytes of one direction alone were counted, too: b26 in tests/transpose.rs.)
 #[test]
-fn b45_lengths_beyond_24_bits() {
+fn b45_lengths_beyond_24_bits_are_exact() {
     for device in common::devices() {
         if !common::runs_kernels_at_once(&device.1) {
             common::skip("b45", "millions of work-items are too many for oclgrind");
@@ -131,7 +131,7 @@ fn b45_lengths_beyond_24_bits() {
 }
 
 #[test]
-fn errors_have_the_numbers() {
+fn errors_give_the_numbers() {
     for (name, device) in common::devices() {
         let x = device.upload(&[1u8; 10]).unwrap();
         let mut y = device.zeroed::<u8>(11).unwrap();
@@ -157,7 +157,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn copies_are_those_of_slices(n in 0usize..40_000, from in 0usize..40, to in 0usize..40) {
+    fn copies_equal_copies_of_slices(n in 0usize..40_000, from in 0usize..40, to in 0usize..40) {
         for (name, device) in devices() {
             check::<u8>(&name, &device, n, from, to);
             check::<u16>(&name, &device, n / 2, from, to);
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn moves_within_are_those_of_slices(all in 1usize..30_000, a in 0.0..1.0, b in 0.0..1.0, c in 0.0..1.0) {
+    fn copies_within_a_buffer_equal_copy_within(all in 1usize..30_000, a in 0.0..1.0, b in 0.0..1.0, c in 0.0..1.0) {
         let part = |of: usize, by: f64| (of as f64 * by) as usize;
         let len = part(all, a);
         let (from, to) = (part(all - len, b), part(all - len, c));
@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn gathers_and_scatters_undo_each_other(n in 1usize..9_000, offset in 0usize..6, seed: u64) {
+    fn scatters_invert_gathers(n in 1usize..9_000, offset in 0usize..6, seed: u64) {
         for (name, device) in devices() {
             let keys: Vec<u64> = random(n, seed);
             let mut order: Vec<u32> = (0..n as u32).collect();
@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn reversals_are_those_of_slices(n in 0usize..9_000, from in 0usize..20, to in 0usize..20) {
+    fn reversals_equal_reversed_slices(n in 0usize..9_000, from in 0usize..20, to in 0usize..20) {
         for (name, device) in devices() {
             let data: Vec<u8> = random(from + n, 1);
             let x = device.upload(&data).unwrap();
@@ -208,7 +208,7 @@ proptest! {
 
 /// Complex numbers are moved whole, as other elements of 8 and 16 bytes are.
 #[test]
-fn complex_numbers_are_moved() {
+fn complex_numbers_are_moved_whole() {
     fn moved<F: Copy + PartialEq + std::fmt::Debug>(name: &str, device: &Device, of: fn(i32) -> F)
     where
         Complex<F>: bytemuck::Pod,
@@ -236,7 +236,7 @@ fn complex_numbers_are_moved() {
 
 /// A form that promises the same result runs often.
 #[test]
-fn forms_repeat_themselves() {
+fn operations_repeat_bit_for_bit() {
     let rounds = if common::tiny() { 3 } else { 100 };
     for (name, device) in devices() {
         let x = device.upload(&random::<u32>(5000, 1)).unwrap();

@@ -62,7 +62,7 @@ fn rung(device: &(String, Device), request: &Request, name: &str) -> Option<Rung
 
 /// B10: the time of a histogram in two kernels was that of one.
 #[test]
-fn b10_the_merge_is_in_the_timed_run() {
+fn b10_the_timed_run_includes_the_merge() {
     for (name, device) in common::opencl_devices_or_skip("b10") {
         let device = (name, device.profiled().unwrap());
         let Some(rung) = rung(&device, &request(5000, 200), "v3_local + v3_merge") else { continue };
@@ -109,7 +109,7 @@ fn spread(n: usize, bins: usize) -> Vec<i32> {
 /// B16: counts were never cleared, their total alone was compared, and their way to the host was timed, which a rung's is not.
 /// Here counts and scratch hold other values before, and each bin is compared.
 #[test]
-fn b16_counts_that_held_other_values() {
+fn b16_old_counts_and_scratch_do_not_matter() {
     for (name, device) in devices() {
         let mut scratch = Scratch::new();
         for bins in [7, 300, 9000] {
@@ -135,7 +135,7 @@ fn b16_counts_that_held_other_values() {
 /// B30: the gain of tables in local memory was confounded with that of fewer work-groups. The ladder has each alone: the
 /// same reads, and a table for each group of the grid that is launched.
 #[test]
-fn b30_full_and_capped_grids_are_rungs_of_their_own() {
+fn b30_full_and_capped_grids_are_separate_steps() {
     for device in devices() {
         // Only listed: more blocks of samples than any device runs at a time.
         let request = request(1 << 28, 256);
@@ -154,7 +154,7 @@ fn b30_full_and_capped_grids_are_rungs_of_their_own() {
 
 /// B31: more bins than work-items of a group were neither zeroed nor written.
 #[test]
-fn b31_more_bins_than_work_items() {
+fn b31_more_bins_than_work_items_are_counted() {
     for (_, device) in devices() {
         for bins in [1025, 5000, 70_000] {
             ids(&device, &spread(30_011, bins), bins);
@@ -169,7 +169,7 @@ fn b31_more_bins_than_work_items() {
 
 /// B32: the merging kernel was right for 256 bins alone.
 #[test]
-fn b32_other_than_256_bins() {
+fn b32_any_number_of_bins_is_merged() {
     for (_, device) in devices() {
         for bins in [1, 2, 7, 255, 256, 257, 300, 1000] {
             ids(&device, &spread(20_000, bins), bins);
@@ -215,7 +215,7 @@ fn b33_samples_outside_are_counted_and_not_written() {
 
 /// What lies outside of the bins, by every form: no bin counts any of it.
 #[test]
-fn nothing_but_samples_outside() {
+fn samples_outside_count_in_no_bin() {
     const SIDES: [u64; 3] = [3000, 4500, 1500];
     let samples = [f32::NEG_INFINITY, -1.5, 1.0, 1e30, f32::INFINITY, f32::NAN];
     let x: Vec<f32> = (0..9000).map(|i| samples[i % 6]).collect();
@@ -258,7 +258,7 @@ fn nothing_but_samples_outside() {
 
 /// A single bin, by every form, with samples in it and on both sides.
 #[test]
-fn one_bin() {
+fn one_bin_counts_its_samples() {
     let x: Vec<f32> = (0..9000).map(|i| [-0.25, 0.0, 0.5, 0.75, 1.0][i % 5]).collect();
     let weights: Vec<f32> = (0..x.len()).map(|i| (i % 9) as f32 / 8.0).collect();
     let integers: Vec<i32> = (0..x.len() as i32).map(|i| i % 9 - 3).collect();
@@ -305,7 +305,7 @@ fn one_bin() {
 /// B34: 32-bit indices overflowed at 2^31 samples. Here a launch has at most that many, and longer inputs take several;
 /// `devices` has one with rounds of 4,096. The ladder refuses what 32 bits do not hold.
 #[test]
-fn b34_more_samples_than_a_launch_counts() {
+fn b34_inputs_longer_than_a_launch_are_counted() {
     for (_, device) in devices() {
         let samples = spread(4096 * 5 + 3, 777);
         ids(&device, &samples, 777);
@@ -347,7 +347,7 @@ fn b35_scratch_is_bounded() {
 
 /// B37: the originals were tried on uniform samples only.
 #[test]
-fn b37_skewed_samples() {
+fn b37_skewed_samples_are_counted() {
     for (_, device) in devices() {
         for bins in [256, 3000, 100_000] {
             ids(&device, &vec![bins as i32 / 2; 20_003], bins);
@@ -366,7 +366,7 @@ fn b37_skewed_samples() {
 
 /// B38: OpenCL has no L2 persistence; the rung that hints at it says where it cannot run.
 #[test]
-fn b38_cache_hints_run_or_say_why_not() {
+fn b38_cache_hints_run_or_give_a_reason() {
     for (name, device) in devices() {
         let rungs = rungs(&device, &Request::default());
         let rung = rungs.iter().find(|rung| rung.name == "v1_persist").unwrap();
@@ -376,7 +376,7 @@ fn b38_cache_hints_run_or_say_why_not() {
 }
 
 #[test]
-fn outputs_of_other_lengths_are_refused() {
+fn outputs_of_wrong_length_are_refused() {
     for (name, device) in common::devices() {
         let run = |counts: usize, outside: usize| {
             let (mut counts, mut outside) = (device.filled(counts, 7u32)?, device.filled(outside, 7u64)?);
@@ -447,7 +447,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn even_bins_of_f32(a in -1e6f32..1e6, b in -1e6f32..1e6, bins in 1usize..400, closed: bool,
+    fn even_bins_of_f32_follow_their_edges(a in -1e6f32..1e6, b in -1e6f32..1e6, bins in 1usize..400, closed: bool,
         parts in prop::collection::vec(0f32..1.0, 50))
     {
         let (lower, upper) = (a.min(b), a.max(b));
@@ -461,7 +461,7 @@ proptest! {
     }
 
     #[test]
-    fn even_bins_of_any_f32(a: f32, b: f32, bins in 1usize..100, closed: bool, parts in prop::collection::vec(0f32..1.0, 50)) {
+    fn even_bins_of_any_f32_follow_their_edges(a: f32, b: f32, bins in 1usize..100, closed: bool, parts in prop::collection::vec(0f32..1.0, 50)) {
         let (lower, upper) = (a.min(b), a.max(b));
         let Ok(layout) = Bins::even(lower, upper, bins) else { return Ok(()) };
         let layout = if closed { layout.closed() } else { layout };
@@ -471,7 +471,7 @@ proptest! {
     }
 
     #[test]
-    fn even_bins_of_f64(a in -1e3f64..1e3, b in -1e3f64..1e3, bins in 1usize..400, closed: bool,
+    fn even_bins_of_f64_follow_their_edges(a in -1e3f64..1e3, b in -1e3f64..1e3, bins in 1usize..400, closed: bool,
         parts in prop::collection::vec(0f64..1.0, 50))
     {
         let (lower, upper) = (a.min(b), a.max(b));
@@ -485,7 +485,7 @@ proptest! {
     }
 
     #[test]
-    fn even_bins_of_i64(a: i64, b: i64, narrow in 0u32..63, bins in 1usize..5000, closed: bool,
+    fn even_bins_of_i64_follow_the_definition(a: i64, b: i64, narrow in 0u32..63, bins in 1usize..5000, closed: bool,
         random in prop::collection::vec(any::<i64>(), 200))
     {
         let (a, b) = (a >> narrow, b >> narrow);
@@ -507,7 +507,7 @@ proptest! {
     }
 
     #[test]
-    fn even_bins_of_u32(a: u32, b: u32, narrow in 0u32..31, bins in 1usize..5000, random in prop::collection::vec(any::<u32>(), 300)) {
+    fn even_bins_of_u32_follow_the_definition(a: u32, b: u32, narrow in 0u32..31, bins in 1usize..5000, random in prop::collection::vec(any::<u32>(), 300)) {
         let (a, b) = (a >> narrow, b >> narrow);
         prop_assume!(a != b);
         let (lower, upper) = (Ord::min(a, b), Ord::max(a, b));
@@ -528,7 +528,7 @@ fn tested() -> &'static [Device] {
 
 /// numpy.histogram(x, edges): the last bin is closed, others take their lower edge; equal edges make empty bins.
 #[test]
-fn edges_as_in_numpy() {
+fn edges_match_numpy_histogram() {
     let x = [1.0f32, 2.0, 2.0, 3.0, 5.0, 5.0, 7.0, 0.5, 7.5, f32::NAN, -0.0, f32::INFINITY];
     for (_, device) in devices() {
         let closed = Bins::edges(&[1.0, 2.0, 2.0, 5.0, 7.0]).unwrap().closed();
@@ -545,7 +545,7 @@ fn edges_as_in_numpy() {
 
 /// Bytes are counted by their value, whatever the bins are.
 #[test]
-fn bytes_of_every_value() {
+fn bytes_are_counted_by_value() {
     let x: Vec<u8> = (0..5_003u32).map(|i| (i * i / 7) as u8).collect();
     let signed: &[i8] = bytemuck::cast_slice(&x);
     for (name, device) in devices().into_iter().chain(common::tuned(&[("a GPU", common::gpu())])) {
@@ -571,7 +571,7 @@ fn bytes_of_every_value() {
 }
 
 #[test]
-fn edges_that_are_none() {
+fn invalid_edges_are_refused() {
     let text = |edges: &[f64]| Bins::edges(edges).map(|_| ()).unwrap_err().to_string();
     assert_eq!(text(&[0.0, 1.0, 0.5]), "edges must not fall: edge 1 is 1.0, edge 2 is 0.5");
     assert_eq!(text(&[0.0, f64::NAN]), "edge 1 of 2 is NaN");
@@ -580,7 +580,7 @@ fn edges_that_are_none() {
 
 /// Weights that are multiples of 1/8 have exact sums, whatever the order.
 #[test]
-fn weights_of_few_bits_are_added_up_exactly() {
+fn weights_of_few_bits_have_exact_sums() {
     let n = 30_011;
     let x: Vec<i32> = (0..n).map(|i| (i * 7919) % 300 - 1).collect();
     let weights: Vec<f32> = (0..n).map(|i| ((i * 31) % 4001 - 2000) as f32 / 8.0).collect();
@@ -601,7 +601,7 @@ fn weights_of_few_bits_are_added_up_exactly() {
 }
 
 #[test]
-fn weights_and_samples_are_as_many() {
+fn weights_must_be_as_many_as_samples() {
     for (_, device) in devices() {
         let error = device.histogram_weighted(&[1u8, 2], &[1.0f32], &Bins::ids(3).unwrap()).unwrap_err();
         assert_eq!(error.to_string(), "a weighted histogram of 2 samples needs as many weights, got 1");
@@ -610,7 +610,7 @@ fn weights_and_samples_are_as_many() {
 
 /// Bins beyond local memory: samples are shared out by ranges of bins on GPUs, whatever their order.
 #[test]
-fn many_bins_whatever_the_samples() {
+fn bins_beyond_local_memory_count_any_samples() {
     let (n, bins) = (6011, 9000);
     let even = spread(n, bins);
     let mut sorted = even.clone();
@@ -625,7 +625,7 @@ fn many_bins_whatever_the_samples() {
 }
 
 #[test]
-fn channels_are_histograms_of_their_own() {
+fn each_channel_has_its_own_histogram() {
     let n = 4099;
     let pixels: Vec<u8> = (0..4 * n).map(|i: usize| (i.wrapping_mul(2_654_435_761) >> 7) as u8).collect();
     for (_, device) in devices() {
@@ -650,7 +650,7 @@ fn channels_are_histograms_of_their_own() {
 }
 
 #[test]
-fn what_a_function_gives_is_counted() {
+fn mapped_samples_are_counted() {
     let x = spread(9001, 500);
     let thirds = Map::new(|x: i32| x as f32 / 3.0 - 20.0, "x / 3.0f - 20.0f");
     // Divisions need not be rounded correctly; none of these edges is a third of a whole number.
@@ -680,7 +680,7 @@ fn what_a_function_gives_is_counted() {
 }
 
 #[test]
-fn channels_that_are_none() {
+fn invalid_channels_are_refused() {
     let (device, bins) = (Device::cpu(), vec![Bins::<u8>::ids(3).unwrap(); 5]);
     let text = |n: usize, channels, count: usize| {
         device.histogram_channels(&vec![0u8; n], channels, &bins[..count]).unwrap_err().to_string()

@@ -174,7 +174,7 @@ fn b8_sums_wrap_and_wider_elements_do_not() {
 
 /// B9: only the last kernel's sum was compared, so that a kernel that did not run passed on the one before.
 #[test]
-fn b9_a_run_that_did_not_happen_does_not_pass() {
+fn b9_verification_fails_before_a_run() {
     for (name, device) in common::devices() {
         for rung in rungs(&device, 1000, None) {
             let mut climb = (rung.prepare)(&device).unwrap();
@@ -190,7 +190,7 @@ fn b9_a_run_that_did_not_happen_does_not_pass() {
 
 /// B10: one run was timed, by the host, without the sum of the partial results.
 #[test]
-fn b10_runs_are_repeated_and_hold_the_second_stage() {
+fn b10_timed_runs_repeat_and_include_the_second_stage() {
     for (name, device) in common::opencl_devices_or_skip("b10") {
         let device = device.profiled().unwrap();
         let rung = rungs(&device, 5000, None).into_iter().find(|rung| rung.name == "smem").unwrap();
@@ -209,7 +209,7 @@ fn b10_runs_are_repeated_and_hold_the_second_stage() {
 
 /// B12: kernels that reduce in global memory destroyed the input of the ones after them. The ladder's own run twice here.
 #[test]
-fn b12_the_input_stays() {
+fn b12_the_input_is_not_changed() {
     for device in common::devices() {
         climb(&device, 5000, None, &["neighbored", "interleaved", "unroll", "complete", "template", "gmem"]);
     }
@@ -228,7 +228,7 @@ fn b12_the_input_stays() {
 /// B14: inputs shorter than a vector launched no work-group at all; and of the buffers that runs took in turn, one alone had been
 /// written. All copies of a rotation are here, and each run is verified.
 #[test]
-fn b14_inputs_shorter_than_a_vector() {
+fn b14_inputs_shorter_than_a_vector_are_reduced() {
     let sizes: Vec<usize> = (0..18).collect();
     check_views(&sizes);
     for (name, device) in common::devices() {
@@ -282,7 +282,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if common::tiny() { 6 } else { 24 }, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_part_of_any_input_is_that_of_the_cpu(
+    fn any_view_of_any_input_equals_the_cpu(
         n in 0usize..40_000, start in 0usize..40, cut in 0usize..40, seed: u64, fixed: bool
     ) {
         let mut rng = Rng::new(seed);

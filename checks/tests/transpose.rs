@@ -107,7 +107,7 @@ fn b22_kernels_by_columns_take_rectangles() {
 
 /// B23: unrolled kernels dropped what did not fill all of their blocks, and odd tiles.
 #[test]
-fn b23_unrolled_kernels_drop_nothing() {
+fn b23_unrolled_kernels_move_every_element() {
     for (rows, cols) in [(64, 64 + 16), (3 * 32, 96), (65, 64 + 33), (80, 1)] {
         climb(rows, cols, |name| name.contains("unroll"));
     }
@@ -124,7 +124,7 @@ fn b24_tile_kernels_take_any_shape() {
 
 /// B25: items next to each other lay four to a row, because dimension 0 was taken for the fast one: twice the sectors. No
 /// answer shows it, so this holds the model of the kernels to it, and a test beside it the kernels to the model, by which
-/// item moves what (`kernels_move_as_their_models_do`); `oclprim ladder` shows the time on a device.
+/// item moves what (`kernels_access_what_their_models_predict`); `oclprim ladder` shows the time on a device.
 #[test]
 fn b25_coalesced_kernels_are_coalesced() {
     let ideal = (1024 * 1024 * 4 / 32) as f64;
@@ -139,7 +139,7 @@ fn b25_coalesced_kernels_are_coalesced() {
 }
 
 /// B26: only square matrices of whole tiles were right; the first kernel's time held its compilation; one direction was
-/// counted; memory was never freed (runtime.rs: nothing_leaks); waits were left out on queues that are not in order, of
+/// counted; memory was never freed (runtime.rs: memory_does_not_leak); waits were left out on queues that are not in order, of
 /// which the crate takes a user's (interop.rs: many_commands_keep_their_order).
 #[test]
 fn b26_any_shape_is_right_and_both_directions_count() {
@@ -174,7 +174,7 @@ fn b26_the_first_run_is_not_timed() {
 }
 
 #[test]
-fn every_size_of_element() {
+fn elements_of_every_size_are_transposed() {
     macro_rules! each {
         ($($size:literal)*) => {
             for (name, device) in devices() {
@@ -190,7 +190,7 @@ fn every_size_of_element() {
 }
 
 #[test]
-fn slices_buffers_and_views_alike() {
+fn slices_buffers_and_views_give_the_same_result() {
     for (name, device) in devices() {
         let x: Vec<u16> = random(24 * 56, 1);
         let want = obvious(&x, 24, 56);
@@ -206,7 +206,7 @@ fn slices_buffers_and_views_alike() {
 }
 
 #[test]
-fn errors_have_the_numbers() {
+fn errors_give_the_numbers() {
     for (name, device) in devices() {
         let failed = |rows, cols| device.transpose(&[0u32; 6], rows, cols).unwrap_err();
         let error = failed(2, 4);
@@ -258,7 +258,7 @@ proptest! {
 
 /// Leading dimensions that are too small, results that overlap and buffers that are too short are errors with numbers.
 #[test]
-fn batches_that_do_not_fit_are_refused() {
+fn invalid_batches_are_refused() {
     for (name, device) in devices() {
         let x = device.upload(&[0u32; 12]).unwrap();
         let refused = |matrices: Matrices, len: usize, text: &str| {
@@ -282,7 +282,7 @@ fn batches_that_do_not_fit_are_refused() {
 
 /// Matrices of a few columns or rows, whose long sides are whole 16-byte words, and such as miss that by one.
 #[test]
-fn narrow_matrices_of_every_size() {
+fn narrow_matrices_of_every_size_are_transposed() {
     for (name, device) in devices() {
         for at in [(0, 0), (16, 32), (1, 0)] {
             check::<u8>(&name, &device, (4112, 3), at);
@@ -297,7 +297,7 @@ fn narrow_matrices_of_every_size() {
 
 /// Where rows of the output begin within sectors of memory, tiles of GPUs write from sector to sector: each element once.
 #[test]
-fn rows_that_begin_within_sectors() {
+fn rows_that_begin_within_sectors_are_complete() {
     for (name, device) in devices().into_iter().chain(odd_devices()) {
         for at in [(0, 0), (1, 3)] {
             check::<u8>(&name, &device, (1031, 133), at);
@@ -326,7 +326,7 @@ fn check_in_place<T: Pod + PartialEq + Debug>(name: &str, device: &Device, (rows
 
 /// Squares, with and without whole vectors, and a rectangle.
 #[test]
-fn every_size_of_element_in_place() {
+fn elements_of_every_size_are_transposed_in_place() {
     macro_rules! each {
         ($($size:literal)*) => {
             for (name, device) in devices() {
@@ -351,9 +351,12 @@ fn every_size_of_element_in_place() {
 
 /// One that is larger than its scratch. Every shape by small strips is in the library's own tests.
 #[test]
-fn rectangles_in_place_by_strips() {
+fn rectangles_larger_than_scratch_are_transposed_in_place() {
     if tiny() {
-        return common::skip("rectangles_in_place_by_strips", "turns millions of elements in many steps");
+        return common::skip(
+            "rectangles_larger_than_scratch_are_transposed_in_place",
+            "turns millions of elements in many steps",
+        );
     }
     for (name, device) in devices() {
         let (rows, cols) = (1620, 2700);
@@ -363,7 +366,7 @@ fn rectangles_in_place_by_strips() {
 }
 
 #[test]
-fn in_place_takes_slices_and_refuses_what_does_not_fit() {
+fn in_place_takes_slices_and_refuses_wrong_sizes() {
     for (name, device) in devices() {
         for (rows, cols) in [(0, 5), (5, 0), (1, 6), (6, 1), (2, 3), (70, 30), (30, 30)] {
             let x = random::<u16>(rows * cols, 3);
@@ -394,7 +397,7 @@ fn check_cast<T: Element, U: Element>(name: &str, device: &Device, x: &[T], want
 
 /// At the ends of the integers, between them, and where floats round.
 #[test]
-fn casts_are_those_of_rust() {
+fn casts_equal_those_of_rust() {
     let mut ends: Vec<f64> = vec![0.0, -0.0, 0.5, -0.5, 0.99, -0.99, 1.5, -1.5, 1e30, -1e30];
     ends.extend([f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
     for power in [7, 8, 15, 16, 31, 32, 63, 64] {
@@ -425,7 +428,7 @@ fn casts_are_those_of_rust() {
 }
 
 #[test]
-fn maps_of_every_kind_and_what_they_refuse() {
+fn maps_are_applied_and_invalid_ones_are_refused() {
     for (name, device) in devices() {
         let x = random::<i16>(24 * 57, 5);
         let want: Vec<i32> = obvious(&x, 24, 57).iter().map(|&x| i32::from(x).wrapping_mul(100_003)).collect();

@@ -113,7 +113,7 @@ fn every_value(primitive: &str) {
 
 /// Only the most that work can be shared out to is chosen otherwise, on inputs of many tiles.
 #[test]
-fn many_groups_and_few_give_the_same() {
+fn max_groups_does_not_change_results() {
     let x: Vec<f32> = (0..300_007).map(|i| (i as f32).sin()).collect();
     let want = Device::cpu().reduce(&x, Sum).unwrap();
     let scanned = Device::cpu().inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
@@ -164,9 +164,9 @@ fn made(device: &Device, primitive: &str, x: &[u32], sorted: [&[u32]; 2]) -> Vec
 }
 
 #[test]
-fn many_tiles_give_the_same() {
+fn parameters_do_not_change_results_of_many_tiles() {
     if common::tiny() {
-        return common::skip("many_tiles_give_the_same", "inputs of many tiles");
+        return common::skip("parameters_do_not_change_results_of_many_tiles", "inputs of many tiles");
     }
     let x: Vec<u32> = (0..300_007u32).map(|i| i.wrapping_mul(2_654_435_761) >> 8).collect();
     let (a, b) = x.split_at(x.len() / 3);
@@ -191,8 +191,8 @@ fn many_tiles_give_the_same() {
 }
 
 #[test]
-fn what_is_not_there_cannot_be_set() {
-    for (name, device) in common::opencl_devices_or_skip("what_is_not_there_cannot_be_set") {
+fn unknown_parameters_and_values_are_refused() {
+    for (name, device) in common::opencl_devices_or_skip("unknown_parameters_and_values_are_refused") {
         for (primitive, parameter, value) in
             [("dance", "max_groups", 8), ("reduce", "colour", 8), ("reduce", "max_groups", 7_919)]
         {
@@ -205,8 +205,8 @@ fn what_is_not_there_cannot_be_set() {
 
 /// A process reads the file once, so each file has a process.
 #[test]
-fn the_file_is_used_where_it_holds() {
-    const NAME: &str = "the_file_is_used_where_it_holds";
+fn only_valid_rows_of_the_tuning_file_are_used() {
+    const NAME: &str = "only_valid_rows_of_the_tuning_file_are_used";
     if common::part().is_some() {
         let counts = common::opencl_devices().into_iter().map(|(_, device)| {
             assert_eq!(device.reduce(&vec![1u32; 1 << 18], Sum).unwrap(), 1 << 18);

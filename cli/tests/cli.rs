@@ -122,7 +122,7 @@ fn devices_are_listed() {
 }
 
 #[test]
-fn check_counts() {
+fn check_prints_its_counts() {
     let text = succeeds(&["check", "--tiny", "--device", "cpu"]);
     let last = text.lines().last().expect("a line");
     assert!(last.ends_with(" passed, 0 failed, 0 skipped"), "{text}");
@@ -136,7 +136,7 @@ fn check_counts() {
 }
 
 #[test]
-fn check_on_every_device() {
+fn check_passes_on_every_device() {
     let text = succeeds(&["check", "--tiny", "--only", "iota"]);
     assert!(text.lines().last().is_some_and(|line| line.contains(" passed, 0 failed, ")), "{text}");
 }
@@ -279,7 +279,7 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
 
 /// What the device cannot do, such as f64, does not end the search among what it can.
 #[test]
-fn tune_leaves_out_what_the_device_cannot_do() {
+fn tune_skips_what_the_device_lacks() {
     if !tunable() {
         return common::skip("tune", "no OpenCL device that runs kernels at once");
     }
@@ -292,12 +292,12 @@ fn tune_leaves_out_what_the_device_cannot_do() {
 }
 
 #[test]
-fn ladders_are_climbed() {
+fn ladders_run_and_are_drawn() {
     let cpu = refuses(&["ladder", "copy", "--device", "cpu"]);
     assert_eq!(cpu, "error: ladders are OpenCL kernels, which rayon / CPU does not run: choose --device opencl\n");
     if devices().len() == 1 {
         assert_eq!(refuses(&["ladder", "copy"]), cpu);
-        return common::skip("ladders_are_climbed", "no OpenCL device");
+        return common::skip("ladders_run_and_are_drawn", "no OpenCL device");
     }
     let folder = Folder::new();
     for (ladder, size) in [
@@ -332,9 +332,9 @@ fn ladders_are_climbed() {
 /// On a terminal, which `script` gives it. Only what is wrong is red, so that a kernel is broken, which debug builds allow.
 #[test]
 #[cfg(all(debug_assertions, target_os = "linux"))]
-fn tables_have_no_colours_if_told_so() {
+fn no_color_disables_colours() {
     let Some([_, device]) = devices().get(1).copied() else {
-        return common::skip("tables_have_no_colours_if_told_so", "no OpenCL device");
+        return common::skip("no_color_disables_colours", "no OpenCL device");
     };
     let folder = Folder::new();
     fs::create_dir_all(folder.path("cl/ladder")).expect("a folder");
@@ -350,7 +350,7 @@ fn tables_have_no_colours_if_told_so() {
         command.args(["-qec", &line, "/dev/null"]).env_remove("OCLPRIM_DEVICE").env_remove("NO_COLOR");
         command.env("OCLPRIM_KERNELS", folder.path("cl")).envs(no_color.map(|value| ("NO_COLOR", value)));
         let Ok(output) = command.output() else {
-            return common::skip("tables_have_no_colours_if_told_so", "no `script` for a terminal");
+            return common::skip("no_color_disables_colours", "no `script` for a terminal");
         };
         let text = stdout(&output);
         assert!(text.contains("WRONG") && output.status.code() == Some(1), "{text}");
@@ -359,7 +359,7 @@ fn tables_have_no_colours_if_told_so() {
 }
 
 #[test]
-fn completions_for_every_shell() {
+fn every_shell_has_completions() {
     for shell in ["bash", "zsh", "fish"] {
         let script = succeeds(&["completions", shell]);
         assert!(script.contains("oclprim") && script.contains("ladder"), "{shell}");
@@ -403,7 +403,7 @@ macro_rules! reduce_type {
 }
 
 #[test]
-fn scans() {
+fn files_are_scanned() {
     let folder = Folder::new();
     let (input, output) = (folder.save("in.npy", &[3, 2], &[1i32, 5, 2, 0, 7, 3]), folder.path("out.npy"));
     let name = output.to_str().expect("UTF-8");
@@ -468,7 +468,7 @@ fn reduce_takes_every_type() {
 }
 
 #[test]
-fn reductions_along_an_axis() {
+fn files_are_reduced_along_an_axis() {
     let folder = Folder::new();
     let cube: Vec<i32> = (0..24).map(|i| i * i % 17 - 8).collect();
     let input = folder.save("cube.npy", &[2, 3, 4], &cube);
@@ -527,7 +527,7 @@ fn reductions_along_an_axis() {
 }
 
 #[test]
-fn sorted_files() {
+fn files_are_sorted() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -548,7 +548,7 @@ fn sorted_files() {
 
 /// As numpy.sort leaves zeros, and NaN as x86 makes it of 0 / 0.
 #[test]
-fn files_have_the_order_of_numpy() {
+fn files_are_ordered_as_by_numpy() {
     let folder = Folder::new();
     let nan = f64::from_bits(0xfff8_0000_0000_0000);
     let sorted = folder.save("sorted.npy", &[5], &[0.0, -0.0, 1.0, f64::NAN, nan]);
@@ -569,7 +569,7 @@ fn files_have_the_order_of_numpy() {
 }
 
 #[test]
-fn selected_files_and_runs() {
+fn elements_and_runs_are_selected() {
     let folder = Folder::new();
     let (output, second) = (folder.path("out.npy"), folder.path("lengths.npy"));
     let [name, lengths] = [&output, &second].map(|path| path.to_str().expect("UTF-8"));
@@ -604,7 +604,7 @@ fn selected_files_and_runs() {
 }
 
 #[test]
-fn merged_files() {
+fn files_are_merged_and_searched() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -633,7 +633,7 @@ fn merged_files() {
 }
 
 #[test]
-fn largest_elements_and_quantiles() {
+fn largest_elements_and_quantiles_are_selected() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -653,7 +653,7 @@ fn largest_elements_and_quantiles() {
 }
 
 #[test]
-fn random_numbers() {
+fn random_numbers_are_reproducible() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -669,7 +669,7 @@ fn random_numbers() {
 }
 
 #[test]
-fn numbers_by_a_step() {
+fn iota_counts_by_a_step() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -683,7 +683,7 @@ fn numbers_by_a_step() {
 }
 
 #[test]
-fn axes_in_another_order() {
+fn axes_are_permuted() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -711,7 +711,7 @@ fn axes_in_another_order() {
 }
 
 #[test]
-fn statistics_of_files() {
+fn statistics_are_printed() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -771,7 +771,7 @@ fn transpose_takes_every_size() {
 }
 
 #[test]
-fn transposed_batches_casts_and_multiples() {
+fn batches_casts_and_multiples_are_transposed() {
     let folder = Folder::new();
     let volume = folder.save("volume.npy", &[2, 2, 3], &[1i16, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
     let matrix = folder.save("matrix.npy", &[2, 2], &[1.75f32, -1.0, 300.0, f32::NAN]);
@@ -801,7 +801,7 @@ fn transposed_batches_casts_and_multiples() {
 }
 
 #[test]
-fn histograms_of_files() {
+fn histograms_are_counted() {
     let folder = Folder::new();
     let ids = folder.save("ids.npy", &[6], &[0i32, 3, 3, 1, -1, 9]);
     let values = folder.save("values.npy", &[5], &[0.0f32, 0.25, 0.5, 0.75, 1.0]);
@@ -851,7 +851,7 @@ fn histograms_of_files() {
 }
 
 #[test]
-fn copies_of_files() {
+fn files_are_copied() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[2, 2, 2], &[1u16, 2, 3, 4, 5, 6, 7, 8]);
     let output = folder.path("out.npy");
@@ -863,7 +863,7 @@ fn copies_of_files() {
 }
 
 #[test]
-fn reversals_and_picks_of_files() {
+fn files_are_reversed_gathered_and_scattered() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[2, 3], &[1u16, 2, 3, 4, 5, 6]);
     let order = folder.save("order.npy", &[2, 2], &[5i64, 0, 0, 3]);
@@ -894,7 +894,7 @@ fn reversals_and_picks_of_files() {
 }
 
 #[test]
-fn counts_of_files() {
+fn values_are_counted() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[2, 3], &[1.5f32, 0.0, -0.0, f32::NAN, 1.5, -2.0]);
     let flags = folder.save("flags.npy", &[3], &[true, false, true]);
@@ -914,7 +914,7 @@ fn counts_of_files() {
 }
 
 #[test]
-fn reductions_of_segments_and_in_wider_types() {
+fn segments_are_reduced_and_wider_types_are_used() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[6], &[200u8, 100, 7, 1, 2, 3]);
     let offsets = folder.save("offsets.npy", &[4], &[0i64, 2, 2, 6]);
@@ -946,7 +946,7 @@ fn reductions_of_segments_and_in_wider_types() {
 }
 
 #[test]
-fn products_of_two_files_extremes_and_answers() {
+fn dot_min_max_any_and_all_are_reduced() {
     let folder = Folder::new();
     let x = folder.save("x.npy", &[2, 3], &[3i32, -1, 2, -1, 100_000, 0]);
     let y = folder.save("y.npy", &[6], &[1i32, 2, 3, 4, 100_000, 6]);
@@ -981,7 +981,7 @@ fn products_of_two_files_extremes_and_answers() {
 }
 
 #[test]
-fn complex_sums_and_products() {
+fn complex_numbers_are_added_and_multiplied() {
     use num_complex::Complex;
     let folder = Folder::new();
     let x = folder.save("x.npy", &[2], &[Complex::new(1.0f32, 2.0), Complex::new(0.5, -3.0)]);
@@ -1002,7 +1002,7 @@ fn complex_sums_and_products() {
 }
 
 #[test]
-fn bad_files_are_refused_in_a_line() {
+fn bad_files_are_refused_in_one_line() {
     let folder = Folder::new();
     let copy = |path: &str| refuses(&["run", "copy", path]);
     let missing = folder.path("missing.npy");
@@ -1056,7 +1056,7 @@ fn bad_files_are_refused_in_a_line() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_reader_that_leaves_is_no_panic() {
+fn a_closed_pipe_does_not_panic() {
     let program = env!("CARGO_BIN_EXE_oclprim");
     let runner = env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default();
     for command in ["devices", "completions bash", "check --tiny --device cpu --only copy"] {
@@ -1069,7 +1069,7 @@ fn a_reader_that_leaves_is_no_panic() {
 /// A driver that crashes or hangs at the first question must not take the CPU with it.
 #[test]
 #[cfg(all(feature = "opencl", target_os = "linux"))]
-fn the_cpu_enters_no_driver() {
+fn the_cpu_calls_no_driver() {
     let folder = Folder::new();
     let x = folder.save("x.npy", &[3], &[1f32, 2.0, 3.0]);
     let aborts = common::fake::library("aborts", &[]);
@@ -1094,7 +1094,7 @@ fn the_cpu_enters_no_driver() {
 
 #[test]
 #[cfg(all(feature = "opencl", target_os = "linux"))]
-fn devices_names_the_library_that_does_not_open() {
+fn devices_names_a_library_that_does_not_open() {
     let named = |value: &str| {
         let output = program(&["devices"]).env("OPENCL_LIBRARY", value).output().expect("the program starts");
         assert!(output.status.success(), "{}", stderr(&output));

@@ -31,7 +31,7 @@ fn fails(output: &Output) -> String {
 }
 
 #[test]
-fn a_failing_write_leaves_the_old_file_and_nothing_else() {
+fn a_failed_write_keeps_the_old_file_and_leaves_no_other() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[100_000], &[7u32; 100_000]);
     let output = folder.path("out.npy");
@@ -57,7 +57,7 @@ fn a_failing_write_leaves_the_old_file_and_nothing_else() {
 }
 
 #[test]
-fn no_output_is_replaced_before_all_are_whole() {
+fn outputs_are_replaced_only_when_all_are_complete() {
     let folder = Folder::new();
     // Values of 1 byte fit the limit, lengths of 8 bytes do not.
     let labels: Vec<u8> = (0..100_000u32).map(|i| i as u8).collect();
@@ -77,7 +77,7 @@ fn no_output_is_replaced_before_all_are_whole() {
 }
 
 #[test]
-fn a_killed_program_leaves_the_old_file() {
+fn a_killed_program_keeps_the_old_file() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     for round in 0..3 {
@@ -156,7 +156,7 @@ fn replaced_files_keep_their_permissions_and_links() {
 }
 
 #[test]
-fn files_that_are_no_plain_ones_are_written_in_place() {
+fn special_files_are_written_directly() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[2], &[1u8, 2]);
     succeeds(&["run", "copy", &input, "-o", "/dev/null", "--device", "cpu"]);
@@ -236,7 +236,7 @@ fn one_file_as_two_outputs_is_refused() {
 }
 
 #[test]
-fn a_report_does_not_overwrite_what_is_printed() {
+fn a_report_does_not_overwrite_standard_output() {
     let folder = Folder::new();
     let report = folder.path("report.json");
     let bench = "$OCLPRIM bench reduce --device cpu --n 64 --type i32 --form sum --runs 1 --hot --json \"$1\"";
@@ -257,10 +257,10 @@ fn a_report_does_not_overwrite_what_is_printed() {
 }
 
 #[test]
-fn the_tuning_file_is_no_report() {
+fn the_tuning_file_cannot_be_the_report() {
     let folder = Folder::new();
     if devices().len() == 1 {
-        return common::skip("the_tuning_file_is_no_report", "no OpenCL device");
+        return common::skip("the_tuning_file_cannot_be_the_report", "no OpenCL device");
     }
     let tuning = folder.path("tuning.json");
     let mut command = program(&["tune", "copy", "--device", "opencl", "--type", "u8", "--json", text(&tuning)]);
@@ -270,7 +270,7 @@ fn the_tuning_file_is_no_report() {
 }
 
 #[test]
-fn standard_input_and_output_are_files() {
+fn standard_input_and_output_can_be_files() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[2, 2], &[4i32, 3, 2, 1]);
     let sorted = folder.path("sorted.npy");
@@ -325,7 +325,7 @@ fn hostile_headers_are_refused_at_once() {
 }
 
 #[test]
-fn arrays_of_each_order_run_in_every_command() {
+fn every_command_reads_each_byte_and_axis_order() {
     let folder = Folder::new();
     // The same array of i2 in C order, in Fortran order, and with its bytes the other way round.
     let values = [5i16, -1, 300, 7, 0, 2];
@@ -382,7 +382,7 @@ fn arrays_of_each_order_run_in_every_command() {
 }
 
 #[test]
-fn arrays_of_many_axes_run_in_every_command() {
+fn every_command_reads_arrays_of_many_axes() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let values: Vec<u16> = (0..1 << 12).collect();
@@ -439,7 +439,7 @@ fn arrays_of_many_axes_run_in_every_command() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_file_that_memory_does_not_hold_is_an_error_in_a_line() {
+fn a_file_larger_than_memory_is_refused_in_one_line() {
     let folder = Folder::new();
     let input = folder.save("large.npy", &[1 << 24], &vec![1u8; 1 << 24]);
     let header = "{'descr': '>f8', 'fortran_order': True, 'shape': (1024, 2048)}";

@@ -106,7 +106,7 @@ fn small_integers_are_added_in_64_bits() {
 }
 
 #[test]
-fn truth_values_are_taken_by_every_command() {
+fn every_command_takes_booleans() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -244,7 +244,7 @@ fn ranges_beyond_an_integer_type_are_counted() {
 }
 
 #[test]
-fn edges_and_needles_of_another_type_are_converted_where_that_is_exact() {
+fn edges_and_needles_of_another_type_are_converted_exactly_or_refused() {
     let folder = Folder::new();
     // numpy.linspace(0, 1, 11) and others of float64.
     let tenths: Vec<f64> = (0..=10).map(|i| f64::from(i) * 0.1).collect();
@@ -292,7 +292,7 @@ fn edges_and_needles_of_another_type_are_converted_where_that_is_exact() {
 }
 
 #[test]
-fn equal_samples_have_a_range_as_numpy_s_have() {
+fn equal_samples_have_the_range_that_numpy_gives() {
     let folder = Folder::new();
     let same = folder.save("same.npy", &[3], &[2.0f32; 3]);
     let doubles = folder.save("doubles.npy", &[1], &[1e10f64]);
@@ -334,7 +334,7 @@ fn numbers_are_printed_in_few_digits() {
 }
 
 #[test]
-fn negative_values_reach_their_options() {
+fn options_take_negative_values() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[3], &[1.0f32, 2.0, 3.0]);
     for q in ["-0.5", "-0.5,0.5", "0.5,-1e-3"] {
@@ -361,7 +361,7 @@ fn negative_values_reach_their_options() {
 }
 
 #[test]
-fn no_keys_of_rows_without_elements_are_rows_of_none() {
+fn zero_keys_of_empty_rows_give_empty_rows() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");

@@ -130,7 +130,7 @@ fn records_and_objects_are_refused_by_name() {
 }
 
 #[test]
-fn each_writer_s_header_is_read() {
+fn headers_of_every_writer_are_read() {
     let want = Ok((vec![2], "|u1".to_owned(), vec![7, 8]));
     for text in [
         "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }",
@@ -154,7 +154,7 @@ fn each_writer_s_header_is_read() {
 }
 
 #[test]
-fn headers_that_are_none_are_refused_in_a_line() {
+fn invalid_headers_are_refused_in_one_line() {
     let good = header("'<f4'", "False", "(1,)");
     for (text, why) in [
         ("", "byte 0 of its header is the end, expected `{`"),
@@ -191,7 +191,7 @@ fn headers_that_are_none_are_refused_in_a_line() {
 }
 
 #[test]
-fn files_of_another_length_are_refused_in_a_line() {
+fn files_of_wrong_length_are_refused_in_one_line() {
     let text = header("'<f4'", "False", "(2, 3)");
     let whole = file(1, text.as_bytes(), &[1; 24]);
     check(&whole).expect("a whole file");
@@ -317,7 +317,7 @@ fn arrays_in_each_order_are_read_as_c_order() {
 }
 
 #[test]
-fn changed_bytes_are_an_array_or_an_error_in_a_line() {
+fn changed_bytes_give_an_array_or_a_one_line_error() {
     // What a change may put in: parts of headers, and any bytes.
     const WORDS: [&[u8]; 22] = [
         b"{",
@@ -370,7 +370,7 @@ fn changed_bytes_are_an_array_or_an_error_in_a_line() {
 }
 
 #[test]
-fn what_is_written_numpy_s_other_readers_read() {
+fn written_files_are_read_by_another_reader() {
     let shape = [2, 1, 3];
     let bytes = reader::bytes_of(&Made::of("<f4", &shape, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]));
     assert_eq!((bytes.len() - 24) % 64, 0);
