@@ -1,4 +1,4 @@
-//! The CPU enters no driver: one that crashes or hangs there must not take the CPU with it.
+//! The CPU backend calls no driver, so a driver that crashes or hangs cannot end it.
 #![cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
 
 #[path = "common/child.rs"]
@@ -10,7 +10,7 @@ use std::{process::Command, time::Duration};
 
 use oclprim::{Device, ErrorKind, op::Sum};
 
-/// A child whose drivers end it at the first question.
+/// A child process whose driver aborts at the first query.
 fn with_a_driver_that_aborts(test: &str, part: &str) -> Command {
     let mut child = child::child(test, part);
     child.env("OPENCL_LIBRARY", fake::library("aborts", &[])).env_remove("OCLPRIM_DEVICE");
@@ -53,7 +53,7 @@ fn the_environment_selects_the_cpu() {
     child::answer("done");
 }
 
-/// The test above sees a driver that is entered.
+/// The aborting driver is effective: other selectors call it.
 #[test]
 fn other_selectors_call_the_driver() {
     const NAME: &str = "other_selectors_call_the_driver";
@@ -67,7 +67,7 @@ fn other_selectors_call_the_driver() {
     }
 }
 
-/// Starting the process takes most of it; others keep the machine busy, so that the best of ten counts.
+/// Most of the time is the start of the process. Other processes keep the machine busy, so the best of ten runs counts.
 #[test]
 fn the_cpu_opens_within_20_ms() {
     const NAME: &str = "the_cpu_opens_within_20_ms";

@@ -1,4 +1,4 @@
-//! Machines without OpenCL, with half of it, or with a broken one: the crate starts, at once, and falls back to the CPU.
+//! Machines without OpenCL, with parts of it, or with a broken driver: the crate starts at once and falls back to the CPU.
 
 mod common;
 
@@ -6,17 +6,17 @@ use std::{env, fs, path::PathBuf, process::Command, sync::Barrier, time::Duratio
 
 use oclprim::{Device, ErrorKind, op::Sum};
 
-/// Cheaper than this on any machine: process start, discovery and a small reduction.
+/// Upper bound on any machine for process start, discovery and a small reduction.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// What a user's program does first.
+/// The first calls of a user's program.
 fn use_the_best_device() {
     let device = Device::best().expect("the CPU is always there");
     let total = device.reduce(&[1.5f32; 1000], Sum).expect("reductions run");
     common::answer(format!("{} {} {total}", device.is_cpu(), Device::list().len()));
 }
 
-/// Other tests may keep the machine busy, so the best of three counts.
+/// Other tests may keep the machine busy, so the best of three runs counts.
 fn falls_back_at_once(child: &mut Command) {
     let run = || {
         let (value, time) = common::run(child.env_remove("OCLPRIM_DEVICE"));
@@ -48,7 +48,7 @@ fn without_a_driver_the_cpu_works_at_once() {
     );
 }
 
-/// The folder from which the loader takes its drivers, if they come from one.
+/// The folder with the loader's list of drivers, if it exists.
 fn vendors() -> Option<PathBuf> {
     let folder = env::var_os("OCL_ICD_VENDORS").map_or_else(|| "/etc/OpenCL/vendors".into(), PathBuf::from);
     folder.is_dir().then_some(folder)
@@ -73,7 +73,7 @@ fn a_broken_driver_beside_good_ones_is_left_out() {
     assert_eq!(with_broken, good);
 }
 
-/// Some drivers' first discovery is not safe to enter from two threads.
+/// The first discovery of some drivers is not thread-safe.
 #[test]
 fn discovery_from_many_threads_finds_the_same_devices() {
     const NAME: &str = "discovery_from_many_threads_finds_the_same_devices";
@@ -151,14 +151,14 @@ fn the_environment_selects_the_device() {
     }
 }
 
-/// A libOpenCL in place of the real one, which the link shim opens.
+/// A fake libOpenCL, which the link shim opens instead of the real one.
 #[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
 mod fake {
     use oclprim::{Device, op::Sum};
 
     use super::common;
 
-    /// What a process does with a fake libOpenCL.
+    /// The answer of a child process with a fake libOpenCL.
     fn with_fake(test: &str, mode: &str) -> String {
         let mut child = common::child(test, "fake");
         let (value, _) = common::run(
@@ -192,7 +192,7 @@ mod fake {
     fn a_device_that_does_not_open_is_an_error_with_its_status() {
         const NAME: &str = "fake::a_device_that_does_not_open_is_an_error_with_its_status";
         if common::part().is_some() {
-            // A platform that fails to list its devices is left out; the other one has a GPU.
+            // The platform that fails to list its devices is left out; the other one has a GPU.
             assert_eq!(Device::list().len(), 2);
             let error = Device::open("gpu").expect_err("it does not open");
             assert!(Device::best().expect("the CPU is left").is_cpu());
@@ -214,14 +214,14 @@ mod fake {
             assert_eq!(device.finish().expect_err("it is lost").status(), Some(-1024));
             assert!(device.capabilities().is_err());
             assert!(Device::best().expect("the CPU is left").is_cpu());
-            // Handles that the driver refuses to release are dropped all the same.
+            // Handles are dropped even if the driver refuses to release them.
             drop(device);
             return common::answer("still here");
         }
         assert_eq!(with_fake(NAME, "lost"), "still here");
     }
 
-    /// B36: launches of the originals were not checked, so that what did not run went on as if it had.
+    /// B36: the original launches were unchecked, so a failed launch went unnoticed.
     #[test]
     fn a_launch_that_fails_is_an_error_with_its_status() {
         const NAME: &str = "fake::a_launch_that_fails_is_an_error_with_its_status";
@@ -241,7 +241,7 @@ mod fake {
         const NAME: &str = "fake::pooled_memory_is_released_when_memory_is_short";
         const MIB: usize = 1 << 20;
         if common::part().is_some() {
-            // The input is in place before the driver fails to build a kernel; its buffer stays in the pool.
+            // The input is uploaded before the driver fails to build a kernel; its buffer stays in the pool.
             let [first, second] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
             assert!(first.reduce(&vec![1u8; 24 * MIB], Sum).is_err());
             let kept = second.upload(&vec![1u8; 16 * MIB]).expect("the memory is there, with another handle's pool");
@@ -258,7 +258,7 @@ mod fake {
             let [owner, user] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
             let x = owner.upload(&[1u8]).expect("it has memory");
             let mut y = user.upload(&[2u8]).expect("it has memory");
-            // Waits for the owner's queue, finds no compiler, and waits for its own, which fails.
+            // The call waits for the owner's queue, finds no compiler, and waits for its own queue, which fails.
             assert!(user.copy(&x, &mut y).is_err());
             let told = user.finish().expect_err("what went wrong").status();
             user.finish().expect("told once");
@@ -267,14 +267,14 @@ mod fake {
         assert_eq!(with_fake(NAME, "finish-2-fails"), "Some(-1024)");
     }
 
-    /// The buffer's own queue, on which it is read, knows nothing of it.
+    /// The buffer's own queue, which reads it later, cannot know of the failure.
     #[test]
     fn a_call_that_writes_another_queues_buffer_reports_its_failure() {
         const NAME: &str = "fake::a_call_that_writes_another_queues_buffer_reports_its_failure";
         if common::part().is_some() {
             let [owner, user] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
             let mut y = owner.upload(&[2u8]).expect("it has memory");
-            // Waits for the owner's queue, writes, and waits for its own, which fails.
+            // The call waits for the owner's queue, writes, and waits for its own queue, which fails.
             let told = user.copy(&[1u8], &mut y).expect_err("what went wrong").status();
             user.finish().expect("told once");
             return common::answer(format!("{told:?}"));

@@ -1,4 +1,4 @@
-//! Permutations: errors, and any shape in any order.
+//! Permutations of axes: errors, and any shape in any order.
 
 mod common;
 
@@ -10,7 +10,7 @@ use common::{
 use oclprim::{Device, ErrorKind, Layout, NdView, NdViewMut};
 use proptest::prelude::*;
 
-/// Every device, in its own geometry and in that of a GPU.
+/// Every device, in its own geometry and in that of a GPU, also with 64-bit offsets.
 fn devices() -> Vec<(String, Device)> {
     tuned(&[("a GPU", gpu()), ("a wide GPU", gpu().wide_offsets())])
 }
@@ -33,7 +33,7 @@ fn invalid_axes_and_outputs_are_refused() {
     }
 }
 
-/// Units of elements that are no power of two of bytes are one axis more.
+/// If the element size is not a power of two, its smaller units add one axis.
 #[test]
 fn the_maximum_number_of_axes_works_for_every_element_size() {
     fn check<T: bytemuck::Pod + PartialEq>(name: &str, device: &Device) {
@@ -56,7 +56,7 @@ fn the_maximum_number_of_axes_works_for_every_element_size() {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// What the CPU backend allocates to share the work out does not grow with it.
+/// The CPU backend's memory for sharing the work does not grow with the work.
 #[test]
 fn permuting_on_the_cpu_takes_little_memory() {
     let cases: [(&[usize], &[usize]); 3] =
@@ -78,7 +78,7 @@ fn permuting_on_the_cpu_takes_little_memory() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if tiny() { 4 } else { 24 }))]
 
-    /// As the view's own walk over its elements.
+    /// The result equals the view's own iteration over its elements.
     #[test]
     fn any_shape_in_any_order_equals_the_view(
         shape in prop_oneof![prop::collection::vec(1usize..9, 1..6), prop::collection::vec(1usize..40, 2..4)],

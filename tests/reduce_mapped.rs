@@ -1,4 +1,4 @@
-//! Reductions in wider types, of functions of the elements, and of products.
+//! Reductions in wider types, of mapped elements, and of products.
 
 mod common;
 
@@ -49,7 +49,7 @@ fn an_expression_that_does_not_build_gives_the_log() {
         let log = error.build_log().unwrap();
         let wanted = ("expression:2", 3, "  missing_name");
         assert!(log.contains("'missing_name'") && common::names_line(&device, log, wanted), "{name}: {log}");
-        // The device is whole afterwards.
+        // The device stays usable.
         let right = Map::new(|x: f32| x + 1.0, "x + 1.0f");
         assert_eq!(device.map_reduce(&[1.0f32], &right, Sum).unwrap(), 2.0, "{name}");
     }

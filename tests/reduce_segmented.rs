@@ -1,4 +1,4 @@
-//! Segmented reductions: what the specs do not say.
+//! Segmented reductions: cases that the specs do not cover.
 
 mod common;
 
@@ -9,12 +9,12 @@ use oclprim::{
 };
 use proptest::prelude::*;
 
-/// Every device, in its own geometry and in that of a GPU by each kind of sub-groups.
+/// Every device, in its own geometry and in that of a GPU with each kind of sub-groups.
 fn devices() -> Vec<(String, Device)> {
     common::with_sub_groups()
 }
 
-/// These, one with little local memory, and where numbers have 64 bits.
+/// Every device as a GPU with much and little local memory, and OpenCL devices with 64-bit offsets.
 fn more_devices() -> Vec<(String, Device)> {
     let mut all = common::tuned(&[("a GPU", common::gpu()), ("a small GPU", common::gpu().local_bytes(8192))]);
     all.extend(common::wide());
@@ -68,7 +68,7 @@ fn a_segment_does_not_depend_on_the_other_segments() {
     }
 }
 
-/// Runs of empty segments at one place, short ones and such as no tile looks through, in tiles that have few others or many.
+/// Short and very long runs of empty segments at one offset, in tiles with few or many other segments.
 #[test]
 fn empty_segments_yield_the_identity() {
     const N: usize = 200_000;
@@ -84,7 +84,7 @@ fn empty_segments_yield_the_identity() {
             let wide: Vec<u64> = places.iter().map(|&place| place as u64).collect();
             let results = |device: &Device| {
                 [false, true].map(|is_wide| {
-                    // On the device already, so that what is not written is seen.
+                    // The output holds other values before the call, so that an unwritten element is noticed.
                     let (mut out, scratch) =
                         (device.upload(&vec![7.0f32; places.len() - 1]).unwrap(), &mut Scratch::new());
                     if is_wide {

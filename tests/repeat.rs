@@ -1,4 +1,4 @@
-//! What is called the same on every run: each form many times, with the CPU's answer to the bit each time.
+//! Operations that promise the same result on every run: each one runs many times and must give the CPU's bits each time.
 
 mod common;
 
@@ -13,15 +13,15 @@ use oclprim::{
 };
 
 const RUNS: usize = 100;
-/// Where there is little time: of one form on one device, and the fewest runs whatever they take.
+/// With little time: the time limit of one operation on one device, and its fewest runs.
 const PATIENCE: Duration = Duration::from_millis(200);
 const FEWEST: usize = 3;
 
-/// Enough for more work-groups than a reduction has on two cores.
+/// More work-groups than a reduction launches on two cores.
 const N: usize = 100_003;
-/// Enough for several tiles of a reduction; a prime.
+/// Several tiles of a reduction; a prime number.
 const FEW: usize = 40_009;
-/// A shape for what moves elements or has axes.
+/// A shape for moves and for operations along axes.
 const SHAPE: [usize; 3] = [41, 47, 51];
 
 struct Inputs {
@@ -30,23 +30,23 @@ struct Inputs {
     numbers: Buffer<u32>,
     pixels: Buffer<u8>,
     offsets: Buffer<u64>,
-    /// Places in another order.
+    /// A permutation of indices.
     order: Buffer<u32>,
-    /// Near 1.
+    /// Factors near 1.
     factors: Buffer<f32>,
-    /// Of few bits set, and of few not set.
+    /// One buffer with few bits set, and one with few bits not set.
     bits: [Buffer<i32>; 2],
     halves: Buffer<f16>,
     doubles: Buffer<f64>,
     parts: Buffer<u32>,
-    /// Near 1 too.
+    /// Also near 1.
     complex: Buffer<Complex<f32>>,
-    /// Each sorted, with many equals.
+    /// Each one sorted, with many equal elements.
     sorted: [Buffer<u32>; 2],
     flags: Buffer<u8>,
 }
 
-/// What some forms take a part of: several tiles of a sort.
+/// Length of a part of the inputs for some operations: several tiles of a sort.
 const SOME: usize = 20_011;
 
 impl Inputs {
@@ -77,7 +77,7 @@ impl Inputs {
     }
 }
 
-/// A form, and its whole answer.
+/// The name of an operation, and a function that returns its whole result as bytes.
 type Form = (&'static str, fn(&Device, &Inputs) -> Result<Vec<u8>>);
 
 fn bytes<T: Pod>(values: &[T]) -> Vec<u8> {
@@ -88,7 +88,7 @@ fn contents<T: Pod>(buffer: &Buffer<T>) -> Result<Vec<u8>> {
     Ok(bytes(&buffer.to_vec()?))
 }
 
-/// Of two outputs.
+/// The bytes of both outputs.
 fn both<T: Pod, U: Pod>((a, b): (Buffer<T>, Buffer<U>)) -> Result<Vec<u8>> {
     Ok([contents(&a)?, contents(&b)?].concat())
 }
@@ -105,7 +105,7 @@ fn repeat(forms: &[Form]) {
     let cpu = Device::cpu();
     let inputs = Inputs::new(&cpu).unwrap();
     let wanted: Vec<_> = forms.iter().map(|(_, form)| form(&cpu, &inputs).unwrap()).collect();
-    // Also with work-groups of many items; of the drivers beside the first one, with these alone.
+    // Also with work-groups of many work-items; with further settings of a driver only with these.
     let mut devices = common::tuned(&[("a GPU", common::gpu())]);
     let patience = if common::variant() {
         devices.retain(|(name, _)| name.ends_with("as a GPU"));
@@ -114,14 +114,14 @@ fn repeat(forms: &[Form]) {
         PATIENCE
     };
     for (name, device) in devices {
-        // An interpreter has time for few.
+        // An interpreter has time for few runs.
         let runs = if common::runs_kernels_at_once(&device) { RUNS } else { 2 };
         let inputs = Inputs::new(&device).unwrap();
         for ((form, run), want) in forms.iter().zip(&wanted) {
             let mut start = Instant::now();
             for i in 0..runs {
                 if i == 1 {
-                    // The first one builds.
+                    // The first run includes the build.
                     start = Instant::now();
                 } else if i >= FEWEST && common::tiny() && start.elapsed() > patience {
                     break;
@@ -133,7 +133,7 @@ fn repeat(forms: &[Form]) {
                     }
                     got => got.unwrap_or_else(|error| panic!("{name}: {form}: {error}")),
                 };
-                // As a whole: byte by byte takes long without optimisation.
+                // One comparison of the whole: a comparison of each byte is slow without optimisation.
                 let equal = got == *want;
                 let place = || got.iter().zip(want).position(|(a, b)| a != b);
                 assert!(equal, "{name}: {form}: run {i} gave {} bytes, other from {:?} on", got.len(), place());

@@ -1,4 +1,4 @@
-//! Scans: all forms and operators, in place, and what they refuse.
+//! Scans: all operations and operators, in place, and errors.
 
 mod common;
 
@@ -12,10 +12,10 @@ use oclprim::{
     op::{And, Map, Max, Min, Op, Or, Product, Sum, Xor},
 };
 
-/// At the edges of runs and tiles of 4-byte elements, and no powers of two.
+/// Lengths at the edges of runs and tiles of 4-byte elements, and others.
 const SIZES: [usize; 5] = [1, 3, 1000, 8192, 3 * 8192 + 5];
 
-/// Exclusive from `initial`, where there is one.
+/// The definition: an exclusive scan from `initial`, if given, else an inclusive scan.
 fn obvious<T: Element, O: Op<T>>(x: &[T], _: O, initial: Option<T>) -> Vec<T> {
     let (mut acc, inclusive) = initial.map_or((O::identity(), true), |initial| (initial.widen(), false));
     let mut out = Vec::new();
@@ -70,8 +70,8 @@ fn scans_write_only_their_outputs() {
     }
 }
 
-/// B17: local memory past n was left uninitialised, and the verdict was computed and never shown. Behind the elements of a
-/// tile that is not full lie others here, and the total and every result are compared.
+/// B17: local memory past n was uninitialised, and the verdict was computed but never shown. Here other elements follow the
+/// input of a partial tile, and every result and the total are compared.
 #[test]
 fn b17_partial_tiles_ignore_elements_after_the_input() {
     let mut scratch = Scratch::new();
@@ -154,7 +154,7 @@ fn outputs_of_wrong_length_are_errors() {
     }
 }
 
-/// Of floats, to the bit: on every device what the CPU has, and the same again.
+/// Float scans have the CPU's bits on every device and on every run.
 #[test]
 fn float_scans_have_one_order_everywhere() {
     fn of<T: Element>(devices: &[(String, Device)], n: usize, data: Data) {
@@ -177,7 +177,7 @@ fn float_scans_have_one_order_everywhere() {
     }
 }
 
-/// From the last element to the first, the total in front.
+/// The scan runs from the last element to the first, and the total comes first.
 #[test]
 fn reversed_scans_start_at_the_last_element() {
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
@@ -195,7 +195,7 @@ fn reversed_scans_start_at_the_last_element() {
     }
 }
 
-/// OpenCL devices in every way to scan: one launch, several, with few items.
+/// OpenCL devices with every way to scan: in one launch and in several, with large and with small work-groups.
 fn ways() -> Vec<(String, Device)> {
     common::tuned(&[
         ("a GPU", common::gpu()),
@@ -205,7 +205,7 @@ fn ways() -> Vec<(String, Device)> {
     ])
 }
 
-/// More than a block of blocks of tiles.
+/// More than 1024 tiles, so that there are more than 32 tile groups.
 #[test]
 fn scans_of_many_tiles_equal_the_loop() {
     if common::tiny() {
@@ -226,7 +226,7 @@ fn scans_of_many_tiles_equal_the_loop() {
     }
 }
 
-/// What waits for work-groups, at once on two queues of a device.
+/// Kernels whose work-groups wait for one another, on two queues of one device at once.
 #[test]
 fn look_back_on_two_queues_at_once_terminates() {
     let n = if common::tiny() { 5 * 8192 } else { 100 * 8192 + 5 };
@@ -265,7 +265,7 @@ fn look_back_on_two_queues_at_once_terminates() {
     }
 }
 
-/// Segments that are told in three ways, in both directions.
+/// Segments given by keys, flags and offsets, in both directions.
 #[test]
 fn segments_by_keys_flags_and_offsets_agree() {
     for (name, device) in common::with_sub_groups() {
@@ -310,7 +310,7 @@ fn segments_by_keys_flags_and_offsets_agree() {
     }
 }
 
-/// More empty segments than a tile has elements, at one place in it, are searched.
+/// At one position of a tile there are more empty segments than the tile has elements.
 #[test]
 fn thousands_of_empty_segments_are_searched() {
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {

@@ -1,4 +1,5 @@
-//! Selections, partitions, runs: by every geometry and way between tiles, over several tiles, and against the standard library's.
+//! Selections, partitions and runs: in every geometry, with and without look-back, over several tiles, against the standard
+//! library.
 
 mod common;
 
@@ -9,8 +10,7 @@ use oclprim::{
 };
 use proptest::prelude::*;
 
-/// Every device, in its own geometry and in that of GPUs: whose work-groups wait for one another, and do not; with little
-/// and no local memory.
+/// Every device, in its own geometry and in that of GPUs: with and without look-back, with little and without local memory.
 fn devices() -> Vec<(String, Device)> {
     let local = || gpu().sub_groups(SubGroupBackend::Local);
     tuned(&[
@@ -21,29 +21,29 @@ fn devices() -> Vec<(String, Device)> {
     ])
 }
 
-/// In its own geometry and in that of a GPU.
+/// Every device, in its own geometry and in that of a GPU with and without look-back.
 fn few_devices() -> Vec<(String, Device)> {
     tuned(&[("a GPU", gpu()), ("a GPU without look-back", gpu().without_look_back())])
 }
 
-/// Elements of several tiles, of which the levels of a spine have more than one block where there is time.
+/// A number of elements with several tiles; unless time is short, with several tile groups as well.
 fn many() -> usize {
     if common::tiny() { 1_301 } else { 300_007 }
 }
 
-/// Elements of several tiles of a GPU, and of those that an interpreter has.
+/// A number of elements with several tiles of a GPU; fewer for an interpreter.
 fn several(device: &Device) -> usize {
     if common::runs_kernels_at_once(device) { 9_001 } else { 901 }
 }
 
-/// What is selected, by one program for all data: numbers below this.
+/// The predicate `x < LIMIT` selects, so that one program serves all data.
 const LIMIT: u32 = 500;
 
 fn below(limit: u32) -> Map<impl Fn(u32) -> bool + Sync> {
     Map::new(move |x: u32| x < limit, format!("x < {limit}u"))
 }
 
-/// Numbers of which some per mille are below the limit.
+/// Numbers of which `per_mille` in a thousand are below the limit.
 fn numbers(n: usize, per_mille: u32) -> Vec<u32> {
     let bits = common::random::<u32>(n, per_mille.into()).into_iter();
     bits.map(|x| x / 1000 % LIMIT + if x % 1000 < per_mille { 0 } else { LIMIT }).collect()
@@ -132,7 +132,7 @@ fn offsets_of_64_bits_give_the_same_results() {
     }
 }
 
-/// A run that ends many tiles behind the one that it begins in, and tiles in which none begins.
+/// Runs that end many tiles after the one they begin in, and tiles in which no run begins.
 #[test]
 fn runs_over_many_tiles_are_found() {
     for device in few_devices() {
@@ -147,7 +147,7 @@ fn runs_over_many_tiles_are_found() {
     }
 }
 
-/// Another count each time, with the scratch of the time before.
+/// Each call has a different count and reuses the scratch of the call before.
 #[test]
 fn used_scratch_does_not_change_results() {
     let n = many() / 2;
@@ -172,7 +172,7 @@ fn used_scratch_does_not_change_results() {
     }
 }
 
-/// What a mistake in the expression says; and that both texts are asked.
+/// The log names the line of a mistake, and both expressions of a partition are compiled.
 #[test]
 fn expressions_that_do_not_build_give_the_log() {
     for (name, device) in common::opencl_devices_or_skip("expressions_that_do_not_build_give_the_log") {
@@ -206,7 +206,7 @@ fn selections_beyond_the_output_report_their_count() {
     }
 }
 
-/// What fits is there and nothing behind, in two outputs at most; and so it is where just all fit, which is no error.
+/// Outputs, one or two, hold the elements that fit, and nothing after them is written. An exact fit is no error.
 #[test]
 fn selections_beyond_the_output_are_errors_if_the_count_is_returned() {
     type Call<'a> = &'a dyn Fn(ViewMut<'_, u32>, ViewMut<'_, u32>, &mut [u64; 1]) -> Result<()>;
@@ -250,7 +250,7 @@ fn selections_beyond_the_output_are_errors_if_the_count_is_returned() {
     }
 }
 
-/// NaN of any bits are equal, and zeros; subnormals are not zeros.
+/// All NaN are equal, and so are zeros of either sign; subnormals are not zeros.
 #[test]
 fn floats_that_sorts_treat_as_equal_form_one_run() {
     let (nan, other) = (f32::from_bits(0x7fc0_1234), f32::from_bits(0xff80_0001));
@@ -279,7 +279,7 @@ fn adjacent_differences_take_any_operator() {
     }
 }
 
-/// Nothing is left waiting where many selections follow one another.
+/// Many selections in a row leave no work-group waiting.
 #[test]
 fn repeated_selections_give_the_same_result() {
     let tuning = Tuning::default().without_look_back();

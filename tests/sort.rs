@@ -1,4 +1,4 @@
-//! Sorts: by every geometry, over several tiles and groups, and against the standard library's.
+//! Sorts: in every geometry, over several tiles and work-groups, and compared with the standard library.
 
 mod common;
 
@@ -17,12 +17,12 @@ fn devices() -> Vec<(String, Device)> {
     ])
 }
 
-/// In its own geometry and in that of a GPU.
+/// Every device, in its own geometry and in that of a GPU.
 fn few_devices() -> Vec<(String, Device)> {
     tuned(&[("a GPU", gpu())])
 }
 
-/// Keys of which several tiles go to each group, where there is time.
+/// A number of keys with several tiles per work-group, unless time is short.
 fn many() -> usize {
     if common::tiny() { 1_300 } else { 70_003 }
 }
@@ -36,7 +36,7 @@ fn sorts<T: Element>(device: &(String, Device), keys: &[T], compare: impl Fn(&T,
     sorts_by(device, keys, compare, |order| order);
 }
 
-/// The same in an order that is made of the usual one.
+/// Compares in an order derived from the ascending one.
 fn sorts_by<T: Element>(
     (name, device): &(String, Device),
     keys: &[T],
@@ -70,7 +70,7 @@ fn offsets_of_64_bits_give_the_same_results() {
     }
 }
 
-/// Segments of none, one, few and most of the keys, and what is in none.
+/// Segments with no, one, few and most of the keys, and keys outside of all segments.
 fn cut(n: usize) -> Vec<u64> {
     let mut offsets: Vec<usize> = vec![2, 2, 2, 3, 5, 5, 36, 100];
     offsets.extend((1..9).map(|i| 100 + i * n / 200));
@@ -79,7 +79,7 @@ fn cut(n: usize) -> Vec<u64> {
     offsets.into_iter().map(|offset| offset as u64).collect()
 }
 
-/// Segments in every form, against the standard library's stable sort.
+/// Sorts segments by every operation and compares with the standard library's stable sort.
 fn sorts_segments<K: Key + Ord + std::fmt::Debug>((name, device): &(String, Device), keys: &[K], offsets: &[u64]) {
     let what = format!("{name}: {} keys of {} bytes in {} segments", keys.len(), size_of::<K>(), offsets.len() - 1);
     let values: Vec<[u8; 3]> = (0..keys.len()).map(|i| [i as u8, (i >> 8) as u8, (i >> 16) as u8]).collect();
@@ -141,7 +141,7 @@ fn sorts_in_place_equal_the_standard_library() {
     }
 }
 
-/// Keys of 16 bytes, by bits of either half and of both.
+/// Keys of 16 bytes, sorted by bits of either half and of both.
 #[test]
 fn keys_of_16_bytes_are_sorted_by_any_bits() {
     let random: Vec<u64> = common::random(many() / 4, 10);
@@ -172,7 +172,7 @@ fn sorts_of_many_tiles_and_groups_equal_the_standard_library() {
     }
 }
 
-/// By their bits: NaN at both ends, the zeros apart. Their other order is that of tests/float_order.rs.
+/// Total order: NaN at both ends, and -0 before +0. tests/float_order.rs tests the default order.
 #[test]
 fn floats_are_sorted_by_total_order() {
     let n = many() / 3;
@@ -183,9 +183,9 @@ fn floats_are_sorted_by_total_order() {
     }
 }
 
-/// A key of 8 bytes has 8 passes, of which only those are made in which keys differ, an odd or an even number.
+/// A key of 8 bytes has 8 passes. Passes over digits that all keys share are skipped, so an odd or even number remains.
 #[test]
-fn digits_that_all_keys_share_are_skipped() {
+fn keys_that_share_digits_are_sorted() {
     let n = many() / 7;
     let random: Vec<u64> = common::random(n, 3);
     for (name, device) in few_devices() {
@@ -199,7 +199,7 @@ fn digits_that_all_keys_share_are_skipped() {
     }
 }
 
-/// Scratch of the size that is told serves every call, and is reused.
+/// Scratch of the stated size serves every operation, repeatedly.
 #[test]
 fn one_scratch_serves_every_operation() {
     for (name, device) in few_devices() {
@@ -272,7 +272,7 @@ proptest! {
     }
 }
 
-/// The devices themselves, opened once.
+/// The devices in their own geometry, opened once.
 fn tested() -> &'static [(String, Device)] {
     static DEVICES: std::sync::OnceLock<Vec<(String, Device)>> = std::sync::OnceLock::new();
     DEVICES.get_or_init(common::devices)

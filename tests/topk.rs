@@ -1,4 +1,4 @@
-//! Selections: by every geometry, by bounds that hold and bounds that do not, and against the standard library's sort.
+//! Selections of the largest: in every geometry, with right and wrong bounds, and compared with the standard library's sort.
 
 mod common;
 
@@ -20,12 +20,12 @@ fn devices() -> Vec<(String, Device)> {
     ])
 }
 
-/// Keys of which bounds are taken, where there is time.
+/// A number of keys for which bounds are sampled, unless time is short.
 fn many() -> usize {
     if common::tiny() { 3_001 } else { 280_001 }
 }
 
-/// The places that are wanted, by sorting all.
+/// The expected indices, from a sort of all keys.
 fn places(keys: &[u32], k: usize, largest: bool, sorted: bool) -> Vec<u32> {
     let mut places: Vec<u32> = (0..keys.len() as u32).collect();
     places.sort_by_key(|&place| if largest { !keys[place as usize] } else { keys[place as usize] });
@@ -87,7 +87,7 @@ fn keys_of_any_distribution_are_selected() {
     }
 }
 
-/// All places that any geometry looks at for its bounds have the least key.
+/// All keys that any geometry samples for its bounds are the smallest key.
 #[test]
 fn wrong_bounds_do_not_change_results() {
     let n = many();
@@ -110,10 +110,10 @@ fn wrong_bounds_do_not_change_results() {
     }
 }
 
-/// Keys between the bounds, all of which are taken, have their higher digits in common with keys beyond the bounds.
+/// Keys between the bounds are all taken, and share their higher digits with keys beyond the bounds.
 #[test]
 fn bounds_within_clusters_do_not_change_results() {
-    // Of each 256 keys 16 are below the last one of a cluster, and 248 below the last cluster.
+    // Of every 256 keys, 16 are below the last key of a cluster, and 248 are below the last cluster.
     let blocks = if common::tiny() { 12 } else { 1100 };
     let key = |i: u32| match i * 151 % 256 {
         x @ 0..13 => x,
@@ -124,7 +124,7 @@ fn bounds_within_clusters_do_not_change_results() {
     };
     let keys: Vec<u32> = (0..256 * blocks).map(key).collect();
     let mirrored: Vec<u32> = keys.iter().map(|key| !key).collect();
-    // 128 values, 16 of which differ in the lowest ten bits alone.
+    // 128 values; groups of 16 differ only in their lowest ten bits.
     let few: Vec<u32> = (0..1 << 20).map(|i: u64| (((i * 2_654_435_761) >> 7) % 128 * 64) as u32).collect();
     for device in devices() {
         for below in [16, 248] {
@@ -166,7 +166,7 @@ fn rows_of_any_length_are_selected() {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// What the CPU backend allocates to select from rows does not grow with their number.
+/// The CPU backend's memory for selections from rows does not grow with the number of rows.
 #[test]
 fn many_rows_on_the_cpu_take_little_memory() {
     let (len, rows, k) = (1000, 1000, 3);
@@ -201,12 +201,12 @@ fn quantiles_of_floats_equal_sorted_elements() {
     }
 }
 
-/// Also where a device cannot compute with them.
+/// Quantiles of doubles also work on devices without doubles.
 #[test]
 fn quantiles_of_doubles_are_given_on_every_device() {
     let keys: Vec<f64> = (0..5003).map(|i| f64::from(i * 1009 % 5003)).collect();
     for (name, device) in tuned(&[("a GPU", gpu())]) {
-        // As many as are selected with the ends, without them, and as are sorted.
+        // Counts that are selected with the ends, selected without the ends, and sorted.
         for count in [1, 7, 8, 20] {
             let q: Vec<f64> = (0..count).map(|i| (f64::from(i) + 0.3) / f64::from(count)).collect();
             let of = |keys: &[f64]| {
@@ -237,7 +237,7 @@ proptest! {
     }
 }
 
-/// The devices themselves, opened once.
+/// The devices in their own geometry, opened once.
 fn tested() -> &'static [(String, Device)] {
     static DEVICES: std::sync::OnceLock<Vec<(String, Device)>> = std::sync::OnceLock::new();
     DEVICES.get_or_init(common::devices)

@@ -1,4 +1,4 @@
-//! What the public types promise to the compiler.
+//! Traits that the public types promise.
 
 use std::{error, fmt::Debug};
 
@@ -58,7 +58,7 @@ fn errors_implement_the_error_trait() {
     assert!(error::Error::source(&error).is_some_and(|source| source.is::<std::io::Error>()));
 }
 
-/// One pointer, so that results stay small.
+/// An error is one pointer, so results stay small.
 #[test]
 fn errors_are_small() {
     assert_eq!(size_of::<Error>(), size_of::<usize>());

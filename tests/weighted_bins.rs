@@ -19,7 +19,7 @@ fn random_bits() -> impl FnMut() -> u64 {
     }
 }
 
-/// The bits of all sums, in which every NaN is one.
+/// The bits of all sums, with one bit pattern for every NaN.
 fn bits<S: Element>(found: &WeightedHistogram<S>) -> Vec<u64> {
     let outside = [found.outside.below, found.outside.above, found.outside.nan];
     let bits = |x: &S| if x.is_nan() { u64::MAX } else { x.to_f64().to_bits() };
@@ -121,7 +121,7 @@ fn subnormal_weights_and_sums_are_exact() {
     sums_are(&[f64::MIN_POSITIVE, -5e-324], f64::from_bits((1 << 52) - 1));
 }
 
-/// Weights of exponents that 128 bits have, so that integers tell the exact sum.
+/// Weights whose exponents fit 128 bits, so integers give the exact sum.
 fn sums_by_integers<W: Weight>(n: usize, bins: usize, spread: u64, nearest: fn(i128) -> W::Sum) {
     const UNIT: i32 = -80;
     let (samples, mut next) = (ids(n, bins), random_bits());
@@ -156,7 +156,7 @@ fn sums_equal_exact_integer_sums() {
     }
 }
 
-/// Random bits: all exponents of the type, subnormal and infinite ones and NaN among them.
+/// Random bits: all exponents of the type, with subnormal and infinite weights and NaN.
 fn sums_of_all_exponents<W: Weight>(n: usize, bins: usize) {
     let (samples, mut next) = (ids(n, bins), random_bits());
     let finite = |w: &W| w.to_f64().is_finite();
@@ -189,7 +189,7 @@ fn bins_are_independent_of_one_another_and_of_order() {
 
 #[test]
 fn many_bins_are_counted_in_ranges() {
-    // A device's scratch has fewer slots than there are bins, where a slot of doubles takes hundreds of bytes.
+    // A device's scratch has fewer slots than bins, because a slot for doubles takes hundreds of bytes.
     let (n, bins) = (3000, (1 << 22) + 5);
     let samples: Vec<u32> = (0..n).map(|i: u32| i.wrapping_mul(2_654_435_761) >> 9).collect();
     let weights: Vec<f64> = (0..n).map(|i| 2f64.powi((i % 2000) as i32 - 1000) * f64::from(i)).collect();

@@ -1,4 +1,4 @@
-//! Copies: the defects of the kernels that the ladder grew from, and copies at random against slices.
+//! Copies: defects of the original kernels (B40 to B45), and random copies against slices.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -12,12 +12,12 @@ use oclprim_checks::{
 };
 use proptest::prelude::*;
 
-/// Every device, in its own geometry, in that of a GPU, and with 64-bit offsets.
+/// Every device, in its own geometry, in that of a GPU, and in that of a GPU with 64-bit offsets.
 fn devices() -> Vec<(String, Device)> {
     tuned(&[("a GPU", gpu()), ("a wide GPU", gpu().wide_offsets())])
 }
 
-/// Copies n elements from one offset to another, and checks them and everything round them.
+/// Copies `n` elements between two offsets; checks the copy, the input and the memory around the output.
 fn check<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(
     name: &str,
     device: &Device,
@@ -32,14 +32,14 @@ fn check<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(
     assert!(verdict.is_ok(), "{name}: {n} from {from} to {to}: {verdict:?}");
 }
 
-/// Climbs the rungs of the copy ladder whose names fit.
+/// Runs the steps of the copy ladder whose names fit.
 fn climb(device: &(String, Device), element: ElementType, n: usize, fits: impl Fn(&str) -> bool) {
     let mut request = Request::default();
     (request.n, request.element) = (n, element);
     rungs::climb("copy", device, &request, fits);
 }
 
-/// B40: the tail was left to the item number n / V, which does not exist at these sizes, nor where the grid is capped.
+/// B40: work-item n / V copied the tail. That work-item is missing at these sizes, and also where the grid is capped.
 #[test]
 fn b40_tails_are_copied() {
     for device in devices() {
@@ -49,14 +49,14 @@ fn b40_tails_are_copied() {
         }
     }
     for device in common::devices() {
-        // Beyond 4096 groups of 256 items of 4 elements.
+        // More than 4096 work-groups of 256 work-items with 4 elements each.
         let n = (1 << 22) + 3;
         check::<i32>(&device.0, &device.1, n, 0, 0);
         climb(&device, ElementType::I32, n, |rung| rung == "copy_vector2" || rung == "copy_vector4");
     }
 }
 
-/// B41: fewer elements than a vector gave a grid of no groups.
+/// B41: fewer elements than a vector gave a grid of zero work-groups.
 #[test]
 fn b41_inputs_shorter_than_a_vector_are_copied() {
     for device in devices() {
@@ -69,7 +69,7 @@ fn b41_inputs_shorter_than_a_vector_are_copied() {
     }
 }
 
-/// B42: the kernel of two elements an access did not compile as printed.
+/// B42: the kernel with two elements an access did not compile as printed.
 #[test]
 fn b42_every_vector_width_compiles_for_every_element_size() {
     for device in common::opencl_devices_or_skip("b42") {
@@ -79,8 +79,8 @@ fn b42_every_vector_width_compiles_for_every_element_size() {
     }
 }
 
-/// B43: counters of `int` overflowed near 2^31. Offsets here are 32-bit below 2^31 words and 64-bit above; the wide
-/// kernels run in every test of this file, and beyond 2^32 elements, within a buffer too, in `check --full`.
+/// B43: counters of type `int` overflowed near 2^31. The crate uses 32-bit offsets below 2^31 words and 64-bit ones above.
+/// All tests of this file also run the wide kernels; `check --full` runs them beyond 2^32 elements.
 #[test]
 fn b43_kernels_with_wide_offsets_copy_every_element() {
     for (name, device) in common::opencl_devices_or_skip("b43") {
@@ -92,8 +92,8 @@ fn b43_kernels_with_wide_offsets_copy_every_element() {
     }
 }
 
-/// B44: a base that is not aligned for the vector was undefined. The ladder's kernels own whole buffers, and so are never
-/// given one.
+/// B44: an unaligned base address of a vector was undefined behaviour. The ladder's kernels own whole buffers, so only the
+/// crate's kernels see unaligned addresses.
 #[test]
 fn b44_any_alignment_is_copied() {
     for (name, device) in devices() {
@@ -110,8 +110,8 @@ fn b44_any_alignment_is_copied() {
     }
 }
 
-/// B45: lengths went through `float`, which is exact only up to 2^24. They are integers throughout here; as a float the
-/// ladder's length here would be one more. (The bytes of one direction alone were counted, too: b26 in tests/transpose.rs.)
+/// B45: lengths passed through `float`, which is exact only up to 2^24. The crate uses integers throughout.
+/// (Bytes were counted in one direction only, too: see b26 in tests/transpose.rs.)
 #[test]
 fn b45_lengths_beyond_24_bits_are_exact() {
     for device in common::devices() {
@@ -125,7 +125,7 @@ fn b45_lengths_beyond_24_bits_are_exact() {
         }
         check::<u8>(&device.0, &device.1, (1 << 24) + 3, 1, 0);
         let fits = |rung: &str| rung == "copy_vector2" || (all && rung.starts_with("copy_vector"));
-        // A float takes the last two for none.
+        // As a float, this length would lose its last two elements.
         climb(&device, ElementType::U8, (1 << 25) + 2, fits);
     }
 }
@@ -206,7 +206,7 @@ proptest! {
     }
 }
 
-/// Complex numbers are moved whole, as other elements of 8 and 16 bytes are.
+/// Complex numbers move whole, like other elements of 8 and 16 bytes.
 #[test]
 fn complex_numbers_are_moved_whole() {
     fn moved<F: Copy + PartialEq + std::fmt::Debug>(name: &str, device: &Device, of: fn(i32) -> F)
@@ -234,7 +234,7 @@ fn complex_numbers_are_moved_whole() {
     }
 }
 
-/// A form that promises the same result runs often.
+/// Operations that promise the same result on every run are repeated many times.
 #[test]
 fn operations_repeat_bit_for_bit() {
     let rounds = if common::tiny() { 3 } else { 100 };

@@ -1,4 +1,4 @@
-//! What the public types promise to the compiler.
+//! Traits that the public types promise.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,4 @@
-//! Every value of every parameter gives the same results, and the file of choices is used only where it holds.
+//! Every value of every tuning parameter gives the same results, and only valid rows of the tuning file are used.
 
 #![cfg(feature = "opencl")]
 
@@ -14,7 +14,7 @@ use oclprim::{
 };
 use oclprim_checks::check::{Level, Verdict, few_builds, registry};
 
-/// The forms that run the kernels of a primitive's parameters, by the entry of the registry that has them.
+/// The registry's entry and the operations that run the kernels of a primitive's parameters.
 fn forms(primitive: &str) -> (&str, &[&str]) {
     match primitive {
         "reduce" => {
@@ -85,7 +85,7 @@ fn every_value(primitive: &str) {
             }
             for parameter in parameters {
                 let others = parameter.values.iter().filter(|&&value| value != parameter.usual);
-                // An interpreter has no time for all.
+                // An interpreter runs only every other value.
                 let step = if common::tiny() { 2 } else { 1 };
                 for &value in others.step_by(step) {
                     let tuning = tuning.clone().without_file().set(primitive, parameter.name, value);
@@ -111,7 +111,7 @@ fn every_value(primitive: &str) {
     assert!(failures.is_empty(), "{count} failures, the first:\n{}", failures.join("\n"));
 }
 
-/// Only the most that work can be shared out to is chosen otherwise, on inputs of many tiles.
+/// Only the largest number of work-groups changes, on inputs of many tiles.
 #[test]
 fn max_groups_does_not_change_results() {
     let x: Vec<f32> = (0..300_007).map(|i| (i as f32).sin()).collect();
@@ -133,7 +133,7 @@ fn max_groups_does_not_change_results() {
     }
 }
 
-/// What a primitive makes of many elements: of few, one tile or one group does it all.
+/// Results of a primitive on many elements; with few elements one tile or work-group does all the work.
 fn made(device: &Device, primitive: &str, x: &[u32], sorted: [&[u32]; 2]) -> Vec<Vec<u32>> {
     let (odd, up) = (Map::new(|x: u32| x & 1 == 1, "x & 1"), Order::ascending());
     let all = |buffer: oclprim::Result<Buffer<u32>>| buffer.unwrap().to_vec().unwrap();
@@ -203,7 +203,7 @@ fn unknown_parameters_and_values_are_refused() {
     }
 }
 
-/// A process reads the file once, so each file has a process.
+/// A process reads the file once, so each file needs a process of its own.
 #[test]
 fn only_valid_rows_of_the_tuning_file_are_used() {
     const NAME: &str = "only_valid_rows_of_the_tuning_file_are_used";
@@ -245,7 +245,7 @@ fn only_valid_rows_of_the_tuning_file_are_used() {
     assert_eq!(count(&read(NAME, "".as_ref())).as_deref(), Some("0"));
 }
 
-/// How many choices a process with this file has for each device.
+/// The number of choices for each device, in a process with this tuning file.
 fn read(test: &str, path: &std::ffi::OsStr) -> String {
     common::run(common::child(test, "child").env("OCLPRIM_TUNING", path)).0
 }

@@ -74,7 +74,7 @@ fn every_subcommand_has_help_with_an_example() {
             let words = line.strip_prefix("  oclprim ").unwrap_or_else(|| panic!("{primitive}: {line}"));
             let mut words: Vec<_> = words.split(' ').collect();
             assert_eq!(words[..2], ["run", primitive]);
-            // Which devices there are is not the example's fault.
+            // The example's device need not exist on this machine.
             if let Some(at) = words.iter().position(|word| *word == "--device") {
                 words[at + 1] = "cpu";
             }
@@ -204,7 +204,7 @@ fn bench_compares_with_an_earlier_run() {
     fs::write(&slow, report.to_string()).expect("a file");
     let text = succeeds(&[&common[..], &["--n", "2^10,2^11", "--compare", slow_name]].concat());
     assert!(text.contains("x, faster") && text.contains(" new"), "{text}");
-    // Of another device, or of other caches, times say nothing.
+    // Times of another device or another cache state cannot be compared.
     let cold = [&common[..common.len() - 1], &["--n", "2^10", "--compare", slow_name]].concat();
     assert!(refuses(&cold).contains("measured with --hot, this is without --hot"));
     report["device"]["name"] = "GPU".into();
@@ -215,7 +215,7 @@ fn bench_compares_with_an_earlier_run() {
     assert!(refuses(&[&common[..], &["--compare", slow_name]].concat()).contains("not a report"));
 }
 
-/// The OpenCL device that comes first, or none where a search would see nothing: an interpreter's times.
+/// Returns true if the first OpenCL device can be tuned: times of an interpreter mean nothing.
 fn tunable() -> bool {
     let devices: Value = serde_json::from_str(&succeeds(&["devices", "--json"])).expect("JSON");
     let first = devices.as_array().expect("a list").iter().find(|device| device["opencl"] == true).cloned();
@@ -246,11 +246,11 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
     assert!(!path.exists(), "a dry run wrote a file");
     let text = tune(&["--verbose"]);
     assert!(text.contains("copy of 1 bytes, small:") && text.contains("tuning.json"), "{text}");
-    // A search that has no time and finds nothing writes none.
+    // A search without time that finds nothing writes no file.
     if let Ok(bytes) = fs::read(&path) {
         assert_eq!(serde_json::from_slice::<Value>(&bytes).expect("JSON")["format"], 1);
     }
-    // What an earlier search found outlives one that has no time, and one that fails.
+    // The rows of an earlier search survive a search without time and a failing one.
     for (size, words) in [("small", ["--seconds", "0", "--n", "2^14"]), ("large", ["--seconds", "1", "--n", "2^45"])] {
         let mut row =
             serde_json::json!({"oclprim": env!("CARGO_PKG_VERSION"), "primitive": "copy", "element_bytes": 1});
@@ -268,7 +268,7 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
         let file: Value = serde_json::from_slice(&fs::read(&path).expect("a file")).expect("JSON");
         assert_eq!(file, earlier, "{}", stdout(&output));
     }
-    // What is not ours is not written over.
+    // A file of another format is never overwritten.
     fs::write(&path, "notes").expect("a file");
     let output = program(&common).env("OCLPRIM_TUNING", &path).output().expect("the program starts");
     assert_eq!(output.status.code(), Some(2));
@@ -277,7 +277,7 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
     assert!(twice.contains("are both small"), "{twice}");
 }
 
-/// What the device cannot do, such as f64, does not end the search among what it can.
+/// Operations that the device lacks, such as those on f64, do not end the search.
 #[test]
 fn tune_skips_what_the_device_lacks() {
     if !tunable() {
@@ -306,13 +306,13 @@ fn ladders_run_and_are_drawn() {
         ("transpose", &["--rows", "70", "--cols", "40"]),
         ("copy", &["--n", "2000"]),
     ] {
-        // The ladders' own tests climb all of them.
+        // tests/ladders.rs runs all ladders.
         if ladder != "copy" && common::tiny() {
             continue;
         }
         let svg = folder.path("ladder.svg");
         let svg_name = svg.to_str().expect("UTF-8");
-        // Where no device is named, it is one that runs kernels.
+        // Without --device the first device that runs kernels is chosen.
         let common = ["ladder", ladder, "--runs", "1"];
         let text = succeeds(&[&common[..], size, &["--json", "--svg", svg_name]].concat());
         let report: Value = serde_json::from_str(&text).expect("JSON");
@@ -329,7 +329,7 @@ fn ladders_run_and_are_drawn() {
     }
 }
 
-/// On a terminal, which `script` gives it. Only what is wrong is red, so that a kernel is broken, which debug builds allow.
+/// `script` provides a terminal. Only wrong lines are red, so a kernel is broken on purpose; debug builds allow that.
 #[test]
 #[cfg(all(debug_assertions, target_os = "linux"))]
 fn no_color_disables_colours() {
@@ -449,7 +449,7 @@ fn reduce_takes_every_type() {
     let folder = Folder::new();
     reduce_type!(folder, &[["--device", "cpu"]], i8 => i64, i16 => i64, i64 => i64);
     reduce_type!(folder, &[["--device", "cpu"]], u8 => u64, u16 => u64, u32 => u64, u64 => u64);
-    // Builds cost most: on a device two types do.
+    // Builds cost most of the time, so a device runs two types only.
     reduce_type!(folder, &devices(), i32 => i64, f32 => f32);
     let halves = folder.save("half.npy", &[3], &[0.5f32, 1.5, 2.0].map(half::f16::from_f32));
     assert_eq!(succeeds(&["run", "reduce", &halves, "--verify"]).trim(), "4");
@@ -546,7 +546,7 @@ fn files_are_sorted() {
     assert!(text.ends_with("sort takes integers and floats of up to 8 bytes, not complex numbers (<c8)\n"), "{text}");
 }
 
-/// As numpy.sort leaves zeros, and NaN as x86 makes it of 0 / 0.
+/// numpy.sort keeps the order of zeros and puts NaN last, also the negative NaN that x86 returns for 0 / 0.
 #[test]
 fn files_are_ordered_as_by_numpy() {
     let folder = Folder::new();
@@ -734,7 +734,7 @@ fn statistics_are_printed() {
     assert!(
         refuses(&["run", "statistics", &matrix, "--axis", "2"]).contains("there is no axis 2 in a shape of [2, 3]")
     );
-    // More than a double holds.
+    // The sum exceeds what a double represents exactly.
     let large = folder.save("large.npy", &[2], &[i64::MAX, i64::MAX - 1]);
     let text = succeeds(&["run", "statistics", &large, "--device", "cpu"]);
     assert!(text.contains("18446744073709551613\n") && text.contains("9223372036854775807 at index 0"), "{text}");
@@ -826,7 +826,7 @@ fn histograms_are_counted() {
         };
         assert_eq!(by_edges(&[]).trim(), "1 0 4");
         assert_eq!(by_edges(&["--weights", &weights]).trim(), "0.5 0 22");
-        // Beyond what doubles hold.
+        // The sum exceeds what a double represents exactly.
         by_edges(&["--weights", &whole, "-o", name]);
         assert_eq!(load::<i64>(&output), (vec![3], vec![-1, 0, (1 << 53) + 6]));
     }
@@ -1025,7 +1025,7 @@ fn bad_files_are_refused_in_one_line() {
         assert!(text.contains(&expected), "{cut}: {text}");
     }
 
-    // A header that promises what no memory holds.
+    // A header with more elements than memory holds.
     let patch = |from: &str, to: &str| {
         let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).expect("in the header");
         let mut bytes = bytes.clone();
@@ -1087,7 +1087,7 @@ fn the_cpu_calls_no_driver() {
         run(&["check", "--tiny", "--only", "copy", "--device", selector], "");
         run(&["bench", "iota", "--n", "1000", "--device", selector], "");
     }
-    // Others keep the machine busy, so that the best of ten counts.
+    // Other processes keep the machine busy, so the best of ten runs counts.
     let best = std::iter::repeat_with(|| run(&["run", "reduce", &x, "--device", "cpu"], "")).take(10).min();
     assert!(best < Some(std::time::Duration::from_millis(20)), "{best:?}");
 }
