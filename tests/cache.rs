@@ -164,7 +164,7 @@ fn obstacles_at_an_entrys_path_neither_hang_nor_are_followed() {
     }
     runs_right(&mut user_of(NAME, folder.path()));
     assert!(good.keys().all(|path| fs::symlink_metadata(path).unwrap().is_file()));
-    assert!(entries(elsewhere.path()).into_values().eq(good.into_values()), "what links lead to was written");
+    assert!(entries(elsewhere.path()).into_values().eq(good.into_values()), "the target of a link was written");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn the_least_recently_used_entries_are_evicted_first() {
     assert!(others.iter().all(|other| is_there(other)), "files of the user's are gone");
     let left: Vec<_> = (0..30).filter(|&i| is_there(&entry(i))).collect();
     assert!((20..26).contains(&left.len()) && left.last() == Some(&29), "{left:?}");
-    assert!(left.windows(2).all(|pair| pair[0] + 1 == pair[1]), "not the oldest went: {left:?}");
+    assert!(left.windows(2).all(|pair| pair[0] + 1 == pair[1]), "not the oldest were evicted: {left:?}");
 
     // Use renews the time of an entry.
     let ours: Vec<_> = entries(folder).into_keys().filter(|path| fs::metadata(path).unwrap().len() < 5 << 20).collect();

@@ -63,7 +63,7 @@ fn other_selectors_call_the_driver() {
     }
     for selector in ["gpu", "opencl", "accelerator", "1", "3090", "-0", "0x0"] {
         let output = with_a_driver_that_aborts(NAME, selector).output().unwrap();
-        assert!(!output.status.success(), "{selector} entered no driver");
+        assert!(!output.status.success(), "{selector} called no driver");
     }
 }
 

@@ -303,7 +303,7 @@ fn one_call_fails(
     }
     // Failures that a drop could not return: of an unmap, or of an order between two commands.
     if let Err(error) = device.finish() {
-        assert!(failed == "clEnqueueUnmapMemObject", "{what}: owed {error}");
+        assert!(failed == "clEnqueueUnmapMemObject", "{what}: a later wait reports {error}");
         is_one_line(&error, &what);
     }
     let got = operation(device, data).unwrap_or_else(|error| panic!("{what}: the next is {error}"));
@@ -324,7 +324,7 @@ fn each_call_of_each_operation(class: Option<DeviceClass>) {
                 None => user.open().unwrap(),
             };
             for _ in 0..2 {
-                assert!(run(&device, &data).unwrap() == want, "{name}: wrong by itself");
+                assert!(run(&device, &data).unwrap() == want, "{name}: wrong without a failed call");
             }
             let calls = failing.calls_of(|| drop(run(&device, &data).unwrap())).len();
             let mut tally = tally.borrow_mut();

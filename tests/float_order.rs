@@ -114,7 +114,7 @@ fn bytes<T: Element>(x: &[T]) -> &[u8] {
 
 /// Asserts that two arrays have the same bits.
 fn same<T: Element>(got: &[T], want: &[T], what: &str) {
-    assert_eq!(got.len(), want.len(), "{what}: as many");
+    assert_eq!(got.len(), want.len(), "{what}: length");
     let differs = got.iter().zip(want).position(|(a, b)| bits(*a) != bits(*b));
     let at = differs.unwrap_or(0);
     assert!(differs.is_none(), "{what}: element {at} is {:#x}, not {:#x}", bits(got[at]), bits(want[at]));
@@ -472,11 +472,11 @@ fn selects<T: Element>((name, device): &(String, Device)) {
                     let top = if total { top.total_order() } else { top };
                     let mut want = best(x, k, largest, total);
                     let (keys, found) = device.top_k_places::<T, u32>(x, top.sorted()).unwrap();
-                    assert!(found.to_vec().unwrap() == want, "{what}, sorted places");
+                    assert!(found.to_vec().unwrap() == want, "{what}, sorted indices");
                     same(&keys.to_vec().unwrap(), &taken(x, &want), &format!("{what}, sorted"));
                     want.sort_unstable();
                     let (keys, found) = device.top_k_places::<T, u32>(x, top).unwrap();
-                    assert!(found.to_vec().unwrap() == want, "{what}, places");
+                    assert!(found.to_vec().unwrap() == want, "{what}, indices");
                     same(&keys.to_vec().unwrap(), &taken(x, &want), &what);
                     same(&device.top_k(x, top).unwrap().to_vec().unwrap(), &taken(x, &want), &format!("{what}, alone"));
                 }

@@ -62,7 +62,7 @@ fn fuzz(name: &str, entry: fn(&[u8])) {
         runs += 1;
     }
     println!("{name}: {runs} runs in {limit:?}");
-    assert!(runs > 0, "{name}: nothing ran in {limit:?}");
+    assert!(runs > 0, "{name}: no run in {limit:?}");
 }
 
 #[test]

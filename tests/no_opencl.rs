@@ -120,10 +120,10 @@ fn devices_are_opened_by_index_name_and_type() {
         Err(error) => assert!(infos.len() == 1 && error.kind() == ErrorKind::NoDevice, "{error}"),
     }
     for selector in ["", "  ", "no such device", "99999", "-1", "99999999999999999999999", "3.5"] {
-        let error = Device::open(selector).expect_err("nothing fits");
+        let error = Device::open(selector).expect_err("no device fits");
         let text = error.to_string();
         assert_eq!(error.kind(), ErrorKind::NoDevice);
-        assert!(infos.iter().all(|info| text.contains(&info.to_string())), "{text} does not list what there is");
+        assert!(infos.iter().all(|info| text.contains(&info.to_string())), "{text} does not list the devices");
     }
     assert_eq!(Device::at(infos.len()).expect_err("out of range").kind(), ErrorKind::NoDevice);
 }
@@ -228,7 +228,7 @@ mod fake {
         if common::part().is_some() {
             let device = Device::open("fak").expect("it opens");
             assert!(device.upload(&[1u8; 100]).is_ok());
-            let error = device.reduce(&[1u8; 100], Sum).expect_err("nothing can be launched");
+            let error = device.reduce(&[1u8; 100], Sum).expect_err("no launch succeeds");
             let launch = error.to_string().contains("launching `");
             return common::answer(format!("{:?} {:?} {launch}: {error}", error.kind(), error.status()));
         }
@@ -260,8 +260,8 @@ mod fake {
             let mut y = user.upload(&[2u8]).expect("it has memory");
             // The call waits for the owner's queue, finds no compiler, and waits for its own queue, which fails.
             assert!(user.copy(&x, &mut y).is_err());
-            let told = user.finish().expect_err("what went wrong").status();
-            user.finish().expect("told once");
+            let told = user.finish().expect_err("a failure").status();
+            user.finish().expect("reported once only");
             return common::answer(format!("{told:?}"));
         }
         assert_eq!(with_fake(NAME, "finish-2-fails"), "Some(-1024)");
@@ -275,8 +275,8 @@ mod fake {
             let [owner, user] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
             let mut y = owner.upload(&[2u8]).expect("it has memory");
             // The call waits for the owner's queue, writes, and waits for its own queue, which fails.
-            let told = user.copy(&[1u8], &mut y).expect_err("what went wrong").status();
-            user.finish().expect("told once");
+            let told = user.copy(&[1u8], &mut y).expect_err("a failure").status();
+            user.finish().expect("reported once only");
             return common::answer(format!("{told:?}"));
         }
         assert_eq!(with_fake(NAME, "finish-2-fails"), "Some(-1024)");
@@ -290,8 +290,8 @@ mod fake {
             let x = owner.upload(&[1u8]).expect("it has memory");
             let mut y = user.upload(&[2u8]).expect("it has memory");
             assert!(user.copy(&x, &mut y).is_err());
-            let told = y.map().expect_err("what went wrong").status();
-            assert_eq!(y.map().expect("told once").len(), 1);
+            let told = y.map().expect_err("a failure").status();
+            assert_eq!(y.map().expect("reported once only").len(), 1);
             return common::answer(format!("{told:?}"));
         }
         assert_eq!(with_fake(NAME, "finish-2-fails"), "Some(-1024)");

@@ -23,7 +23,7 @@ const ELEMENTS: usize = (64 << 10) / 4 + 1;
 
 fn same<T: Element>(got: &Statistics<T>, want: &Statistics<T>, what: &str) {
     let places = |found: &Statistics<T>| [found.count, found.nan, found.min.index, found.max.index];
-    assert_eq!(places(got), places(want), "{what}: count, NaN, places");
+    assert_eq!(places(got), places(want), "{what}: count, NaN, indices");
     assert!(got.min.value.same(want.min.value) && got.max.value.same(want.max.value), "{what}: {got:?} {want:?}");
     assert_eq!(got.integer_sum, want.integer_sum, "{what}");
     for (got, want) in [(got.sum, want.sum), (got.mean, want.mean), (got.variance, want.variance)] {
@@ -108,10 +108,10 @@ fn extremes_are<T: Element>((name, device): &(String, Device), x: &[T], min: (T,
         least => least.unwrap(),
     };
     let most = device.arg_max(&on_device).unwrap();
-    assert_eq!((least.index, most.index), (min.1, max.1), "{}: places", what());
+    assert_eq!((least.index, most.index), (min.1, max.1), "{}: indices", what());
     assert!(least.value.same(x[min.1]) && most.value.same(x[max.1]), "{}: {least:?}, {most:?}", what());
     let ends = device.min_max(&on_device).unwrap();
-    assert_eq!((ends.min.index, ends.max.index), (min.1, max.1), "{}: places at once", what());
+    assert_eq!((ends.min.index, ends.max.index), (min.1, max.1), "{}: indices of min-max", what());
     assert!(ends.min.value.same(x[min.1]) && ends.max.value.same(x[max.1]), "{}: {ends:?}", what());
     let (low, high) = (device.reduce(&on_device, Min).unwrap(), device.reduce(&on_device, Max).unwrap());
     assert!(low.same(min.0) && high.same(max.0), "{}: {low:?}, {high:?}", what());

@@ -136,7 +136,7 @@ fn repeat(forms: &[Form]) {
                 // One comparison of the whole: a comparison of each byte is slow without optimisation.
                 let equal = got == *want;
                 let place = || got.iter().zip(want).position(|(a, b)| a != b);
-                assert!(equal, "{name}: {form}: run {i} gave {} bytes, other from {:?} on", got.len(), place());
+                assert!(equal, "{name}: {form}: run {i} gave {} bytes, differs at {:?}", got.len(), place());
             }
         }
     }
@@ -369,7 +369,7 @@ fn scans_repeat_bit_for_bit() {
         ("of segments", |device, x| {
             contents(&device.scan_segments(&x.floats, &x.offsets, Sum, Scan::<f32>::inclusive())?)
         }),
-        ("behind flags", |device, x| {
+        ("by flags", |device, x| {
             contents(&device.scan_flagged(x.floats.view(..FEW)?, &x.flags, Sum, Scan::exclusive(0.5f32))?)
         }),
         ("along the last axis", |device, x| {
@@ -397,7 +397,7 @@ fn sorts_repeat_bit_for_bit() {
         ("sort with values", |device, x| {
             both(device.sort_pairs(x.floats.view(..SOME)?, x.numbers.view(..SOME)?, Order::ascending())?)
         }),
-        ("sort of places", |device, x| {
+        ("indices of a sort", |device, x| {
             contents(&device.argsort::<_, u32>(x.numbers.view(..SOME)?, Order::ascending())?)
         }),
         ("sort of segments", |device, x| {
@@ -450,7 +450,7 @@ fn top_k_and_quantiles_repeat_bit_for_bit() {
     repeat(&[
         ("largest", |device, x| contents(&device.top_k(&x.floats, Top::largest(1000))?)),
         ("smallest, sorted", |device, x| contents(&device.top_k(&x.numbers, Top::smallest(1000).sorted())?)),
-        ("largest, with places", |device, x| both(device.top_k_places::<_, u32>(&x.numbers, Top::largest(777))?)),
+        ("largest, with indices", |device, x| both(device.top_k_places::<_, u32>(&x.numbers, Top::largest(777))?)),
         ("smallest, with values", |device, x| {
             both(device.top_k_pairs(&x.numbers, &x.floats, Top::smallest(777).sorted())?)
         }),
@@ -468,7 +468,7 @@ fn top_k_and_quantiles_repeat_bit_for_bit() {
 fn selections_repeat_bit_for_bit() {
     repeat(&[
         ("select", |device, x| contents(&device.select(&x.floats, &above_a_quarter())?)),
-        ("select places", |device, x| contents(&device.select_indices::<_, u32, _>(&x.floats, &above_a_quarter())?)),
+        ("select indices", |device, x| contents(&device.select_indices::<_, u32, _>(&x.floats, &above_a_quarter())?)),
         ("select by flags", |device, x| contents(&device.select_flagged(x.floats.view(..FEW)?, &x.flags)?)),
         ("partition", |device, x| contents(&device.partition(x.floats.view(..FEW)?, &above_a_quarter())?.0)),
         ("partition in three", |device, x| {

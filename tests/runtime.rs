@@ -269,7 +269,7 @@ fn memory_does_not_leak() {
         (0..400).for_each(|_| turn());
         let grown = resident().saturating_sub(before);
         // Leaking the buffers would take 80 MB, leaking the kernels some hundred KB.
-        assert!(grown < 16 << 20, "{name}: {grown} bytes more after 400 turns");
+        assert!(grown < 16 << 20, "{name}: {grown} bytes more after 400 rounds");
     }
     common::answer("no leak");
 }
@@ -401,7 +401,7 @@ impl Work {
             histogram: host.histogram(&ids, &bins).expect("the CPU counts"),
             ids: device.upload(&ids).expect("memory"),
             bins,
-            turned: host.transpose(&matrix, rows, cols).and_then(|turned| turned.to_vec()).expect("the CPU turns"),
+            turned: host.transpose(&matrix, rows, cols).and_then(|turned| turned.to_vec()).expect("the CPU transposes"),
             matrix: device.upload(&matrix).expect("memory"),
         }
     }
@@ -594,7 +594,7 @@ fn the_cache_survives_damaged_entries_and_folders() {
     let sums: Vec<_> = outputs.map(|output| common::value_of(&output)).collect();
     assert!(sums.iter().all(|sum| *sum == sums[0]), "{sums:?}");
     let good = entries(&folder);
-    assert!(!good.is_empty(), "nothing is kept in {folder:?}");
+    assert!(!good.is_empty(), "no entry in {folder:?}");
 
     // Every damaged entry is rebuilt, and the result stays right.
     type Harm = fn(&[u8]) -> Vec<u8>;
@@ -610,7 +610,7 @@ fn the_cache_survives_damaged_entries_and_folders() {
         fs::write(path, bytes).expect("writable");
     }
     let (sum, _) = common::run(&mut user_of(&folder));
-    assert_eq!(sum, sums[0], "with every entry harmed");
+    assert_eq!(sum, sums[0], "with every entry damaged");
     let now = entries(&folder);
     assert_eq!(now.len(), good.len());
     for ((path, now), harmed) in now.iter().zip(&harmed) {

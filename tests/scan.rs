@@ -199,9 +199,9 @@ fn reversed_scans_start_at_the_last_element() {
 fn ways() -> Vec<(String, Device)> {
     common::tuned(&[
         ("a GPU", common::gpu()),
-        ("a GPU, launch after launch", common::gpu().without_look_back()),
+        ("a GPU without look-back", common::gpu().without_look_back()),
         ("a small GPU", common::gpu().local_bytes(2 << 10)),
-        ("a small GPU, launch after launch", common::gpu().local_bytes(2 << 10).without_look_back()),
+        ("a small GPU without look-back", common::gpu().local_bytes(2 << 10).without_look_back()),
     ])
 }
 

@@ -65,7 +65,7 @@ fn selects((name, device): &(String, Device), x: &[u32]) {
     assert!(places.to_vec().unwrap() == all.filter(|&i| x[i as usize] < limit).collect::<Vec<_>>(), "{}", what());
     let (first, others): (Vec<u32>, Vec<u32>) = x.iter().copied().partition(|&x| x < limit);
     let (parted, count) = device.partition(&on_device, &below(limit)).unwrap();
-    assert!(count == first.len() && parted.to_vec().unwrap() == [first, others].concat(), "{}, parted", what());
+    assert!(count == first.len() && parted.to_vec().unwrap() == [first, others].concat(), "{}, partition", what());
     let half = limit / 2;
     let mut lists = [const { Vec::new() }; 3];
     x.iter().for_each(|&x| lists[if x < half { 0 } else { 2 - usize::from(x < limit) }].push(x));
@@ -222,8 +222,8 @@ fn selections_beyond_the_output_are_errors_if_the_count_is_returned() {
             ("select", taken, &|a, _, count| device.select_into(x, &limit, a, count, &mut new())),
             ("unordered", taken, &|a, _, count| device.select_unordered_into(x, &limit, a, count, &mut new())),
             ("flagged", taken, &|a, _, count| device.select_flagged_into(x, flags, a, count, &mut new())),
-            ("places", taken, &|a, _, count| device.select_indices_into(x, &limit, a, count, &mut new())),
-            ("places of flags", taken, &|a, _, count| device.select_indices_flagged_into(flags, a, count, &mut new())),
+            ("indices", taken, &|a, _, count| device.select_indices_into(x, &limit, a, count, &mut new())),
+            ("indices of flags", taken, &|a, _, count| device.select_indices_flagged_into(flags, a, count, &mut new())),
             ("unique", runs, &|a, _, count| device.unique_into(x, a, count, &mut new())),
             ("unique by key", runs, &|a, b, count| device.unique_by_key_into(x, x, a, b, count, &mut new())),
             ("encoded", runs, &|a, b, count| device.run_length_encode_into(x, a, b, count, &mut new())),

@@ -213,7 +213,7 @@ const CALLS: &[(&str, Call)] = &[
 
 /// The bytes of this process's address space.
 fn taken() -> u64 {
-    let pages = fs::read_to_string("/proc/self/statm").expect("Linux tells of a process's memory");
+    let pages = fs::read_to_string("/proc/self/statm").expect("Linux reports a process's memory");
     let pages: u64 =
         pages.split(' ').next().and_then(|pages| pages.parse().ok()).expect("the first number is the size");
     pages * 4096
@@ -315,10 +315,10 @@ fn a_process_that_cannot_start_threads_runs_on_the_callers_thread() {
             device.reverse_into(&x, &mut out)?;
             device.reduce_as::<u32, u64, _>(&out, Sum)
         });
-        let threads = fs::read_dir("/proc/self/task").expect("Linux tells of a process's threads").count();
+        let threads = fs::read_dir("/proc/self/task").expect("Linux lists a process's threads").count();
         // With enough memory, threads are started.
         let later = Device::cpu().reduce_as::<u32, u64, _>(&out, Sum).expect("there is memory");
-        let more = fs::read_dir("/proc/self/task").expect("Linux tells of a process's threads").count();
+        let more = fs::read_dir("/proc/self/task").expect("Linux lists a process's threads").count();
         assert_eq!(sum.expect("a reduction takes little"), later);
         assert!(more > threads, "{more} threads after {threads}");
         return child::answer(later);

@@ -52,7 +52,7 @@ fn sorts_by<T: Element>(
         let got = device.sort(keys, order.clone()).unwrap().to_vec().unwrap();
         assert!(bits(&got) == bits(&want), "{name}: {} keys {order:?}", keys.len());
         let found = device.argsort::<T, u32>(keys, order.clone()).unwrap().to_vec().unwrap();
-        assert!(found == places, "{name}: places of {} keys {order:?}", keys.len());
+        assert!(found == places, "{name}: argsort of {} keys {order:?}", keys.len());
         let numbers: Vec<u32> = (0..keys.len() as u32).collect();
         let (got, values) = device.sort_pairs(keys, &numbers, order.clone()).unwrap();
         assert!(bits(&got.to_vec().unwrap()) == bits(&want), "{name}: keys of {} pairs {order:?}", keys.len());
@@ -94,7 +94,7 @@ fn sorts_segments<K: Key + Ord + std::fmt::Debug>((name, device): &(String, Devi
         let got = device.sort_segments(keys, offsets, order.clone()).unwrap().to_vec().unwrap();
         assert!(got == want, "{what}, {order:?}");
         let found = device.argsort_segments::<K, u64, u32>(keys, offsets, order.clone()).unwrap().to_vec().unwrap();
-        assert!(found == places, "{what}, places, {order:?}");
+        assert!(found == places, "{what}, argsort, {order:?}");
         let (got, with) = device.sort_segments_pairs(keys, &values, offsets, order.clone()).unwrap();
         assert!(got.to_vec().unwrap() == want, "{what}, of pairs, {order:?}");
         let moved: Vec<_> = places.iter().map(|place| values[*place as usize]).collect();

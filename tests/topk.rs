@@ -47,7 +47,7 @@ fn selects((name, device): &(String, Device), keys: &[u32], k: usize, largest: b
     let what = format!("{name}: {k} of {}, largest: {largest}, sorted: {sorted}", keys.len());
     let (got, found) = (got.to_vec().unwrap(), found.to_vec().unwrap());
     let wrong = found.iter().zip(&want).position(|(a, b)| a != b);
-    assert!(found == want, "places of {what}: the first that differs is {wrong:?}");
+    assert!(found == want, "indices of {what}: the first difference is at {wrong:?}");
     assert!(got == want.iter().map(|&place| keys[place as usize]).collect::<Vec<_>>(), "keys of {what}");
     if k > 0 {
         let mut rank = [0];
@@ -148,7 +148,7 @@ fn rows_of_any_length_are_selected() {
             for sorted in [false, true] {
                 let want: Vec<u32> = keys.chunks(len).flat_map(|row| places(row, k, true, sorted)).collect();
                 let (got, found) = device.top_k_places::<u32, u32>(&keys, top(k, true, sorted).in_rows(len)).unwrap();
-                assert!(found.to_vec().unwrap() == want, "{name}: places of {k} of {rows} x {len}");
+                assert!(found.to_vec().unwrap() == want, "{name}: indices of {k} of {rows} x {len}");
                 let row = |i: usize| i / k * len;
                 let of = |(i, place): (usize, &u32)| keys[row(i) + *place as usize];
                 let keys_wanted: Vec<u32> = want.iter().enumerate().map(of).collect();

@@ -45,7 +45,7 @@ fn errors_implement_the_error_trait() {
     fn is_error<T: error::Error + Send + Sync + 'static>() {}
     is_error::<Error>();
 
-    let error = Device::open("no such device").expect_err("nothing fits");
+    let error = Device::open("no such device").expect_err("no device fits");
     let text = error.to_string();
     assert!(!text.contains('\n') && text.starts_with(char::is_lowercase), "{text}");
     assert_eq!(format!("{error:?}"), format!("NoDevice: {text}"));

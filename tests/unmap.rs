@@ -76,7 +76,7 @@ fn a_failed_unmap_is_the_error_of_the_next_call_that_waits() {
             is_the_unmap(&wait(&device, &other).unwrap_err());
         }
         let _ = device.finish();
-        device.finish().expect("told once");
+        device.finish().expect("reported once only");
     }
     child::answer("done");
 }

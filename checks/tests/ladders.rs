@@ -159,12 +159,12 @@ fn climb_everywhere(name: &str) {
                 }
             }
         }
-        assert!(climbed > 0, "{info}: no rung of {name} ran: {unavailable:#?}");
+        assert!(climbed > 0, "{info}: no step of {name} ran: {unavailable:#?}");
         for reason in unavailable.keys().filter(|_| !device.is_cpu()) {
             common::skip(&format!("{info}: {name} ladder"), reason);
         }
         println!(
-            "{info}: {}: {climbed} climbed in {:.1?}, unavailable: {unavailable:#?}",
+            "{info}: {}: {climbed} steps in {:.1?}, unavailable: {unavailable:#?}",
             ladder.name(),
             started.elapsed()
         );

@@ -157,7 +157,7 @@ fn forms_launch_each_kernel() {
             }
         }
         missing.sort();
-        assert!(missing.is_empty(), "{name}: no form launches {missing:?}");
+        assert!(missing.is_empty(), "{name}: no operation launches {missing:?}");
     }
     let known = |name: &&str| kernels.iter().any(|(kernel, _)| kernel == name);
     assert!(ELSEWHERE.iter().all(|(name, ..)| known(name)), "a kernel is no longer there");

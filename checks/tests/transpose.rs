@@ -356,7 +356,7 @@ fn rectangles_larger_than_scratch_are_transposed_in_place() {
     if tiny() {
         return common::skip(
             "rectangles_larger_than_scratch_are_transposed_in_place",
-            "turns millions of elements in many steps",
+            "transposes millions of elements in many launches",
         );
     }
     for (name, device) in devices() {

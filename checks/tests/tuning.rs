@@ -77,11 +77,11 @@ fn every_value(primitive: &str) {
             few_builds(&mut cases, true);
             cases.retain(|case| wanted.contains(&&*case.form));
             for form in wanted {
-                assert!(cases.iter().any(|case| case.form == *form), "{primitive} has no form {form}");
+                assert!(cases.iter().any(|case| case.form == *form), "{primitive} has no operation {form}");
             }
             let (mut passed, parameters) = (0, parameters(primitive, &caps, 4));
             if parameters.is_empty() {
-                common::skip(&format!("{primitive}, {device_name} as {name}"), "there is nothing to tune");
+                common::skip(&format!("{primitive}, {device_name} as {name}"), "it has no parameters");
             }
             for parameter in parameters {
                 let others = parameter.values.iter().filter(|&&value| value != parameter.usual);

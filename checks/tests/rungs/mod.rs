@@ -40,7 +40,7 @@ pub(crate) fn climb(
         }
         climbed += 1;
     }
-    assert!(chosen > 0, "the {} ladder has no such rung", ladder.name());
-    assert!(climbed > 0 || device.is_cpu(), "{name}: none of {chosen} rungs ran");
+    assert!(chosen > 0, "the {} ladder has no such step", ladder.name());
+    assert!(climbed > 0 || device.is_cpu(), "{name}: none of {chosen} steps ran");
     climbed
 }
