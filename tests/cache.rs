@@ -150,7 +150,7 @@ fn obstacles_at_an_entrys_path_neither_hang_nor_are_followed() {
             assert!(found.is_file() && found.len() < 3 << 30 || what == "a folder", "{what} is still there");
         }
     }
-    // An entry behind a link is invalid, even if its bytes are right.
+    // A link at an entry's path is invalid, even if its target has the right bytes.
     let elsewhere = tempfile::tempdir().unwrap();
     for path in good.keys() {
         if path.is_dir() {

@@ -481,7 +481,7 @@ fn selections_repeat_bit_for_bit() {
 }
 
 #[test]
-fn runs_repeat_bit_for_bit() {
+fn runs_of_equal_elements_repeat_bit_for_bit() {
     repeat(&[
         ("unique", |device, x| contents(&device.unique(&x.sorted[0])?)),
         ("unique by key", |device, x| both(device.unique_by_key(&x.sorted[0], x.floats.view(..SOME)?)?)),

@@ -87,7 +87,7 @@ fn keys_of_any_distribution_are_selected() {
     }
 }
 
-/// All keys that any geometry samples for its bounds are the smallest key.
+/// Every key that any geometry samples for its bounds has the smallest value.
 #[test]
 fn wrong_bounds_do_not_change_results() {
     let n = many();
@@ -206,7 +206,7 @@ fn quantiles_of_floats_equal_sorted_elements() {
 fn quantiles_of_doubles_are_given_on_every_device() {
     let keys: Vec<f64> = (0..5003).map(|i| f64::from(i * 1009 % 5003)).collect();
     for (name, device) in tuned(&[("a GPU", gpu())]) {
-        // Counts that are selected with the ends, selected without the ends, and sorted.
+        // Numbers of quantiles for each method: selection with the ends, selection without them, and a sort.
         for count in [1, 7, 8, 20] {
             let q: Vec<f64> = (0..count).map(|i| (f64::from(i) + 0.3) / f64::from(count)).collect();
             let of = |keys: &[f64]| {

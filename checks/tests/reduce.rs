@@ -88,7 +88,7 @@ fn b2_nothing_past_the_end_is_read() {
     }
 }
 
-/// B3: work-items past the end returned before a barrier, and the rest of their work-group read values never written.
+/// B3: work-items past the end returned before a barrier, and others of their work-group read values never written.
 #[test]
 fn b3_short_work_groups_are_complete() {
     check_views(&[1, 2, 3, 63, 65, 129, 257]);

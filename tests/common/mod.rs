@@ -23,7 +23,7 @@ pub(crate) fn a_form_of_each_kernel() -> bool {
     env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("kernels") || variant()
 }
 
-/// Returns true for further settings of a tested driver. They change how it runs work-groups, for any element type.
+/// Returns true if a driver tested elsewhere runs with other settings. They affect how work-groups run, not element types.
 pub(crate) fn variant() -> bool {
     env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("variant")
 }
