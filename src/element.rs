@@ -602,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn conversions_of_f16_have_the_bits_of_the_library() {
+    fn f16_conversions_have_the_bits_of_the_half_crate() {
         for bits in 0..=u16::MAX {
             let x = f16::from_bits(bits);
             assert_eq!(x.widen().to_bits(), x.to_f32().to_bits(), "{bits:#06x}");

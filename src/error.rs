@@ -176,7 +176,7 @@ mod tests {
     use super::{Error, ErrorKind};
 
     #[test]
-    fn what_a_main_prints_is_readable() {
+    fn debug_output_is_readable() {
         let error = Error::invalid("range 2..4 of 3 elements");
         assert_eq!(format!("{error:?}"), "InvalidInput: range 2..4 of 3 elements");
         let error = Error::new(ErrorKind::OutOfMemory, "no room for 5 bytes").with_status(-4);

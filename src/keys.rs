@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passes_end_where_keys_are_wanted() {
+    fn the_last_pass_writes_the_output() {
         use Place::{In, Out, Spare};
         let ways = |count| route(count).map(|pass| (pass.from, pass.to)).collect::<Vec<_>>();
         assert_eq!(ways(1), [(In, Out)]);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_rise_with_keys() {
+    fn ordered_numbers_rise_with_keys() {
         let rises = |element, keys: &[u64], total: bool| {
             for (order, rises) in [(Order::ascending(), true), (Order::descending(), false)] {
                 let keys_of = Keys::of(element, &if total { order.total_order() } else { order }).unwrap();
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn every_half_float_has_its_number() {
+    fn ordered_numbers_of_every_f16_follow_the_float_order() {
         for order in [Order::ascending(), Order::descending()] {
             let keys = Keys::of(ElementType::F16, &order).unwrap();
             let mut all: Vec<u16> = (0..=u16::MAX).collect();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_are_none() {
+    fn invalid_bit_ranges_are_refused() {
         let text = |bits| Keys::of(ElementType::I16, &Order::ascending().bits(bits)).unwrap_err().to_string();
         assert_eq!(text(0..17), "bits 0..17 are not a range of the 16 bits of i16");
         #[allow(clippy::reversed_empty_ranges, reason = "it is what is refused")]

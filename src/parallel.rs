@@ -255,7 +255,7 @@ mod tests {
     const MOST_THREADS: usize = if MIRI { 3 } else { 16 };
 
     #[test]
-    fn every_task_runs_once_and_in_its_place() {
+    fn every_task_runs_once_on_its_own_elements() {
         for n in [0, 1, 2, 7, MANY] {
             assert_eq!(map(n, &|i| 3 * i).unwrap(), (0..n).map(|i| 3 * i).collect::<Vec<_>>());
             let mut data = vec![0; n];
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_in_order_and_each_task_is_finished() {
+    fn tasks_are_sequenced_in_order_and_each_is_finished() {
         for n in [0, 1, 2, 15, MANY] {
             let (mut seen, finished) = (Vec::new(), Mutex::new(Vec::new()));
             let finish = |task, work, found: &mut _| finished.lock().unwrap().push((task, work, *found));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn each_task_is_found_turned_and_finished_once_whatever_threads_do() {
+    fn each_task_is_produced_sequenced_and_finished_once() {
         for threads in [1, 2, MOST_THREADS] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             for round in 0..if MIRI { 2 } else { 200 } {
@@ -341,7 +341,7 @@ mod tests {
 
     /// Short ones, so that some are found just when another thread gives the turn back.
     #[test]
-    fn no_task_is_forgotten() {
+    fn no_task_is_lost() {
         for threads in [2, MOST_THREADS] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_in_a_task_is_passed_on() {
+    fn a_panic_in_a_task_is_propagated() {
         assert!(std::panic::catch_unwind(|| for_each(10, &|i| assert_ne!(i, 5))).is_err());
         for threads in [1, 2, MOST_THREADS] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

@@ -1,5 +1,5 @@
-//! The caches of programs: on disk an entry serves its own key alone, and nothing that lies in the folder hangs or fools a
-//! process; in memory and on disk there is a bound.
+//! The caches of programs. On disk an entry serves only its own key, and no file in the folder hangs or misleads a process.
+//! Both caches, on disk and in memory, are bounded.
 #![cfg(all(feature = "opencl", unix))]
 
 #[path = "common/child.rs"]
@@ -26,7 +26,7 @@ fn opencl_devices() -> Vec<Device> {
     (1..Device::list().len()).map(|index| Device::at(index).expect("it opens")).collect()
 }
 
-/// True where there is nothing to test.
+/// Returns true if there is no device to test.
 fn nothing_here(test: &str) -> bool {
     let nothing = Device::list().len() == 1;
     if nothing {
@@ -35,7 +35,7 @@ fn nothing_here(test: &str) -> bool {
     nothing
 }
 
-/// Each device's results for 1, 2, ... 5 by four operators, whose programs differ in nothing else.
+/// Each device's results on 1, 2, ... 5 for four operators, whose programs differ only in the operator.
 fn answers() -> String {
     let mut text = String::new();
     for device in opencl_devices() {
@@ -50,21 +50,21 @@ fn right_answers() -> String {
     "[15, 5, 1, 120]".repeat(Device::list().len() - 1)
 }
 
-/// A child that does [`answers`] with this cache.
+/// A child process that prints [`answers`] and uses this cache folder.
 fn user_of(test: &str, folder: &Path) -> Command {
     let mut child = child::child(test, "user");
     child.env("OCLPRIM_CACHE_DIR", folder).env_remove("OCLPRIM_DEVICE").env_remove("OCLPRIM_CACHE_BYTES");
     child
 }
 
-/// Runs one, which has right answers and takes no longer than a driver that builds all.
+/// Runs a child, which must give the right answers no later than a driver that builds every program.
 fn runs_right(child: &mut Command) {
     let (answers, time) = child::run(child);
     assert_eq!(answers, right_answers());
     assert!(time < Duration::from_secs(60), "{time:?}");
 }
 
-/// The files of a folder, with their bytes.
+/// The files in a folder, with their bytes.
 fn entries(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = fs::read_dir(folder).map(|files| files.map(|file| file.unwrap().path()).collect::<Vec<_>>());
     files.unwrap_or_default().into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect()
@@ -75,8 +75,8 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn an_entry_in_place_of_another_is_not_taken_for_it() {
-    const NAME: &str = "an_entry_in_place_of_another_is_not_taken_for_it";
+fn an_entry_under_another_key_is_not_used() {
+    const NAME: &str = "an_entry_under_another_key_is_not_used";
     if child::part().is_some() {
         return child::answer(answers());
     }
@@ -86,7 +86,7 @@ fn an_entry_in_place_of_another_is_not_taken_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     runs_right(&mut user_of(NAME, folder));
-    // The verdict on the same device with other settings, too, which has the same payload.
+    // Stores a second self-test entry of the same device: other settings change the key, but not the payload.
     runs_right(user_of(NAME, folder).env("POCL_NO_SUCH_SETTING", "1").env("CL_CONFIG_NO_SUCH_SETTING", "1"));
     let good = entries(folder);
     assert!(good.len() >= 2, "{good:?}");
@@ -96,7 +96,7 @@ fn an_entry_in_place_of_another_is_not_taken_for_it() {
             fs::write(path, &good[paths[(i + shift) % paths.len()]]).unwrap();
         }
         runs_right(&mut user_of(NAME, folder));
-        // Each that was used was built anew, for its own key.
+        // Each used entry was rebuilt for its own key.
         let now = entries(folder);
         assert!(now.iter().any(|(path, bytes)| *bytes == good[path]), "shift {shift}");
         for (i, path) in paths.iter().enumerate() {
@@ -110,7 +110,7 @@ fn an_entry_in_place_of_another_is_not_taken_for_it() {
 
 type Put = fn(&Path);
 
-/// Things that may lie in an entry's place.
+/// Obstacles at an entry's path.
 const OBSTACLES: [(&str, Put); 8] = [
     ("a link to an endless device", |path| symlink("/dev/zero", path).unwrap()),
     ("a FIFO", |path| rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::from_raw_mode(0o600)).unwrap()),
@@ -123,8 +123,8 @@ const OBSTACLES: [(&str, Put); 8] = [
 ];
 
 #[test]
-fn whatever_lies_in_an_entry_s_place_neither_hangs_nor_is_followed() {
-    const NAME: &str = "whatever_lies_in_an_entry_s_place_neither_hangs_nor_is_followed";
+fn obstacles_at_an_entrys_path_neither_hang_nor_are_followed() {
+    const NAME: &str = "obstacles_at_an_entrys_path_neither_hang_nor_are_followed";
     if child::part().is_some() {
         return child::answer(answers());
     }
@@ -150,7 +150,7 @@ fn whatever_lies_in_an_entry_s_place_neither_hangs_nor_is_followed() {
             assert!(found.is_file() && found.len() < 3 << 30 || what == "a folder", "{what} is still there");
         }
     }
-    // An entry behind a link is none, even where it is good.
+    // A link at an entry's path is invalid, even if its target has the right bytes.
     let elsewhere = tempfile::tempdir().unwrap();
     for path in good.keys() {
         if path.is_dir() {
@@ -164,12 +164,12 @@ fn whatever_lies_in_an_entry_s_place_neither_hangs_nor_is_followed() {
     }
     runs_right(&mut user_of(NAME, folder.path()));
     assert!(good.keys().all(|path| fs::symlink_metadata(path).unwrap().is_file()));
-    assert!(entries(elsewhere.path()).into_values().eq(good.into_values()), "what links lead to was written");
+    assert!(entries(elsewhere.path()).into_values().eq(good.into_values()), "the target of a link was written");
 }
 
 #[test]
-fn the_folder_and_its_entries_are_the_user_s_alone() {
-    const NAME: &str = "the_folder_and_its_entries_are_the_user_s_alone";
+fn the_folder_and_its_entries_belong_to_the_user_alone() {
+    const NAME: &str = "the_folder_and_its_entries_belong_to_the_user_alone";
     if child::part().is_some() {
         rustix::process::umask(rustix::fs::Mode::empty());
         return child::answer(answers());
@@ -185,14 +185,14 @@ fn the_folder_and_its_entries_are_the_user_s_alone() {
     assert!(!good.is_empty());
     assert!(good.keys().all(|path| mode(path) == 0o600));
 
-    // An entry that others can write is none.
+    // An entry that other users can write is invalid.
     for path in good.keys() {
         fs::set_permissions(path, fs::Permissions::from_mode(0o622)).unwrap();
     }
     runs_right(&mut user_of(NAME, &folder));
     assert!(good.keys().all(|path| mode(path) == 0o600));
 
-    // Nor is a folder that others can write a cache: nothing is read there, and nothing written.
+    // A folder that other users can write is not used: nothing is read there and nothing is written.
     for others in [0o1777, 0o720, 0o702] {
         let open = outer.path().join(format!("{others:o}"));
         fs::create_dir(&open).unwrap();
@@ -206,7 +206,7 @@ fn the_folder_and_its_entries_are_the_user_s_alone() {
     runs_right(&mut user_of(NAME, &readable));
     assert_eq!(entries(&readable).len(), good.len());
 
-    // The default folder is the crate's own, and made the user's alone.
+    // The default folder belongs to the crate and is created for the user alone.
     let home = outer.path().join("home");
     let default = home.join("oclprim");
     fs::create_dir_all(&default).unwrap();
@@ -214,7 +214,7 @@ fn the_folder_and_its_entries_are_the_user_s_alone() {
     runs_right(user_of(NAME, Path::new("")).env_remove("OCLPRIM_CACHE_DIR").env("XDG_CACHE_HOME", &home));
     assert_eq!((entries(&default).len(), mode(&default)), (good.len(), 0o700));
 
-    // A folder and entries of another user. Nobody but root can make these.
+    // A folder and entries of another user; only root can create them.
     if rustix::process::geteuid().is_root() {
         let theirs = outer.path().join("theirs");
         fs::create_dir(&theirs).unwrap();
@@ -231,14 +231,14 @@ fn the_folder_and_its_entries_are_the_user_s_alone() {
     }
 }
 
-/// A name of an entry that no key has.
+/// The name of an entry that belongs to no key.
 fn entry(number: usize) -> String {
     format!("program-{number:032x}")
 }
 
 #[test]
-fn the_entries_that_were_not_used_for_longest_go_first() {
-    const NAME: &str = "the_entries_that_were_not_used_for_longest_go_first";
+fn the_least_recently_used_entries_are_evicted_first() {
+    const NAME: &str = "the_least_recently_used_entries_are_evicted_first";
     if child::part().is_some() {
         return child::answer(answers());
     }
@@ -253,16 +253,16 @@ fn the_entries_that_were_not_used_for_longest_go_first() {
         file.set_modified(SystemTime::now() - Duration::from_secs(days * 86_400)).unwrap();
     };
     let is_there = |name: &str| folder.join(name).exists();
-    // 300 MiB, of which the default leaves 256 at most.
+    // 300 MiB, of which the default limit keeps at most 256.
     for i in 0..30 {
         put(&entry(i), 10 << 20, 40 - i as u64);
     }
     put("selftest-00000000000000000000000000000001", 10 << 20, 100);
     put(&entry(99), 65 << 20, 0);
-    // A file that a writer left behind, and one of a writer at work.
+    // A temporary file that a writer abandoned, and one of an active writer.
     put(".oclprim-abandoned", 100, 1);
     put(".oclprim-written", 100, 0);
-    // Files of other names are not the cache's.
+    // Files with other names do not belong to the cache.
     let others = ["program", "program-0", "thesis.txt", ".tmpX1", "program-000000000000000000000000000000zz"];
     for other in others {
         put(other, 20 << 20, 1000);
@@ -274,23 +274,23 @@ fn the_entries_that_were_not_used_for_longest_go_first() {
     assert!(others.iter().all(|other| is_there(other)), "files of the user's are gone");
     let left: Vec<_> = (0..30).filter(|&i| is_there(&entry(i))).collect();
     assert!((20..26).contains(&left.len()) && left.last() == Some(&29), "{left:?}");
-    assert!(left.windows(2).all(|pair| pair[0] + 1 == pair[1]), "not the oldest went: {left:?}");
+    assert!(left.windows(2).all(|pair| pair[0] + 1 == pair[1]), "not the oldest were evicted: {left:?}");
 
-    // Use makes an entry young again.
+    // Use renews the time of an entry.
     let ours: Vec<_> = entries(folder).into_keys().filter(|path| fs::metadata(path).unwrap().len() < 5 << 20).collect();
     let old = SystemTime::now() - Duration::from_secs(999 * 86_400);
     ours.iter().for_each(|path| File::open(path).unwrap().set_modified(old).unwrap());
     runs_right(&mut user_of(NAME, folder));
     let used = ours.iter().filter(|path| fs::metadata(path).unwrap().modified().unwrap() > old).count();
-    // The verdict on the device, and the programs where the driver leaves them to the cache. It has others for the self-test.
+    // Used are the self-test entry, and the program entries if the driver has no cache. Those of the self-test itself are not.
     assert!(used > 0 && used < ours.len(), "{used} of {}", ours.len());
 }
 
 #[test]
-fn the_bytes_of_all_entries_are_bounded_while_processes_share_them() {
-    const NAME: &str = "the_bytes_of_all_entries_are_bounded_while_processes_share_them";
+fn processes_that_share_a_cache_keep_its_bound() {
+    const NAME: &str = "processes_that_share_a_cache_keep_its_bound";
     if let Some(part) = child::part() {
-        // Operators of its own, of which each is a program.
+        // Operators of this process alone; each needs a program.
         for device in opencl_devices() {
             for i in 0..6 {
                 let text = format!("a + b + {part} * {i} * 0");
@@ -320,12 +320,12 @@ fn the_bytes_of_all_entries_are_bounded_while_processes_share_them() {
     for child in children {
         assert_eq!(child::value_of(&child.wait_with_output().unwrap()), "done");
     }
-    // Each may have written a sixteenth since it looked, and an entry more.
+    // Each process may have written a sixteenth since its last check, and one more entry.
     let largest = entries(folder.path()).values().map(|bytes| bytes.len() as u64).max().unwrap_or(0);
     assert!(bytes() <= limit + 3 * (limit / 16 + largest), "{} of {limit}", bytes());
 }
 
-/// Bytes of this process's own memory that are in use; those of libraries come and go with the machine's memory.
+/// Resident anonymous bytes of this process. Pages of libraries come and go with the machine's memory.
 #[cfg(target_os = "linux")]
 fn resident() -> usize {
     let text = fs::read_to_string("/proc/self/status").unwrap();
@@ -341,7 +341,7 @@ fn programs_of_many_operators_are_freed() {
     if child::part().is_some() {
         for device in opencl_devices() {
             let reduce = |i: u32| {
-                // Texts of this test alone: where the first ones came from the disk, a later one would start the compiler.
+                // Texts of this test alone. If the first programs came from disk, a later one would start the compiler.
                 let sum = Operator::new("sum", 0u32, move |a, b| a + b, &format!("a + b + {} * 0", 1000 + i));
                 assert_eq!(device.reduce_by(&vec![1u32; 100_000], &sum).unwrap(), 100_000);
             };
@@ -365,10 +365,10 @@ fn programs_of_many_operators_are_freed() {
     assert_eq!(child::value_of(&output), "done");
 }
 
-/// A program goes while its launches are still to run, and while other threads launch it.
+/// A program is evicted while its launches are pending and while other threads launch it.
 #[test]
-fn programs_in_use_outlive_their_place_in_the_cache() {
-    const NAME: &str = "programs_in_use_outlive_their_place_in_the_cache";
+fn programs_in_use_outlive_their_eviction() {
+    const NAME: &str = "programs_in_use_outlive_their_eviction";
     if child::part().is_some() {
         for device in opencl_devices() {
             let x = device.upload(&vec![1u32; 1 << 20]).unwrap();
@@ -382,7 +382,7 @@ fn programs_in_use_outlive_their_place_in_the_cache() {
                             let text = format!("a + b + {} * 0", i + thread);
                             let sum = Operator::new("sum", 0u32, |a, b| a + b, &text);
                             device.reduce_by_into(x, &sum, &mut out, &mut scratch).unwrap();
-                            // The kernels of the call before may still run.
+                            // The kernels of the previous call may still run.
                             device.reduce_into(x, Max, oclprim::Determinism::Fixed, &mut out, &mut scratch).unwrap();
                             device.reduce_by_into(x, &sum, &mut out, &mut scratch).unwrap();
                             assert_eq!(out.to_vec().unwrap(), [1 << 20]);
@@ -403,7 +403,7 @@ fn programs_in_use_outlive_their_place_in_the_cache() {
 }
 
 #[test]
-fn whatever_lies_in_the_tuning_file_s_place_neither_hangs_nor_fills_the_memory() {
+fn obstacles_at_the_tuning_path_neither_hang_nor_fill_the_memory() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tuning.json");
     let lock = folder.path().join("tuning.json.lock");

@@ -1,11 +1,11 @@
-//! Results of the CPU backend's fast paths: those of a plain loop, to the bit.
+//! Fast paths of the CPU backend give the bits of a plain loop.
 
 use oclprim::{
     Device, Element, Scan, bf16, f16,
     op::{Max, Min},
 };
 
-/// Values with ties, zeros of both signs, infinities and, if asked for, NaN.
+/// Values with ties, zeros of both signs, infinities and, on request, NaN.
 fn values<T: Element>(n: usize, nan: bool) -> Vec<T> {
     let of = |i: usize| match i.wrapping_mul(0x9e37_79b9) >> 7 & 63 {
         0 => -0.0,
@@ -48,7 +48,7 @@ fn scans_of<T: Element>() {
 }
 
 #[test]
-fn scans_of_extremes_are_those_of_a_loop() {
+fn scans_of_extremes_equal_a_plain_loop() {
     scans_of::<f16>();
     scans_of::<bf16>();
     scans_of::<f32>();
@@ -60,7 +60,7 @@ fn scans_of_extremes_are_those_of_a_loop() {
 const SHAPES: [(usize, usize); 9] =
     [(1, 40), (40, 1), (3, 700), (700, 3), (127, 33), (128, 33), (33, 129), (1500, 130), (9000, 9)];
 
-/// The columns of a matrix, one after another.
+/// The transposed matrix: its columns, one after another.
 fn columns<T: Copy>(x: &[T], (rows, cols): (usize, usize)) -> Vec<T> {
     (0..cols).flat_map(|c| (0..rows).map(move |r| x[r * cols + c])).collect()
 }
@@ -73,7 +73,7 @@ fn lines_of<T: Element>() {
             let moved = columns(&x, shape);
             let (down, along) = (device.upload(&x).unwrap(), device.upload(&moved).unwrap());
             let view = down.nd(&[shape.0, shape.1]).unwrap();
-            // Each line by itself, whose elements adjoin.
+            // Each line as a contiguous view.
             let line = |c: usize| along.view(c * shape.0..(c + 1) * shape.0).unwrap();
             let found = device.min_max_axis(view, 0).unwrap();
             let (values, indices) = (found.values.to_vec().unwrap(), found.indices.to_vec().unwrap());
@@ -92,7 +92,7 @@ fn lines_of<T: Element>() {
 }
 
 #[test]
-fn lines_have_the_same_extremes_and_moments_wherever_they_lie() {
+fn lines_have_the_same_extremes_and_moments_in_rows_and_columns() {
     lines_of::<f16>();
     lines_of::<f32>();
     lines_of::<f64>();

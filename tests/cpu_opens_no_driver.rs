@@ -1,4 +1,4 @@
-//! The CPU enters no driver: one that crashes or hangs there must not take the CPU with it.
+//! The CPU backend calls no driver, so a driver that crashes or hangs cannot end it.
 #![cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
 
 #[path = "common/child.rs"]
@@ -10,7 +10,7 @@ use std::{process::Command, time::Duration};
 
 use oclprim::{Device, ErrorKind, op::Sum};
 
-/// A child whose drivers end it at the first question.
+/// A child process whose driver aborts at the first query.
 fn with_a_driver_that_aborts(test: &str, part: &str) -> Command {
     let mut child = child::child(test, part);
     child.env("OPENCL_LIBRARY", fake::library("aborts", &[])).env_remove("OCLPRIM_DEVICE");
@@ -25,8 +25,8 @@ fn works(device: &Device) {
 const CPU: [&str; 12] = ["cpu", "CPU", " cpu\n", "rayon", "Rayon", "ray", "0", " 0 ", "00", "+0", "rayon / CPU", "/ c"];
 
 #[test]
-fn the_cpu_is_opened_whatever_its_selector() {
-    const NAME: &str = "the_cpu_is_opened_whatever_its_selector";
+fn every_cpu_selector_opens_the_cpu() {
+    const NAME: &str = "every_cpu_selector_opens_the_cpu";
     if child::part().is_none() {
         return assert_eq!(child::run(&mut with_a_driver_that_aborts(NAME, "open")).0, "done");
     }
@@ -53,24 +53,24 @@ fn the_environment_selects_the_cpu() {
     child::answer("done");
 }
 
-/// The test above sees a driver that is entered.
+/// The aborting driver is effective: other selectors call it.
 #[test]
-fn other_selectors_enter_the_driver() {
-    const NAME: &str = "other_selectors_enter_the_driver";
+fn other_selectors_call_the_driver() {
+    const NAME: &str = "other_selectors_call_the_driver";
     if let Some(selector) = child::part() {
         drop(Device::open(&selector));
         return child::answer("done");
     }
     for selector in ["gpu", "opencl", "accelerator", "1", "3090", "-0", "0x0"] {
         let output = with_a_driver_that_aborts(NAME, selector).output().unwrap();
-        assert!(!output.status.success(), "{selector} entered no driver");
+        assert!(!output.status.success(), "{selector} called no driver");
     }
 }
 
-/// Starting the process takes most of it; others keep the machine busy, so that the best of ten counts.
+/// Most of the time is the start of the process. Other processes keep the machine busy, so the best of ten runs counts.
 #[test]
-fn the_cpu_is_there_at_once() {
-    const NAME: &str = "the_cpu_is_there_at_once";
+fn the_cpu_opens_within_20_ms() {
+    const NAME: &str = "the_cpu_opens_within_20_ms";
     if child::part().is_some() {
         works(&Device::open("cpu").unwrap());
         return child::answer("done");
@@ -81,8 +81,8 @@ fn the_cpu_is_there_at_once() {
 }
 
 #[test]
-fn an_error_for_no_device_names_the_library_that_does_not_open() {
-    const NAME: &str = "an_error_for_no_device_names_the_library_that_does_not_open";
+fn no_device_errors_name_the_library_that_does_not_open() {
+    const NAME: &str = "no_device_errors_name_the_library_that_does_not_open";
     if let Some(part) = child::part() {
         let error = if part == "at" { Device::at(1) } else { Device::open("gpu") }.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoDevice);
@@ -115,8 +115,8 @@ fn an_error_for_no_device_names_the_library_that_does_not_open() {
 }
 
 #[test]
-fn an_error_for_no_device_tells_that_there_is_no_driver() {
-    const NAME: &str = "an_error_for_no_device_tells_that_there_is_no_driver";
+fn no_device_errors_report_a_missing_driver() {
+    const NAME: &str = "no_device_errors_report_a_missing_driver";
     if child::part().is_some() {
         return child::answer(Device::open("opencl").unwrap_err());
     }

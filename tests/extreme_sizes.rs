@@ -1,4 +1,4 @@
-//! Sizes, lengths, offsets, counts and ranges that nobody has: each public function that takes one gives an error or a result.
+//! Extreme sizes, lengths, offsets, counts and ranges: each public function that takes one gives a result or an error.
 
 use std::{
     fmt::Debug,
@@ -12,7 +12,7 @@ use oclprim::{
     op::{Cast, Sum},
 };
 
-/// Numbers at which arithmetic on sizes goes wrong.
+/// Numbers at which arithmetic on sizes overflows or rounds.
 const SIZES: [usize; 34] = [
     0,
     1,
@@ -50,12 +50,12 @@ const SIZES: [usize; 34] = [
     usize::MAX,
 ];
 
-/// Sizes of which no memory has as many elements, and few: what is between would be filled.
+/// Small sizes, and sizes beyond any memory; those between would be allocated and filled.
 fn small_or_absurd() -> impl Iterator<Item = usize> {
     SIZES.into_iter().filter(|n| !(1 << 17..1 << 47).contains(n))
 }
 
-/// What went wrong, so that one run shows all.
+/// Failures of all calls, so that one run reports all of them.
 #[derive(Default)]
 struct Account {
     tried: usize,
@@ -63,7 +63,7 @@ struct Account {
 }
 
 impl Account {
-    /// Runs a call: a panic and an error of more than a line are wrong. Its result, if it has one.
+    /// The result of a call, if it succeeds. A panic or an error of more than one line is a failure.
     fn of<R>(&mut self, what: impl Debug, call: impl FnOnce() -> Result<R>) -> Option<R> {
         self.tried += 1;
         match catch_unwind(AssertUnwindSafe(call)) {
@@ -85,7 +85,7 @@ impl Account {
     }
 }
 
-/// Every device, the OpenCL ones also with 64-bit numbers and the geometry of a GPU.
+/// Every device; OpenCL devices also with 64-bit offsets and in the geometry of a GPU.
 fn devices() -> Vec<Device> {
     let mut all = Vec::new();
     for index in 0..Device::list().len() {
@@ -100,7 +100,7 @@ fn devices() -> Vec<Device> {
     all
 }
 
-/// The sizes of scratch for `n` elements, of the functions that can fail.
+/// Calls the functions that give the scratch bytes for `n` elements.
 fn scratch_of<T, I>(device: &Device, n: usize, account: &mut Account)
 where
     T: oclprim::Key + oclprim::Element + oclprim::Weight,
@@ -111,7 +111,7 @@ where
     let bins = Bins::<T>::even(T::ZERO, T::ONE, 1).expect("a few bins");
     let mut each = |what: &str, call: &mut dyn FnMut() -> Result<usize>| {
         if let Some(bytes) = account.of((&name, what, n), call) {
-            // A size that wrapped around is small.
+            // A size that overflowed would be small.
             let least = if device.is_cpu() || n < 1 << 40 { 0 } else { 1 };
             if bytes < least && !["count", "top_k"].contains(&what) {
                 account.wrong.push(format!("{name}: {what} of {n} elements takes {bytes} bytes"));
@@ -156,7 +156,7 @@ where
 }
 
 #[test]
-fn scratch_for_any_number_of_elements_has_a_size_or_an_error() {
+fn scratch_for_any_number_of_elements_has_a_size_or_is_refused() {
     let mut account = Account::default();
     for device in devices() {
         for n in SIZES {
@@ -188,7 +188,7 @@ fn buffers_of_any_length_are_allocated_or_refused() {
     fn of<T: bytemuck::Pod>(device: &Device, value: T, account: &mut Account) {
         let what = |call| (device.info().name, std::any::type_name::<T>(), call);
         for n in small_or_absurd() {
-            // Elements without bytes take none.
+            // Zero-sized elements take no memory.
             let made = account.of((what("zeroed"), n), || device.zeroed::<T>(n)).is_some();
             if made && size_of::<T>() > 0 && n > 1 << 47 {
                 account.wrong.push(format!("{:?} of {n} elements is there", what("zeroed")));
@@ -229,7 +229,7 @@ fn results_of_any_length_are_made_or_refused() {
     account.close();
 }
 
-/// Ranges between two numbers, of every kind.
+/// Ranges between two numbers, with bounds of every kind.
 fn ranges() -> impl Iterator<Item = (Bound<usize>, Bound<usize>)> {
     let bounds = || {
         let of = |n| [Bound::Included(n), Bound::Excluded(n)];
@@ -403,7 +403,7 @@ fn bins_of_any_number_and_range_are_made_or_refused() {
 }
 
 #[test]
-fn bits_of_any_range_sort_or_are_refused() {
+fn bit_ranges_of_any_numbers_sort_or_are_refused() {
     let mut account = Account::default();
     let bits = [0, 1, 7, 8, 31, 32, 33, 63, 64, 127, 128, 129, u32::MAX - 1, u32::MAX];
     for device in devices() {

@@ -1,8 +1,8 @@
-//! A driver of which one call fails, or lies: the operation is right or an error of one line, the next one is right, no wrong
-//! verdict of the self-test is stored, and no object leaks.
+//! A driver fails or lies in one call. The operation then gives the right result or an error of one line, and the next one is
+//! right. No wrong result of the self-test is stored, and no object leaks.
 //!
-//! `tests/fake/failing.rs` stands between the crate and the system's own loader. Each case makes another call fail. The long
-//! lists of cases are sampled, unless `OCLPRIM_FAILING_ALL` is set.
+//! `tests/fake/failing.rs` stands between the crate and the system's own loader. Each case makes a different call fail. The
+//! long lists of cases are sampled, unless `OCLPRIM_FAILING_ALL` is set.
 #![cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
 
 #[path = "common/child.rs"]
@@ -32,12 +32,12 @@ use oclprim::{
     op::{Map, Operator, Sum},
 };
 
-/// A shortage of three kinds, and a status that nobody knows.
+/// Three kinds of shortage, and an unknown status.
 const STATUSES: [i32; 4] = [-5, -6, -4, -9999];
-/// Elements of the inputs: several tiles of each operation.
+/// Number of elements in the inputs: several tiles of each operation.
 const N: usize = 50_021;
 const ROWS: usize = 173;
-/// A child that takes longer hangs.
+/// A child that takes longer counts as hanging.
 const LIMIT: Duration = Duration::from_secs(500);
 
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ enum Mode {
     Always,
 }
 
-/// The library that fails, as its functions.
+/// The functions of the failing library.
 struct Failing {
     arm: extern "C" fn(usize, i32, Mode),
     calls: extern "C" fn() -> usize,
@@ -58,12 +58,12 @@ struct Failing {
     fired: extern "C" fn() -> usize,
     name: extern "C" fn(usize) -> *const c_char,
     alive: extern "C" fn(usize) -> i64,
-    /// Mappings that a driver keeps, as their unmap failed before it ran.
+    /// Mappings that the driver keeps because their unmap failed before it ran.
     mapped: Cell<i64>,
 }
 
 impl Failing {
-    /// The library of this process, a child whose `OPENCL_LIBRARY` names it.
+    /// The failing library of this process, a child whose `OPENCL_LIBRARY` names it.
     fn open() -> Self {
         unsafe extern "C" {
             fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
@@ -93,22 +93,22 @@ impl Failing {
         }
     }
 
-    /// The names of the calls that `what` makes.
+    /// The names of the OpenCL calls that `what` makes.
     fn calls_of(&self, what: impl FnOnce()) -> Vec<String> {
         (self.arm)(0, 0, Mode::Before);
         what();
-        // SAFETY: the library knows so many names, which are part of it.
+        // SAFETY: the library holds a static name for each of these calls.
         let name = |call| unsafe { CStr::from_ptr((self.name)(call)) }.to_string_lossy().into_owned();
         (1..=(self.calls)()).map(name).collect()
     }
 
-    /// Runs `what` while one call misbehaves. Returns the call's name; `None` if there were not so many.
+    /// Runs `what` while one call misbehaves. Returns the name of that call, or `None` if `what` made fewer calls.
     fn run<R>(&self, call: usize, status: i32, mode: Mode, what: impl FnOnce() -> R) -> (R, Option<String>) {
         (self.arm)(call, status, mode);
         let result = panic::catch_unwind(AssertUnwindSafe(what));
         let (failed, fired) = ((self.failed)(), (self.fired)());
         (self.arm)(0, 0, Mode::Before);
-        // SAFETY: a name that is part of the library.
+        // SAFETY: a static string of the library.
         let failed = (!failed.is_null()).then(|| unsafe { CStr::from_ptr(failed) }.to_string_lossy().into_owned());
         if failed.as_deref() == Some("clEnqueueUnmapMemObject") && matches!(mode, Mode::Before | Mode::Always) {
             self.mapped.set(self.mapped.get() + fired as i64);
@@ -117,16 +117,16 @@ impl Failing {
         (result, failed)
     }
 
-    /// Contexts, queues, buffers, programs, kernels, events and mappings that are alive, and should not be for ever.
+    /// Contexts, queues, buffers, programs, kernels, events and mappings that are alive, without the mappings that a driver keeps.
     fn alive(&self) -> Vec<i64> {
         (0..6).map(|kind| (self.alive)(kind)).chain([(self.alive)(6) - self.mapped.get()]).collect()
     }
 }
 
-/// The ways in which each call misbehaves: it fails with each status, once or always, or after it has run, and it lies.
+/// The ways in which each call misbehaves: each status before the call runs, once or always, or after it; and a wrong answer.
 fn ways(call: usize) -> Vec<(i32, Mode)> {
     let mut ways: Vec<_> = STATUSES.into_iter().map(|status| (status, Mode::Before)).collect();
-    // After it has run, each call at least with a status for which the crate tries again.
+    // Failures after the call has run: for each call at least one status that makes the crate try again.
     let some = if all() { STATUSES.to_vec() } else { vec![STATUSES[call % 4]] };
     ways.extend(some.iter().map(|&status| (status, Mode::Always)));
     ways.extend(some.into_iter().filter(|&status| status != -4).chain([-4]).map(|status| (status, Mode::After)));
@@ -138,7 +138,7 @@ fn all() -> bool {
     env::var_os("OCLPRIM_FAILING_ALL").is_some()
 }
 
-/// The numbers of about `most` of these calls: the first and the last of each name, and others at one distance.
+/// The numbers of about `most` of these calls: the first and the last of each name, and others at a fixed stride.
 fn sampled(names: &[String], most: usize) -> Vec<usize> {
     let stride = if all() { 1 } else { names.len().div_ceil(most) };
     let chosen =
@@ -146,7 +146,7 @@ fn sampled(names: &[String], most: usize) -> Vec<usize> {
     (0..names.len()).filter(|&i| chosen(i)).map(|i| i + 1).collect()
 }
 
-/// A child on the library that fails, with a cache of its own; `None` where there is nothing to test.
+/// A child on the failing library with its own cache; `None` if this machine has nothing to test.
 fn failing_child(test: &str, part: &str, cache: &TempDir) -> Option<Command> {
     if Device::list().len() == 1 || !Path::new("/usr/lib/x86_64-linux-gnu/libOpenCL.so.1").exists() {
         skips::skip(test, "no OpenCL device of the system's own loader");
@@ -158,7 +158,7 @@ fn failing_child(test: &str, part: &str, cache: &TempDir) -> Option<Command> {
     Some(child)
 }
 
-/// Runs the test in such a child, which does `least` cases or more.
+/// Runs the test in such a child, which runs at least `least` cases.
 fn with_failing_driver(test: &str, least: usize) {
     let cache = tempfile::tempdir().expect("a temporary folder");
     let Some(mut child) = failing_child(test, "child", &cache) else { return };
@@ -168,7 +168,7 @@ fn with_failing_driver(test: &str, least: usize) {
     assert!(cases >= least, "only {cases} cases");
 }
 
-/// Ends a child that hangs.
+/// Ends this child if it hangs.
 fn watch() {
     thread::spawn(|| {
         thread::sleep(LIMIT);
@@ -177,7 +177,7 @@ fn watch() {
     });
 }
 
-/// A user's objects on one device. The crate keeps nothing of them when its handle is gone.
+/// A user's objects on one device. The crate keeps no reference to them after its handle is dropped.
 struct User {
     device: ocl::Device,
     context: ocl::Context,
@@ -190,9 +190,9 @@ impl User {
     }
 }
 
-/// Calls `run` with a user's objects of each device, which leaks none of its own.
+/// Calls `run` with a user's objects for each device; asserts that the crate leaks no object.
 fn for_each_device(failing: &Failing, run: impl Fn(&User)) {
-    // The first discovery, in one thread.
+    // The first discovery runs in one thread.
     assert!(Device::list().len() > 1);
     let list = |platform| ocl::Device::list_all(platform).unwrap_or_default();
     for (platform, device) in ocl::Platform::list().into_iter().flat_map(|p| list(p).into_iter().map(move |d| (p, d))) {
@@ -206,7 +206,7 @@ fn for_each_device(failing: &Failing, run: impl Fn(&User)) {
     }
 }
 
-/// What the operations work on.
+/// The inputs of the operations.
 struct Data {
     bits: Vec<u32>,
     runs: Vec<u32>,
@@ -219,7 +219,7 @@ impl Data {
     }
 }
 
-/// Something that a user does, and its result.
+/// A named user operation and its result.
 type Operation = (&'static str, fn(&Device, &Data) -> Result<Vec<u32>>);
 
 const OPERATIONS: [Operation; 14] = [
@@ -284,7 +284,7 @@ impl std::fmt::Display for Tally {
     }
 }
 
-/// One case: the operation is right or an error, and right the next time.
+/// One case: the operation gives the right result or an error, and the next run is right.
 fn one_call_fails(
     failing: &Failing,
     device: &Device,
@@ -301,16 +301,16 @@ fn one_call_fails(
         Ok(got) => assert!(got == want, "{what}: wrong"),
         Err(error) => is_one_line(&error, &what),
     }
-    // What a drop could not return: of an unmap, or of an order between two commands.
+    // Failures that a drop could not return: of an unmap, or of an order between two commands.
     if let Err(error) = device.finish() {
-        assert!(failed == "clEnqueueUnmapMemObject", "{what}: owed {error}");
+        assert!(failed == "clEnqueueUnmapMemObject", "{what}: a later wait reports {error}");
         is_one_line(&error, &what);
     }
     let got = operation(device, data).unwrap_or_else(|error| panic!("{what}: the next is {error}"));
     assert!(got == want, "{what}: the next is wrong");
 }
 
-/// Each operation on devices that are in use, of a class.
+/// Runs every case of each operation, on devices of a class that are already in use.
 fn each_call_of_each_operation(class: Option<DeviceClass>) {
     watch();
     let (failing, data) = (Failing::open(), Data::new());
@@ -324,7 +324,7 @@ fn each_call_of_each_operation(class: Option<DeviceClass>) {
                 None => user.open().unwrap(),
             };
             for _ in 0..2 {
-                assert!(run(&device, &data).unwrap() == want, "{name}: wrong by itself");
+                assert!(run(&device, &data).unwrap() == want, "{name}: wrong without a failed call");
             }
             let calls = failing.calls_of(|| drop(run(&device, &data).unwrap())).len();
             let mut tally = tally.borrow_mut();
@@ -354,7 +354,7 @@ fn an_operation_with_a_failed_call_is_right_or_an_error() {
     }
 }
 
-/// Work-groups that wait for one another, and the last of which does the rest.
+/// This geometry has work-groups that wait for one another, and last-block reductions.
 #[test]
 fn an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu() {
     const NAME: &str = "an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu";
@@ -364,7 +364,7 @@ fn an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu
     }
 }
 
-/// Programs are built, and kernels are asked for their limits.
+/// The first operation also builds programs and queries the limits of kernels.
 #[test]
 fn a_first_operation_with_a_failed_call_is_right_or_an_error() {
     const NAME: &str = "a_first_operation_with_a_failed_call_is_right_or_an_error";
@@ -375,7 +375,7 @@ fn a_first_operation_with_a_failed_call_is_right_or_an_error() {
     let (failing, data) = (Failing::open(), Data::new());
     let tally = RefCell::new(Tally::default());
     for_each_device(&failing, |user| {
-        // The self-test has run before.
+        // Runs the self-test first.
         user.open().unwrap().capabilities().unwrap();
         for operation @ (name, run) in OPERATIONS.iter().filter(|(name, _)| ["reduce", "select", "sort"].contains(name))
         {
@@ -410,7 +410,7 @@ fn a_first_operation_with_a_failed_call_is_right_or_an_error() {
     child::answer(tally.into_inner());
 }
 
-/// The entries of a kind in the cache of this process.
+/// The entries of a kind in this process's cache.
 fn entries(kind: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = env::var("OCLPRIM_CACHE_DIR").unwrap();
     let paths = fs::read_dir(folder).into_iter().flatten().map(|file| file.unwrap().path());
@@ -462,7 +462,7 @@ fn a_failed_call_in_the_self_test_changes_no_verdict() {
                         assert!(entries("selftest-").is_empty(), "{what}: stored");
                     }
                 }
-                // Only what ran is stored. These calls run again by themselves, as they change nothing by that.
+                // The result is stored only if every call ran. The crate repeats these calls, because they have no side effects.
                 let repeated =
                     ["clCreateBuffer", "clEnqueueReadBuffer", "clEnqueueWriteBuffer"].contains(&failed.as_str());
                 if !repeated && !failed.starts_with("clGet") {
@@ -486,7 +486,7 @@ fn a_failed_call_in_the_self_test_changes_no_verdict() {
     child::answer(tally.into_inner());
 }
 
-/// A call fails, or reports four billion platforms, a name of exabytes, numbers of all ones. Devices that remain work.
+/// A call fails, or it reports four billion platforms, a name of exabytes, or numbers of all ones. The other devices work.
 #[test]
 fn a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out() {
     const NAME: &str = "a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out";
@@ -515,7 +515,7 @@ fn a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out() {
         return child::answer(format!("{calls} {} {} {error}", list.len(), failed.unwrap_or_default()));
     }
     let cache = tempfile::tempdir().expect("a temporary folder");
-    // Calls, devices, the name of the call that misbehaved, and the error.
+    // Number of calls, number of devices, name of the misbehaving call, error.
     let run = |call: usize, status: i32, mode: Mode| -> Option<(usize, usize, String, String)> {
         let mut child = failing_child(NAME, &format!("{call} {status} {}", mode as u32), &cache)?;
         let (answer, _) = child::run(&mut child);
@@ -542,7 +542,7 @@ fn a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out() {
     assert!(error.contains("the driver reports 4294967295 platforms, the limit is 1024"), "{error}");
 }
 
-/// The message is that of a failed build, with or without a log.
+/// The error is that of a failed build, with or without a log.
 #[test]
 fn a_build_log_of_exabytes_is_not_read() {
     const NAME: &str = "a_build_log_of_exabytes_is_not_read";
@@ -575,7 +575,7 @@ fn a_build_log_of_exabytes_is_not_read() {
     child::answer(cases.get());
 }
 
-/// Drivers that give binaries, and those that do not.
+/// Covers drivers that give binaries and those that do not.
 #[test]
 fn a_binary_of_exabytes_is_not_stored() {
     const NAME: &str = "a_binary_of_exabytes_is_not_stored";
@@ -599,7 +599,7 @@ fn a_binary_of_exabytes_is_not_stored() {
         for call in (1..=calls.len()).filter(|call| calls[call - 1] == "clGetProgramInfo") {
             for mode in [Mode::Size, Mode::Value] {
                 assert_eq!(failing.run(call, 0, mode, first).0.unwrap(), 3);
-                // Of the same size: some compilers write other bytes each time.
+                // Sizes only: some compilers write different bytes each time.
                 let now = sizes();
                 assert!(now.is_empty() || now == stored, "call {call}: {now:?} is stored instead of {stored:?}");
                 assert_eq!(sum().unwrap(), 3, "call {call}: with the binary that was stored");

@@ -1,5 +1,5 @@
-//! The order of floats, -0 equal to 0 and every NaN the largest and equal to every other one: of each primitive that compares, on
-//! the CPU and on every OpenCL device in its own geometry and in that of GPUs. Elements keep their bits.
+//! The order of floats: -0 equals 0, and every NaN is the largest value and equals every other NaN. Each primitive that
+//! compares is tested on the CPU and on every OpenCL device, in its own geometry and in that of GPUs. Elements keep their bits.
 
 use std::cmp::Ordering;
 use std::sync::{Mutex, MutexGuard};
@@ -10,13 +10,13 @@ use oclprim::{
     op::{Max, Sum},
 };
 
-/// One test at a time: Oclgrind runs one kernel at a time.
+/// Runs one test at a time, because Oclgrind runs one kernel at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Every device; those of OpenCL in the geometry of GPUs with and without sub-groups and local memory, too.
+/// Every device; OpenCL devices also in the geometry of GPUs, with and without sub-groups and local memory.
 fn devices() -> Vec<(String, Device)> {
     let gpu = || Tuning::default().class(DeviceClass::Gpu);
     let tunings = [
@@ -36,7 +36,7 @@ fn devices() -> Vec<(String, Device)> {
     all
 }
 
-/// Whether an interpreter runs the kernels.
+/// Returns true if an interpreter runs the kernels.
 fn tiny() -> bool {
     std::env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny")
         || Device::list().iter().any(|info| info.platform.contains("Oclgrind"))
@@ -48,13 +48,13 @@ fn bits<T: Element>(x: T) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// The order that is wanted.
+/// The expected order.
 fn compare<T: Element>(a: T, b: T) -> Ordering {
     let (x, y) = (a.to_f64(), b.to_f64());
     x.partial_cmp(&y).unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()))
 }
 
-/// The total order: of negative floats more bits are less.
+/// The total order: of two negative floats, the one with the larger bits is less.
 fn compare_bits<T: Element>(a: T, b: T) -> Ordering {
     let sign = 1u64 << (8 * size_of::<T>() - 1);
     let number = |x: T| if bits(x) < sign { i128::from(bits(x)) } else { i128::from(sign) - 1 - i128::from(bits(x)) };
@@ -65,7 +65,7 @@ fn equal<T: Element>(a: T, b: T) -> bool {
     compare(a, b) == Ordering::Equal
 }
 
-/// Stands for the rest of the test data's seed.
+/// A pseudo-random number for each index.
 fn mixed(i: usize) -> u64 {
     let mut x = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -94,7 +94,7 @@ fn special<T: Element>() -> Vec<T> {
     sizes.iter().flat_map(|&size| [size, size | sign]).map(T::from_bits_lossy).collect()
 }
 
-/// Floats of which half are special ones, and a third of any bits; the others are few values.
+/// Half special floats, a third random bits, and the rest from a few small integers.
 fn floats<T: Element>(n: usize, seed: usize) -> Vec<T> {
     let special = special::<T>();
     let of = |i: usize| {
@@ -114,7 +114,7 @@ fn bytes<T: Element>(x: &[T]) -> &[u8] {
 
 /// Asserts that two arrays have the same bits.
 fn same<T: Element>(got: &[T], want: &[T], what: &str) {
-    assert_eq!(got.len(), want.len(), "{what}: as many");
+    assert_eq!(got.len(), want.len(), "{what}: length");
     let differs = got.iter().zip(want).position(|(a, b)| bits(*a) != bits(*b));
     let at = differs.unwrap_or(0);
     assert!(differs.is_none(), "{what}: element {at} is {:#x}, not {:#x}", bits(got[at]), bits(want[at]));
@@ -122,7 +122,7 @@ fn same<T: Element>(got: &[T], want: &[T], what: &str) {
 
 type Comparison<T> = fn(T, T) -> Ordering;
 
-/// The orders, what they are, and whether they fall.
+/// The orders: name, order, comparison, and true for a descending order.
 fn orders<T: Element>() -> [(&'static str, Order, Comparison<T>, bool); 4] {
     [
         ("up", Order::ascending(), compare, false),
@@ -132,7 +132,7 @@ fn orders<T: Element>() -> [(&'static str, Order, Comparison<T>, bool); 4] {
     ]
 }
 
-/// The places of elements in the order that is wanted; equal ones stay in their order.
+/// The stable sorting permutation in the expected order.
 fn places<T: Element>(x: &[T], compare: Comparison<T>, down: bool) -> Vec<u32> {
     let mut places: Vec<u32> = (0..x.len() as u32).collect();
     let of = |place: &u32| x[*place as usize];
@@ -144,7 +144,7 @@ fn taken<T: Copy>(x: &[T], places: &[u32]) -> Vec<T> {
     places.iter().map(|&place| x[place as usize]).collect()
 }
 
-/// Lengths: less than a tile, several tiles, and of the type that stands for its size more.
+/// Lengths below a tile and of several tiles; f32, which stands for the types of its size, has more of them.
 fn lengths<T: Element>() -> &'static [usize] {
     let all = &[0, 1, 301, 5003, 40_009];
     match T::TYPE {
@@ -154,7 +154,7 @@ fn lengths<T: Element>() -> &'static [usize] {
     }
 }
 
-/// Runs a generic test with the devices: of `f32` in each geometry, of the others in a device's own and in that of a GPU.
+/// Runs a generic test on the devices: f32 in each geometry, other types in a device's own and in that of a GPU.
 macro_rules! each_type {
     ($test:ident) => {{
         let _alone = alone();
@@ -199,11 +199,11 @@ fn sorts<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn sorts_take_zeros_and_nan_as_equal_and_keep_their_bits() {
+fn sorts_treat_zeros_and_nans_as_equal_and_keep_their_bits() {
     each_type!(sorts);
 }
 
-/// Zeros alone, NaN alone, and both: all that is equal stays as it is.
+/// Zeros alone and NaN alone: stable operations leave equal elements as they are.
 fn stays<T: Element>((name, device): &(String, Device)) {
     let n = if tiny() { 300 } else { 20_011 };
     let all = special::<T>();
@@ -222,7 +222,7 @@ fn stays<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn equal_floats_stay_in_their_order() {
+fn equal_floats_keep_their_order() {
     each_type!(stays);
 }
 
@@ -256,7 +256,7 @@ fn sorts_by_bits<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn bits_of_floats_are_those_of_their_numbers() {
+fn bit_ranges_of_floats_sort_by_their_ordered_numbers() {
     each_type!(sorts_by_bits);
 }
 
@@ -292,7 +292,7 @@ fn segments_are_sorted_in_the_order_of_floats() {
     each_type!(sorts_segments);
 }
 
-/// Equal keys may come in any order, but it is the same one everywhere, and no bits change.
+/// Equal keys may come in any order, but in the same one on every device, and no bits change.
 fn sorts_in_place<T: Element>((name, device): &(String, Device)) {
     for &n in lengths::<T>() {
         let x: Vec<T> = floats(n, 4);
@@ -359,11 +359,11 @@ fn merges<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn merges_and_searches_take_zeros_and_nan_as_equal() {
+fn merges_and_searches_treat_zeros_and_nans_as_equal() {
     each_type!(merges);
 }
 
-/// The sets of elements by their rank among equals, by definition.
+/// The definition: elements of a set operation by their rank among equal elements.
 fn set<T: Element>(op: SetOp, a: &[T], b: &[T], compare: Comparison<T>) -> Vec<T> {
     let count = |x: &[T], y: T| x.iter().filter(|&&x| compare(x, y) == Ordering::Equal).count();
     let rank = |x: &[T], i: usize| count(&x[..i], x[i]);
@@ -396,18 +396,18 @@ fn sets<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn sets_take_zeros_and_nan_as_equal() {
+fn sets_treat_zeros_and_nans_as_equal() {
     each_type!(sets);
 }
 
-/// Where runs of equal elements begin.
+/// The start index of each run of equal elements.
 fn heads<T: Element>(x: &[T]) -> Vec<usize> {
     (0..x.len()).filter(|&i| i == 0 || !equal(x[i - 1], x[i])).collect()
 }
 
 fn runs<T: Element>((name, device): &(String, Device)) {
     for &n in lengths::<T>() {
-        // Runs of any two elements, and of equal ones that differ in their bits.
+        // The first half is sorted, so runs hold equal elements of different bits; the second half is random.
         let x: Vec<T> = floats::<T>(n, 10);
         let x: Vec<T> = sorted(&x[..n / 2], compare, false).into_iter().chain(x[n / 2..].iter().copied()).collect();
         let what = format!("{name}: {n} of {}", T::TYPE);
@@ -440,11 +440,11 @@ fn runs<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn runs_go_on_from_zero_to_minus_zero_and_from_nan_to_nan() {
+fn runs_continue_across_zeros_of_either_sign_and_across_nans() {
     each_type!(runs);
 }
 
-/// The places of the first k in the order that is wanted.
+/// The indices of the first k elements in the expected order.
 fn best<T: Element>(x: &[T], k: usize, largest: bool, total: bool) -> Vec<u32> {
     let mut places = places(x, if total { compare_bits } else { compare }, largest);
     places.truncate(k);
@@ -460,7 +460,7 @@ fn selects<T: Element>((name, device): &(String, Device)) {
     };
     for &n in few {
         let x: Vec<T> = floats(n, 11);
-        // Of these bounds for a threshold among few NaN and zeros hold, too.
+        // With few NaN and zeros, the sampled bounds of a threshold hold as well.
         let rare: Vec<T> = (0..n)
             .map(|i| if mixed(i).is_multiple_of(50) { x[i] } else { T::from_bits_lossy(mixed(i) >> 5) })
             .collect();
@@ -472,11 +472,11 @@ fn selects<T: Element>((name, device): &(String, Device)) {
                     let top = if total { top.total_order() } else { top };
                     let mut want = best(x, k, largest, total);
                     let (keys, found) = device.top_k_places::<T, u32>(x, top.sorted()).unwrap();
-                    assert!(found.to_vec().unwrap() == want, "{what}, sorted places");
+                    assert!(found.to_vec().unwrap() == want, "{what}, sorted indices");
                     same(&keys.to_vec().unwrap(), &taken(x, &want), &format!("{what}, sorted"));
                     want.sort_unstable();
                     let (keys, found) = device.top_k_places::<T, u32>(x, top).unwrap();
-                    assert!(found.to_vec().unwrap() == want, "{what}, places");
+                    assert!(found.to_vec().unwrap() == want, "{what}, indices");
                     same(&keys.to_vec().unwrap(), &taken(x, &want), &what);
                     same(&device.top_k(x, top).unwrap().to_vec().unwrap(), &taken(x, &want), &format!("{what}, alone"));
                 }
@@ -501,7 +501,7 @@ fn selects<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn selections_take_nan_as_the_largest_and_the_first_of_equal_keys() {
+fn selections_treat_nan_as_largest_and_take_the_first_of_equal_keys() {
     each_type!(selects);
 }
 
@@ -524,7 +524,7 @@ fn rows<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn selections_from_rows_take_nan_as_the_largest() {
+fn selections_from_rows_treat_nan_as_largest() {
     each_type!(rows);
 }
 
@@ -549,7 +549,7 @@ fn quantiles_with_nan_of_either_sign_are_nan() {
     each_type!(quantiles);
 }
 
-/// `arg_max` has NaN as `top_k` has it; of zeros both take the first.
+/// `arg_max` treats NaN as `top_k` does; of zeros, both take the first.
 fn agrees<T: Element>((name, device): &(String, Device)) {
     if T::TYPE.needs_fp64() && device.capabilities().unwrap().is_some_and(|caps| !caps.fp64) {
         let error = device.arg_max(&[T::ONE]).unwrap_err();
@@ -568,7 +568,7 @@ fn agrees<T: Element>((name, device): &(String, Device)) {
         let max = device.reduce(x, Max).unwrap();
         assert!(equal(max, value), "{name}: {} {x:?}", T::TYPE);
     }
-    // NaN goes through a minimum, and is behind the smallest key.
+    // A minimum propagates NaN, but NaN comes after the smallest key.
     assert!(device.arg_min(&with_nan).unwrap().value.is_nan(), "{name}");
     assert!(!device.top_k(&with_nan, Top::smallest(1)).unwrap().to_vec().unwrap()[0].is_nan(), "{name}");
     let place = device.top_k_places::<T, u32>(&without, Top::smallest(1)).unwrap().1.to_vec().unwrap()[0];
@@ -576,14 +576,14 @@ fn agrees<T: Element>((name, device): &(String, Device)) {
 }
 
 #[test]
-fn arg_max_is_the_place_of_the_first_of_top_k() {
+fn arg_max_is_the_index_of_the_first_of_top_k() {
     each_type!(agrees);
 }
 
 #[test]
 fn x86_nan_of_zero_by_zero_sorts_last_and_is_the_largest() {
     let _alone = alone();
-    // With its sign set, as x86 makes it of 0 / 0.
+    // NaN with the sign set, as x86 returns it for 0 / 0.
     let x = [1.0f32, f32::from_bits(0xffc0_0000), -2.0, f32::INFINITY];
     for (name, device) in devices() {
         let sorted = device.sort(&x, Order::ascending()).unwrap().to_vec().unwrap();
@@ -597,7 +597,7 @@ fn x86_nan_of_zero_by_zero_sorts_last_and_is_the_largest() {
 }
 
 #[test]
-fn what_numpy_sorts_is_sorted_and_zeros_intersect() {
+fn arrays_sorted_by_numpy_are_sorted_and_zeros_intersect() {
     let _alone = alone();
     let up = Order::ascending();
     for (name, device) in devices() {

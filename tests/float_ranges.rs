@@ -1,4 +1,4 @@
-//! Differences, widths and middles of numbers at the ends of their types, and of infinities.
+//! Differences, widths and midpoints of numbers at the ends of their types, and of infinities.
 
 mod common;
 
@@ -81,7 +81,7 @@ fn quantiles_between_opposite_infinities_are_nan() {
     quantile_is(&[-INF, INF], 1.0, Interpolation::Linear, INF);
 }
 
-/// On the host alone: the same code interpolates for every device.
+/// Runs on the host alone: the same code interpolates for every device.
 #[test]
 fn quantiles_rise_and_stay_between_their_keys() {
     fn check<T: Element>(low: T, high: T) {
@@ -115,7 +115,7 @@ fn even_bins<T: Element>(lower: T, upper: T, samples: &[T], want: &dyn Fn(usize)
     }
 }
 
-/// The two ends, and the numbers on each side of the middle.
+/// Counts with one sample at each end and one on each side of the middle.
 fn ends_and_middle(bins: usize) -> Vec<u64> {
     let mut counts = vec![0; bins];
     for bin in [0, bins - 1, (bins - 1) / 2, bins / 2] {
@@ -138,7 +138,7 @@ fn even_bins_of_the_whole_range_have_finite_edges() {
 }
 
 #[test]
-fn even_bins_of_the_whole_range_exist_in_every_number() {
+fn even_bins_of_the_whole_range_exist_for_any_number_of_bins() {
     for bins in 1..3000 {
         Bins::even(-f64::MAX, f64::MAX, bins).unwrap();
         Bins::even(f32::MIN, f32::MAX, bins).unwrap();
@@ -158,13 +158,13 @@ fn bins_between_edges_at_the_ends_find_every_sample() {
     }
 }
 
-/// A product `i * step` beyond the range, with a sum that is not.
+/// A product `i * step` beyond the range, whose sum with `start` is within it.
 fn iota_crosses_the_range<T: Element>(most: f64, large: T) {
     let (start, step) = (T::from_f64(-most), T::from_f64(most));
     for (name, device) in devices_with::<T>() {
         let found = device.iota_by(4, start, step).unwrap().to_vec().unwrap();
         assert_eq!(found, [start, T::ZERO, step, T::from_f64(INF)], "{name}: {}", T::TYPE);
-        // Small steps and starts stay as they are.
+        // A step of zero repeats the start.
         let found = device.iota_by(3, large, T::ZERO).unwrap().to_vec().unwrap();
         assert_eq!(found, [large; 3], "{name}: {}", T::TYPE);
         // Powers of two: every sum is exact.
@@ -189,7 +189,7 @@ fn random_floats_have_ranges_as_wide_as_the_type() {
         let lowest = T::from_f64(-most.to_f64());
         let want = Device::cpu().random_in(4096, Philox::new(5), lowest..most).unwrap().to_vec().unwrap();
         assert!(want.iter().all(|&x| x >= lowest && x < most), "{}", T::TYPE);
-        // Uniform: a quarter in each quarter, to six standard deviations.
+        // Uniform: each quarter holds a quarter of the samples, within six standard deviations.
         for quarter in 0..4 {
             let edge = |k: i32| most.to_f64() * (f64::from(k) / 2.0 - 1.0);
             let inside = want.iter().filter(|x| (edge(quarter)..edge(quarter + 1)).contains(&x.to_f64())).count();
@@ -216,9 +216,9 @@ fn random_floats_keep_the_bits_of_usual_ranges() {
     }
 }
 
-/// The statistics of the elements, and those along an axis that is contiguous and one that is not, which have other trees.
+/// Checks the statistics of the elements, and those along a contiguous and a strided axis, which sum by other trees.
 fn statistics_are<T: Element>(x: &[T], mean: f64, variance: f64) {
-    // By far more than the documented bounds; of the variance that is the square of the mean's error.
+    // Far larger than the documented bounds. For the variance the bound is the square of the mean's error.
     let (part, most) = if T::TYPE.needs_fp64() { (1e-12, f64::MAX) } else { (1e-5, f64::from(f32::MAX)) };
     let most = x.iter().map(|x| x.to_f64().abs()).fold(0.0, f64::max).min(most);
     let near = |found: f64, want: f64, least: f64, name: &str| {
@@ -231,7 +231,7 @@ fn statistics_are<T: Element>(x: &[T], mean: f64, variance: f64) {
     let want = Device::cpu().statistics(x).unwrap();
     means(want.mean, "mean");
     variances(want.variance, "variance");
-    // Lines of two columns.
+    // A matrix of two equal columns.
     let twice: Vec<T> = x.iter().flat_map(|&x| [x, x]).collect();
     let axis = |device: &Device| {
         let (x, twice) = (device.upload(x).unwrap(), device.upload(&twice).unwrap());
@@ -256,7 +256,7 @@ fn statistics_are<T: Element>(x: &[T], mean: f64, variance: f64) {
     }
 }
 
-/// As many of one as of the other, in turn.
+/// `n` elements that alternate between `a` and `b`.
 fn in_turn<T: Element>(n: usize, a: f64, b: f64) -> Vec<T> {
     (0..n).map(|i| T::from_f64(if i % 2 == 0 { a } else { b })).collect()
 }
@@ -282,9 +282,9 @@ fn mean_of_the_largest_is_finite() {
 #[test]
 fn variance_is_infinite_only_beyond_the_range_of_its_type() {
     for n in [2, 1000, 40_000] {
-        // The sum of squares is beyond f32.
+        // The sum of squares exceeds f32.
         statistics_are(&in_turn::<f32>(n, -1e18, 1e18), 0.0, 1e36);
-        // And so is the variance.
+        // The variance exceeds f32 as well.
         statistics_are(&in_turn::<f32>(n, -1e30, 3e30), 1e30, 4e60);
         statistics_are(&in_turn::<f32>(n, f64::from(f32::MIN), f64::from(f32::MAX)), 0.0, f64::from(f32::MAX).powi(2));
         statistics_are(&in_turn::<f64>(n, -1e153, 1e153), 0.0, 1e306);

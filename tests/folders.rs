@@ -1,4 +1,4 @@
-//! The user's folders.
+//! The user's configuration folder.
 
 #![cfg(unix)]
 
@@ -9,7 +9,7 @@ use oclprim::tuning::TuningFile;
 const TEST: &str = "the_tuning_file_is_in_the_configuration_folder_and_never_in_the_current_one";
 const CHILD: &str = "OCLPRIM_TEST_CHILD";
 
-/// The default path of the tuning file, as a process sees it whose environment has these variables.
+/// The default path of the tuning file in a process with these environment variables.
 fn path_with(variables: &[(&str, &str)]) -> String {
     let mut child = Command::new(env::current_exe().expect("a test has a path"));
     child.args(["--exact", TEST, "--nocapture"]).env(CHILD, "path");
@@ -28,14 +28,14 @@ fn the_tuning_file_is_in_the_configuration_folder_and_never_in_the_current_one()
     assert_eq!(path_with(&[("HOME", "/home/me")]), "/home/me/.config/oclprim/tuning.json");
     let both = [("HOME", "/home/me"), ("XDG_CONFIG_HOME", "/etc/me")];
     assert_eq!(path_with(&both), "/etc/me/oclprim/tuning.json");
-    // A relative one counts as none.
+    // A relative path is ignored.
     let relative = [("HOME", "/home/me"), ("XDG_CONFIG_HOME", "etc")];
     assert_eq!(path_with(&relative), "/home/me/.config/oclprim/tuning.json");
     assert_eq!(path_with(&[("HOME", "/home/me"), ("OCLPRIM_TUNING", "")]), "");
     for home in [".", "me"] {
         assert_eq!(path_with(&[("HOME", home)]), "", "home {home:?}");
     }
-    // The system's list of users has the home of a user whose variable is missing or empty.
+    // If HOME is missing or empty, the system's list of users gives the home folder.
     for path in [path_with(&[]), path_with(&[("HOME", "")])] {
         assert!(path.is_empty() || Path::new(&path).is_absolute(), "{path}");
     }

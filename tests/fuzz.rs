@@ -1,6 +1,6 @@
-//! The entries of fuzz/ on random bytes, for as long as `OCLPRIM_FUZZ_SECONDS` says: two seconds each by default.
+//! The entries of fuzz/ on random bytes, for `OCLPRIM_FUZZ_SECONDS` seconds each, 2 by default.
 //!
-//! What fails prints the number that its bytes are made from; `OCLPRIM_FUZZ_SEED` tries that one alone.
+//! A failing test prints the seed of its bytes; `OCLPRIM_FUZZ_SEED` runs that seed alone.
 
 use std::{
     env,
@@ -18,7 +18,7 @@ mod plans;
 #[path = "../fuzz/entries/tuning_files.rs"]
 mod tuning_files;
 
-/// Says which number failed, while the panic goes on.
+/// Prints its seed if the test panics.
 struct Failing(u64);
 
 impl Drop for Failing {
@@ -34,7 +34,7 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, not a number")))
 }
 
-/// Up to 1 KiB of a number's own.
+/// Up to 1 KiB of bytes, determined by the seed.
 fn bytes(seed: u64) -> Vec<u8> {
     let mut state = seed;
     // SplitMix64.
@@ -65,7 +65,7 @@ fn fuzz(name: &str, entry: fn(&[u8])) {
         runs += 1;
     }
     println!("{name}: {runs} runs in {limit:?}");
-    assert!(runs > 0, "{name}: nothing ran in {limit:?}");
+    assert!(runs > 0, "{name}: no run in {limit:?}");
 }
 
 #[test]

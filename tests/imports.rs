@@ -1,10 +1,10 @@
-//! Imports of the crate's traits, beside the standard library's.
+//! Imports of the crate's traits next to those of the standard library.
 
 #![deny(unused_imports)]
 
 use oclprim::*;
 
-/// An ambiguous method does not compile.
+/// If a method were ambiguous, this would not compile.
 #[test]
 fn methods_of_numbers_are_not_ambiguous_beside_the_traits_of_elements() {
     use std::ops::{Add, Mul};

@@ -1,4 +1,4 @@
-//! Working with a program's own `ocl` objects, on every OpenCL device of this machine.
+//! A program's own `ocl` objects, on every OpenCL device of this machine.
 #![cfg(feature = "opencl")]
 
 #[path = "common/skips.rs"]
@@ -17,15 +17,15 @@ use oclprim::{
     op::{Max, Operator, Scale, Sum},
 };
 
-/// One test at a time: Oclgrind mixes up two commands at once.
+/// Runs one test at a time, because Oclgrind mixes up two simultaneous commands.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Every device, as a user of `ocl` finds it.
+/// Every device as a user of `ocl` finds it.
 fn devices() -> Vec<(ocl::Platform, ocl::Device)> {
-    // `ocl` panics where there is no platform, and drivers' first discovery must not run in two threads at once.
+    // `ocl` panics if there is no platform, and the first discovery of a driver must not run in two threads at once.
     if Device::list().iter().all(|info| !info.opencl) {
         common::skip("interop", "no OpenCL device");
         return Vec::new();
@@ -60,7 +60,7 @@ impl User {
     }
 }
 
-/// A user for each device, on an in-order and, where there is one, on an out-of-order queue.
+/// A user for each device, on an in-order queue and, if the device has one, on an out-of-order queue.
 fn users() -> Vec<User> {
     let mut users = Vec::new();
     for (platform, device) in devices() {
@@ -74,14 +74,14 @@ fn users() -> Vec<User> {
     users
 }
 
-/// The user's memory as a buffer, in tests that put all commands on it in order.
+/// The user's memory as a buffer, for tests that order all commands on it.
 fn shared<T: bytemuck::Pod + ocl::OclPrm>(device: &Device, theirs: &ocl::Buffer<T>) -> oclprim::Result<Buffer<T>> {
-    // SAFETY: commands on the memory are in one queue, or in order by events or by waiting.
+    // SAFETY: all commands on the memory are in one queue, or ordered by events or waits.
     unsafe { interop::buffer(device, theirs) }
 }
 
 #[test]
-fn primitives_on_a_users_buffer() {
+fn primitives_run_on_a_users_buffer() {
     let _alone = alone();
     for user in users() {
         let device = user.open();
@@ -92,7 +92,7 @@ fn primitives_on_a_users_buffer() {
         assert_eq!(device.reduce(&ours, Sum).unwrap(), data.iter().sum::<i32>());
         assert_eq!(device.reduce(ours.view(13..).unwrap(), Max).ok(), data[13..].iter().copied().max());
 
-        // Both see what either writes.
+        // A write by either side is visible to the other.
         let target = user.upload(&vec![-1; 5000]);
         let mut view = shared(&device, &target).unwrap();
         device.copy(ours.view(3..4000).unwrap(), view.view_mut(1..3998).unwrap()).unwrap();
@@ -133,7 +133,7 @@ fn many_commands_keep_their_order() {
 }
 
 #[test]
-fn events_both_ways() {
+fn events_order_commands_in_both_directions() {
     let _alone = alone();
     for user in users() {
         let device = user.open();
@@ -142,14 +142,14 @@ fn events_both_ways() {
         let theirs = theirs.build().unwrap();
         let ours = shared(&device, &theirs).unwrap();
         for round in 1..5 {
-            // Theirs, on another queue that nobody flushes, then ours.
+            // First their command, on another queue that nobody flushes; then ours.
             let mut filled = ocl::Event::empty();
             theirs.cmd().fill(round, None).enew(&mut filled).enq().unwrap();
             interop::wait_for(&device, &[filled]).unwrap();
             let mut copy = device.zeroed(3_000).unwrap();
             device.copy(&ours, &mut copy).unwrap();
 
-            // Ours, then theirs.
+            // First our command, then theirs.
             let copied = interop::marker(&device).unwrap();
             let mut refilled = ocl::Event::empty();
             theirs.cmd().fill(0, None).ewait(&copied).enew(&mut refilled).enq().unwrap();
@@ -164,9 +164,9 @@ fn events_both_ways() {
     }
 }
 
-/// Behind an event that is not complete, a call that waits for earlier commands does not return.
+/// The queue waits for an incomplete event, so a call that waited for earlier commands would not return.
 #[test]
-fn calls_whose_results_stay_wait_for_no_command() {
+fn calls_with_results_on_the_device_do_not_wait() {
     let _alone = alone();
     for user in users() {
         let device = user.open();
@@ -187,12 +187,12 @@ fn calls_whose_results_stay_wait_for_no_command() {
             let four = Bins::ids(4).unwrap();
             device.histogram_into(&x, &four, &mut ids, &mut outside, Accumulate::Overwrite, &mut scratch).unwrap();
             device.copy_ranges(&x, &mut copies, &[(7..3_000, 3), (3_500..3_510, 4_000)]).unwrap();
-            // Bins of their own, whose edges no call before has brought to the device.
+            // New bins, whose edges no earlier call has transferred to the device.
             let bins = Bins::edges(&[0u32, 10, 5_000]).unwrap();
             let replace = Accumulate::Overwrite;
             device.histogram_into(&x, &bins, &mut counts, &mut outside, replace, &mut scratch).unwrap();
         };
-        // Builds what is to be built.
+        // Builds all programs.
         run();
         device.finish().unwrap();
         let gate = ocl::Event::user(&user.context).unwrap();
@@ -217,7 +217,7 @@ fn calls_whose_results_stay_wait_for_no_command() {
 }
 
 #[test]
-fn our_objects_for_the_user() {
+fn users_can_use_our_objects() {
     let _alone = alone();
     let found = Device::list();
     let opencl = found.iter().enumerate().filter(|(_, info)| info.opencl);
@@ -243,9 +243,9 @@ fn our_objects_for_the_user() {
     }
 }
 
-/// A program of the user's own, built in the crate's context, whose kernel gets a buffer of the crate's.
+/// A user's program, built in the crate's context, with a buffer of the crate as its argument.
 #[test]
-fn a_user_s_kernel_takes_our_buffer_in_our_context() {
+fn a_users_kernel_takes_our_buffer_in_our_context() {
     const TEXT: &str = "__kernel void squares(const uint more, __global uint* x) { x[get_global_id(0)] *= x[get_global_id(0)] + more; }";
     let _alone = alone();
     for index in 1..Device::list().len() {
@@ -264,12 +264,12 @@ fn a_user_s_kernel_takes_our_buffer_in_our_context() {
         let x = device.upload(&[1u32, 2, 3]).unwrap();
         interop::set_arg(&kernel, 1, &x).unwrap();
         device.finish().unwrap();
-        // SAFETY: the kernel stays within 3 elements, and no call uses `x` until it is done.
+        // SAFETY: the kernel accesses 3 elements only, and no call uses `x` until it is done.
         unsafe { kernel.enq().unwrap() };
         queue.finish().unwrap();
         assert_eq!(x.to_vec().unwrap(), [1, 4, 9], "{device:?}");
 
-        // The kernel keeps the memory.
+        // The kernel keeps the memory alive.
         drop(x);
         // SAFETY: as above.
         unsafe { kernel.enq().unwrap() };
@@ -288,7 +288,7 @@ fn a_user_s_kernel_takes_our_buffer_in_our_context() {
 }
 
 #[test]
-fn objects_that_do_not_fit_are_refused() {
+fn mismatched_objects_are_refused() {
     let _alone = alone();
     let all = devices();
     for &(platform, device) in &all {
@@ -330,15 +330,15 @@ fn objects_that_do_not_fit_are_refused() {
         assert_eq!(ours.view(1..).unwrap().map().unwrap_err().kind(), ErrorKind::Unsupported);
         assert_eq!(open.reduce(&ours, Sum).unwrap(), 6);
 
-        // The other context's buffers through the crate's own checks.
+        // Buffers of another context meet the crate's own checks.
         let foreign = two.open().upload(&[1i32, 2, 3]).unwrap();
         refused(open.reduce(&foreign, Sum).unwrap_err(), "cannot be used on");
     }
 }
 
-/// Rust's borrows do not know that two buffers have one memory.
+/// Rust's borrow rules cannot see that two buffers share memory.
 #[test]
-fn outputs_over_their_inputs_are_refused() {
+fn outputs_that_overlap_inputs_are_refused() {
     let _alone = alone();
     for user in users() {
         let device = user.open();
@@ -366,7 +366,7 @@ fn outputs_over_their_inputs_are_refused() {
         refused(device.gather_into(five, &by, b.view_mut(..5).unwrap(), &mut [0]), "bytes 0..20 and 0..20");
         refused(device.gather_into(&table, five, b.view_mut(2..7).unwrap(), &mut [0]), "bytes 8..28 and 0..20");
         refused(device.scatter_into(five, &by, b.view_mut(3..9).unwrap(), &mut [0]), "bytes 12..36 and 0..20");
-        // A part of a buffer is another object over the same memory.
+        // A sub-buffer is another object over the same memory.
         let part = theirs.create_sub_buffer(None, 1024, 100).unwrap();
         let mut c = shared(&device, &part).unwrap();
         refused(device.transpose_into(a.view(1000..1100).unwrap(), 10, 10, &mut c), "bytes 4096..4496 and 4000..4400");
@@ -393,7 +393,7 @@ fn outputs_over_their_inputs_are_refused() {
     }
 }
 
-/// A user's memory as elements of any plain type.
+/// The user's memory as a buffer of another plain type.
 fn whole<T: bytemuck::Pod>(device: &Device, theirs: &ocl::Buffer<u32>) -> Buffer<T> {
     // SAFETY: nothing is mapped.
     unsafe { interop::buffer_from_mem(device, theirs.as_core(), 4 * theirs.len() / size_of::<T>()).unwrap() }
@@ -405,9 +405,9 @@ fn overlap(result: oclprim::Result<()>, text: &str) {
     assert_eq!(error.to_string(), format!("an output overlaps another argument: {text} of one memory object"));
 }
 
-/// The same for outputs of other types, and for two outputs.
+/// Also for outputs of other types, and for two outputs.
 #[test]
-fn results_over_their_inputs_or_one_another_are_refused() {
+fn results_that_overlap_inputs_or_each_other_are_refused() {
     let _alone = alone();
     for user in users() {
         let device = user.open();
@@ -497,9 +497,9 @@ fn results_over_their_inputs_or_one_another_are_refused() {
     }
 }
 
-/// What is documented as possible: it is read first.
+/// The documentation allows this: the input is read before the result is written.
 #[test]
-fn one_result_of_all_elements_may_be_among_them() {
+fn a_single_result_may_overwrite_an_input_element() {
     let _alone = alone();
     for user in users() {
         let device = user.open();

@@ -1,11 +1,11 @@
-//! Layouts and N-dimensional views against plain loops over every index.
+//! Layouts and N-dimensional views, compared with plain loops over every index.
 
 mod common;
 
 use oclprim::{ErrorKind, Input, Layout, NdView, NdViewMut, Output};
 use proptest::prelude::*;
 
-/// Every index of a shape, the last axis running fastest.
+/// Every index of a shape in row-major order.
 fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
     let mut all = vec![vec![]];
     for &n in shape {
@@ -14,7 +14,7 @@ fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
     all
 }
 
-/// The position of each element in logical order, by the definition.
+/// The offset of each element in logical order, by definition.
 fn positions(layout: &Layout) -> Vec<usize> {
     let place = |index: Vec<usize>| {
         let steps = index.iter().zip(layout.strides()).map(|(&i, &stride)| i as isize * stride);
@@ -23,7 +23,7 @@ fn positions(layout: &Layout) -> Vec<usize> {
     indices(layout.shape()).into_iter().map(place).collect()
 }
 
-/// The position of each element in logical order, by rows.
+/// The offset of each element in logical order, by rows.
 fn by_rows(layout: &Layout) -> Vec<usize> {
     let rows = layout.rows();
     let (len, stride) = (rows.row_len(), rows.row_stride());
@@ -58,10 +58,10 @@ fn shapes() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(prop_oneof![1 => Just(0usize), 3 => Just(1), 20 => 2usize..5], 0..5)
 }
 
-/// From an index behind a move to the index before it.
+/// Maps an index after a change of the layout to the index before it.
 type Source = Box<dyn Fn(Vec<usize>) -> Vec<usize>>;
 
-/// Applies a move, and the same to the positions by index; `None` where it does not fit.
+/// Applies a change to the layout and to the offsets of its elements; `None` if the change is invalid.
 fn apply(layout: &Layout, step: &Move) -> Option<(Layout, Vec<usize>)> {
     let (shape, ndim) = (layout.shape(), layout.ndim());
     let at = |index: &[usize]| layout.offset_of(index).unwrap();
@@ -171,7 +171,7 @@ fn apply(layout: &Layout, step: &Move) -> Option<(Layout, Vec<usize>)> {
     Some((moved, want))
 }
 
-/// Everything that a layout says of itself, against the positions.
+/// Compares all properties of a layout with the offsets of its elements.
 fn examine(layout: &Layout) -> Result<(), TestCaseError> {
     let all = positions(layout);
     prop_assert_eq!(layout.len(), all.len());
@@ -216,7 +216,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn moves_are_those_of_indices(shape in shapes(), steps in prop::collection::vec(moves(), 0..7)) {
+    fn layout_changes_follow_their_index_maps(shape in shapes(), steps in prop::collection::vec(moves(), 0..7)) {
         let mut layout = Layout::contiguous(&shape).unwrap();
         prop_assert_eq!(positions(&layout), (0..layout.len()).collect::<Vec<_>>());
         prop_assert!(layout.is_contiguous() && layout.is_dense());
@@ -237,7 +237,7 @@ proptest! {
     }
 
     #[test]
-    fn any_strides(axes in prop::collection::vec((0usize..5, -9isize..10), 0..5), offset in 0usize..150) {
+    fn any_strides_give_a_sound_layout_or_an_error(axes in prop::collection::vec((0usize..5, -9isize..10), 0..5), offset in 0usize..150) {
         let (shape, strides): (Vec<_>, Vec<_>) = axes.into_iter().unzip();
         let mut reach = offset as isize;
         for (&n, &stride) in shape.iter().zip(&strides) {
@@ -251,9 +251,9 @@ proptest! {
     }
 
     #[test]
-    fn two_fold_in_step(shape in shapes(), a in any::<u64>(), b in any::<u64>()) {
+    fn two_layouts_fold_to_one_shape(shape in shapes(), a in any::<u64>(), b in any::<u64>()) {
         let order = |seed| apply(&Layout::contiguous(&shape).unwrap(), &Move::Permute(seed)).unwrap().0;
-        // The other is made of the first one's shape, so that they have one.
+        // The second layout takes the shape of the first one.
         let one = order(a);
         let other = Layout::contiguous(one.shape()).unwrap();
         let other = if b % 2 == 0 { other } else { other.reverse(0).unwrap_or(other) };
@@ -265,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn shapes_repeat_as_in_numpy(shape in shapes(), front in shapes(), ones in any::<u8>(), n in 0usize..4) {
+    fn broadcasts_match_numpy(shape in shapes(), front in shapes(), ones in any::<u8>(), n in 0usize..4) {
         let source: Vec<usize> =
             shape.iter().enumerate().map(|(axis, &n)| if ones >> axis & 1 == 1 { 1 } else { n }).collect();
         let target: Vec<usize> = [&front[..], &shape[..]].concat();
@@ -285,9 +285,9 @@ proptest! {
         }
     }
 
-    /// Whatever the numbers are, the answer is a sound layout or an error.
+    /// For any numbers the result is a sound layout or an error.
     #[test]
-    fn no_numbers_overflow(
+    fn extreme_numbers_give_a_sound_layout_or_an_error(
         axes in prop::collection::vec((
             prop_oneof![Just(0), Just(1), Just(2), Just(usize::MAX), Just(1 << 31), Just(isize::MAX as usize), any::<usize>()],
             prop_oneof![Just(0), Just(1), Just(-1), Just(isize::MAX), Just(isize::MIN), Just(1 << 31), any::<isize>()],
@@ -326,7 +326,7 @@ proptest! {
 }
 
 #[test]
-fn errors_have_the_numbers() {
+fn errors_give_the_numbers() {
     let x = Layout::contiguous(&[2, 3]).unwrap();
     let cases = [
         (
@@ -367,7 +367,7 @@ fn errors_have_the_numbers() {
 }
 
 #[test]
-fn views_keep_to_what_they_describe() {
+fn views_stay_within_their_layout() {
     for (name, device) in common::devices() {
         let data: Vec<u16> = (0..60).collect();
         let mut x = device.upload(&data).unwrap();
@@ -394,7 +394,7 @@ fn views_keep_to_what_they_describe() {
 }
 
 #[test]
-fn lines_are_views_of_one_axis() {
+fn slices_are_views_of_one_axis() {
     let mut data = vec![1i8, 2, 3];
     assert_eq!(NdView::from(&data).shape(), [3]);
     assert_eq!(NdView::from(&[1i8, 2]).shape(), [2]);
@@ -416,7 +416,7 @@ mod arrays {
         Array3::from_shape_fn((3, 4, 5), |(i, j, k)| (100 * i + 10 * j + k) as u32)
     }
 
-    /// There and back without a copy, and the elements in order.
+    /// Converts to a view and back without a copy; the elements are in order.
     fn agree(array: ArrayViewD<'_, u32>) {
         let view = NdView::try_from(array.view()).unwrap();
         assert_eq!(view.shape(), array.shape());
@@ -429,7 +429,7 @@ mod arrays {
     }
 
     #[test]
-    fn dense_arrays_come_and_go() {
+    fn dense_arrays_convert_both_ways() {
         let cube = cube();
         agree(cube.view().into_dyn());
         agree(cube.view().reversed_axes().into_dyn());
@@ -444,21 +444,21 @@ mod arrays {
     }
 
     #[test]
-    fn gaps_are_cut_from_the_whole() {
+    fn arrays_with_gaps_are_refused_and_views_slice_the_whole() {
         let mut cube = cube();
         let want = cube.slice(s![.., 1..3, ..;2]).to_owned();
         assert_eq!(NdView::try_from(cube.slice(s![.., 1..3, ..])).unwrap_err().kind(), ErrorKind::InvalidInput);
         let view = NdView::try_from(&cube).unwrap().slice(1, 1..3).unwrap().step(2, 2).unwrap();
         assert_eq!(view.to_array().unwrap(), want.into_dyn());
 
-        // Two halves that lie between one another must not become two slices that overlap.
+        // Two interleaved halves must not become two overlapping slices.
         let (left, right) = cube.view_mut().split_at(Axis(2), 2);
         assert!(NdViewMut::try_from(left).is_err() && NdViewMut::try_from(right).is_err());
         assert!(NdViewMut::try_from(cube.slice_mut(s![..;-1, .., ..])).is_err());
         assert!(NdView::try_from(&ArrayD::<u8>::zeros(IxDyn(&[1; 9]))).is_err());
     }
 
-    /// A view after a move, or as it is where the move does not fit.
+    /// The array view after a change, or unchanged if the change is invalid.
     fn moved<'a>(mut array: ArrayViewD<'a, u32>, step: &Move) -> ArrayViewD<'a, u32> {
         let (shape, ndim) = (array.shape().to_vec(), array.ndim());
         match *step {
@@ -481,7 +481,7 @@ mod arrays {
         array
     }
 
-    /// Borrowed where that is possible, else copied, each element once; the elements are different.
+    /// The array is borrowed where possible, else copied with each element once; the elements differ from one another.
     fn comes_by_either_way(array: ArrayViewD<'_, u32>) -> Result<(), TestCaseError> {
         let found = NdCow::try_from(array.view()).unwrap();
         prop_assert_eq!(&found.view().to_array().unwrap(), &array);
@@ -497,7 +497,7 @@ mod arrays {
         #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn any_array_comes_by_either_way(
+        fn any_array_is_borrowed_or_copied(
             shape in shapes(), steps in prop::collection::vec(moves(), 0..7), n in 1usize..4, seed in any::<u64>(),
         ) {
             let mut counter = 0;
@@ -523,7 +523,7 @@ mod arrays {
     }
 
     #[test]
-    fn results_of_devices_are_arrays() {
+    fn device_results_convert_to_arrays() {
         for (name, device) in common::devices() {
             let cube = cube();
             let x = device.upload(cube.as_slice().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Merges, merge sorts, sets and searches: by every geometry, over many tiles, and against the standard library's.
+//! Merges, merge sorts, sets and searches: in every geometry, over many tiles, and compared with the standard library.
 
 mod common;
 
@@ -20,17 +20,17 @@ fn devices() -> Vec<(String, Device)> {
     ])
 }
 
-/// In its own geometry and in that of a GPU.
+/// Every device, in its own geometry and in that of a GPU.
 fn few_devices() -> Vec<(String, Device)> {
     tuned(&[("a GPU", gpu())])
 }
 
-/// Elements of several tiles, where there is time of many.
+/// A number of elements with many tiles; with several tiles if time is short.
 fn many() -> usize {
     if common::tiny() { 1_300 } else { 70_003 }
 }
 
-/// Random numbers, few, with a few very frequent, up and down, all alike.
+/// Random numbers; few distinct ones; skewed ones; rising then falling ones; all equal.
 fn kinds(n: usize, seed: u64) -> Vec<Vec<u32>> {
     let random: Vec<u32> = common::random(n, seed);
     let few = random.iter().map(|x| x & 0x0010_0100).collect();
@@ -52,7 +52,7 @@ fn places(first: usize, n: usize) -> Vec<u32> {
     (first as u32..(first + n) as u32).collect()
 }
 
-/// Both ranges with places as values, against a stable sort of one behind the other.
+/// Merges both ranges with indices as values; compares with a stable sort of their concatenation.
 fn merges((name, device): &(String, Device), a: &[u32], b: &[u32]) {
     let both = [a, b].concat();
     let mut want = places(0, both.len());
@@ -76,7 +76,7 @@ fn sorts((name, device): &(String, Device), x: &[u32]) {
     assert!(device.merge_sort(x, &order).unwrap().to_vec().unwrap() == want, "{name}: {} alone", x.len());
 }
 
-/// The definition: of m equals in a and n in b so many.
+/// The definition: how often an element that occurs m times in a and n times in b is kept.
 fn obvious(op: SetOp, a: &[u32], b: &[u32]) -> Vec<u32> {
     let mut counts = std::collections::BTreeMap::<u32, (usize, usize)>::new();
     a.iter().for_each(|&x| counts.entry(x).or_default().0 += 1);
@@ -105,9 +105,9 @@ fn searches((name, device): &(String, Device), range: &[u32], needles: &[u32]) {
     assert!(device.upper_bound::<_, u32, _>(range, needles, &up()).unwrap().to_vec().unwrap() == want, "{what}");
 }
 
-/// Whatever its type is in OpenCL C, the expression counts where it is not 0.
+/// A comparator is true where its expression is not 0, for any type of the expression in OpenCL C.
 #[test]
-fn an_order_is_not_cut_to_an_int() {
+fn comparators_are_not_truncated_to_int() {
     let x = [1 << 63, 5, 1 << 63 | 1, 3];
     let top = Less::new("top bit", |a: &u64, b: &u64| (b & !a) >> 63 != 0, "b & ~a & (1ul << 63)");
     for (name, device) in devices() {
@@ -117,7 +117,7 @@ fn an_order_is_not_cut_to_an_int() {
 }
 
 #[test]
-fn many_tiles() {
+fn merges_and_sorts_of_many_tiles_equal_the_standard_library() {
     let n = many();
     for device in devices() {
         for (a, b) in kinds(n, 1).into_iter().zip(kinds(n / 2 + 5, 2)) {
@@ -127,17 +127,17 @@ fn many_tiles() {
     }
 }
 
-/// B18: half of a merge was compared, splits were not kept within their ranges, and tiles were rounded up in floats. All of it
-/// is compared here, of lengths at which both ranges end within a tile.
+/// B18: only half of a merge was compared, splits left their ranges, and tiles were rounded up in floats. Here every element
+/// is compared, with lengths at which both ranges end within a tile.
 #[test]
-fn b18_the_whole_of_a_merge_is_compared() {
+fn b18_every_element_of_a_merge_is_compared() {
     for (name, device) in devices() {
         let mut scratch = Scratch::new();
         for (m, n) in [(0, 1), (1, 1), (511, 514), (1025, 7), (3, 2047), (2049, 2050)] {
             let below = sorted(common::random::<u32>(m, 14).iter().map(|x| x >> 1).collect());
             let above: Vec<u32> = sorted(common::random::<u32>(n, 15).iter().map(|x| x | 1 << 31).collect());
             let among = sorted(common::random::<u32>(n, 16).iter().map(|x| x >> 1).collect());
-            // Splits lie within both ranges, or at the end of one.
+            // Splits lie within both ranges, or at the end of one range.
             for (a, b) in [(&below, &among), (&below, &above), (&above, &below)] {
                 let want = sorted([&a[..], b].concat());
                 let (x, y) = (device.upload(a).unwrap(), device.upload(b).unwrap());
@@ -149,7 +149,7 @@ fn b18_the_whole_of_a_merge_is_compared() {
 }
 
 #[test]
-fn ranges_of_very_different_lengths() {
+fn ranges_of_very_different_lengths_are_merged() {
     let n = many();
     let long = sorted(common::random(n, 3));
     for device in few_devices() {
@@ -157,7 +157,7 @@ fn ranges_of_very_different_lengths() {
             let short = sorted(common::random(short, 4));
             merges(&device, &long, &short);
             merges(&device, &short, &long);
-            // All of one range behind or before the other.
+            // All of one range comes before or after the other.
             merges(&device, &vec![u32::MAX; short.len()], &long);
             sets(&device, &SetOp::ALL[..2], &long, &short);
             sets(&device, &SetOp::ALL[..2], &short, &long);
@@ -165,9 +165,9 @@ fn ranges_of_very_different_lengths() {
     }
 }
 
-/// Equals that fill many tiles, of which one range has more, and others beside them.
+/// Equal elements that fill many tiles, more of them in one range, and other elements around them.
 #[test]
-fn sets_of_many_equals() {
+fn sets_of_many_equals_follow_the_definition() {
     let n = many();
     let equals = |less: usize, of_five: usize, more: usize| {
         let parts = [vec![3; less], vec![5; of_five], vec![9; more]];
@@ -176,13 +176,13 @@ fn sets_of_many_equals() {
     for device in devices() {
         sets(&device, &SetOp::ALL, &equals(n / 7, n, 3), &equals(n / 5, n / 3, 1));
         sets(&device, &SetOp::ALL, &equals(0, n / 3, 0), &equals(1, n, n / 2));
-        // Fewer in the first range, where others precede them.
+        // The first range has fewer equal elements and other elements before them.
         sets(&device, &SetOp::ALL, &equals(n / 2, n / 7, 0), &equals(1, n / 3, 2));
     }
 }
 
 #[test]
-fn sets_of_any_kind() {
+fn sets_of_any_data_follow_the_definition() {
     let n = many() / 2;
     for device in few_devices() {
         for (a, b) in kinds(n, 5).into_iter().zip(kinds(2 * n / 3, 6)) {
@@ -192,7 +192,7 @@ fn sets_of_any_kind() {
 }
 
 #[test]
-fn searches_of_any_kind() {
+fn searches_of_any_kind_equal_the_standard_library() {
     let n = many();
     for device in devices() {
         for (range, needles) in kinds(n, 7).into_iter().zip(kinds(n / 3, 8)) {
@@ -208,7 +208,7 @@ fn searches_of_any_kind() {
 }
 
 #[test]
-fn offsets_of_64_bits() {
+fn offsets_of_64_bits_give_the_same_results() {
     let (a, b) = (kinds(many() / 2, 9), kinds(many() / 3, 10));
     for device in common::wide() {
         sorts(&device, &a[2]);
@@ -226,9 +226,9 @@ struct Particle {
     cell: u32,
 }
 
-/// By the cell alone, so that what is equal stays in its order.
+/// The comparator reads the cell only, so equal elements must keep their order.
 #[test]
-fn structs_of_users() {
+fn structs_are_merged_by_a_users_comparator() {
     let types = "typedef struct { float at[3]; uint cell; } Particle;";
     let less = |a: &Particle, b: &Particle| a.cell < b.cell;
     let by_cell = Less::of_struct("by cell", "Particle", types, less, "a.cell < b.cell");
@@ -247,9 +247,9 @@ fn structs_of_users() {
     }
 }
 
-/// Scratch of the size that is told serves every call, and is reused.
+/// Scratch of the stated size serves every operation, repeatedly.
 #[test]
-fn scratch_serves_calls_of_any_form() {
+fn one_scratch_serves_every_operation() {
     let n = many() / 4;
     let x: Vec<u32> = common::random(n, 12);
     let want = sorted(x.clone());
@@ -280,12 +280,12 @@ fn scratch_serves_calls_of_any_form() {
     }
 }
 
-/// Whatever the order says, calls end and keep to their outputs.
+/// With any comparator, calls terminate and write only their outputs.
 #[test]
-fn orders_that_are_none() {
+fn invalid_comparators_terminate_in_bounds() {
     let n = many() / 3;
     let x: Vec<f32> = common::random::<u32>(n, 13).into_iter().map(f32::from_bits).collect();
-    // NaN is equal to all, which are not.
+    // NaN equals every element, but those are not equal to one another.
     let order = Less::new("with NaN", |a: &f32, b: &f32| a < b, "a < b");
     for (name, device) in devices() {
         let (a, b) = (device.upload(&x[..n / 2]).unwrap(), device.upload(&x[n / 2..]).unwrap());
@@ -304,9 +304,9 @@ fn orders_that_are_none() {
     }
 }
 
-/// A text that does not compile is told with its line; lengths that do not fit with their numbers.
+/// A comparator that does not compile gives the line, and wrong lengths give their numbers.
 #[test]
-fn what_is_refused() {
+fn invalid_comparators_and_lengths_are_refused() {
     for (name, device) in common::opencl_devices() {
         let wrong = Less::new("wrong", |a: &u32, b: &u32| a < b, "a < b / no_such_name");
         let error = device.merge(&[1u32], &[2], &wrong).unwrap_err();
@@ -330,7 +330,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn any_ranges(
+    fn any_ranges_equal_the_standard_library(
         a in prop::collection::vec(0u32..30, 0..400), b in prop::collection::vec(0u32..30, 0..400),
         needles in prop::collection::vec(0u32..32, 0..50),
     ) {
@@ -344,7 +344,7 @@ proptest! {
     }
 }
 
-/// The devices themselves, opened once.
+/// The devices in their own geometry, opened once.
 fn tested() -> &'static [(String, Device)] {
     static DEVICES: std::sync::OnceLock<Vec<(String, Device)>> = std::sync::OnceLock::new();
     DEVICES.get_or_init(common::devices)

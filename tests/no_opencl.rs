@@ -1,4 +1,4 @@
-//! Machines without OpenCL, with half of it, or with a broken one: the crate starts, at once, and falls back to the CPU.
+//! Machines without OpenCL, with parts of it, or with a broken driver: the crate starts at once and falls back to the CPU.
 
 mod common;
 
@@ -6,17 +6,17 @@ use std::{env, fs, path::PathBuf, process::Command, sync::Barrier, time::Duratio
 
 use oclprim::{Device, ErrorKind, op::Sum};
 
-/// Cheaper than this on any machine: process start, discovery and a small reduction.
+/// Upper bound on any machine for process start, discovery and a small reduction.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// What a user's program does first.
+/// The first calls of a user's program.
 fn use_the_best_device() {
     let device = Device::best().expect("the CPU is always there");
     let total = device.reduce(&[1.5f32; 1000], Sum).expect("reductions run");
     common::answer(format!("{} {} {total}", device.is_cpu(), Device::list().len()));
 }
 
-/// Other tests may keep the machine busy, so the best of three counts.
+/// Other tests may keep the machine busy, so the best of three runs counts.
 fn falls_back_at_once(child: &mut Command) {
     let run = || {
         let (value, time) = common::run(child.env_remove("OCLPRIM_DEVICE"));
@@ -48,7 +48,7 @@ fn without_a_driver_the_cpu_works_at_once() {
     );
 }
 
-/// The folder from which the loader takes its drivers, if they come from one.
+/// The folder with the loader's list of drivers, if it exists.
 fn vendors() -> Option<PathBuf> {
     let folder = env::var_os("OCL_ICD_VENDORS").map_or_else(|| "/etc/OpenCL/vendors".into(), PathBuf::from);
     folder.is_dir().then_some(folder)
@@ -73,10 +73,10 @@ fn a_broken_driver_beside_good_ones_is_left_out() {
     assert_eq!(with_broken, good);
 }
 
-/// Some drivers' first discovery is not safe to enter from two threads.
+/// The first discovery of some drivers is not thread-safe.
 #[test]
-fn discovery_from_many_threads_finds_the_same() {
-    const NAME: &str = "discovery_from_many_threads_finds_the_same";
+fn discovery_from_many_threads_finds_the_same_devices() {
+    const NAME: &str = "discovery_from_many_threads_finds_the_same_devices";
     const THREADS: usize = 16;
     match common::part().as_deref() {
         Some("threads") => {
@@ -120,10 +120,10 @@ fn devices_are_opened_by_index_name_and_type() {
         Err(error) => assert!(infos.len() == 1 && error.kind() == ErrorKind::NoDevice, "{error}"),
     }
     for selector in ["", "  ", "no such device", "99999", "-1", "99999999999999999999999", "3.5"] {
-        let error = Device::open(selector).expect_err("nothing fits");
+        let error = Device::open(selector).expect_err("no device fits");
         let text = error.to_string();
         assert_eq!(error.kind(), ErrorKind::NoDevice);
-        assert!(infos.iter().all(|info| text.contains(&info.to_string())), "{text} does not list what there is");
+        assert!(infos.iter().all(|info| text.contains(&info.to_string())), "{text} does not list the devices");
     }
     assert_eq!(Device::at(infos.len()).expect_err("out of range").kind(), ErrorKind::NoDevice);
 }
@@ -151,14 +151,14 @@ fn the_environment_selects_the_device() {
     }
 }
 
-/// A libOpenCL in place of the real one, which the link shim opens.
+/// A fake libOpenCL, which the link shim opens instead of the real one.
 #[cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
 mod fake {
     use oclprim::{Device, op::Sum};
 
     use super::common;
 
-    /// What a process does with a fake libOpenCL.
+    /// The answer of a child process with a fake libOpenCL.
     fn with_fake(test: &str, mode: &str) -> String {
         let mut child = common::child(test, "fake");
         let (value, _) = common::run(
@@ -171,8 +171,8 @@ mod fake {
     }
 
     #[test]
-    fn statuses_that_nobody_knows_leave_the_cpu() {
-        const NAME: &str = "fake::statuses_that_nobody_knows_leave_the_cpu";
+    fn unknown_statuses_leave_the_cpu() {
+        const NAME: &str = "fake::unknown_statuses_leave_the_cpu";
         if common::part().is_some() {
             return super::use_the_best_device();
         }
@@ -192,7 +192,7 @@ mod fake {
     fn a_device_that_does_not_open_is_an_error_with_its_status() {
         const NAME: &str = "fake::a_device_that_does_not_open_is_an_error_with_its_status";
         if common::part().is_some() {
-            // A platform that fails to list its devices is left out; the other one has a GPU.
+            // The platform that fails to list its devices is left out; the other one has a GPU.
             assert_eq!(Device::list().len(), 2);
             let error = Device::open("gpu").expect_err("it does not open");
             assert!(Device::best().expect("the CPU is left").is_cpu());
@@ -202,8 +202,8 @@ mod fake {
     }
 
     #[test]
-    fn a_lost_device_is_an_error_and_not_the_end() {
-        const NAME: &str = "fake::a_lost_device_is_an_error_and_not_the_end";
+    fn a_lost_device_is_an_error_and_no_abort() {
+        const NAME: &str = "fake::a_lost_device_is_an_error_and_no_abort";
         if common::part().is_some() {
             let info = &Device::list()[1];
             assert_eq!((info.name.as_str(), info.version.as_str()), ("Fak\u{fffd} GPU 3090", "OpenCL 3.1 (Build 0)"));
@@ -214,21 +214,21 @@ mod fake {
             assert_eq!(device.finish().expect_err("it is lost").status(), Some(-1024));
             assert!(device.capabilities().is_err());
             assert!(Device::best().expect("the CPU is left").is_cpu());
-            // Handles that the driver refuses to release are dropped all the same.
+            // Handles are dropped even if the driver refuses to release them.
             drop(device);
             return common::answer("still here");
         }
         assert_eq!(with_fake(NAME, "lost"), "still here");
     }
 
-    /// B36: launches of the originals were not checked, so that what did not run went on as if it had.
+    /// B36: the original launches were unchecked, so a failed launch went unnoticed.
     #[test]
     fn a_launch_that_fails_is_an_error_with_its_status() {
         const NAME: &str = "fake::a_launch_that_fails_is_an_error_with_its_status";
         if common::part().is_some() {
             let device = Device::open("fak").expect("it opens");
             assert!(device.upload(&[1u8; 100]).is_ok());
-            let error = device.reduce(&[1u8; 100], Sum).expect_err("nothing can be launched");
+            let error = device.reduce(&[1u8; 100], Sum).expect_err("no launch succeeds");
             let launch = error.to_string().contains("launching `");
             return common::answer(format!("{:?} {:?} {launch}: {error}", error.kind(), error.status()));
         }
@@ -237,11 +237,11 @@ mod fake {
     }
 
     #[test]
-    fn memory_kept_for_later_calls_is_given_up_where_it_is_missing() {
-        const NAME: &str = "fake::memory_kept_for_later_calls_is_given_up_where_it_is_missing";
+    fn pooled_memory_is_released_when_memory_is_short() {
+        const NAME: &str = "fake::pooled_memory_is_released_when_memory_is_short";
         const MIB: usize = 1 << 20;
         if common::part().is_some() {
-            // The input is in place before the driver fails to build a kernel; its buffer stays in the pool.
+            // The input is uploaded before the driver fails to build a kernel; its buffer stays in the pool.
             let [first, second] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
             assert!(first.reduce(&vec![1u8; 24 * MIB], Sum).is_err());
             let kept = second.upload(&vec![1u8; 16 * MIB]).expect("the memory is there, with another handle's pool");
@@ -252,46 +252,46 @@ mod fake {
     }
 
     #[test]
-    fn a_failure_between_two_queues_is_told_at_the_next_wait() {
-        const NAME: &str = "fake::a_failure_between_two_queues_is_told_at_the_next_wait";
+    fn a_failure_between_two_queues_is_reported_at_the_next_wait() {
+        const NAME: &str = "fake::a_failure_between_two_queues_is_reported_at_the_next_wait";
         if common::part().is_some() {
             let [owner, user] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
             let x = owner.upload(&[1u8]).expect("it has memory");
             let mut y = user.upload(&[2u8]).expect("it has memory");
-            // Waits for the owner's queue, finds no compiler, and waits for its own, which fails.
+            // The call waits for the owner's queue, finds no compiler, and waits for its own queue, which fails.
             assert!(user.copy(&x, &mut y).is_err());
-            let told = user.finish().expect_err("what went wrong").status();
-            user.finish().expect("told once");
+            let told = user.finish().expect_err("a failure").status();
+            user.finish().expect("reported once only");
             return common::answer(format!("{told:?}"));
         }
         assert_eq!(with_fake(NAME, "finish-2-fails"), "Some(-1024)");
     }
 
-    /// The buffer's own queue, on which it is read, knows nothing of it.
+    /// The buffer's own queue, which reads it later, cannot know of the failure.
     #[test]
-    fn a_call_that_writes_another_queue_s_buffer_tells_of_its_failure() {
-        const NAME: &str = "fake::a_call_that_writes_another_queue_s_buffer_tells_of_its_failure";
+    fn a_call_that_writes_another_queues_buffer_reports_its_failure() {
+        const NAME: &str = "fake::a_call_that_writes_another_queues_buffer_reports_its_failure";
         if common::part().is_some() {
             let [owner, user] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
             let mut y = owner.upload(&[2u8]).expect("it has memory");
-            // Waits for the owner's queue, writes, and waits for its own, which fails.
-            let told = user.copy(&[1u8], &mut y).expect_err("what went wrong").status();
-            user.finish().expect("told once");
+            // The call waits for the owner's queue, writes, and waits for its own queue, which fails.
+            let told = user.copy(&[1u8], &mut y).expect_err("a failure").status();
+            user.finish().expect("reported once only");
             return common::answer(format!("{told:?}"));
         }
         assert_eq!(with_fake(NAME, "finish-2-fails"), "Some(-1024)");
     }
 
     #[test]
-    fn a_failure_is_told_to_who_maps() {
-        const NAME: &str = "fake::a_failure_is_told_to_who_maps";
+    fn a_failure_is_reported_by_the_next_mapping() {
+        const NAME: &str = "fake::a_failure_is_reported_by_the_next_mapping";
         if common::part().is_some() {
             let [owner, user] = [0; 2].map(|_| Device::open("gpu").expect("it opens"));
             let x = owner.upload(&[1u8]).expect("it has memory");
             let mut y = user.upload(&[2u8]).expect("it has memory");
             assert!(user.copy(&x, &mut y).is_err());
-            let told = y.map().expect_err("what went wrong").status();
-            assert_eq!(y.map().expect("told once").len(), 1);
+            let told = y.map().expect_err("a failure").status();
+            assert_eq!(y.map().expect("reported once only").len(), 1);
             return common::answer(format!("{told:?}"));
         }
         assert_eq!(with_fake(NAME, "finish-2-fails"), "Some(-1024)");

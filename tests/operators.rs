@@ -1,4 +1,4 @@
-//! Operators of the user's own: what is said of those that are wrong.
+//! User-defined operators, and the errors for wrong ones.
 
 mod common;
 
@@ -31,7 +31,7 @@ fn text_that_does_not_compile_gives_the_log_with_the_users_line() {
         let log = error.build_log().unwrap();
         let wanted = ("functions of operator broken:3", 15, "    return a +;");
         assert!(log.contains("expected expression") && common::names_line(&device, log, wanted), "{name}: {log}");
-        // The device goes on.
+        // The device stays usable.
         let sum = Operator::new("sum", 0u32, |a, b| a + b, "a + b");
         assert_eq!(device.reduce_by(&[1, 2], &sum).unwrap(), 3, "{name}");
     }
@@ -100,7 +100,7 @@ fn a_lawful_operator_over_a_struct_passes() {
         factor: u32,
         shift: u32,
     }
-    // Commutative only among equal factors.
+    // The operator commutes only for equal factors.
     let op = Operator::of_struct(
         "shifts",
         "Affine",
@@ -115,10 +115,10 @@ fn a_lawful_operator_over_a_struct_passes() {
     }
 }
 
-/// Functions and parameters have the names of the kernels' own macros. No element can be left out unseen, and but along an
-/// axis none can change places with another.
+/// Functions and parameters share names with the kernels' macros. Every missing element changes the result; so does every
+/// exchange of two elements, except along an axis.
 #[test]
-fn along_axes_in_segments_and_in_scans() {
+fn operators_run_along_axes_in_segments_and_in_scans() {
     let text = "static inline ulong A(ulong WG, ulong TILE)\n{\n    const uint LOOK_BACK = WG, S = TILE;\n    \
                 return (ulong)(S * (uint)(WG >> 32) + (uint)(TILE >> 32)) << 32 | LOOK_BACK * S;\n}";
     fn after(a: u64, b: u64) -> u64 {
@@ -158,9 +158,9 @@ fn along_axes_in_segments_and_in_scans() {
     }
 }
 
-/// Nothing divides by 0 that the user does not: what fills up the last tile are identities.
+/// The operator divides by 0 if a kernel fills the last tile with zeros instead of identities.
 #[test]
-fn an_operator_that_takes_no_zeros() {
+fn partial_tiles_are_filled_with_identities() {
     fn gcd(a: u32, b: u32) -> u32 {
         if b == 0 { a } else { gcd(b, a % b) }
     }
@@ -194,9 +194,9 @@ fn an_operator_over_another_type_is_refused() {
     }
 }
 
-/// Names of the crate's own macros, and a text that ends in a comment.
+/// Members share names with the crate's macros, and the text ends in a comment.
 #[test]
-fn any_members_names_and_comments_build() {
+fn any_member_names_and_comments_build() {
     #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
     #[repr(C)]
     struct Gas {
@@ -236,9 +236,9 @@ fn one_is_neutral_for_complex_numbers_with_infinities() {
     }
 }
 
-/// The identity is written without waiting, whatever its size.
+/// A command writes an identity of any size without a wait.
 #[test]
-fn nothing_gives_the_identity() {
+fn empty_input_gives_the_identity() {
     fn check<const N: usize>() {
         let identity: [u8; N] = std::array::from_fn(|i| i as u8 + 1);
         let text = format!("typedef struct {{ uchar x[{N}]; }} Bytes;");
@@ -250,7 +250,7 @@ fn nothing_gives_the_identity() {
             device.take_timings().unwrap();
             device.reduce_by_into(&nothing, &op, out.view_mut(1..2).unwrap(), &mut Scratch::new()).unwrap();
             let commands: Vec<_> = device.take_timings().unwrap().iter().map(|timing| timing.name).collect();
-            // Writes are not among them; a checker gets no fills.
+            // The timings exclude writes, and Oclgrind gets no fills.
             let fills = !device.is_cpu() && common::runs_kernels_at_once(&device);
             assert!(!fills || !commands.is_empty(), "{name}: {N} bytes");
             assert_eq!(out.to_vec().unwrap(), [[99; N], identity, [99; N]], "{name}");

@@ -1,4 +1,4 @@
-//! Permutations: errors, and any shape in any order.
+//! Permutations of axes: errors, and any shape in any order.
 
 mod common;
 
@@ -10,13 +10,13 @@ use common::{
 use oclprim::{Device, ErrorKind, Layout, NdView, NdViewMut};
 use proptest::prelude::*;
 
-/// Every device, in its own geometry and in that of a GPU.
+/// Every device, in its own geometry and in that of a GPU, also with 64-bit offsets.
 fn devices() -> Vec<(String, Device)> {
     tuned(&[("a GPU", gpu()), ("a wide GPU", gpu().wide_offsets())])
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn invalid_axes_and_outputs_are_refused() {
     for (name, device) in devices() {
         let x = device.upload(&[1u16, 2, 3, 4, 5, 6]).unwrap();
         let view = x.nd(&[2, 3]).unwrap();
@@ -33,9 +33,9 @@ fn what_does_not_fit_is_refused() {
     }
 }
 
-/// Units of elements that are no power of two of bytes are one axis more.
+/// If the element size is not a power of two, its smaller units add one axis.
 #[test]
-fn as_many_axes_as_there_can_be_of_any_element() {
+fn the_maximum_number_of_axes_works_for_every_element_size() {
     fn check<T: bytemuck::Pod + PartialEq>(name: &str, device: &Device) {
         let (shape, axes) = ([2, 3, 2, 3, 2, 3, 2, 3], [7, 5, 3, 1, 0, 2, 4, 6]);
         let x: Vec<T> = random(1296, 5);
@@ -56,7 +56,7 @@ fn as_many_axes_as_there_can_be_of_any_element() {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// What the CPU backend allocates to share the work out does not grow with it.
+/// The CPU backend's memory for sharing the work does not grow with the work.
 #[test]
 fn permuting_on_the_cpu_takes_little_memory() {
     let cases: [(&[usize], &[usize]); 3] =
@@ -78,9 +78,9 @@ fn permuting_on_the_cpu_takes_little_memory() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if tiny() { 4 } else { 24 }))]
 
-    /// As the view's own walk over its elements.
+    /// The result equals the view's own iteration over its elements.
     #[test]
-    fn any_shape_in_any_order(
+    fn any_shape_in_any_order_equals_the_view(
         shape in prop_oneof![prop::collection::vec(1usize..9, 1..6), prop::collection::vec(1usize..40, 2..4)],
         order in any::<prop::sample::Index>(),
         reversed in any::<u8>(),

@@ -1,4 +1,4 @@
-//! Reductions along an axis: what the specs do not say.
+//! Reductions along an axis: cases that the specs do not cover.
 
 mod common;
 
@@ -9,12 +9,12 @@ use oclprim::{
 };
 use proptest::prelude::*;
 
-/// Every device, in its own geometry and in that of a GPU: no kernel here uses sub-groups.
+/// Every device, in its own geometry and in that of a GPU; no kernel here uses sub-groups.
 fn devices() -> Vec<(String, Device)> {
     common::tuned(&[("a GPU", common::gpu())])
 }
 
-/// These, and where numbers have 64 bits.
+/// The same devices, and OpenCL devices with 64-bit offsets.
 fn wide_devices() -> Vec<(String, Device)> {
     let mut all = devices();
     all.extend(common::wide());
@@ -22,7 +22,7 @@ fn wide_devices() -> Vec<(String, Device)> {
 }
 
 #[test]
-fn limits() {
+fn empty_axes_give_the_identity_and_invalid_ones_are_refused() {
     for (name, device) in devices() {
         let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
         let rows = x.nd(&[2, 3]).unwrap();
@@ -35,13 +35,13 @@ fn limits() {
         let error = device.reduce_axis_into(rows, 1, Sum, &mut out, &mut Scratch::new()).unwrap_err();
         assert_eq!(error.to_string(), "reduce along an axis needs an output of 2 elements, got 3", "{name}");
 
-        // One axis gives one result; an axis of nothing gives the empty value, and no outputs give none.
+        // One axis gives one result, an empty axis gives the identity, and an empty output stays empty.
         assert_eq!(device.reduce_axis(&x, 0, Sum).unwrap().to_vec().unwrap(), [21.0], "{name}");
         let nothing = rows.slice(0, 1..1).unwrap();
         assert_eq!(device.reduce_axis(nothing, 0, Min).unwrap().to_vec().unwrap(), [f32::INFINITY; 3], "{name}");
         assert_eq!(device.reduce_axis(nothing, 1, Max).unwrap().len(), 0, "{name}");
 
-        // An empty axis stands beside others whose product overflows, to 0 or to something else.
+        // An empty axis next to others whose product overflows, to 0 or to another number.
         let none = device.upload::<f32>(&[]).unwrap();
         for long in [[0, 1 << 40, 1 << 40], [0, 1 << 32, (1 << 32) + 1]] {
             let long = none.nd(&long).unwrap();
@@ -57,7 +57,7 @@ fn limits() {
 }
 
 #[test]
-fn extremes_of_lines() {
+fn extremes_of_lines_take_the_first_and_keep_nan() {
     for (name, device) in devices() {
         let x = device.upload(&[3.0f32, f32::NAN, -0.0, 0.0, 7.0, 7.0]).unwrap();
         let rows = x.nd(&[3, 2]).unwrap();
@@ -80,7 +80,7 @@ fn extremes_of_lines() {
             "{name}"
         );
 
-        // The type's own extremes, of which the first is meant: nothing comes before them that they could be told by.
+        // All elements equal an extreme of the type: the first one must be found, although no element differs from a start value.
         for fill in [0u8, 255] {
             let x = device.upload(&[fill; 30_000]).unwrap();
             for (shape, axis) in [([3, 10_000], 1), ([10_000, 3], 0)] {
@@ -93,7 +93,7 @@ fn extremes_of_lines() {
 }
 
 #[test]
-fn moments_of_lines() {
+fn moments_of_lines_hold_at_the_ends_of_the_range() {
     for (name, device) in devices() {
         let m = f32::MAX;
         let x = device.upload(&[1.0, f32::NAN, m, m, -m, m, 3.0, f32::INFINITY]).unwrap();
@@ -116,7 +116,7 @@ fn moments_of_lines() {
         let want = (ErrorKind::Empty, "moments along an axis of 0 elements has no answer");
         assert_eq!((error.kind(), error.to_string().as_str()), want, "{name}");
 
-        // As many of the lowest and the highest number as take most bits, and some that no double holds.
+        // Equally many of the smallest and the largest integers: their deviations need the most bits, and no double holds i64::MAX.
         let x = device.upload(&[[i64::MIN; 5], [i64::MAX; 5]].concat().repeat(1000)).unwrap();
         for (shape, axis, want) in [([2000, 5], 0, -1000), ([1, 10_000], 1, -5000)] {
             let found = device.moments_axis(x.nd(&shape).unwrap(), axis).unwrap().to_vec().unwrap();
@@ -131,9 +131,9 @@ fn moments_of_lines() {
     }
 }
 
-/// In the order of the CPU, whatever a driver's compiler makes of the loops over them.
+/// Equal to the CPU's order of additions, for any loop transformation of a driver's compiler.
 #[test]
-fn moments_of_rows_of_any_length() {
+fn moments_of_rows_of_any_length_equal_the_cpu() {
     let values: Vec<f32> = Data::Random.generate(2 * 70_000, 5);
     for (name, device) in devices() {
         let x = device.upload(&values).unwrap();
@@ -150,7 +150,7 @@ fn moments_of_rows_of_any_length() {
 }
 
 #[test]
-fn lines_are_the_same_wherever_they_lie() {
+fn lines_are_the_same_in_rows_and_columns() {
     let line: Vec<f32> = Data::Random.generate(5000, 3);
     let want = Device::cpu().reduce_axis(&line, 0, Sum).unwrap().to_vec().unwrap()[0];
     let moments = Device::cpu().moments_axis(&line, 0).unwrap().to_vec().unwrap()[0];
@@ -176,7 +176,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if common::tiny() { 8 } else { 24 }, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_axis_of_any_view_is_that_of_the_cpu(
+    fn any_axis_of_any_view_equals_the_cpu(
         shape in proptest::collection::vec(1usize..40, 1..4), axis in 0usize..3, backwards in 0usize..8, step in 1usize..4,
         turn: bool, offset in 0usize..4, seed: u64,
     ) {

@@ -1,4 +1,4 @@
-//! Statistics, counts, products and operators: whole tiles, wide numbers, the ends of the range.
+//! Statistics, counts, products and operators: whole tiles, 64-bit offsets, and the ends of the range.
 
 mod common;
 
@@ -8,7 +8,7 @@ use oclprim::{
     op::{Max, Min, Operator},
 };
 
-/// The OpenCL devices in the geometry of a GPU, also with 64-bit numbers.
+/// The OpenCL devices in the geometry of a GPU, also with 64-bit offsets.
 fn gpus() -> Vec<(String, Device)> {
     let mut all = common::tuned(&[("a GPU", common::gpu()), ("a wide GPU", common::gpu().wide_offsets())]);
     all.retain(|(name, _)| name.ends_with("GPU"));
@@ -18,12 +18,12 @@ fn gpus() -> Vec<(String, Device)> {
     all
 }
 
-/// One element more than a tile, of 64 KiB: all loads of a GPU's item are in flight at once, and then there is a rest.
+/// One element more than a tile of 64 KiB: a work-item has all its loads in flight at once, and a remainder follows.
 const ELEMENTS: usize = (64 << 10) / 4 + 1;
 
 fn same<T: Element>(got: &Statistics<T>, want: &Statistics<T>, what: &str) {
     let places = |found: &Statistics<T>| [found.count, found.nan, found.min.index, found.max.index];
-    assert_eq!(places(got), places(want), "{what}: count, NaN, places");
+    assert_eq!(places(got), places(want), "{what}: count, NaN, indices");
     assert!(got.min.value.same(want.min.value) && got.max.value.same(want.max.value), "{what}: {got:?} {want:?}");
     assert_eq!(got.integer_sum, want.integer_sum, "{what}");
     for (got, want) in [(got.sum, want.sum), (got.mean, want.mean), (got.variance, want.variance)] {
@@ -40,19 +40,19 @@ fn statistics_of<T: Element>(data: Data) {
 }
 
 #[test]
-fn statistics_of_a_tile_of_floats() {
+fn statistics_of_a_full_tile_of_floats_equal_the_cpu() {
     statistics_of::<f32>(Data::Random);
     statistics_of::<f32>(Data::Special);
 }
 
 #[test]
-fn statistics_of_a_tile_of_integers() {
+fn statistics_of_a_full_tile_of_integers_equal_the_cpu() {
     statistics_of::<i32>(Data::Random);
 }
 
-/// So many that a launch joins their moments before the last one does.
+/// So many tiles that one launch joins their moments before the last launch.
 #[test]
-fn statistics_of_more_tiles_than_one_group_joins() {
+fn statistics_of_more_tiles_than_one_group_joins_equal_the_cpu() {
     let x: Vec<f64> = Data::Random.generate(1024 * (64 << 10) / 8 + 17, 5);
     let want = Device::cpu().statistics(&x).unwrap();
     for (name, device) in gpus() {
@@ -68,7 +68,7 @@ fn statistics_of_more_tiles_than_one_group_joins() {
 }
 
 #[test]
-fn min_max_of_a_tile() {
+fn min_max_of_a_full_tile_equals_the_cpu() {
     let x: Vec<f32> = Data::Special.generate(ELEMENTS, 2);
     let x: Vec<f32> = x.into_iter().map(|x| if x.is_nan() { 2.0 } else { x }).collect();
     let want = Device::cpu().min_max(&x).unwrap();
@@ -77,8 +77,8 @@ fn min_max_of_a_tile() {
     }
 }
 
-/// What is known of floats without the crate: elements, their minimum and the place of the least, their maximum and the place
-/// of the greatest. NaN is both; -0 is below +0, but neither is before the other where places are asked for.
+/// Known answers for floats: elements, minimum with the index of arg-min, maximum with the index of arg-max. NaN is both
+/// extremes. -0 is below +0 as a value, but arg-min and arg-max treat them as equal.
 const KNOWN: &[(&[f64], Found, Found)] = &[
     (&[0.0, -0.0], (-0.0, 0), (0.0, 0)),
     (&[-0.0, 0.0], (-0.0, 0), (0.0, 0)),
@@ -99,7 +99,7 @@ type Found = (f64, usize);
 const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;
 
-/// The four answers on each device, for these elements.
+/// Checks minimum, maximum, arg-min, arg-max and min-max of these elements on a device.
 fn extremes_are<T: Element>((name, device): &(String, Device), x: &[T], min: (T, usize), max: (T, usize)) {
     let what = || format!("{name}: {} of {}, {:?}", T::TYPE, x.len(), &x[..x.len().min(6)]);
     let on_device = device.upload(x).unwrap();
@@ -108,10 +108,10 @@ fn extremes_are<T: Element>((name, device): &(String, Device), x: &[T], min: (T,
         least => least.unwrap(),
     };
     let most = device.arg_max(&on_device).unwrap();
-    assert_eq!((least.index, most.index), (min.1, max.1), "{}: places", what());
+    assert_eq!((least.index, most.index), (min.1, max.1), "{}: indices", what());
     assert!(least.value.same(x[min.1]) && most.value.same(x[max.1]), "{}: {least:?}, {most:?}", what());
     let ends = device.min_max(&on_device).unwrap();
-    assert_eq!((ends.min.index, ends.max.index), (min.1, max.1), "{}: places at once", what());
+    assert_eq!((ends.min.index, ends.max.index), (min.1, max.1), "{}: indices of min-max", what());
     assert!(ends.min.value.same(x[min.1]) && ends.max.value.same(x[max.1]), "{}: {ends:?}", what());
     let (low, high) = (device.reduce(&on_device, Min).unwrap(), device.reduce(&on_device, Max).unwrap());
     assert!(low.same(min.0) && high.same(max.0), "{}: {low:?}, {high:?}", what());
@@ -124,7 +124,7 @@ fn extremes_by_hand<T: Element>() {
             let x: Vec<T> = x.iter().map(|&x| of(x)).collect();
             extremes_are(&device, &x, (of(min.0), min.1), (of(max.0), max.1));
         }
-        // Among others, in the same lane, beside and far from each other.
+        // Two zeros among other elements: in one lane, adjacent, and far apart.
         for (i, j) in [(0, 4999), (17, 18), (255, 256), (1024, 3000)] {
             for (a, b) in [(-0.0, 0.0), (0.0, -0.0)] {
                 let among = |others: f64| {
@@ -145,28 +145,28 @@ fn extremes_by_hand<T: Element>() {
 }
 
 #[test]
-fn extremes_of_f16_by_hand() {
+fn extremes_of_f16_have_the_known_values() {
     extremes_by_hand::<f16>();
 }
 
 #[test]
-fn extremes_of_bf16_by_hand() {
+fn extremes_of_bf16_have_the_known_values() {
     extremes_by_hand::<bf16>();
 }
 
 #[test]
-fn extremes_of_f32_by_hand() {
+fn extremes_of_f32_have_the_known_values() {
     extremes_by_hand::<f32>();
 }
 
 #[test]
-fn extremes_of_f64_by_hand() {
+fn extremes_of_f64_have_the_known_values() {
     extremes_by_hand::<f64>();
 }
 
-/// The same of each line of a matrix and of each segment, whose last element is there several times.
+/// The known answers for each line of a matrix and each segment, whose last element is repeated.
 #[test]
-fn extremes_of_parts_by_hand() {
+fn extremes_of_lines_and_segments_have_the_known_values() {
     const LEN: usize = 6;
     let rows = KNOWN.len();
     let lines = KNOWN.iter().flat_map(|(x, ..)| x.iter().chain(std::iter::repeat_n(&x[x.len() - 1], LEN - x.len())));
@@ -209,7 +209,7 @@ fn extremes_of_parts_by_hand() {
 }
 
 #[test]
-fn counts_of_a_tile() {
+fn counts_of_a_full_tile_are_exact() {
     let mut rng = Rng::new(3);
     let x: Vec<u32> = (0..ELEMENTS).map(|_| rng.next() as u32 % 3).collect();
     let non_zero = x.iter().filter(|&&x| x != 0).count();
@@ -221,7 +221,7 @@ fn counts_of_a_tile() {
 }
 
 #[test]
-fn operators_over_a_tile() {
+fn operators_over_a_full_tile_equal_the_cpu() {
     let sum = Operator::new("sum", -0.0f32, |a, b| a + b, "a + b");
     let x: Vec<f32> = Data::Random.generate(ELEMENTS, 4);
     let want = Device::cpu().reduce_by(&x, &sum).unwrap();
@@ -232,11 +232,11 @@ fn operators_over_a_tile() {
 }
 
 #[test]
-fn products_of_a_tile() {
+fn dot_products_of_a_full_tile_equal_the_cpu() {
     let x: Vec<f32> = Data::Random.generate(2 * ELEMENTS, 5);
     let want: f32 = Device::cpu().dot(&x[..ELEMENTS], &x[ELEMENTS..]).unwrap();
     for (name, device) in gpus() {
-        // One input aligned, then both.
+        // With one input aligned, then with both.
         let (left, both) = (device.upload(&x[..ELEMENTS]).unwrap(), device.upload(&x).unwrap());
         let got: f32 = device.dot(both.view(..ELEMENTS).unwrap(), both.view(ELEMENTS..).unwrap()).unwrap();
         let aligned: f32 = device.dot(&left, &x[ELEMENTS..]).unwrap();
@@ -244,9 +244,9 @@ fn products_of_a_tile() {
     }
 }
 
-/// Elements that are as far from one another as their type allows: what the unit tests say of the CPU, on devices.
+/// Elements as far apart as their type allows, on devices; unit tests cover the CPU.
 #[test]
-fn statistics_at_the_ends_of_the_range() {
+fn statistics_at_the_ends_of_the_range_equal_the_cpu() {
     fn check<T: Element>(device: &Device, most: f64, name: &str) {
         let m = 0.9 * most;
         let lanes = 4096 / size_of::<T>();
@@ -290,7 +290,7 @@ fn records_fit_little_local_memory() {
 }
 
 #[test]
-fn a_record_of_nothing_is_left_as_it_was() {
+fn statistics_of_empty_input_leave_the_record_unwritten() {
     for (name, device) in common::devices() {
         let mut record = device.zeroed::<StatisticsRecord<i32>>(1).unwrap();
         let nothing: [i32; 0] = [];

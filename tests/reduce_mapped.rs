@@ -1,4 +1,4 @@
-//! Reductions in wider types, of functions of the elements, and of products.
+//! Reductions in wider types, of mapped elements, and of products.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn wide_accumulators_hold_what_narrow_ones_wrap() {
 }
 
 #[test]
-fn nothing_gives_the_empty_value() {
+fn empty_input_gives_the_identity() {
     let nothing: [i8; 0] = [];
     for (name, device) in common::with_sub_groups() {
         assert_eq!(device.reduce_as::<_, i32, _>(&nothing, Max).unwrap(), i32::MIN, "{name}");
@@ -49,14 +49,14 @@ fn an_expression_that_does_not_build_gives_the_log() {
         let log = error.build_log().unwrap();
         let wanted = ("expression:2", 3, "  missing_name");
         assert!(log.contains("'missing_name'") && common::names_line(&device, log, wanted), "{name}: {log}");
-        // The device is whole afterwards.
+        // The device stays usable.
         let right = Map::new(|x: f32| x + 1.0, "x + 1.0f");
         assert_eq!(device.map_reduce(&[1.0f32], &right, Sum).unwrap(), 2.0, "{name}");
     }
 }
 
 #[test]
-fn what_does_not_fit_is_an_error() {
+fn inputs_and_outputs_of_wrong_length_are_errors() {
     for (name, device) in common::with_sub_groups() {
         let error = device.dot::<i32, i32>(&[1, 2, 3], &[1, 2]).unwrap_err();
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::InvalidInput, "dot of 3 and 2 elements"));
@@ -67,7 +67,7 @@ fn what_does_not_fit_is_an_error() {
 }
 
 #[test]
-fn fixed_sums_repeat() {
+fn fixed_sums_repeat_bit_for_bit() {
     let x: Vec<f32> = (0..70_001).map(|i| ((i * 37 % 1000) as f32 - 500.0) / 7.0).collect();
     let square = Map::new(|x: f32| x * x, "x * x");
     let want = Device::cpu().map_reduce(&x, &square, Sum).unwrap();

@@ -1,4 +1,4 @@
-//! Segmented reductions: what the specs do not say.
+//! Segmented reductions: cases that the specs do not cover.
 
 mod common;
 
@@ -9,12 +9,12 @@ use oclprim::{
 };
 use proptest::prelude::*;
 
-/// Every device, in its own geometry and in that of a GPU by each kind of sub-groups.
+/// Every device, in its own geometry and in that of a GPU with each kind of sub-groups.
 fn devices() -> Vec<(String, Device)> {
     common::with_sub_groups()
 }
 
-/// These, one with little local memory, and where numbers have 64 bits.
+/// Every device as a GPU with much and little local memory, and OpenCL devices with 64-bit offsets.
 fn more_devices() -> Vec<(String, Device)> {
     let mut all = common::tuned(&[("a GPU", common::gpu()), ("a small GPU", common::gpu().local_bytes(8192))]);
     all.extend(common::wide());
@@ -22,7 +22,7 @@ fn more_devices() -> Vec<(String, Device)> {
 }
 
 #[test]
-fn limits() {
+fn empty_inputs_give_the_identity_and_invalid_offsets_are_refused() {
     let nothing: [f32; 0] = [];
     for (name, device) in devices() {
         let none: [u32; 0] = [];
@@ -53,7 +53,7 @@ fn the_first_wrong_offset_is_named() {
 }
 
 #[test]
-fn a_segment_is_the_same_wherever_the_others_end() {
+fn a_segment_does_not_depend_on_the_other_segments() {
     let x: Vec<f32> = Data::Random.generate(60_000, 5);
     let want = Device::cpu().reduce_segments(&x, &[1000u32, 59_000], Sum).unwrap().to_vec().unwrap()[0];
     for (name, device) in devices() {
@@ -68,9 +68,9 @@ fn a_segment_is_the_same_wherever_the_others_end() {
     }
 }
 
-/// Runs of empty segments at one place, short ones and such as no tile looks through, in tiles that have few others or many.
+/// Short and very long runs of empty segments at one offset, in tiles with few or many other segments.
 #[test]
-fn empty_segments_are_written_wherever_they_are() {
+fn empty_segments_yield_the_identity() {
     const N: usize = 200_000;
     const MIDDLE: usize = N / 2;
     let x: Vec<f32> = Data::Random.generate(N, 5);
@@ -84,7 +84,7 @@ fn empty_segments_are_written_wherever_they_are() {
             let wide: Vec<u64> = places.iter().map(|&place| place as u64).collect();
             let results = |device: &Device| {
                 [false, true].map(|is_wide| {
-                    // On the device already, so that what is not written is seen.
+                    // The output holds other values before the call, so that an unwritten element is noticed.
                     let (mut out, scratch) =
                         (device.upload(&vec![7.0f32; places.len() - 1]).unwrap(), &mut Scratch::new());
                     if is_wide {
@@ -109,7 +109,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_cut_is_that_of_the_cpu(n in 0usize..50_000, cuts in 0usize..3000, seed: u64, offset in 0usize..5) {
+    fn any_segments_equal_the_cpu(n in 0usize..50_000, cuts in 0usize..3000, seed: u64, offset in 0usize..5) {
         let mut rng = Rng::new(seed);
         let x: Vec<f32> = Data::Random.generate(n + offset, seed);
         let mut offsets: Vec<u32> = (0..=cuts).map(|_| rng.below(n as u64 + 1) as u32).collect();

@@ -1,4 +1,4 @@
-//! What is called the same on every run: each form many times, with the CPU's answer to the bit each time.
+//! Operations that promise the same result on every run: each one runs many times and must give the CPU's bits each time.
 
 mod common;
 
@@ -13,15 +13,15 @@ use oclprim::{
 };
 
 const RUNS: usize = 100;
-/// Where there is little time: of one form on one device, and the fewest runs whatever they take.
+/// With little time: the time limit of one operation on one device, and its fewest runs.
 const PATIENCE: Duration = Duration::from_millis(200);
 const FEWEST: usize = 3;
 
-/// Enough for more work-groups than a reduction has on two cores.
+/// More work-groups than a reduction launches on two cores.
 const N: usize = 100_003;
-/// Enough for several tiles of a reduction; a prime.
+/// Several tiles of a reduction; a prime number.
 const FEW: usize = 40_009;
-/// A shape for what moves elements or has axes.
+/// A shape for moves and for operations along axes.
 const SHAPE: [usize; 3] = [41, 47, 51];
 
 struct Inputs {
@@ -30,23 +30,23 @@ struct Inputs {
     numbers: Buffer<u32>,
     pixels: Buffer<u8>,
     offsets: Buffer<u64>,
-    /// Places in another order.
+    /// A permutation of indices.
     order: Buffer<u32>,
-    /// Near 1.
+    /// Factors near 1.
     factors: Buffer<f32>,
-    /// Of few bits set, and of few not set.
+    /// One buffer with few bits set, and one with few bits not set.
     bits: [Buffer<i32>; 2],
     halves: Buffer<f16>,
     doubles: Buffer<f64>,
     parts: Buffer<u32>,
-    /// Near 1 too.
+    /// Also near 1.
     complex: Buffer<Complex<f32>>,
-    /// Each sorted, with many equals.
+    /// Each one sorted, with many equal elements.
     sorted: [Buffer<u32>; 2],
     flags: Buffer<u8>,
 }
 
-/// What some forms take a part of: several tiles of a sort.
+/// Length of a part of the inputs for some operations: several tiles of a sort.
 const SOME: usize = 20_011;
 
 impl Inputs {
@@ -77,7 +77,7 @@ impl Inputs {
     }
 }
 
-/// A form, and its whole answer.
+/// The name of an operation, and a function that returns its whole result as bytes.
 type Form = (&'static str, fn(&Device, &Inputs) -> Result<Vec<u8>>);
 
 fn bytes<T: Pod>(values: &[T]) -> Vec<u8> {
@@ -88,7 +88,7 @@ fn contents<T: Pod>(buffer: &Buffer<T>) -> Result<Vec<u8>> {
     Ok(bytes(&buffer.to_vec()?))
 }
 
-/// Of two outputs.
+/// The bytes of both outputs.
 fn both<T: Pod, U: Pod>((a, b): (Buffer<T>, Buffer<U>)) -> Result<Vec<u8>> {
     Ok([contents(&a)?, contents(&b)?].concat())
 }
@@ -105,7 +105,7 @@ fn repeat(forms: &[Form]) {
     let cpu = Device::cpu();
     let inputs = Inputs::new(&cpu).unwrap();
     let wanted: Vec<_> = forms.iter().map(|(_, form)| form(&cpu, &inputs).unwrap()).collect();
-    // Also with work-groups of many items; of the drivers beside the first one, with these alone.
+    // Also with work-groups of many work-items; with further settings of a driver only with these.
     let mut devices = common::tuned(&[("a GPU", common::gpu())]);
     let patience = if common::variant() {
         devices.retain(|(name, _)| name.ends_with("as a GPU"));
@@ -114,14 +114,14 @@ fn repeat(forms: &[Form]) {
         PATIENCE
     };
     for (name, device) in devices {
-        // An interpreter has time for few.
+        // An interpreter has time for few runs.
         let runs = if common::runs_kernels_at_once(&device) { RUNS } else { 2 };
         let inputs = Inputs::new(&device).unwrap();
         for ((form, run), want) in forms.iter().zip(&wanted) {
             let mut start = Instant::now();
             for i in 0..runs {
                 if i == 1 {
-                    // The first one builds.
+                    // The first run includes the build.
                     start = Instant::now();
                 } else if i >= FEWEST && common::tiny() && start.elapsed() > patience {
                     break;
@@ -133,17 +133,17 @@ fn repeat(forms: &[Form]) {
                     }
                     got => got.unwrap_or_else(|error| panic!("{name}: {form}: {error}")),
                 };
-                // As a whole: byte by byte takes long without optimisation.
+                // One comparison of the whole: a comparison of each byte is slow without optimisation.
                 let equal = got == *want;
                 let place = || got.iter().zip(want).position(|(a, b)| a != b);
-                assert!(equal, "{name}: {form}: run {i} gave {} bytes, other from {:?} on", got.len(), place());
+                assert!(equal, "{name}: {form}: run {i} gave {} bytes, differs at {:?}", got.len(), place());
             }
         }
     }
 }
 
 #[test]
-fn reductions() {
+fn reductions_repeat_bit_for_bit() {
     repeat(&[
         ("sum", |device, x| Ok(bytes(&[device.reduce(&x.floats, Sum)?]))),
         ("sum of integers", |device, x| Ok(bytes(&[device.reduce(&x.numbers, Sum)?]))),
@@ -159,7 +159,7 @@ fn reductions() {
 }
 
 #[test]
-fn operators() {
+fn reductions_by_each_operator_repeat_bit_for_bit() {
     repeat(&[
         ("product", |device, x| Ok(bytes(&[device.reduce(&x.factors, Product)?]))),
         ("min and max", |device, x| Ok(bytes(&[device.reduce(&x.factors, Min)?, device.reduce(&x.factors, Max)?]))),
@@ -177,7 +177,7 @@ fn operators() {
 }
 
 #[test]
-fn results_of_parts() {
+fn reductions_of_segments_and_axes_repeat_bit_for_bit() {
     repeat(&[
         ("max of segments", |device, x| contents(&device.reduce_segments(x.pixels.view(..FEW)?, &x.parts, Max)?)),
         ("max along the last axis", |device, x| {
@@ -208,7 +208,7 @@ fn results_of_parts() {
 }
 
 #[test]
-fn figures() {
+fn statistics_and_extremes_repeat_bit_for_bit() {
     repeat(&[
         ("arg-min", |device, x| {
             let least = device.arg_min(&x.floats)?;
@@ -255,7 +255,7 @@ fn figures() {
 }
 
 #[test]
-fn histograms() {
+fn histograms_repeat_bit_for_bit() {
     fn counted<T: oclprim::Element>(device: &Device, x: &Buffer<T>, bins: &Bins<T>) -> Result<Vec<u8>> {
         let (mut counts, mut outside) = (vec![0u64; bins.len()], [0u64; 3]);
         device.histogram_into(x, bins, &mut counts, &mut outside, Accumulate::Overwrite, &mut Scratch::new())?;
@@ -286,7 +286,7 @@ fn histograms() {
 }
 
 #[test]
-fn histograms_of_weights() {
+fn weighted_histograms_repeat_bit_for_bit() {
     repeat(&[
         ("float weights", |device, x| {
             let found = device.histogram_weighted(&x.floats, &x.others, &Bins::even(-0.7, 0.9, 37)?)?;
@@ -305,7 +305,7 @@ fn histograms_of_weights() {
 }
 
 #[test]
-fn moves() {
+fn copies_and_transpositions_repeat_bit_for_bit() {
     repeat(&[
         ("transpose", |device, x| contents(&device.transpose(x.floats.view(..301 * 331)?, 301, 331)?)),
         ("permute", |device, x| {
@@ -326,7 +326,7 @@ fn moves() {
 }
 
 #[test]
-fn numbers() {
+fn generated_numbers_repeat_bit_for_bit() {
     repeat(&[
         ("fill", |device, _| {
             let mut x = device.zeroed::<[u8; 3]>(FEW)?;
@@ -349,7 +349,7 @@ fn numbers() {
 }
 
 #[test]
-fn scans() {
+fn scans_repeat_bit_for_bit() {
     repeat(&[
         ("inclusive", |device, x| contents(&device.inclusive_scan(&x.floats, Sum)?)),
         ("exclusive", |device, x| contents(&device.exclusive_scan(&x.numbers, Sum)?)),
@@ -369,7 +369,7 @@ fn scans() {
         ("of segments", |device, x| {
             contents(&device.scan_segments(&x.floats, &x.offsets, Sum, Scan::<f32>::inclusive())?)
         }),
-        ("behind flags", |device, x| {
+        ("by flags", |device, x| {
             contents(&device.scan_flagged(x.floats.view(..FEW)?, &x.flags, Sum, Scan::exclusive(0.5f32))?)
         }),
         ("along the last axis", |device, x| {
@@ -391,13 +391,13 @@ fn scans() {
 }
 
 #[test]
-fn sorts() {
+fn sorts_repeat_bit_for_bit() {
     repeat(&[
         ("sort", |device, x| contents(&device.sort(x.floats.view(..SOME)?, Order::descending())?)),
         ("sort with values", |device, x| {
             both(device.sort_pairs(x.floats.view(..SOME)?, x.numbers.view(..SOME)?, Order::ascending())?)
         }),
-        ("sort of places", |device, x| {
+        ("indices of a sort", |device, x| {
             contents(&device.argsort::<_, u32>(x.numbers.view(..SOME)?, Order::ascending())?)
         }),
         ("sort of segments", |device, x| {
@@ -420,7 +420,7 @@ fn sorts() {
 }
 
 #[test]
-fn sorted_ranges() {
+fn merges_sets_and_searches_repeat_bit_for_bit() {
     repeat(&[
         ("merge", |device, x| contents(&device.merge(&x.sorted[0], &x.sorted[1], &Order::ascending())?)),
         ("merge with values", |device, x| {
@@ -446,11 +446,11 @@ fn sorted_ranges() {
 }
 
 #[test]
-fn ranks() {
+fn top_k_and_quantiles_repeat_bit_for_bit() {
     repeat(&[
         ("largest", |device, x| contents(&device.top_k(&x.floats, Top::largest(1000))?)),
         ("smallest, sorted", |device, x| contents(&device.top_k(&x.numbers, Top::smallest(1000).sorted())?)),
-        ("largest, with places", |device, x| both(device.top_k_places::<_, u32>(&x.numbers, Top::largest(777))?)),
+        ("largest, with indices", |device, x| both(device.top_k_places::<_, u32>(&x.numbers, Top::largest(777))?)),
         ("smallest, with values", |device, x| {
             both(device.top_k_pairs(&x.numbers, &x.floats, Top::smallest(777).sorted())?)
         }),
@@ -465,10 +465,10 @@ fn ranks() {
 }
 
 #[test]
-fn selections() {
+fn selections_repeat_bit_for_bit() {
     repeat(&[
         ("select", |device, x| contents(&device.select(&x.floats, &above_a_quarter())?)),
-        ("select places", |device, x| contents(&device.select_indices::<_, u32, _>(&x.floats, &above_a_quarter())?)),
+        ("select indices", |device, x| contents(&device.select_indices::<_, u32, _>(&x.floats, &above_a_quarter())?)),
         ("select by flags", |device, x| contents(&device.select_flagged(x.floats.view(..FEW)?, &x.flags)?)),
         ("partition", |device, x| contents(&device.partition(x.floats.view(..FEW)?, &above_a_quarter())?.0)),
         ("partition in three", |device, x| {
@@ -481,7 +481,7 @@ fn selections() {
 }
 
 #[test]
-fn runs() {
+fn runs_of_equal_elements_repeat_bit_for_bit() {
     repeat(&[
         ("unique", |device, x| contents(&device.unique(&x.sorted[0])?)),
         ("unique by key", |device, x| both(device.unique_by_key(&x.sorted[0], x.floats.view(..SOME)?)?)),
@@ -495,7 +495,7 @@ fn runs() {
 }
 
 #[test]
-fn moves_of_more_kinds() {
+fn gathers_reversals_and_in_place_moves_repeat_bit_for_bit() {
     repeat(&[
         ("transpose in place", |device, x| {
             let mut data = device.upload(&x.floats.view(..301 * 331)?.to_vec()?)?;

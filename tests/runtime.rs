@@ -17,7 +17,7 @@ use oclprim::{
 };
 use proptest::prelude::*;
 
-/// Twelve bytes: a size for which OpenCL has no fill.
+/// Twelve bytes: OpenCL has no fill of this size.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 struct Triple([u32; 3]);
@@ -75,7 +75,7 @@ fn fills_set_exactly_their_range() {
         let zeros = device.zeroed::<T>(77).expect(name).to_vec().expect(name);
         assert!(bytemuck::cast_slice::<T, u8>(&zeros).iter().all(|&byte| byte == 0));
     }
-    // Wide ones fill by the kernel that others take beyond 2^31 bytes.
+    // Wide devices fill with the kernel that other devices use beyond 2^31 bytes.
     for (name, device) in common::tuned(&[("wide", Tuning::default().wide_offsets())]) {
         check::<u8>(&device, &name);
         check::<i16>(&device, &name);
@@ -106,7 +106,7 @@ fn mappings_read_and_write_the_buffer() {
 }
 
 #[test]
-fn mappings_of_views_reach_their_range_alone() {
+fn mappings_of_views_cover_only_their_range() {
     fn check<T: Pod + Debug + PartialEq>(device: &Device, name: &str) {
         let n = 1009;
         let (mut want, patch): (Vec<T>, Vec<T>) = (random(n, 1), random(n, 2));
@@ -120,7 +120,7 @@ fn mappings_of_views_reach_their_range_alone() {
                 assert_eq!(whole[..], want[..], "{what}");
             }
             let mut view = buffer.view_mut(start..end).expect(name);
-            // Enqueued before the mapping, which sees it.
+            // The fill is enqueued before the mapping, and the mapping shows it.
             view.fill(patch[0]).expect(&what);
             {
                 let mut map = view.map_mut().expect(&what);
@@ -144,7 +144,7 @@ fn mappings_of_views_reach_their_range_alone() {
 }
 
 #[test]
-fn nothing_is_a_fine_amount() {
+fn empty_buffers_are_valid() {
     for (name, device) in devices() {
         let mut empty: Buffer<f64> = device.upload(&[]).expect(&name);
         assert!(empty.is_empty());
@@ -161,7 +161,7 @@ fn nothing_is_a_fine_amount() {
         Scratch::new().reserve(&device, 0).expect(&name);
         device.finish().expect(&name);
 
-        // Elements without bytes have a length all the same.
+        // Zero-sized elements still have a length.
         let mut units = device.upload(&[(); 5]).expect(&name);
         units.fill(()).expect(&name);
         assert_eq!((units.to_vec().expect(&name).len(), units.map().expect(&name).len()), (5, 5));
@@ -169,7 +169,7 @@ fn nothing_is_a_fine_amount() {
 }
 
 #[test]
-fn lengths_and_ranges_that_do_not_fit_are_errors_with_their_numbers() {
+fn invalid_lengths_and_ranges_are_errors_with_their_numbers() {
     for (name, device) in devices() {
         let mut buffer = device.upload(&[1u16, 2, 3]).expect(&name);
         #[allow(clippy::reversed_empty_ranges, reason = "that is the point")]
@@ -214,7 +214,7 @@ fn allocations_beyond_the_device_are_errors_with_both_numbers() {
             assert!(text.contains(&(limit + 1).to_string()) && text.contains(&format!("allows {limit} ")), "{text}");
             assert_eq!(kind_of(Scratch::new().reserve(&device, limit as usize + 1)), ErrorKind::OutOfMemory);
         }
-        // Far beyond any machine; the address space ends before.
+        // Beyond any machine, and beyond the address space.
         assert_eq!(kind_of(device.zeroed::<u8>(1 << 60)), ErrorKind::OutOfMemory, "{name}");
         assert_eq!(device.reduce(&[1u32, 2], Sum).expect(&name), 3);
     }
@@ -230,10 +230,10 @@ fn resident() -> usize {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn nothing_leaks() {
-    const NAME: &str = "nothing_leaks";
+fn memory_does_not_leak() {
+    const NAME: &str = "memory_does_not_leak";
     if common::part().is_none() {
-        // In a process of its own, where no other test allocates.
+        // A process of its own, where no other test allocates.
         common::run(&mut common::child(NAME, "alone"));
         return;
     }
@@ -244,11 +244,11 @@ fn nothing_leaks() {
         }
         let data = vec![1u32; 50_000];
         let turn = || {
-            // More than the device allows, or any address space has.
+            // More bytes than the device allows, or than any address space has.
             let limit = device.info().max_allocation_bytes as usize;
             let most = if device.is_cpu() { 1 << 60 } else { limit.saturating_add(1).min(isize::MAX as usize) };
             let mut buffer = device.upload(&data).expect(&name);
-            // Results and scratch that are refused.
+            // Results and scratch that must be refused.
             let one = buffer.view(..1).and_then(|one| one.nd(&[1])?.broadcast_to(&[most]));
             for refused in [
                 device.zeroed::<u8>(most).map(drop),
@@ -269,12 +269,12 @@ fn nothing_leaks() {
         (0..400).for_each(|_| turn());
         let grown = resident().saturating_sub(before);
         // Leaking the buffers would take 80 MB, leaking the kernels some hundred KB.
-        assert!(grown < 16 << 20, "{name}: {grown} bytes more after 400 turns");
+        assert!(grown < 16 << 20, "{name}: {grown} bytes more after 400 rounds");
     }
     common::answer("no leak");
 }
 
-/// The best device is a GPU that works; else the CPU backend, and not a driver for the CPU, which `pocl` and `intel` are.
+/// The best device is a working GPU, else the CPU backend. It is never a CPU driver, such as those of `pocl` and `intel`.
 #[test]
 fn the_best_device_is_a_gpu_or_the_cpu_backend() {
     const NAME: &str = "the_best_device_is_a_gpu_or_the_cpu_backend";
@@ -295,7 +295,7 @@ fn the_best_device_is_a_gpu_or_the_cpu_backend() {
 }
 
 #[test]
-fn buffers_stay_with_their_device() {
+fn buffers_of_another_device_are_refused() {
     let devices = devices();
     for (a_name, a) in &devices {
         let buffer = a.upload(&[1u8, 2, 3]).expect(a_name);
@@ -313,7 +313,7 @@ fn buffers_stay_with_their_device() {
     }
 }
 
-/// Handles have queues of their own: what one has enqueued is seen by the other.
+/// Each handle has a queue of its own, and sees what the other handle has enqueued.
 #[test]
 fn two_handles_of_one_device_share_its_buffers_in_order() {
     for index in 0..Device::list().len() {
@@ -367,7 +367,7 @@ fn threads_share_a_device() {
     }
 }
 
-/// Floats between -1 and 1, whose sum depends on the order.
+/// Floats between -1 and 1, whose sum depends on the order of additions.
 trait IntoFloats {
     fn into_floats(self, n: usize) -> Vec<f32>;
 }
@@ -378,7 +378,7 @@ impl IntoFloats for Rng {
     }
 }
 
-/// A histogram, whose work-groups and items meet in counters, and a transposition, whose items wait for one another.
+/// A histogram, whose work-groups and work-items share counters, and a transposition, whose work-items wait at barriers.
 struct Work {
     ids: Buffer<i32>,
     bins: Bins<i32>,
@@ -393,7 +393,7 @@ impl Work {
     fn new(device: &Device, seed: u64) -> Self {
         let (rows, cols) = Self::SHAPE;
         let mut rng = Rng::new(seed);
-        // Half of the samples in one bin, some outside.
+        // Half of the samples are in one bin, and some are outside.
         let ids: Vec<i32> = (0..20_011).map(|i| if i % 2 == 0 { 77 } else { rng.below(310) as i32 - 5 }).collect();
         let (bins, matrix) = (Bins::ids(300).expect("few"), random(rows * cols, seed));
         let host = Device::cpu();
@@ -401,7 +401,7 @@ impl Work {
             histogram: host.histogram(&ids, &bins).expect("the CPU counts"),
             ids: device.upload(&ids).expect("memory"),
             bins,
-            turned: host.transpose(&matrix, rows, cols).and_then(|turned| turned.to_vec()).expect("the CPU turns"),
+            turned: host.transpose(&matrix, rows, cols).and_then(|turned| turned.to_vec()).expect("the CPU transposes"),
             matrix: device.upload(&matrix).expect("memory"),
         }
     }
@@ -449,7 +449,7 @@ fn profiled_devices_time_their_commands() {
     }
 }
 
-/// What every device falls back to, and what the tests of other back ends are held against.
+/// Every device falls back to local memory, and the other backends of sub-groups are tested against it.
 #[test]
 fn every_device_has_sub_groups_in_local_memory() {
     for (name, device) in common::opencl_devices_or_skip("sub-groups in local memory") {
@@ -460,7 +460,7 @@ fn every_device_has_sub_groups_in_local_memory() {
 }
 
 #[test]
-fn scratch_serves_one_device_after_another() {
+fn one_scratch_serves_several_devices() {
     let mut scratch = Scratch::new();
     for _ in 0..3 {
         for (name, device) in devices() {
@@ -475,7 +475,7 @@ fn scratch_serves_one_device_after_another() {
     }
 }
 
-/// One step of a buffer's life; positions and lengths are taken modulo what fits.
+/// One step in the life of a buffer; offsets and lengths are reduced modulo the valid range.
 #[derive(Clone, Debug)]
 enum Step {
     Write(usize, usize, u8),
@@ -497,7 +497,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..20)
 }
 
-/// Whatever is done to a buffer, it holds what a `Vec` would.
+/// Asserts that a buffer holds the same elements as a `Vec` after the same steps.
 fn live<T: Pod + Debug + PartialEq>(device: &Device, n: usize, steps: &[Step], of: impl Fn(u8) -> T) -> Result<()> {
     let mut want: Vec<T> = (0..n).map(|i| of(i as u8)).collect();
     let mut buffer = device.upload(&want)?;
@@ -554,9 +554,9 @@ proptest! {
 
 // --- the cache on disk ----------------------------------------------------------------------------------------------
 
-const CACHE: &str = "the_cache_survives_whatever_happens_to_it";
+const CACHE: &str = "the_cache_survives_damaged_entries_and_folders";
 
-/// A child that opens every OpenCL device, probes it and reduces on it.
+/// A child process that opens every OpenCL device, probes it and reduces on it.
 fn user_of(folder: &Path) -> Command {
     let mut child = common::child(CACHE, "user");
     child.env("OCLPRIM_CACHE_DIR", folder).env_remove("OCLPRIM_DEVICE");
@@ -572,7 +572,7 @@ fn entries(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn the_cache_survives_whatever_happens_to_it() {
+fn the_cache_survives_damaged_entries_and_folders() {
     if common::part().is_some() {
         let mut sums = String::new();
         for (name, device) in common::opencl_devices() {
@@ -588,15 +588,15 @@ fn the_cache_survives_whatever_happens_to_it() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let folder = folder.path().join("not yet/there");
 
-    // Several processes fill it at once.
+    // Several processes fill the cache at once.
     let children: Vec<_> = (0..4).map(|_| user_of(&folder).spawn().expect("a child starts")).collect();
     let outputs = children.into_iter().map(|child| child.wait_with_output().expect("a child ends"));
     let sums: Vec<_> = outputs.map(|output| common::value_of(&output)).collect();
     assert!(sums.iter().all(|sum| *sum == sums[0]), "{sums:?}");
     let good = entries(&folder);
-    assert!(!good.is_empty(), "nothing is kept in {folder:?}");
+    assert!(!good.is_empty(), "no entry in {folder:?}");
 
-    // Whatever is wrong with an entry, it is built anew and the answer stays.
+    // Every damaged entry is rebuilt, and the result stays right.
     type Harm = fn(&[u8]) -> Vec<u8>;
     let harms: [Harm; 5] = [
         |bytes| bytes[..bytes.len() * 2 / 3].to_vec(),
@@ -610,14 +610,14 @@ fn the_cache_survives_whatever_happens_to_it() {
         fs::write(path, bytes).expect("writable");
     }
     let (sum, _) = common::run(&mut user_of(&folder));
-    assert_eq!(sum, sums[0], "with every entry harmed");
+    assert_eq!(sum, sums[0], "with every entry damaged");
     let now = entries(&folder);
     assert_eq!(now.len(), good.len());
     for ((path, now), harmed) in now.iter().zip(&harmed) {
         assert_ne!(now, harmed, "{path:?} is not rebuilt");
     }
 
-    // Another program's binary, whole, in each one's place: it builds, but has not the kernels that are asked for.
+    // The whole binary of another program at each path: it loads, but lacks the requested kernels.
     let programs: Vec<_> =
         now.iter().filter(|(path, _)| path.to_string_lossy().contains("program-")).map(|(path, _)| path).collect();
     for (path, other) in programs.iter().zip(programs.iter().cycle().skip(1)) {
@@ -627,13 +627,13 @@ fn the_cache_survives_whatever_happens_to_it() {
     let (sum, _) = common::run(&mut user_of(&folder));
     assert_eq!(sum, sums[0], "with binaries of other programs");
 
-    // A file in place of the folder: nothing can be kept, nothing is lost.
+    // A file at the path of the folder: nothing is cached, and the results are right.
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     let (sum, _) = common::run(&mut user_of(file.path()));
     assert_eq!(sum, sums[0]);
     assert_eq!(fs::metadata(file.path()).expect("still there").len(), 0);
 
-    // Switched off.
+    // The cache is switched off.
     let home = tempfile::tempdir().expect("a temporary folder");
     let mut off = user_of(Path::new(""));
     let (sum, _) = common::run(off.env("HOME", home.path()).env("XDG_CACHE_HOME", home.path()));

@@ -1,4 +1,4 @@
-//! Scans: all forms and operators, in place, and what they refuse.
+//! Scans: all operations and operators, in place, and errors.
 
 mod common;
 
@@ -12,10 +12,10 @@ use oclprim::{
     op::{And, Map, Max, Min, Op, Or, Product, Sum, Xor},
 };
 
-/// At the edges of runs and tiles of 4-byte elements, and no powers of two.
+/// Lengths at the edges of runs and tiles of 4-byte elements, and others.
 const SIZES: [usize; 5] = [1, 3, 1000, 8192, 3 * 8192 + 5];
 
-/// Exclusive from `initial`, where there is one.
+/// The definition: an exclusive scan from `initial`, if given, else an inclusive scan.
 fn obvious<T: Element, O: Op<T>>(x: &[T], _: O, initial: Option<T>) -> Vec<T> {
     let (mut acc, inclusive) = initial.map_or((O::identity(), true), |initial| (initial.widen(), false));
     let mut out = Vec::new();
@@ -40,7 +40,7 @@ fn tries<T: Element, O: Op<T>>(op: O, n: usize) {
 }
 
 #[test]
-fn every_operator() {
+fn every_operator_equals_the_loop() {
     tries::<i32, _>(Sum, 10_007);
     tries::<i32, _>(And, 10_007);
     if !common::tiny() {
@@ -53,7 +53,7 @@ fn every_operator() {
 }
 
 #[test]
-fn sizes_and_offsets_within_canaries() {
+fn scans_write_only_their_outputs() {
     let mut scratch = Scratch::new();
     for (name, device) in common::with_sub_groups() {
         for n in SIZES {
@@ -70,10 +70,10 @@ fn sizes_and_offsets_within_canaries() {
     }
 }
 
-/// B17: local memory past n was left uninitialised, and the verdict was computed and never shown. Behind the elements of a
-/// tile that is not full lie others here, and the total and every result are compared.
+/// B17: local memory past n was uninitialised, and the verdict was computed but never shown. Here other elements follow the
+/// input of a partial tile, and every result and the total are compared.
 #[test]
-fn b17_a_tile_that_is_not_full() {
+fn b17_partial_tiles_ignore_elements_after_the_input() {
     let mut scratch = Scratch::new();
     for (name, device) in common::with_sub_groups() {
         for n in [1, 31, 33, 255, 1023, 1025, 8191, 8193, 2 * 8192 + 4097] {
@@ -92,7 +92,7 @@ fn b17_a_tile_that_is_not_full() {
 }
 
 #[test]
-fn the_total_comes_behind() {
+fn offsets_end_with_the_total() {
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
         for n in SIZES {
             let lengths: Vec<u32> = Data::Random.generate(n, 2);
@@ -109,7 +109,7 @@ fn the_total_comes_behind() {
 }
 
 #[test]
-fn in_place() {
+fn scans_in_place_equal_the_cpu() {
     for (name, device) in common::with_sub_groups() {
         for n in SIZES {
             let host: Vec<f32> = Data::Random.generate(n, 3);
@@ -129,7 +129,7 @@ fn in_place() {
 }
 
 #[test]
-fn nothing_gives_nothing() {
+fn empty_input_gives_an_empty_output_or_the_initial_value() {
     for (name, device) in common::devices() {
         assert!(device.inclusive_scan::<f32, _>(&[], Sum).unwrap().is_empty(), "{name}");
         let mut out = [7u8];
@@ -140,7 +140,7 @@ fn nothing_gives_nothing() {
 }
 
 #[test]
-fn what_does_not_fit_is_an_error() {
+fn outputs_of_wrong_length_are_errors() {
     for (name, device) in common::devices() {
         let mut out = device.zeroed::<u32>(4).unwrap();
         let mut refused = |kind, n: usize| {
@@ -154,9 +154,9 @@ fn what_does_not_fit_is_an_error() {
     }
 }
 
-/// Of floats, to the bit: on every device what the CPU has, and the same again.
+/// Float scans have the CPU's bits on every device and on every run.
 #[test]
-fn floats_have_one_order() {
+fn float_scans_have_one_order_everywhere() {
     fn of<T: Element>(devices: &[(String, Device)], n: usize, data: Data) {
         let x: Vec<T> = data.generate(n, 11);
         let sums = Device::cpu().inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
@@ -177,9 +177,9 @@ fn floats_have_one_order() {
     }
 }
 
-/// From the last element to the first, the total in front.
+/// The scan runs from the last element to the first, and the total comes first.
 #[test]
-fn reversed() {
+fn reversed_scans_start_at_the_last_element() {
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
         for n in SIZES {
             let host: Vec<u32> = Data::Random.generate(n, 4);
@@ -195,21 +195,21 @@ fn reversed() {
     }
 }
 
-/// OpenCL devices in every way to scan: one launch, several, with few items.
+/// OpenCL devices with every way to scan: in one launch and in several, with large and with small work-groups.
 fn ways() -> Vec<(String, Device)> {
     common::tuned(&[
         ("a GPU", common::gpu()),
-        ("a GPU, launch after launch", common::gpu().without_look_back()),
+        ("a GPU without look-back", common::gpu().without_look_back()),
         ("a small GPU", common::gpu().local_bytes(2 << 10)),
-        ("a small GPU, launch after launch", common::gpu().local_bytes(2 << 10).without_look_back()),
+        ("a small GPU without look-back", common::gpu().local_bytes(2 << 10).without_look_back()),
     ])
 }
 
-/// More than a block of blocks of tiles.
+/// More than 1024 tiles, so that there are more than 32 tile groups.
 #[test]
-fn many_tiles() {
+fn scans_of_many_tiles_equal_the_loop() {
     if common::tiny() {
-        return common::skip("many_tiles", "scans millions of elements in many ways");
+        return common::skip("scans_of_many_tiles_equal_the_loop", "scans millions of elements in many ways");
     }
     let n = 1060 * 4096 + 77;
     let x: Vec<u64> = Data::Random.generate(n, 5);
@@ -226,9 +226,9 @@ fn many_tiles() {
     }
 }
 
-/// What waits for work-groups, at once on two queues of a device.
+/// Kernels whose work-groups wait for one another, on two queues of one device at once.
 #[test]
-fn two_queues_at_once() {
+fn look_back_on_two_queues_at_once_terminates() {
     let n = if common::tiny() { 5 * 8192 } else { 100 * 8192 + 5 };
     let x: Vec<u32> = Data::Random.generate(n, 8);
     let keys: Vec<u32> = (0..n as u32).map(|i| i / 11).collect();
@@ -265,9 +265,9 @@ fn two_queues_at_once() {
     }
 }
 
-/// Segments that are told in three ways, in both directions.
+/// Segments given by keys, flags and offsets, in both directions.
 #[test]
-fn segments_are_told_in_three_ways() {
+fn segments_by_keys_flags_and_offsets_agree() {
     for (name, device) in common::with_sub_groups() {
         for n in SIZES {
             let x: Vec<u64> = Data::Random.generate(n, 4);
@@ -310,9 +310,9 @@ fn segments_are_told_in_three_ways() {
     }
 }
 
-/// More empty segments than a tile has elements, at one place in it, are searched.
+/// At one position of a tile there are more empty segments than the tile has elements.
 #[test]
-fn empty_segments_by_the_thousand() {
+fn thousands_of_empty_segments_are_searched() {
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
         let (n, empty) = (30_000, 40_000);
         let x: Vec<f32> = Data::Random.generate(n, 5);
@@ -327,7 +327,7 @@ fn empty_segments_by_the_thousand() {
 }
 
 #[test]
-fn lines_along_any_axis() {
+fn lines_along_any_axis_equal_the_loop() {
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
         let shape = [3, 1100, 5, 2];
         let x: Vec<i32> = Data::Random.generate(shape.iter().product(), 6);
@@ -347,7 +347,7 @@ fn lines_along_any_axis() {
 }
 
 #[test]
-fn what_tells_segments_has_to_fit() {
+fn invalid_keys_flags_and_offsets_are_refused() {
     for (name, device) in common::devices() {
         let (x, kind) = ([1u32; 4], Scan::<u32>::inclusive());
         let refused = |result: oclprim::Result<oclprim::Buffer<u32>>| {

@@ -1,4 +1,4 @@
-//! What the functions that size scratch say is what their forms take: none asks for more.
+//! The functions that give scratch sizes are right: no operation asks for more.
 
 mod common;
 
@@ -10,7 +10,7 @@ use oclprim::{
 
 const N: usize = 20_001;
 
-/// One device's inputs, outputs of any form, and what failed.
+/// One device's inputs and outputs, and the operations that asked for too much.
 struct Forms {
     name: String,
     device: Device,
@@ -30,7 +30,7 @@ impl Forms {
         Ok(Self { name, device, x, y, offsets, short: Vec::new(), tried: 0 })
     }
 
-    /// Runs a form, which may ask for as much scratch as its function says.
+    /// Runs an operation with scratch of the stated size.
     fn form(&mut self, form: &str, bytes: Result<usize>, run: impl FnOnce(&Self, &mut Scratch) -> Result<()>) {
         let what = format!("{}: {form}", self.name);
         let bytes = bytes.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -219,8 +219,8 @@ fn histograms_and_matrices(forms: &mut Forms) {
 }
 
 #[test]
-fn scratch_is_as_large_as_is_said() {
-    const TEST: &str = "scratch_is_as_large_as_is_said";
+fn operations_need_no_more_scratch_than_stated() {
+    const TEST: &str = "operations_need_no_more_scratch_than_stated";
     for (name, device) in common::opencl_devices_or_skip(TEST) {
         let gpu = device.with_tuning(common::gpu()).unwrap();
         for (name, device) in [(format!("{name} as a GPU"), gpu), (name, device)] {

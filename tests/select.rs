@@ -1,4 +1,5 @@
-//! Selections, partitions, runs: by every geometry and way between tiles, over several tiles, and against the standard library's.
+//! Selections, partitions and runs: in every geometry, with and without look-back, over several tiles, against the standard
+//! library.
 
 mod common;
 
@@ -9,8 +10,7 @@ use oclprim::{
 };
 use proptest::prelude::*;
 
-/// Every device, in its own geometry and in that of GPUs: whose work-groups wait for one another, and do not; with little
-/// and no local memory.
+/// Every device, in its own geometry and in that of GPUs: with and without look-back, with little and without local memory.
 fn devices() -> Vec<(String, Device)> {
     let local = || gpu().sub_groups(SubGroupBackend::Local);
     tuned(&[
@@ -21,29 +21,29 @@ fn devices() -> Vec<(String, Device)> {
     ])
 }
 
-/// In its own geometry and in that of a GPU.
+/// Every device, in its own geometry and in that of a GPU with and without look-back.
 fn few_devices() -> Vec<(String, Device)> {
     tuned(&[("a GPU", gpu()), ("a GPU without look-back", gpu().without_look_back())])
 }
 
-/// Elements of several tiles, of which the levels of a spine have more than one block where there is time.
+/// A number of elements with several tiles; unless time is short, with several tile groups as well.
 fn many() -> usize {
     if common::tiny() { 1_301 } else { 300_007 }
 }
 
-/// Elements of several tiles of a GPU, and of those that an interpreter has.
+/// A number of elements with several tiles of a GPU; fewer for an interpreter.
 fn several(device: &Device) -> usize {
     if common::runs_kernels_at_once(device) { 9_001 } else { 901 }
 }
 
-/// What is selected, by one program for all data: numbers below this.
+/// The predicate `x < LIMIT` selects, so that one program serves all data.
 const LIMIT: u32 = 500;
 
 fn below(limit: u32) -> Map<impl Fn(u32) -> bool + Sync> {
     Map::new(move |x: u32| x < limit, format!("x < {limit}u"))
 }
 
-/// Numbers of which some per mille are below the limit.
+/// Numbers of which `per_mille` in a thousand are below the limit.
 fn numbers(n: usize, per_mille: u32) -> Vec<u32> {
     let bits = common::random::<u32>(n, per_mille.into()).into_iter();
     bits.map(|x| x / 1000 % LIMIT + if x % 1000 < per_mille { 0 } else { LIMIT }).collect()
@@ -65,7 +65,7 @@ fn selects((name, device): &(String, Device), x: &[u32]) {
     assert!(places.to_vec().unwrap() == all.filter(|&i| x[i as usize] < limit).collect::<Vec<_>>(), "{}", what());
     let (first, others): (Vec<u32>, Vec<u32>) = x.iter().copied().partition(|&x| x < limit);
     let (parted, count) = device.partition(&on_device, &below(limit)).unwrap();
-    assert!(count == first.len() && parted.to_vec().unwrap() == [first, others].concat(), "{}, parted", what());
+    assert!(count == first.len() && parted.to_vec().unwrap() == [first, others].concat(), "{}, partition", what());
     let half = limit / 2;
     let mut lists = [const { Vec::new() }; 3];
     x.iter().for_each(|&x| lists[if x < half { 0 } else { 2 - usize::from(x < limit) }].push(x));
@@ -108,7 +108,7 @@ fn runs((name, device): &(String, Device), x: &[u32]) {
 }
 
 #[test]
-fn many_tiles() {
+fn selections_and_runs_of_many_tiles_equal_the_standard_library() {
     let n = many();
     let random: Vec<u32> = common::random::<u32>(n, 1).into_iter().map(|x| x % 1000).collect();
     for device in devices() {
@@ -123,7 +123,7 @@ fn many_tiles() {
 }
 
 #[test]
-fn offsets_of_64_bits() {
+fn offsets_of_64_bits_give_the_same_results() {
     let random = numbers(many() / 2, 300);
     let few: Vec<u32> = random.iter().map(|x| x % 3).collect();
     for device in common::wide() {
@@ -132,9 +132,9 @@ fn offsets_of_64_bits() {
     }
 }
 
-/// A run that ends many tiles behind the one that it begins in, and tiles in which none begins.
+/// Runs that end many tiles after the one they begin in, and tiles in which no run begins.
 #[test]
-fn runs_over_many_tiles() {
+fn runs_over_many_tiles_are_found() {
     for device in few_devices() {
         let n = if common::tiny() { several(&device.1) } else { many() };
         let mut x = vec![7; n];
@@ -147,9 +147,9 @@ fn runs_over_many_tiles() {
     }
 }
 
-/// Another count each time, with the scratch of the time before.
+/// Each call has a different count and reuses the scratch of the call before.
 #[test]
-fn scratch_is_used_again() {
+fn used_scratch_does_not_change_results() {
     let n = many() / 2;
     for (name, device) in few_devices() {
         let mut scratch = Scratch::new();
@@ -172,10 +172,10 @@ fn scratch_is_used_again() {
     }
 }
 
-/// What a mistake in the expression says; and that both texts are asked.
+/// The log names the line of a mistake, and both expressions of a partition are compiled.
 #[test]
-fn expressions_that_do_not_build() {
-    for (name, device) in common::opencl_devices_or_skip("expressions_that_do_not_build") {
+fn expressions_that_do_not_build_give_the_log() {
+    for (name, device) in common::opencl_devices_or_skip("expressions_that_do_not_build_give_the_log") {
         let wrong = Map::new(|x: u32| x < 5, "x <\n  five");
         let error = device.select(&[1u32, 2], &wrong).map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
@@ -187,7 +187,7 @@ fn expressions_that_do_not_build() {
 }
 
 #[test]
-fn more_than_there_is_room_for_is_told() {
+fn selections_beyond_the_output_report_their_count() {
     for (name, device) in few_devices() {
         let x: Vec<u32> = (0..many() as u32).collect();
         let (mut out, mut count) = (device.filled(100, 7u32).unwrap(), device.zeroed::<u64>(1).unwrap());
@@ -206,9 +206,9 @@ fn more_than_there_is_room_for_is_told() {
     }
 }
 
-/// What fits is there and nothing behind, in two outputs at most; and so it is where just all fit, which is no error.
+/// Outputs, one or two, hold the elements that fit, and nothing after them is written. An exact fit is no error.
 #[test]
-fn more_than_there_is_room_for_is_an_error_where_the_count_comes_back() {
+fn selections_beyond_the_output_are_errors_if_the_count_is_returned() {
     type Call<'a> = &'a dyn Fn(ViewMut<'_, u32>, ViewMut<'_, u32>, &mut [u64; 1]) -> Result<()>;
     const BEHIND: u32 = u32::MAX;
     let x: Vec<u32> = (0..many() as u32).map(|i| i / 2).collect();
@@ -222,8 +222,8 @@ fn more_than_there_is_room_for_is_an_error_where_the_count_comes_back() {
             ("select", taken, &|a, _, count| device.select_into(x, &limit, a, count, &mut new())),
             ("unordered", taken, &|a, _, count| device.select_unordered_into(x, &limit, a, count, &mut new())),
             ("flagged", taken, &|a, _, count| device.select_flagged_into(x, flags, a, count, &mut new())),
-            ("places", taken, &|a, _, count| device.select_indices_into(x, &limit, a, count, &mut new())),
-            ("places of flags", taken, &|a, _, count| device.select_indices_flagged_into(flags, a, count, &mut new())),
+            ("indices", taken, &|a, _, count| device.select_indices_into(x, &limit, a, count, &mut new())),
+            ("indices of flags", taken, &|a, _, count| device.select_indices_flagged_into(flags, a, count, &mut new())),
             ("unique", runs, &|a, _, count| device.unique_into(x, a, count, &mut new())),
             ("unique by key", runs, &|a, b, count| device.unique_by_key_into(x, x, a, b, count, &mut new())),
             ("encoded", runs, &|a, b, count| device.run_length_encode_into(x, a, b, count, &mut new())),
@@ -250,9 +250,9 @@ fn more_than_there_is_room_for_is_an_error_where_the_count_comes_back() {
     }
 }
 
-/// NaN of any bits are equal, and zeros; subnormals are not zeros.
+/// All NaN are equal, and so are zeros of either sign; subnormals are not zeros.
 #[test]
-fn floats_are_equal_as_sorts_have_it() {
+fn floats_that_sorts_treat_as_equal_form_one_run() {
     let (nan, other) = (f32::from_bits(0x7fc0_1234), f32::from_bits(0xff80_0001));
     let [tiny, twice] = [1, 2].map(f32::from_bits);
     let infinity = f32::INFINITY;
@@ -267,7 +267,7 @@ fn floats_are_equal_as_sorts_have_it() {
 }
 
 #[test]
-fn differences_by_any_operator() {
+fn adjacent_differences_take_any_operator() {
     let x: Vec<i32> = common::random::<i16>(many() / 3, 3).into_iter().map(i32::from).collect();
     let distance = Operator::new("distance", 0i32, |a: i32, b| (a - b).abs(), "abs(a - b)");
     for (name, device) in few_devices() {
@@ -279,9 +279,9 @@ fn differences_by_any_operator() {
     }
 }
 
-/// Nothing is left waiting where many selections follow one another.
+/// Many selections in a row leave no work-group waiting.
 #[test]
-fn again_and_again() {
+fn repeated_selections_give_the_same_result() {
     let tuning = Tuning::default().without_look_back();
     for (name, device) in few_devices() {
         let x = numbers(if common::tiny() { several(&device) } else { many() / 4 }, 300);
@@ -299,7 +299,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if common::tiny() { 2 } else { 24 }, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_runs(lengths in prop::collection::vec((0u32..4, 1usize..3000), 0..20)) {
+    fn any_runs_equal_the_standard_library(lengths in prop::collection::vec((0u32..4, 1usize..3000), 0..20)) {
         let most = if common::tiny() { 20 } else { usize::MAX };
         let x: Vec<u32> = lengths.iter().flat_map(|&(value, length)| vec![value; length.min(most)]).collect();
         for device in few_devices() {

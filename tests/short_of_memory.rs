@@ -1,4 +1,4 @@
-//! Where memory or threads are short, the CPU backend gives the right result or an error, and never ends the process.
+//! If memory or threads are short, the CPU backend gives the right result or an error, and never ends the process.
 
 #![cfg(target_os = "linux")]
 
@@ -15,12 +15,12 @@ use oclprim::{
 };
 use rlimit::Resource;
 
-/// Elements of an input: 80 MiB; 4 MiB where nothing is optimised.
+/// Number of elements in an input: 80 MiB, or 4 MiB in unoptimised builds.
 const N: usize = if cfg!(debug_assertions) { 1 << 20 } else { 20 << 20 };
-/// Rows of inputs that are matrices.
+/// Rows of matrix inputs.
 const ROWS: usize = 1 << 10;
 const COLS: usize = N / ROWS;
-/// What a process may have besides what it has: from nothing to more than any call takes.
+/// Bytes that a process may allocate in addition: from none to more than any call needs.
 const DELTAS: [u64; 20] = [
     0,
     1 << 12,
@@ -44,13 +44,13 @@ const DELTAS: [u64; 20] = [
     4 << 30,
 ];
 
-/// The inputs of all calls, which are there before memory is short.
+/// The inputs of all calls, allocated before memory is short.
 struct Inputs {
     device: Device,
     x: Vec<u32>,
     sorted: Vec<u32>,
     floats: Vec<f32>,
-    /// Each key some times.
+    /// Each key occurs several times.
     keys: Vec<u32>,
     flags: Vec<u8>,
     index: Vec<u32>,
@@ -84,7 +84,7 @@ impl Inputs {
     }
 }
 
-/// A number for elements in their order, whose making allocates nothing.
+/// A hash of elements in order; computing it allocates no memory.
 fn hash<T: Pod>(elements: &[T]) -> u64 {
     let bytes: &[u8] = bytemuck::cast_slice(elements);
     let words = bytes.chunks(8).map(|part| part.iter().fold(0u64, |word, &x| word << 8 | u64::from(x)));
@@ -97,7 +97,7 @@ fn of<T: Pod>(buffer: Buffer<T>) -> Result<u64> {
 
 type Call = fn(&mut Inputs) -> Result<u64>;
 
-/// A call of each primitive, and those whose scratch is large beside their result.
+/// A call of each primitive, and calls whose scratch is large compared with their result.
 const CALLS: &[(&str, Call)] = &[
     ("reduce", |i| Ok(i.device.reduce(&i.x, Sum)?.into())),
     ("reduce floats", |i| Ok(i.device.reduce_with(&i.floats, Sum, Determinism::Fixed)?.to_bits().into())),
@@ -211,15 +211,15 @@ const CALLS: &[(&str, Call)] = &[
     ("to_vec", |i| Ok(hash(&NdView::new(&i.x, Layout::contiguous(&[ROWS, COLS])?.reverse(1)?)?.to_vec()?))),
 ];
 
-/// The bytes of address space that this process has.
+/// The bytes of this process's address space.
 fn taken() -> u64 {
-    let pages = fs::read_to_string("/proc/self/statm").expect("Linux tells of a process's memory");
+    let pages = fs::read_to_string("/proc/self/statm").expect("Linux reports a process's memory");
     let pages: u64 =
         pages.split(' ').next().and_then(|pages| pages.parse().ok()).expect("the first number is the size");
     pages * 4096
 }
 
-/// Runs `body` while this process may have `delta` bytes more than it has.
+/// Runs `body` with a limit of `delta` bytes above the current address space.
 fn limited<R>(delta: u64, body: impl FnOnce() -> R) -> R {
     let (_, hard) = Resource::AS.get().expect("the limit can be read");
     Resource::AS.set(taken() + delta, hard).expect("a limit below the hard one can be set");
@@ -228,7 +228,7 @@ fn limited<R>(delta: u64, body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs a call with ever more memory until it gives a result, which is that without a limit; what precedes are errors.
+/// Repeats a call with more and more memory: it fails with errors until it gives the same result as without a limit.
 fn survives(name: &str, call: Call, inputs: &mut Inputs) {
     let mut refused = 0;
     for delta in DELTAS {
@@ -251,9 +251,9 @@ fn survives(name: &str, call: Call, inputs: &mut Inputs) {
     panic!("{name} has no result with {} bytes more", DELTAS[DELTAS.len() - 1]);
 }
 
-/// The calls share a process: an abort anywhere ends it, and the last line that it wrote names the call.
+/// All calls share one process. An abort ends it, and its last line names the call.
 #[test]
-fn a_call_gives_its_result_or_an_error_whatever_memory_there_is() {
+fn a_call_gives_its_result_or_an_error_with_any_amount_of_memory() {
     if child::part().is_some() {
         let mut inputs = Inputs::new();
         for (name, call) in CALLS {
@@ -261,12 +261,12 @@ fn a_call_gives_its_result_or_an_error_whatever_memory_there_is() {
         }
         return child::answer("done");
     }
-    let test = "a_call_gives_its_result_or_an_error_whatever_memory_there_is";
+    let test = "a_call_gives_its_result_or_an_error_with_any_amount_of_memory";
     let (value, _) = child::run(&mut child::child(test, "all"));
     assert!(!value.is_empty());
 }
 
-/// Calls by which a process starts its threads.
+/// Calls that start a process's threads.
 const FIRST: [&str; 8] = [
     "reduce",
     "sort",
@@ -279,8 +279,8 @@ const FIRST: [&str; 8] = [
 ];
 
 #[test]
-fn the_first_call_of_a_process_survives_that_threads_cannot_be_started() {
-    let test = "the_first_call_of_a_process_survives_that_threads_cannot_be_started";
+fn the_first_call_of_a_process_survives_without_new_threads() {
+    let test = "the_first_call_of_a_process_survives_without_new_threads";
     if let Some(part) = child::part() {
         let (delta, name) = part.split_once(' ').expect("bytes and a name");
         let call = CALLS.iter().find(|(other, _)| *other == name).expect("a call's name").1;
@@ -293,7 +293,7 @@ fn the_first_call_of_a_process_survives_that_threads_cannot_be_started() {
     }
     let mut right = 0;
     for (k, name) in FIRST.iter().enumerate() {
-        // Two sizes of each, another pair for the next.
+        // Two limits for each call, which differ from call to call.
         for delta in [DELTAS[k], DELTAS[(7 * k + 5) % DELTAS.len()], 4 << 30] {
             let (value, _) = child::run(&mut child::child(test, &format!("{delta} {name}")));
             assert!(value == "right" || value == "OutOfMemory", "{name} with {delta} bytes more: {value}");
@@ -304,21 +304,21 @@ fn the_first_call_of_a_process_survives_that_threads_cannot_be_started() {
 }
 
 #[test]
-fn a_process_without_a_thread_of_its_own_runs_on_its_callers_thread() {
-    let test = "a_process_without_a_thread_of_its_own_runs_on_its_callers_thread";
+fn a_process_that_cannot_start_threads_runs_on_the_callers_thread() {
+    let test = "a_process_that_cannot_start_threads_runs_on_the_callers_thread";
     if child::part().is_some() {
         let x: Vec<u32> = (0..N as u32).collect();
         let mut out = vec![0; N];
-        // Less than a thread's stack.
+        // Less than the stack of a thread.
         let sum = limited(1 << 20, || {
             let device = Device::cpu();
             device.reverse_into(&x, &mut out)?;
             device.reduce_as::<u32, u64, _>(&out, Sum)
         });
-        let threads = fs::read_dir("/proc/self/task").expect("Linux tells of a process's threads").count();
-        // Once there is memory, threads are started.
+        let threads = fs::read_dir("/proc/self/task").expect("Linux lists a process's threads").count();
+        // With enough memory, threads are started.
         let later = Device::cpu().reduce_as::<u32, u64, _>(&out, Sum).expect("there is memory");
-        let more = fs::read_dir("/proc/self/task").expect("Linux tells of a process's threads").count();
+        let more = fs::read_dir("/proc/self/task").expect("Linux lists a process's threads").count();
         assert_eq!(sum.expect("a reduction takes little"), later);
         assert!(more > threads, "{more} threads after {threads}");
         return child::answer(later);
@@ -327,7 +327,7 @@ fn a_process_without_a_thread_of_its_own_runs_on_its_callers_thread() {
     assert_eq!(value, (N as u64 * (N as u64 - 1) / 2).to_string());
 }
 
-/// A pool of the caller's has the work, also where it is the global one.
+/// The work runs in the caller's pool, also if that is the global one.
 #[test]
 fn work_stays_in_the_pool_of_the_caller() {
     let test = "work_stays_in_the_pool_of_the_caller";

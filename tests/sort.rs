@@ -1,4 +1,4 @@
-//! Sorts: by every geometry, over several tiles and groups, and against the standard library's.
+//! Sorts: in every geometry, over several tiles and work-groups, and compared with the standard library.
 
 mod common;
 
@@ -17,12 +17,12 @@ fn devices() -> Vec<(String, Device)> {
     ])
 }
 
-/// In its own geometry and in that of a GPU.
+/// Every device, in its own geometry and in that of a GPU.
 fn few_devices() -> Vec<(String, Device)> {
     tuned(&[("a GPU", gpu())])
 }
 
-/// Keys of which several tiles go to each group, where there is time.
+/// A number of keys with several tiles per work-group, unless time is short.
 fn many() -> usize {
     if common::tiny() { 1_300 } else { 70_003 }
 }
@@ -36,7 +36,7 @@ fn sorts<T: Element>(device: &(String, Device), keys: &[T], compare: impl Fn(&T,
     sorts_by(device, keys, compare, |order| order);
 }
 
-/// The same in an order that is made of the usual one.
+/// Compares in an order derived from the ascending one.
 fn sorts_by<T: Element>(
     (name, device): &(String, Device),
     keys: &[T],
@@ -52,7 +52,7 @@ fn sorts_by<T: Element>(
         let got = device.sort(keys, order.clone()).unwrap().to_vec().unwrap();
         assert!(bits(&got) == bits(&want), "{name}: {} keys {order:?}", keys.len());
         let found = device.argsort::<T, u32>(keys, order.clone()).unwrap().to_vec().unwrap();
-        assert!(found == places, "{name}: places of {} keys {order:?}", keys.len());
+        assert!(found == places, "{name}: argsort of {} keys {order:?}", keys.len());
         let numbers: Vec<u32> = (0..keys.len() as u32).collect();
         let (got, values) = device.sort_pairs(keys, &numbers, order.clone()).unwrap();
         assert!(bits(&got.to_vec().unwrap()) == bits(&want), "{name}: keys of {} pairs {order:?}", keys.len());
@@ -61,7 +61,7 @@ fn sorts_by<T: Element>(
 }
 
 #[test]
-fn offsets_of_64_bits() {
+fn offsets_of_64_bits_give_the_same_results() {
     let keys: Vec<u32> = common::random(many() / 2, 6);
     for device in common::wide() {
         sorts(&device, &keys, Ord::cmp);
@@ -70,7 +70,7 @@ fn offsets_of_64_bits() {
     }
 }
 
-/// Segments of none, one, few and most of the keys, and what is in none.
+/// Segments with no, one, few and most of the keys, and keys outside of all segments.
 fn cut(n: usize) -> Vec<u64> {
     let mut offsets: Vec<usize> = vec![2, 2, 2, 3, 5, 5, 36, 100];
     offsets.extend((1..9).map(|i| 100 + i * n / 200));
@@ -79,7 +79,7 @@ fn cut(n: usize) -> Vec<u64> {
     offsets.into_iter().map(|offset| offset as u64).collect()
 }
 
-/// Segments in every form, against the standard library's stable sort.
+/// Sorts segments by every operation and compares with the standard library's stable sort.
 fn sorts_segments<K: Key + Ord + std::fmt::Debug>((name, device): &(String, Device), keys: &[K], offsets: &[u64]) {
     let what = format!("{name}: {} keys of {} bytes in {} segments", keys.len(), size_of::<K>(), offsets.len() - 1);
     let values: Vec<[u8; 3]> = (0..keys.len()).map(|i| [i as u8, (i >> 8) as u8, (i >> 16) as u8]).collect();
@@ -94,7 +94,7 @@ fn sorts_segments<K: Key + Ord + std::fmt::Debug>((name, device): &(String, Devi
         let got = device.sort_segments(keys, offsets, order.clone()).unwrap().to_vec().unwrap();
         assert!(got == want, "{what}, {order:?}");
         let found = device.argsort_segments::<K, u64, u32>(keys, offsets, order.clone()).unwrap().to_vec().unwrap();
-        assert!(found == places, "{what}, places, {order:?}");
+        assert!(found == places, "{what}, argsort, {order:?}");
         let (got, with) = device.sort_segments_pairs(keys, &values, offsets, order.clone()).unwrap();
         assert!(got.to_vec().unwrap() == want, "{what}, of pairs, {order:?}");
         let moved: Vec<_> = places.iter().map(|place| values[*place as usize]).collect();
@@ -103,7 +103,7 @@ fn sorts_segments<K: Key + Ord + std::fmt::Debug>((name, device): &(String, Devi
 }
 
 #[test]
-fn segments_of_any_length() {
+fn segments_of_any_length_are_sorted() {
     let n = many();
     let keys: Vec<u32> = common::random(n, 7);
     let few: Vec<u16> = common::random::<u16>(n / 3, 8).into_iter().map(|key| key & 0x70).collect();
@@ -128,7 +128,7 @@ fn sorts_in_place<K: Key + Ord + std::fmt::Debug>((name, device): &(String, Devi
 }
 
 #[test]
-fn in_place() {
+fn sorts_in_place_equal_the_standard_library() {
     let n = many();
     let keys: Vec<u32> = common::random(n, 9);
     let pipe: Vec<u8> = (0..n).map(|i| (i.min(n - i) / 64) as u8).collect();
@@ -141,9 +141,9 @@ fn in_place() {
     }
 }
 
-/// Keys of 16 bytes, by bits of either half and of both.
+/// Keys of 16 bytes, sorted by bits of either half and of both.
 #[test]
-fn keys_of_16_bytes() {
+fn keys_of_16_bytes_are_sorted_by_any_bits() {
     let random: Vec<u64> = common::random(many() / 4, 10);
     let keys: Vec<u128> = random.windows(2).map(|x| u128::from(x[0]) << 64 | u128::from(x[1])).collect();
     for (name, device) in devices() {
@@ -159,7 +159,7 @@ fn keys_of_16_bytes() {
 }
 
 #[test]
-fn many_tiles_and_groups() {
+fn sorts_of_many_tiles_and_groups_equal_the_standard_library() {
     let n = many();
     let random: Vec<u32> = common::random(n, 1);
     let few: Vec<u32> = random.iter().map(|x| x & 0x00f0_0000).collect();
@@ -172,9 +172,9 @@ fn many_tiles_and_groups() {
     }
 }
 
-/// By their bits: NaN at both ends, the zeros apart. Their other order is that of tests/float_order.rs.
+/// Total order: NaN at both ends, and -0 before +0. tests/float_order.rs tests the default order.
 #[test]
-fn floats_have_a_total_order() {
+fn floats_are_sorted_by_total_order() {
     let n = many() / 3;
     let mut keys: Vec<f32> = common::random::<u32>(n, 2).into_iter().map(f32::from_bits).collect();
     keys.extend([f32::NAN, -f32::NAN, 0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE / 2.0]);
@@ -183,9 +183,9 @@ fn floats_have_a_total_order() {
     }
 }
 
-/// A key of 8 bytes has 8 passes, of which only those are made in which keys differ, an odd or an even number.
+/// A key of 8 bytes has 8 passes. Passes over digits that all keys share are skipped, so an odd or even number remains.
 #[test]
-fn digits_that_are_the_same_are_left_out() {
+fn keys_that_share_digits_are_sorted() {
     let n = many() / 7;
     let random: Vec<u64> = common::random(n, 3);
     for (name, device) in few_devices() {
@@ -199,9 +199,9 @@ fn digits_that_are_the_same_are_left_out() {
     }
 }
 
-/// Scratch of the size that is told serves every call, and is reused.
+/// Scratch of the stated size serves every operation, repeatedly.
 #[test]
-fn scratch_serves_calls_of_any_form() {
+fn one_scratch_serves_every_operation() {
     for (name, device) in few_devices() {
         let keys: Vec<i32> = common::random(many() / 9, 4);
         let n = keys.len();
@@ -233,7 +233,7 @@ fn scratch_serves_calls_of_any_form() {
 }
 
 #[test]
-fn nothing_beside_the_output_is_written() {
+fn sorts_write_only_their_outputs() {
     for (name, device) in devices() {
         for offset in [0, 1, 3] {
             let keys: Vec<u32> = common::random(1000 + offset, 5);
@@ -253,7 +253,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn any_keys(keys in prop::collection::vec(any::<i64>(), 0..600), narrow in 0u32..64) {
+    fn any_keys_are_sorted(keys in prop::collection::vec(any::<i64>(), 0..600), narrow in 0u32..64) {
         let keys: Vec<i64> = keys.into_iter().map(|key| key >> narrow).collect();
         for device in tested() {
             sorts(device, &keys, Ord::cmp);
@@ -261,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bits(keys in prop::collection::vec(any::<u16>(), 0..600), a in 0u32..=16, b in 0u32..=16) {
+    fn any_bit_ranges_are_sorted(keys in prop::collection::vec(any::<u16>(), 0..600), a in 0u32..=16, b in 0u32..=16) {
         let (begin, end) = if a < b { (a, b) } else { (b, a) };
         let mut want = keys.clone();
         want.sort_by_key(|&key| u32::from(key) >> begin & ((1 << (end - begin)) - 1));
@@ -272,7 +272,7 @@ proptest! {
     }
 }
 
-/// The devices themselves, opened once.
+/// The devices in their own geometry, opened once.
 fn tested() -> &'static [(String, Device)] {
     static DEVICES: std::sync::OnceLock<Vec<(String, Device)>> = std::sync::OnceLock::new();
     DEVICES.get_or_init(common::devices)

@@ -1,4 +1,4 @@
-//! Tiles that publish nothing, or late: those behind do without, and both agree.
+//! Dropped and delayed publishes: later tiles recompute the missing aggregates and give the same results.
 
 mod common;
 
@@ -11,7 +11,7 @@ use oclprim::{
     op::{Map, Sum},
 };
 
-/// Elements of 4 bytes in three blocks of tiles of a scan, of 32 KiB each; and of 8 bytes in more than a block of blocks.
+/// Three tile groups of a scan of 4-byte elements, in tiles of 32 KiB; and more than 32 tile groups of 8-byte elements.
 const N: usize = 70 * 8192 + 5;
 const MANY: usize = 1100 * 4096 + 5;
 
@@ -19,11 +19,11 @@ struct Inputs {
     floats: Buffer<f32>,
     numbers: Buffer<u32>,
     longs: Buffer<i64>,
-    /// What begins segments of `floats` and of `longs`: some are within a tile, some have hundreds of them.
+    /// Segment-head flags of `floats` and `longs`: some segments lie within a tile, others span hundreds of tiles.
     flags: Buffer<u8>,
     offsets: Buffer<u32>,
     keys: Buffer<u16>,
-    /// Runs of 3.
+    /// Runs of 3 equal elements.
     runs: Buffer<u32>,
     float_runs: Buffer<f32>,
     bytes: Buffer<u8>,
@@ -59,14 +59,14 @@ impl Inputs {
     }
 }
 
-/// A form, and its whole answer.
+/// The name of an operation, and a function that returns its whole result as bytes.
 type Form = (&'static str, fn(&Device, &Inputs) -> Result<Vec<u8>>);
 
 fn contents<T: Pod>(buffer: Buffer<T>) -> Result<Vec<u8>> {
     Ok(bytemuck::cast_slice(&buffer.to_vec()?).to_vec())
 }
 
-/// Of two outputs.
+/// The bytes of both outputs.
 fn both<T: Pod, U: Pod>((a, b): (Buffer<T>, Buffer<U>)) -> Result<Vec<u8>> {
     Ok([contents(a)?, contents(b)?].concat())
 }
@@ -143,7 +143,7 @@ fn stall(stall: Stall) {
         let device = device.with_tuning(gpu().stall(stall)).unwrap();
         let wide = device.with_tuning(gpu().stall(stall).wide_offsets()).unwrap();
         let inputs = Inputs::new(&device).unwrap();
-        // Of sorts the words, too, are other ones then.
+        // With 64-bit offsets, sorts also use other status words.
         let wide = SORTS.iter().map(|form| (&wide, "wide ", form)).zip(&wanted);
         for ((device, kind, (form, call)), want) in forms().map(|form| (&device, "", form)).zip(&wanted).chain(wide) {
             match call(device, &inputs) {
@@ -157,11 +157,11 @@ fn stall(stall: Stall) {
 }
 
 #[test]
-fn silent() {
+fn dropped_publishes_do_not_change_results() {
     stall(Stall::Silent);
 }
 
 #[test]
-fn late() {
+fn delayed_publishes_do_not_change_results() {
     stall(Stall::Late);
 }

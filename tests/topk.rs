@@ -1,4 +1,4 @@
-//! Selections: by every geometry, by bounds that hold and bounds that do not, and against the standard library's sort.
+//! Selections of the largest: in every geometry, with right and wrong bounds, and compared with the standard library's sort.
 
 mod common;
 
@@ -20,12 +20,12 @@ fn devices() -> Vec<(String, Device)> {
     ])
 }
 
-/// Keys of which bounds are taken, where there is time.
+/// A number of keys for which bounds are sampled, unless time is short.
 fn many() -> usize {
     if common::tiny() { 3_001 } else { 280_001 }
 }
 
-/// The places that are wanted, by sorting all.
+/// The expected indices, from a sort of all keys.
 fn places(keys: &[u32], k: usize, largest: bool, sorted: bool) -> Vec<u32> {
     let mut places: Vec<u32> = (0..keys.len() as u32).collect();
     places.sort_by_key(|&place| if largest { !keys[place as usize] } else { keys[place as usize] });
@@ -47,7 +47,7 @@ fn selects((name, device): &(String, Device), keys: &[u32], k: usize, largest: b
     let what = format!("{name}: {k} of {}, largest: {largest}, sorted: {sorted}", keys.len());
     let (got, found) = (got.to_vec().unwrap(), found.to_vec().unwrap());
     let wrong = found.iter().zip(&want).position(|(a, b)| a != b);
-    assert!(found == want, "places of {what}: the first that differs is {wrong:?}");
+    assert!(found == want, "indices of {what}: the first difference is at {wrong:?}");
     assert!(got == want.iter().map(|&place| keys[place as usize]).collect::<Vec<_>>(), "keys of {what}");
     if k > 0 {
         let mut rank = [0];
@@ -59,7 +59,7 @@ fn selects((name, device): &(String, Device), keys: &[u32], k: usize, largest: b
 }
 
 #[test]
-fn offsets_of_64_bits() {
+fn offsets_of_64_bits_give_the_same_results() {
     let keys: Vec<u32> = common::random(many(), 6);
     for device in common::wide() {
         for k in [20, keys.len() / 2] {
@@ -69,7 +69,7 @@ fn offsets_of_64_bits() {
 }
 
 #[test]
-fn keys_that_lie_in_all_ways() {
+fn keys_of_any_distribution_are_selected() {
     let n = many();
     let random: Vec<u32> = common::random(n, 1);
     let ramp: Vec<u32> = (0..n as u32).collect();
@@ -87,9 +87,9 @@ fn keys_that_lie_in_all_ways() {
     }
 }
 
-/// All places that any geometry looks at for its bounds have the least key.
+/// Every key that any geometry samples for its bounds has the smallest value.
 #[test]
-fn bounds_that_are_wrong() {
+fn wrong_bounds_do_not_change_results() {
     let n = many();
     let mut keys: Vec<u32> = common::random::<u32>(n, 2).iter().map(|x| x | 1 << 8).collect();
     let mixed = |mut x: u32| {
@@ -110,10 +110,10 @@ fn bounds_that_are_wrong() {
     }
 }
 
-/// Keys between the bounds, all of which are taken, have their higher digits in common with keys beyond the bounds.
+/// Keys between the bounds are all taken, and share their higher digits with keys beyond the bounds.
 #[test]
-fn bounds_within_clusters() {
-    // Of each 256 keys 16 are below the last one of a cluster, and 248 below the last cluster.
+fn bounds_within_clusters_do_not_change_results() {
+    // Of every 256 keys, 16 are below the last key of a cluster, and 248 are below the last cluster.
     let blocks = if common::tiny() { 12 } else { 1100 };
     let key = |i: u32| match i * 151 % 256 {
         x @ 0..13 => x,
@@ -124,7 +124,7 @@ fn bounds_within_clusters() {
     };
     let keys: Vec<u32> = (0..256 * blocks).map(key).collect();
     let mirrored: Vec<u32> = keys.iter().map(|key| !key).collect();
-    // 128 values, 16 of which differ in the lowest ten bits alone.
+    // 128 values; groups of 16 differ only in their lowest ten bits.
     let few: Vec<u32> = (0..1 << 20).map(|i: u64| (((i * 2_654_435_761) >> 7) % 128 * 64) as u32).collect();
     for device in devices() {
         for below in [16, 248] {
@@ -140,7 +140,7 @@ fn bounds_within_clusters() {
 }
 
 #[test]
-fn rows_of_any_length() {
+fn rows_of_any_length_are_selected() {
     for device in tuned(&[("a GPU", gpu())]) {
         let (name, device) = device;
         for (rows, len, k) in [(70, 31, 31), (3, many() / 3, 40), (if common::tiny() { 9 } else { 300 }, 700, 13)] {
@@ -148,7 +148,7 @@ fn rows_of_any_length() {
             for sorted in [false, true] {
                 let want: Vec<u32> = keys.chunks(len).flat_map(|row| places(row, k, true, sorted)).collect();
                 let (got, found) = device.top_k_places::<u32, u32>(&keys, top(k, true, sorted).in_rows(len)).unwrap();
-                assert!(found.to_vec().unwrap() == want, "{name}: places of {k} of {rows} x {len}");
+                assert!(found.to_vec().unwrap() == want, "{name}: indices of {k} of {rows} x {len}");
                 let row = |i: usize| i / k * len;
                 let of = |(i, place): (usize, &u32)| keys[row(i) + *place as usize];
                 let keys_wanted: Vec<u32> = want.iter().enumerate().map(of).collect();
@@ -166,7 +166,7 @@ fn rows_of_any_length() {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// What the CPU backend allocates to select from rows does not grow with their number.
+/// The CPU backend's memory for selections from rows does not grow with the number of rows.
 #[test]
 fn many_rows_on_the_cpu_take_little_memory() {
     let (len, rows, k) = (1000, 1000, 3);
@@ -185,7 +185,7 @@ fn many_rows_on_the_cpu_take_little_memory() {
 }
 
 #[test]
-fn quantiles_of_floats() {
+fn quantiles_of_floats_equal_sorted_elements() {
     let n = many();
     let keys: Vec<f32> = common::random::<u32>(n, 4).iter().map(|&x| x as f32 - 1e9).collect();
     let mut sorted = keys.clone();
@@ -201,12 +201,12 @@ fn quantiles_of_floats() {
     }
 }
 
-/// Also where a device cannot compute with them.
+/// Quantiles of doubles also work on devices without doubles.
 #[test]
-fn quantiles_of_doubles() {
+fn quantiles_of_doubles_are_given_on_every_device() {
     let keys: Vec<f64> = (0..5003).map(|i| f64::from(i * 1009 % 5003)).collect();
     for (name, device) in tuned(&[("a GPU", gpu())]) {
-        // As many as are selected with the ends, without them, and as are sorted.
+        // Numbers of quantiles for each method: selection with the ends, selection without them, and a sort.
         for count in [1, 7, 8, 20] {
             let q: Vec<f64> = (0..count).map(|i| (f64::from(i) + 0.3) / f64::from(count)).collect();
             let of = |keys: &[f64]| {
@@ -228,7 +228,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn any_keys(keys in prop::collection::vec(any::<u32>(), 1..600), narrow in 0u32..32, part in 0.0f64..=1.0) {
+    fn any_keys_are_selected(keys in prop::collection::vec(any::<u32>(), 1..600), narrow in 0u32..32, part in 0.0f64..=1.0) {
         let keys: Vec<u32> = keys.into_iter().map(|key| key >> narrow).collect();
         let k = (part * keys.len() as f64) as usize;
         for device in tested() {
@@ -237,7 +237,7 @@ proptest! {
     }
 }
 
-/// The devices themselves, opened once.
+/// The devices in their own geometry, opened once.
 fn tested() -> &'static [(String, Device)] {
     static DEVICES: std::sync::OnceLock<Vec<(String, Device)>> = std::sync::OnceLock::new();
     DEVICES.get_or_init(common::devices)

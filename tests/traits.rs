@@ -1,4 +1,4 @@
-//! What the public types promise to the compiler.
+//! Traits that the public types promise.
 
 use std::{error, fmt::Debug};
 
@@ -11,7 +11,7 @@ fn is_shared<T: Send + Sync + Debug>() {}
 fn is_cloned<T: Clone>() {}
 
 #[test]
-fn types_go_to_other_threads() {
+fn types_are_send_and_sync() {
     is_shared::<Device>();
     is_shared::<DeviceInfo>();
     is_shared::<Capabilities>();
@@ -41,11 +41,11 @@ fn types_go_to_other_threads() {
 }
 
 #[test]
-fn errors_are_errors() {
+fn errors_implement_the_error_trait() {
     fn is_error<T: error::Error + Send + Sync + 'static>() {}
     is_error::<Error>();
 
-    let error = Device::open("no such device").expect_err("nothing fits");
+    let error = Device::open("no such device").expect_err("no device fits");
     let text = error.to_string();
     assert!(!text.contains('\n') && text.starts_with(char::is_lowercase), "{text}");
     assert_eq!(format!("{error:?}"), format!("NoDevice: {text}"));
@@ -58,7 +58,7 @@ fn errors_are_errors() {
     assert!(error::Error::source(&error).is_some_and(|source| source.is::<std::io::Error>()));
 }
 
-/// One pointer, so that results stay small.
+/// An error is one pointer, so results stay small.
 #[test]
 fn errors_are_small() {
     assert_eq!(size_of::<Error>(), size_of::<usize>());

@@ -1,4 +1,4 @@
-//! Failures that a drop meets: the next call that waits returns them, and a buffer that they spoil is not read.
+//! Failures during a drop: the next call that waits returns them, and a buffer with undefined contents is never read.
 #![cfg(all(feature = "opencl", not(feature = "system-opencl"), target_os = "linux"))]
 
 #[path = "common/child.rs"]
@@ -12,14 +12,14 @@ use std::path::Path;
 
 use oclprim::{Buffer, Device, Error, ErrorKind, Result, interop, op::Sum};
 
-/// The OpenCL devices of a child whose unmaps fail.
+/// The OpenCL devices of a child process whose unmaps fail.
 fn devices() -> Vec<Device> {
     let devices: Vec<_> = (1..Device::list().len()).map(|index| Device::at(index).expect("it opens")).collect();
     assert!(!devices.is_empty(), "the child sees no device");
     devices
 }
 
-/// Runs the test as a child on the system's drivers, whose unmaps fail: all, or the one of this number.
+/// Runs the test as a child on the system's drivers, where every unmap fails, or only the one of this number.
 fn with_failing_unmaps(test: &str, number: Option<usize>) {
     if Device::list().len() == 1 || !Path::new("/usr/lib/x86_64-linux-gnu/libOpenCL.so.1").exists() {
         return skips::skip(test, "no OpenCL device of the system's own loader");
@@ -33,7 +33,7 @@ fn with_failing_unmaps(test: &str, number: Option<usize>) {
     assert_eq!(child::run(&mut child).0, "done");
 }
 
-/// Ones, written over by twos in a mapping that the driver fails to unmap.
+/// A buffer of ones, overwritten with twos in a mapping that the driver fails to unmap.
 fn spoiled(device: &Device) -> Buffer<u32> {
     let mut x = device.upload(&[1u32; 1000]).expect("it has memory");
     x.map_mut().expect("it maps").fill(2);
@@ -70,13 +70,13 @@ fn a_failed_unmap_is_the_error_of_the_next_call_that_waits() {
             |device, other| device.reduce(other, Sum).map(drop),
         ];
         for wait in waits {
-            // The calls that map fail to unmap, too.
+            // The calls that map also fail to unmap.
             let _ = device.finish();
             spoiled(&device);
             is_the_unmap(&wait(&device, &other).unwrap_err());
         }
         let _ = device.finish();
-        device.finish().expect("told once");
+        device.finish().expect("reported once only");
     }
     child::answer("done");
 }
@@ -89,10 +89,10 @@ fn a_buffer_whose_unmap_failed_is_never_read() {
     }
     for device in devices() {
         let mut x = spoiled(&device);
-        // The device is probed by this, and must not be found to lack anything.
+        // This call probes the device, and the self-test must not report a missing feature.
         let mut y = device.zeroed::<u32>(1000).unwrap();
         is_the_unmap(&device.finish().unwrap_err());
-        // The error went to another user of the device, so that the buffer itself must say it.
+        // The error went to another user of the device, so the buffer itself must report it.
         is_still_mapped(device.reduce(&x, Sum), "writing");
         is_still_mapped(x.to_vec(), "writing");
         is_still_mapped(x.view(3..5).unwrap().to_vec(), "writing");
@@ -110,8 +110,8 @@ fn a_buffer_whose_unmap_failed_is_never_read() {
 }
 
 #[test]
-fn a_failed_unmap_after_reading_forbids_writing_alone() {
-    const NAME: &str = "a_failed_unmap_after_reading_forbids_writing_alone";
+fn a_failed_unmap_after_reading_forbids_only_writing() {
+    const NAME: &str = "a_failed_unmap_after_reading_forbids_only_writing";
     if child::part().is_none() {
         return with_failing_unmaps(NAME, None);
     }
@@ -127,8 +127,8 @@ fn a_failed_unmap_after_reading_forbids_writing_alone() {
 }
 
 #[test]
-fn other_buffers_are_as_before() {
-    const NAME: &str = "other_buffers_are_as_before";
+fn other_buffers_stay_usable() {
+    const NAME: &str = "other_buffers_stay_usable";
     if child::part().is_none() {
         return with_failing_unmaps(NAME, Some(1));
     }
@@ -141,7 +141,7 @@ fn other_buffers_are_as_before() {
 
 /// Safe code can leak a mapping, and kernels on mapped memory are undefined in OpenCL.
 #[test]
-fn a_buffer_whose_mapping_is_leaked_is_not_used() {
+fn a_buffer_with_a_leaked_mapping_is_refused() {
     for device in (1..Device::list().len()).map(|index| Device::at(index).unwrap()) {
         let mut x = device.upload(&[1u32; 1000]).unwrap();
         std::mem::forget(x.map().unwrap());

@@ -19,7 +19,7 @@ fn random_bits() -> impl FnMut() -> u64 {
     }
 }
 
-/// The bits of all sums, in which every NaN is one.
+/// The bits of all sums, with one bit pattern for every NaN.
 fn bits<S: Element>(found: &WeightedHistogram<S>) -> Vec<u64> {
     let outside = [found.outside.below, found.outside.above, found.outside.nan];
     let bits = |x: &S| if x.is_nan() { u64::MAX } else { x.to_f64().to_bits() };
@@ -97,7 +97,7 @@ fn sums_beyond_the_range_are_infinite_and_those_back_in_it_are_not() {
 }
 
 #[test]
-fn infinities_and_nan_are_those_of_a_sum() {
+fn infinities_and_nan_propagate_as_in_a_sum() {
     sums_are(&[1.0f32, f32::INFINITY], f32::INFINITY);
     sums_are(&[1.0f32, f32::NEG_INFINITY], f32::NEG_INFINITY);
     sums_are(&[f32::INFINITY, f32::NEG_INFINITY], f32::NAN);
@@ -121,7 +121,7 @@ fn subnormal_weights_and_sums_are_exact() {
     sums_are(&[f64::MIN_POSITIVE, -5e-324], f64::from_bits((1 << 52) - 1));
 }
 
-/// Weights of exponents that 128 bits have, so that integers tell the exact sum.
+/// Weights whose exponents fit 128 bits, so integers give the exact sum.
 fn sums_by_integers<W: Weight>(n: usize, bins: usize, spread: u64, nearest: fn(i128) -> W::Sum) {
     const UNIT: i32 = -80;
     let (samples, mut next) = (ids(n, bins), random_bits());
@@ -146,7 +146,7 @@ fn sums_by_integers<W: Weight>(n: usize, bins: usize, spread: u64, nearest: fn(i
 }
 
 #[test]
-fn sums_are_those_of_exact_integers() {
+fn sums_equal_exact_integer_sums() {
     let (f32s, f64s) = (|sum: i128| sum as f32 * 2f32.powi(-80), |sum: i128| sum as f64 * 2f64.powi(-80));
     for (n, bins) in [(1000, 3), (20_011, 100), (6000, 20_000)] {
         for spread in [1, 20, 90] {
@@ -156,7 +156,7 @@ fn sums_are_those_of_exact_integers() {
     }
 }
 
-/// Random bits: all exponents of the type, subnormal and infinite ones and NaN among them.
+/// Random bits: all exponents of the type, with subnormal and infinite weights and NaN.
 fn sums_of_all_exponents<W: Weight>(n: usize, bins: usize) {
     let (samples, mut next) = (ids(n, bins), random_bits());
     let finite = |w: &W| w.to_f64().is_finite();
@@ -189,7 +189,7 @@ fn bins_are_independent_of_one_another_and_of_order() {
 
 #[test]
 fn many_bins_are_counted_in_ranges() {
-    // A device's scratch has fewer slots than there are bins, where a slot of doubles takes hundreds of bytes.
+    // A device's scratch has fewer slots than bins, because a slot for doubles takes hundreds of bytes.
     let (n, bins) = (3000, (1 << 22) + 5);
     let samples: Vec<u32> = (0..n).map(|i: u32| i.wrapping_mul(2_654_435_761) >> 9).collect();
     let weights: Vec<f64> = (0..n).map(|i| 2f64.powi((i % 2000) as i32 - 1000) * f64::from(i)).collect();
@@ -204,7 +204,7 @@ fn many_bins_are_counted_in_ranges() {
 }
 
 #[test]
-fn integer_sums_wrap_as_before() {
+fn integer_sums_wrap() {
     sums_are(&[i64::MAX, 1, 1], i64::MIN + 1);
     sums_are(&[u64::MAX, 3], 2);
     sums_are(&[200u8, 100], 300u64);
@@ -212,7 +212,7 @@ fn integer_sums_wrap_as_before() {
 }
 
 #[test]
-fn sums_are_added_to_those_that_are_there() {
+fn sums_accumulate_into_existing_ones() {
     for (name, device) in common::with_geometries() {
         let (mut sums, mut outside) = ([1.0f32, 2.0], [0.5; 3]);
         let (layout, mut scratch) = (Bins::ids(2).unwrap(), Scratch::new());

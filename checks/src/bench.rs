@@ -410,14 +410,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_runs_are_no_panic() {
+    fn zero_runs_are_measured_once() {
         assert_eq!(Sample::of(Vec::new()), Sample { median: 0.0, spread: 0.0, min: 0.0, runs: 0 });
         let effort = Effort { warm_up: 0, runs: 0, ..Effort::default() };
         assert_eq!(measure(&Device::cpu(), effort, || Ok(()), || Ok(())).unwrap().wall.runs, 1);
     }
 
     #[test]
-    fn caches_are_filled_with_what_was_written() {
+    fn scrub_buffers_exceed_the_cache_and_are_written() {
         let cpu = Device::cpu().info();
         let mut gpu = cpu.clone();
         (gpu.ty, gpu.global_bytes) = (DeviceType::Gpu, 16 << 30);

@@ -1,4 +1,4 @@
-//! Copies: the defects of the kernels that the ladder grew from, and copies at random against slices.
+//! Copies: defects of the original kernels (B40 to B45), and random copies against slices.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -12,12 +12,12 @@ use oclprim_checks::{
 };
 use proptest::prelude::*;
 
-/// Every device, in its own geometry, in that of a GPU, and with 64-bit offsets.
+/// Every device, in its own geometry, in that of a GPU, and in that of a GPU with 64-bit offsets.
 fn devices() -> Vec<(String, Device)> {
     tuned(&[("a GPU", gpu()), ("a wide GPU", gpu().wide_offsets())])
 }
 
-/// Copies n elements from one offset to another, and checks them and everything round them.
+/// Copies `n` elements between two offsets; checks the copy, the input and the memory around the output.
 fn check<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(
     name: &str,
     device: &Device,
@@ -32,14 +32,14 @@ fn check<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(
     assert!(verdict.is_ok(), "{name}: {n} from {from} to {to}: {verdict:?}");
 }
 
-/// Climbs the rungs of the copy ladder whose names fit.
+/// Runs the steps of the copy ladder whose names fit.
 fn climb(device: &(String, Device), element: ElementType, n: usize, fits: impl Fn(&str) -> bool) {
     let mut request = Request::default();
     (request.n, request.element) = (n, element);
     rungs::climb("copy", device, &request, fits);
 }
 
-/// B40: the tail was left to the item number n / V, which does not exist at these sizes, nor where the grid is capped.
+/// B40: work-item n / V copied the tail. That work-item is missing at these sizes, and also where the grid is capped.
 #[test]
 fn b40_tails_are_copied() {
     for device in devices() {
@@ -49,16 +49,16 @@ fn b40_tails_are_copied() {
         }
     }
     for device in common::devices() {
-        // Beyond 4096 groups of 256 items of 4 elements.
+        // More than 4096 work-groups of 256 work-items with 4 elements each.
         let n = (1 << 22) + 3;
         check::<i32>(&device.0, &device.1, n, 0, 0);
         climb(&device, ElementType::I32, n, |rung| rung == "copy_vector2" || rung == "copy_vector4");
     }
 }
 
-/// B41: fewer elements than a vector gave a grid of no groups.
+/// B41: fewer elements than a vector gave a grid of zero work-groups.
 #[test]
-fn b41_less_than_a_vector() {
+fn b41_inputs_shorter_than_a_vector_are_copied() {
     for device in devices() {
         for n in [1, 2, 3, 15] {
             check::<i32>(&device.0, &device.1, n, 0, 0);
@@ -69,9 +69,9 @@ fn b41_less_than_a_vector() {
     }
 }
 
-/// B42: the kernel of two elements an access did not compile as printed.
+/// B42: the kernel with two elements an access did not compile as printed.
 #[test]
-fn b42_every_width_compiles_for_every_size_of_element() {
+fn b42_every_vector_width_compiles_for_every_element_size() {
     for device in common::opencl_devices_or_skip("b42") {
         for element in [ElementType::U8, ElementType::I16, ElementType::F32, ElementType::F64] {
             climb(&device, element, 100, |_| true);
@@ -79,10 +79,10 @@ fn b42_every_width_compiles_for_every_size_of_element() {
     }
 }
 
-/// B43: counters of `int` overflowed near 2^31. Offsets here are 32-bit below 2^31 words and 64-bit above; the wide
-/// kernels run in every test of this file, and beyond 2^32 elements, within a buffer too, in `check --full`.
+/// B43: counters of type `int` overflowed near 2^31. The crate uses 32-bit offsets below 2^31 words and 64-bit ones above.
+/// All tests of this file also run the wide kernels; `check --full` runs them beyond 2^32 elements.
 #[test]
-fn b43_wide_offsets() {
+fn b43_kernels_with_wide_offsets_copy_every_element() {
     for (name, device) in common::opencl_devices_or_skip("b43") {
         for class in [DeviceClass::Cpu, DeviceClass::Gpu] {
             let wide = device.with_tuning(Tuning::default().class(class).wide_offsets()).unwrap();
@@ -92,10 +92,10 @@ fn b43_wide_offsets() {
     }
 }
 
-/// B44: a base that is not aligned for the vector was undefined. The ladder's kernels own whole buffers, and so are never
-/// given one.
+/// B44: an unaligned base address of a vector was undefined behaviour. The ladder's kernels own whole buffers, so only the
+/// crate's kernels see unaligned addresses.
 #[test]
-fn b44_any_alignment() {
+fn b44_any_alignment_is_copied() {
     for (name, device) in devices() {
         for from in 0..16 {
             for to in [0, 1, 7, 15 - from] {
@@ -110,10 +110,10 @@ fn b44_any_alignment() {
     }
 }
 
-/// B45: lengths went through `float`, which is exact only up to 2^24. They are integers throughout here; as a float the
-/// ladder's length here would be one more. (The bytes of one direction alone were counted, too: b26 in tests/transpose.rs.)
+/// B45: lengths passed through `float`, which is exact only up to 2^24. The crate uses integers throughout.
+/// (Bytes were counted in one direction only, too: see b26 in tests/transpose.rs.)
 #[test]
-fn b45_lengths_beyond_24_bits() {
+fn b45_lengths_beyond_24_bits_are_exact() {
     for device in common::devices() {
         if !common::runs_kernels_at_once(&device.1) {
             common::skip("b45", "millions of work-items are too many for oclgrind");
@@ -125,13 +125,13 @@ fn b45_lengths_beyond_24_bits() {
         }
         check::<u8>(&device.0, &device.1, (1 << 24) + 3, 1, 0);
         let fits = |rung: &str| rung == "copy_vector2" || (all && rung.starts_with("copy_vector"));
-        // A float takes the last two for none.
+        // As a float, this length would lose its last two elements.
         climb(&device, ElementType::U8, (1 << 25) + 2, fits);
     }
 }
 
 #[test]
-fn errors_have_the_numbers() {
+fn errors_give_the_numbers() {
     for (name, device) in common::devices() {
         let x = device.upload(&[1u8; 10]).unwrap();
         let mut y = device.zeroed::<u8>(11).unwrap();
@@ -157,7 +157,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn copies_are_those_of_slices(n in 0usize..40_000, from in 0usize..40, to in 0usize..40) {
+    fn copies_equal_copies_of_slices(n in 0usize..40_000, from in 0usize..40, to in 0usize..40) {
         for (name, device) in devices() {
             check::<u8>(&name, &device, n, from, to);
             check::<u16>(&name, &device, n / 2, from, to);
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn moves_within_are_those_of_slices(all in 1usize..30_000, a in 0.0..1.0, b in 0.0..1.0, c in 0.0..1.0) {
+    fn copies_within_a_buffer_equal_copy_within(all in 1usize..30_000, a in 0.0..1.0, b in 0.0..1.0, c in 0.0..1.0) {
         let part = |of: usize, by: f64| (of as f64 * by) as usize;
         let len = part(all, a);
         let (from, to) = (part(all - len, b), part(all - len, c));
@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn gathers_and_scatters_undo_each_other(n in 1usize..9_000, offset in 0usize..6, seed: u64) {
+    fn scatters_invert_gathers(n in 1usize..9_000, offset in 0usize..6, seed: u64) {
         for (name, device) in devices() {
             let keys: Vec<u64> = random(n, seed);
             let mut order: Vec<u32> = (0..n as u32).collect();
@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn reversals_are_those_of_slices(n in 0usize..9_000, from in 0usize..20, to in 0usize..20) {
+    fn reversals_equal_reversed_slices(n in 0usize..9_000, from in 0usize..20, to in 0usize..20) {
         for (name, device) in devices() {
             let data: Vec<u8> = random(from + n, 1);
             let x = device.upload(&data).unwrap();
@@ -206,9 +206,9 @@ proptest! {
     }
 }
 
-/// Complex numbers are moved whole, as other elements of 8 and 16 bytes are.
+/// Complex numbers move whole, like other elements of 8 and 16 bytes.
 #[test]
-fn complex_numbers_are_moved() {
+fn complex_numbers_are_moved_whole() {
     fn moved<F: Copy + PartialEq + std::fmt::Debug>(name: &str, device: &Device, of: fn(i32) -> F)
     where
         Complex<F>: bytemuck::Pod,
@@ -234,9 +234,9 @@ fn complex_numbers_are_moved() {
     }
 }
 
-/// A form that promises the same result runs often.
+/// Operations that promise the same result on every run are repeated many times.
 #[test]
-fn forms_repeat_themselves() {
+fn operations_repeat_bit_for_bit() {
     let rounds = if common::tiny() { 3 } else { 100 };
     for (name, device) in devices() {
         let x = device.upload(&random::<u32>(5000, 1)).unwrap();

@@ -1,4 +1,4 @@
-//! Histograms: the defects of the kernels that the ladder grew from, and the definition of even bins.
+//! Histograms: defects of the original kernels (B10 to B38), and even bins against their definition.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -14,7 +14,7 @@ use oclprim_checks::{
 };
 use proptest::prelude::*;
 
-/// Every device, in its own geometry and in that of GPUs with much and little local memory; the last one takes inputs in
+/// Every device, in its own geometry and in that of GPUs with much and little local memory. The last GPU takes inputs in
 /// rounds, as others do from 2^31 samples on.
 fn devices() -> Vec<(String, Device)> {
     let gpu = || gpu().sub_groups(SubGroupBackend::Local);
@@ -37,7 +37,7 @@ fn rungs(device: &Device, request: &Request) -> Vec<Rung> {
     ladder.rungs(request, device).unwrap_or_else(|error| panic!("{device:?}: {error}"))
 }
 
-/// Climbs the ladder's rungs whose names fit, where a table of the bins fits local memory.
+/// Runs the steps of the ladder whose names fit, if a table of the bins fits local memory.
 fn climb(device: &(String, Device), request: &Request, fits: impl Fn(&str) -> bool) {
     let local = device.1.capabilities().unwrap().map_or(usize::MAX, |caps| caps.local_bytes);
     if 4 * (request.bins + 1) > local {
@@ -46,12 +46,12 @@ fn climb(device: &(String, Device), request: &Request, fits: impl Fn(&str) -> bo
     rungs::climb("histogram", device, request, fits);
 }
 
-/// Whether the rung counts in tables of groups.
+/// Returns true if the step counts in one table per work-group.
 fn by_groups(rung: &str) -> bool {
     rung.starts_with("v2") || rung.starts_with("v3")
 }
 
-/// The rung, where the device can run it.
+/// The step of this name, if the device can run it.
 fn rung(device: &(String, Device), request: &Request, name: &str) -> Option<Rung> {
     let rung = rungs(&device.1, request).into_iter().find(|rung| rung.name == name).expect("the ladder has it");
     if let Some(reason) = rung.unavailable.as_ref().filter(|_| !device.1.is_cpu()) {
@@ -60,9 +60,9 @@ fn rung(device: &(String, Device), request: &Request, name: &str) -> Option<Rung
     rung.unavailable.is_none().then_some(rung)
 }
 
-/// B10: the time of a histogram in two kernels was that of one.
+/// B10: the time of a histogram in two kernels covered only one kernel.
 #[test]
-fn b10_the_merge_is_in_the_timed_run() {
+fn b10_the_timed_run_includes_the_merge() {
     for (name, device) in common::opencl_devices_or_skip("b10") {
         let device = (name, device.profiled().unwrap());
         let Some(rung) = rung(&device, &request(5000, 200), "v3_local + v3_merge") else { continue };
@@ -101,15 +101,15 @@ fn ids(device: &Device, input: &[i32], bins: usize) {
     counted(input.iter().map(slot), bins, device, input, &Bins::ids(bins).unwrap());
 }
 
-/// `n` samples below `bins`, every bin more or less alike.
+/// `n` samples below `bins`, about equally many in every bin.
 fn spread(n: usize, bins: usize) -> Vec<i32> {
     (0..n).map(|i| (i.wrapping_mul(2_654_435_761) % bins) as i32).collect()
 }
 
-/// B16: counts were never cleared, their total alone was compared, and their way to the host was timed, which a rung's is not.
-/// Here counts and scratch hold other values before, and each bin is compared.
+/// B16: counts were never cleared, only their total was compared, and the timing included their transfer to the host.
+/// Here counts and scratch hold other values before the call, and every bin is compared.
 #[test]
-fn b16_counts_that_held_other_values() {
+fn b16_old_counts_and_scratch_do_not_matter() {
     for (name, device) in devices() {
         let mut scratch = Scratch::new();
         for bins in [7, 300, 9000] {
@@ -132,12 +132,12 @@ fn b16_counts_that_held_other_values() {
     }
 }
 
-/// B30: the gain of tables in local memory was confounded with that of fewer work-groups. The ladder has each alone: the
-/// same reads, and a table for each group of the grid that is launched.
+/// B30: the gain of tables in local memory was mixed up with that of fewer work-groups. The ladder separates them: both
+/// steps read the same, and each work-group of the launched grid has a table.
 #[test]
-fn b30_full_and_capped_grids_are_rungs_of_their_own() {
+fn b30_full_and_capped_grids_are_separate_steps() {
     for device in devices() {
-        // Only listed: more blocks of samples than any device runs at a time.
+        // Only the models are read: no device runs that many work-groups at a time.
         let request = request(1 << 28, 256);
         let model = |name| rung(&device, &request, name).map(|rung| rung.model.expect("a kernel of the crate's own"));
         if let (Some(full), Some(capped)) = (model("v2_local full grid"), model("v2_local capped grid")) {
@@ -152,9 +152,9 @@ fn b30_full_and_capped_grids_are_rungs_of_their_own() {
     }
 }
 
-/// B31: more bins than work-items of a group were neither zeroed nor written.
+/// B31: bins beyond the number of work-items in a work-group were neither zeroed nor written.
 #[test]
-fn b31_more_bins_than_work_items() {
+fn b31_more_bins_than_work_items_are_counted() {
     for (_, device) in devices() {
         for bins in [1025, 5000, 70_000] {
             ids(&device, &spread(30_011, bins), bins);
@@ -167,15 +167,15 @@ fn b31_more_bins_than_work_items() {
     }
 }
 
-/// B32: the merging kernel was right for 256 bins alone.
+/// B32: the merging kernel was right for 256 bins only.
 #[test]
-fn b32_other_than_256_bins() {
+fn b32_any_number_of_bins_is_merged() {
     for (_, device) in devices() {
         for bins in [1, 2, 7, 255, 256, 257, 300, 1000] {
             ids(&device, &spread(20_000, bins), bins);
         }
     }
-    // Several groups, so that there are tables to merge.
+    // Several work-groups, so that there are tables to merge.
     for device in common::devices() {
         for bins in if common::tiny() { &[7, 257][..] } else { &[1, 7, 255, 256, 257, 300, 1000] } {
             climb(&device, &request(20_000, *bins), by_groups);
@@ -213,15 +213,15 @@ fn b33_samples_outside_are_counted_and_not_written() {
     }
 }
 
-/// What lies outside of the bins, by every form: no bin counts any of it.
+/// Samples outside of the bins: no operation counts them in a bin.
 #[test]
-fn nothing_but_samples_outside() {
+fn samples_outside_count_in_no_bin() {
     const SIDES: [u64; 3] = [3000, 4500, 1500];
     let samples = [f32::NEG_INFINITY, -1.5, 1.0, 1e30, f32::INFINITY, f32::NAN];
     let x: Vec<f32> = (0..9000).map(|i| samples[i % 6]).collect();
     let pixels: Vec<u8> = (0..9000).map(|i| if i % 3 == 0 { 99 } else { 200 }).collect();
     let halves = vec![0.5f32; x.len()];
-    // What is doubled lies where it did.
+    // Doubled samples stay outside on the same side.
     let double = Map::new(|x: f32| x * 2.0, "x * 2.0f");
     let sides = |found: &Histogram| [found.outside.below, found.outside.above, found.outside.nan];
     for (name, device) in devices() {
@@ -256,9 +256,9 @@ fn nothing_but_samples_outside() {
     }
 }
 
-/// A single bin, by every form, with samples in it and on both sides.
+/// A single bin with samples in it and on both sides, for every operation.
 #[test]
-fn one_bin() {
+fn one_bin_counts_its_samples() {
     let x: Vec<f32> = (0..9000).map(|i| [-0.25, 0.0, 0.5, 0.75, 1.0][i % 5]).collect();
     let weights: Vec<f32> = (0..x.len()).map(|i| (i % 9) as f32 / 8.0).collect();
     let integers: Vec<i32> = (0..x.len() as i32).map(|i| i % 9 - 3).collect();
@@ -288,7 +288,7 @@ fn one_bin() {
                 (below.1, vec![within.1], above.1),
                 "{name}"
             );
-            // -0 lies in the bin, and so does 0.25.
+            // -0 and 0.25 lie in the bin.
             let found = device.map_histogram(&x, &negated, &layout).unwrap();
             assert_eq!((found.counts, found.outside.below, found.outside.above), (vec![3600], 5400, 0), "{name}");
         }
@@ -302,10 +302,10 @@ fn one_bin() {
     }
 }
 
-/// B34: 32-bit indices overflowed at 2^31 samples. Here a launch has at most that many, and longer inputs take several;
-/// `devices` has one with rounds of 4,096. The ladder refuses what 32 bits do not hold.
+/// B34: 32-bit indices overflowed at 2^31 samples. A launch now takes at most that many, and longer inputs take several
+/// launches; `devices` has a device with rounds of 4,096. The ladder refuses lengths beyond 32 bits.
 #[test]
-fn b34_more_samples_than_a_launch_counts() {
+fn b34_inputs_longer_than_a_launch_are_counted() {
     for (_, device) in devices() {
         let samples = spread(4096 * 5 + 3, 777);
         ids(&device, &samples, 777);
@@ -322,7 +322,7 @@ fn b34_more_samples_than_a_launch_counts() {
     }
 }
 
-/// B35: tables were allocated for every group whatever their size, 21.5 GB for 5 Mi bins.
+/// B35: every work-group had a table, regardless of its size: 21.5 GB for 5 Mi bins.
 #[test]
 fn b35_scratch_is_bounded() {
     for (name, device) in devices() {
@@ -331,7 +331,7 @@ fn b35_scratch_is_bounded() {
             assert!(bytes <= 1 << 30, "{name}: {bytes} bytes for {bins} bins");
         }
     }
-    // The ladder's tables: a counter of each is loaded by the merging kernel as a sector, beside the samples.
+    // The merging kernel loads each counter of the ladder's tables as one sector, in addition to the samples.
     for device in devices() {
         for bins in [256, 5000, 5 << 20] {
             let request = request(1 << 28, bins);
@@ -342,12 +342,12 @@ fn b35_scratch_is_bounded() {
     }
 }
 
-// B36: the checks of the originals were inside assert(), and launches unchecked. Here they are in the crate's registry and
-// ladder, which return what differs; no_opencl.rs has launches that fail.
+// B36: the original checks were inside assert(), and launches were unchecked. Here the crate's registry and ladder return
+// the differences, and no_opencl.rs has launches that fail.
 
-/// B37: the originals were tried on uniform samples only.
+/// B37: the originals were tested on uniform samples only.
 #[test]
-fn b37_skewed_samples() {
+fn b37_skewed_samples_are_counted() {
     for (_, device) in devices() {
         for bins in [256, 3000, 100_000] {
             ids(&device, &vec![bins as i32 / 2; 20_003], bins);
@@ -364,9 +364,9 @@ fn b37_skewed_samples() {
     }
 }
 
-/// B38: OpenCL has no L2 persistence; the rung that hints at it says where it cannot run.
+/// B38: OpenCL has no L2 persistence. The step with cache hints reports a reason where it cannot run.
 #[test]
-fn b38_cache_hints_run_or_say_why_not() {
+fn b38_cache_hints_run_or_give_a_reason() {
     for (name, device) in devices() {
         let rungs = rungs(&device, &Request::default());
         let rung = rungs.iter().find(|rung| rung.name == "v1_persist").unwrap();
@@ -376,7 +376,7 @@ fn b38_cache_hints_run_or_say_why_not() {
 }
 
 #[test]
-fn outputs_of_other_lengths_are_refused() {
+fn outputs_of_wrong_length_are_refused() {
     for (name, device) in common::devices() {
         let run = |counts: usize, outside: usize| {
             let (mut counts, mut outside) = (device.filled(counts, 7u32)?, device.filled(outside, 7u64)?);
@@ -407,7 +407,7 @@ macro_rules! edge {
 edge!(edge_f32, f32);
 edge!(edge_f64, f64);
 
-/// The bin of each sample, by search among all edges.
+/// The bin of each sample, from a search of all edges.
 macro_rules! float_slots {
     ($samples:expr, $edge:ident, $lower:expr, $upper:expr, $bins:expr, $closed:expr) => {{
         let edges: Vec<_> = (0..$bins).map(|k| $edge($lower, $upper, $bins, k)).collect();
@@ -419,7 +419,7 @@ macro_rules! float_slots {
     }};
 }
 
-/// Random samples round a range, and every edge with its neighbours.
+/// Random samples around a range, and every edge with its two neighbours.
 macro_rules! float_samples {
     ($edge:ident, $lower:expr, $upper:expr, $bins:expr, $parts:expr) => {{
         let extent = $upper / 2.0 - $lower / 2.0;
@@ -447,7 +447,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn even_bins_of_f32(a in -1e6f32..1e6, b in -1e6f32..1e6, bins in 1usize..400, closed: bool,
+    fn even_bins_of_f32_follow_their_edges(a in -1e6f32..1e6, b in -1e6f32..1e6, bins in 1usize..400, closed: bool,
         parts in prop::collection::vec(0f32..1.0, 50))
     {
         let (lower, upper) = (a.min(b), a.max(b));
@@ -461,7 +461,7 @@ proptest! {
     }
 
     #[test]
-    fn even_bins_of_any_f32(a: f32, b: f32, bins in 1usize..100, closed: bool, parts in prop::collection::vec(0f32..1.0, 50)) {
+    fn even_bins_of_any_f32_follow_their_edges(a: f32, b: f32, bins in 1usize..100, closed: bool, parts in prop::collection::vec(0f32..1.0, 50)) {
         let (lower, upper) = (a.min(b), a.max(b));
         let Ok(layout) = Bins::even(lower, upper, bins) else { return Ok(()) };
         let layout = if closed { layout.closed() } else { layout };
@@ -471,7 +471,7 @@ proptest! {
     }
 
     #[test]
-    fn even_bins_of_f64(a in -1e3f64..1e3, b in -1e3f64..1e3, bins in 1usize..400, closed: bool,
+    fn even_bins_of_f64_follow_their_edges(a in -1e3f64..1e3, b in -1e3f64..1e3, bins in 1usize..400, closed: bool,
         parts in prop::collection::vec(0f64..1.0, 50))
     {
         let (lower, upper) = (a.min(b), a.max(b));
@@ -485,7 +485,7 @@ proptest! {
     }
 
     #[test]
-    fn even_bins_of_i64(a: i64, b: i64, narrow in 0u32..63, bins in 1usize..5000, closed: bool,
+    fn even_bins_of_i64_follow_the_definition(a: i64, b: i64, narrow in 0u32..63, bins in 1usize..5000, closed: bool,
         random in prop::collection::vec(any::<i64>(), 200))
     {
         let (a, b) = (a >> narrow, b >> narrow);
@@ -494,7 +494,7 @@ proptest! {
         let layout = Bins::even(lower, upper, bins).unwrap();
         let layout = if closed { layout.closed() } else { layout };
         let mut samples: Vec<i64> = random.iter().map(|x| x >> narrow).collect();
-        // The least sample of a bin, and the last of the one before.
+        // The smallest sample of each bin, and the largest of the bin before.
         let (low, extent) = (i128::from(lower), i128::from(upper) - i128::from(lower));
         for k in 0..=bins.min(200) as i128 {
             let edge = (low + (k * extent + bins as i128 - 1).div_euclid(bins as i128)) as i64;
@@ -507,7 +507,7 @@ proptest! {
     }
 
     #[test]
-    fn even_bins_of_u32(a: u32, b: u32, narrow in 0u32..31, bins in 1usize..5000, random in prop::collection::vec(any::<u32>(), 300)) {
+    fn even_bins_of_u32_follow_the_definition(a: u32, b: u32, narrow in 0u32..31, bins in 1usize..5000, random in prop::collection::vec(any::<u32>(), 300)) {
         let (a, b) = (a >> narrow, b >> narrow);
         prop_assume!(a != b);
         let (lower, upper) = (Ord::min(a, b), Ord::max(a, b));
@@ -526,9 +526,9 @@ fn tested() -> &'static [Device] {
     DEVICES.get_or_init(|| common::devices().into_iter().map(|(_, device)| device).collect())
 }
 
-/// numpy.histogram(x, edges): the last bin is closed, others take their lower edge; equal edges make empty bins.
+/// numpy.histogram(x, edges): bins include their lower edge, and the last bin is closed. Equal edges make empty bins.
 #[test]
-fn edges_as_in_numpy() {
+fn edges_match_numpy_histogram() {
     let x = [1.0f32, 2.0, 2.0, 3.0, 5.0, 5.0, 7.0, 0.5, 7.5, f32::NAN, -0.0, f32::INFINITY];
     for (_, device) in devices() {
         let closed = Bins::edges(&[1.0, 2.0, 2.0, 5.0, 7.0]).unwrap().closed();
@@ -543,9 +543,9 @@ fn edges_as_in_numpy() {
     }
 }
 
-/// Bytes are counted by their value, whatever the bins are.
+/// Bytes are counted by value, for any bins.
 #[test]
-fn bytes_of_every_value() {
+fn bytes_are_counted_by_value() {
     let x: Vec<u8> = (0..5_003u32).map(|i| (i * i / 7) as u8).collect();
     let signed: &[i8] = bytemuck::cast_slice(&x);
     for (name, device) in devices().into_iter().chain(common::tuned(&[("a GPU", common::gpu())])) {
@@ -571,16 +571,16 @@ fn bytes_of_every_value() {
 }
 
 #[test]
-fn edges_that_are_none() {
+fn invalid_edges_are_refused() {
     let text = |edges: &[f64]| Bins::edges(edges).map(|_| ()).unwrap_err().to_string();
     assert_eq!(text(&[0.0, 1.0, 0.5]), "edges must not fall: edge 1 is 1.0, edge 2 is 0.5");
     assert_eq!(text(&[0.0, f64::NAN]), "edge 1 of 2 is NaN");
     assert_eq!(Bins::<u8>::edges(&[3]).unwrap_err().kind(), ErrorKind::InvalidInput);
 }
 
-/// Weights that are multiples of 1/8 have exact sums, whatever the order.
+/// Weights that are multiples of 1/8 have exact sums in any order.
 #[test]
-fn weights_of_few_bits_are_added_up_exactly() {
+fn weights_of_few_bits_have_exact_sums() {
     let n = 30_011;
     let x: Vec<i32> = (0..n).map(|i| (i * 7919) % 300 - 1).collect();
     let weights: Vec<f32> = (0..n).map(|i| ((i * 31) % 4001 - 2000) as f32 / 8.0).collect();
@@ -601,16 +601,16 @@ fn weights_of_few_bits_are_added_up_exactly() {
 }
 
 #[test]
-fn weights_and_samples_are_as_many() {
+fn weights_must_be_as_many_as_samples() {
     for (_, device) in devices() {
         let error = device.histogram_weighted(&[1u8, 2], &[1.0f32], &Bins::ids(3).unwrap()).unwrap_err();
         assert_eq!(error.to_string(), "a weighted histogram of 2 samples needs as many weights, got 1");
     }
 }
 
-/// Bins beyond local memory: samples are shared out by ranges of bins on GPUs, whatever their order.
+/// Bins beyond local memory: GPUs split the samples, in any order, by ranges of bins.
 #[test]
-fn many_bins_whatever_the_samples() {
+fn bins_beyond_local_memory_count_any_samples() {
     let (n, bins) = (6011, 9000);
     let even = spread(n, bins);
     let mut sorted = even.clone();
@@ -625,7 +625,7 @@ fn many_bins_whatever_the_samples() {
 }
 
 #[test]
-fn channels_are_histograms_of_their_own() {
+fn each_channel_has_its_own_histogram() {
     let n = 4099;
     let pixels: Vec<u8> = (0..4 * n).map(|i: usize| (i.wrapping_mul(2_654_435_761) >> 7) as u8).collect();
     for (_, device) in devices() {
@@ -650,10 +650,10 @@ fn channels_are_histograms_of_their_own() {
 }
 
 #[test]
-fn what_a_function_gives_is_counted() {
+fn mapped_samples_are_counted() {
     let x = spread(9001, 500);
     let thirds = Map::new(|x: i32| x as f32 / 3.0 - 20.0, "x / 3.0f - 20.0f");
-    // Divisions need not be rounded correctly; none of these edges is a third of a whole number.
+    // Division need not round correctly, so no edge is a third of an integer.
     let bins = Bins::edges(&[0.1f32, 10.1, 30.1, 99.9]).unwrap();
     let slots = |x: &i32| [60.3, 90.3, 150.3, 359.7].iter().filter(|&&edge| f64::from(*x) >= edge).count();
     let mut want = [0u64; 5];
@@ -680,7 +680,7 @@ fn what_a_function_gives_is_counted() {
 }
 
 #[test]
-fn channels_that_are_none() {
+fn invalid_channels_are_refused() {
     let (device, bins) = (Device::cpu(), vec![Bins::<u8>::ids(3).unwrap(); 5]);
     let text = |n: usize, channels, count: usize| {
         device.histogram_channels(&vec![0u8; n], channels, &bins[..count]).unwrap_err().to_string()

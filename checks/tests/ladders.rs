@@ -1,4 +1,4 @@
-//! Every rung of every ladder on every OpenCL device of this machine, verified at the edges of its work-groups.
+//! Every step of every ladder on every OpenCL device of this machine, verified at the edges of its work-groups.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -11,7 +11,7 @@ use oclprim_checks::{
     ladder::{Distribution, Ladder, Request, Rung, registry},
 };
 
-/// Resets, runs and verifies twice: the second run finds what the first left behind.
+/// Resets, runs and verifies twice: the second run starts from the memory that the first one wrote.
 fn climb(rung: &Rung, device: &Device) -> Result<(), Failure> {
     let mut climb = (rung.prepare)(device)?;
     for _ in 0..2 {
@@ -28,22 +28,22 @@ fn request(change: impl FnOnce(&mut Request)) -> Request {
     request
 }
 
-/// Types to move: what tells kernels apart is their size.
+/// Element types to move: kernels differ only in the size of the element.
 fn types(tiny: bool) -> &'static [ElementType] {
     let all = &[ElementType::I32, ElementType::U8, ElementType::F32, ElementType::F64];
     if tiny { &all[..2] } else { all }
 }
 
-/// The requests by which a ladder is climbed, in blocks of at most `most` items; `tiny` is for interpreters.
+/// The requests for a ladder, with work-groups of at most `most` work-items; `tiny` is for interpreters.
 fn requests(ladder: &dyn Ladder, tiny: bool, most: usize) -> Vec<Request> {
     let mut requests = Vec::new();
     match ladder.name() {
         "reduce" => {
-            // A program and its kernels are compiled for each block and type, which is what takes the time.
+            // Most of the time goes into compiling a program and its kernels for each work-group size and type.
             let all = [
                 (None, ElementType::I32),
                 (Some(64), ElementType::F32),
-                // As many items as have all the steps.
+                // A work-group large enough for every step of the trees.
                 (Some(128), ElementType::I64),
                 (Some(256), ElementType::F64),
                 (Some(2), ElementType::U8),
@@ -89,7 +89,7 @@ fn requests(ladder: &dyn Ladder, tiny: bool, most: usize) -> Vec<Request> {
             let bins: &[usize] = if tiny { &[256] } else { &[1, 7, 256, 1000, 1025, 4096, 5 << 20] };
             for &n in sizes {
                 for &bins in bins {
-                    // Millions of bins to compare, or of samples to make, are enough once.
+                    // Comparing millions of bins, or generating millions of samples, is done once only.
                     if (bins > 1 << 20 && n != 65_537) || (n > 65_537 && bins != 256) {
                         continue;
                     }
@@ -115,7 +115,7 @@ fn requests(ladder: &dyn Ladder, tiny: bool, most: usize) -> Vec<Request> {
     requests
 }
 
-/// Every rung of a ladder on every device, for each of its requests.
+/// Runs every step of a ladder on every device, for each of its requests.
 fn climb_everywhere(name: &str) {
     let ladder = registry().iter().find(|ladder| ladder.name() == name).expect("the registry has it");
     let tiny = common::tiny();
@@ -137,7 +137,7 @@ fn climb_everywhere(name: &str) {
             );
             let rungs = match ladder.rungs(&request, &device) {
                 Ok(rungs) => rungs,
-                // A block that the device is too small for.
+                // The device is too small for this work-group size.
                 Err(error) if error.kind() == ErrorKind::InvalidInput && request.block.is_some() => {
                     *unavailable.entry(error.to_string()).or_insert(0) += 1;
                     continue;
@@ -159,12 +159,12 @@ fn climb_everywhere(name: &str) {
                 }
             }
         }
-        assert!(climbed > 0, "{info}: no rung of {name} ran: {unavailable:#?}");
+        assert!(climbed > 0, "{info}: no step of {name} ran: {unavailable:#?}");
         for reason in unavailable.keys().filter(|_| !device.is_cpu()) {
             common::skip(&format!("{info}: {name} ladder"), reason);
         }
         println!(
-            "{info}: {}: {climbed} climbed in {:.1?}, unavailable: {unavailable:#?}",
+            "{info}: {}: {climbed} steps in {:.1?}, unavailable: {unavailable:#?}",
             ladder.name(),
             started.elapsed()
         );

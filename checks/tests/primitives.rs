@@ -9,7 +9,7 @@ use libtest_mimic::{Arguments, Completion, Trial};
 use oclprim::{Capabilities, Device, DeviceClass, Tuning};
 use oclprim_checks::check::{Case, Level, Spec, Verdict, few_builds, registry};
 
-/// What stands for all in short runs: each kernel, by whatever form.
+/// Operations that cover every kernel, for short runs.
 const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "sum fixed",
     "arg-max",
@@ -79,18 +79,18 @@ fn forms_of_each_kernel_are_there() {
     }
 }
 
-/// A kernel of `cl`, and the geometry that its place in the file is for, where it is for one alone; else that of a GPU counts.
+/// A kernel of `cl` and its geometry. `None` stands for kernels of both geometries; then a launch as a GPU counts.
 type Kernel = (String, Option<DeviceClass>);
 
-/// Whether a device is given the kernel.
+/// Returns true if the device runs the kernel.
 type Given = fn(&Capabilities) -> bool;
 
-/// Whether its work-groups wait for one another.
+/// Returns true if work-groups of the device can wait for one another.
 fn waits(caps: &Capabilities) -> bool {
     caps.forward_progress && caps.device_fence && caps.int64_atomics
 }
 
-/// What not every device is given, or not by these forms, and why.
+/// Kernels that not every device runs, or not for these operations, with the reason.
 const ELSEWHERE: &[(&str, &str, Given)] = &[
     ("combine_pairs", "tries the laws of a user's operator: tests/operators.rs", |_| false),
     ("fill", "drivers fill small buffers themselves, but for a checker", |caps| caps.checker),
@@ -112,7 +112,7 @@ fn partitions(caps: &Capabilities) -> bool {
     caps.checker || caps.sub_groups.iter().any(|group| group.backend.is_hardware())
 }
 
-/// Each kernel is launched by one of the forms above, in the geometry that it is for, on each device that is given it.
+/// Asserts that the operations above launch each kernel, in the kernel's geometry, on each device that runs it.
 fn forms_launch_each_kernel() {
     const TEST: &str = "forms_launch_each_kernel";
     if common::variant() {
@@ -121,7 +121,7 @@ fn forms_launch_each_kernel() {
     let kernels = kernels();
     for (name, device) in common::opencl_devices_or_skip(TEST) {
         let caps = device.capabilities().unwrap().expect("an OpenCL device's");
-        // A GPU runs in its own geometry alone.
+        // A GPU runs only in its own geometry.
         let gpu = (caps.class == DeviceClass::Cpu).then(|| (DeviceClass::Gpu, common::gpu()));
         let mut launched = HashSet::new();
         for (class, tuning) in gpu.into_iter().chain([(caps.class, Tuning::default())]) {
@@ -157,14 +157,14 @@ fn forms_launch_each_kernel() {
             }
         }
         missing.sort();
-        assert!(missing.is_empty(), "{name}: no form launches {missing:?}");
+        assert!(missing.is_empty(), "{name}: no operation launches {missing:?}");
     }
     let known = |name: &&str| kernels.iter().any(|(kernel, _)| kernel == name);
     assert!(ELSEWHERE.iter().all(|(name, ..)| known(name)), "a kernel is no longer there");
 }
 
-/// All but the runtime's own test of a device. Two of a name in one geometry, such as `gather` by the size of elements, count
-/// as one.
+/// All kernels but those of the self-test. Kernels with one name and geometry, such as the `gather` variants by element size,
+/// count as one.
 fn kernels() -> HashSet<Kernel> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../cl");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -207,7 +207,7 @@ fn level() -> Level {
     }
 }
 
-/// The cases of a primitive that a device runs: of a GPU's geometry few, with all types in the first such geometry only.
+/// The cases of a primitive for a device: few for the geometry of a GPU, and all types only for the first such geometry.
 fn cases_of(spec: &dyn Spec, gpu: bool, first: bool) -> Vec<Case> {
     let mut cases = spec.cases(if gpu { Level::Tiny } else { level() });
     if common::a_form_of_each_kernel() {
@@ -225,8 +225,8 @@ fn cases_of(spec: &dyn Spec, gpu: bool, first: bool) -> Vec<Case> {
     cases
 }
 
-/// One case on one device: `[device] primitive::form::type::shape::data`. A device that lacks an operation ignores it, and says
-/// why.
+/// One case on one device: `[device] primitive::operation::type::shape::data`. A device without the operation ignores the
+/// case with a reason.
 fn trial(primitive: &str, case: Case, name: &str, device: Device) -> Trial {
     let Case { form, element, shape, data, .. } = &case;
     let title = format!("{primitive}::{form}::{element}::{shape}::{data}");
@@ -238,7 +238,7 @@ fn trial(primitive: &str, case: Case, name: &str, device: Device) -> Trial {
     .with_kind(name)
 }
 
-/// Every case on every device. `OCLPRIM_TEST_ONLY` has names of primitives with commas between them.
+/// Every case on every device. `OCLPRIM_TEST_ONLY` lists names of primitives, separated by commas.
 fn trials() -> Vec<Trial> {
     let only = std::env::var("OCLPRIM_TEST_ONLY").ok();
     let wanted = |name| only.as_deref().is_none_or(|only| only.split(',').any(|one| one == name));
@@ -260,7 +260,7 @@ fn trials() -> Vec<Trial> {
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut all = trials();
-    // These name the kernels of every primitive.
+    // These tests name the kernels of every primitive.
     if cfg!(feature = "all") {
         let test = |name: &str, run: fn()| {
             Trial::test(name, move || {

@@ -1,4 +1,4 @@
-//! Reductions: a regression test for each defect (B1 to B15) of the kernels that the ladder grew from, and random inputs.
+//! Reductions: a regression test for each defect (B1 to B15) of the original kernels, and random inputs.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -17,7 +17,7 @@ use oclprim_checks::{
 };
 use proptest::prelude::*;
 
-/// Values whose sum shows each that is missing or counted twice.
+/// Values whose sum reveals every missing element and every one counted twice.
 fn values(n: usize) -> Vec<i32> {
     let mut rng = Rng::new(n as u64);
     (0..n).map(|_| rng.next() as i32).collect()
@@ -39,13 +39,13 @@ fn rungs(device: &Device, n: usize, block: Option<usize>) -> Vec<Rung> {
     rungs.into_iter().filter(|rung| rung.unavailable.is_none()).collect()
 }
 
-/// Climbs the rungs whose names start with one of `names`.
+/// Runs the steps whose names start with one of `names`.
 fn climb(device: &(String, Device), n: usize, block: Option<usize>, names: &[&str]) {
     let fits = |rung: &str| names.iter().any(|start| rung.starts_with(start));
     rungs::climb("reduce", device, &request(n, block), fits);
 }
 
-/// Sums views of buffers, in which poison lies before and after the elements.
+/// Sums views of buffers that hold poison before and after the elements.
 fn check_views(sizes: &[usize]) {
     let poison: i32 = poison();
     for (name, device) in devices() {
@@ -61,7 +61,7 @@ fn check_views(sizes: &[usize]) {
     }
 }
 
-/// B1: kernels that add several elements an item dropped the elements past the last full round, and small inputs whole.
+/// B1: kernels with several elements a work-item dropped the elements after the last full round, and small inputs entirely.
 #[test]
 fn b1_no_tail_is_lost() {
     let sizes = [384, 385, 511, 513, 640, 1000, 3584, 4000, 5000, 1_000_000];
@@ -73,22 +73,22 @@ fn b1_no_tail_is_lost() {
     }
 }
 
-/// B2: the test for the last round was off by one, and read past the end where it was met exactly. Poison lies behind the
-/// elements, of the crate's own kernels and of the ladder's, which had it.
+/// B2: the test for the last round was off by one. It read past the end if the length met the round exactly. Poison lies
+/// after the elements, for the crate's kernels and for the ladder's kernels that had the defect.
 #[test]
 fn b2_nothing_past_the_end_is_read() {
     check_views(&[127, 128, 383, 384, 385, 447, 448, 511, 512, 1023, 1024]);
     let all = &["unroll", "complete", "template", "gmem", "smem"][..];
     let names = if common::tiny() { &["unrolling4", "gmem_unroll", "smem_unroll"] } else { all };
     for device in common::devices() {
-        // Blocks of 64 with 2, 4 and 8 elements an item: whole tiles, and whole rounds of a last one.
+        // Work-groups of 64 with 2, 4 and 8 elements a work-item: whole tiles, and whole rounds of a last tile.
         for n in [64, 128, 192, 256, 448, 512, 576, 1024] {
             climb(&device, n, Some(64), names);
         }
     }
 }
 
-/// B3: items past the end returned before a barrier, and the rest of their work-group read what they should have written.
+/// B3: work-items past the end returned before a barrier, and others of their work-group read values never written.
 #[test]
 fn b3_short_work_groups_are_complete() {
     check_views(&[1, 2, 3, 63, 65, 129, 257]);
@@ -99,9 +99,9 @@ fn b3_short_work_groups_are_complete() {
     }
 }
 
-/// B4, B11: the last steps relied on 32 items in lock step, and on shuffles without a mask. Widths are read here, and the
-/// answer is the same whatever exchanges the values: of the ladder's kernels that had the defect, with each kind of
-/// sub-groups, too. (Their steps that wait for a sub-group alone are built where it has 32 items: on GPUs.)
+/// B4, B11: the last steps relied on 32 work-items in lock step, and on shuffles without a mask. Kernels now read the width,
+/// and every kind of sub-groups gives the same result, also in the ladder's kernels that had the defect.
+/// (Their steps that synchronise only a sub-group are built for sub-groups of 32 work-items: on GPUs.)
 #[test]
 fn b4_every_kind_of_sub_groups_gives_the_same_answer() {
     for device in devices() {
@@ -120,9 +120,9 @@ fn b4_every_kind_of_sub_groups_gives_the_same_answer() {
     }
 }
 
-/// B5, B6: blocks below 64 were summed wrongly, blocks above the fixed size of a local array overflowed it, and a block
-/// that is no power of two lost elements. (Where an array ends is seen by Oclgrind, which scripts/test has run this; on CPU
-/// drivers the answer may be right.)
+/// B5, B6: work-groups below 64 gave wrong sums, sizes above a fixed local array overflowed it, and sizes that are not powers
+/// of two lost elements. (Oclgrind sees the end of an array, and scripts/test runs this test there. On CPU drivers the result
+/// may be right in spite of the defect.)
 #[test]
 fn b5_every_block_is_right_or_refused() {
     for device in common::devices() {
@@ -149,7 +149,7 @@ fn b5_every_block_is_right_or_refused() {
     }
 }
 
-/// B7: the reference that all was compared with dropped the odd element of each level, and destroyed its input.
+/// B7: the common reference dropped the odd element of each level and overwrote its input.
 #[test]
 fn b7_the_reference_counts_odd_elements() {
     for n in [3, 7, 100, 1000, 1025, 65_537] {
@@ -161,7 +161,7 @@ fn b7_the_reference_counts_odd_elements() {
     }
 }
 
-/// B8: 32-bit sums overflowed without a word. They wrap, as documented; wider elements hold the sum.
+/// B8: 32-bit sums overflowed silently. They now wrap, as documented, and wider elements hold the sum.
 #[test]
 fn b8_sums_wrap_and_wider_elements_do_not() {
     for (name, device) in devices() {
@@ -172,9 +172,9 @@ fn b8_sums_wrap_and_wider_elements_do_not() {
     }
 }
 
-/// B9: only the last kernel's sum was compared, so that a kernel that did not run passed on the one before.
+/// B9: only the last kernel's sum was compared, so a kernel that did not run passed with the sum of the one before.
 #[test]
-fn b9_a_run_that_did_not_happen_does_not_pass() {
+fn b9_verification_fails_before_a_run() {
     for (name, device) in common::devices() {
         for rung in rungs(&device, 1000, None) {
             let mut climb = (rung.prepare)(&device).unwrap();
@@ -188,9 +188,9 @@ fn b9_a_run_that_did_not_happen_does_not_pass() {
     }
 }
 
-/// B10: one run was timed, by the host, without the sum of the partial results.
+/// B10: the host timed a single run, without the sum of the partial results.
 #[test]
-fn b10_runs_are_repeated_and_hold_the_second_stage() {
+fn b10_timed_runs_repeat_and_include_the_second_stage() {
     for (name, device) in common::opencl_devices_or_skip("b10") {
         let device = device.profiled().unwrap();
         let rung = rungs(&device, 5000, None).into_iter().find(|rung| rung.name == "smem").unwrap();
@@ -207,9 +207,9 @@ fn b10_runs_are_repeated_and_hold_the_second_stage() {
     }
 }
 
-/// B12: kernels that reduce in global memory destroyed the input of the ones after them. The ladder's own run twice here.
+/// B12: kernels that reduce in global memory overwrote the input of later kernels. The ladder's kernels run twice here.
 #[test]
-fn b12_the_input_stays() {
+fn b12_the_input_is_not_changed() {
     for device in common::devices() {
         climb(&device, 5000, None, &["neighbored", "interleaved", "unroll", "complete", "template", "gmem"]);
     }
@@ -223,12 +223,12 @@ fn b12_the_input_stays() {
     }
 }
 
-// B13: a statement printed twice and wrong comments. Nothing to test.
+// B13: a statement printed twice, and wrong comments. There is nothing to test.
 
-/// B14: inputs shorter than a vector launched no work-group at all; and of the buffers that runs took in turn, one alone had been
-/// written. All copies of a rotation are here, and each run is verified.
+/// B14: inputs shorter than a vector launched no work-group. Runs also rotated through several buffers, of which only one had
+/// been written. The ladder writes all copies of a rotation and verifies each run.
 #[test]
-fn b14_inputs_shorter_than_a_vector() {
+fn b14_inputs_shorter_than_a_vector_are_reduced() {
     let sizes: Vec<usize> = (0..18).collect();
     check_views(&sizes);
     for (name, device) in common::devices() {
@@ -239,8 +239,8 @@ fn b14_inputs_shorter_than_a_vector() {
     }
 }
 
-/// B15: all-ones data hid elements that were dropped and counted twice, as by a grid that was rounded down. Bit i is element i's
-/// alone. Sizes are `usize`, and 64 bits in kernels from 2^31 on: src/check/large.rs.
+/// B15: data of all ones hid elements that were dropped or counted twice, as by a grid rounded down. Here bit i belongs to
+/// element i. Sizes are `usize`, and 64-bit in kernels from 2^31 on: checks/src/check/large.rs.
 #[test]
 fn b15_each_element_counts_once() {
     for (name, device) in devices() {
@@ -248,16 +248,16 @@ fn b15_each_element_counts_once() {
             let x: Vec<u64> = (0..n).map(|i| 1 << i).collect();
             assert_eq!(device.reduce(&x, Sum).unwrap(), u64::MAX >> (64 - n), "{name}: {n}");
         }
-        // 2^i appears at every 64th place, so that a sum over 2^6 rounds is all bits, six places up.
+        // 2^i stands at every 64th index, so a sum over 2^6 rounds has all bits set, shifted by six.
         let x: Vec<u64> = (0..4096).map(|i| 1 << (i % 64)).collect();
         assert_eq!(device.reduce(&x, Sum).unwrap(), u64::MAX << 6, "{name}");
         assert_eq!(device.reduce(&x, Xor).unwrap(), 0, "{name}");
     }
 }
 
-// B16, B17 and B18 are of a histogram, a scan and a merge: tests/histogram.rs, tests/scan.rs and tests/merge.rs have them.
+// B16, B17 and B18 are defects of a histogram, a scan and a merge: see tests/histogram.rs, tests/scan.rs, tests/merge.rs.
 
-/// Floats in any order: the tolerance is that of the additions that a value goes through, and of the multiplications.
+/// `Fast` floats, added in any order: the tolerance counts the additions and multiplications on the path of a value.
 #[test]
 fn fast_sums_and_products_are_near_the_fixed_ones() {
     for (name, device) in devices() {
@@ -282,7 +282,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if common::tiny() { 6 } else { 24 }, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_part_of_any_input_is_that_of_the_cpu(
+    fn any_view_of_any_input_equals_the_cpu(
         n in 0usize..40_000, start in 0usize..40, cut in 0usize..40, seed: u64, fixed: bool
     ) {
         let mut rng = Rng::new(seed);

@@ -1,4 +1,4 @@
-//! What the public types promise to the compiler.
+//! Traits that the public types promise.
 
 use std::fmt::Debug;
 
@@ -8,7 +8,7 @@ fn is_shared<T: Send + Sync + Debug>() {}
 fn is_sent<T: Send>() {}
 
 #[test]
-fn cases_and_samples_go_to_other_threads() {
+fn samples_are_shareable_and_cases_are_send() {
     is_shared::<Sample>();
     is_sent::<Case>();
 }

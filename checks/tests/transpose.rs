@@ -1,4 +1,4 @@
-//! Transpositions: the defects of the kernels that the ladder grew from, the definition, and errors.
+//! Transpositions: defects of the original kernels (B20 to B26), the definition, and errors.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -24,7 +24,8 @@ fn devices() -> Vec<(String, Device)> {
     tuned(&[("a GPU", gpu())])
 }
 
-/// Every device, in its own geometry, with 64-bit offsets, and with little local memory.
+/// Every device, in its own geometry. OpenCL devices also with 64-bit offsets in both geometries, and as a GPU with little
+/// local memory.
 fn odd_devices() -> Vec<(String, Device)> {
     let wide = || Tuning::default().wide_offsets();
     tuned(&[("wide", wide()), ("a wide GPU", gpu().wide_offsets()), ("a small GPU", gpu().local_bytes(4096))])
@@ -42,14 +43,14 @@ fn rungs(device: &Device, request: &Request) -> Vec<Rung> {
     ladder.rungs(request, device).unwrap_or_else(|error| panic!("{device:?}: {error}"))
 }
 
-/// Climbs the rungs whose names fit on every device. What was not written stays poisoned, which the check must see.
+/// Runs the steps whose names fit on every device. Unwritten elements stay poisoned, and verification finds them.
 fn climb(rows: usize, cols: usize, fits: impl Fn(&str) -> bool) {
     for device in tuned(&[("wide", Tuning::default().wide_offsets())]) {
         rungs::climb("transpose", &device, &request(rows, cols), &fits);
     }
 }
 
-/// The definition: element (r, c) becomes element (c, r).
+/// The definition: `out[c][r] = input[r][c]`.
 fn obvious<T: Pod>(input: &[T], rows: usize, cols: usize) -> Vec<T> {
     let mut out = vec![T::zeroed(); input.len()];
     for r in 0..rows {
@@ -72,8 +73,8 @@ fn check<T: Pod + PartialEq + Debug>(name: &str, device: &Device, shape: (usize,
     same_bytes(&x.to_vec().unwrap(), &all, "the input").unwrap();
 }
 
-/// B20: a warm-up with swapped arguments overwrote the input, and NaN passed the comparison. The input is compared too
-/// (in `check`, and by the ladder), and all comparisons are of bits. The kernels that were never checked are.
+/// B20: a warm-up with swapped arguments overwrote the input, NaN passed the comparison, and some kernels were never checked.
+/// Now `check` and the ladder compare the input too, all comparisons are of bits, and all kernels are checked.
 #[test]
 fn b20_inputs_are_left_alone_and_nan_does_not_pass() {
     for (name, device) in devices() {
@@ -89,7 +90,7 @@ fn b20_inputs_are_left_alone_and_nan_does_not_pass() {
     climb(70, 130, |name| name.contains("copy") || name.starts_with("naive"));
 }
 
-/// B21: the diagonal order left out blocks of grids that are not square, and took others twice.
+/// B21: the diagonal order skipped some blocks of non-square grids and visited others twice.
 #[test]
 fn b21_diagonal_covers_rectangular_grids() {
     for (blocks_down, blocks_across) in [(4, 8), (8, 4), (3, 5), (1, 7), (7, 1)] {
@@ -97,7 +98,7 @@ fn b21_diagonal_covers_rectangular_grids() {
     }
 }
 
-/// B22: the kernels by columns used one matrix's row length for both.
+/// B22: the kernels by columns used one matrix's row length for both matrices.
 #[test]
 fn b22_kernels_by_columns_take_rectangles() {
     for (rows, cols) in [(48, 80), (100, 17), (1, 40)] {
@@ -105,16 +106,16 @@ fn b22_kernels_by_columns_take_rectangles() {
     }
 }
 
-/// B23: unrolled kernels dropped what did not fill all of their blocks, and odd tiles.
+/// B23: unrolled kernels dropped elements outside full blocks, and odd tiles.
 #[test]
-fn b23_unrolled_kernels_drop_nothing() {
+fn b23_unrolled_kernels_move_every_element() {
     for (rows, cols) in [(64, 64 + 16), (3 * 32, 96), (65, 64 + 33), (80, 1)] {
         climb(rows, cols, |name| name.contains("unroll"));
     }
 }
 
-/// B24: the width came from the grid, and so held for square matrices of whole tiles only; shapes were fixed. That what was
-/// timed fitted the cache cannot go unsaid here: `oclprim ladder` warns.
+/// B24: kernels took the width from the grid, so only square matrices of whole tiles were right, and shapes were fixed.
+/// The timed data fitted the cache without notice; `oclprim ladder` now warns.
 #[test]
 fn b24_tile_kernels_take_any_shape() {
     for (rows, cols) in [(32, 96), (33, 31), (1, 65), (100, 3)] {
@@ -122,9 +123,9 @@ fn b24_tile_kernels_take_any_shape() {
     }
 }
 
-/// B25: items next to each other lay four to a row, because dimension 0 was taken for the fast one: twice the sectors. No
-/// answer shows it, so this holds the model of the kernels to it, and a test beside it the kernels to the model, by which
-/// item moves what (`kernels_move_as_their_models_do`); `oclprim ladder` shows the time on a device.
+/// B25: neighbouring work-items lay four to a row, because the kernel took dimension 0 as the fastest: twice the sectors.
+/// No result shows this. So this test checks the models, and `kernels_access_what_their_models_predict` checks that kernels
+/// match their models. `oclprim ladder` shows the time on a device.
 #[test]
 fn b25_coalesced_kernels_are_coalesced() {
     let ideal = (1024 * 1024 * 4 / 32) as f64;
@@ -138,9 +139,9 @@ fn b25_coalesced_kernels_are_coalesced() {
     }
 }
 
-/// B26: only square matrices of whole tiles were right; the first kernel's time held its compilation; one direction was
-/// counted; memory was never freed (runtime.rs: nothing_leaks); waits were left out on queues that are not in order, of
-/// which the crate takes a user's (interop.rs: many_commands_keep_their_order).
+/// B26: only square matrices of whole tiles were right, the first kernel's time included its compilation, and only one direction
+/// of bytes was counted. Memory was never freed (runtime.rs: memory_does_not_leak), and waits were missing on out-of-order queues,
+/// which the crate accepts from users (interop.rs: many_commands_keep_their_order).
 #[test]
 fn b26_any_shape_is_right_and_both_directions_count() {
     for (rows, cols) in [(64, 32), (37, 91), (1, 5), (130, 2)] {
@@ -155,7 +156,7 @@ fn b26_any_shape_is_right_and_both_directions_count() {
     assert!(request.effort.warm_up > 0);
 }
 
-/// B26: what the first run costs more than the others, as a compilation does, is in no time.
+/// B26: no time includes the extra cost of the first run, such as a compilation.
 #[test]
 fn b26_the_first_run_is_not_timed() {
     const BUILD: Duration = Duration::from_millis(200);
@@ -174,7 +175,7 @@ fn b26_the_first_run_is_not_timed() {
 }
 
 #[test]
-fn every_size_of_element() {
+fn elements_of_every_size_are_transposed() {
     macro_rules! each {
         ($($size:literal)*) => {
             for (name, device) in devices() {
@@ -190,7 +191,7 @@ fn every_size_of_element() {
 }
 
 #[test]
-fn slices_buffers_and_views_alike() {
+fn slices_buffers_and_views_give_the_same_result() {
     for (name, device) in devices() {
         let x: Vec<u16> = random(24 * 56, 1);
         let want = obvious(&x, 24, 56);
@@ -206,7 +207,7 @@ fn slices_buffers_and_views_alike() {
 }
 
 #[test]
-fn errors_have_the_numbers() {
+fn errors_give_the_numbers() {
     for (name, device) in devices() {
         let failed = |rows, cols| device.transpose(&[0u32; 6], rows, cols).unwrap_err();
         let error = failed(2, 4);
@@ -234,7 +235,7 @@ proptest! {
         rows in 0usize..if tiny() { 80 } else { 200 }, cols in 0usize..if tiny() { 80 } else { 200 }, stretch in 0usize..3, step in prop::sample::select(&[1usize, 4, 8]),
         from in 0usize..9, to in 0usize..9,
     ) {
-        // Wide and tall ones too, and multiples of what the kernels move at once, where offsets may fit as well.
+        // Also wide and tall shapes, and multiples of the kernels' vectors, where offsets may be aligned as well.
         let (rows, cols) = match stretch {
             1 => (rows / 12, cols * 12),
             2 => (rows * 12, cols / 12),
@@ -256,9 +257,9 @@ proptest! {
     }
 }
 
-/// Leading dimensions that are too small, results that overlap and buffers that are too short are errors with numbers.
+/// Small leading dimensions, overlapping results and short buffers are errors with numbers.
 #[test]
-fn batches_that_do_not_fit_are_refused() {
+fn invalid_batches_are_refused() {
     for (name, device) in devices() {
         let x = device.upload(&[0u32; 12]).unwrap();
         let refused = |matrices: Matrices, len: usize, text: &str| {
@@ -280,9 +281,9 @@ fn batches_that_do_not_fit_are_refused() {
     }
 }
 
-/// Matrices of a few columns or rows, whose long sides are whole 16-byte words, and such as miss that by one.
+/// Matrices of a few columns or rows, whose long sides are whole 16-byte words or one element off.
 #[test]
-fn narrow_matrices_of_every_size() {
+fn narrow_matrices_of_every_size_are_transposed() {
     for (name, device) in devices() {
         for at in [(0, 0), (16, 32), (1, 0)] {
             check::<u8>(&name, &device, (4112, 3), at);
@@ -295,9 +296,9 @@ fn narrow_matrices_of_every_size() {
     }
 }
 
-/// Where rows of the output begin within sectors of memory, tiles of GPUs write from sector to sector: each element once.
+/// Where rows of the output begin within sectors, tiles of GPUs end at sector boundaries and write each element once.
 #[test]
-fn rows_that_begin_within_sectors() {
+fn rows_that_begin_within_sectors_are_complete() {
     for (name, device) in devices().into_iter().chain(odd_devices()) {
         for at in [(0, 0), (1, 3)] {
             check::<u8>(&name, &device, (1031, 133), at);
@@ -306,7 +307,7 @@ fn rows_that_begin_within_sectors() {
             check::<u64>(&name, &device, (263, 70), at);
         }
         check::<u32>(&name, &device, (576, 72), (0, 1));
-        // Few columns, so that items read different numbers of elements.
+        // Few columns, so that work-items read different numbers of elements.
         check::<u8>(&name, &device, (8193, 16), (0, 1));
         check::<u16>(&name, &device, (2049, 32), (1, 0));
         check::<u32>(&name, &device, (2049, 16), (0, 1));
@@ -324,9 +325,9 @@ fn check_in_place<T: Pod + PartialEq + Debug>(name: &str, device: &Device, (rows
     same.unwrap_or_else(|failure| panic!("{name}: {rows} x {cols} of {} bytes at {at}: {failure:?}", size_of::<T>()));
 }
 
-/// Squares, with and without whole vectors, and a rectangle.
+/// Squares with and without whole vectors, and a rectangle.
 #[test]
-fn every_size_of_element_in_place() {
+fn elements_of_every_size_are_transposed_in_place() {
     macro_rules! each {
         ($($size:literal)*) => {
             for (name, device) in devices() {
@@ -349,11 +350,14 @@ fn every_size_of_element_in_place() {
     }
 }
 
-/// One that is larger than its scratch. Every shape by small strips is in the library's own tests.
+/// A matrix larger than its scratch. The library's unit tests cover every shape in small strips.
 #[test]
-fn rectangles_in_place_by_strips() {
+fn rectangles_larger_than_scratch_are_transposed_in_place() {
     if tiny() {
-        return common::skip("rectangles_in_place_by_strips", "turns millions of elements in many steps");
+        return common::skip(
+            "rectangles_larger_than_scratch_are_transposed_in_place",
+            "transposes millions of elements in many launches",
+        );
     }
     for (name, device) in devices() {
         let (rows, cols) = (1620, 2700);
@@ -363,7 +367,7 @@ fn rectangles_in_place_by_strips() {
 }
 
 #[test]
-fn in_place_takes_slices_and_refuses_what_does_not_fit() {
+fn in_place_takes_slices_and_refuses_wrong_sizes() {
     for (name, device) in devices() {
         for (rows, cols) in [(0, 5), (5, 0), (1, 6), (6, 1), (2, 3), (70, 30), (30, 30)] {
             let x = random::<u16>(rows * cols, 3);
@@ -384,7 +388,7 @@ fn in_place_takes_slices_and_refuses_what_does_not_fit() {
     }
 }
 
-/// Casts of one column, which keep the order.
+/// Casts of one column, which keep the order of the elements.
 fn check_cast<T: Element, U: Element>(name: &str, device: &Device, x: &[T], want: &[U]) {
     match device.transpose_map::<T, U>(x, x.len(), 1, &Cast) {
         Ok(got) => same(&got.to_vec().unwrap(), want, &format!("{name}: {} to {}", T::TYPE, U::TYPE)).unwrap(),
@@ -392,9 +396,9 @@ fn check_cast<T: Element, U: Element>(name: &str, device: &Device, x: &[T], want
     }
 }
 
-/// At the ends of the integers, between them, and where floats round.
+/// Values at the ends of the integer types, between them, and where floats round.
 #[test]
-fn casts_are_those_of_rust() {
+fn casts_equal_those_of_rust() {
     let mut ends: Vec<f64> = vec![0.0, -0.0, 0.5, -0.5, 0.99, -0.99, 1.5, -1.5, 1e30, -1e30];
     ends.extend([f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
     for power in [7, 8, 15, 16, 31, 32, 63, 64] {
@@ -425,7 +429,7 @@ fn casts_are_those_of_rust() {
 }
 
 #[test]
-fn maps_of_every_kind_and_what_they_refuse() {
+fn maps_are_applied_and_invalid_ones_are_refused() {
     for (name, device) in devices() {
         let x = random::<i16>(24 * 57, 5);
         let want: Vec<i32> = obvious(&x, 24, 57).iter().map(|&x| i32::from(x).wrapping_mul(100_003)).collect();

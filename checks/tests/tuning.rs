@@ -1,4 +1,4 @@
-//! Every value of every parameter gives the same results, and the file of choices is used only where it holds.
+//! Every value of every tuning parameter gives the same results, and only valid rows of the tuning file are used.
 
 #![cfg(feature = "opencl")]
 
@@ -14,7 +14,7 @@ use oclprim::{
 };
 use oclprim_checks::check::{Level, Verdict, few_builds, registry};
 
-/// The forms that run the kernels of a primitive's parameters, by the entry of the registry that has them.
+/// The registry's entry and the operations that run the kernels of a primitive's parameters.
 fn forms(primitive: &str) -> (&str, &[&str]) {
     match primitive {
         "reduce" => {
@@ -77,15 +77,15 @@ fn every_value(primitive: &str) {
             few_builds(&mut cases, true);
             cases.retain(|case| wanted.contains(&&*case.form));
             for form in wanted {
-                assert!(cases.iter().any(|case| case.form == *form), "{primitive} has no form {form}");
+                assert!(cases.iter().any(|case| case.form == *form), "{primitive} has no operation {form}");
             }
             let (mut passed, parameters) = (0, parameters(primitive, &caps, 4));
             if parameters.is_empty() {
-                common::skip(&format!("{primitive}, {device_name} as {name}"), "there is nothing to tune");
+                common::skip(&format!("{primitive}, {device_name} as {name}"), "it has no parameters");
             }
             for parameter in parameters {
                 let others = parameter.values.iter().filter(|&&value| value != parameter.usual);
-                // An interpreter has no time for all.
+                // An interpreter runs only every other value.
                 let step = if common::tiny() { 2 } else { 1 };
                 for &value in others.step_by(step) {
                     let tuning = tuning.clone().without_file().set(primitive, parameter.name, value);
@@ -111,9 +111,9 @@ fn every_value(primitive: &str) {
     assert!(failures.is_empty(), "{count} failures, the first:\n{}", failures.join("\n"));
 }
 
-/// Only the most that work can be shared out to is chosen otherwise, on inputs of many tiles.
+/// Only the largest number of work-groups changes, on inputs of many tiles.
 #[test]
-fn many_groups_and_few_give_the_same() {
+fn max_groups_does_not_change_results() {
     let x: Vec<f32> = (0..300_007).map(|i| (i as f32).sin()).collect();
     let want = Device::cpu().reduce(&x, Sum).unwrap();
     let scanned = Device::cpu().inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
@@ -133,7 +133,7 @@ fn many_groups_and_few_give_the_same() {
     }
 }
 
-/// What a primitive makes of many elements: of few, one tile or one group does it all.
+/// Results of a primitive on many elements; with few elements one tile or work-group does all the work.
 fn made(device: &Device, primitive: &str, x: &[u32], sorted: [&[u32]; 2]) -> Vec<Vec<u32>> {
     let (odd, up) = (Map::new(|x: u32| x & 1 == 1, "x & 1"), Order::ascending());
     let all = |buffer: oclprim::Result<Buffer<u32>>| buffer.unwrap().to_vec().unwrap();
@@ -164,9 +164,9 @@ fn made(device: &Device, primitive: &str, x: &[u32], sorted: [&[u32]; 2]) -> Vec
 }
 
 #[test]
-fn many_tiles_give_the_same() {
+fn parameters_do_not_change_results_of_many_tiles() {
     if common::tiny() {
-        return common::skip("many_tiles_give_the_same", "inputs of many tiles");
+        return common::skip("parameters_do_not_change_results_of_many_tiles", "inputs of many tiles");
     }
     let x: Vec<u32> = (0..300_007u32).map(|i| i.wrapping_mul(2_654_435_761) >> 8).collect();
     let (a, b) = x.split_at(x.len() / 3);
@@ -191,8 +191,8 @@ fn many_tiles_give_the_same() {
 }
 
 #[test]
-fn what_is_not_there_cannot_be_set() {
-    for (name, device) in common::opencl_devices_or_skip("what_is_not_there_cannot_be_set") {
+fn unknown_parameters_and_values_are_refused() {
+    for (name, device) in common::opencl_devices_or_skip("unknown_parameters_and_values_are_refused") {
         for (primitive, parameter, value) in
             [("dance", "max_groups", 8), ("reduce", "colour", 8), ("reduce", "max_groups", 7_919)]
         {
@@ -203,10 +203,10 @@ fn what_is_not_there_cannot_be_set() {
     }
 }
 
-/// A process reads the file once, so each file has a process.
+/// A process reads the file once, so each file needs a process of its own.
 #[test]
-fn the_file_is_used_where_it_holds() {
-    const NAME: &str = "the_file_is_used_where_it_holds";
+fn only_valid_rows_of_the_tuning_file_are_used() {
+    const NAME: &str = "only_valid_rows_of_the_tuning_file_are_used";
     if common::part().is_some() {
         let counts = common::opencl_devices().into_iter().map(|(_, device)| {
             assert_eq!(device.reduce(&vec![1u32; 1 << 18], Sum).unwrap(), 1 << 18);
@@ -245,7 +245,7 @@ fn the_file_is_used_where_it_holds() {
     assert_eq!(count(&read(NAME, "".as_ref())).as_deref(), Some("0"));
 }
 
-/// How many choices a process with this file has for each device.
+/// The number of choices for each device, in a process with this tuning file.
 fn read(test: &str, path: &std::ffi::OsStr) -> String {
     common::run(common::child(test, "child").env("OCLPRIM_TUNING", path)).0
 }

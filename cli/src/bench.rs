@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goals_are_of_benchmarks() {
+    fn goals_name_existing_benchmarks() {
         let mut known = Vec::new();
         for spec in registry() {
             known.extend(

@@ -589,7 +589,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_take_turns() {
+    fn cases_run_one_type_after_another() {
         use ElementType::{F32, I32, U8};
         let case = |form: &str, element| ("reduce", Case::new(form, element, "", "", 0, |_: &Device| Ok(())));
         let cases = vec![case("sum", U8), case("sum", I32), case("sum", U8), case("max", F32), case("max", I32)];
@@ -600,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_the_whole() {
+    fn parts_cover_all_cases() {
         use ElementType::{F32, I32, U8};
         let all = || {
             let case = |form: &str, element| ("reduce", Case::new(form, element, "", "", 0, |_: &Device| Ok(())));

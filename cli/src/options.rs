@@ -89,14 +89,14 @@ mod tests {
     use super::{fits, positive, size};
 
     #[test]
-    fn room_for_what_is_compared() {
+    fn inputs_and_references_must_fit_host_memory() {
         assert!(fits(100, DeviceType::Gpu, 200).is_ok() && fits(101, DeviceType::Gpu, 200).is_err());
         assert!(fits(100, DeviceType::Cpu, 300).is_ok() && fits(101, DeviceType::Cpu, 300).is_err());
         assert!(fits(u64::MAX, DeviceType::Cpu, 1 << 60).is_err());
     }
 
     #[test]
-    fn sizes() {
+    fn sizes_are_parsed_with_powers_and_suffixes() {
         assert_eq!(size("1_000"), Ok(1000));
         assert_eq!(size("2^24"), Ok(1 << 24));
         assert_eq!(size("5Mi"), Ok(5 << 20));

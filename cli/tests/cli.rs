@@ -76,7 +76,7 @@ fn every_subcommand_has_help_with_an_example() {
             let words = line.strip_prefix("  oclprim ").unwrap_or_else(|| panic!("{primitive}: {line}"));
             let mut words: Vec<_> = words.split(' ').collect();
             assert_eq!(words[..2], ["run", primitive]);
-            // Which devices there are is not the example's fault.
+            // The example's device need not exist on this machine.
             if let Some(at) = words.iter().position(|word| *word == "--device") {
                 words[at + 1] = "cpu";
             }
@@ -124,7 +124,7 @@ fn devices_are_listed() {
 }
 
 #[test]
-fn check_counts() {
+fn check_prints_its_counts() {
     let text = succeeds(&["check", "--tiny", "--device", "cpu"]);
     let last = text.lines().last().expect("a line");
     assert!(last.ends_with(" passed, 0 failed, 0 skipped"), "{text}");
@@ -138,7 +138,7 @@ fn check_counts() {
 }
 
 #[test]
-fn check_on_every_device() {
+fn check_passes_on_every_device() {
     let text = succeeds(&["check", "--tiny", "--only", "iota"]);
     assert!(text.lines().last().is_some_and(|line| line.contains(" passed, 0 failed, ")), "{text}");
 }
@@ -206,7 +206,7 @@ fn bench_compares_with_an_earlier_run() {
     fs::write(&slow, report.to_string()).expect("a file");
     let text = succeeds(&[&common[..], &["--n", "2^10,2^11", "--compare", slow_name]].concat());
     assert!(text.contains("x, faster") && text.contains(" new"), "{text}");
-    // Of another device, or of other caches, times say nothing.
+    // Times of another device or another cache state cannot be compared.
     let cold = [&common[..common.len() - 1], &["--n", "2^10", "--compare", slow_name]].concat();
     assert!(refuses(&cold).contains("measured with --hot, this is without --hot"));
     report["device"]["name"] = "GPU".into();
@@ -217,7 +217,7 @@ fn bench_compares_with_an_earlier_run() {
     assert!(refuses(&[&common[..], &["--compare", slow_name]].concat()).contains("not a report"));
 }
 
-/// The OpenCL device that comes first, or none where a search would see nothing: an interpreter's times.
+/// Returns true if the first OpenCL device can be tuned: times of an interpreter mean nothing.
 fn tunable() -> bool {
     let devices: Value = serde_json::from_str(&succeeds(&["devices", "--json"])).expect("JSON");
     let first = devices.as_array().expect("a list").iter().find(|device| device["opencl"] == true).cloned();
@@ -248,11 +248,11 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
     assert!(!path.exists(), "a dry run wrote a file");
     let text = tune(&["--verbose"]);
     assert!(text.contains("copy of 1 bytes, small:") && text.contains("tuning.json"), "{text}");
-    // A search that has no time and finds nothing writes none.
+    // A search without time that finds nothing writes no file.
     if let Ok(bytes) = fs::read(&path) {
         assert_eq!(serde_json::from_slice::<Value>(&bytes).expect("JSON")["format"], 1);
     }
-    // What an earlier search found outlives one that has no time, and one that fails.
+    // The rows of an earlier search survive a search without time and a failing one.
     for (size, words) in [("small", ["--seconds", "0", "--n", "2^14"]), ("large", ["--seconds", "1", "--n", "2^45"])] {
         let mut row =
             serde_json::json!({"oclprim": env!("CARGO_PKG_VERSION"), "primitive": "copy", "element_bytes": 1});
@@ -270,7 +270,7 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
         let file: Value = serde_json::from_slice(&fs::read(&path).expect("a file")).expect("JSON");
         assert_eq!(file, earlier, "{}", stdout(&output));
     }
-    // What is not ours is not written over.
+    // A file of another format is never overwritten.
     fs::write(&path, "notes").expect("a file");
     let output = program(&common).env("OCLPRIM_TUNING", &path).output().expect("the program starts");
     assert_eq!(output.status.code(), Some(2));
@@ -279,9 +279,9 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
     assert!(twice.contains("are both small"), "{twice}");
 }
 
-/// What the device cannot do, such as f64, does not end the search among what it can.
+/// Operations that the device lacks, such as those on f64, do not end the search.
 #[test]
-fn tune_leaves_out_what_the_device_cannot_do() {
+fn tune_skips_what_the_device_lacks() {
     if !tunable() {
         return common::skip("tune", "no OpenCL device that runs kernels at once");
     }
@@ -294,12 +294,12 @@ fn tune_leaves_out_what_the_device_cannot_do() {
 }
 
 #[test]
-fn ladders_are_climbed() {
+fn ladders_run_and_are_drawn() {
     let cpu = refuses(&["ladder", "copy", "--device", "cpu"]);
     assert_eq!(cpu, "error: ladders are OpenCL kernels, which rayon / CPU does not run: choose --device opencl\n");
     if devices().len() == 1 {
         assert_eq!(refuses(&["ladder", "copy"]), cpu);
-        return common::skip("ladders_are_climbed", "no OpenCL device");
+        return common::skip("ladders_run_and_are_drawn", "no OpenCL device");
     }
     let folder = Folder::new();
     for (ladder, size) in [
@@ -308,13 +308,13 @@ fn ladders_are_climbed() {
         ("transpose", &["--rows", "70", "--cols", "40"]),
         ("copy", &["--n", "2000"]),
     ] {
-        // The ladders' own tests climb all of them.
+        // tests/ladders.rs runs all ladders.
         if ladder != "copy" && common::tiny() {
             continue;
         }
         let svg = folder.path("ladder.svg");
         let svg_name = svg.to_str().expect("UTF-8");
-        // Where no device is named, it is one that runs kernels.
+        // Without --device the first device that runs kernels is chosen.
         let common = ["ladder", ladder, "--runs", "1"];
         let text = succeeds(&[&common[..], size, &["--json", "--svg", svg_name]].concat());
         let report: Value = serde_json::from_str(&text).expect("JSON");
@@ -331,12 +331,12 @@ fn ladders_are_climbed() {
     }
 }
 
-/// On a terminal, which `script` gives it. Only what is wrong is red, so that a kernel is broken, which debug builds allow.
+/// `script` provides a terminal. Only wrong lines are red, so a kernel is broken on purpose; debug builds allow that.
 #[test]
 #[cfg(all(debug_assertions, target_os = "linux"))]
-fn tables_have_no_colours_if_told_so() {
+fn no_color_disables_colours() {
     let Some([_, device]) = devices().get(1).copied() else {
-        return common::skip("tables_have_no_colours_if_told_so", "no OpenCL device");
+        return common::skip("no_color_disables_colours", "no OpenCL device");
     };
     let folder = Folder::new();
     fs::create_dir_all(folder.path("cl/ladder")).expect("a folder");
@@ -352,7 +352,7 @@ fn tables_have_no_colours_if_told_so() {
         command.args(["-qec", &line, "/dev/null"]).env_remove("OCLPRIM_DEVICE").env_remove("NO_COLOR");
         command.env("OCLPRIM_KERNELS", folder.path("cl")).envs(no_color.map(|value| ("NO_COLOR", value)));
         let Ok(output) = command.output() else {
-            return common::skip("tables_have_no_colours_if_told_so", "no `script` for a terminal");
+            return common::skip("no_color_disables_colours", "no `script` for a terminal");
         };
         let text = stdout(&output);
         assert!(text.contains("WRONG") && output.status.code() == Some(1), "{text}");
@@ -361,7 +361,7 @@ fn tables_have_no_colours_if_told_so() {
 }
 
 #[test]
-fn completions_for_every_shell() {
+fn every_shell_has_completions() {
     for shell in ["bash", "zsh", "fish"] {
         let script = succeeds(&["completions", shell]);
         assert!(script.contains("oclprim") && script.contains("ladder"), "{shell}");
@@ -405,7 +405,7 @@ macro_rules! reduce_type {
 }
 
 #[test]
-fn scans() {
+fn files_are_scanned() {
     let folder = Folder::new();
     let (input, output) = (folder.save("in.npy", &[3, 2], &[1i32, 5, 2, 0, 7, 3]), folder.path("out.npy"));
     let name = output.to_str().expect("UTF-8");
@@ -451,7 +451,7 @@ fn reduce_takes_every_type() {
     let folder = Folder::new();
     reduce_type!(folder, &[["--device", "cpu"]], i8 => i64, i16 => i64, i64 => i64);
     reduce_type!(folder, &[["--device", "cpu"]], u8 => u64, u16 => u64, u32 => u64, u64 => u64);
-    // Builds cost most: on a device two types do.
+    // Builds cost most of the time, so a device runs two types only.
     reduce_type!(folder, &devices(), i32 => i64, f32 => f32);
     let halves = folder.save("half.npy", &[3], &[0.5f32, 1.5, 2.0].map(half::f16::from_f32));
     assert_eq!(succeeds(&["run", "reduce", &halves, "--verify"]).trim(), "4");
@@ -470,7 +470,7 @@ fn reduce_takes_every_type() {
 }
 
 #[test]
-fn reductions_along_an_axis() {
+fn files_are_reduced_along_an_axis() {
     let folder = Folder::new();
     let cube: Vec<i32> = (0..24).map(|i| i * i % 17 - 8).collect();
     let input = folder.save("cube.npy", &[2, 3, 4], &cube);
@@ -529,7 +529,7 @@ fn reductions_along_an_axis() {
 }
 
 #[test]
-fn sorted_files() {
+fn files_are_sorted() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -548,9 +548,9 @@ fn sorted_files() {
     assert!(text.ends_with("sort takes integers and floats of up to 8 bytes, not complex numbers (<c8)\n"), "{text}");
 }
 
-/// As numpy.sort leaves zeros, and NaN as x86 makes it of 0 / 0.
+/// numpy.sort keeps the order of zeros and puts NaN last, also the negative NaN that x86 returns for 0 / 0.
 #[test]
-fn files_have_the_order_of_numpy() {
+fn files_are_ordered_as_by_numpy() {
     let folder = Folder::new();
     let nan = f64::from_bits(0xfff8_0000_0000_0000);
     let sorted = folder.save("sorted.npy", &[5], &[0.0, -0.0, 1.0, f64::NAN, nan]);
@@ -571,7 +571,7 @@ fn files_have_the_order_of_numpy() {
 }
 
 #[test]
-fn selected_files_and_runs() {
+fn elements_and_runs_are_selected() {
     let folder = Folder::new();
     let (output, second) = (folder.path("out.npy"), folder.path("lengths.npy"));
     let [name, lengths] = [&output, &second].map(|path| path.to_str().expect("UTF-8"));
@@ -606,7 +606,7 @@ fn selected_files_and_runs() {
 }
 
 #[test]
-fn merged_files() {
+fn files_are_merged_and_searched() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -635,7 +635,7 @@ fn merged_files() {
 }
 
 #[test]
-fn largest_elements_and_quantiles() {
+fn largest_elements_and_quantiles_are_selected() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -655,7 +655,7 @@ fn largest_elements_and_quantiles() {
 }
 
 #[test]
-fn random_numbers() {
+fn random_numbers_are_reproducible() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -671,7 +671,7 @@ fn random_numbers() {
 }
 
 #[test]
-fn numbers_by_a_step() {
+fn iota_counts_by_a_step() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -685,7 +685,7 @@ fn numbers_by_a_step() {
 }
 
 #[test]
-fn axes_in_another_order() {
+fn axes_are_permuted() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -713,7 +713,7 @@ fn axes_in_another_order() {
 }
 
 #[test]
-fn statistics_of_files() {
+fn statistics_are_printed() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -736,7 +736,7 @@ fn statistics_of_files() {
     assert!(
         refuses(&["run", "statistics", &matrix, "--axis", "2"]).contains("there is no axis 2 in a shape of [2, 3]")
     );
-    // More than a double holds.
+    // The sum exceeds what a double represents exactly.
     let large = folder.save("large.npy", &[2], &[i64::MAX, i64::MAX - 1]);
     let text = succeeds(&["run", "statistics", &large, "--device", "cpu"]);
     assert!(text.contains("18446744073709551613\n") && text.contains("9223372036854775807 at index 0"), "{text}");
@@ -773,7 +773,7 @@ fn transpose_takes_every_size() {
 }
 
 #[test]
-fn transposed_batches_casts_and_multiples() {
+fn batches_casts_and_multiples_are_transposed() {
     let folder = Folder::new();
     let volume = folder.save("volume.npy", &[2, 2, 3], &[1i16, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
     let matrix = folder.save("matrix.npy", &[2, 2], &[1.75f32, -1.0, 300.0, f32::NAN]);
@@ -803,7 +803,7 @@ fn transposed_batches_casts_and_multiples() {
 }
 
 #[test]
-fn histograms_of_files() {
+fn histograms_are_counted() {
     let folder = Folder::new();
     let ids = folder.save("ids.npy", &[6], &[0i32, 3, 3, 1, -1, 9]);
     let values = folder.save("values.npy", &[5], &[0.0f32, 0.25, 0.5, 0.75, 1.0]);
@@ -828,7 +828,7 @@ fn histograms_of_files() {
         };
         assert_eq!(by_edges(&[]).trim(), "1 0 4");
         assert_eq!(by_edges(&["--weights", &weights]).trim(), "0.5 0 22");
-        // Beyond what doubles hold.
+        // The sum exceeds what a double represents exactly.
         by_edges(&["--weights", &whole, "-o", name]);
         assert_eq!(load::<i64>(&output), (vec![3], vec![-1, 0, (1 << 53) + 6]));
     }
@@ -853,7 +853,7 @@ fn histograms_of_files() {
 }
 
 #[test]
-fn copies_of_files() {
+fn files_are_copied() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[2, 2, 2], &[1u16, 2, 3, 4, 5, 6, 7, 8]);
     let output = folder.path("out.npy");
@@ -865,7 +865,7 @@ fn copies_of_files() {
 }
 
 #[test]
-fn reversals_and_picks_of_files() {
+fn files_are_reversed_gathered_and_scattered() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[2, 3], &[1u16, 2, 3, 4, 5, 6]);
     let order = folder.save("order.npy", &[2, 2], &[5i64, 0, 0, 3]);
@@ -896,7 +896,7 @@ fn reversals_and_picks_of_files() {
 }
 
 #[test]
-fn counts_of_files() {
+fn values_are_counted() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[2, 3], &[1.5f32, 0.0, -0.0, f32::NAN, 1.5, -2.0]);
     let flags = folder.save("flags.npy", &[3], &[true, false, true]);
@@ -916,7 +916,7 @@ fn counts_of_files() {
 }
 
 #[test]
-fn reductions_of_segments_and_in_wider_types() {
+fn segments_are_reduced_and_wider_types_are_used() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[6], &[200u8, 100, 7, 1, 2, 3]);
     let offsets = folder.save("offsets.npy", &[4], &[0i64, 2, 2, 6]);
@@ -948,7 +948,7 @@ fn reductions_of_segments_and_in_wider_types() {
 }
 
 #[test]
-fn products_of_two_files_extremes_and_answers() {
+fn dot_min_max_any_and_all_are_reduced() {
     let folder = Folder::new();
     let x = folder.save("x.npy", &[2, 3], &[3i32, -1, 2, -1, 100_000, 0]);
     let y = folder.save("y.npy", &[6], &[1i32, 2, 3, 4, 100_000, 6]);
@@ -983,7 +983,7 @@ fn products_of_two_files_extremes_and_answers() {
 }
 
 #[test]
-fn complex_sums_and_products() {
+fn complex_numbers_are_added_and_multiplied() {
     use num_complex::Complex;
     let folder = Folder::new();
     let x = folder.save("x.npy", &[2], &[Complex::new(1.0f32, 2.0), Complex::new(0.5, -3.0)]);
@@ -1004,7 +1004,7 @@ fn complex_sums_and_products() {
 }
 
 #[test]
-fn bad_files_are_refused_in_a_line() {
+fn bad_files_are_refused_in_one_line() {
     let folder = Folder::new();
     let copy = |path: &str| refuses(&["run", "copy", path]);
     let missing = folder.path("missing.npy");
@@ -1027,7 +1027,7 @@ fn bad_files_are_refused_in_a_line() {
         assert!(text.contains(&expected), "{cut}: {text}");
     }
 
-    // A header that promises what no memory holds.
+    // A header with more elements than memory holds.
     let patch = |from: &str, to: &str| {
         let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).expect("in the header");
         let mut bytes = bytes.clone();
@@ -1058,7 +1058,7 @@ fn bad_files_are_refused_in_a_line() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_reader_that_leaves_is_no_panic() {
+fn a_closed_pipe_does_not_panic() {
     let program = env!("CARGO_BIN_EXE_oclprim");
     let runner = env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default();
     for command in ["devices", "completions bash", "check --tiny --device cpu --only copy"] {
@@ -1071,7 +1071,7 @@ fn a_reader_that_leaves_is_no_panic() {
 /// A driver that crashes or hangs at the first question must not take the CPU with it.
 #[test]
 #[cfg(all(feature = "opencl", target_os = "linux"))]
-fn the_cpu_enters_no_driver() {
+fn the_cpu_calls_no_driver() {
     let folder = Folder::new();
     let x = folder.save("x.npy", &[3], &[1f32, 2.0, 3.0]);
     let aborts = common::fake::library("aborts", &[]);
@@ -1097,7 +1097,7 @@ fn the_cpu_enters_no_driver() {
 
 #[test]
 #[cfg(all(feature = "opencl", target_os = "linux"))]
-fn devices_names_the_library_that_does_not_open() {
+fn devices_names_a_library_that_does_not_open() {
     let named = |value: &str| {
         let output = program(&["devices"]).env("OPENCL_LIBRARY", value).output().expect("the program starts");
         assert!(output.status.success(), "{}", stderr(&output));

@@ -1,4 +1,4 @@
-//! The files that the program writes: whole, or as they were; and those that it reads.
+//! Files that the program writes, complete or not at all, and files that it reads.
 #![cfg(unix)]
 
 #[path = "../../tests/common/mod.rs"]
@@ -22,7 +22,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// The one line with which a script's program fails.
+/// The single line of standard error of a failed program.
 fn fails(output: &Output) -> String {
     let text = stderr(output);
     assert_eq!(output.status.code(), Some(2), "{text}");
@@ -31,13 +31,13 @@ fn fails(output: &Output) -> String {
 }
 
 #[test]
-fn a_failing_write_leaves_the_old_file_and_nothing_else() {
+fn a_failed_write_keeps_the_old_file_and_leaves_no_other() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[100_000], &[7u32; 100_000]);
     let output = folder.path("out.npy");
     fs::write(&output, "precious").expect("a file");
     let before = names(folder.0.path());
-    // Of 512 bytes each: 200 KiB of 400.
+    // In blocks of 512 bytes: 200 KiB of the 400 KiB.
     let limited = |words: &str, target: &str| {
         fails(&shell(&format!("ulimit -f 400; $OCLPRIM run {words} -o \"$2\" --device cpu"), &[&input, target]))
     };
@@ -50,14 +50,14 @@ fn a_failing_write_leaves_the_old_file_and_nothing_else() {
     let new = folder.path("new.npy");
     limited("copy \"$1\"", text(&new));
     assert_eq!(names(folder.0.path()), before);
-    // The input itself is an old file, too.
+    // The input is an old file as well, and stays.
     let held = fs::read(&input).expect("the input");
     limited("copy \"$1\"", &input);
     assert_eq!(fs::read(&input).expect("the input"), held);
 }
 
 #[test]
-fn no_output_is_replaced_before_all_are_whole() {
+fn outputs_are_replaced_only_when_all_are_complete() {
     let folder = Folder::new();
     // Values of 1 byte fit the limit, lengths of 8 bytes do not.
     let labels: Vec<u8> = (0..100_000u32).map(|i| i as u8).collect();
@@ -77,7 +77,7 @@ fn no_output_is_replaced_before_all_are_whole() {
 }
 
 #[test]
-fn a_killed_program_leaves_the_old_file() {
+fn a_killed_program_keeps_the_old_file() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     for round in 0..3 {
@@ -85,7 +85,7 @@ fn a_killed_program_leaves_the_old_file() {
         let words = ["run", "iota", "2^25", "--device", "cpu", "-o", text(&output)];
         let mut child = program(&words).stdout(Stdio::null()).spawn().expect("the program starts");
         let start = Instant::now();
-        // Once there is a part of the new file, wherever it is.
+        // Waits until a part of the new file exists, under any name.
         let started = |name: &String| {
             let len = fs::metadata(folder.path(name)).map_or(8, |found| found.len());
             if name == "out.npy" { len != 8 } else { len > round << 20 }
@@ -173,7 +173,7 @@ fn replaced_files_keep_their_permissions_and_links() {
         shell("umask 027; $OCLPRIM run copy \"$1\" -o \"$2\" --device cpu", &[&input, text(&folder.path("new.npy"))]);
     assert!(made.status.success(), "{}", stderr(&made));
     assert_eq!(mode(&folder.path("new.npy")), 0o640);
-    // A link stays one, whether what it names is there or not.
+    // A link stays a link, whether its target exists or not.
     fs::create_dir(folder.path("inner")).expect("a folder");
     for name in ["old.npy", "inner/absent.npy"] {
         let link = folder.path("link.npy");
@@ -190,7 +190,7 @@ fn replaced_files_keep_their_permissions_and_links() {
 }
 
 #[test]
-fn files_that_are_no_plain_ones_are_written_in_place() {
+fn special_files_are_written_directly() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[2], &[1u8, 2]);
     succeeds(&["run", "copy", &input, "-o", "/dev/null", "--device", "cpu"]);
@@ -204,7 +204,7 @@ fn files_that_are_no_plain_ones_are_written_in_place() {
             stderr(&output)
         );
     }
-    // Where standard output is a file, it is the one that the shell opened.
+    // If standard output is a file, the program writes to the file that the shell opened.
     let script = "(echo before; $OCLPRIM run copy \"$1\" -o $3 --device cpu; echo behind >> \"$2\") > \"$2\"";
     for name in ["/dev/stdout", "-"] {
         let log = folder.path("log");
@@ -254,12 +254,12 @@ fn one_file_as_two_outputs_is_refused() {
         refused(values, lengths);
         refused(lengths, values);
     }
-    // What is printed goes to standard output, too.
+    // Printed values go to standard output as well.
     assert!(refuses(&["run", "rle", &input, "--lengths", "-"]).contains("one file"));
     assert!(refuses(&["run", "rle", &input, "-o", "-"]).contains("one file"));
     let output = shell("$OCLPRIM run rle \"$1\" -o \"$2\" > \"$2\"", &[&input, text(&folder.path("printed.npy"))]);
     assert!(fails(&output).contains("one file"), "{}", stderr(&output));
-    // Two files remain two, and nothing is kept of what goes to a device.
+    // Two different files stay separate, and data for a device file is dropped.
     for (values, lengths) in [("v.npy", "n.npy"), ("inner/v.npy", "v.npy"), ("/dev/null", "/dev/null"), ("v.npy", "-")]
     {
         let mut command = program(&["run", "rle", &input, "-o", values, "--lengths", lengths, "--device", "cpu"]);
@@ -270,7 +270,7 @@ fn one_file_as_two_outputs_is_refused() {
 }
 
 #[test]
-fn a_report_does_not_overwrite_what_is_printed() {
+fn a_report_does_not_overwrite_standard_output() {
     let folder = Folder::new();
     let report = folder.path("report.json");
     let bench = "$OCLPRIM bench reduce --device cpu --n 64 --type i32 --form sum --runs 1 --hot --json \"$1\"";
@@ -291,10 +291,10 @@ fn a_report_does_not_overwrite_what_is_printed() {
 }
 
 #[test]
-fn the_tuning_file_is_no_report() {
+fn the_tuning_file_cannot_be_the_report() {
     let folder = Folder::new();
     if devices().len() == 1 {
-        return common::skip("the_tuning_file_is_no_report", "no OpenCL device");
+        return common::skip("the_tuning_file_cannot_be_the_report", "no OpenCL device");
     }
     let tuning = folder.path("tuning.json");
     let mut command = program(&["tune", "copy", "--device", "opencl", "--type", "u8", "--json", text(&tuning)]);
@@ -304,7 +304,7 @@ fn the_tuning_file_is_no_report() {
 }
 
 #[test]
-fn standard_input_and_output_are_files() {
+fn standard_input_and_output_can_be_files() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[2, 2], &[4i32, 3, 2, 1]);
     let sorted = folder.path("sorted.npy");
@@ -317,7 +317,7 @@ fn standard_input_and_output_are_files() {
         let mut command = program(&words);
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a child");
-        // It may refuse before it has read all.
+        // The program may refuse the input before it has read all of it.
         let _ = child.stdin.take().expect("its input").write_all(bytes);
         child.wait_with_output().expect("its end")
     };
@@ -334,7 +334,7 @@ fn standard_input_and_output_are_files() {
     );
 }
 
-/// A .npy file of a header's text and data.
+/// Writes a .npy file with this header text and data; returns its path.
 fn raw(folder: &Folder, name: &str, text: &str, data: &[u8]) -> String {
     let path = folder.path(name);
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
@@ -359,9 +359,9 @@ fn hostile_headers_are_refused_at_once() {
 }
 
 #[test]
-fn arrays_of_each_order_run_in_every_command() {
+fn every_command_reads_each_byte_and_axis_order() {
     let folder = Folder::new();
-    // The same array of i2 in C order, in Fortran order, and with its bytes the other way round.
+    // The same i2 array in C order, in Fortran order, and with the bytes of each element swapped.
     let values = [5i16, -1, 300, 7, 0, 2];
     let shape = "'shape': (2, 3)";
     let little = |order: [usize; 6]| order.iter().flat_map(|&i| values[i].to_le_bytes()).collect::<Vec<_>>();
@@ -416,11 +416,11 @@ fn arrays_of_each_order_run_in_every_command() {
 }
 
 #[test]
-fn arrays_of_many_axes_run_in_every_command() {
+fn every_command_reads_arrays_of_many_axes() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let values: Vec<u16> = (0..1 << 12).collect();
-    // Of 12 axes of 2, and of 64 axes, most of which have one element.
+    // One array of 12 axes of length 2, and one of 64 axes, most of length 1.
     let mut long = vec![1u64; 64];
     (long[3], long[20], long[63]) = (8, 32, 16);
     for shape in [vec![2; 12], long] {
@@ -436,7 +436,7 @@ fn arrays_of_many_axes_run_in_every_command() {
         assert!(turned.iter().eq(shape.iter().rev()));
         for (i, &value) in values.iter().enumerate() {
             let (mut left, mut at, mut step) = (i, 0, 1);
-            // The last axis of the input is the first of the output.
+            // The last axis of the input becomes the first axis of the output.
             let mut index = vec![0; shape.len()];
             for axis in (0..shape.len()).rev() {
                 index[axis] = left % shape[axis] as usize;
@@ -459,7 +459,7 @@ fn arrays_of_many_axes_run_in_every_command() {
         }
         run(&["reverse"]);
         run(&["topk", "--rows", "--k", "1"]);
-        // Bytes in the other order of axes are the same array.
+        // The same array in Fortran order.
         let text_of = |lengths: &[u64]| lengths.iter().map(|n| format!("{n}, ")).collect::<String>();
         run(&["copy"]);
         let whole = fs::read(&output).expect("an output");
@@ -473,7 +473,7 @@ fn arrays_of_many_axes_run_in_every_command() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_file_that_memory_does_not_hold_is_an_error_in_a_line() {
+fn a_file_larger_than_memory_is_refused_in_one_line() {
     let folder = Folder::new();
     let input = folder.save("large.npy", &[1 << 24], &vec![1u8; 1 << 24]);
     let header = "{'descr': '>f8', 'fortran_order': True, 'shape': (1024, 2048)}";
@@ -491,7 +491,7 @@ fn a_file_that_memory_does_not_hold_is_an_error_in_a_line() {
         &["histogram", &input, "--bins", "2", "--weights", &input],
         &["rle", &turned, "--lengths", "/dev/null"],
     ];
-    // The program itself takes room by the size of its file, which is many times larger where it is not optimised.
+    // The program's own size counts against the limit, and unoptimised builds are many times larger.
     let program = fs::metadata(env!("CARGO_BIN_EXE_oclprim")).expect("the program").len() >> 10;
     let script = "ulimit -v $1; shift; exec \"$@\" --device cpu";
     let (mut held, mut refused) = (0, 0);

@@ -1,4 +1,4 @@
-//! The values that the program's commands take and give: their types, and how they are written.
+//! Values that the program's commands take and print: their types and their text.
 
 #[path = "common/program.rs"]
 mod program;
@@ -6,12 +6,12 @@ mod program;
 use half::f16;
 use program::{Folder, devices, load, oclprim, program, refuses, stderr, stdout, succeeds};
 
-/// What a command prints on the CPU.
+/// The output of a command on the CPU.
 fn cpu(words: &[&str]) -> String {
     succeeds(&[&["run"], words, &["--device", "cpu", "--verify"]].concat()).trim().to_owned()
 }
 
-/// The same, and what it says on standard error.
+/// The output of a command on the CPU, and its text on standard error.
 fn cpu_and_notice(words: &[&str]) -> (String, String) {
     let output = oclprim(&[&["run"], words, &["--device", "cpu", "--verify"]].concat());
     assert!(output.status.success(), "{words:?}: {}", stderr(&output));
@@ -30,12 +30,12 @@ fn offsets_with_a_total_keep_the_last_segment() {
             assert!(output.status.success(), "{words:?}: {}", stderr(&output));
             (stdout(&output).trim().to_owned(), stderr(&output))
         };
-        // As the help's examples follow one another.
+        // The examples of the help text, in their order.
         run(&["rle", &samples, "-o", "/dev/null", "--lengths", lengths]);
         run(&["scan", lengths, "--exclusive", "--total", "-o", offsets]);
         assert_eq!(load::<u64>(offsets.as_ref()), (vec![5], vec![0, 2, 3, 6, 7]));
         assert_eq!(run(&["reduce", &samples, "--segments", offsets]), ("2 2 15 7".into(), String::new()));
-        // Without the total the last segment is left out, which is said.
+        // Without the total, the last segment is left out, and a notice says so.
         run(&["scan", lengths, "--exclusive", "-o", offsets]);
         let notice = "1 of 7 elements lie outside all segments: 0 before, 1 after\n";
         for words in [&["--op", "max"][..], &[], &["--as", "f64"]] {
@@ -95,7 +95,7 @@ fn small_integers_are_added_in_64_bits() {
         run(&["scan", &image, "--as", "f64", "-o", name]);
         assert_eq!(load::<f64>(&output).1, [200.0, 455.0, 710.0, 711.0, 713.0, 716.0]);
     }
-    // What does not add keeps its type.
+    // Operations other than sums and products keep the type.
     cpu(&["scan", &image, "--op", "max", "-o", name]);
     assert_eq!(load::<u8>(&output).1, [200, 255, 255, 255, 255, 255]);
     assert!(refuses(&["run", "scan", &image, "--as", "i8"]).contains("--as: sums of u8 in i8 are not offered"));
@@ -106,7 +106,7 @@ fn small_integers_are_added_in_64_bits() {
 }
 
 #[test]
-fn truth_values_are_taken_by_every_command() {
+fn every_command_takes_booleans() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
@@ -140,7 +140,7 @@ fn truth_values_are_taken_by_every_command() {
     assert!(cpu(&["statistics", &truths]).contains("mean      0.5"));
     assert_eq!(cpu(&["reduce", &truths, "--op", "arg-max"]), "1 at index 0");
     assert_eq!(cpu(&["scan", &truths, "--keys", &truths]), "1 0 0 1");
-    // Any byte but 0 is true.
+    // Any byte other than 0 is true.
     let bytes = folder.save("bytes.npy", &[3], &[true, true, false]);
     let mut whole = std::fs::read(&bytes).expect("a file");
     let last = whole.len() - 3;
@@ -244,9 +244,9 @@ fn ranges_beyond_an_integer_type_are_counted() {
 }
 
 #[test]
-fn edges_and_needles_of_another_type_are_converted_where_that_is_exact() {
+fn edges_and_needles_of_another_type_are_converted_exactly_or_refused() {
     let folder = Folder::new();
-    // numpy.linspace(0, 1, 11) and others of float64.
+    // Edges of numpy.linspace(0, 1, 11), and other float64 edges.
     let tenths: Vec<f64> = (0..=10).map(|i| f64::from(i) * 0.1).collect();
     let tenths = folder.save("tenths.npy", &[11], &tenths);
     let whole = folder.save("whole.npy", &[3], &[0.0f64, 2.0, 4.0]);
@@ -257,7 +257,7 @@ fn edges_and_needles_of_another_type_are_converted_where_that_is_exact() {
     let labels = folder.save("labels.npy", &[4], &[0u8, 1, 2, 4]);
     let long = folder.save("long.npy", &[2], &[1i64, (1 << 53) + 1]);
     let histogram = |file: &str, edges: &str| cpu_and_notice(&["histogram", file, "--edges", edges]).0;
-    // 0.1 of f32 is above 0.1 of f64, and both are compared as they are.
+    // 0.1 as f32 is larger than 0.1 as f64; both are compared exactly.
     assert_eq!(histogram(&samples, &tenths), "1 1 0 0 0 1 0 0 0 1");
     assert_eq!(histogram(&samples, &halves), "2 2");
     assert_eq!(histogram(&halved, &halves), "1 1");
@@ -282,7 +282,7 @@ fn edges_and_needles_of_another_type_are_converted_where_that_is_exact() {
     let words = folder.save("words.npy", &[3], &[[b'a'; 4]; 3].map(|_| num_complex::Complex::new(1.0f32, 0.0)));
     assert!(refuses(&["run", "search", &sorted, "--needles", &words]).contains("complex numbers"));
 
-    // Indices are integers of any size.
+    // Indices may have any integer type.
     for places in [folder.save("p1.npy", &[2], &[2u8, 0]), folder.save("p2.npy", &[2], &[2i16, 0])] {
         let output = folder.path("out.npy");
         cpu(&["gather", &sorted, "--indices", &places, "-o", output.to_str().expect("UTF-8")]);
@@ -292,7 +292,7 @@ fn edges_and_needles_of_another_type_are_converted_where_that_is_exact() {
 }
 
 #[test]
-fn equal_samples_have_a_range_as_numpy_s_have() {
+fn equal_samples_have_the_range_that_numpy_gives() {
     let folder = Folder::new();
     let same = folder.save("same.npy", &[3], &[2.0f32; 3]);
     let doubles = folder.save("doubles.npy", &[1], &[1e10f64]);
@@ -334,7 +334,7 @@ fn numbers_are_printed_in_few_digits() {
 }
 
 #[test]
-fn negative_values_reach_their_options() {
+fn options_take_negative_values() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[3], &[1.0f32, 2.0, 3.0]);
     for q in ["-0.5", "-0.5,0.5", "0.5,-1e-3"] {
@@ -361,7 +361,7 @@ fn negative_values_reach_their_options() {
 }
 
 #[test]
-fn no_keys_of_rows_without_elements_are_rows_of_none() {
+fn zero_keys_of_empty_rows_give_empty_rows() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");

@@ -1,4 +1,4 @@
-//! The reader of .npy files, by itself.
+//! Unit tests of the reader of .npy files.
 
 #[path = "common/npy.rs"]
 mod reader;
@@ -14,7 +14,7 @@ use proptest::{
 };
 use reader::{check, npy::Made};
 
-/// A file of a header's text, in a version of the format, and data.
+/// The bytes of a file: version of the format, header text and data.
 fn file(version: u8, text: &[u8], data: &[u8]) -> Vec<u8> {
     let mut bytes = b"\x93NUMPY".to_vec();
     bytes.extend([version, 0]);
@@ -25,7 +25,7 @@ fn file(version: u8, text: &[u8], data: &[u8]) -> Vec<u8> {
     [&bytes, text, data].concat()
 }
 
-/// What is read of a header's text and data.
+/// The result of reading a file with this header text and data.
 fn read(text: &str, data: &[u8]) -> Result<(Vec<usize>, String, Vec<u8>), String> {
     check(&file(1, text.as_bytes(), data))
         .map(|array| (array.shape.clone(), array.type_name(), array.elements::<u8>().to_vec()))
@@ -35,7 +35,7 @@ fn header(descr: &str, fortran: &str, shape: &str) -> String {
     format!("{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}\n")
 }
 
-/// The one line with which bytes of a header are refused.
+/// The error line for a file with this header text and data.
 fn refused(text: &str, data: &[u8]) -> String {
     read(text, data).expect_err("refused")
 }
@@ -99,7 +99,7 @@ fn each_spelling_of_a_type_is_read() {
         "U4611686018427387904",
         "S99999999999999999999",
     ] {
-        // A letter alone is a type of its own.
+        // A single letter is a valid type by itself.
         if name == "f" {
             continue;
         }
@@ -130,7 +130,7 @@ fn records_and_objects_are_refused_by_name() {
 }
 
 #[test]
-fn each_writer_s_header_is_read() {
+fn headers_of_every_writer_are_read() {
     let want = Ok((vec![2], "|u1".to_owned(), vec![7, 8]));
     for text in [
         "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }",
@@ -154,7 +154,7 @@ fn each_writer_s_header_is_read() {
 }
 
 #[test]
-fn headers_that_are_none_are_refused_in_a_line() {
+fn invalid_headers_are_refused_in_one_line() {
     let good = header("'<f4'", "False", "(1,)");
     for (text, why) in [
         ("", "byte 0 of its header is the end, expected `{`"),
@@ -191,7 +191,7 @@ fn headers_that_are_none_are_refused_in_a_line() {
 }
 
 #[test]
-fn files_of_another_length_are_refused_in_a_line() {
+fn files_of_wrong_length_are_refused_in_one_line() {
     let text = header("'<f4'", "False", "(2, 3)");
     let whole = file(1, text.as_bytes(), &[1; 24]);
     check(&whole).expect("a whole file");
@@ -213,12 +213,12 @@ fn files_of_another_length_are_refused_in_a_line() {
         other[6..8].copy_from_slice(&version);
         assert_eq!(check(&other).expect_err("unknown"), format!("its version is {why}, read are 1.0, 2.0 and 3.0"));
     }
-    // Memory for what a header merely claims is taken as data come.
+    // Memory grows with the data read, not with the length that a header claims.
     let claims = file(1, header("'<f8'", "False", "(1152921504606846975,)").as_bytes(), &[0; 16]);
     assert!(check(&claims).expect_err("truncated").starts_with("truncated: "));
 }
 
-/// An array as NumPy could have written it, and its elements' bytes in C order and this machine's byte order.
+/// A file as NumPy could have written it, and the bytes of its elements in C order and native byte order.
 #[derive(Clone, Debug)]
 struct Written {
     version: u8,
@@ -242,7 +242,7 @@ fn arrays() -> impl Strategy<Value = Written> {
         ("V17", 17, 1),
     ]);
     let lengths = prop::collection::vec(0usize..4, 0..6).prop_flat_map(|few| {
-        // Many axes, most of them of one element or two.
+        // Many axes, most of length 1 or 2.
         let many = prop::collection::vec(1usize..3, 0..12);
         let ones = prop::collection::vec(Just(1usize), 0..40);
         prop_oneof![3 => Just(few), 1 => many, 1 => ones]
@@ -258,7 +258,7 @@ fn arrays() -> impl Strategy<Value = Written> {
             let elements: Vec<u8> = (0..len * size).map(|_| byte()).collect();
             let mut data = vec![0; len * size];
             for i in 0..len {
-                // Where element i in C order lies in the file.
+                // The offset in the file of element i in C order.
                 let (mut left, mut at, mut step) = (i, 0, 1);
                 let mut index = vec![0; shape.len()];
                 for axis in (0..shape.len()).rev() {
@@ -292,7 +292,7 @@ fn arrays() -> impl Strategy<Value = Written> {
     )
 }
 
-/// A runner with the same random numbers each time, for as long as `OCLPRIM_FUZZ_SECONDS` says; 2 seconds without it.
+/// Runs a test with the same random numbers each time, for `OCLPRIM_FUZZ_SECONDS` seconds, 2 by default.
 fn for_a_while(run: impl Fn(&mut TestRunner)) {
     let seconds = env::var("OCLPRIM_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2.0);
     let config = Config { cases: 64, failure_persistence: None, ..Config::default() };
@@ -317,8 +317,8 @@ fn arrays_in_each_order_are_read_as_c_order() {
 }
 
 #[test]
-fn changed_bytes_are_an_array_or_an_error_in_a_line() {
-    // What a change may put in: parts of headers, and any bytes.
+fn changed_bytes_give_an_array_or_a_one_line_error() {
+    // Insertions: parts of headers, and arbitrary bytes.
     const WORDS: [&[u8]; 22] = [
         b"{",
         b"}",
@@ -361,7 +361,7 @@ fn changed_bytes_are_an_array_or_an_error_in_a_line() {
                 let at = at.index(bytes.len() + 1);
                 bytes.splice(at..(at + removed).min(bytes.len()), new);
             }
-            // A header whose length is right, or bytes that may lie about it.
+            // A header with the right length, or bytes that may contradict it.
             let _ = check(&if anywhere { whole } else { file(written.version, &text, &written.data) });
             Ok(())
         });
@@ -370,7 +370,7 @@ fn changed_bytes_are_an_array_or_an_error_in_a_line() {
 }
 
 #[test]
-fn what_is_written_numpy_s_other_readers_read() {
+fn written_files_are_read_by_another_reader() {
     let shape = [2, 1, 3];
     let bytes = reader::bytes_of(&Made::of("<f4", &shape, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]));
     assert_eq!((bytes.len() - 24) % 64, 0);

@@ -1,16 +1,16 @@
-//! Layouts and views: any shape, strides, offset and sequence of changes gives a layout that is right, or an error of one line.
+//! Layouts and views: any shape, strides, offset and sequence of changes gives a right layout or an error of one line.
 
 use std::ops::Bound;
 
 use arbitrary::{Result, Unstructured};
 use oclprim::{Device, Layout, NdView, NdViewMut, op::Sum};
 
-/// Elements up to which every index is looked at.
+/// Largest number of elements for which every index is checked.
 const SMALL: usize = 512;
-/// Elements of the buffers that views are of.
+/// Number of elements in the buffer under a view.
 const BUFFER: usize = 700;
 
-/// A size: mostly small, at times an extreme.
+/// A size: mostly small, sometimes extreme.
 fn size(u: &mut Unstructured) -> Result<usize> {
     Ok(match u.int_in_range(0..=31)? {
         0 => usize::MAX,
@@ -35,7 +35,7 @@ fn list<T>(u: &mut Unstructured, n: usize, each: impl Fn(&mut Unstructured) -> R
     (0..n).map(|_| each(u)).collect()
 }
 
-/// What was refused says so in one line.
+/// The value of a result; an error must be one line.
 fn accepted<T>(result: oclprim::Result<T>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -46,7 +46,7 @@ fn accepted<T>(result: oclprim::Result<T>) -> Option<T> {
     }
 }
 
-/// Every index in the order of rows, of a small layout.
+/// Every index of a small layout, in row-major order.
 fn indices(layout: &Layout) -> Vec<Vec<usize>> {
     if layout.is_empty() {
         return Vec::new();
@@ -68,7 +68,7 @@ fn offsets_of_rows(layout: &Layout) -> Vec<usize> {
     rows.flat_map(|first| (0..len).map(move |i| first.wrapping_add_signed(i as isize * stride))).collect()
 }
 
-/// What holds for every layout.
+/// Checks the properties of every layout.
 fn check(layout: &Layout) {
     let rows = layout.rows();
     assert_eq!(rows.len() * rows.row_len(), layout.len());
@@ -93,11 +93,11 @@ fn check(layout: &Layout) {
     assert_eq!(layout.is_contiguous(), contiguous, "{layout:?}");
     all.sort_unstable();
     assert_eq!(span, all.first().copied().zip(all.last().copied()));
-    // Injective may be denied of what is, and not the other way round.
+    // `is_injective` may be false for an injective layout, but is never true for another one.
     assert!(!injective || all.windows(2).all(|pair| pair[0] < pair[1]), "{layout:?}");
 }
 
-/// The same elements: `of` gives the old index of a new one.
+/// Checks that both layouts have the same elements: `of` maps a new index to the old one.
 fn same(old: &Layout, new: &Layout, of: impl Fn(&[usize]) -> Vec<usize>) {
     if new.len() <= SMALL {
         for index in indices(new) {
@@ -107,7 +107,7 @@ fn same(old: &Layout, new: &Layout, of: impl Fn(&[usize]) -> Vec<usize>) {
     }
 }
 
-/// The index with another number along an axis.
+/// The index with another value along one axis.
 fn with(index: &[usize], axis: usize, of: impl Fn(usize) -> usize) -> Vec<usize> {
     index.iter().enumerate().map(|(k, &i)| if k == axis { of(i) } else { i }).collect()
 }
@@ -116,7 +116,7 @@ fn change(u: &mut Unstructured, old: &Layout) -> Result<Option<Layout>> {
     let axis = u.int_in_range(0..=9)?;
     Ok(match u.int_in_range(0..=8)? {
         0 => {
-            // As a rule each of the axes once.
+            // Usually a permutation: each axis once.
             let mut axes: Vec<_> = (0..old.ndim()).collect();
             for k in (1..axes.len()).rev() {
                 axes.swap(k, u.int_in_range(0..=k)?);
@@ -189,7 +189,7 @@ fn change(u: &mut Unstructured, old: &Layout) -> Result<Option<Layout>> {
     })
 }
 
-/// Primitives on a view of a buffer give what its elements, one after another, give.
+/// Checks that primitives give the same result on a view as on its elements in contiguous order.
 fn views(u: &mut Unstructured, layout: &Layout) -> Result<()> {
     let device = Device::cpu();
     let data: Vec<u32> = (0..BUFFER as u32).map(|i| i.wrapping_mul(0x9e37_79b9) >> 20).collect();
@@ -203,7 +203,7 @@ fn views(u: &mut Unstructured, layout: &Layout) -> Result<()> {
     assert_eq!(view.to_vec().ok().as_ref(), Some(&elements));
     let axis = u.int_in_range(0..=8)?;
     let (plain, shape) = (device.upload(&elements).expect("memory"), layout.shape());
-    // An empty axis beside long ones has results that no memory holds.
+    // An empty axis next to long ones can have results that do not fit memory.
     if axis < shape.len()
         && shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n.max(1))).is_none_or(|n| n > 1 << 20)
     {
@@ -248,6 +248,6 @@ pub(crate) fn run(bytes: &[u8]) {
         }
         Ok(())
     };
-    // Few bytes end it early.
+    // A run ends early when the bytes are used up.
     while !all.is_empty() && tried(&mut all).is_ok() {}
 }

@@ -1,4 +1,4 @@
-//! Tuning parameters: of every device and element size each has values, and its default is one of them.
+//! Tuning parameters: every device and element size has values for each, and the default is one of them.
 
 use arbitrary::{Result, Unstructured};
 use oclprim::{

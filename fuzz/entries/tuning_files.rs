@@ -1,4 +1,4 @@
-//! Tuning files: any bytes are rows, or an error of one line; rows that were read stay when they are written.
+//! Tuning files: any bytes give rows or an error of one line, and rows survive writing.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use oclprim::{
     tuning::{Row, SizeClass, TuningFile},
 };
 
-/// Pieces of files, right ones and wrong ones.
+/// Pieces of valid and invalid files.
 const PIECES: [&str; 24] = [
     r#"{"format":1,"rows":["#,
     "]}",
@@ -70,7 +70,7 @@ fn text(u: &mut Unstructured) -> Result<Vec<u8>> {
     if whole {
         text.extend_from_slice(PIECES[1].as_bytes());
     }
-    // A byte that changed on the disk.
+    // One damaged byte.
     if u.ratio(1, 4)? && !text.is_empty() {
         let at = u.int_in_range(0..=text.len() - 1)?;
         text[at] = u.arbitrary()?;

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_a_large_move_are_few() {
+    fn a_large_move_takes_few_steps() {
         let (bytes, gap) = (1 << 40, 1 << 30);
         assert_eq!(within(bytes, 0, gap, CHUNK).len(), 1 << 10);
         assert_eq!(within(bytes, 1, 0, CHUNK).len(), (1 << 40) / CHUNK);

@@ -399,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_in_errors() {
+    fn errors_give_the_numbers() {
         let text = |error: Error| error.to_string();
         assert_eq!(text(Bins::<u8>::ids(0).unwrap_err()), "a histogram has 1 to 16777216 bins, not 0");
         assert!(text(Bins::<u8>::ids((1 << 24) + 1).unwrap_err()).contains("16777217"));
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_ranges_are_fine() {
+    fn the_widest_ranges_are_valid() {
         for bins in [1, 2, 3, 1 << 24] {
             assert!(Bins::even(f32::MIN, f32::MAX, bins).is_ok(), "{bins}");
             assert!(Bins::even(f64::MIN, f64::MAX, bins).is_ok(), "{bins}");
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_are_the_definition() {
+    fn bins_follow_their_edges() {
         let Map::F32(edges) = Bins::even(-0.3f32, 0.7, 7).unwrap().map else { unreachable!() };
         assert_eq!((edges.edge(0), edges.edge(7)), (-0.3, 0.7));
         for k in 0..7 {

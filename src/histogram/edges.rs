@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_in_errors() {
+    fn errors_give_the_numbers() {
         let text = |edges: &[f32]| List::new(edges).unwrap_err().to_string();
         assert_eq!(text(&[]), "n bins have n + 1 edges, of which 0 are too few");
         assert_eq!(text(&[1.0]), "n bins have n + 1 edges, of which 1 are too few");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_have_their_edges() {
+    fn slots_follow_their_edges() {
         let edges: Vec<f32> = (0..1001).map(|k| (k * k) as f32).collect();
         let list = List::new(&edges).unwrap();
         assert_eq!(list.guide.len(), cell_room(1000) + 1);

@@ -461,7 +461,7 @@ mod tests {
     use crate::{Device, reduce::gpu::tests::ending};
 
     #[test]
-    fn the_group_that_ends_last_does_what_a_further_launch_would() {
+    fn last_block_reduction_equals_a_further_launch() {
         let bytes: Vec<u8> = (0..300_017u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let wide: Vec<i32> = bytes.iter().map(|&x| i32::from(x) * 5 - 200).collect();
         let cpu = Device::cpu();
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_lie_within_any_amount_of_local_memory() {
+    fn tables_fit_any_amount_of_local_memory() {
         for (name, caps) in Capabilities::samples() {
             for local_bytes in [0, 1, 63, 64, 67, 68, 71, 100, 1000] {
                 let caps = Capabilities { local_bytes, ..caps.clone() };
@@ -567,7 +567,7 @@ mod tests {
 
     /// Little local memory leads to both ways that there are: a partition, and global atomics.
     #[test]
-    fn little_local_memory_makes_many_ranges() {
+    fn little_local_memory_needs_a_partition_or_global_atomics() {
         for (name, caps) in Capabilities::samples() {
             let caps = Capabilities { local_bytes: 4096, class: DeviceClass::Gpu, ..caps };
             let loops = caps.sub_group.backend.is_hardware();

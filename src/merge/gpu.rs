@@ -218,7 +218,7 @@ mod tests {
     use crate::{Order, op::Compare};
 
     #[test]
-    fn any_choice_has_room_for_its_tiles() {
+    fn scratch_holds_the_tiles_of_every_tuning_value() {
         let order = Compare::<u32>::source(&Order::ascending()).unwrap();
         let form = Form { order, size: 4, value_bytes: 0 };
         for (name, caps) in Capabilities::samples() {

@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_have_the_order_of_sorts() {
+    fn comparisons_follow_the_order_of_sorts() {
         let less = |order: &Order, a: f32, b: f32| Compare::function(order).unwrap()(&a, &b);
         let (up, total) = (Order::ascending(), Order::ascending().total_order());
         let differ = [(-f32::NAN, f32::NEG_INFINITY), (-1.0, -0.0), (-0.0, 0.0), (f32::INFINITY, f32::NAN)];

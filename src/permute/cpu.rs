@@ -533,7 +533,7 @@ mod tests {
 
     /// Few bands and many, of one long row or of many short ones, for few threads and many.
     #[test]
-    fn matrices_are_turned_however_they_are_shared_out() {
+    fn matrices_are_transposed_for_any_split_of_the_work() {
         let shapes: [(&[usize], &[usize]); 7] = [
             (&[300, 40, 70], &[2, 1, 0]),
             (&[30, 400, 3], &[2, 1, 0]),
@@ -571,7 +571,7 @@ mod tests {
 
     /// Every size of elements and every place within a line, of one tile and of several.
     #[test]
-    fn elements_of_every_size_are_turned_and_streamed() {
+    fn elements_of_every_size_are_transposed_and_streamed() {
         for size in 1..=Job::MAX_BYTES {
             let side = (64 / size).next_power_of_two();
             for (rows, cols) in

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_as_wide_as_places_allow() {
+    fn units_are_as_wide_as_offsets_allow() {
         let axes = |job: Job| (job.size, job.axes.iter().map(|axis| (axis.n, axis.from, axis.to)).collect::<Vec<_>>());
         assert_eq!(
             axes(job(4, &[5, 6, 8], &[1, 0, 2]).widened([0, 16])),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_job_move_the_same() {
+    fn parts_of_a_job_move_the_same_elements() {
         fn moves(job: &Job) -> Vec<(isize, isize)> {
             job.axes.iter().fold(vec![(job.from as isize, job.to as isize)], |places, axis| {
                 let along = |(from, to)| (0..axis.n as isize).map(move |k| (from + k * axis.from, to + k * axis.to));

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn words_begin_in_their_blocks() {
+    fn the_first_word_has_its_block_and_shift() {
         let of = |element, draw| Form { element, draw, range: draw != 4 };
         assert_eq!(Start::of(of(ElementType::U32, 4), 4, 0), Start { pad: 0, block: 0, shift: 0 });
         assert_eq!(Start::of(of(ElementType::U32, 4), 1, 0), Start { pad: 1, block: u64::MAX, shift: 12 });
@@ -184,7 +184,7 @@ mod tests {
 
     /// Random123's own, two of which are blocks that no element of 4 bytes reaches.
     #[test]
-    fn known_answers() {
+    fn kernels_give_the_known_answers() {
         let form = Form { element: ElementType::U32, draw: 4, range: false };
         let answers = [
             (0, 0, 0, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]),

@@ -315,13 +315,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_below_a_float() {
+    fn below_gives_the_next_smaller_float() {
         assert_eq!((below(1.0f32), below(0.0f64), below(-0.0f32)), (1.0f32.next_down(), -5e-324, -1e-45));
         assert_eq!((below(-1.0f64), below(f32::from_bits(1))), ((-1.0f64).next_down(), 0.0));
     }
 
     #[test]
-    fn ranges_that_are_none() {
+    fn invalid_ranges_are_refused() {
         let text = |draw: Result<Draw<i8>>| draw.unwrap_err().to_string();
         assert_eq!(text(Draw::within(&(5i8..5))), "there is no integer from 5 to 4");
         assert_eq!(text(Draw::within(&(..i8::MIN))), "there is no integer from -128 to -129");

@@ -249,7 +249,7 @@ pub mod tests {
     }
 
     #[test]
-    fn the_group_that_ends_last_does_what_further_launches_would() {
+    fn last_block_reduction_equals_further_launches() {
         let x: Vec<f32> = (0..500_000).map(|i| (i % 1009) as f32 * 1e-3 - 0.5).collect();
         let bytes: Vec<u8> = (0..3_000_017).map(|i| (i % 251) as u8).collect();
         let cpu = Device::cpu();
@@ -277,7 +277,7 @@ pub mod tests {
 
     /// With the option compilers may compare as devices without subnormals do.
     #[test]
-    fn extremes_of_subnormals_where_they_are_taken_for_zeros() {
+    fn extremes_keep_subnormals_that_compilers_treat_as_zeros() {
         let x: Vec<f32> = (0..5000).map(|i| f32::from_bits(5000 - i)).collect();
         let minus: Vec<f32> = x.iter().map(|x| -x).collect();
         for (index, info) in Device::list().iter().enumerate() {

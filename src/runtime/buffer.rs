@@ -1419,7 +1419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mapped_buffers_are_their_elements() {
+    fn mappings_read_and_write_the_elements() {
         let device = Device::cpu();
         for n in [0usize, 1, 5] {
             let mut buffer = device.upload(&(0..n as u16).collect::<Vec<_>>()).expect("memory");

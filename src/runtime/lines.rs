@@ -126,7 +126,7 @@ mod tests {
 
     /// This compiles where `Stream` is neither `Send` nor `Sync`: else there are two implementations to choose from.
     #[test]
-    fn streams_stay_in_their_thread() {
+    fn streams_are_neither_send_nor_sync() {
         struct Sent;
         struct Shared;
         trait Stays<A> {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_streamed_arrives() {
+    fn streamed_bytes_arrive() {
         const BYTES: usize = if cfg!(miri) { 300 } else { 1000 };
         let from: Vec<u8> = (0..BYTES).map(|i| (i * 7 % 251) as u8).collect();
         for begin in (0..70).step_by(if cfg!(miri) { 23 } else { 1 }) {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_cover_everything_once() {
+    fn pieces_cover_every_element_once() {
         for size in if cfg!(miri) { vec![12, 300] } else { vec![1, 2, 3, 4, 12, 16, 5000] } {
             // Few for Miri, which interprets.
             let most = if cfg!(miri) { 600 / size } else { 10_000 };

@@ -336,7 +336,7 @@ mod tests {
 
     /// So that tests of tiles that stall have such tiles.
     #[test]
-    fn programs_are_told_how_tiles_stall() {
+    fn programs_define_the_injected_fault() {
         for (name, caps) in Capabilities::samples() {
             for (stall, told) in [(0, None), (1, Some("1")), (2, Some("2"))] {
                 let program = ProgramSpec::new("idle.cl", "", &Capabilities { stall, ..caps.clone() });
@@ -347,7 +347,7 @@ mod tests {
 
     /// The geometry of a GPU has loops of its own making.
     #[test]
-    fn only_the_geometry_of_a_cpu_has_loops_to_make_vectors_of() {
+    fn only_cpu_geometry_has_explicit_vectors() {
         for (name, caps) in Capabilities::samples() {
             for explicit_vectors in [false, true] {
                 let cpu = explicit_vectors && caps.class == DeviceClass::Cpu;

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_end_in_a_block() {
+    fn levels_end_in_one_tile_group() {
         assert_eq!(levels(1).count(), 0);
         assert_eq!(levels(32).collect::<Vec<_>>(), [(0, 32)]);
         assert_eq!(levels(33).collect::<Vec<_>>(), [(0, 33), (33, 2)]);

@@ -460,7 +460,7 @@ mod tests {
     use crate::{Device, op::Map, reduce::gpu::tests::ending};
 
     #[test]
-    fn the_group_that_ends_last_tells_how_many_are_in_each_list() {
+    fn last_block_reduction_counts_each_list() {
         let x: Vec<u32> = (0..100_003u32).map(|i| i.wrapping_mul(2_654_435_761) >> 8).collect();
         let low = Map::new(|x: u32| x < 4_000_000, "x < 4000000");
         let middle = Map::new(|x: u32| x < 9_000_000, "x < 9000000");

@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_stay_in_order_where_no_bit_counts_whatever_scratch_holds() {
+    fn an_empty_bit_range_keeps_the_order_with_any_scratch() {
         const N: usize = 5003;
         let x: Vec<u32> = Data::Bits.generate(N, 4);
         for (index, info) in Device::list().iter().enumerate() {
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_rank_by_their_own_lanes() {
+    fn gpus_rank_with_their_own_sub_groups() {
         for (name, caps) in Capabilities::samples() {
             let form = Form { key_bytes: 4, value_bytes: 0, passes: 4, keys: true, floats: false };
             let shape = shape(1 << 28, form, 4, &caps);

@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_batch_after_batch() {
+    fn rows_are_selected_batch_by_batch() {
         for (index, info) in Device::list().iter().enumerate() {
             let device = Device::at(index).unwrap();
             let as_gpu = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn the_group_of_a_row_that_ends_last_does_what_further_launches_would() {
+    fn last_block_reduction_of_a_row_equals_further_launches() {
         let cpu = Device::cpu();
         for (name, cl) in crate::reduce::gpu::tests::ending() {
             let cl = &cl.profiled().unwrap();

@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_those_of_numpy() {
+    fn positions_match_numpy() {
         assert_eq!(Interpolation::Linear.place(5, 0.3), (1, 2, 4.0 * 0.3 - 1.0));
         assert_eq!(Interpolation::Nearest.place(6, 0.5), (2, 2, 0.0));
         assert_eq!(Interpolation::Nearest.place(6, 0.7), (4, 4, 0.0));

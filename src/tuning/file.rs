@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_for_one_device_driver_and_version() {
+    fn rows_fit_one_device_driver_and_version() {
         let (info, caps) = (info(), nvidia());
         let row = Row::new(&info, "reduce", 4, SizeClass::Large, [("max_groups", 2 * 132), ("work_group", 128)]);
         let chosen = row.fitting(&info, &caps).expect("a row of this device");
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_replace_those_of_the_same_place() {
+    fn rows_replace_rows_with_the_same_key() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new").join("tuning.json");
         let other = DeviceInfo { name: "other".into(), ..info() };
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_leave_no_rows_for_a_device() {
+    fn rows_of_other_versions_are_removed_for_the_same_device() {
         let row = Row::new(&info(), "scan", 4, SizeClass::Small, [("max_groups", 4)]);
         let elsewhere = Row { driver: "1.3".into(), oclprim: "0.0.0".into(), ..row.clone() };
         let old = ["reduce", "scan"].map(|primitive| Row {
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn written_files_can_be_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tuning.json");
         let row = |i| Row::new(&info(), "copy", 4, SizeClass::Small, [("words", i)]);
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_several_searches_all_arrive() {
+    fn concurrent_updates_keep_all_rows() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new").join("tuning.json");
         std::thread::scope(|scope| {
@@ -461,7 +461,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_and_permissions_stay() {
+    fn updates_keep_links_and_permissions() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let folder = tempfile::tempdir().unwrap();
         let [path, other, link, far] =

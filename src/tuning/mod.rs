@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn every_candidate_is_what_is_taken() {
+    fn every_candidate_is_used_as_chosen() {
         for (name, caps) in Capabilities::samples() {
             for primitive in PRIMITIVES {
                 let all = parameters(primitive, &caps, 4);
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_for_their_sizes() {
+    fn choices_apply_to_their_size_class() {
         let (info, (_, caps)) = (Device::cpu().info(), Capabilities::samples().pop().expect("samples"));
         let rows = [
             Row::new(&info, "reduce", 4, SizeClass::Large, [("max_groups", 2 * 132)]),
@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn other_choices_than_the_device_s_own_leave_the_file_out() {
+    fn explicit_tuning_ignores_the_file() {
         let all = Tuning::default();
         assert!(all.asks_file() && all.clone().wide_offsets().asks_file());
         let others = [
@@ -610,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_must_be_there() {
+    fn unknown_parameters_and_values_are_refused() {
         let refused = |primitive, name, value| {
             let mut caps = Capabilities::samples().pop().expect("samples").1;
             Tuning::default().set(primitive, name, value).apply(&mut caps).map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! Children of a test's process.
+//! Child processes of tests.
 #![allow(dead_code, reason = "each test file takes its part")]
 
 use std::{
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A command that runs `program` as this process was run: drivers of another system need its loader in front.
+/// A command that runs `program` like this process: drivers of another system need their loader before the program.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let runner = env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default();
     let mut words = runner.split_whitespace();
@@ -18,15 +18,15 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// The variable that tells a test that it runs as a child, and as which.
+/// The variable that makes a test run as a child, and names the child's part.
 const CHILD: &str = "OCLPRIM_TEST_CHILD";
 
-/// The part that this process plays as a child of a test.
+/// The part of this process, if it is the child of a test.
 pub(crate) fn part() -> Option<String> {
     env::var(CHILD).ok()
 }
 
-/// A command for a process that runs this file's test `test` alone, in which [`part`] is `part`.
+/// A command that runs only the test `test` of this file in a new process, where [`part`] returns `part`.
 pub(crate) fn child(test: &str, part: &str) -> Command {
     let this = env::args_os().next().expect("a process has a name");
     let mut command = command(this);
@@ -35,7 +35,7 @@ pub(crate) fn child(test: &str, part: &str) -> Command {
     command
 }
 
-/// What the child printed after `value:`; it must have passed.
+/// The text that a successful child printed after `value:`.
 pub(crate) fn value_of(output: &Output) -> String {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "a child failed ({}):\n{out}{err}", output.status);
@@ -43,14 +43,14 @@ pub(crate) fn value_of(output: &Output) -> String {
     value.unwrap_or_else(|| panic!("a child printed no value:\n{out}{err}")).1.trim().to_owned()
 }
 
-/// Runs a child; returns what it printed as its value, and how long it took.
+/// Runs a child; returns the value that it printed, and its run time.
 pub(crate) fn run(command: &mut Command) -> (String, Duration) {
     let start = Instant::now();
     let output = command.output().expect("a child process starts");
     (value_of(&output), start.elapsed())
 }
 
-/// Hands a value to the parent.
+/// Passes a value from a child to its parent.
 pub(crate) fn answer(value: impl std::fmt::Display) {
     println!("\nvalue: {value}");
 }

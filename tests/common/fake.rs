@@ -1,4 +1,4 @@
-//! Libraries in place of libOpenCL, which the link shim opens.
+//! Libraries that replace libOpenCL; the link shim opens them.
 #![allow(dead_code, reason = "each test file takes its part")]
 
 use std::{
@@ -9,7 +9,7 @@ use std::{
     sync::Mutex,
 };
 
-/// `tests/fake/NAME.rs` as a library, compiled once a process, with further arguments for the compiler.
+/// The path of `tests/fake/NAME.rs` compiled as a library, once per process, with further compiler arguments.
 pub(crate) fn library(name: &'static str, arguments: &[&str]) -> PathBuf {
     static LIBRARIES: Mutex<Option<HashMap<&str, PathBuf>>> = Mutex::new(None);
     let mut libraries = LIBRARIES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -17,7 +17,7 @@ pub(crate) fn library(name: &'static str, arguments: &[&str]) -> PathBuf {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder for the library");
         let library = folder.join(format!("libfake_{name}.so"));
-        // The tests of the program are a folder further down.
+        // The package of the command-line program is one folder deeper.
         let package = Path::new(env!("CARGO_MANIFEST_DIR"));
         let sources = [package, &package.join("..")].map(|top| top.join(format!("tests/fake/{name}.rs")));
         let source = sources.iter().find(|source| source.exists()).expect("the library's source");

@@ -1,4 +1,4 @@
-//! What the tests share: the devices, children of this process, and the account of skips.
+//! Helpers of the tests: devices, child processes, and the log of skips.
 #![allow(dead_code, reason = "each test file takes its part")]
 
 pub(crate) mod child;
@@ -13,29 +13,29 @@ pub(crate) use child::{answer, child, command, part, run, value_of};
 use oclprim::{Device, DeviceClass, Tuning, internals::data::Rng};
 pub(crate) use skips::skip;
 
-/// Whether an interpreter runs the kernels, or there is little time.
+/// Returns true if an interpreter runs the kernels, or if time is short.
 pub(crate) fn tiny() -> bool {
     env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny") || a_form_of_each_kernel()
 }
 
-/// Whether one form stands for all that run the same kernel.
+/// Returns true if one operation stands for all that run the same kernel.
 pub(crate) fn a_form_of_each_kernel() -> bool {
     env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("kernels") || variant()
 }
 
-/// Whether a driver is tested that runs with other settings, too: how it runs work-groups, and does not know their types.
+/// Returns true if a driver tested elsewhere runs with other settings. They affect how work-groups run, not element types.
 pub(crate) fn variant() -> bool {
     env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("variant")
 }
 
-/// Every device of this machine, the CPU backend first, with what to call it in a report.
+/// Every device of this machine with its name in reports; the CPU backend comes first.
 pub(crate) fn devices() -> Vec<(String, Device)> {
     let open = |(index, name): (usize, String)| {
         let device = Device::at(index).unwrap_or_else(|error| panic!("{name}: {error}"));
         (name, device)
     };
     let devices = Device::list().into_iter().map(|info| info.to_string()).enumerate().map(open);
-    // Its shadow memory belongs to the thread that comes first, so it needs a process for each test, as nextest has it.
+    // Oclgrind's shadow memory belongs to the first thread, so each test needs a process of its own, as with nextest.
     let alone = env::var_os("NEXTEST").is_some() || env::args().any(|argument| argument == "--exact");
     let works = |(name, device): &(String, Device)| {
         let works = alone || runs_kernels_at_once(device);
@@ -47,7 +47,7 @@ pub(crate) fn devices() -> Vec<(String, Device)> {
     devices.filter(works).collect()
 }
 
-/// Every device, the OpenCL ones with each of these tunings too.
+/// Every device; OpenCL devices also with each of these tunings.
 pub(crate) fn tuned(tunings: &[(&str, Tuning)]) -> Vec<(String, Device)> {
     let mut all = Vec::new();
     for (name, device) in devices() {
@@ -64,7 +64,7 @@ pub(crate) fn gpu() -> Tuning {
     Tuning::default().class(DeviceClass::Gpu)
 }
 
-/// Every device, the OpenCL ones also in the geometry of a GPU with much and with little local memory.
+/// Every device; OpenCL devices also in the geometry of a GPU with much and with little local memory.
 pub(crate) fn with_geometries() -> Vec<(String, Device)> {
     tuned(&[("a GPU", gpu()), ("a small GPU", gpu().local_bytes(4096))])
 }
@@ -74,15 +74,15 @@ pub(crate) fn has_doubles(device: &Device) -> bool {
     device.capabilities().unwrap().is_none_or(|caps| caps.fp64)
 }
 
-/// The OpenCL devices with 64-bit numbers at every size, in their own geometry and in that of a GPU.
+/// OpenCL devices with 64-bit offsets at every size, in their own geometry and in that of a GPU.
 pub(crate) fn wide() -> Vec<(String, Device)> {
     let mut all = tuned(&[("wide", Tuning::default().wide_offsets()), ("a wide GPU", gpu().wide_offsets())]);
     all.retain(|(name, _)| name.ends_with("wide") || name.ends_with("a wide GPU"));
     all
 }
 
-/// Every device, in its own geometry and in that of a GPU with each kind of sub-groups that it has. Of a driver with other
-/// settings, only in that of a GPU with the first kind: work-groups of many items are what it runs in another way.
+/// Every device in its own geometry, and as a GPU with each kind of sub-groups that it has. A driver with further settings runs
+/// only as a GPU with the first kind, because the settings affect only work-groups of many work-items.
 pub(crate) fn with_sub_groups() -> Vec<(String, Device)> {
     let mut all = Vec::new();
     for (name, device) in devices() {
@@ -102,8 +102,8 @@ pub(crate) fn with_sub_groups() -> Vec<(String, Device)> {
     all
 }
 
-/// Whether a build's log names the line of the user's text that is wrong, such as `expression:2:3:`. Oclgrind counts the lines
-/// of all that it is given; it shows that line, and the column is right.
+/// Returns true if a build log names the wrong line of the user's text, such as `expression:2:3:`. Oclgrind counts the lines of
+/// the whole program, so there the log must quote the line and give the right column.
 pub(crate) fn names_line(device: &Device, log: &str, (place, column, line): (&str, usize, &str)) -> bool {
     if runs_kernels_at_once(device) {
         return log.contains(&format!("{place}:{column}:"));
@@ -123,12 +123,12 @@ pub(crate) fn opencl_devices() -> Vec<(String, Device)> {
     devices().into_iter().filter(|(_, device)| !device.is_cpu()).collect()
 }
 
-/// Oclgrind checks one kernel at a time, and aborts when a second one starts.
+/// Returns false for Oclgrind, which checks one kernel at a time and aborts when a second one starts.
 pub(crate) fn runs_kernels_at_once(device: &Device) -> bool {
     !device.info().platform.contains("Oclgrind")
 }
 
-/// The OpenCL devices; it is a skip that there are none.
+/// The OpenCL devices; without any, notes a skip.
 pub(crate) fn opencl_devices_or_skip(test: &str) -> Vec<(String, Device)> {
     let devices = opencl_devices();
     if devices.is_empty() {

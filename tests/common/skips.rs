@@ -1,8 +1,8 @@
-//! The account of what did not run here.
+//! The log of tests that did not run on this machine.
 
 use std::{collections::HashSet, sync::Mutex};
 
-/// Notes, once, that a test or a part of it did not run here.
+/// Logs, once per reason, that a test or a part of it did not run.
 pub(crate) fn skip(test: &str, reason: &str) {
     static SEEN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     let mut seen = SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

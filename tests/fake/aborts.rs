@@ -1,4 +1,4 @@
-//! A libOpenCL whose driver ends the process at the first question.
+//! A libOpenCL whose driver aborts the process at the first query.
 #![allow(non_snake_case)]
 
 #[unsafe(no_mangle)]

@@ -1,8 +1,8 @@
-//! The system's libOpenCL, to which this is linked, in which one call misbehaves: the n-th since it was armed. It fails with a
-//! given status, before or after the driver has run it, or it lies. The library counts the objects that are alive.
+//! A library linked to the system's libOpenCL, in which one call misbehaves: the n-th since arming. The call fails with a given
+//! status, before or after the driver runs it, or it returns wrong data. The library counts the objects that are alive.
 //!
-//! Releases do not fail, as a driver that refuses them keeps the object. A call that creates an object fails before it runs.
-//! Only questions lie.
+//! Releases never fail, because a driver that refuses a release keeps the object. A call that creates an object fails before it
+//! runs. Only queries return wrong data.
 #![allow(non_snake_case)]
 
 use std::{
@@ -17,7 +17,7 @@ unsafe extern "C" {
     fn dlsym(handle: P, name: *const c_char) -> P;
 }
 
-/// The definition after this library's.
+/// The address of the next definition of this symbol, in the system's library.
 fn next(slot: &AtomicPtr<c_void>, name: &CStr) -> P {
     const RTLD_NEXT: P = usize::MAX as P;
     if slot.load(SeqCst).is_null() {
@@ -28,26 +28,26 @@ fn next(slot: &AtomicPtr<c_void>, name: &CStr) -> P {
     found
 }
 
-/// Calls since the last arming.
+/// Number of calls since the last arming.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
-/// The number of the call that misbehaves, from 1 on; 0 for none.
+/// The number of the misbehaving call, from 1; 0 for none.
 static FAILS: AtomicUsize = AtomicUsize::new(0);
 static STATUS: AtomicI32 = AtomicI32::new(0);
-/// One of the modes.
+/// One of the modes below.
 static MODE: AtomicU32 = AtomicU32::new(BEFORE);
 /// The call fails before the driver runs it.
 const BEFORE: u32 = 0;
 /// The call fails after the driver has run it.
 const AFTER: u32 = 1;
-/// The call reports more bytes, or a longer list, than there can be.
+/// The call reports more bytes, or a longer list, than can exist.
 const SIZE: u32 = 2;
 /// Each byte of the call's answer is 0xff.
 const VALUE: u32 = 3;
 /// The call fails before the driver runs it, and so does each later call of that name.
 const ALWAYS: u32 = 4;
-/// The name of the call that misbehaved first; null if none has.
+/// The name of the first call that misbehaved; null if none has.
 static FAILED: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
-/// Calls that misbehaved.
+/// Number of calls that misbehaved.
 static FIRED: AtomicUsize = AtomicUsize::new(0);
 /// The names of the first calls since the last arming.
 static NAMES: [AtomicPtr<c_char>; 4096] = [const { AtomicPtr::new(null_mut()) }; 4096];
@@ -62,7 +62,7 @@ const KERNEL: usize = 4;
 const EVENT: usize = 5;
 const MAPPING: usize = 6;
 
-/// Makes the `call`-th call from now on misbehave; 0 makes none.
+/// Makes the `call`-th call after this one misbehave; 0 makes none.
 #[unsafe(no_mangle)]
 pub extern "C" fn failing_arm(call: usize, status: i32, mode: u32) {
     FAILS.store(0, SeqCst);
@@ -100,7 +100,7 @@ pub extern "C" fn failing_alive(kind: usize) -> i64 {
     ALIVE[kind].load(SeqCst)
 }
 
-/// The status and the mode of a call that misbehaves.
+/// The status and the mode for this call, if it misbehaves.
 fn due(name: &'static CStr, may_lie: bool) -> Option<(i32, u32)> {
     let call = CALLS.fetch_add(1, SeqCst) + 1;
     if let Some(known) = NAMES.get(call - 1) {
@@ -181,7 +181,7 @@ macro_rules! call {
             }
         }
     };
-    // The last argument takes an event, which a failed call does not give.
+    // The last argument receives an event; a failed call gives none.
     (enqueue () $name:ident $($arg:ident: $ty:ty,)*) => {
         #[unsafe(no_mangle)]
         pub unsafe extern "system" fn $name($($arg: $ty,)* event: *mut P) -> i32 {

@@ -1,4 +1,4 @@
-//! A libOpenCL with one or two platforms that misbehave as `FAKE_OPENCL` says; every other entry point is missing.
+//! A libOpenCL with two platforms that misbehave as `FAKE_OPENCL` says; every other entry point is missing.
 //!
 //! Compiled to a cdylib by `tests/common/fake.rs`.
 #![allow(non_snake_case)]
@@ -15,7 +15,7 @@ fn mode() -> String {
     std::env::var("FAKE_OPENCL").unwrap_or_default()
 }
 
-/// Writes a property the way OpenCL does: its size, its bytes, or both.
+/// Writes a property as OpenCL does: its size, its bytes, or both.
 unsafe fn give(value: &[u8], size: usize, to: *mut c_void, size_ret: *mut usize) -> i32 {
     if !size_ret.is_null() {
         unsafe { *size_ret = value.len() };
@@ -58,7 +58,7 @@ pub unsafe extern "system" fn clGetPlatformInfo(
     unsafe { give(name, size, to, ret) }
 }
 
-/// The first platform has a GPU in no mode; the second has one unless the mode says that there are no devices.
+/// The first platform never has a GPU. The second has one, unless the mode says that there are no devices.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn clGetDeviceIDs(
     platform: usize,
@@ -126,7 +126,7 @@ pub unsafe extern "system" fn clCreateCommandQueue(_: usize, _: usize, _: u64, s
     0x500
 }
 
-/// A lost device: not even the release of a handle succeeds.
+/// The device is lost: even the release of a handle fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn clReleaseContext(_: usize) -> i32 {
     -9999
@@ -137,7 +137,7 @@ pub unsafe extern "system" fn clReleaseCommandQueue(_: usize) -> i32 {
     -1100
 }
 
-/// Ends in a lost device; with `finish-2-fails` the second time alone.
+/// Reports a lost device; with `finish-2-fails` only the second time.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn clFinish(_: usize) -> i32 {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -149,10 +149,10 @@ pub unsafe extern "system" fn clFinish(_: usize) -> i32 {
     }
 }
 
-/// The sizes of buffers and how often each is held; a buffer's handle is its index plus 1. A lost device has none.
+/// The sizes of buffers with their reference counts; a buffer's handle is its index plus 1. A lost device has no buffers.
 static BUFFERS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
-/// Bytes of all buffers beyond which writing to one fails: like some drivers, this one allocates at first use.
+/// Limit of the bytes in all buffers, beyond which a write fails: like some drivers, this one allocates at first use.
 const MEMORY: usize = 32 << 20;
 
 #[unsafe(no_mangle)]
@@ -195,7 +195,7 @@ pub unsafe extern "system" fn clEnqueueWriteBuffer(
     if held > MEMORY { -4 } else { 0 }
 }
 
-/// What is mapped is never looked at.
+/// Mapped memory is never read.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn clEnqueueMapBuffer(
     _: usize,
@@ -279,7 +279,7 @@ pub unsafe extern "system" fn clSetKernelArg(_: usize, _: u32, _: usize, _: *con
     0
 }
 
-/// Every launch fails, with a status that nobody knows.
+/// Every launch fails, with an unknown status.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn clEnqueueNDRangeKernel(
     _: usize,

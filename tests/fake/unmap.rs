@@ -1,4 +1,4 @@
-//! The system's libOpenCL, to which this is linked, but for one call that fails: each unmap, or with `FAIL_UNMAP=n` the n-th.
+//! A library linked to the system's libOpenCL, in which unmaps fail: each one, or with `FAIL_UNMAP=n` only the n-th.
 #![allow(non_snake_case)]
 
 use std::{
@@ -22,7 +22,7 @@ pub unsafe extern "system" fn clEnqueueUnmapMemObject(
     event: *mut usize,
 ) -> i32 {
     const OUT_OF_RESOURCES: i32 = -5;
-    /// The definition after this library's.
+    /// Finds the next definition, in the system's library.
     const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     let call = CALLS.fetch_add(1, Ordering::Relaxed) + 1;

@@ -436,7 +436,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_model_counts_what_lanes_share() {
+    fn the_model_counts_sectors_that_lanes_share_once() {
         let request = |distribution, bins| Request { n: 1 << 28, bins, distribution, ..Request::default() };
         let sectors = |distribution, bins| model::<i32>(Step::Global, &request(distribution, bins), 1).store_sectors;
         // 32 lanes in one counter; 32 counters far apart, nearly always; in between.
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_do_not_fit_are_refused() {
+    fn invalid_requests_are_refused() {
         let rungs = |request: Request| HistogramLadder.rungs(&request, &Device::cpu()).map(|rungs| rungs.len());
         assert_eq!(rungs(Request::default()).unwrap(), 6);
         // Sizes are 32-bit numbers for the kernels.

@@ -300,7 +300,7 @@ mod tests {
     use crate::{Device, ErrorKind};
 
     #[test]
-    fn sizes_that_no_machine_can_address_are_refused() {
+    fn sizes_beyond_the_address_space_are_refused() {
         for ladder in registry() {
             for shape in [(1 << 31, 1 << 32), (1 << 32, 1 << 32), (usize::MAX, 1), (1 << 60, 1)] {
                 let request = Request { shape, n: shape.0.saturating_mul(shape.1), ..Request::default() };

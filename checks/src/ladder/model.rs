@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_share_sectors_and_strides_do_not() {
+    fn neighbouring_lanes_share_sectors_and_strided_lanes_do_not() {
         assert_eq!(sectors(4, |lane| Some(4 * lane)), 4.0);
         assert_eq!(sectors(4, |lane| Some(4 * lane + 4)), 5.0);
         assert_eq!(sectors(16, |lane| Some(16 * lane)), 16.0);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_removes_conflicts() {
+    fn padding_removes_bank_conflicts() {
         assert_eq!(bank_conflicts(Some), 0.0);
         assert_eq!(bank_conflicts(|lane| Some(32 * lane)), 31.0);
         assert_eq!(bank_conflicts(|lane| Some(33 * lane)), 0.0);

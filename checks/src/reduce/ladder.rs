@@ -644,7 +644,7 @@ mod tests {
     use super::tree_conflicts;
 
     #[test]
-    fn trees_of_neighbours_meet_in_banks() {
+    fn trees_of_neighbours_have_bank_conflicts() {
         assert_eq!(tree_conflicts(1, 1, 4), 0.0);
         // A value of each of 8 sub-groups: a bank for each.
         assert_eq!(tree_conflicts(256, 32, 4), 0.0);

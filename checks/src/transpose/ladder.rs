@@ -605,9 +605,9 @@ pub(super) mod device {
         use super::*;
 
         /// B25: the models are right about the kernels: the same items load and store the same elements. So neighbouring
-        /// items have neighbouring elements where `models_count_what_the_steps_change` says so.
+        /// items have neighbouring elements where `models_show_the_effect_of_each_step` says so.
         #[test]
-        fn kernels_move_as_their_models_do() {
+        fn kernels_access_what_their_models_predict() {
             let shape = (70, 130);
             // A driver compiles each kernel for itself.
             let tiny = std::env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny");
@@ -711,7 +711,7 @@ mod tests {
     }
 
     #[test]
-    fn models_count_what_the_steps_change() {
+    fn models_show_the_effect_of_each_step() {
         let ideal = 1024.0 * 1024.0 / 8.0;
         assert_eq!((model("copy_row").load_sectors, model("copy_row").store_sectors), (ideal, ideal));
         assert_eq!((model("naive_gmem").load_sectors, model("naive_gmem").store_sectors), (ideal, 8.0 * ideal));
@@ -730,7 +730,7 @@ mod tests {
 
     #[cfg(feature = "opencl")]
     #[test]
-    fn the_crates_own_kernels_spread_over_the_banks() {
+    fn kernels_of_the_crate_have_few_bank_conflicts() {
         for (name, caps) in crate::Capabilities::samples() {
             for size in [1, 2, 4, 8, 16] {
                 // Short rows of small elements share a few banks.

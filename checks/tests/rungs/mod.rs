@@ -1,4 +1,4 @@
-//! Climbing ladders, for the tests of those.
+//! Running ladders, for the tests of ladders.
 
 use oclprim::Device;
 use oclprim_checks::{
@@ -8,8 +8,8 @@ use oclprim_checks::{
 
 use crate::common::skip;
 
-/// Climbs the rungs of a ladder whose names fit: each fails before it has run, and is right twice, the second time among
-/// what the first run left behind. There is one at least, and one at least that an OpenCL device can run.
+/// Runs the steps of a ladder whose names fit. Verification of each step fails before the run and passes after each of two
+/// runs; the second starts from the memory that the first wrote. At least one name must fit, and an OpenCL device must run one.
 pub(crate) fn climb(
     ladder: &str,
     (name, device): &(String, Device),
@@ -40,7 +40,7 @@ pub(crate) fn climb(
         }
         climbed += 1;
     }
-    assert!(chosen > 0, "the {} ladder has no such rung", ladder.name());
-    assert!(climbed > 0 || device.is_cpu(), "{name}: none of {chosen} rungs ran");
+    assert!(chosen > 0, "the {} ladder has no such step", ladder.name());
+    assert!(climbed > 0 || device.is_cpu(), "{name}: none of {chosen} steps ran");
     climbed
 }

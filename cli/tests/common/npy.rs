@@ -1,4 +1,4 @@
-//! The program's reader of .npy files, and what holds for any bytes that it is given.
+//! The program's reader of .npy files, and properties that hold for any bytes.
 #![allow(dead_code, reason = "the program uses what no test does")]
 
 #[path = "../../src/npy/mod.rs"]
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use npy::{Array, Made};
 
-/// Reads bytes as a file of known length and as a stream; the array, or why it is none.
+/// Reads bytes as a file of known length and as a stream; returns the array, or the reason why it is invalid.
 ///
 /// # Panics
 ///
-/// Panics if the two differ, an error is no short line, reading takes long, or the array does not survive writing.
+/// Panics if the two results differ, an error is not one short line, reading takes long, or writing changes the array.
 pub(crate) fn check(bytes: &[u8]) -> Result<Array, String> {
     let start = Instant::now();
     let file = Array::read(&mut &bytes[..], Some(bytes.len() as u64));
@@ -37,7 +37,7 @@ pub(crate) fn check(bytes: &[u8]) -> Result<Array, String> {
     file
 }
 
-/// A whole file.
+/// The bytes of a whole file.
 pub(crate) fn bytes_of(made: &Made<'_>) -> Vec<u8> {
     made.parts().concat()
 }

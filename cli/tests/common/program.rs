@@ -1,4 +1,4 @@
-//! The program, run as a user runs it; and the files that it reads and writes.
+//! The program, run as a user runs it, and the files that it reads and writes.
 #![allow(dead_code, reason = "no test needs all of it")]
 
 use std::{
@@ -9,7 +9,7 @@ use std::{
 
 use npyz::{AutoSerialize, Serialize, WriterBuilder};
 
-/// The program's command line, through the runner that a selection of drivers may need.
+/// The program's command line, with the runner that a selection of drivers may need.
 pub(crate) fn words<'a>(runner: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
     runner.split_whitespace().chain([env!("CARGO_BIN_EXE_oclprim")]).chain(arguments.iter().copied()).collect()
 }
@@ -38,14 +38,14 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("UTF-8")
 }
 
-/// What the program prints where it succeeds.
+/// The output of a program that must succeed.
 pub(crate) fn succeeds(arguments: &[&str]) -> String {
     let output = oclprim(arguments);
     assert!(output.status.success(), "{arguments:?}: {}{}", stdout(&output), stderr(&output));
     stdout(&output)
 }
 
-/// The one line that the program prints where it refuses.
+/// The single error line of a program that must refuse its arguments.
 pub(crate) fn refuses(arguments: &[&str]) -> String {
     let output = oclprim(arguments);
     let text = stderr(&output);
@@ -70,7 +70,7 @@ impl Folder {
         self.path(name).into_os_string().into_string().expect("UTF-8")
     }
 
-    /// An array in a file; its path.
+    /// Writes an array to a file; returns its path.
     pub(crate) fn save<T: AutoSerialize + Serialize + Copy>(&self, name: &str, shape: &[u64], data: &[T]) -> String {
         self.save_in(name, shape, data, npyz::Order::C)
     }
@@ -98,14 +98,14 @@ pub(crate) fn load<T: npyz::Deserialize>(path: &Path) -> (Vec<u64>, Vec<T>) {
     (shape, file.into_vec().expect("the elements"))
 }
 
-/// Where `run` is tried: on the CPU, and on an OpenCL device where there is one.
+/// Devices for `run`: the CPU, and an OpenCL device if there is one.
 pub(crate) fn devices() -> Vec<[&'static str; 2]> {
     let all = [["--device", "cpu"], ["--device", "opencl"]];
     let opencl = succeeds(&["devices", "--json"]).contains("\"opencl\": true");
     all[..if opencl { 2 } else { 1 }].to_vec()
 }
 
-/// Runs a script of the shell, in which `$OCLPRIM` is the program; its arguments are `$1` and so on.
+/// Runs a shell script; `$OCLPRIM` is the program, `$1`, `$2` and so on are the arguments.
 #[cfg(unix)]
 pub(crate) fn shell(script: &str, arguments: &[&str]) -> Output {
     let program = words(&runner(), &[]).join(" ");
@@ -114,7 +114,7 @@ pub(crate) fn shell(script: &str, arguments: &[&str]) -> Output {
     command.output().expect("a shell")
 }
 
-/// The names of what a folder has.
+/// The names of the files in a folder.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     let mut names: Vec<_> =

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_index_out_of_range_is_found_by_any_launch() {
+    fn every_launch_finds_the_first_index_out_of_range() {
         for (place, info) in Device::list().iter().enumerate() {
             let device = Device::at(place).unwrap();
             let Backend::OpenCl(cl) = device.backend() else { continue };

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_checked() {
+    fn invalid_ranges_are_refused() {
         let refused = |ranges: &[(Range<usize>, usize)]| pieces(ranges, 4, 10, 8).unwrap_err().to_string();
         assert_eq!(refused(&[(0..1, 0), (8..11, 0)]), "range 8..11 is not within an input of 10 elements");
         #[allow(clippy::reversed_empty_ranges, reason = "it is to be refused")]

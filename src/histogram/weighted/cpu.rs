@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_rounded_once() {
+    fn exact_sums_are_rounded_once() {
         for x in [1.0, -1.5, 5e-324, -5e-324, f64::MIN_POSITIVE, f64::MAX, -f64::MAX, 0.1, 1e-310] {
             assert_eq!(sum(&[x]).to_bits(), x.to_bits(), "{x:e}");
             let narrow: f32 = rounded(0, 0, &[(0, f64::from(x as f32))]);

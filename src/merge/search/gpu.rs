@@ -92,7 +92,7 @@ mod tests {
     use crate::{Device, Input, Order, Output, op::Compare, runtime::Backend};
 
     #[test]
-    fn the_first_is_found_in_any_launch() {
+    fn every_launch_finds_the_first_unsorted_element() {
         for (index, info) in Device::list().iter().enumerate() {
             let device = Device::at(index).unwrap();
             let Backend::OpenCl(cl) = device.backend() else { continue };

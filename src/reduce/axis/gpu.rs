@@ -308,7 +308,7 @@ mod tests {
     use crate::{Layout, op::Sum};
 
     #[test]
-    fn groups_hold_every_chunk_of_every_output() {
+    fn groups_cover_every_chunk_of_every_output() {
         for (name, caps) in Capabilities::samples() {
             for shape in
                 [[1, 1], [16, 1 << 24], [1 << 24, 16], [1 << 14, 1 << 14], [3, 1 << 33], [1 << 33, 1], [7, 513]]

@@ -134,7 +134,7 @@ mod tests {
     use crate::op::{Op, Sum};
 
     #[test]
-    fn passes_end_in_one_partial_within_the_scratch() {
+    fn passes_end_in_one_partial_and_fit_the_scratch() {
         for (name, caps) in Capabilities::samples() {
             for size in [1, 3, 4, 12, 64] {
                 let form = Form { source: <Sum as Op<f32>>::source(), size, needs_fp64: false };

@@ -441,7 +441,7 @@ mod tests {
     use crate::{Device, Input, runtime::Backend};
 
     #[test]
-    fn levels_end_in_one_node() {
+    fn levels_end_in_one_value() {
         for (name, caps) in Capabilities::samples() {
             for n in [1, 4096, 4097, 1 << 20, (1 << 32) + 5, 1 << 40, 1 << 48] {
                 let form = Form::of::<f32, crate::op::Sum>(ElementType::U32);
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn items_fit_the_local_memory() {
+    fn work_groups_fit_the_local_memory() {
         for (name, caps) in Capabilities::samples() {
             for form in [Form::of::<u8, Sum>(ElementType::U32), Form::of::<f32, Sum>(ElementType::U64)] {
                 let whole = work_group(&form, &caps);
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_wrong_offset_is_found_in_any_part() {
+    fn the_first_wrong_offset_is_found_wherever_it_is() {
         for (index, info) in Device::list().iter().enumerate() {
             let device = Device::at(index).unwrap();
             let Backend::OpenCl(cl) = device.backend() else { continue };

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn joins_end_in_one_group_behind_the_records() {
+    fn joins_end_in_one_group_after_the_records() {
         for (name, caps) in Capabilities::samples() {
             for n in [1, 16_384, 16_385, 1 << 24, (1 << 34) + 1, 1 << 40, 1 << 48] {
                 for element in elements(&caps) {

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_was_not_written_is_of_nothing() {
+    fn an_unwritten_record_has_no_elements() {
         fn check<T: Element>() {
             let found = StatisticsRecord::<T>::zeroed().get();
             assert_eq!((found.count, found.sum), (0, 0.0), "{}", T::TYPE);
@@ -371,7 +371,7 @@ mod tests {
 
     /// Means, sums and variances of finite elements at the ends of the range, which are NaN nowhere.
     #[test]
-    fn elements_at_the_ends_of_the_range() {
+    fn statistics_at_the_ends_of_the_range_are_not_nan() {
         fn check<T: Element>(most: f64) {
             let m = 0.9 * most;
             let cpu = Device::cpu();

@@ -776,7 +776,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_have_the_kind_on_which_a_program_can_act() {
+    fn statuses_map_to_error_kinds() {
         for (status, kind) in [
             (-1, ErrorKind::NoDevice),
             (-1001, ErrorKind::NoDevice),
@@ -812,7 +812,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_drivers_need_not_be_well_formed() {
+    fn malformed_driver_texts_are_cleaned() {
         assert_eq!(text(None), "");
         assert_eq!(text(Some(b"OpenCL 3.1 (Build 0)\0junk".to_vec())), "OpenCL 3.1 (Build 0)");
         assert_eq!(text(Some(b"  padded \0".to_vec())), "padded");

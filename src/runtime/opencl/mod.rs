@@ -902,7 +902,7 @@ mod tests {
 
     /// What is kept of one driver is not taken for another's.
     #[test]
-    fn identities_tell_devices_and_drivers_apart() {
+    fn identities_distinguish_devices_and_drivers() {
         let old = DeviceInfo { driver: "580.159".into(), ..DeviceInfo::cpu() };
         let new = DeviceInfo { driver: "590.44".into(), ..old.clone() };
         let other = DeviceInfo { name: "another".into(), ..old.clone() };
@@ -915,7 +915,7 @@ mod tests {
     }
 
     #[test]
-    fn knobs_of_drivers_are_told_apart() {
+    fn settings_of_drivers_are_distinguished() {
         let of = |pairs: &[(&str, &str)]| knobs(pairs.iter().map(|&(name, value)| (name.into(), value.into())));
         assert_eq!(of(&[("HOME", "/root"), ("POCL_CACHE_DIR", "/tmp/1"), ("OCLGRIND_LOG", "x")]), "");
         let both = of(&[("POCL_DEVICES", "basic"), ("CL_CONFIG_CPU_VECTORIZER_MODE", "8"), ("PATH", "")]);

@@ -51,7 +51,7 @@ mod tests {
     use super::Pool;
 
     #[test]
-    fn a_pool_keeps_a_share_of_the_memory_at_most() {
+    fn a_pool_keeps_at_most_a_share_of_the_memory() {
         let mut pool = Pool::new(16 << 20);
         pool.put((1 << 20) + 1, 'x');
         assert_eq!(pool.take(1), None);

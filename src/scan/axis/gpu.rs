@@ -124,7 +124,7 @@ mod tests {
     use crate::op::Sum;
 
     #[test]
-    fn plans_hold_every_line() {
+    fn plans_cover_every_line() {
         for (name, caps) in Capabilities::samples() {
             for (outer, len, inner) in [(1, 1, 8), (1, 1 << 20, 16), (3, 513, 1000), (1, 16, 1 << 30), (1 << 20, 3, 9)]
             {

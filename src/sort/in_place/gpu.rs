@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_distance_is_done() {
+    fn steps_cover_every_distance() {
         let (_, caps) = &Capabilities::samples()[0];
         let plan = plan(1 << 28, 4, false, caps, false);
         assert_eq!(plan.steps.len(), 57, "{plan:?}");

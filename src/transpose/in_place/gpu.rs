@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiles_are_whole_rounds_of_the_group() {
+    fn tiles_are_multiples_of_the_work_group() {
         for (name, caps) in Capabilities::samples() {
             for size in 1..=16 {
                 for local_bytes in [1024, 4096, caps.local_bytes] {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn strips_are_covered() {
+    fn plans_cover_every_strip() {
         for (name, caps) in Capabilities::samples() {
             let plan = plan(1 << 20, 4, &caps, |_| false);
             for (rows, width) in [(1, 1), (2, 3), (1000, 1), (1, 1000), (257, 255), (10_000, 419)] {

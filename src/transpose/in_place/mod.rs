@@ -145,7 +145,7 @@ mod tests {
 
     /// Strips of one column or row, and of several.
     #[test]
-    fn small_matrices_of_every_shape_by_strips() {
+    fn small_matrices_of_every_shape_are_transposed_in_strips() {
         let own = (0..Device::list().len()).map(|index| Device::at(index).unwrap());
         let as_gpu = |device: &Device| device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
         let devices: Vec<_> = own.flat_map(|device| [as_gpu(&device), device]).collect();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn scratch_is_little() {
+    fn scratch_is_bounded() {
         assert_eq!(scratch_bytes((1 << 20, 1 << 20), 4, STRIP_BYTES), 0);
         assert_eq!(scratch_bytes((1, 1 << 40), 4, STRIP_BYTES), 0);
         assert_eq!(scratch_bytes((3, 5), 4, STRIP_BYTES), 60);

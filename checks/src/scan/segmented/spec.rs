@@ -442,7 +442,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_tells_segments_tells_the_same() {
+    fn keys_flags_and_offsets_give_the_same_segments() {
         for cut in [Cut::PowerLaw, Cut::Every(3), Cut::Huge, Cut::Gaps] {
             let n = 5000;
             let heads = heads(&cut.offsets::<u64>(n), n);

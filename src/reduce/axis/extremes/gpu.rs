@@ -170,7 +170,7 @@ mod tests {
     use crate::Layout;
 
     #[test]
-    fn groups_hold_every_part_of_every_output() {
+    fn groups_cover_every_part_of_every_output() {
         for (name, caps) in Capabilities::samples() {
             for local_bytes in [2 << 10, caps.local_bytes] {
                 let caps = Capabilities { local_bytes, ..caps.clone() };

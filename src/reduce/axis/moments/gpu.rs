@@ -192,7 +192,7 @@ mod tests {
     use crate::Layout;
 
     #[test]
-    fn items_hold_every_chunk_of_every_output() {
+    fn items_cover_every_chunk_of_every_output() {
         for (name, caps) in Capabilities::samples() {
             for local_bytes in [256, 2 << 10, caps.local_bytes] {
                 let caps = Capabilities { local_bytes, ..caps.clone() };
