@@ -69,5 +69,5 @@ impl<'a> Offsets<'a> {
 
 /// Number of segments between that many offsets: `offsets - 1`.
 pub(crate) fn segments(offsets: usize) -> Result<usize> {
-    offsets.checked_sub(1).ok_or_else(|| Error::invalid("segments need one offset more than there are, got 0 offsets"))
+    offsets.checked_sub(1).ok_or_else(|| Error::invalid("n segments need n + 1 offsets, got 0"))
 }

@@ -122,12 +122,12 @@ where
         let (a, b, c) = (some(), some(), some());
         let (ab, ba) = (combine(a, b), combine(b, a));
         if commutative && !equal(&ab, &ba) {
-            return wrong(format!("not commutative: {a:?} with {b:?} gives {ab:?}, the other way round {ba:?}"));
+            return wrong(format!("not commutative: {a:?} with {b:?} gives {ab:?}, {b:?} with {a:?} gives {ba:?}"));
         }
         let (left, right) = (combine(ab, c), combine(a, combine(b, c)));
         if !equal(&left, &right) {
             return wrong(format!(
-                "not associative: of {a:?}, {b:?}, {c:?} the first two first give {left:?}, the last two first {right:?}"
+                "not associative: ({a:?} op {b:?}) op {c:?} gives {left:?}, {a:?} op ({b:?} op {c:?}) {right:?}"
             ));
         }
         // Results of the operator become arguments as well.
