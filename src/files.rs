@@ -125,7 +125,7 @@ pub(crate) fn followed(path: &Path) -> io::Result<PathBuf> {
     Ok(target(path)?.0)
 }
 
-/// The same, and whether a link is in `/proc`, where links name open files.
+/// [`followed`], and whether one of the links is in `/proc`, where links name open files.
 fn target(path: &Path) -> io::Result<(PathBuf, bool)> {
     let (mut path, mut in_proc) = (path.to_owned(), false);
     for _ in 0..MOST_LINKS {

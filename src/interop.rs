@@ -83,7 +83,7 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 ///
 /// The crate and the user can both use it. It cannot be [mapped](Buffer::map).
 ///
-/// Two results over the same memory count as one buffer: a call refuses them as input and output, or as two outputs, where they
+/// Two results over the same memory count as one buffer. Calls refuse them as input and output, or as two outputs, where they
 /// overlap. A single value of a whole input may overwrite a part of that input, since all of it has been read by then. That
 /// holds for [`reduce_into`](Device::reduce_into), [`reduce_as_into`](Device::reduce_as_into),
 /// [`map_reduce_into`](Device::map_reduce_into), [`dot_into`](Device::dot_into), [`reduce_by_into`](Device::reduce_by_into),

@@ -135,7 +135,7 @@ fn byte_chunks_mut(data: &mut [u8], len: usize, first: usize, body: &(dyn Fn(usi
 
 type Turn<'t, K, W> = dyn FnMut(usize, &K) -> W + Send + 't;
 
-/// A task of [`in_turn`]. `state` names the owner of the cell (finder, sequencer, finisher), so no thread waits for the lock.
+/// A task of [`in_turn`]. `state` names the owner of the cell (finder, sequencer, finisher), so the lock is uncontended.
 struct Slot<K, W> {
     state: AtomicU8,
     cell: Mutex<Option<(K, Option<W>)>>,

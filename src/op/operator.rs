@@ -7,8 +7,8 @@ use bytemuck::Pod;
 use super::{Monoid, Source, Text};
 use crate::{Element, ElementType, Error, Result};
 
-/// An associative and commutative operator of the user, given twice: as a Rust function, and as an OpenCL C expression over `a`
-/// and `b`.
+/// A user's associative and commutative operator, given twice: as a Rust function, and as an OpenCL C expression over `a` and
+/// `b`.
 ///
 /// [`Device::reduce_by`](crate::Device::reduce_by) takes it. Over the element types,
 /// [`reduce_axis_by`](crate::Device::reduce_axis_by), [`reduce_segments_by`](crate::Device::reduce_segments_by) and

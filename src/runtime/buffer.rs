@@ -515,7 +515,7 @@ impl<'a, T: Pod> From<&'a Buffer<T>> for View<'a, T> {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// Two mutable views of one buffer cannot exist at the same time:
+/// Two mutable views of one buffer cannot exist at once:
 ///
 /// ```compile_fail,E0499
 /// let mut x = oclprim::Device::cpu().zeroed::<u8>(8)?;
@@ -842,7 +842,7 @@ impl<T: Pod> fmt::Debug for MapRef<'_, T> {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// The buffer cannot be used at the same time:
+/// The buffer cannot be used while it is mapped:
 ///
 /// ```compile_fail,E0502
 /// # use oclprim::{Device, op::Sum};

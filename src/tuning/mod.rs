@@ -1,4 +1,5 @@
-//! Parameters for a device: by its class, by a file that `oclprim tune` wrote, and by the caller who opens it.
+//! Parameters for a device. They come from its class, from a file that `oclprim tune` wrote, or from the caller who opens the
+//! device.
 //!
 //! The crate has default values for each class of devices. `oclprim tune` measures other values on a device, and writes the
 //! faster ones to a file. Every program that uses the crate reads that file once. [`Tuning`] overrides both.
@@ -99,7 +100,7 @@ pub(crate) fn work_group_of(most: usize, bytes: usize, caps: &Capabilities) -> u
 
 /// Overrides the crate's choices for a device; every unset field keeps the crate's choice.
 ///
-/// It can run the geometry of a GPU on a CPU driver, and every sub-group back end that passed its self-test.
+/// A `Tuning` can run the geometry of a GPU on a CPU driver, or select any sub-group back end that passed its self-test.
 ///
 /// ```
 /// use oclprim::{Device, DeviceClass, SubGroupBackend, Tuning, op::Sum};
