@@ -1,8 +1,8 @@
-//! What several primitives ask of their arguments.
+//! Checks of arguments that several primitives share.
 
 use crate::{Error, Result};
 
-/// Flags, or values, for each of `n`.
+/// Checks that an argument of `len` elements, such as flags or values, has one for each of `n` elements.
 pub(crate) fn expect_beside(n: usize, len: usize, what: &str) -> Result<()> {
     if n == len {
         return Ok(());

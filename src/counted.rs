@@ -1,9 +1,9 @@
-//! Outputs of which the device finds out how much of them it fills.
+//! Outputs whose used length the device finds.
 
 use crate::{Error, Output, Result};
 
-/// Runs `call`, which writes what there is `room` for, and to `count` how many there are. Where that comes back to the host, more
-/// are an error.
+/// Runs `call`, which fills at most `room` elements of an output and writes the number found to `count`. If `count` is on the
+/// host, a number above `room` is an error.
 pub(crate) fn in_room(
     what: &str,
     room: usize,
@@ -20,7 +20,7 @@ pub(crate) fn in_room(
     }
 }
 
-/// An output with `room` holds what was found.
+/// Checks that an output with `room` elements holds the `found` ones.
 pub(crate) fn expect_room(what: &str, room: usize, found: u64) -> Result<()> {
     if found <= room as u64 {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The element types of the crate, and the arithmetic that every backend gives them.
+//! The element types of the crate, and their arithmetic, which every backend shares.
 
 use std::{fmt, str::FromStr};
 
@@ -12,7 +12,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// The name of an element type, where it is known at run time only.
+/// An element type as a run-time value.
 ///
 /// ```
 /// use oclprim::{Element, ElementType};
@@ -102,7 +102,7 @@ impl ElementType {
         }
     }
 
-    /// Whether this is one of the floating-point types.
+    /// Returns whether the type is a floating-point type.
     ///
     /// ```
     /// use oclprim::ElementType;
@@ -113,12 +113,12 @@ impl ElementType {
         matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
     }
 
-    /// Whether OpenCL C has vectors of the type to compute with: not of the 16-bit floats.
+    /// Returns whether OpenCL C can compute with vectors of the type. The 16-bit floats have none.
     pub(crate) const fn has_vectors(self) -> bool {
         !matches!(self, Self::F16 | Self::Bf16)
     }
 
-    /// How the type lies in memory in OpenCL C; the 16-bit floats are raw bits there.
+    /// The OpenCL C type that holds an element in memory; a 16-bit float is stored as its bits.
     pub(crate) const fn storage(self) -> &'static str {
         match self {
             Self::I8 => "char",
@@ -134,7 +134,7 @@ impl ElementType {
         }
     }
 
-    /// The bits of infinity, of a float.
+    /// The bits of infinity, if the type is a float.
     pub(crate) const fn infinity(self) -> Option<u64> {
         match self {
             Self::F16 => Some(0x7c00),
@@ -145,7 +145,7 @@ impl ElementType {
         }
     }
 
-    /// The type in which the type is computed with.
+    /// The type that computations on elements use.
     #[cfg(feature = "opencl")]
     pub(crate) const fn accumulator(self) -> Self {
         match self {
@@ -154,7 +154,7 @@ impl ElementType {
         }
     }
 
-    /// Whether kernels over the type need double precision.
+    /// Returns whether kernels over the type need double precision.
     ///
     /// ```
     /// use oclprim::ElementType;
@@ -165,7 +165,7 @@ impl ElementType {
         matches!(self, Self::F64)
     }
 
-    /// Whether values can be negative.
+    /// Returns whether values can be negative.
     ///
     /// ```
     /// use oclprim::ElementType;
@@ -196,8 +196,8 @@ impl FromStr for ElementType {
 
 /// The arithmetic of elements, the same on every device.
 ///
-/// Integers wrap. `min` and `max` of floats give NaN if either side is NaN, and order -0 below +0. The trait is sealed. Its
-/// methods have the names of others, such as those of `Ord`, so that it is not at the crate's root beside [`Element`].
+/// Integers wrap. `min` and `max` of floats return NaN if either side is NaN, and order -0 below +0. The trait is sealed. It is
+/// not at the crate's root, since its methods share names with those of `Ord`.
 ///
 /// ```
 /// use oclprim::{Element, op::Arithmetic};
@@ -222,8 +222,8 @@ pub trait Arithmetic: Copy + PartialEq + sealed::Sealed {
 
 /// A number that the primitives compute with: `i8..i64`, `u8..u64`, `f16`, `bf16`, `f32`, `f64`.
 ///
-/// The trait is sealed. Its arithmetic is that of [`Arithmetic`](crate::op::Arithmetic), which a bound by `Element` brings along
-/// and an import of `Element` does not: `5u32.min(3)` stays that of `Ord`.
+/// The trait is sealed. Its arithmetic comes from [`Arithmetic`](crate::op::Arithmetic). A bound `T: Element` brings those
+/// methods into scope, but an import of `Element` does not: `5u32.min(3)` still calls `Ord::min`.
 ///
 /// ```
 /// use oclprim::{Device, Element, op::Sum};
@@ -251,35 +251,35 @@ pub trait Element: Pod + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + 
     /// The neutral element of addition: 0, and -0 for floats, since +0 would turn a sum of -0 into +0.
     const ADD_IDENTITY: Self;
 
-    /// The type in which a reduction of this type is computed: `f32` for `f16` and `bf16`, else the type itself.
+    /// The type in which reductions compute: `f32` for `f16` and `bf16`, else the type itself.
     type Acc: Element<Acc = Self::Acc>;
 
-    /// The value in the type of its accumulator; exact.
+    /// The value in the accumulator's type; exact.
     fn widen(self) -> Self::Acc;
     /// The nearest value of this type, ties to even.
     fn narrow(acc: Self::Acc) -> Self;
-    /// Whether this is a NaN.
+    /// Returns whether the value is a NaN.
     fn is_nan(self) -> bool;
     /// The nearest `f64`.
     fn to_f64(self) -> f64;
     /// The value nearest to an `f64`; integers truncate and saturate.
     fn from_f64(value: f64) -> Self;
-    /// The value nearest to an integer, `f16` and `bf16` to the `f32` nearest to it; integers wrap.
+    /// The value nearest to an integer; integers wrap. `f16` and `bf16` round to the nearest `f32` first.
     fn from_integer(value: i128) -> Self;
-    /// The value as another type, as by `as`: floats become integers that saturate, NaN becomes 0; integers wrap; floats
-    /// are the nearest, ties to even. Where `f16` and `bf16` are not the source they are rounded from the nearest `f32`.
+    /// `self as U`: floats become integers that saturate, and NaN becomes 0; integers wrap; floats round to the nearest, ties
+    /// to even. A conversion to `f16` or `bf16` rounds to the nearest `f32` first.
     fn cast<U: Element>(self) -> U;
     /// A value with the low bits of `bits`, for test data.
     fn from_bits_lossy(bits: u64) -> Self;
 
-    /// Whether two values have the same bits, where all NaNs count as one.
+    /// Returns whether two values have the same bits, with all NaNs equal.
     #[inline]
     fn same(self, other: Self) -> bool {
         bytemuck::bytes_of(&self) == bytemuck::bytes_of(&other) || (self.is_nan() && other.is_nan())
     }
 }
 
-/// Whether sorts take two elements for equal: as `==`, and all NaN are.
+/// Returns whether sorts treat two elements as equal: `a == b`, or both are NaN.
 #[inline]
 pub(crate) fn equal<T: Element>(a: T, b: T) -> bool {
     (a == b) | (a.is_nan() & b.is_nan())
@@ -394,7 +394,7 @@ macro_rules! floats {
             // Equal values differ at most in the sign of zero: `or` keeps a minus, `and` drops it.
             #[inline]
             fn min(self, other: Self) -> Self {
-                // Without branches, so that loops of it are vectorised.
+                // Branch-free, so that the compiler can vectorise loops over it.
                 let least = if self < other { self } else { other };
                 let least = if self == other { Self::from_bits(self.to_bits() | other.to_bits()) } else { least };
                 if self.is_nan() { self } else { least }
@@ -435,8 +435,8 @@ macro_rules! floats {
 }
 floats!(f32 F32 u32, f64 F64 u64);
 
-/// The `f32` next to a value towards 0, its last bit set where it is not the value: one rounding of it to fewer bits gives
-/// what one of the value itself would.
+/// `value` rounded to odd: truncated to `f32`, with the last bit set if the result is inexact. A second rounding to fewer bits
+/// then gives the same result as one direct rounding.
 fn rounded_to_odd(value: f64) -> f32 {
     let near = value as f32;
     let wide = f64::from(near);
@@ -446,15 +446,15 @@ fn rounded_to_odd(value: f64) -> f32 {
     f32::from_bits((near.to_bits() - u32::from(wide.abs() > value.abs())) | 1)
 }
 
-/// [`f16::to_f32`] without a call or a branch, so that loops of it are vectorised.
+/// [`f16::to_f32`] without a call or a branch, so that the compiler can vectorise loops over it.
 #[inline]
 fn wide_f16(x: f16) -> f32 {
-    /// Between the exponents of the same value.
+    /// Difference between the exponent biases of the two types.
     const BIAS: u32 = (127 - 15) << 23;
     let bits = u32::from(x.to_bits());
     let size = bits & 0x7fff;
     let aligned = size << 13;
-    // A subnormal is the distance to the least normal value, which has an exponent one higher than its own.
+    // With the smallest normal exponent, a subnormal's mantissa is added to the smallest normal value: subtract that value.
     let least = BIAS + (1 << 23);
     let small = (f32::from_bits(aligned + least) - f32::from_bits(least)).to_bits();
     let finite = if size < 0x0400 { small } else { aligned + BIAS };
@@ -463,15 +463,16 @@ fn wide_f16(x: f16) -> f32 {
     f32::from_bits(wide | (bits & 0x8000) << 16)
 }
 
-/// [`f16::from_f32`], likewise.
+/// [`f16::from_f32`] without a call or a branch.
 #[inline]
 fn narrow_f16(x: f32) -> f16 {
     let bits = x.to_bits();
     let size = bits & 0x7fff_ffff;
-    // The last bit of what is added has the value of the last bit of a subnormal: the sum is rounded there.
+    // The last bit of 0.5 has the weight of a subnormal's last bit, so the addition rounds to it.
     let half = 0.5f32.to_bits();
     let small = (f32::from_bits(size) + 0.5).to_bits().wrapping_sub(half);
-    // Half a unit in the last place, less where the tie goes down; a carry out of the mantissa goes up to infinity.
+    // Adds half a unit in the last place, or one bit less where a tie rounds down. A carry out of the mantissa may give
+    // infinity.
     let normal = size.wrapping_sub((127 - 15) << 23).wrapping_add(0x0fff + (size >> 13 & 1)) >> 13;
     let finite = if size < (127 - 14) << 23 { small } else { normal };
     let beyond = if size > 0x7f80_0000 { 0x7e00 | size >> 13 & 0x03ff } else { 0x7c00 };
@@ -537,7 +538,7 @@ macro_rules! with_element {
     };
 }
 
-/// Like [`with_element!`] for the integer types alone; `$other` for the rest.
+/// Like [`with_element!`] for the integer types only; `$other` for the rest.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! with_integer {
@@ -584,7 +585,7 @@ macro_rules! with_integer {
 mod tests {
     use super::*;
 
-    /// Between any two neighbours the middle is rounded to the even one, and what is next to it to the nearest.
+    /// Checks each pair of neighbours: their middle rounds to the even one, and values next to the middle round to the nearest.
     fn rounds_once<T: Element>(bits: impl Fn(T) -> u64, highest: u64) {
         for low in 0..highest {
             let (a, b) = (T::from_bits_lossy(low), T::from_bits_lossy(low + 1));
@@ -607,7 +608,7 @@ mod tests {
             let x = f16::from_bits(bits);
             assert_eq!(x.widen().to_bits(), x.to_f32().to_bits(), "{bits:#06x}");
         }
-        // All signs and exponents, with mantissas around each place where rounding changes.
+        // All signs and exponents, with mantissas around each value where rounding changes.
         for high in 0..1 << 20 {
             for low in [0, 1, 0x7ff, 0x800, 0x801, 0xfff] {
                 let x = f32::from_bits(high << 12 | low);

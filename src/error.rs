@@ -1,4 +1,4 @@
-//! The crate's one error type.
+//! The crate's only error type.
 
 use std::{error, fmt};
 
@@ -13,7 +13,7 @@ use std::{error, fmt};
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, in the coarse classes on which a program can act.
+/// The class of an error, coarse enough for a program to act on.
 ///
 /// ```
 /// use oclprim::{Device, ErrorKind};
@@ -32,21 +32,21 @@ pub enum ErrorKind {
     NoDevice,
     /// The device lacks something that the request needs, such as fp64.
     Unsupported,
-    /// An argument is out of its range; the message has the numbers.
+    /// An argument is out of range; the message has the numbers.
     InvalidInput,
-    /// The input is empty and the operation has no answer for that, such as the smallest element.
+    /// The input is empty, and the operation has no result for that, such as arg-min.
     Empty,
     /// An allocation failed, or is larger than the device allows.
     OutOfMemory,
-    /// The driver did not build a kernel; [`Error::build_log`] has what it said.
+    /// The driver did not build a kernel; [`Error::build_log`] has the compiler's output.
     Build,
-    /// The driver returned a status that the crate has no better name for.
+    /// The driver returned a status that no other kind describes.
     Driver,
     /// Reading or writing a file failed.
     Io,
 }
 
-/// Why an operation failed: a [kind](Error::kind) and one line with the numbers in it.
+/// The cause of a failure: a [kind](Error::kind) and a one-line message that has the numbers.
 ///
 /// ```
 /// use oclprim::{Device, ErrorKind};
@@ -120,7 +120,7 @@ impl Error {
         self.0.status
     }
 
-    /// The compiler's output, where a kernel failed to build.
+    /// The compiler's output if a kernel failed to build.
     ///
     /// ```
     /// use oclprim::{Device, ErrorKind, op::Operator};
@@ -143,7 +143,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// What a `main` that returns the error prints, so that it is for people: the kind, the message, and the build log if any.
+/// Text for people, since a failing `main` prints it: the kind, the message and the build log if any.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {}", self.0.kind, self.0.message)?;

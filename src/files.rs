@@ -1,4 +1,4 @@
-//! Files: opening one neither hangs nor fills the memory, and writing one replaces it whole or not at all.
+//! File access. Opening a file never hangs or fills the memory; writing replaces a file completely or not at all.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -8,14 +8,14 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-/// How many symbolic links are followed.
+/// Largest number of symbolic links that are followed.
 const MOST_LINKS: usize = 40;
 
-/// New contents of a file. They go to a temporary file beside it, which takes its name when they are whole.
+/// New contents of a file. They go to a temporary file in the same folder, which takes the file's name when it is complete.
 ///
-/// Until then the old file is as it was, and a draft that is dropped leaves nothing. Symbolic links are followed, and the
-/// old file's owner and permissions are kept. A file that is no plain one, such as a pipe, `/dev/null` or `/dev/stdout`, is
-/// written in place.
+/// Until then the old file is unchanged, and a dropped draft leaves no file. Symbolic links are followed, and the old file's
+/// owner and permissions are kept. A target that is not a plain file, such as a pipe, `/dev/null` or `/dev/stdout`, is written
+/// in place.
 #[derive(Debug)]
 pub struct Draft {
     path: PathBuf,
@@ -33,7 +33,7 @@ impl Draft {
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be written, or no file can be made in its folder.
+    /// Fails if the file cannot be written, or if its folder accepts no new file.
     pub fn new(path: &Path) -> io::Result<Self> {
         let (target, in_place) = target(path)?;
         let old = match fs::metadata(&target) {
@@ -42,13 +42,13 @@ impl Draft {
             Err(error) => return Err(error),
         };
         if in_place || old.as_ref().is_some_and(|old| !old.is_file()) {
-            // Where a shell sent its output to a file, the result goes behind what is there.
+            // A shell may have redirected its output to a file: append to it.
             let append = old.is_some_and(|old| old.is_file());
             let file = File::options().write(true).append(append).open(path)?;
             return Ok(Self { path: target, place: Place::Here(file) });
         }
         if old.is_some() {
-            // A file that may not be written is not replaced either.
+            // A file without write permission is not replaced.
             File::options().write(true).open(&target)?;
         }
         let file = beside(&target)?;
@@ -58,12 +58,12 @@ impl Draft {
         Ok(Self { path: target, place: Place::Beside { file, replaces: old.is_some() } })
     }
 
-    /// Waits until the contents are on the disk if they are to replace an old file, which a crash must not cost. A new file is
-    /// not waited for, as that can take long.
+    /// Waits until the contents are on the disk if they will replace an old file, so that a crash does not lose that file. It
+    /// does not wait for a new file, since that can take long.
     ///
     /// # Errors
     ///
-    /// Fails if the disk does not take them.
+    /// Fails if the disk does not accept the contents.
     pub fn sync(&self) -> io::Result<()> {
         match &self.place {
             Place::Beside { file, replaces: true } => file.as_file().sync_all(),
@@ -71,7 +71,7 @@ impl Draft {
         }
     }
 
-    /// Puts the contents where the old file is.
+    /// Replaces the old file by the new contents.
     ///
     /// # Errors
     ///
@@ -100,11 +100,12 @@ impl Write for Draft {
     }
 }
 
-/// Whether two paths name one file, which need not exist. Devices such as `/dev/null` keep nothing, and do not count.
+/// Returns whether two paths name the same file, which need not exist. Devices such as `/dev/null` store no data and do not
+/// count.
 ///
 /// # Errors
 ///
-/// Fails for a path whose links lead nowhere or in a circle.
+/// Fails for a path with more symbolic links than the limit, such as a circle of links.
 pub fn same(a: &Path, b: &Path) -> io::Result<bool> {
     if let (Ok(a), Ok(b)) = (fs::metadata(a), fs::metadata(b))
         && let Some(same) = one_inode(&a, &b)
@@ -119,12 +120,12 @@ pub(crate) fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The path, or where symbolic links from it lead, whether there is a file or not.
+/// The target of `path` after all symbolic links; the target need not exist.
 pub(crate) fn followed(path: &Path) -> io::Result<PathBuf> {
     Ok(target(path)?.0)
 }
 
-/// The same, and whether the way leads through `/proc`, where links name open files.
+/// [`followed`], and whether one of the links is in `/proc`, where links name open files.
 fn target(path: &Path) -> io::Result<(PathBuf, bool)> {
     let (mut path, mut in_proc) = (path.to_owned(), false);
     for _ in 0..MOST_LINKS {
@@ -133,14 +134,14 @@ fn target(path: &Path) -> io::Result<(PathBuf, bool)> {
                 in_proc |= fs::canonicalize(folder(&path)).is_ok_and(|folder| folder.starts_with("/proc"));
                 path = folder(&path).join(to);
             }
-            // No link, or nothing at all.
+            // Not a link, or no such file.
             Err(_) => return Ok((path, in_proc)),
         }
     }
     Err(io::Error::other(format!("more than {MOST_LINKS} symbolic links")))
 }
 
-/// The one spelling of a path.
+/// The canonical spelling of a path.
 fn real(path: &Path) -> io::Result<PathBuf> {
     let path = followed(path)?;
     Ok(match path.file_name() {
@@ -161,34 +162,35 @@ fn one_inode(_: &Metadata, _: &Metadata) -> Option<bool> {
     None
 }
 
-/// A new file in the folder of `target`, with the permissions that a new file has.
+/// A new file in the folder of `target`, with the permissions of a new file.
 fn beside(target: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".oclprim-").suffix(".tmp");
     #[cfg(unix)]
     builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
-    // Its message names the temporary file, of which nobody has heard.
+    // The error's own message names the temporary file, which the user does not know.
     builder.tempfile_in(folder(target)).map_err(|error| match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
         None => error,
     })
 }
 
-/// Gives `file` the owner, if that is possible, and the permissions of an old file.
+/// Gives `file` the permissions of an old file and, if the system allows it, its owner.
 fn keep(file: &NamedTempFile, old: &Metadata) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, fchown};
         let new = file.as_file().metadata()?;
         if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
-            // Only the superuser may give files away.
+            // Only the superuser may change a file's owner.
             let _ = fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
         }
     }
     file.as_file().set_permissions(old.permissions())
 }
 
-/// Opens a plain file, at the end of a symbolic link only if `follow` is set. A FIFO is an error, and not waited for.
+/// Opens a plain file. It follows a final symbolic link only if `follow` is set. A FIFO is an error; the call does not wait for
+/// it.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions, follow: bool) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -207,7 +209,7 @@ pub(crate) fn open(path: &Path, options: &mut OpenOptions, follow: bool) -> io::
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a plain file")) }
 }
 
-/// All bytes of a file, `most` at most: a file of more, or one that grows meanwhile, is an error.
+/// All bytes of a file. A file of more than `most` bytes is an error, also if it grows during the call.
 pub(crate) fn read(file: &File, most: u64) -> io::Result<Vec<u8>> {
     let too_large = |bytes: u64| Err(io::Error::other(format!("it has {bytes} bytes, {most} are possible")));
     let len = file.metadata()?.len();

@@ -1,19 +1,19 @@
-//! Meeting a program that already uses the [`ocl`] crate: its context, queue, buffers and events, and ours for it.
+//! Interoperation with a program that already uses the [`ocl`] crate: shared contexts, queues, buffers and events.
 //!
-//! A [`Device`] made by [`device`] runs on the user's own queue, and a [`Buffer`] made by [`buffer`] is the user's own
-//! memory, so nothing is copied and nothing waits. This is the only place where types of `ocl` appear; use them through
-//! the re-export here to have the same version.
+//! A [`Device`] made by [`device`] runs on the user's own queue, and a [`Buffer`] made by [`buffer`] is the user's own memory.
+//! No data is copied, and no call waits. Only this module exposes types of `ocl`; use them through the re-export here to get
+//! the same version.
 //!
 //! Functions by which the crate and a user share memory are `unsafe`: [`buffer`], [`buffer_from_mem`] and [`mem`]. Rust's
-//! borrows order the crate's commands on a [`Buffer`], and know nothing of commands that `ocl` enqueues, also through its
-//! safe functions. Functions that share a queue, a context or an event are safe, since the crate's memory stays its own.
-//! [`set_arg`] is safe, since running a kernel is `unsafe` in `ocl`.
+//! borrows order the crate's commands on a [`Buffer`]. They do not order commands that `ocl` enqueues, even through its safe
+//! functions. Functions that share a queue, a context or an event are safe, since the crate's memory stays its own. [`set_arg`]
+//! is safe, since running a kernel is `unsafe` in `ocl`.
 //!
-//! What orders the commands of both sides:
-//! - on an in-order queue, the order in which they were enqueued;
-//! - on an out-of-order queue the crate's commands run in order among themselves; [`wait_for`] puts them behind the
-//!   user's, and [`marker`] gives an event for the user's to wait for;
-//! - between queues, the same two calls.
+//! The order of commands of both sides:
+//! - An in-order queue runs them in the order in which they were enqueued.
+//! - On an out-of-order queue, the crate's commands run in order among themselves. [`wait_for`] orders them after the user's,
+//!   and [`marker`] gives an event that the user's commands can wait for.
+//! - Between queues, the same two calls give an order.
 //!
 //! ```
 //! use oclprim::{Device, interop::{self, ocl}, op::Sum};
@@ -52,13 +52,13 @@ use crate::{
 
 /// A device that runs on a user's own queue; it keeps the context and the queue alive.
 ///
-/// What a device can do is probed at first use, and programs are kept for as long as the [`Device`] and its clones live:
-/// make one and keep it.
+/// The crate tests the device at first use, and keeps programs as long as the [`Device`] or a clone of it lives. So make one
+/// device and keep it.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the device is not one of the context's, or the queue
-/// belongs to another context or device.
+/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the device is not in the context, or the queue belongs to
+/// another context or device.
 ///
 /// ```
 /// use oclprim::{Device, interop::{self, ocl}, op::Sum};
@@ -72,7 +72,7 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -> Result<Device> {
-    // SAFETY: the borrowed handles are valid objects, of which these become references of their own.
+    // SAFETY: the borrowed handles are valid objects; these copies hold references of their own.
     let (context, queue) = unsafe {
         (Context::from_raw_copied_ptr(context.as_ptr())?, CommandQueue::from_raw_copied_ptr(queue.as_core().as_ptr())?)
     };
@@ -83,28 +83,28 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 ///
 /// The crate and the user can both use it. It cannot be [mapped](Buffer::map).
 ///
-/// Two results over one memory are not two buffers: calls refuse them as input and output, or as two outputs, where they
-/// overlap. The one result of a whole input may lie in it, since all of it has been read by then: that of
-/// [`reduce_into`](Device::reduce_into), [`reduce_as_into`](Device::reduce_as_into),
+/// Two results over the same memory count as one buffer. Calls refuse them as input and output, or as two outputs, where they
+/// overlap. A single value of a whole input may overwrite a part of that input, since all of it has been read by then. That
+/// holds for [`reduce_into`](Device::reduce_into), [`reduce_as_into`](Device::reduce_as_into),
 /// [`map_reduce_into`](Device::map_reduce_into), [`dot_into`](Device::dot_into), [`reduce_by_into`](Device::reduce_by_into),
 /// [`count_into`](Device::count_into), [`count_of_into`](Device::count_of_into), [`any_into`](Device::any_into) and
 /// [`all_into`](Device::all_into).
 ///
 /// # Safety
 ///
-/// From a call that uses the result until the call's commands are done, nothing else writes the memory that the call reads,
-/// and nothing else reads or writes the memory that it writes. That holds for commands of the user, for those of the crate
-/// through another buffer over the same memory, and for mappings into the host's address space. Commands that run in one
-/// order are never at fault: those of one queue, and those that [`wait_for`], [`marker`] or [`Device::finish`] put in order.
+/// From a call that uses the result until its commands are done, no other command writes memory that the call reads. No other
+/// command reads or writes memory that the call writes. That holds for the user's commands, for the crate's commands through
+/// another buffer over the same memory, and for mappings into the host's address space. Ordered commands always comply: those
+/// of one queue, and those that [`wait_for`], [`marker`] or [`Device::finish`] order.
 ///
-/// Calls count positions in one pass and write to these positions in the next. Memory that changes in between makes them
-/// write beyond their buffers.
+/// Some calls count offsets in one pass and write at these offsets in the next. If the memory changes in between, they write
+/// beyond their buffers.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the buffer belongs to another context, or kernels may
-/// not both read and write it. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if it does not start 16-byte
-/// aligned, or if `device` is the CPU backend.
+/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the buffer belongs to another context, or if kernels may not
+/// both read and write it. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if its start is not 16-byte aligned, or if
+/// `device` is the CPU backend.
 ///
 /// ```
 /// use oclprim::{Device, interop::{self, ocl}};
@@ -126,7 +126,7 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 /// }
 /// ```
 pub unsafe fn buffer<T: Pod + OclPrm>(device: &Device, buffer: &ocl::Buffer<T>) -> Result<Buffer<T>> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises it.
     unsafe { buffer_from_mem(device, buffer.as_core(), buffer.len()) }
 }
 
@@ -134,7 +134,7 @@ pub unsafe fn buffer<T: Pod + OclPrm>(device: &Device, buffer: &ocl::Buffer<T>) 
 ///
 /// # Safety
 ///
-/// As [`buffer`]. A mapping may also be one of the crate's own, by [`Buffer::map`], where the memory is that of [`mem`].
+/// As [`buffer`]. A mapping may also be one of the crate's own, made by [`Buffer::map`], if the memory comes from [`mem`].
 ///
 /// # Errors
 ///
@@ -155,20 +155,20 @@ pub unsafe fn buffer<T: Pod + OclPrm>(device: &Device, buffer: &ocl::Buffer<T>) 
 pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len: usize) -> Result<Buffer<T>> {
     let bytes = len.checked_mul(size_of::<T>());
     let bytes = bytes.ok_or_else(|| Error::invalid(format!("{len} elements of {} bytes overflow", size_of::<T>())))?;
-    // SAFETY: the borrowed handle is a valid object, of which this becomes a reference of its own.
+    // SAFETY: the borrowed handle is a valid object; this copy holds a reference of its own.
     let mem = unsafe { Mem::from_raw_copied_ptr(mem.as_ptr())? };
     opencl(device)?.check_user_buffer(&mem, bytes)?;
     device.adopt_buffer(mem, len)
 }
 
-/// The memory object of a buffer, for a user's commands; element 0 is at its start. For a kernel's argument, [`set_arg`] is
-/// safe.
+/// The memory object of a buffer, for a user's commands; element 0 is at its start. To pass a kernel argument, use [`set_arg`],
+/// which is safe.
 ///
 /// # Safety
 ///
-/// Commands on the result keep to what [`buffer`] demands: none writes what a call of the crate is reading, and none reads
-/// or writes what such a call is writing. None writes while the buffer is [mapped](Buffer::map), nor reads while it is
-/// [mapped for writing](Buffer::map_mut). `ocl` has safe functions that do all of these.
+/// Commands on the result obey the rules of [`buffer`]. None writes memory that a call of the crate reads. None reads or writes
+/// memory that such a call writes. None writes while the buffer is [mapped](Buffer::map), and none reads while it is
+/// [mapped for writing](Buffer::map_mut). Safe functions of `ocl` can break all of these rules.
 ///
 /// # Errors
 ///
@@ -196,20 +196,21 @@ pub unsafe fn mem<T: Pod>(buffer: &Buffer<T>) -> Result<ocl::core::Mem> {
     buffer.allow(true)?;
     let mem = buffer.mem().ok_or_else(no_opencl)?;
     let raw = mem.retained()?;
-    // SAFETY: the reference becomes the result's.
+    // SAFETY: the result takes over the reference.
     Ok(unsafe { ocl::core::Mem::from_raw_create_ptr(raw) })
 }
 
-/// Makes a buffer an argument of a user's kernel, by the argument's index. The kernel keeps the memory alive.
+/// Sets argument `index` of a user's kernel to a buffer. The kernel keeps the memory alive.
 ///
-/// Running the kernel is `unsafe` in `ocl`, and its caller's promise is that of [`mem`]. A kernel's builder takes
-/// `None::<&ocl::Buffer<T>>` in the argument's place.
+/// Running the kernel is `unsafe` in `ocl`; its caller makes the same promise as for [`mem`]. Pass `None::<&ocl::Buffer<T>>`
+/// for this argument to the kernel's builder.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the kernel belongs to another context, or the argument is
-/// none or has another type as far as the driver knows; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a
-/// buffer of the CPU backend; [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the buffer is still mapped.
+/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the kernel belongs to another context, if it has no such
+/// argument, or if the driver knows that the argument has another type.
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a buffer of the CPU backend.
+/// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the buffer is still mapped.
 ///
 /// ```
 /// use oclprim::{Device, interop::{self, ocl}, op::Sum};
@@ -235,20 +236,20 @@ pub unsafe fn mem<T: Pod>(buffer: &Buffer<T>) -> Result<ocl::core::Mem> {
 /// ```
 pub fn set_arg<T: Pod + OclPrm>(kernel: &ocl::Kernel, index: u32, buffer: &Buffer<T>) -> Result<()> {
     let device = opencl(buffer.device())?;
-    // SAFETY: the borrowed handle is a valid object, of which this becomes a reference of its own.
+    // SAFETY: the borrowed handle is a valid object; this copy holds a reference of its own.
     let handle = unsafe { Kernel::from_raw_copied_ptr(kernel.as_core().as_ptr())? };
     if !device.has_kernel(&handle)? {
         return Err(Error::invalid(format!("the kernel belongs to another context than {}", device.info())));
     }
     let failed = |error: ocl::Error| {
-        // `ocl` writes pages; an error here is a line.
+        // A message of `ocl` has many lines; an error here has one.
         let text = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
         Error::invalid(format!("setting argument {index} of a kernel: {text}")).with_source(error)
     };
-    // `ocl` checks the type, and keeps memory alive, of its own buffers alone: this is one in which ours takes the place of
-    // the memory.
+    // `ocl` checks the type and keeps the memory alive only for its own buffers. So this makes one of its buffers and replaces
+    // the memory in it by ours.
     let mut carrier = ocl::Buffer::<T>::builder().context(&context(buffer.device())?).len(1).build().map_err(failed)?;
-    // SAFETY: the memory goes to the kernel alone, and running that is the user's promise.
+    // SAFETY: only the kernel gets the memory, and the user makes the promise for running it.
     *carrier = unsafe { mem(buffer)? };
     kernel.set_arg(index, &carrier).map_err(failed)
 }
@@ -272,7 +273,7 @@ pub fn ocl_device(device: &Device) -> Result<ocl::Device> {
     Ok(opencl(device)?.id().into())
 }
 
-/// The context in which a device's buffers live. A user's own programs and kernels can be built in it.
+/// The context of a device's buffers. A user can build programs and kernels in it.
 ///
 /// # Errors
 ///
@@ -288,11 +289,11 @@ pub fn ocl_device(device: &Device) -> Result<ocl::Device> {
 /// ```
 pub fn context(device: &Device) -> Result<ocl::Context> {
     let raw = opencl(device)?.context().retained()?;
-    // SAFETY: the reference becomes the result's.
+    // SAFETY: the result takes over the reference.
     Ok(unsafe { ocl::core::Context::from_raw_create_ptr(raw) }.into())
 }
 
-/// The queue on which a device's commands run.
+/// The queue that runs a device's commands.
 ///
 /// # Errors
 ///
@@ -309,16 +310,16 @@ pub fn context(device: &Device) -> Result<ocl::Context> {
 /// ```
 pub fn queue(device: &Device) -> Result<ocl::core::CommandQueue> {
     let raw = opencl(device)?.queue().retained()?;
-    // SAFETY: the reference becomes the result's.
+    // SAFETY: the result takes over the reference.
     Ok(unsafe { ocl::core::CommandQueue::from_raw_create_ptr(raw) })
 }
 
 /// Makes all later commands of a device wait for `events`; does not wait itself.
 ///
-/// That holds for the queue of `device` and its clones; a [profiled](Device::profiled) device has another, and needs a
-/// call of its own.
+/// The order holds for the queue of `device` and its clones. A [profiled](Device::profiled) device has another queue and needs
+/// its own call.
 ///
-/// Flushes the queues of the events, without which they might never complete.
+/// Flushes the queues of the events, since an unflushed event might never complete.
 ///
 /// # Errors
 ///
@@ -329,7 +330,7 @@ pub fn queue(device: &Device) -> Result<ocl::core::CommandQueue> {
 /// use oclprim::{Device, interop};
 ///
 /// if let (Ok(first), Ok(second)) = (Device::open("opencl"), Device::open("opencl")) {
-///     interop::wait_for(&second, &[interop::marker(&first)?])?; // what `second` is given now follows what `first` has
+///     interop::wait_for(&second, &[interop::marker(&first)?])?; // `second` waits for `first`
 /// }
 /// # Ok::<(), oclprim::Error>(())
 /// ```
@@ -338,14 +339,14 @@ pub fn wait_for(device: &Device, events: &[ocl::Event]) -> Result<()> {
     if let Some(i) = events.iter().position(ocl::Event::is_empty) {
         return Err(Error::invalid(format!("event {i} of {} is empty", events.len())));
     }
-    // SAFETY: none of the events is empty, so each is a valid object, of which the copies become references of their own.
+    // SAFETY: no event is empty, so each is a valid object; the copies hold references of their own.
     let kept = events.iter().map(|event| unsafe { Event::from_raw_copied_ptr(*event.as_core().as_ptr_ref()) });
     device.wait_for(&kept.collect::<Result<Vec<_>>>()?)
 }
 
 /// An event that completes when all commands of a device so far are done; does not wait itself.
 ///
-/// The device's queue is flushed, so that other queues and threads can wait for the event at once.
+/// Flushes the device's queue, so that other queues and threads can wait for the event at once.
 ///
 /// # Errors
 ///
@@ -365,7 +366,7 @@ pub fn wait_for(device: &Device, events: &[ocl::Event]) -> Result<()> {
 /// ```
 pub fn marker(device: &Device) -> Result<ocl::Event> {
     let raw = opencl(device)?.marker()?.retained()?;
-    // SAFETY: the reference becomes the result's.
+    // SAFETY: the result takes over the reference.
     Ok(unsafe { ocl::core::Event::from_raw_create_ptr(raw) }.into())
 }
 

@@ -1,4 +1,4 @@
-//! How keys are ordered, and which passes sort them.
+//! The order of keys, and the passes that sort them.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use bytemuck::Pod;
 
 use crate::{ElementType, Error, Result};
 
-/// What is known of a key's type.
+/// Properties of a key type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
     name: &'static str,
@@ -42,9 +42,9 @@ impl sealed::Sealed for i128 {
     const KIND: Kind = Kind { name: "i128", bytes: 16, signed: true, infinity: 0 };
 }
 
-/// What sorts sort by: an [`Element`](crate::Element), `u128` or `i128`. The trait is sealed.
+/// Type of a sort key: an [`Element`](crate::Element), `u128` or `i128`. The trait is sealed.
 ///
-/// Keys of 16 bytes are for what has several parts, the most significant one highest:
+/// A 16-byte key can combine several parts, with the most significant part in the highest bits:
 ///
 /// ```
 /// use oclprim::{Buffer, Device, Order};
@@ -62,10 +62,10 @@ impl sealed::Sealed for i128 {
 pub trait Key: Pod + Send + Sync + sealed::Sealed {}
 impl<T: Pod + Send + Sync + sealed::Sealed> Key for T {}
 
-/// Which way keys are sorted, and by which of their bits.
+/// Direction of a sort, and the bits of the keys that it compares.
 ///
-/// Floats are ordered as NumPy orders them: -0 equals 0, and every NaN, of either sign, equals every other one and is larger than
-/// infinity. [`Order::total_order`] distinguishes them all. Integers have one order.
+/// Floats are ordered as in NumPy: -0 equals 0, and all NaNs, of either sign, are equal and larger than infinity.
+/// [`Order::total_order`] distinguishes them. Integers have only one order.
 ///
 /// ```
 /// use oclprim::{Device, Order};
@@ -75,7 +75,7 @@ impl<T: Pod + Send + Sync + sealed::Sealed> Key for T {}
 /// let sorted = |order| device.sort(&x, order)?.to_vec();
 /// assert_eq!(sorted(Order::ascending())?, [0x11, 0x12, 0x21, 0x22]);
 /// assert_eq!(sorted(Order::descending())?, [0x22, 0x21, 0x12, 0x11]);
-/// // By the low four bits alone: equal ones stay in their order.
+/// // By the low four bits only: equal keys keep their order.
 /// assert_eq!(sorted(Order::ascending().bits(0..4))?, [0x21, 0x11, 0x12, 0x22]);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
@@ -87,7 +87,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// From the smallest key to the largest, by all bits. NaN come last.
+    /// From the smallest key to the largest, by all bits. NaNs come last.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -99,7 +99,7 @@ impl Order {
         Self { descending: false, total: false, bits: None }
     }
 
-    /// From the largest key to the smallest, by all bits. NaN come first. Equal keys stay in their order.
+    /// From the largest key to the smallest, by all bits. NaNs come first. Equal keys keep their order.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -111,8 +111,8 @@ impl Order {
         Self { descending: true, total: false, bits: None }
     }
 
-    /// Floats by the total order of IEEE 754, as [`f32::total_cmp`]: -NaN, -inf, …, -0, 0, …, inf, NaN, and NaN by their payload.
-    /// Integers as without it.
+    /// Orders floats by the total order of IEEE 754, as [`f32::total_cmp`]: -NaN, -inf, …, -0, 0, …, inf, NaN. NaNs are ordered
+    /// by their payload. The order of integers does not change.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -127,18 +127,20 @@ impl Order {
         Self { total: true, ..self }
     }
 
-    /// By these bits alone, 0 being the least significant one. Fewer bits take fewer passes.
+    /// Compares only these bits; bit 0 is the least significant one. Fewer bits take fewer passes.
     ///
-    /// They are bits of the key's number, which rises with the key. An unsigned integer is its own number; a signed one has its
-    /// sign bit inverted. The number of a float `x` of w bits is 2^(w - 1) plus the count of values above 0 up to `x`, or minus
-    /// the count of values below 0 down to `x`: the highest bit is set of both zeros, of what is above them, and of NaN, which
-    /// has infinity's number plus one. In the [total order](Order::total_order) the number of a float that is not negative is its
-    /// bits with the sign bit inverted, and that of a negative one its bits, all inverted.
+    /// They are bits of the key's number, which rises with the key:
+    /// - The number of an unsigned integer is its value. The number of a signed integer is its bits with the sign bit inverted.
+    /// - The number of a float `x` of w bits is 2^(w - 1) plus the count of values `v` with `0 < v <= x`. For a negative `x` it
+    ///   is 2^(w - 1) minus the count of values `v` with `x <= v < 0`. The highest bit is set for both zeros, for positive
+    ///   values and for NaN. NaN has infinity's number plus one.
+    /// - In the [total order](Order::total_order), a float with a clear sign bit has its bits with the sign bit inverted as its
+    ///   number. A float with a set sign bit has its bits, all inverted.
     ///
     /// ```
     /// use oclprim::{Device, Order};
     ///
-    /// // By the sign alone, which is the highest bit.
+    /// // By the sign only, which is the highest bit.
     /// let sorted = Device::best()?.sort(&[3i16, -1, 2, -2], Order::ascending().bits(15..16))?;
     /// assert_eq!(sorted.to_vec()?, [-1, -2, 3, 2]);
     /// # Ok::<(), oclprim::Error>(())
@@ -156,25 +158,24 @@ pub(crate) struct Digit {
 }
 
 impl Digit {
-    /// The digit of a number.
+    /// The value of this digit in a number.
     #[inline]
     pub(crate) fn of(self, bits: u64) -> usize {
         (bits >> self.shift) as usize & self.mask as usize
     }
 }
 
-/// What is sorted by, whatever the keys' type: bits of a number made of a key's bits.
+/// The order of keys, independent of their type: it compares bits of a number that is made from a key's bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// Bytes of a key.
     pub bytes: usize,
-    /// What is inverted of keys whose highest bit is set; of `floats` the bits of infinity.
+    /// `flip` is the mask to invert in keys whose highest bit is set, `always` the mask to invert in all keys. For `floats`,
+    /// `flip` is the bits of infinity, and `always` inverts the rank.
     pub flip: u64,
-    /// What is inverted of all keys afterwards; of `floats` what is inverted of their rank.
     pub always: u128,
-    /// The bits that are sorted by.
     pub bits: Range<u32>,
-    /// Whether the keys are floats, the zeros of which are equal, and the NaN.
+    /// True if the keys are floats whose zeros are equal, and whose NaNs are equal.
     pub floats: bool,
 }
 
@@ -183,7 +184,7 @@ impl Keys {
         Self::of_kind(Kind::of(element), order)
     }
 
-    /// Those of a type.
+    /// The order of keys of type `K`.
     pub(super) fn new<K: Key>(order: &Order) -> Result<Self> {
         Self::of_kind(K::KIND, order)
     }
@@ -207,13 +208,13 @@ impl Keys {
         Ok(Self { bytes, flip, always, bits, floats })
     }
 
-    /// The bits of the numbers that are sorted by.
+    /// Mask of the compared bits of the numbers.
     pub(crate) fn mask(&self) -> u128 {
         let width = self.bits.end - self.bits.start;
         if width == 0 { 0 } else { u128::MAX >> (128 - width) << self.bits.start }
     }
 
-    /// The number whose bits are sorted by.
+    /// The number of a key, before [`mask`](Self::mask) is applied.
     #[inline]
     pub(crate) fn ordered(&self, key: u64) -> u64 {
         let negative = (key >> (8 * self.bytes - 1)).wrapping_neg();
@@ -228,13 +229,13 @@ impl Keys {
         }
     }
 
-    /// The same of a key of 16 bytes.
+    /// The number of a 16-byte key.
     #[inline]
     pub(crate) fn ordered_wide(&self, key: u128) -> u128 {
         key ^ self.always
     }
 
-    /// A number of the key alone, by which keys are in the same order. Of `floats` -0 is before 0, and NaN are in an order of
+    /// A number that only this key has, in the same order as the keys. For `floats`, -0 is before 0, and NaNs are ordered by
     /// their bits.
     #[inline]
     pub(crate) fn distinct(&self, key: u64) -> u64 {
@@ -243,11 +244,11 @@ impl Keys {
         }
         let negative = (key >> (8 * self.bytes - 1)).wrapping_neg();
         let total = key ^ ((negative | self.high()) & self.ones());
-        // Those of -NaN wrap round, to behind those of NaN.
+        // The numbers of negative NaNs wrap around, to after those of positive NaNs.
         (total.wrapping_sub(self.high() - 1 - self.flip) & self.ones()) ^ self.always as u64
     }
 
-    /// The key of such a number.
+    /// The key whose [`distinct`](Self::distinct) number is `number`.
     #[inline]
     pub(crate) fn of_distinct(&self, number: u64) -> u64 {
         let bits = number ^ self.always as u64;
@@ -260,13 +261,13 @@ impl Keys {
         total ^ ((negative | self.high()) & self.ones())
     }
 
-    /// The numbers that several keys have: those of zeros and of NaN.
+    /// The numbers that several keys share: those of zeros and of NaNs.
     pub(crate) fn shared(&self) -> impl Iterator<Item = u64> {
         let nan = self.flip | 1;
         [0, nan].into_iter().filter(|_| self.floats).map(|key| self.ordered(key))
     }
 
-    /// The highest bit of a key of up to 8 bytes, and all its bits.
+    /// `high` is the highest bit of a key of up to 8 bytes; `ones` is all its bits.
     #[inline]
     fn high(&self) -> u64 {
         1 << (8 * self.bytes - 1)
@@ -277,7 +278,7 @@ impl Keys {
         u64::MAX >> (64 - 8 * self.bytes)
     }
 
-    /// Whether all bits count, and whether keys are their own numbers.
+    /// `whole`: all bits are compared. `plain`: each key is its own number.
     pub(crate) fn whole(&self) -> bool {
         self.bits == (0..8 * self.bytes as u32)
     }
@@ -286,7 +287,7 @@ impl Keys {
         self.flip == 0 && self.always == 0
     }
 
-    /// The digits from the least significant one on. Of no bits there is one, which is 0 in all keys.
+    /// The digits, least significant first. An empty range of bits has one digit, which is 0 for all keys.
     pub(crate) fn digits(&self) -> Vec<Digit> {
         if self.bits.is_empty() {
             return vec![Digit { shift: 0, mask: 0 }];
@@ -296,7 +297,7 @@ impl Keys {
     }
 }
 
-/// Where keys are: what was given, what is wanted, or a place in between.
+/// Memory that holds keys: the input, the output or a spare buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     In,
@@ -304,7 +305,7 @@ pub(crate) enum Place {
     Spare,
 }
 
-/// From where to where a pass moves keys.
+/// Source and destination of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pass {
     pub(crate) from: Place,
@@ -312,7 +313,7 @@ pub(crate) struct Pass {
     pub(crate) last: bool,
 }
 
-/// The ways of `count` passes, the last of which ends where the keys are wanted.
+/// Source and destination of each of `count` passes; the last pass writes the output.
 pub(crate) fn route(count: usize) -> impl Iterator<Item = Pass> {
     let to = move |pass: usize| if (count - pass) % 2 == 1 { Place::Out } else { Place::Spare };
     (0..count).map(move |pass| Pass {

@@ -1,4 +1,4 @@
-//! Where the elements of an N-dimensional array lie: shape, strides and offset.
+//! Memory layout of N-dimensional arrays: shape, strides and offset.
 
 use std::{
     fmt,
@@ -10,16 +10,15 @@ use crate::{Error, Result};
 
 const MAX: usize = Layout::MAX_DIMS;
 
-/// How the elements of an N-dimensional array lie in memory: a length and a stride for each axis, and where the first
-/// element is. Everything is counted in elements.
+/// The memory layout of an N-dimensional array: a length and a stride for each axis, and the offset of the first element. All
+/// are counted in elements.
 ///
-/// Element `[i, j, …]` lies at `offset + i * strides[0] + j * strides[1] + …`. A stride of 0 repeats an axis, a negative
-/// one runs through it backwards; both are for reading only. The logical order of the elements is that of the indices,
-/// the last axis running fastest.
+/// The offset of element `[i, j, …]` is `offset + i * strides[0] + j * strides[1] + …`. A stride of 0 repeats an axis, and a
+/// negative stride runs through it backwards; both are for reading only. The logical order of elements is that of their
+/// indices, with the last axis fastest.
 ///
-/// A layout that exists is sound: neither its length nor the position of any element overflows, and no element lies
-/// before position 0. Layouts are small, hold no memory and move no elements: [`NdView`](crate::NdView) and
-/// [`NdViewMut`](crate::NdViewMut) join them to what they describe.
+/// Every layout is valid: its length and all offsets fit without overflow, and no offset is negative. Layouts are small, hold
+/// no memory and move no elements. [`NdView`](crate::NdView) and [`NdViewMut`](crate::NdViewMut) join them to memory.
 ///
 /// ```
 /// use oclprim::Layout;
@@ -40,14 +39,14 @@ const MAX: usize = Layout::MAX_DIMS;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Layout {
     ndim: usize,
-    /// Zero beyond `ndim`, as the strides are.
+    /// 0 beyond `ndim`; so are the strides.
     shape: [usize; MAX],
-    /// All zero where there are no elements, as the offset is.
+    /// All 0 if there are no elements; so is the offset.
     strides: [isize; MAX],
     offset: usize,
 }
 
-/// The number of elements of a shape that a layout can have.
+/// The number of elements of a shape, or an error if no layout can have it.
 fn count(shape: &[usize]) -> Result<usize> {
     if shape.len() > MAX {
         return Err(Error::invalid(format!("a layout of {} axes, at most {MAX} are possible", shape.len())));
@@ -61,7 +60,7 @@ fn count(shape: &[usize]) -> Result<usize> {
         .ok_or_else(|| Error::invalid(format!("a shape of {shape:?} overflows the address space")))
 }
 
-/// The first index and the length of a range of `len` elements, which `place` has.
+/// The start and the length of `range`, which must be within `place` and its `len` elements.
 pub(crate) fn within(range: impl RangeBounds<usize>, len: usize, place: impl fmt::Display) -> Result<(usize, usize)> {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,
@@ -77,13 +76,13 @@ pub(crate) fn within(range: impl RangeBounds<usize>, len: usize, place: impl fmt
     if start <= last && last <= len {
         return Ok((start, last - start));
     }
-    // As it was asked for: `9..`, not `9..3`.
+    // The message repeats the request: `9..`, not `9..3`.
     let end = end.map_or(String::new(), |end| end.to_string());
     Err(Error::invalid(format!("range {start}..{end} is not within {place} of {len} elements")))
 }
 
 impl Layout {
-    /// The most axes that a layout can have.
+    /// The maximum number of axes.
     ///
     /// ```
     /// use oclprim::Layout;
@@ -93,7 +92,7 @@ impl Layout {
     /// ```
     pub const MAX_DIMS: usize = 8;
 
-    /// The layout of elements that lie one after another, the last axis running fastest.
+    /// The layout of contiguous elements, with the last axis fastest.
     ///
     /// # Errors
     ///
@@ -116,15 +115,15 @@ impl Layout {
         Ok(layout)
     }
 
-    /// A layout of any strides, whose element `[0, 0, …]` is at position `offset`.
+    /// A layout with any strides, whose element `[0, 0, …]` has the offset `offset`.
     ///
-    /// Without elements there is nothing to place: strides and offset become 0.
+    /// If there are no elements, strides and offset become 0.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is not one stride for each axis, if an element
-    /// lies before position 0, if a position or the number of elements overflows, or if there are more than
-    /// [`MAX_DIMS`](Self::MAX_DIMS) axes.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is not one stride for each axis, or if there are
+    /// more than [`MAX_DIMS`](Self::MAX_DIMS) axes. It also fails if an offset is negative, or if an offset or the number of
+    /// elements overflows.
     ///
     /// ```
     /// use oclprim::Layout;
@@ -162,7 +161,7 @@ impl Layout {
 
     /// One axis of `len` elements.
     pub(crate) fn line(len: usize) -> Self {
-        // A slice is longer only where its elements have no bytes.
+        // Only a slice of zero-sized elements can be longer.
         let len = len.min(isize::MAX as usize);
         let mut layout = Self { ndim: 1, shape: [0; MAX], strides: [0; MAX], offset: 0 };
         (layout.shape[0], layout.strides[0]) = (len, isize::from(len > 0));
@@ -177,7 +176,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Without elements no position is meant, and none may be computed from the strides.
+    /// Without elements, strides and offset have no meaning: set them to 0, so that no offset is computed from them.
     fn settled(mut self) -> Self {
         if self.is_empty() {
             (self.strides, self.offset) = ([0; MAX], 0);
@@ -192,11 +191,11 @@ impl Layout {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn len(&self) -> usize {
-        // An empty axis may stand beside others whose product overflows.
+        // The product of the other axes may overflow.
         if self.is_empty() { 0 } else { self.shape().iter().product() }
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     ///
     /// ```
     /// assert!(oclprim::Layout::contiguous(&[4, 0])?.is_empty());
@@ -226,7 +225,7 @@ impl Layout {
         &self.shape[..self.ndim]
     }
 
-    /// How many positions neighbours along each axis are apart.
+    /// Distance in memory between neighbours along each axis.
     ///
     /// ```
     /// assert_eq!(oclprim::Layout::contiguous(&[4, 5])?.reverse(0)?.strides(), [-5, 1]);
@@ -236,7 +235,7 @@ impl Layout {
         &self.strides[..self.ndim]
     }
 
-    /// The position of element `[0, 0, …]`.
+    /// The offset of element `[0, 0, …]`.
     ///
     /// ```
     /// assert_eq!(oclprim::Layout::contiguous(&[4, 5])?.slice(0, 2..)?.offset(), 10);
@@ -246,7 +245,7 @@ impl Layout {
         self.offset
     }
 
-    /// Whether the elements lie one after another in their logical order, wherever the first one is.
+    /// Returns whether the elements are contiguous in their logical order, at any offset.
     ///
     /// ```
     /// let rows = oclprim::Layout::contiguous(&[4, 5])?;
@@ -271,7 +270,7 @@ impl Layout {
         }
     }
 
-    /// The same elements with the axes in another order: axis `k` of the result is axis `axes[k]` of this one.
+    /// The same elements with permuted axes: axis `k` of the result is axis `axes[k]` of this layout.
     ///
     /// # Errors
     ///
@@ -299,7 +298,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or the range is not within it.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or the range exceeds it.
     ///
     /// ```
     /// let inner = oclprim::Layout::contiguous(&[4, 5])?.slice(0, 1..3)?.slice(1, 2..)?;
@@ -322,7 +321,7 @@ impl Layout {
         self.offset = (self.offset as isize + i as isize * self.strides[axis]) as usize;
     }
 
-    /// Every `k`-th element along `axis`, from the first one on.
+    /// Every `k`-th element along `axis`, beginning with the first.
     ///
     /// # Errors
     ///
@@ -340,14 +339,14 @@ impl Layout {
         }
         let mut layout = *self;
         layout.shape[axis] = self.shape[axis].div_ceil(k);
-        // Of at most one element the stride has no meaning, and its product could overflow.
+        // With at most one element the stride has no meaning, and its product could overflow.
         if layout.shape[axis] > 1 {
             layout.strides[axis] *= k as isize;
         }
         Ok(layout)
     }
 
-    /// The same elements with `axis` running backwards. For reading only.
+    /// The same elements with `axis` reversed. For reading only.
     ///
     /// # Errors
     ///
@@ -368,7 +367,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Repeats an axis of one element `n` times. For reading only. An axis that has `n` elements stays as it is.
+    /// Repeats an axis of one element `n` times. For reading only. An axis that already has `n` elements does not change.
     ///
     /// # Errors
     ///
@@ -394,8 +393,8 @@ impl Layout {
         Ok(layout.settled())
     }
 
-    /// Repeats the elements until they have a shape, as NumPy does: axes are matched from the last one on, those of one
-    /// element are repeated, and missing ones are added in front. For reading only, where anything is repeated.
+    /// Broadcasts to `shape`, as NumPy does. Axes are matched from the last one. Axes of one element are repeated, and missing
+    /// axes are added before the first. If an axis is repeated, the result is for reading only.
     ///
     /// # Errors
     ///
@@ -422,11 +421,11 @@ impl Layout {
         Ok(layout.settled())
     }
 
-    /// Adds an axis of one element, which becomes axis `axis`.
+    /// Inserts an axis of one element as axis `axis`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `axis` is beyond the last one's end, or there are
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `axis` is larger than the number of axes, or there are
     /// [`MAX_DIMS`](Self::MAX_DIMS) axes already.
     ///
     /// ```
@@ -448,12 +447,11 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Takes an axis of one element away.
+    /// Removes an axis of one element.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or it has another number of
-    /// elements.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or it does not have one element.
     ///
     /// ```
     /// assert_eq!(oclprim::Layout::contiguous(&[2, 1, 3])?.remove_axis(1)?.shape(), [2, 3]);
@@ -467,12 +465,11 @@ impl Layout {
         self.index(axis, 0)
     }
 
-    /// The elements whose index along `axis` is `i`; the axis is gone.
+    /// The elements whose index along `axis` is `i`, without that axis.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or it has not that many
-    /// elements.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or `i` is not an index of it.
     ///
     /// ```
     /// let column = oclprim::Layout::contiguous(&[2, 3])?.index(1, 2)?;
@@ -493,7 +490,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The lowest and the highest position of an element, or `None` where there is no element.
+    /// The lowest and the highest offset of an element, or `None` if there is no element.
     ///
     /// ```
     /// let rows = oclprim::Layout::contiguous(&[4, 5])?;
@@ -513,12 +510,12 @@ impl Layout {
         Some((low as usize, high as usize))
     }
 
-    /// The same layout with `by` elements before the lowest one cut off.
+    /// The same layout with all offsets reduced by `by`.
     pub(crate) fn moved_down(&self, by: usize) -> Self {
         Self { offset: self.offset - by, ..*self }
     }
 
-    /// Whether no position between the lowest and the highest is left out, and none is there twice.
+    /// Returns whether each offset from the lowest to the highest belongs to exactly one element.
     ///
     /// ```
     /// let rows = oclprim::Layout::contiguous(&[4, 5])?;
@@ -533,7 +530,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with both numbers if one does not.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with both numbers if an element is outside.
     ///
     /// ```
     /// let error = oclprim::Layout::contiguous(&[2, 3])?.check(5).unwrap_err();
@@ -550,11 +547,11 @@ impl Layout {
         }
     }
 
-    /// Checks that elements can be written: no stride is zero or negative, and none shares a position with another.
+    /// Checks that elements can be written: no stride is zero or negative, and no two elements share an offset.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with the axis, or the strides, that forbid it.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with the axis or the strides that forbid it.
     ///
     /// ```
     /// let row = oclprim::Layout::contiguous(&[1, 3])?;
@@ -582,10 +579,10 @@ impl Layout {
         }
     }
 
-    /// Whether each element has a position of its own, as seen from strides that nest: every one larger than what those
-    /// below it reach. Whatever is cut, stepped, reversed or permuted from elements without gaps nests.
+    /// Returns whether the strides prove that no two elements share an offset: each stride exceeds the span of all smaller
+    /// strides. That holds for every layout that is sliced, stepped, reversed or permuted from contiguous elements.
     ///
-    /// Strides that interleave without meeting, such as 2 and 3 for a shape of `[3, 2]`, count as overlapping.
+    /// Interleaved strides, such as 2 and 3 for a shape of `[3, 2]`, count as overlapping even if no two elements meet.
     ///
     /// ```
     /// use oclprim::Layout;
@@ -611,7 +608,7 @@ impl Layout {
         })
     }
 
-    /// The position of the element at `index`.
+    /// The offset of the element at `index`.
     ///
     /// # Errors
     ///
@@ -634,8 +631,8 @@ impl Layout {
         Ok(layout.offset)
     }
 
-    /// The same positions in the same order by the fewest axes: axes of one element are dropped, and neighbours become
-    /// one where their strides allow it.
+    /// The same offsets in the same order, with the fewest axes. Axes of one element are dropped, and neighbouring axes are
+    /// merged if their strides allow it.
     ///
     /// ```
     /// let rows = oclprim::Layout::contiguous(&[4, 1, 5, 6])?;
@@ -649,8 +646,8 @@ impl Layout {
         folded
     }
 
-    /// [`fold`](Self::fold) of two layouts of one shape, such as a copy's input and output: both results have one shape,
-    /// and are still walked in step.
+    /// [`fold`](Self::fold) for two layouts of one shape, such as a copy's input and output. Both results have the same shape,
+    /// so one loop can still visit both.
     ///
     /// # Errors
     ///
@@ -697,7 +694,7 @@ impl Layout {
         folded.map(|layout| Self { ndim: dims, ..layout })
     }
 
-    /// The rows of the folded layout, in logical order: where each begins, and how its elements follow.
+    /// The rows of the folded layout in logical order: the offset of each, with the length and stride that all share.
     ///
     /// ```
     /// let rows = oclprim::Layout::contiguous(&[2, 3, 4])?.slice(1, ..2)?.rows();
@@ -716,7 +713,7 @@ impl Layout {
         Rows { outer, row_len, row_stride, rows, next: 0, index: [0; MAX], position: outer.offset as isize }
     }
 
-    /// The folded layout as kernels take it.
+    /// The folded layout as kernel arguments.
     #[allow(dead_code, reason = "for the primitives that take layouts")]
     pub(crate) fn cl(&self) -> ClLayout {
         let folded = self.fold();
@@ -749,9 +746,9 @@ pub(crate) struct ClLayout {
     pub(crate) offset: u64,
 }
 
-/// The positions at which the rows of a [`Layout`] begin, in logical order.
+/// The offsets of the first elements of a [`Layout`]'s rows, in logical order.
 ///
-/// A row is a run along the innermost axis that is left when axes are [folded](Layout::fold). `skip` and `nth` jump.
+/// A row runs along the innermost axis of the [folded](Layout::fold) layout. `skip` and `nth` take constant time for each axis.
 ///
 /// ```
 /// let mut rows = oclprim::Layout::contiguous(&[5, 4])?.slice(1, 1..3)?.reverse(1)?.rows();
@@ -766,7 +763,7 @@ pub struct Rows {
     row_stride: isize,
     rows: usize,
     next: usize,
-    /// The next row's index and its position.
+    /// Index and offset of the next row.
     index: [usize; MAX],
     position: isize,
 }
@@ -782,7 +779,7 @@ impl Rows {
         self.row_len
     }
 
-    /// How many positions neighbours in a row are apart; negative where rows run backwards, 0 where they repeat.
+    /// Distance in memory between neighbours in a row; negative if rows run backwards, 0 if they repeat an element.
     ///
     /// ```
     /// assert_eq!(oclprim::Layout::contiguous(&[4, 5])?.slice(1, 1..3)?.reverse(1)?.rows().row_stride(), -1);

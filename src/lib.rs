@@ -9,125 +9,126 @@
 //! # Ok::<(), oclprim::Error>(())
 //! ```
 //!
-//! On Linux nothing is needed to build, and nothing to start: libOpenCL is opened at run time, where it is. On Windows and
-//! macOS it is linked when the crate is built.
+//! On Linux the crate builds and starts without OpenCL: it opens libOpenCL at run time if it is installed. On Windows and macOS
+//! the build links it.
 //!
 //! # Primitives
 //!
-//! All are methods of [`Device`]. They take host slices, [`Buffer`]s or [`View`]s ([`Input`]); the forms that end in
-//! `_into` write a caller's ([`Output`]) and use a caller's [`Scratch`].
+//! All primitives are methods of [`Device`]. They take host slices, [`Buffer`]s or [`View`]s ([`Input`]). Methods that end in
+//! `_into` write to the caller's [`Output`]; those that need memory in between use the caller's [`Scratch`].
 //!
 //! | | |
 //! |---|---|
 //! | [`reduce`](Device::reduce), [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max) | one value from many: [`reduce`] |
-//! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several of its figures in one pass: [`reduce::statistics`] |
-//! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | how many elements are not zero, or equal a value: [`reduce::count`] |
-//! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user's, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
-//! | [`reduce_as`](Device::reduce_as), [`map_reduce`](Device::map_reduce), [`dot`](Device::dot) | the same in a wider type, of a function of each element, of products: [`reduce::mapped`] |
+//! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
+//! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | number of elements that are not zero, or that equal a value: [`reduce::count`] |
+//! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
+//! | [`reduce_as`](Device::reduce_as), [`map_reduce`](Device::map_reduce), [`dot`](Device::dot) | reduction in a wider type, of a function of each element, or of products: [`reduce::mapped`] |
 //! | [`reduce_segments`](Device::reduce_segments), [`reduce_segments_as`](Device::reduce_segments_as), [`reduce_segments_by`](Device::reduce_segments_by) | one value from each segment: [`reduce::segmented`] |
 //! | [`reduce_axis`](Device::reduce_axis), [`reduce_axis_as`](Device::reduce_axis_as), [`reduce_axis_by`](Device::reduce_axis_by) | one value from each line along an axis: [`reduce::axis`] |
-//! | [`arg_min_axis`](Device::arg_min_axis), [`arg_max_axis`](Device::arg_max_axis), [`min_max_axis`](Device::min_max_axis) | the extremes of each line along an axis, and where they are: [`reduce::axis::extremes`] |
+//! | [`arg_min_axis`](Device::arg_min_axis), [`arg_max_axis`](Device::arg_max_axis), [`min_max_axis`](Device::min_max_axis) | the extremes of each line along an axis, and their indices: [`reduce::axis::extremes`] |
 //! | [`moments_axis`](Device::moments_axis), [`mean_axis`](Device::mean_axis), [`variance_axis`](Device::variance_axis) | mean and variance of each line along an axis, in one pass: [`reduce::axis::moments`] |
-//! | [`inclusive_scan`](Device::inclusive_scan), [`exclusive_scan`](Device::exclusive_scan), [`scan_by`](Device::scan_by), [`offsets_of`](Device::offsets_of) | what the elements up to each come to; offsets from counts: [`scan`] |
-//! | [`scan_by_key`](Device::scan_by_key), [`scan_segments`](Device::scan_segments), [`scan_flagged`](Device::scan_flagged), [`scan_axis`](Device::scan_axis) | the same in each run of equal keys, in segments, along an axis: [`scan::segmented`], [`scan::axis`] |
-//! | [`select`](Device::select), [`select_flagged`](Device::select_flagged), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that a condition holds for, or their places; those first, then the others: [`select`], [`select::partition`] |
+//! | [`inclusive_scan`](Device::inclusive_scan), [`exclusive_scan`](Device::exclusive_scan), [`scan_by`](Device::scan_by), [`offsets_of`](Device::offsets_of) | prefix scan: `out[i] = x[0] op ... op x[i]`; offsets from counts: [`scan`] |
+//! | [`scan_by_key`](Device::scan_by_key), [`scan_segments`](Device::scan_segments), [`scan_flagged`](Device::scan_flagged), [`scan_axis`](Device::scan_axis) | prefix scan of each run of equal keys, of each segment, along an axis: [`scan::segmented`], [`scan::axis`] |
+//! | [`select`](Device::select), [`select_flagged`](Device::select_flagged), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a condition, or their indices; those first, then the others: [`select`], [`select::partition`] |
 //! | [`unique`](Device::unique), [`unique_by_key`](Device::unique_by_key), [`run_length_encode`](Device::run_length_encode), [`non_trivial_runs`](Device::non_trivial_runs) | runs of equal neighbours: [`select::runs`] |
 //! | [`reduce_by_key`](Device::reduce_by_key) | one value from the values of each run of equal keys: [`select::by_key`] |
-//! | [`adjacent_difference`](Device::adjacent_difference) | of each element and the one before it: [`select::adjacent`] |
+//! | [`adjacent_difference`](Device::adjacent_difference) | difference between each element and the one before it: [`select::adjacent`] |
 //! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`transpose`] |
-//! | [`transpose_in_place`](Device::transpose_in_place) | the same within the matrix's memory, rectangles too: [`transpose::in_place`] |
-//! | [`transpose_map`](Device::transpose_map) | the same with another type, a factor, or a function of each element: [`transpose::mapped`] |
+//! | [`transpose_in_place`](Device::transpose_in_place) | transpose within the matrix's memory, of rectangles too: [`transpose::in_place`] |
+//! | [`transpose_map`](Device::transpose_map) | transpose with another type, a factor, or a function of each element: [`transpose::mapped`] |
 //! | [`permute`](Device::permute) | axes in another order: [`permute`] |
-//! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels), [`map_histogram`](Device::map_histogram) | how many samples fall into each bin, or their weight: [`histogram`] |
-//! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | elements from one place to another, at any offset: [`copy`] |
-//! | [`filled`](Device::filled), [`zeroed`](Device::zeroed), [`Buffer::fill`] | one value everywhere |
-//! | [`copy_nd`](Device::copy_nd), [`copy_ranges`](Device::copy_ranges) | between N-dimensional views: [`copy::nd`]; many ranges at once: [`copy::ranges`] |
-//! | [`gather`](Device::gather), [`scatter`](Device::scatter) | from or to the places that indices name: [`copy::gather`] |
-//! | [`reverse`](Device::reverse), [`reverse_in_place`](Device::reverse_in_place) | in the other order: [`copy::reverse`] |
-//! | [`sort`](Device::sort), [`sort_pairs`](Device::sort_pairs), [`argsort`](Device::argsort) | keys in order, with values, or their places: [`sort`] |
-//! | [`sort_columns`](Device::sort_columns) | with several columns of values: [`sort::columns`] |
-//! | [`sort_in_place`](Device::sort_in_place) | keys in their own memory: [`sort::in_place`] |
-//! | [`sort_segments`](Device::sort_segments), [`sort_segments_pairs`](Device::sort_segments_pairs), [`argsort_segments`](Device::argsort_segments) | the same of each segment by itself: [`sort::segmented`] |
-//! | [`merge`](Device::merge), [`merge_pairs`](Device::merge_pairs) | two sorted ranges as one, with values: [`merge`] |
-//! | [`merge_sort`](Device::merge_sort), [`merge_sort_pairs`](Device::merge_sort_pairs) | by any [order](op::Compare), a user's over structs too: [`merge::sort`] |
+//! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels), [`map_histogram`](Device::map_histogram) | number or total weight of the samples in each bin: [`histogram`] |
+//! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | copies elements between memory at any offsets: [`copy`] |
+//! | [`filled`](Device::filled), [`zeroed`](Device::zeroed), [`Buffer::fill`] | the same value for every element |
+//! | [`copy_nd`](Device::copy_nd), [`copy_ranges`](Device::copy_ranges) | copies between N-dimensional views: [`copy::nd`]; of many ranges at once: [`copy::ranges`] |
+//! | [`gather`](Device::gather), [`scatter`](Device::scatter) | `out[i] = x[index[i]]`, `out[index[i]] = x[i]`: [`copy::gather`] |
+//! | [`reverse`](Device::reverse), [`reverse_in_place`](Device::reverse_in_place) | elements in reverse order: [`copy::reverse`] |
+//! | [`sort`](Device::sort), [`sort_pairs`](Device::sort_pairs), [`argsort`](Device::argsort) | sorted keys, keys with values, or indices: [`sort`] |
+//! | [`sort_columns`](Device::sort_columns) | sorted keys with several columns of values: [`sort::columns`] |
+//! | [`sort_in_place`](Device::sort_in_place) | sorts keys in their own memory: [`sort::in_place`] |
+//! | [`sort_segments`](Device::sort_segments), [`sort_segments_pairs`](Device::sort_segments_pairs), [`argsort_segments`](Device::argsort_segments) | sorts each segment separately: [`sort::segmented`] |
+//! | [`merge`](Device::merge), [`merge_pairs`](Device::merge_pairs) | two sorted ranges as one, also with values: [`merge`] |
+//! | [`merge_sort`](Device::merge_sort), [`merge_sort_pairs`](Device::merge_sort_pairs) | sort by any [order](op::Compare), also by a user's order over structs: [`merge::sort`] |
 //! | [`set_operation`](Device::set_operation) | union, intersection, difference of sorted ranges: [`merge::set`] |
-//! | [`lower_bound`](Device::lower_bound), [`upper_bound`](Device::upper_bound), [`is_sorted`](Device::is_sorted) | places in sorted ranges, of many needles; whether one is sorted: [`merge::search`] |
-//! | [`top_k`](Device::top_k), [`top_k_places`](Device::top_k_places), [`top_k_pairs`](Device::top_k_pairs) | the largest or smallest keys, with their places or values, also of each row: [`topk`] |
+//! | [`lower_bound`](Device::lower_bound), [`upper_bound`](Device::upper_bound), [`is_sorted`](Device::is_sorted) | insertion indices of many needles in a sorted range; test for sorted order: [`merge::search`] |
+//! | [`top_k`](Device::top_k), [`top_k_places`](Device::top_k_places), [`top_k_pairs`](Device::top_k_pairs) | the largest or smallest keys, with their indices or values, also of each row: [`topk`] |
 //! | [`nth_element`](Device::nth_element), [`quantiles`](Device::quantiles), [`median`](Device::median) | the key of a rank, and quantiles: [`topk`] |
-//! | [`iota`](Device::iota), [`iota_by`](Device::iota_by) | the numbers from a start on: [`iota`] |
+//! | [`iota`](Device::iota), [`iota_by`](Device::iota_by) | consecutive numbers from a start, or with a step: [`iota`] |
 //! | [`random`](Device::random), [`random_in`](Device::random_in) | random numbers by counter, over all values or in a range: [`random`] |
 //!
 //! # N-dimensional arrays
 //!
-//! A [`Layout`] is a shape with strides; [`NdView`] and [`NdViewMut`] join one to what it describes. [`Buffer::nd`] makes
-//! them, and slicing, permuting, reversing and broadcasting move no elements.
+//! A [`Layout`] is a shape with strides. [`NdView`] and [`NdViewMut`] join a layout to memory, and [`Buffer::nd`] makes such
+//! views. Slicing, permuting, reversing and broadcasting move no elements.
 //!
 //! # Waiting
 //!
-//! Commands run in the order in which they were enqueued. A call returns when its work is enqueued. It waits for earlier
-//! commands only where
+//! Commands run in the order in which they are enqueued. A call returns when its work is enqueued. It waits for earlier
+//! commands only if
 //!
 //! - its result goes to the host: a value, a slice as output, [`Buffer::to_vec`];
-//! - an input is a slice of the host, which is copied to the device first, as by [`Device::upload`];
-//! - a buffer is used on another queue than its own, that of another [`Device::open`];
+//! - an input is a host slice, which is copied to the device first, as by [`Device::upload`];
+//! - a buffer is used on a queue other than its own, that of another [`Device::open`];
 //! - a device is used for the first time, and tested;
 //! - it allocates a result whose length the device finds: [`Device::select`] and its like, [`Device::partition`],
 //!   [`Device::unique`] and other [runs](select::runs), [`Device::reduce_by_key`], [`Device::set_operation`];
-//! - it checks what only the device can see: the allocating [`Device::gather`] and [`Device::scatter`] their indices,
-//!   [`Device::reduce_segments`] and other calls for segments their offsets;
-//! - its own documentation says so, as that of [`Buffer::fill`] does for elements of other sizes than powers of two.
+//! - it checks data that only the device can see: the indices of the allocating [`Device::gather`] and [`Device::scatter`], the
+//!   offsets of [`Device::reduce_segments`] and of other calls for segments;
+//! - its own documentation says so, such as [`Buffer::fill`] for elements whose size is not a power of two.
 //!
-//! Where a length or a check is the reason, the form that ends in `_into` does not wait if its outputs are on the device.
-//! [`Device::finish`] waits for everything.
+//! For a length or a check, the `_into` method does not wait if its outputs are on the device. [`Device::finish`] waits for all
+//! commands.
 //!
 //! # Determinism
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different places, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys of ranks, quantiles; iota of integers; random numbers | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`], the default; scans; statistics, also along an axis; by key; adjacent differences; by an [`Operator`](op::Operator) of the user's; histogram of floats, float weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
-//! | float sum and product, [`Determinism::Fast`]; scatter by equal indices; the order of [`Device::select_unordered`] | no promise | no |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different indices, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys of ranks, quantiles; iota of integers; random numbers | yes | yes |
+//! | float sum and product, [`Determinism::Fixed`] (the default: same bits everywhere); scans; statistics, also along an axis; by key; adjacent differences; by an [`Operator`](op::Operator) of the user; histogram of floats, float weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
+//! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter by equal indices; the order of [`Device::select_unordered`] | no promise | no |
 //!
-//! [`Capabilities::denormals`] tells whether a device keeps subnormals.
+//! [`Capabilities::denormals`] reports whether a device keeps subnormals.
 //!
 //! # Errors
 //!
-//! Every failure is an [`Error`] with a [kind](ErrorKind) and one line with the numbers in it. Bad input, a missing
-//! driver, a status that nobody knows or a kernel that does not build are no panics.
+//! Every failure is an [`Error`] with a [kind](ErrorKind) and a one-line message that has the numbers. Bad input, a missing
+//! driver, an unknown status code or a kernel that does not build never panic.
 //!
 //! # Threads and processes
 //!
-//! All threads of a process can use one [`Device`]. A child that the process makes with `fork`, as Python's `multiprocessing`
-//! does by default on some systems, has none of its threads: neither those of drivers nor those of rayon. Once the parent has
-//! used any device, a call in the child can wait forever, as with PoCL. Fork before the first call, or start a new program,
-//! as [`std::process::Command`] does.
+//! All threads of a process can use one [`Device`]. A child process that `fork` makes has no driver threads and no rayon
+//! threads. Python's `multiprocessing` uses `fork` by default on some systems. After the parent has used any device, a call in
+//! the child can wait forever, for example with PoCL. Fork before the first call, or start a new program as
+//! [`std::process::Command`] does.
 //!
 //! # Files
 //!
-//! Built programs and the verdicts of self-tests are kept in the folder `OCLPRIM_CACHE_DIR`; if that is empty, nowhere; by
-//! default in the user's cache folder. All of them have `OCLPRIM_CACHE_BYTES` bytes at most, 256 MiB by default: the least
-//! recently used entries are removed. Processes may share the folder. A device keeps its `OCLPRIM_CACHE_PROGRAMS` most recently
-//! used programs in memory, 128 by default. Drivers have caches of their own, such as PoCL's, which these bounds leave alone.
+//! The crate keeps built programs and self-test results in the folder `OCLPRIM_CACHE_DIR`. If the variable is empty, it keeps
+//! none; if it is unset, the folder is in the user's cache folder. The entries together take at most `OCLPRIM_CACHE_BYTES`
+//! bytes, 256 MiB by default; the least recently used ones are removed. Processes may share the folder. A device keeps its
+//! `OCLPRIM_CACHE_PROGRAMS` most recently used programs in memory, 128 by default. These bounds do not apply to a driver's own
+//! cache, such as PoCL's.
 //!
-//! An entry is machine code, and the driver runs it in this process: everybody who can write the folder is trusted with the
-//! user's rights. The digest of an entry finds damage and mistaken names, and no forger. The crate therefore creates the
-//! folder and its entries for the user alone. On Unix it uses no folder and no entry that another user owns, or that others
-//! can write, and follows no link to an entry: `chmod go-w` makes such a folder a cache. The default folder is made so by the
-//! crate. On Windows nothing of that is checked: the permissions of the folder decide, and those of the default are right.
+//! An entry is machine code that the driver runs in this process, so anyone who can write to the folder gets the user's rights.
+//! The digest of an entry detects damage and wrong names, but not forgery. The crate therefore creates the folder and its
+//! entries for the user alone. On Unix it uses no folder and no entry that another user owns or can write to, and it follows no
+//! link to an entry. `chmod go-w` makes such a folder usable; the crate creates the default folder that way. On Windows the
+//! crate checks none of this: the folder's permissions decide, and those of the default folder are safe.
 //!
-//! The [tuning file](tuning::TuningFile) has numbers alone, which are checked; a wrong one costs time.
+//! The [tuning file](tuning::TuningFile) has only numbers, which are checked; a wrong number only costs time.
 //!
 //! # Checking and measuring
 //!
 //! [`op::laws`] checks the laws of a user's operator. The package `oclprim-checks` has the cross-checks of every primitive, the
-//! benchmarks, and the ladders: the steps by which the kernels became fast. The program `oclprim` runs them.
+//! benchmarks and the ladders. A ladder shows the steps by which a kernel became fast. The program `oclprim` runs them.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(feature = "opencl"),
     allow(dead_code, unused_variables, unused_mut, reason = "the CPU backend alone needs less of the runtime")
 )]
 
-/// The README's example is run as a test.
+/// Runs the README's example as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

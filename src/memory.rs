@@ -1,10 +1,10 @@
-//! Allocations of host memory whose length the input or the caller decides. They fail with an error, not with an abort.
+//! Allocations of host memory with a length that the input or the caller gives. They fail with an error and do not abort.
 
 use bytemuck::Zeroable;
 
 use crate::{Error, ErrorKind, Result};
 
-/// The error of an allocation of `len` elements of `T`.
+/// The error of a failed allocation of `len` elements of `T`.
 fn short<T>(len: usize) -> Error {
     let bytes = len as u128 * size_of::<T>() as u128;
     Error::new(ErrorKind::OutOfMemory, format!("allocating {bytes} bytes of host memory failed"))
@@ -36,14 +36,14 @@ pub(crate) fn copied<T: Copy>(elements: &[T]) -> Result<Vec<T>> {
     Ok(all)
 }
 
-/// The elements of an iterator that knows how many it has.
+/// The elements of an iterator of known length.
 pub(crate) fn collect<T>(elements: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
     let mut all = with_capacity(elements.len())?;
     all.extend(elements);
     Ok(all)
 }
 
-/// Makes room for `more` elements behind those that are there; repeated calls cost amortised constant time an element.
+/// Makes room for `more` elements after the existing ones, in amortised constant time for each element.
 pub(crate) fn reserve<T>(all: &mut Vec<T>, more: usize) -> Result<()> {
     all.try_reserve(more).map_err(|_| short::<T>(all.len().saturating_add(more)))
 }
@@ -63,7 +63,7 @@ pub(crate) fn refill<T: Clone>(all: &mut Vec<T>, len: usize, value: T) -> Result
     Ok(())
 }
 
-/// Fails unless `bytes` bytes can be allocated now. It is for code of others that ends the process where memory is short.
+/// Fails unless `bytes` bytes can be allocated now. Call it before foreign code that ends the process when memory is short.
 pub(crate) fn probe(bytes: usize) -> Result<()> {
     with_capacity::<u8>(bytes).map(drop)
 }

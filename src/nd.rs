@@ -1,4 +1,4 @@
-//! N-dimensional views: what primitives read or write, with the layout of its elements.
+//! N-dimensional views: the input or output of a primitive, with the layout of its elements.
 
 use std::ops::RangeBounds;
 
@@ -6,11 +6,10 @@ use bytemuck::Pod;
 
 use crate::{Buffer, Error, Input, Layout, Output, Result, View, ViewMut, memory};
 
-/// An N-dimensional array to be read: a host slice, a buffer or a view, and the [`Layout`] of the elements in it.
+/// An N-dimensional array for reading: a host slice, a buffer or a view, with the [`Layout`] of its elements.
 ///
-/// [`Buffer::nd`] and [`Buffer::strided`] make one, and so do the methods of those names of [`View`] and [`Input`];
-/// whatever is an [`Input`] is also a view of one axis. Slicing, stepping, permuting, reversing and broadcasting move no
-/// elements.
+/// [`Buffer::nd`] and [`Buffer::strided`] make one, and so do the methods of those names of [`View`] and [`Input`]. Every
+/// [`Input`] is also a view of one axis. Slicing, stepping, permuting, reversing and broadcasting move no elements.
 ///
 /// ```
 /// use oclprim::{Device, Layout, NdView};
@@ -38,10 +37,10 @@ pub struct NdView<'a, T: Pod> {
     layout: Layout,
 }
 
-/// An N-dimensional array to be written: a host slice, a buffer or a view, and the [`Layout`] of the elements in it.
-/// Elements between those of the layout are left as they are.
+/// An N-dimensional array for writing: a host slice, a buffer or a view, with the [`Layout`] of its elements. Elements in the
+/// gaps of the layout keep their values.
 ///
-/// No two elements may share a place, and no axis may run backwards: [`Layout::check_writable`].
+/// No two elements may share an offset, and no axis may run backwards: [`Layout::check_writable`].
 ///
 /// ```
 /// use oclprim::{Device, Layout, NdViewMut};
@@ -67,7 +66,7 @@ pub struct NdViewMut<'a, T: Pod> {
     layout: Layout,
 }
 
-/// The layout of `len` elements without gaps in that shape.
+/// The contiguous layout of that shape, which must have `len` elements.
 fn shaped(shape: &[usize], len: usize) -> Result<Layout> {
     let layout = Layout::contiguous(shape)?;
     if layout.len() == len {
@@ -77,7 +76,7 @@ fn shaped(shape: &[usize], len: usize) -> Result<Layout> {
     }
 }
 
-/// A layout's place in what it describes, and the layout as seen from there.
+/// The first offset and the length of the memory that a layout spans, and the layout relative to that start.
 fn crop(layout: &Layout) -> (usize, usize, Layout) {
     match layout.span() {
         Some((low, high)) => (low, high - low + 1, layout.moved_down(low)),
@@ -85,11 +84,11 @@ fn crop(layout: &Layout) -> (usize, usize, Layout) {
     }
 }
 
-/// What both views answer of their layout.
+/// The methods that both views share.
 macro_rules! layout_methods {
     ($view:ident) => {
         impl<T: Pod> $view<'_, T> {
-            /// Where the elements lie.
+            /// The layout of the elements.
             ///
             /// ```
             /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
@@ -133,7 +132,7 @@ macro_rules! layout_methods {
                 self.layout.len()
             }
 
-            /// Whether there are no elements.
+            /// Returns whether there are no elements.
             ///
             /// ```
             /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
@@ -144,7 +143,7 @@ macro_rules! layout_methods {
                 self.layout.is_empty()
             }
 
-            /// The same elements with the axes in another order.
+            /// The same elements with permuted axes.
             ///
             /// # Errors
             ///
@@ -174,7 +173,7 @@ macro_rules! layout_methods {
                 Ok(Self { layout: self.layout.slice(axis, range)?, ..self })
             }
 
-            /// Every `k`-th element along `axis`, from the first one on.
+            /// Every `k`-th element along `axis`, beginning with the first.
             ///
             /// # Errors
             ///
@@ -189,7 +188,7 @@ macro_rules! layout_methods {
                 Ok(Self { layout: self.layout.step(axis, k)?, ..self })
             }
 
-            /// The elements whose index along `axis` is `i`; the axis is gone.
+            /// The elements whose index along `axis` is `i`, without that axis.
             ///
             /// # Errors
             ///
@@ -204,7 +203,7 @@ macro_rules! layout_methods {
                 Ok(Self { layout: self.layout.index(axis, i)?, ..self })
             }
 
-            /// Adds an axis of one element, which becomes axis `axis`.
+            /// Inserts an axis of one element as axis `axis`.
             ///
             /// # Errors
             ///
@@ -219,7 +218,7 @@ macro_rules! layout_methods {
                 Ok(Self { layout: self.layout.insert_axis(axis)?, ..self })
             }
 
-            /// Takes an axis of one element away.
+            /// Removes an axis of one element.
             ///
             /// # Errors
             ///
@@ -241,11 +240,11 @@ layout_methods!(NdView);
 layout_methods!(NdViewMut);
 
 impl<'a, T: Pod> NdView<'a, T> {
-    /// The elements of `input` that a layout places.
+    /// The elements of `input` that `layout` selects.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if one is not within `input`.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an element is outside `input`.
     ///
     /// ```
     /// use oclprim::{Layout, NdView};
@@ -260,18 +259,18 @@ impl<'a, T: Pod> NdView<'a, T> {
         Ok(Self { input, layout })
     }
 
-    /// What the layout's positions count from.
+    /// The whole input, which the layout's offsets refer to.
     ///
     /// ```
     /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
-    /// assert_eq!(x.slice(0, 1..)?.input().len(), 6); // the layout says which are meant
+    /// assert_eq!(x.slice(0, 1..)?.input().len(), 6); // the layout selects 3 of them
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn input(&self) -> Input<'a, T> {
         self.input
     }
 
-    /// The same elements with `axis` running backwards.
+    /// The same elements with `axis` reversed.
     ///
     /// # Errors
     ///
@@ -306,7 +305,7 @@ impl<'a, T: Pod> NdView<'a, T> {
         Ok(Self { layout: self.layout.broadcast(axis, n)?, ..self })
     }
 
-    /// Repeats the elements until they have a shape, as NumPy does.
+    /// Broadcasts to `shape`, as NumPy does.
     ///
     /// # Errors
     ///
@@ -323,8 +322,8 @@ impl<'a, T: Pod> NdView<'a, T> {
         Ok(Self { layout: self.layout.broadcast_to(shape)?, ..self })
     }
 
-    /// The input without what lies before the lowest and behind the highest element, and the layout within that: what is
-    /// copied to a device where the input is a host slice.
+    /// The part of the input from its lowest to its highest element, and the layout relative to that part. A call copies this
+    /// part to the device if the input is a host slice.
     pub(crate) fn parts(&self) -> (Input<'a, T>, Layout) {
         let (start, len, layout) = crop(&self.layout);
         (self.input.part(start, len), layout)
@@ -332,7 +331,7 @@ impl<'a, T: Pod> NdView<'a, T> {
 
     /// Copies the elements to the host in their logical order; waits for all earlier commands.
     ///
-    /// What lies between the elements travels too, where they are on an OpenCL device.
+    /// On an OpenCL device, the elements in the gaps are transferred too.
     ///
     /// # Errors
     ///
@@ -371,11 +370,11 @@ impl<'a, T: Pod> NdView<'a, T> {
 }
 
 impl<'a, T: Pod> NdViewMut<'a, T> {
-    /// The elements of `output` that a layout places.
+    /// The elements of `output` that `layout` selects.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if one is not within `output`, or as
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an element is outside `output`, or as
     /// [`Layout::check_writable`].
     ///
     /// ```
@@ -394,8 +393,8 @@ impl<'a, T: Pod> NdViewMut<'a, T> {
         Ok(Self { output, layout })
     }
 
-    /// The output without what lies before the lowest and behind the highest element, and the layout within that. Unless
-    /// the layout [is dense](Layout::is_dense), what lies between is to be kept.
+    /// The part of the output from its lowest to its highest element, and the layout relative to that part. Unless the layout
+    /// [is dense](Layout::is_dense), elements in its gaps must keep their values.
     pub(crate) fn parts(self) -> (Output<'a, T>, Layout) {
         let (start, len, layout) = crop(&self.layout);
         (self.output.part(start, len), layout)
@@ -403,11 +402,11 @@ impl<'a, T: Pod> NdViewMut<'a, T> {
 }
 
 impl<'a, T: Pod> Input<'a, T> {
-    /// All elements in rows of a shape, the last axis running fastest.
+    /// All elements in an array of shape `shape`, with the last axis fastest.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the shape has another number of elements, or as
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the shape does not have exactly as many elements, or as
     /// [`Layout::contiguous`].
     ///
     /// ```
@@ -419,7 +418,7 @@ impl<'a, T: Pod> Input<'a, T> {
         Ok(NdView { layout: shaped(shape, self.len())?, input: self })
     }
 
-    /// The elements that a layout places: [`NdView::new`].
+    /// The elements that `layout` selects: [`NdView::new`].
     ///
     /// # Errors
     ///
@@ -436,7 +435,7 @@ impl<'a, T: Pod> Input<'a, T> {
 }
 
 impl<'a, T: Pod> Output<'a, T> {
-    /// All elements in rows of a shape, the last axis running fastest, to be written.
+    /// All elements in an array of shape `shape`, with the last axis fastest, for writing.
     ///
     /// # Errors
     ///
@@ -453,7 +452,7 @@ impl<'a, T: Pod> Output<'a, T> {
         Ok(NdViewMut { layout: shaped(shape, self.len())?, output: self })
     }
 
-    /// The elements that a layout places, to be written: [`NdViewMut::new`].
+    /// The elements that `layout` selects, for writing: [`NdViewMut::new`].
     ///
     /// # Errors
     ///
@@ -472,7 +471,7 @@ impl<'a, T: Pod> Output<'a, T> {
 }
 
 impl<T: Pod> Buffer<T> {
-    /// All elements in rows of a shape, the last axis running fastest.
+    /// All elements in an array of shape `shape`, with the last axis fastest.
     ///
     /// # Errors
     ///
@@ -489,7 +488,7 @@ impl<T: Pod> Buffer<T> {
         Input::from(self).nd(shape)
     }
 
-    /// The elements that a layout places.
+    /// The elements that `layout` selects.
     ///
     /// # Errors
     ///
@@ -505,7 +504,7 @@ impl<T: Pod> Buffer<T> {
         NdView::new(self, layout)
     }
 
-    /// All elements in rows of a shape, the last axis running fastest, to be written.
+    /// All elements in an array of shape `shape`, with the last axis fastest, for writing.
     ///
     /// # Errors
     ///
@@ -522,7 +521,7 @@ impl<T: Pod> Buffer<T> {
         Output::from(self).nd(shape)
     }
 
-    /// The elements that a layout places, to be written.
+    /// The elements that `layout` selects, for writing.
     ///
     /// # Errors
     ///
@@ -541,7 +540,7 @@ impl<T: Pod> Buffer<T> {
 }
 
 impl<'a, T: Pod> View<'a, T> {
-    /// All elements in rows of a shape, the last axis running fastest.
+    /// All elements in an array of shape `shape`, with the last axis fastest.
     ///
     /// # Errors
     ///
@@ -556,7 +555,7 @@ impl<'a, T: Pod> View<'a, T> {
         Input::from(self).nd(shape)
     }
 
-    /// The elements that a layout places.
+    /// The elements that `layout` selects.
     ///
     /// # Errors
     ///
@@ -573,7 +572,7 @@ impl<'a, T: Pod> View<'a, T> {
 }
 
 impl<'a, T: Pod> ViewMut<'a, T> {
-    /// All elements in rows of a shape, the last axis running fastest, to be written.
+    /// All elements in an array of shape `shape`, with the last axis fastest, for writing.
     ///
     /// # Errors
     ///
@@ -590,7 +589,7 @@ impl<'a, T: Pod> ViewMut<'a, T> {
         Output::from(self).nd(shape)
     }
 
-    /// The elements that a layout places, to be written.
+    /// The elements that `layout` selects, for writing.
     ///
     /// # Errors
     ///
@@ -620,7 +619,7 @@ impl<'a, T: Pod> From<Output<'a, T>> for NdViewMut<'a, T> {
     }
 }
 
-/// Whatever becomes an input or output becomes a view of one axis.
+/// Every type that converts to an input or output also converts to a view of one axis.
 macro_rules! lines {
     ($($view:ident of $place:ident from $source:ty $(, $n:ident)?;)*) => {
         $(impl<'a, T: Pod $(, const $n: usize)?> From<$source> for $view<'a, T> {

@@ -10,8 +10,8 @@ use bytemuck::Pod;
 
 use crate::{Error, Input, Layout, NdView, NdViewMut, Output, Result, memory};
 
-/// The elements of an array, row by row, without a copy on the host. An array that is not laid out so, such as a
-/// transposed or strided view, is refused: `as_standard_layout` makes one that is, by a copy where it needs one.
+/// The elements of an array, row by row, without a copy on the host. An array with another memory layout, such as a transposed
+/// or strided view, is refused. `as_standard_layout` converts it, with a copy if needed.
 ///
 /// ```
 /// use ndarray::{array, s};
@@ -35,7 +35,7 @@ impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> f
     }
 }
 
-/// The elements of an array, row by row, to be written. An array that is not laid out so is refused.
+/// The elements of an array, row by row, for writing. An array with another memory layout is refused.
 ///
 /// ```
 /// use ndarray::{Array2, array};
@@ -59,18 +59,18 @@ fn strided(shape: &[usize], strides: &[isize]) -> Error {
     Error::invalid(format!("an array of shape {shape:?} with strides {strides:?} is not laid out row by row"))
 }
 
-/// The layout of an array within its elements in the order of memory.
+/// The layout of an array relative to its lowest element in memory.
 fn layout(shape: &[usize], strides: &[isize]) -> Result<Layout> {
     let mut first = 0;
     if !shape.contains(&0) {
-        // Behind what is reached by the axes that run backwards.
+        // Axes that run backwards reach below the first element.
         let axes = shape.iter().zip(strides).filter(|&(&n, &stride)| n > 1 && stride < 0);
         first = axes.map(|(n, stride)| (n - 1) * stride.unsigned_abs()).sum();
     }
     Layout::strided(shape, strides, first)
 }
 
-/// What lies between an array's elements may be borrowed by another, mutably, so no slice may cover it.
+/// Another view may mutably borrow the gaps between an array's elements, so no slice may cover them.
 fn gaps(shape: &[usize], strides: &[isize]) -> Error {
     Error::invalid(format!(
         "an array of shape {shape:?} with strides {strides:?} has gaps; slice an NdView of the whole array instead"
@@ -79,8 +79,8 @@ fn gaps(shape: &[usize], strides: &[isize]) -> Error {
 
 /// The elements of an array in its own order, without a copy on the host: permuted, reversed and broadcast arrays too.
 ///
-/// Where there are gaps between the elements, as in a block of columns, the array is refused: they may be another view's,
-/// and mutably borrowed. The view of the whole array can be sliced instead, and [`NdCow`] copies what is seen.
+/// An array with gaps between its elements, such as some of its columns, is refused: another view may mutably borrow the gaps.
+/// Slice the view of the whole array instead, or use [`NdCow`], which copies the elements.
 ///
 /// ```
 /// use ndarray::{array, s};
@@ -109,7 +109,7 @@ fn read<'a, T: Pod>(array: ArrayViewD<'a, T>) -> Result<NdView<'a, T>> {
     NdView::new(data, layout)
 }
 
-/// The layout of an array, and the array with each element once: repeated axes have no gaps, but `ndarray` does not say so.
+/// The layout of an array, and the array without repetitions, since `ndarray` does not treat repeated axes as contiguous.
 fn once<'a, T: Pod>(mut array: ArrayViewD<'a, T>) -> Result<(Layout, ArrayViewD<'a, T>)> {
     let layout = layout(array.shape(), array.strides())?;
     if layout.is_empty() {
@@ -124,7 +124,7 @@ fn once<'a, T: Pod>(mut array: ArrayViewD<'a, T>) -> Result<(Layout, ArrayViewD<
     Ok((layout, array))
 }
 
-/// As for an [`ArrayView`].
+/// The same as for an [`ArrayView`].
 impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> for NdView<'a, T> {
     type Error = Error;
 
@@ -133,11 +133,11 @@ impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> f
     }
 }
 
-/// The elements of any array in its own order: without a copy where [`NdView`] takes the array as it is, else copied once.
+/// The elements of any array in its own order: borrowed if [`NdView`] accepts the array, else copied once.
 ///
-/// A copy has the elements that the array shows, row by row, those of a repeated axis once; one thread makes it. Nothing that
-/// lies in the gaps of the array is read, so that it may be borrowed by others, mutably too. Outputs with gaps have no such
-/// form: a view of the whole array is sliced.
+/// A copy has the array's elements row by row, and those of a repeated axis once; one thread makes it. It reads no element in
+/// the gaps of the array, so other code may borrow them, even mutably. For an output with gaps, slice a view of the whole array
+/// instead.
 ///
 /// ```
 /// use ndarray::{array, s};
@@ -172,7 +172,7 @@ impl<T: Pod> NdCow<'_, T> {
         NdView::new(&*self.data, self.layout).expect("a layout of these elements")
     }
 
-    /// Whether the elements were copied.
+    /// Returns whether the elements were copied.
     ///
     /// ```
     /// use ndarray::{array, s};
@@ -188,7 +188,7 @@ impl<T: Pod> NdCow<'_, T> {
     }
 }
 
-/// Fails for an array of more than [`Layout::MAX_DIMS`] axes alone.
+/// Fails only for an array of more than [`Layout::MAX_DIMS`] axes, or if the host has no memory for a copy.
 impl<'a, T: Pod, D: Dimension> TryFrom<ArrayView<'a, T, D>> for NdCow<'a, T> {
     type Error = Error;
 
@@ -197,7 +197,7 @@ impl<'a, T: Pod, D: Dimension> TryFrom<ArrayView<'a, T, D>> for NdCow<'a, T> {
     }
 }
 
-/// As for an [`ArrayView`].
+/// The same as for an [`ArrayView`].
 impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> for NdCow<'a, T> {
     type Error = Error;
 
@@ -222,8 +222,8 @@ impl<'a, T: Pod> From<&'a NdCow<'_, T>> for NdView<'a, T> {
     }
 }
 
-/// The elements of an array in its own order, to be written; permuted arrays too. An array with gaps or with an axis that
-/// runs backwards is refused.
+/// The elements of an array in its own order, for writing; permuted arrays too. An array with gaps, or with an axis that runs
+/// backwards, is refused.
 ///
 /// ```
 /// use ndarray::{Array2, s};
@@ -255,7 +255,7 @@ fn write<'a, T: Pod>(array: ArrayViewMutD<'a, T>) -> Result<NdViewMut<'a, T>> {
     NdViewMut::new(data, layout)
 }
 
-/// As for an [`ArrayViewMut`].
+/// The same as for an [`ArrayViewMut`].
 impl<'a, T: Pod, S: DataMut<Elem = T>, D: Dimension> TryFrom<&'a mut ArrayBase<S, D>> for NdViewMut<'a, T> {
     type Error = Error;
 
@@ -268,7 +268,7 @@ fn refused(error: ShapeError) -> Error {
     Error::invalid(format!("ndarray refuses the layout: {error}")).with_source(error)
 }
 
-/// A layout that begins at the lowest element, without its signs: axes that run backwards are named.
+/// The array shape with absolute strides, and the axes that run backwards.
 fn unsigned(layout: &Layout) -> (StrideShape<IxDyn>, Vec<Axis>) {
     let axes = || layout.shape().iter().zip(layout.strides());
     let strides: Vec<usize> = axes().map(|(&n, stride)| if n > 1 { stride.unsigned_abs() } else { 1 }).collect();
@@ -277,7 +277,7 @@ fn unsigned(layout: &Layout) -> (StrideShape<IxDyn>, Vec<Axis>) {
     (IxDyn(layout.shape()).strides(IxDyn(&strides)), backwards)
 }
 
-/// The same elements for `ndarray`, without a copy, where they are in the host's memory.
+/// The same elements for `ndarray`, without a copy, if they are in the host's memory.
 ///
 /// ```
 /// use ndarray::{ArrayViewD, array};
@@ -299,7 +299,7 @@ impl<'a, T: Pod> TryFrom<NdView<'a, T>> for ArrayViewD<'a, T> {
     }
 }
 
-/// The same elements for `ndarray` to write, where they are in the host's memory.
+/// The same elements for `ndarray` to write, if they are in the host's memory.
 impl<'a, T: Pod> TryFrom<NdViewMut<'a, T>> for ArrayViewMutD<'a, T> {
     type Error = Error;
 
@@ -310,7 +310,7 @@ impl<'a, T: Pod> TryFrom<NdViewMut<'a, T>> for ArrayViewMutD<'a, T> {
 }
 
 impl<T: Pod> NdView<'_, T> {
-    /// Copies the elements to an array of the host; waits for all earlier commands.
+    /// Copies the elements to a host array; waits for all earlier commands.
     ///
     /// # Errors
     ///

@@ -1,18 +1,18 @@
 //! The operators of reductions and scans.
 //!
-//! An operator is associative and commutative up to rounding, and has an identity. It computes in the accumulator of
-//! its element type, so that a sum of `f16` is a sum of `f32`, rounded once at the end.
+//! An operator is associative and commutative up to rounding, and has an identity. It computes in the accumulator of its
+//! element type: a sum of `f16` is computed in `f32` and rounded once at the end.
 //!
 //! # Text is code
 //!
-//! [`Operator`], [`Less`] and [`Map`] take OpenCL C from their user, and a driver compiles it. It runs with this process's
-//! rights: it can read and write any address that the driver can, and it need not end. Nothing checks that. A text must be a
-//! literal of the program, or be made by it of values that it has parsed, such as numbers. It must never be, or contain, text
-//! from a file, a network or a user who is not trusted with the process.
+//! [`Operator`], [`Less`] and [`Map`] take OpenCL C text from the user, and a driver compiles it. The code runs with this
+//! process's rights: it can read and write any address that the driver can, and it may never end. The crate does not check it.
+//! The text must be a literal of the program, or the program must build it from values that it has parsed, such as numbers. It
+//! must never contain text from a file, a network or a user who is not trusted with the process.
 //!
-//! The constructors are safe functions all the same. A text is part of the program's source, like the Rust function beside
-//! it, and its author is the only one who can read whether it keeps to its arguments. An `unsafe` block around each literal
-//! would ask that author to promise it once more.
+//! The constructors are safe functions all the same. The text is part of the program's source, like the Rust function beside
+//! it. Only its author can check that it stays within its arguments. An `unsafe` block around each literal would only repeat
+//! that promise.
 
 mod complex;
 mod laws;
@@ -36,7 +36,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// The name of a built-in operator, where it is known at run time only.
+/// A built-in operator as a run-time value.
 ///
 /// ```
 /// use oclprim::op::{Op, OpKind, Sum};
@@ -86,7 +86,7 @@ impl OpKind {
         }
     }
 
-    /// Whether the operator is defined for integers only.
+    /// Returns whether the operator is defined for integers only.
     ///
     /// ```
     /// use oclprim::op::OpKind;
@@ -97,7 +97,7 @@ impl OpKind {
         matches!(self, Self::And | Self::Or | Self::Xor)
     }
 
-    /// Whether the result of floats depends on the order of evaluation.
+    /// Returns whether the result of floats depends on the order of evaluation.
     ///
     /// ```
     /// use oclprim::op::OpKind;
@@ -109,9 +109,9 @@ impl OpKind {
     }
 }
 
-/// How an operator, or an order, is spelled in OpenCL C.
+/// The OpenCL C source of an operator or of an order.
 ///
-/// Opaque: a macro of `cl/lib/op.cl`. An [`Operator`] of the user's brings its own text, and so does a [`Less`].
+/// Opaque: the name of a macro in `cl/lib/op.cl`, or the text of a user's [`Operator`] or [`Less`].
 ///
 /// ```
 /// use oclprim::op::{Max, Op};
@@ -121,46 +121,46 @@ impl OpKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pub(crate) Text);
 
-/// A macro that names an operator of `cl/lib/op.cl`, or what goes in front of a kernel file.
+/// A macro that selects an operator of `cl/lib/op.cl`, or text that precedes a kernel file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Text {
     Option(&'static str),
     Prelude(String),
 }
 
-/// An operator as the CPU backend takes the crate's and the user's.
+/// An operator for the CPU backend, built-in or the user's.
 #[derive(Clone, Copy)]
 pub struct Monoid<U: Element, F> {
     #[doc(hidden)]
     pub identity: U::Acc,
-    /// The result for no elements at all.
+    /// The result for an empty input.
     pub empty: U,
-    /// Whether results depend on the order of evaluation.
+    /// True if results depend on the order of evaluation.
     pub ordered: bool,
     #[doc(hidden)]
     pub combine: F,
 }
 
 impl<U: Element, F> Monoid<U, F> {
-    /// Whether `ordered` is false for every operator of the type, so that code for ordered ones need not be compiled.
+    /// True if `ordered` is false for every operator of the type. Code for ordered operators is then not compiled.
     ///
-    /// No built-in operator of integers rounds. A built-in operator is a function item, which has no size; an operator of the
-    /// user's is held by reference.
+    /// No built-in operator of integers rounds. A built-in operator is a function item of size 0; a user's operator is held by
+    /// reference.
     pub(crate) const NEVER_ORDERED: bool = size_of::<F>() == 0 && !U::TYPE.is_float();
 }
 
-/// A built-in operator as one.
+/// The [`Monoid`] of a built-in operator.
 pub fn monoid<U: Element, O: Op<U>>() -> Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync> {
     let ordered = O::KIND.rounds() && U::TYPE.is_float();
     Monoid { identity: O::identity(), empty: O::empty(), ordered, combine: O::combine }
 }
 
-/// A function of one element, applied as it is loaded: the same in Rust and in OpenCL C.
+/// A function of one element, in Rust and in OpenCL C, that is applied as the element is loaded.
 ///
-/// The expression is in `x`, which has the element's type, and `float` for `f16` and `bf16`; it is converted to the
-/// function's result. Nothing checks that it computes what the function does. To be equal to the CPU's to the bit, floats
-/// keep to what OpenCL C rounds correctly: `+`, `-`, `*`, `fma`, comparisons and conversions, and `f`-suffixed constants.
-/// No multiplication is fused with an addition unless `fma` says so.
+/// The expression is over `x`, which has the element's type, or `float` for `f16` and `bf16`. Its value is converted to the
+/// result type. The crate does not check that the expression computes the function. Floats have the same bits as on the CPU if
+/// OpenCL C rounds every operation correctly. It does so for `+`, `-`, `*`, `fma`, comparisons, conversions and `f`-suffixed
+/// constants. A multiplication is fused with an addition only by `fma`.
 ///
 /// ```
 /// use oclprim::{Device, op::{Map, Sum}};
@@ -178,9 +178,9 @@ pub struct Map<F> {
 }
 
 impl<F> Map<F> {
-    /// The Rust function, and the same in OpenCL C.
+    /// A map from a Rust function and the same function in OpenCL C.
     ///
-    /// The driver compiles `expression` into this process: it must never come from untrusted input. See
+    /// The driver compiles `expression` into this process, so it must never come from untrusted input. See
     /// [text is code](crate::op#text-is-code).
     ///
     /// ```
@@ -199,12 +199,12 @@ impl<F> Map<F> {
         self.definition("mapped", from, to.storage())
     }
 
-    /// The function that tells of an element whether it is of the first kind, 0, or of the second, as `cl/select.cl` calls it.
+    /// The function that `cl/select.cl` calls to test for the first kind of element (`kind` = 0) or the second (`kind` = 1).
     pub fn of_kind(&self, kind: usize, from: ElementType) -> String {
         self.definition(["first_kind", "second_kind"][kind], from, "bool")
     }
 
-    /// The expression's lines are numbered as its own.
+    /// `#line` numbers the lines of the expression from 1, so that compiler messages match the user's text.
     fn definition(&self, name: &str, from: ElementType, to: &str) -> String {
         let from = from.storage();
         let fp64 =
@@ -239,7 +239,7 @@ pub trait Op<T: Element>: Copy + Send + Sync + sealed::Sealed {
     /// The operator itself.
     fn combine(a: T::Acc, b: T::Acc) -> T::Acc;
 
-    /// The result for no elements at all.
+    /// The result for an empty input.
     fn empty() -> T {
         T::narrow(Self::identity())
     }
@@ -300,7 +300,7 @@ op!(
     Product, Element, T::Acc::ONE, T::Acc::mul
 );
 op!(
-    /// The smallest value; NaN if there is one; -0 is below +0. Of nothing: the type's highest value (+infinity).
+    /// The smallest value; NaN if there is one; -0 is below +0. Empty input: the type's highest value (+infinity).
     ///
     /// ```
     /// use oclprim::{Device, op::Min};
@@ -312,7 +312,7 @@ op!(
     Min, Element, T::Acc::HIGHEST, T::Acc::min
 );
 op!(
-    /// The largest value; NaN if there is one; -0 is below +0. Of nothing: the type's lowest value (-infinity).
+    /// The largest value; NaN if there is one; -0 is below +0. Empty input: the type's lowest value (-infinity).
     ///
     /// ```
     /// use oclprim::{Device, op::Max};
@@ -324,7 +324,7 @@ op!(
     Max, Element, T::Acc::LOWEST, T::Acc::max
 );
 op!(
-    /// Bitwise and; integers only. Of nothing: all bits set.
+    /// Bitwise and; integers only. Empty input: all bits set.
     ///
     /// ```
     /// use oclprim::{Device, op::And};
@@ -336,7 +336,7 @@ op!(
     And, Integer, T::Acc::ALL_ONES, T::Acc::and
 );
 op!(
-    /// Bitwise or; integers only. Of nothing: 0.
+    /// Bitwise or; integers only. Empty input: 0.
     ///
     /// ```
     /// use oclprim::{Device, op::Or};
@@ -348,7 +348,7 @@ op!(
     Or, Integer, T::Acc::ZERO, T::Acc::or
 );
 op!(
-    /// Bitwise exclusive or; integers only. Of nothing: 0.
+    /// Bitwise exclusive or; integers only. Empty input: 0.
     ///
     /// ```
     /// use oclprim::{Device, op::Xor};

@@ -1,9 +1,9 @@
-//! Loops over tasks, in parallel through rayon.
+//! Parallel loops over tasks, through rayon.
 //!
-//! Primitives call rayon through these alone: rayon's own iterators are instantiated anew for each body, type and operator,
-//! and were most of the crate's compile time. Where rayon has no threads, the caller's thread does all work.
+//! Primitives call rayon only through this module. Rayon's own iterators are instantiated for each body, type and operator, and
+//! took most of the crate's compile time. If rayon has no threads, the calling thread does all work.
 //!
-//! Lists of tasks and of their results grow with the input, so functions that make one can fail for want of memory.
+//! Lists of tasks and results grow with the input, so functions that allocate such a list can fail with out-of-memory.
 
 use std::{
     collections::VecDeque,
@@ -19,26 +19,26 @@ use rayon::prelude::*;
 
 use crate::{Error, Result, memory, threads};
 
-/// Elements up to which threads cost more than they bring, where each takes little.
+/// Up to this many elements, threads cost more time than they save if each element needs little work.
 pub(crate) const SERIAL: usize = 1 << 15;
 
-/// Threads that tasks are shared by.
+/// Number of threads that share the tasks.
 pub fn threads() -> usize {
     if threads::ready() { rayon::current_num_threads() } else { 1 }
 }
 
-/// The parts of `n` things, `least` at least but for the last: two for each thread.
+/// Splits `0..n` into two parts for each thread. Each part but the last has at least `least` elements.
 pub(crate) fn parts(n: usize, least: usize) -> Vec<Range<usize>> {
     let part = n.div_ceil(2 * threads()).max(least);
     (0..n).step_by(part).map(|first| first..n.min(first + part)).collect()
 }
 
-/// The first failure among tasks.
+/// The first error among tasks.
 #[derive(Default)]
 struct Failure(Mutex<Option<Error>>);
 
 impl Failure {
-    /// The value of a result, whose error is kept if it is the first.
+    /// Returns the value of `result`; keeps its error if that is the first one.
     fn keep<R>(&self, result: Result<R>) -> Option<R> {
         match result {
             Ok(value) => Some(value),
@@ -54,7 +54,7 @@ impl Failure {
     }
 }
 
-/// Runs `body` for each of `0..tasks`. A panic in it is passed on.
+/// Runs `body` for each of `0..tasks`. A panic in `body` reaches the caller.
 pub(crate) fn for_each(tasks: usize, body: &(dyn Fn(usize) + Sync)) {
     if tasks <= 1 || !threads::ready() {
         return (0..tasks).for_each(body);
@@ -67,7 +67,7 @@ pub(crate) fn map<R: Send + Sync>(tasks: usize, body: &(dyn Fn(usize) -> R + Syn
     try_map(tasks, &|i| Ok(body(i)))
 }
 
-/// The same where `body` can fail.
+/// [`map`] for a `body` that can fail.
 pub(crate) fn try_map<R: Send + Sync>(tasks: usize, body: &(dyn Fn(usize) -> Result<R> + Sync)) -> Result<Vec<R>> {
     let results: Vec<OnceLock<R>> = memory::collect((0..tasks).map(|_| OnceLock::new()))?;
     let failure = Failure::default();
@@ -80,7 +80,7 @@ pub(crate) fn try_map<R: Send + Sync>(tasks: usize, body: &(dyn Fn(usize) -> Res
     memory::collect(results.into_iter().map(|result| result.into_inner().expect("each task ran")))
 }
 
-/// Hands each of `items` to `body`.
+/// Passes each of `items` to `body`.
 pub(crate) fn consume<I: Send>(items: impl ExactSizeIterator<Item = I>, body: &(dyn Fn(I) + Sync)) -> Result<()> {
     try_consume(items, &|item| {
         body(item);
@@ -88,7 +88,7 @@ pub(crate) fn consume<I: Send>(items: impl ExactSizeIterator<Item = I>, body: &(
     })
 }
 
-/// The same where `body` can fail.
+/// [`consume`] for a `body` that can fail.
 pub(crate) fn try_consume<I: Send>(
     items: impl ExactSizeIterator<Item = I>,
     body: &(dyn Fn(I) -> Result<()> + Sync),
@@ -103,13 +103,13 @@ pub(crate) fn try_consume<I: Send>(
     failure.result()
 }
 
-/// Hands each run of `len` elements, and its number, to `body`; the last may be shorter. It allocates nothing.
+/// Passes each chunk of `len` elements, with its number, to `body`; the last chunk may be shorter. It allocates no memory.
 pub fn chunks_mut<T: Pod>(data: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T]) + Sync)) {
     let bytes = len * size_of::<T>();
     byte_chunks_mut(bytemuck::cast_slice_mut(data), bytes, 0, &|i, chunk| body(i, bytemuck::cast_slice_mut(chunk)));
 }
 
-/// The same where `body` can fail.
+/// [`chunks_mut`] for a `body` that can fail.
 pub(crate) fn try_chunks_mut<T: Pod>(
     data: &mut [T],
     len: usize,
@@ -120,7 +120,7 @@ pub(crate) fn try_chunks_mut<T: Pod>(
     failure.result()
 }
 
-/// [`chunks_mut`] of bytes, whose first run has the number `first`.
+/// [`chunks_mut`] for bytes; the first chunk has the number `first`.
 fn byte_chunks_mut(data: &mut [u8], len: usize, first: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
     if data.len() > len && threads::ready() {
         let half = data.len().div_ceil(len) / 2;
@@ -135,20 +135,19 @@ fn byte_chunks_mut(data: &mut [u8], len: usize, first: usize, body: &(dyn Fn(usi
 
 type Turn<'t, K, W> = dyn FnMut(usize, &K) -> W + Send + 't;
 
-/// A task of [`in_turn`]. Its state tells who has the cell: its finder, then who runs its turn, then who finishes it. So nobody
-/// waits for a cell.
+/// A task of [`in_turn`]. `state` names the owner of the cell (finder, sequencer, finisher), so the lock is uncontended.
 struct Slot<K, W> {
     state: AtomicU8,
     cell: Mutex<Option<(K, Option<W>)>>,
 }
 
-/// The finder fills the cell.
+/// `find` fills the cell.
 const SOUGHT: u8 = 0;
-/// The turn may come; the finder will finish.
+/// `find` has run, so `turn` may run. The thread that ran `find` will finish the task.
 const FOUND: u8 = 1;
-/// The same, but who runs the turn will finish, since the finder has gone.
+/// The same, but the thread that ran `find` has left: the thread that runs `turn` finishes the task.
 const LEFT: u8 = 2;
-/// The turn has been.
+/// `turn` has run.
 const TURNED: u8 = 3;
 
 impl<K, W> Slot<K, W> {
@@ -157,18 +156,20 @@ impl<K, W> Slot<K, W> {
     }
 }
 
-/// Runs the turns of tasks whose time has come, unless another thread does; `task` was found just now. Gives those that were left.
+/// Runs `turn` for tasks in order, as long as the next one is found, unless another thread does so already. The caller has just
+/// found `task`. Returns the tasks that their finders have left.
 fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, W>)>, mut task: usize) -> Vec<usize> {
     let mut left = Vec::new();
     let state = |task: usize| slots.get(task).map(|slot| slot.state.load(Ordering::Acquire));
     loop {
-        // No task is forgotten: who has found one marks it, and then tries the lock; who has had the lock gives it back, and then
-        // looks for a mark. Fences between the two have one of them see what the other did.
+        // No task is lost. A thread marks its task as found and then tries the lock; the owner of the lock releases it and then
+        // checks for a mark. Because of the fence between the two steps, at least one of the two threads sees the other's
+        // write.
         fence(Ordering::SeqCst);
         if !matches!(state(task), Some(FOUND | LEFT)) {
             return left;
         }
-        // After a panic in a turn there are no others.
+        // After a panic in `turn` the lock is poisoned, and `turn` never runs again.
         let Ok(mut line) = line.try_lock() else { return left };
         let (now, turn) = &mut *line;
         while let Some(FOUND | LEFT) = state(*now) {
@@ -185,11 +186,15 @@ fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, 
     }
 }
 
-/// For each of `0..tasks` runs `find`, in parallel, which is given a room for what it finds; then `turn`, of one after the other
-/// in their order; then `finish`, in parallel again. Threads take the tasks in their order, so that few rooms are in use, and
-/// finish what they have found, which their caches hold. None waits for another, nor for a lock, since the functions may call
-/// rayon, by which a thread may come here again: once all is found, a thread leaves tasks whose turns have not been to who runs
-/// those. Where a room cannot be had, its task and those after it have no turns.
+/// Runs three steps for each of `0..tasks`: `find` in parallel, then `turn` one task at a time and in order, then `finish` in
+/// parallel.
+///
+/// `find` writes to a room, which `room` allocates and `finish` frees for another task. Threads take tasks in order, so few
+/// rooms are in use. A thread finishes the tasks that it found, since their data is in its caches.
+///
+/// No thread waits for another thread or for a lock: the functions may call rayon, which may run this function again on the
+/// same thread. When all tasks are found, a thread leaves the tasks that have had no `turn` to the thread that runs `turn`. If
+/// a room cannot be allocated, `turn` does not run for its task or any later one.
 pub(crate) fn in_turn<K: Send, W: Send>(
     tasks: usize,
     room: &(dyn Fn() -> Result<K> + Sync),
@@ -225,7 +230,7 @@ pub(crate) fn in_turn<K: Send, W: Send>(
             own.push_back(task);
             let left = take_turns(&slots, &line, task);
             finish_turned(&mut own, &mut free);
-            // Who has left them has nothing else to do.
+            // In parallel, since the threads that left these tasks have no other work.
             for_each(left.len(), &|i| drop(finish_one(left[i])));
         }
         own.retain(|&task| {
@@ -236,7 +241,7 @@ pub(crate) fn in_turn<K: Send, W: Send>(
     failure.result()
 }
 
-/// Sorts by numbers, in the memory of `data`.
+/// Sorts `data` by numbers, in its own memory.
 pub(crate) fn sort_unstable_by_key<T: Send, N: Ord>(data: &mut [T], number: &(impl Fn(&T) -> N + Sync)) {
     if threads::ready() {
         data.par_sort_unstable_by_key(number);
@@ -276,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Takes some time, another one for each task and round.
+    /// Takes some time, different for each task and round.
     fn dawdle(task: usize, round: usize) {
         let delay = (task + 1).wrapping_mul(0x9e37_79b9).wrapping_add(round.wrapping_mul(0x85eb_ca6b)) >> 5;
         match delay % 16 {
@@ -286,8 +291,8 @@ mod tests {
         }
     }
 
-    /// What tasks had their turns, in their order, and how often each was found and finished. Finds, turns and finishes call
-    /// rayon themselves. A find, turn or finish of one task `panics`.
+    /// Returns the tasks for which `turn` ran, in order, and how often each task was found and finished. All three functions
+    /// call rayon themselves. `panics` names one task for each of the three that panics there.
     fn each_once(tasks: usize, round: usize, panics: [usize; 3]) -> (Vec<usize>, Vec<[usize; 2]>) {
         let counts: Vec<[AtomicUsize; 2]> = (0..tasks).map(|_| Default::default()).collect();
         let nested = |task: usize, step: usize| {
@@ -339,7 +344,7 @@ mod tests {
         }
     }
 
-    /// Short ones, so that some are found just when another thread gives the turn back.
+    /// Short tasks, so that some are found just when another thread releases the lock.
     #[test]
     fn no_task_is_lost() {
         for threads in [2, MOST_THREADS] {

@@ -1,8 +1,8 @@
-//! Where segments start and end, as several primitives are told.
+//! Segment offsets, as several primitives take them.
 
 use crate::{Element, ElementType, Error, Integer, Result};
 
-/// Where segments start and end, or which elements are meant: `u32` or `u64`.
+/// Type of a segment offset or an element index: `u32` or `u64`.
 ///
 /// ```
 /// use oclprim::{Device, Offset, op::Max};
@@ -47,7 +47,7 @@ impl<'a> Offsets<'a> {
         }
     }
 
-    /// How many are below `p`.
+    /// Number of offsets below `p`.
     pub(crate) fn below(self, p: usize) -> usize {
         match self {
             Self::U32(offsets) => offsets.partition_point(|&x| (x as usize) < p),
@@ -55,19 +55,19 @@ impl<'a> Offsets<'a> {
         }
     }
 
-    /// How many are at most `p`.
+    /// Number of offsets that are at most `p`.
     pub(crate) fn rank(self, p: usize) -> usize {
         self.below(p + 1)
     }
 
-    /// The first one that is beyond the next, or beyond `n`.
+    /// Index of the first offset that exceeds the next one or `n`.
     pub(crate) fn bad(self, n: usize) -> Option<usize> {
         let next = |i: usize| if i + 1 < self.len() { self.get(i + 1).min(n) } else { n };
         (0..self.len()).find(|&i| self.get(i) > next(i))
     }
 }
 
-/// The segments between so many offsets.
+/// Number of segments between that many offsets: `offsets - 1`.
 pub(crate) fn segments(offsets: usize) -> Result<usize> {
-    offsets.checked_sub(1).ok_or_else(|| Error::invalid("segments need one offset more than there are, got 0 offsets"))
+    offsets.checked_sub(1).ok_or_else(|| Error::invalid("n segments need n + 1 offsets, got 0"))
 }

@@ -1,7 +1,7 @@
 //! Starts rayon's global thread pool with as many threads as the system grants.
 //!
-//! Rayon itself starts all threads or panics, and a start that failed is final. So the threads are started here, one by one, and
-//! handed to rayon, which counts only those that run.
+//! Rayon starts all threads or panics, and a failed start is final. So this module starts the threads one by one and hands them
+//! to rayon, with a count of those that run.
 
 use std::{
     env, io,
@@ -17,18 +17,18 @@ use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use crate::memory;
 
-/// Bytes that a thread may take before it runs: its stack, and a second one for signals. Where the latter is missing, the standard
-/// library ends the process.
+/// Bytes that a thread may take before it runs: its stack, and a second stack for signals. The standard library ends the
+/// process if the second one cannot be allocated.
 const THREAD_BYTES: usize = 4 << 20;
 
-/// Whether rayon has threads. Where this is false, its calls would panic.
+/// Returns whether rayon has threads. Without threads, its calls would panic.
 ///
-/// A call from within a pool stays in that pool. A global pool of the program's own is used as it is.
+/// A call from within a pool stays in that pool. A global pool that the program has made is used unchanged.
 pub(crate) fn ready() -> bool {
     rayon::current_thread_index().is_some() || global()
 }
 
-/// Whether there is a global pool. Where no thread could be started, the next call tries again.
+/// Returns whether there is a global pool. If no thread could be started, the next call tries again.
 fn global() -> bool {
     static READY: AtomicBool = AtomicBool::new(false);
     static STARTING: Mutex<()> = Mutex::new(());
@@ -42,7 +42,7 @@ fn global() -> bool {
     READY.load(Ordering::Acquire)
 }
 
-/// The threads that rayon's default asks for.
+/// Number of threads that rayon's default asks for.
 fn wanted() -> usize {
     let asked = env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok()).filter(|&count| count > 0);
     let count = asked.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
@@ -57,12 +57,12 @@ fn start() -> bool {
         return false;
     }
     let hand_over = |thread| sender.send(thread).map_err(|_| io::Error::other("the threads have ended"));
-    // It fails where the program has a global pool of its own. Then the threads end with the sender.
+    // This fails if the program has a global pool of its own. Dropping the sender then ends the threads.
     let _ = ThreadPoolBuilder::new().num_threads(count).spawn_handler(hand_over).build_global();
     true
 }
 
-/// Starts a thread that runs the next worker it is handed, and waits until it runs. Returns whether it does.
+/// Starts a thread that runs one worker from `receiver`, and waits until the thread runs. Returns whether it runs.
 fn spawn(receiver: &Arc<Mutex<Receiver<ThreadBuilder>>>) -> bool {
     if memory::probe(THREAD_BYTES).is_err() {
         return false;

@@ -1,11 +1,11 @@
-//! Test data: reproducible, and nasty.
+//! Reproducible test data with difficult values.
 
 use crate::{Element, parallel};
 
-/// Elements that one task makes.
+/// Elements that one task generates.
 const CHUNK: usize = 1 << 16;
 
-/// How test data is made.
+/// Kind of test data.
 ///
 /// ```
 /// use oclprim::internals::data::Data;
@@ -23,18 +23,18 @@ pub enum Data {
     Bits,
     /// 0, 1, 2, … wrapped into the type's small exact integers.
     Ramp,
-    /// One value everywhere, which is not 0 and not 1.
+    /// The same value for every element, which is not 0 and not 1.
     Constant,
-    /// The type's extremes in turn.
+    /// The type's highest value, its lowest and 0, in rotation.
     Extremes,
-    /// Finite values with -0, NaN and infinities here and there; integers as [`Data::Extremes`].
+    /// Finite values with some -0, NaN and infinities; integers as [`Data::Extremes`].
     Special,
-    /// NaN alone, of either sign and any payload; integers as [`Data::Special`].
+    /// Only NaN, of either sign and any payload; integers as [`Data::Special`].
     Nan,
 }
 
 impl Data {
-    /// Every kind.
+    /// Every kind of test data.
     ///
     /// ```
     /// use oclprim::internals::data::Data;
@@ -61,7 +61,7 @@ impl Data {
         }
     }
 
-    /// `n` elements; the same for the same arguments, on every machine.
+    /// `n` elements, the same for equal arguments on every machine.
     ///
     /// ```
     /// assert_eq!(oclprim::internals::data::Data::Ramp.generate::<f64>(4, 1), [0.0, 1.0, 2.0, 3.0]);
@@ -72,7 +72,7 @@ impl Data {
         all
     }
 
-    /// The elements from `first` on.
+    /// Writes the elements from index `first` on.
     fn write<T: Element>(self, part: &mut [T], first: usize, seed: u64) {
         let mut rng = Rng::new(seed).skip(first as u64);
         let float = T::TYPE.is_float();
@@ -99,14 +99,14 @@ impl Data {
     }
 }
 
-/// A NaN with the sign and the payload of some bits; infinity's without any.
+/// A NaN with the sign and the payload of `bits`; its lowest payload bit is always 1.
 fn nan<T: Element>(bits: u64) -> T {
     let mut infinity = [0; 8];
     infinity[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&T::HIGHEST));
     T::from_bits_lossy(u64::from_le_bytes(infinity) | bits | 1)
 }
 
-/// `n` elements of random bits, where only their size counts.
+/// `n` elements of random bits, for tests where only the size of elements matters.
 pub fn random_bits<T: bytemuck::Pod>(n: usize, seed: u64) -> Vec<T> {
     let mut all: Vec<T> = bytemuck::zeroed_vec(n);
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut all);
@@ -117,7 +117,7 @@ pub fn random_bits<T: bytemuck::Pod>(n: usize, seed: u64) -> Vec<T> {
     all
 }
 
-/// `n` elements by their places, each of which may take as many random numbers as it wants.
+/// `n` elements by their indices; each may take any number of random numbers.
 pub fn random_by<T: bytemuck::Pod + Send>(
     n: usize,
     seed: u64,
@@ -135,10 +135,10 @@ fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 52) as f64 - 1.0
 }
 
-/// What SplitMix64 adds to its state for each number.
+/// The constant that SplitMix64 adds to its state for each number.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and equal on every machine.
+/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine.
 ///
 /// ```
 /// use oclprim::internals::data::Rng;
@@ -153,7 +153,7 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator; equal seeds give equal streams.
+    /// A generator; equal seeds give equal sequences.
     ///
     /// ```
     /// use oclprim::internals::data::Rng;
@@ -164,7 +164,7 @@ impl Rng {
         Self(seed)
     }
 
-    /// The stream from its `count`-th number on.
+    /// The generator after `count` numbers.
     ///
     /// ```
     /// use oclprim::internals::data::Rng;

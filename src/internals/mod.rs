@@ -1,4 +1,5 @@
-//! What `oclprim-checks` needs beside the public API: plans, tile sizes, launches. No part of the API; it changes at any time.
+//! Internals that `oclprim-checks` needs besides the public API: plans, tile sizes, launches. They are not part of the API and
+//! may change at any time.
 
 pub mod data;
 pub mod testing;

@@ -4,7 +4,7 @@ use std::{env, fs, io::Write, ops::Range};
 
 use crate::{Device, Error, ErrorKind, Result};
 
-/// Why a check did not pass.
+/// The reason why a check failed.
 ///
 /// ```
 /// use oclprim::{Device, internals::testing::Failure};
@@ -19,7 +19,7 @@ use crate::{Device, Error, ErrorKind, Result};
 /// ```
 #[derive(Debug)]
 pub enum Failure {
-    /// The device's answer differs from the reference; the text says where and how.
+    /// The device's result differs from the reference; the text says where and how.
     Mismatch(String),
     /// The device returned an error.
     Error(Error),
@@ -31,7 +31,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Compares bit for bit (all NaNs alike), and says where the first difference is.
+/// Compares bit for bit, with all NaNs equal, and reports the first difference.
 ///
 /// ```
 /// use oclprim::internals::testing::{Failure, same};
@@ -47,7 +47,7 @@ pub fn same<T: crate::Element>(got: &[T], want: &[T], what: &str) -> Result<(), 
     let parts = crate::parallel::parts(got.len(), 1 << 16);
     let first = |part: &Range<usize>| {
         let (got, want) = (&got[part.clone()], &want[part.clone()]);
-        // At once, where nothing differs.
+        // Fast path: no differences.
         if bytemuck::cast_slice::<T, u8>(got) == bytemuck::cast_slice::<T, u8>(want) {
             return None;
         }
@@ -63,7 +63,7 @@ pub fn same<T: crate::Element>(got: &[T], want: &[T], what: &str) -> Result<(), 
     }
 }
 
-/// Compares plain data byte for byte, and says where the first difference is.
+/// Compares plain data byte for byte, and reports the first difference.
 ///
 /// ```
 /// assert!(oclprim::internals::testing::same_bytes(&[[1u8, 2]], &[[1, 2]], "pairs").is_ok());
@@ -73,7 +73,7 @@ pub fn same_bytes<T: bytemuck::Pod + std::fmt::Debug>(got: &[T], want: &[T], wha
     if got.len() != want.len() {
         return Err(Failure::Mismatch(format!("{what}: {} elements instead of {}", got.len(), want.len())));
     }
-    // At once, where nothing differs.
+    // Fast path: no differences.
     if bytemuck::cast_slice::<T, u8>(got) == bytemuck::cast_slice::<T, u8>(want) {
         return Ok(());
     }
@@ -88,8 +88,7 @@ pub fn same_bytes<T: bytemuck::Pod + std::fmt::Debug>(got: &[T], want: &[T], wha
     }
 }
 
-/// Compares a float with the expected value, within a bound on the error. Infinities and NaN have no error: they are
-/// met or missed.
+/// Compares a float with the expected value, within a bound on the error. Infinities and NaN must match exactly.
 ///
 /// ```
 /// use oclprim::internals::testing::close;
@@ -108,7 +107,7 @@ pub fn close<T: crate::Element>(got: T, want: f64, bound: f64, what: &str) -> Re
     }
 }
 
-/// The result of a check of what every device can do: that one cannot is a failure, not a skip.
+/// The result of a check that every device must support: an unsupported operation is a failure, not a skip.
 pub fn everywhere(result: Result<(), Failure>) -> Result<(), Failure> {
     match result {
         Err(Failure::Error(error)) if error.kind() == ErrorKind::Unsupported => {
@@ -118,7 +117,7 @@ pub fn everywhere(result: Result<(), Failure>) -> Result<(), Failure> {
     }
 }
 
-/// What outputs hold before they are written: no NaN, no small number and no all-ones of any type.
+/// Contents of outputs before they are written: no NaN, no small number and not all bits set, in any type.
 ///
 /// ```
 /// assert_eq!(oclprim::internals::testing::poison::<[u8; 3]>(), [0xA5; 3]);
@@ -127,7 +126,7 @@ pub fn poison<T: bytemuck::Pod>() -> T {
     bytemuck::pod_read_unaligned(&vec![0xA5; size_of::<T>()])
 }
 
-/// Elements round an output that must not change.
+/// Number of guard elements on each side of an output; they must not change.
 ///
 /// ```
 /// use oclprim::{Device, internals::testing::{CANARY, Failure, guarded}};
@@ -141,8 +140,8 @@ pub fn poison<T: bytemuck::Pod>() -> T {
 /// ```
 pub const CANARY: usize = 64;
 
-/// Runs `write` on a view of `len` poisoned elements at `offset` in a larger buffer, and returns what it wrote after
-/// checking that everything round it is untouched.
+/// Runs `write` on a view of `len` poisoned elements at `offset` in a larger buffer, and checks that all elements around it are
+/// unchanged. Returns the view's elements.
 ///
 /// ```
 /// use oclprim::{Device, internals::testing::guarded};
@@ -162,7 +161,7 @@ pub fn guarded<T: bytemuck::Pod + PartialEq>(
     guarded_by(device, len, offset, &mut |view| write.take().map_or(Ok(()), |write| write(view)))
 }
 
-/// [`guarded`], built once for each type.
+/// [`guarded`], compiled once for each type.
 fn guarded_by<T: bytemuck::Pod + PartialEq>(
     device: &Device,
     len: usize,
@@ -185,7 +184,7 @@ fn guarded_by<T: bytemuck::Pod + PartialEq>(
     Ok(all.split_off(first))
 }
 
-/// Notes that a part of a test did not run here: to the file that `OCLPRIM_SKIP_LOG` names, which `scripts/test` counts.
+/// Logs that a part of a test did not run, to the file named by `OCLPRIM_SKIP_LOG`, whose lines `scripts/test` counts.
 #[doc(hidden)]
 pub fn log_skip(test: &str, reason: &str) {
     let Some(path) = env::var_os("OCLPRIM_SKIP_LOG") else { return };

@@ -1,4 +1,4 @@
-//! Sums and products of complex numbers.
+//! Sum and product of complex numbers.
 
 use std::ops::{Add, Mul};
 
@@ -8,7 +8,7 @@ use num_complex::Complex;
 use super::Operator;
 use crate::{ElementType, Float};
 
-/// An operator over complex numbers; they have no order, so that there is no smallest.
+/// An operator over complex numbers. They have no order, so there is no minimum or maximum.
 ///
 /// ```
 /// use oclprim::{Complex, Device, op::{ComplexOperator, complex_product, complex_sum}};
@@ -21,8 +21,8 @@ use crate::{ElementType, Float};
 /// ```
 pub type ComplexOperator<T> = Operator<Complex<T>, fn(Complex<T>, Complex<T>) -> Complex<T>>;
 
-/// The sum of complex numbers of `f32` or `f64`. The empty sum is 0, of which both parts are -0, as that alone changes no
-/// other number.
+/// Sum of complex numbers of `f32` or `f64`. The empty sum is 0 with both parts -0, since only that value leaves every number
+/// unchanged.
 ///
 /// ```
 /// use oclprim::{Complex, Device, op::complex_sum};
@@ -38,10 +38,10 @@ where
     over("complex sum", Complex::new(T::ADD_IDENTITY, T::ADD_IDENTITY), |a, b| a + b, |_| "a + b".into())
 }
 
-/// The product of complex numbers of `f32` or `f64`. The empty product is 1.
+/// Product of complex numbers of `f32` or `f64`. The empty product is 1.
 ///
-/// A factor of 1 + 0i leaves the other as it is, so that a single number is its own product; the formula alone, which
-/// other factors go by, would make ∞ + NaN i of 1 times ∞ + 0i.
+/// A factor with the bits of 1 + 0i leaves the other factor unchanged, so a single number is its own product. The plain
+/// formula, which other factors use, would turn 1 times ∞ + 0i into ∞ + NaN i.
 ///
 /// ```
 /// use oclprim::{Complex, Device, op::complex_product};
@@ -58,7 +58,7 @@ where
     where
         Complex<T>: Mul<Output = Complex<T>>,
     {
-        // 1 + 0i alone: 1 - 0i changes signs of zeros.
+        // Only 1 + 0i: a factor of 1 - 0i changes the signs of zeros.
         let is_one = |x: Complex<T>| x.re.same(T::ONE) && x.im.same(T::ZERO);
         match (is_one(a), is_one(b)) {
             (true, _) => b,

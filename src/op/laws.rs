@@ -1,4 +1,4 @@
-//! Whether a user's operator keeps the laws that a reduction rests on.
+//! Checks of the laws that a user's operator must obey in reductions.
 
 use std::fmt::Debug;
 
@@ -8,9 +8,9 @@ use crate::{Device, Error, Result, internals::data::Rng, op::Operator};
 #[cfg(feature = "opencl")]
 use crate::{reduce::by::gpu, runtime::Backend};
 
-/// Tries an operator's laws on values: that its identity is neutral on both sides, that it is associative and commutative,
-/// and that on `device` its OpenCL C expression gives what its Rust function does. Equal means equal to the bit; for an
-/// operator that rounds there is [`laws_by`].
+/// Checks an operator's laws on values: its identity is neutral on both sides, and it is associative and commutative. It also
+/// checks that the OpenCL C expression gives the same results on `device` as the Rust function. Equal means equal bits; for an
+/// operator that rounds, use [`laws_by`].
 ///
 /// # Errors
 ///
@@ -37,7 +37,7 @@ where
     laws_by(device, op, values, |a, b| bytemuck::bytes_of(a) == bytemuck::bytes_of(b))
 }
 
-/// [`laws`] with the caller's notion of equal.
+/// [`laws`] with the caller's definition of equality.
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ where
     tried(device, op, values, equal, true)
 }
 
-/// [`laws_by`] of an operator that need not be commutative, as scans and segments take one.
+/// [`laws_by`] for an operator that need not be commutative, as scans and segmented reductions allow.
 ///
 /// # Errors
 ///
@@ -122,15 +122,15 @@ where
         let (a, b, c) = (some(), some(), some());
         let (ab, ba) = (combine(a, b), combine(b, a));
         if commutative && !equal(&ab, &ba) {
-            return wrong(format!("not commutative: {a:?} with {b:?} gives {ab:?}, the other way round {ba:?}"));
+            return wrong(format!("not commutative: {a:?} with {b:?} gives {ab:?}, {b:?} with {a:?} gives {ba:?}"));
         }
         let (left, right) = (combine(ab, c), combine(a, combine(b, c)));
         if !equal(&left, &right) {
             return wrong(format!(
-                "not associative: of {a:?}, {b:?}, {c:?} the first two first give {left:?}, the last two first {right:?}"
+                "not associative: ({a:?} op {b:?}) op {c:?} gives {left:?}, {a:?} op ({b:?} op {c:?}) {right:?}"
             ));
         }
-        // Results are arguments as well.
+        // Results of the operator become arguments as well.
         lefts.extend([a, ab]);
         rights.extend([b, c]);
     }
@@ -144,7 +144,7 @@ where
     Ok(())
 }
 
-/// What the device makes of each pair; nothing where Rust is all that runs.
+/// The device's result for each pair; `None` on the CPU backend.
 fn on_device<T: Pod, F: Fn(T, T) -> T>(
     device: &Device,
     op: &Operator<T, F>,

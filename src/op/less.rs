@@ -1,4 +1,4 @@
-//! Orders: that of the elements, and those of users.
+//! Orders of elements: the built-in order and the user's.
 
 use std::fmt;
 
@@ -14,8 +14,8 @@ use crate::{
     keys::{Keys, Order},
 };
 
-/// An order of elements: an [`Order`], which is their own, or a [`Less`] of the user's. In the elements' own order floats are equal
-/// if both are zeros, or both NaN, which are the largest; but for [`Order::total_order`].
+/// An order of elements: an [`Order`], which is built in, or a user's [`Less`]. In the built-in order, zeros of both signs are
+/// equal, and NaNs are equal and the largest. [`Order::total_order`] distinguishes them.
 ///
 /// ```
 /// use oclprim::{Device, Order, op::{Compare, Less}};
@@ -31,7 +31,7 @@ use crate::{
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub trait Compare<T: Pod>: Sync + Sealed {
-    /// Whether the first comes before the second.
+    /// Returns the function that is true if its first argument comes before the second.
     #[doc(hidden)]
     fn function(&self) -> Result<impl Fn(&T, &T) -> bool + Sync>;
 
@@ -42,10 +42,10 @@ pub trait Compare<T: Pod>: Sync + Sealed {
 
 impl Sealed for Order {}
 
-/// What the order of floats has in OpenCL C.
+/// The order of floats in OpenCL C.
 const FLOATS: &str = include_str!("../../cl/lib/floats.cl");
 
-/// The elements' own order, as sorts have it.
+/// The built-in order, as sorts use it.
 impl<T: Element> Compare<T> for Order {
     fn function(&self) -> Result<impl Fn(&T, &T) -> bool + Sync> {
         let keys = Keys::of(T::TYPE, self)?;
@@ -64,7 +64,7 @@ impl<T: Element> Compare<T> for Order {
         let (ty, high) = (unsigned[keys.bytes.ilog2() as usize].storage(), 8 * keys.bytes - 1);
         let (suffix, always, mask) = (if keys.bytes == 8 { "ul" } else { "u" }, keys.always, keys.mask());
         let word = if keys.bytes == 8 { "ulong" } else { "uint" };
-        // Of all bits ranks are enough, the other way round where they fall.
+        // If all bits are compared, ranks suffice; a descending order swaps the arguments.
         let whole = keys.floats && keys.whole();
         let (first, second) = if whole && always != 0 { ("b", "a") } else { ("a", "b") };
         let bias = (1u64 << high).wrapping_sub(keys.flip);
@@ -78,7 +78,7 @@ impl<T: Element> Compare<T> for Order {
             };
             format!("(({turned}) & {mask:#x}{suffix})")
         };
-        // A comparison that is always false ends the process in Mesa's compiler.
+        // Mesa's compiler ends the process at a comparison that is always false.
         let expression = if mask == 0 { "0".to_owned() } else { format!("{} < {}", number(first), number(second)) };
         let texts = Texts::new(ty, "", &expression);
         let texts = if keys.floats {
@@ -90,13 +90,13 @@ impl<T: Element> Compare<T> for Order {
     }
 }
 
-/// An order of the user's, given twice: as a Rust function that tells whether the first element comes before the second, and
-/// as an OpenCL C expression over `a` and `b` that is not 0 where it does.
+/// A user's order, given twice: as a Rust function and as an OpenCL C expression over `a` and `b`. The function returns true if
+/// the first element comes before the second; the expression is then not 0.
 ///
-/// It has to be a strict weak order: no element is before itself; of two, one at most is before the other; what is before
-/// something that is before a third is before the third; and so it is with elements of which neither is before the other,
-/// which are equal to it. Where it is not, or the two say different things, results mean nothing, but calls end, and write
-/// nothing beside their outputs.
+/// It must be a strict weak order. No element is before itself; of two elements, at most one is before the other. If `a` is
+/// before `b` and `b` before `c`, then `a` is before `c`. Two elements are equal if neither is before the other; equality is
+/// transitive too. If the order breaks these rules, or if function and expression differ, results are unspecified. Calls still
+/// end, and write only to their outputs.
 ///
 /// ```
 /// use oclprim::{Device, op::Less};
@@ -108,7 +108,7 @@ impl<T: Element> Compare<T> for Order {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// Over a struct, whose text in OpenCL C has the layout of the Rust one:
+/// Over a struct whose definition in OpenCL C has the same memory layout as in Rust:
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
@@ -142,7 +142,7 @@ pub struct Less<F> {
 }
 
 impl<F> Less<F> {
-    /// The most bytes of an element: tiles of them are in local memory.
+    /// Maximum size of an element in bytes, since tiles of elements are in local memory.
     ///
     /// ```
     /// use oclprim::{Device, ErrorKind, op::Less};
@@ -155,9 +155,9 @@ impl<F> Less<F> {
     /// ```
     pub const MAX_BYTES: usize = 64;
 
-    /// An order of one of the element types that OpenCL C computes in, which `f16` and `bf16` are not.
+    /// An order of an element type that OpenCL C computes in; `f16` and `bf16` are not such types.
     ///
-    /// The driver compiles `expression` into this process: it must never come from untrusted input. See
+    /// The driver compiles `expression` into this process, so it must never come from untrusted input. See
     /// [text is code](crate::op#text-is-code).
     ///
     /// ```
@@ -175,11 +175,11 @@ impl<F> Less<F> {
         Self { needs_fp64: T::TYPE.needs_fp64(), ..order }
     }
 
-    /// An order of a type of the user's: `type_name` in OpenCL C, where `types` defines it. A kernel does not build where its
-    /// size differs from that of `T`, nor with the names that [`Operator::of_struct`](super::Operator::of_struct) lists.
+    /// An order of a user's type, `type_name` in OpenCL C, which `types` defines. A kernel does not build if the type's size
+    /// differs from that of `T`, or with the names that [`Operator::of_struct`](super::Operator::of_struct) lists.
     ///
-    /// The driver compiles `type_name`, `types` and `expression` into this process: they must never come from untrusted input. See
-    /// [text is code](crate::op#text-is-code).
+    /// The driver compiles `type_name`, `types` and `expression` into this process, so they must never come from untrusted
+    /// input. See [text is code](crate::op#text-is-code).
     ///
     /// ```
     /// use oclprim::{Device, op::Less};
@@ -198,10 +198,10 @@ impl<F> Less<F> {
         Self { name: quoted(name), less, texts, needs_fp64: false }
     }
 
-    /// The order with OpenCL C functions that its expression calls. A prefix of one's own keeps their names clear of those of
-    /// kernel files.
+    /// The order with OpenCL C functions that its expression calls. Give them a prefix of your own, so that their names differ
+    /// from those in kernel files.
     ///
-    /// The driver compiles `text` into this process: it must never come from untrusted input. See
+    /// The driver compiles `text` into this process, so it must never come from untrusted input. See
     /// [text is code](crate::op#text-is-code).
     ///
     /// ```
@@ -217,7 +217,7 @@ impl<F> Less<F> {
         Self { texts: self.texts.with_functions(text), ..self }
     }
 
-    /// The order's name, as it stands in the compiler's messages.
+    /// The order's name, as it appears in the compiler's messages.
     ///
     /// ```
     /// let order = oclprim::op::Less::new("by last digit", |a: &u32, b: &u32| a % 10 < b % 10, "a % 10 < b % 10");

@@ -1,9 +1,9 @@
-//! What becomes of elements that are moved.
+//! Functions that are applied to elements as they are moved.
 
 use super::{Map, sealed::Sealed};
 use crate::Element;
 
-/// What becomes of each element on its way: [`Cast`], [`Scale`], or a [`Map`] of the user's.
+/// A function that is applied to each element as it is moved: [`Cast`], [`Scale`] or a user's [`Map`].
 ///
 /// ```
 /// use oclprim::op::{Cast, Map, Mapping, Scale};
@@ -16,7 +16,7 @@ pub trait Mapping<T: Element, U: Element>: Sync + Sealed {
     /// The result for one element.
     fn apply(&self, x: T) -> U;
 
-    /// The function in OpenCL C, in place of a multiplication by the factor.
+    /// The function in OpenCL C; if there is none, the kernel multiplies by the factor.
     #[doc(hidden)]
     fn prelude(&self) -> Option<String> {
         None
@@ -28,8 +28,8 @@ pub trait Mapping<T: Element, U: Element>: Sync + Sealed {
     }
 }
 
-/// The element as another type, as [`Element::cast`] has it: floats become integers that saturate, NaN becomes 0; integers
-/// wrap; floats are the nearest.
+/// `x as U`, as [`Element::cast`] defines it: floats become integers that saturate, and NaN becomes 0; integers wrap; floats
+/// round to the nearest.
 ///
 /// ```
 /// use oclprim::{Device, op::Cast};
@@ -49,8 +49,8 @@ impl<T: Element, U: Element> Mapping<T, U> for Cast {
     }
 }
 
-/// The element as another type, as by [`Cast`], times a factor of the type that the result is computed in: `f32` for `f16`
-/// and `bf16`, else the result's own. Integers wrap.
+/// `(x as U) * factor`. The cast is [`Cast`]. The factor has the type in which the result is computed: `f32` for `f16` and
+/// `bf16`, else the result's own type. Integers wrap.
 ///
 /// ```
 /// use oclprim::{Device, op::Scale};

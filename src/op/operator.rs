@@ -1,4 +1,4 @@
-//! Operators of the user's own.
+//! Operators that the user defines.
 
 use std::fmt;
 
@@ -7,15 +7,17 @@ use bytemuck::Pod;
 use super::{Monoid, Source, Text};
 use crate::{Element, ElementType, Error, Result};
 
-/// An associative and commutative operator of the user's, given twice: as a Rust function, and as an OpenCL C expression
-/// over `a` and `b`.
+/// A user's associative and commutative operator, given twice: as a Rust function, and as an OpenCL C expression over `a` and
+/// `b`.
 ///
-/// [`Device::reduce_by`](crate::Device::reduce_by) takes it, and over the element types
-/// [`reduce_axis_by`](crate::Device::reduce_axis_by), and [`reduce_segments_by`](crate::Device::reduce_segments_by) and
-/// [`scan_by`](crate::Device::scan_by), to which it need not be commutative. That it is associative and commutative, that its
-/// identity is one, and that both texts say the same, is the user's promise; [`op::laws`](crate::op::laws) tries it on
-/// values, [`op::ordered_laws_by`](crate::op::ordered_laws_by) without asking that it be commutative.
-/// The expression is compiled without fast math, and multiplies are not fused into additions.
+/// [`Device::reduce_by`](crate::Device::reduce_by) takes it. Over the element types,
+/// [`reduce_axis_by`](crate::Device::reduce_axis_by), [`reduce_segments_by`](crate::Device::reduce_segments_by) and
+/// [`scan_by`](crate::Device::scan_by) take it too; for the last two it need not be commutative.
+///
+/// The user promises that the operator is associative and commutative, that its identity is neutral, and that function and
+/// expression agree. [`op::laws`](crate::op::laws) checks that on values; [`op::ordered_laws_by`](crate::op::ordered_laws_by)
+/// does not ask for commutativity. The expression is compiled without fast math, and multiplications are not fused with
+/// additions.
 ///
 /// ```
 /// use oclprim::{Device, op::Operator};
@@ -26,7 +28,7 @@ use crate::{Element, ElementType, Error, Result};
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// Over a struct, whose text in OpenCL C has the layout of the Rust one:
+/// Over a struct whose definition in OpenCL C has the same memory layout as in Rust:
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
@@ -62,8 +64,7 @@ pub struct Operator<T, F> {
     pub(crate) needs_fp64: bool,
 }
 
-/// What users say in OpenCL C of a function of `a` and `b`: their type, where it is defined, other functions, the function's
-/// value.
+/// OpenCL C text of a user's function of `a` and `b`: the type and its definition, other functions, and the function's value.
 #[derive(Clone)]
 pub(super) struct Texts {
     pub(super) type_name: String,
@@ -83,9 +84,9 @@ impl Texts {
         self
     }
 
-    /// What goes in front of a kernel file: the function `name`, whose value is a `result`, over elements of `size` bytes.
-    /// Lines are numbered as in the texts, under `whose` they are. `more` stands behind. The macros come last: members of the
-    /// user's may have their names.
+    /// Text that precedes a kernel file: the function `name`, which returns a `result`, over elements of `size` bytes. Lines
+    /// are numbered as in the user's texts, under names that contain `whose`. The text `more` comes after the function. The
+    /// macros come last, since members of the user's struct may have their names.
     pub(super) fn prelude(&self, whose: &str, size: usize, result: &str, name: &str, more: &str) -> String {
         let Self { type_name, types, functions, expression } = self;
         format!(
@@ -103,13 +104,13 @@ impl Texts {
     }
 }
 
-/// A name as it stands between quotes in a text.
+/// A name without the characters that would end a quoted text.
 pub(super) fn quoted(name: &str) -> String {
     name.replace(['"', '\\', '\n', '\r'], " ")
 }
 
 impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
-    /// The most bytes of an element: a work-group has one for each item in local memory.
+    /// Maximum size of an element in bytes, since each work-item has one element in local memory.
     ///
     /// ```
     /// use oclprim::{Device, ErrorKind, op::Operator};
@@ -121,9 +122,9 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     /// ```
     pub const MAX_BYTES: usize = 64;
 
-    /// An operator over one of the element types that OpenCL C computes in, which `f16` and `bf16` are not.
+    /// An operator over an element type that OpenCL C computes in; `f16` and `bf16` are not such types.
     ///
-    /// The driver compiles `expression` into this process: it must never come from untrusted input. See
+    /// The driver compiles `expression` into this process, so it must never come from untrusted input. See
     /// [text is code](crate::op#text-is-code).
     ///
     /// ```
@@ -141,13 +142,13 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         Self { needs_fp64: T::TYPE.needs_fp64(), ..operator }
     }
 
-    /// An operator over a type of the user's: `type_name` in OpenCL C, where `types` defines it. A kernel does not build
-    /// where its size differs from that of `T`; nor where `type_name` is a macro of the build or of a kernel file, such as
-    /// `WG` or `TILE`, or the name of a variable there, such as `pair` or `item`, or another name one of a device's macros,
-    /// which start with `HAS_`, `SG_`, `PTX_`, `DEVICE_` or `INLINE_`. Names such as `Span` keep clear of all.
+    /// An operator over a user's type, `type_name` in OpenCL C, which `types` defines. A kernel does not build if the type's
+    /// size differs from that of `T`. `type_name` must not be a macro of the build or of a kernel file, such as `WG` or `TILE`.
+    /// It must not be the name of a variable there, such as `pair` or `item`. No name in `types` may be a macro of a device;
+    /// these start with `HAS_`, `SG_`, `PTX_`, `DEVICE_` or `INLINE_`. Names such as `Span` avoid all of these.
     ///
-    /// The driver compiles `type_name`, `types` and `expression` into this process: they must never come from untrusted input. See
-    /// [text is code](crate::op#text-is-code).
+    /// The driver compiles `type_name`, `types` and `expression` into this process, so they must never come from untrusted
+    /// input. See [text is code](crate::op#text-is-code).
     ///
     /// ```
     /// use oclprim::{Device, op::Operator};
@@ -164,10 +165,10 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         Self { name: quoted(name), identity, combine, texts, needs_fp64: false }
     }
 
-    /// The operator with OpenCL C functions that its expression calls. A kernel does not build where its own file has one of
-    /// that name, such as `join` or `push`: a prefix of one's own keeps clear of them.
+    /// The operator with OpenCL C functions that its expression calls. A kernel does not build if its own file has a function
+    /// of that name, such as `join` or `push`. Give the functions a prefix of your own.
     ///
-    /// The driver compiles `text` into this process: it must never come from untrusted input. See
+    /// The driver compiles `text` into this process, so it must never come from untrusted input. See
     /// [text is code](crate::op#text-is-code).
     ///
     /// ```
@@ -189,7 +190,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         Self { texts: self.texts.with_functions(text), ..self }
     }
 
-    /// The operator's name, as it stands in the compiler's messages.
+    /// The operator's name, as it appears in the compiler's messages.
     ///
     /// ```
     /// let sum = oclprim::op::Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
@@ -199,7 +200,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         &self.name
     }
 
-    /// What goes in front of a kernel file.
+    /// Text that precedes a kernel file.
     pub(crate) fn prelude(&self) -> String {
         let (type_name, size) = (&self.texts.type_name, size_of::<T>());
         let bytes = bytemuck::bytes_of(&self.identity);
@@ -222,7 +223,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         self.texts.prelude(&format!("operator {}", self.name), size, type_name, "op_combine", &identity)
     }
 
-    /// As the CPU backend takes it and as kernels with `cl/lib/op.cl` do, over one of the element types.
+    /// The operator for the CPU backend, and for kernels with `cl/lib/op.cl`, over an element type.
     pub fn monoid(&self) -> Result<(Monoid<T, &F>, Source)>
     where
         T: Element<Acc = T>,
@@ -238,7 +239,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         Ok((monoid, self.source()))
     }
 
-    /// As kernels take it.
+    /// The operator's text for kernels.
     pub fn source(&self) -> Source {
         Source(Text::Prelude(self.prelude()))
     }

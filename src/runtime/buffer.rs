@@ -1,4 +1,4 @@
-//! Memory of a device, views into it, and what primitives take and fill.
+//! Device memory, views of it, and the inputs and outputs of primitives.
 
 #[cfg(feature = "opencl")]
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,10 +24,9 @@ enum Storage<T> {
     Cl(ClMem),
 }
 
-/// `len` elements in the memory of a [`Device`].
+/// A buffer of `len` elements in the memory of a [`Device`].
 ///
-/// Any plain type can be stored. Dropping a buffer does not wait: the driver keeps the memory until pending commands
-/// are done.
+/// It can store any plain type. Dropping a buffer does not wait: the driver keeps the memory until pending commands are done.
 ///
 /// ```
 /// use oclprim::Device;
@@ -43,14 +42,14 @@ pub struct Buffer<T: Pod> {
     device: Device,
     storage: Storage<T>,
     len: usize,
-    /// Where the memory is that has another owner, who may write it while it is mapped here: as [`root`] has it.
+    /// The location, as [`root`] returns it, of memory with another owner, who may write it while it is mapped here.
     #[cfg(feature = "opencl")]
     shared: Option<(usize, usize)>,
     #[cfg(feature = "opencl")]
     mappings: Mappings,
 }
 
-/// Commands of a driver that copies one part of a buffer to another stay below what it could count in 32 bits.
+/// Maximum bytes of one copy command within a buffer, below the range that a driver can count in 32 bits.
 #[cfg(feature = "opencl")]
 const COPY_BYTES: usize = 1 << 30;
 
@@ -60,14 +59,14 @@ fn byte_len<T>(len: usize) -> Result<usize> {
         .ok_or_else(|| Error::invalid(format!("{len} elements of {} bytes overflow the address space", size_of::<T>())))
 }
 
-/// `len` zeroed elements in the host's memory, or an error where there is not enough.
+/// `len` zeroed elements in the host's memory, or an error if there is too little.
 fn host_memory<T: Pod>(len: usize) -> Result<Vec<T>> {
     byte_len::<T>(len)?;
     memory::zeroed(len)
 }
 
 impl Device {
-    /// Allocates `len` elements, all zero bits.
+    /// Allocates `len` elements with all bits zero.
     ///
     /// # Errors
     ///
@@ -88,7 +87,7 @@ impl Device {
         Ok(buffer)
     }
 
-    /// Allocates `len` elements, each `value`.
+    /// Allocates `len` elements with the value `value`.
     ///
     /// # Errors
     ///
@@ -133,7 +132,7 @@ impl Device {
         Ok(Buffer::new(self, storage, data.len()))
     }
 
-    /// Allocates `len` elements that the caller will write; zero on the CPU, unspecified on an OpenCL device.
+    /// Allocates `len` elements that the caller will write: zeros on the CPU, unspecified values on an OpenCL device.
     pub fn uninit<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
         let bytes = byte_len::<T>(len)?;
         let storage = match self.backend() {
@@ -144,7 +143,7 @@ impl Device {
         Ok(Buffer::new(self, storage, len))
     }
 
-    /// A buffer over memory of the device's context that has another owner, and at least `len` elements.
+    /// A buffer of `len` elements over memory of the device's context that has another owner and is large enough.
     #[cfg(feature = "opencl")]
     pub(crate) fn adopt_buffer<T: Pod>(&self, mem: ClMem, len: usize) -> Result<Buffer<T>> {
         Ok(Buffer { shared: Some(root(&mem)?), ..Buffer::new(self, Storage::Cl(mem), len) })
@@ -174,7 +173,7 @@ impl<T: Pod> Buffer<T> {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     ///
     /// ```
     /// assert!(oclprim::Device::best()?.zeroed::<f32>(0)?.is_empty());
@@ -184,8 +183,7 @@ impl<T: Pod> Buffer<T> {
         self.len == 0
     }
 
-    /// Drops the elements from `len` on, if there are any. As with a [`Vec`], their memory is kept until all of it is given
-    /// back.
+    /// Removes the elements from index `len` on. As with a [`Vec`], the memory is freed only when the buffer is dropped.
     ///
     /// ```
     /// let mut x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
@@ -202,7 +200,7 @@ impl<T: Pod> Buffer<T> {
         }
     }
 
-    /// The device whose memory this is.
+    /// The device that owns the memory.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -213,11 +211,11 @@ impl<T: Pod> Buffer<T> {
         &self.device
     }
 
-    /// A view of a range of elements. Its start need not be aligned to anything.
+    /// A view of a range of elements; its start needs no alignment.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range is not within the buffer.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range exceeds the buffer.
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};
@@ -233,11 +231,11 @@ impl<T: Pod> Buffer<T> {
         Ok(View { buffer: self, offset, len })
     }
 
-    /// A view of a range of elements that can be written.
+    /// A view of a range of elements, for writing.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range is not within the buffer.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range exceeds the buffer.
     ///
     /// ```
     /// let mut x = oclprim::Device::best()?.zeroed::<u8>(4)?;
@@ -265,7 +263,7 @@ impl<T: Pod> Buffer<T> {
         View::from(self).to_vec()
     }
 
-    /// Overwrites every element with `data`, which has the buffer's length; a [view](Self::view_mut) overwrites a part.
+    /// Overwrites every element with `data`, which must have the buffer's length; a [view](Self::view_mut) overwrites a part.
     ///
     /// # Errors
     ///
@@ -283,7 +281,7 @@ impl<T: Pod> Buffer<T> {
         ViewMut::from(self).write(data)
     }
 
-    /// Sets every element. Does not wait where an element has 1, 2, 4, 8 or 16 bytes.
+    /// Sets every element to `value`. Does not wait if an element has 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Errors
     ///
@@ -299,15 +297,15 @@ impl<T: Pod> Buffer<T> {
         ViewMut::from(self).fill(value)
     }
 
-    /// The elements in the host's address space, for reading; waits for all earlier commands.
+    /// Maps the elements into the host's address space, for reading; waits for all earlier commands.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the memory is a user's own, from `interop`.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the memory is the user's own, from `interop`.
     ///
-    /// Dropping the mapping unmaps it. Where the driver fails to, the next call that waits on this device returns that
-    /// error, and every later use that writes the buffer is an error of that kind.
+    /// Dropping the mapping unmaps it. If that fails, the next call that waits on this device returns the error. Every later
+    /// call that writes the buffer then fails with the same kind of error.
     ///
     /// ```
     /// let x = oclprim::Device::best()?.filled(100, 2u32)?;
@@ -318,15 +316,15 @@ impl<T: Pod> Buffer<T> {
         MapRef::new(self.into())
     }
 
-    /// The elements in the host's address space, for reading and writing; waits for all earlier commands.
+    /// Maps the elements into the host's address space, for reading and writing; waits for all earlier commands.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the memory is a user's own, from `interop`.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the memory is the user's own, from `interop`.
     ///
-    /// Dropping the mapping unmaps it. Where the driver fails to, the next call that waits on this device returns that
-    /// error, and every later use of the buffer is an error of that kind.
+    /// Dropping the mapping unmaps it. If that fails, the next call that waits on this device returns the error. Every later
+    /// use of the buffer then fails with the same kind of error.
     ///
     /// ```
     /// let mut x = oclprim::Device::best()?.zeroed::<u32>(3)?;
@@ -355,13 +353,13 @@ impl<T: Pod> Buffer<T> {
         }
     }
 
-    /// Checks that commands may read the memory and, with `write`, write it.
+    /// Returns an error if commands may not read the memory or, with `write`, may not write it.
     #[cfg(feature = "opencl")]
     pub(crate) fn allow(&self, write: bool) -> Result<()> {
         self.mappings.allow(write)
     }
 
-    /// The memory object, and where it is, for commands as [`allow`](Self::allow) has them.
+    /// The memory object and its location, after the check of [`allow`](Self::allow).
     #[cfg(feature = "opencl")]
     fn place(&self, write: bool) -> Result<Option<(&ClMem, (usize, usize))>> {
         self.allow(write)?;
@@ -405,7 +403,7 @@ impl<'a, T: Pod> View<'a, T> {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     ///
     /// ```
     /// assert!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(3..)?.is_empty());
@@ -415,7 +413,7 @@ impl<'a, T: Pod> View<'a, T> {
         self.len == 0
     }
 
-    /// The first element's position in the buffer.
+    /// The offset of the first element in the buffer.
     ///
     /// ```
     /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(1..)?.offset(), 1);
@@ -425,7 +423,7 @@ impl<'a, T: Pod> View<'a, T> {
         self.offset
     }
 
-    /// The buffer that this is a part of.
+    /// The buffer that contains the view.
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
@@ -482,7 +480,7 @@ impl<'a, T: Pod> View<'a, T> {
         Ok(())
     }
 
-    /// The elements of the range in the host's address space, for reading; waits for all earlier commands.
+    /// Maps the range into the host's address space, for reading; waits for all earlier commands.
     ///
     /// # Errors
     ///
@@ -504,7 +502,7 @@ impl<'a, T: Pod> From<&'a Buffer<T>> for View<'a, T> {
     }
 }
 
-/// A range of a [`Buffer`] that can be written.
+/// A range of a [`Buffer`], for writing.
 ///
 /// ```
 /// let mut x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4, 5])?;
@@ -517,7 +515,7 @@ impl<'a, T: Pod> From<&'a Buffer<T>> for View<'a, T> {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// Two of one buffer cannot be there at once:
+/// Two mutable views of one buffer cannot exist at once:
 ///
 /// ```compile_fail,E0499
 /// let mut x = oclprim::Device::cpu().zeroed::<u8>(8)?;
@@ -527,7 +525,7 @@ impl<'a, T: Pod> From<&'a Buffer<T>> for View<'a, T> {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// Nor can it be used once a call has taken it:
+/// A view cannot be used after a call has taken it:
 ///
 /// ```compile_fail,E0382
 /// # use oclprim::{Determinism::Fixed, Device, Scratch, op::Sum};
@@ -556,7 +554,7 @@ impl<T: Pod> ViewMut<'_, T> {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     ///
     /// ```
     /// assert!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view_mut(3..)?.is_empty());
@@ -579,7 +577,7 @@ impl<T: Pod> ViewMut<'_, T> {
         View { buffer: self.buffer, offset: self.offset, len: self.len }
     }
 
-    /// Overwrites every element of the range with `data`, which has its length.
+    /// Overwrites every element of the range with `data`, which must have the range's length.
     ///
     /// # Errors
     ///
@@ -609,7 +607,7 @@ impl<T: Pod> ViewMut<'_, T> {
         Ok(())
     }
 
-    /// Sets every element of the range. Does not wait where an element has 1, 2, 4, 8 or 16 bytes.
+    /// Sets every element of the range to `value`. Does not wait if an element has 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Errors
     ///
@@ -633,13 +631,13 @@ impl<T: Pod> ViewMut<'_, T> {
                 if pattern.len().is_power_of_two() && pattern.len() <= 16 {
                     self.buffer.cl().fill(&mem, byte_len::<T>(offset)?, byte_len::<T>(len)?, pattern)?;
                 } else {
-                    // OpenCL fills with powers of two only: a first block is written, then copied to twice its length.
+                    // OpenCL fills only with powers of two: write a first part, then copy it to double its length.
                     let (cl, start) = (self.buffer.cl(), byte_len::<T>(offset)?);
                     let block = memory::filled(len.min(4096), value)?;
                     cl.write(&mem, start, bytemuck::cast_slice(&block))?;
                     let (mut done, all) = (size_of_val(&block[..]), byte_len::<T>(len)?);
                     while done < all {
-                        // Whole values, so that each part goes on where the pattern stands.
+                        // Whole values, so that each part continues the pattern.
                         let part = done.min(all - done).min(COPY_BYTES - COPY_BYTES % size_of::<T>());
                         cl.copy((&mem, start), (&mem, start + done), part)?;
                         done += part;
@@ -650,7 +648,7 @@ impl<T: Pod> ViewMut<'_, T> {
         Ok(())
     }
 
-    /// The elements of the range in the host's address space, for reading and writing; waits for all earlier commands.
+    /// Maps the range into the host's address space, for reading and writing; waits for all earlier commands.
     ///
     /// # Errors
     ///
@@ -674,10 +672,10 @@ impl<'a, T: Pod> From<&'a mut Buffer<T>> for ViewMut<'a, T> {
     }
 }
 
-/// The mappings of a buffer that its driver has: the number of those for reading, and a bit for one that writes.
+/// The driver's mappings of a buffer: the number of mappings for reading, and a bit for a mapping for writing.
 ///
-/// Rust's borrows keep commands away from a mapped buffer, unless a mapping is leaked or the driver fails to unmap it.
-/// Commands on mapped memory are undefined in OpenCL, so that this refuses them for as long as the buffer lives.
+/// Rust's borrows keep commands away from a mapped buffer, unless a mapping is leaked or the driver fails to unmap it. Commands
+/// on mapped memory are undefined in OpenCL, so this refuses them as long as the buffer lives.
 #[cfg(feature = "opencl")]
 #[derive(Default)]
 struct Mappings(AtomicUsize);
@@ -698,7 +696,7 @@ impl Mappings {
         self.0.fetch_sub(Self::weight(write), Ordering::Relaxed);
     }
 
-    /// Checks that commands may read the buffer and, with `write`, write it.
+    /// Returns an error if commands may not read the buffer or, with `write`, may not write it.
     fn allow(&self, write: bool) -> Result<()> {
         let mappings = self.0.load(Ordering::Relaxed);
         let what = match (mappings & Self::WRITING != 0, write && mappings != 0) {
@@ -792,7 +790,7 @@ impl<'a, T: Pod> Mapped<'a, T> {
     }
 }
 
-/// The elements of a [`Buffer`] or a [`View`] in the host's address space, until dropped.
+/// The elements of a [`Buffer`] or a [`View`], mapped into the host's address space until it is dropped.
 ///
 /// ```
 /// use oclprim::Device;
@@ -820,8 +818,8 @@ impl<T: Pod> Deref for MapRef<'_, T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: `mapped` has that many elements at that aligned address for as long as `self` lives, and the shared
-        // borrow of the buffer keeps writers out.
+        // SAFETY: `mapped` has that many elements at that aligned address as long as `self` lives. The shared borrow of the
+        // buffer excludes writers.
         unsafe { std::slice::from_raw_parts(self.mapped.address.as_ptr(), self.mapped.len) }
     }
 }
@@ -832,7 +830,8 @@ impl<T: Pod> fmt::Debug for MapRef<'_, T> {
     }
 }
 
-/// The elements of a [`Buffer`] or a [`ViewMut`] in the host's address space, for writing too, until dropped.
+/// The elements of a [`Buffer`] or a [`ViewMut`], mapped into the host's address space for reading and writing until it is
+/// dropped.
 ///
 /// ```
 /// use oclprim::Device;
@@ -843,7 +842,7 @@ impl<T: Pod> fmt::Debug for MapRef<'_, T> {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// The buffer cannot be used meanwhile:
+/// The buffer cannot be used while it is mapped:
 ///
 /// ```compile_fail,E0502
 /// # use oclprim::{Device, op::Sum};
@@ -877,14 +876,14 @@ impl<T: Pod> Deref for MapMut<'_, T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: as for `MapRef`; the buffer is borrowed by `self` alone.
+        // SAFETY: as for `MapRef`; only `self` borrows the buffer.
         unsafe { std::slice::from_raw_parts(self.mapped.address.as_ptr(), self.mapped.len) }
     }
 }
 
 impl<T: Pod> DerefMut for MapMut<'_, T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as for `MapRef`; the buffer is borrowed by `self` alone, mutably.
+        // SAFETY: as for `MapRef`; only `self` borrows the buffer, mutably.
         unsafe { std::slice::from_raw_parts_mut(self.mapped.address.as_ptr(), self.mapped.len) }
     }
 }
@@ -895,9 +894,9 @@ impl<T: Pod> fmt::Debug for MapMut<'_, T> {
     }
 }
 
-/// What a primitive reads: a host slice, a buffer or a view.
+/// Input of a primitive: a host slice, a buffer or a view.
 ///
-/// A host slice is copied to an OpenCL device for the call; a buffer must be the device's own.
+/// A host slice is copied to an OpenCL device for the call; a buffer must belong to the device.
 ///
 /// ```
 /// use oclprim::{Device, Input, op::Max};
@@ -937,7 +936,7 @@ impl<'a, T: Pod> Input<'a, T> {
         }
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     ///
     /// ```
     /// assert!(oclprim::Input::<u8>::from(&[]).is_empty());
@@ -946,7 +945,7 @@ impl<'a, T: Pod> Input<'a, T> {
         self.len() == 0
     }
 
-    /// `len` elements from `start` on, which are there.
+    /// The `len` elements from index `start` on, which must exist.
     pub(crate) fn part(self, start: usize, len: usize) -> Self {
         match self {
             Self::Host(data) => Self::Host(&data[start..start + len]),
@@ -1017,10 +1016,10 @@ impl<'a, T: Pod> From<View<'a, T>> for Input<'a, T> {
     }
 }
 
-/// What a primitive writes: a host slice, a buffer or a view.
+/// Output of a primitive: a host slice, a buffer or a view.
 ///
-/// On an OpenCL device a host slice makes the call wait for the result, and so does a buffer that belongs to another queue of
-/// the same context; buffers of other devices are refused.
+/// On an OpenCL device, the call waits for the result if the output is a host slice. It also waits if the output is a buffer of
+/// another queue in the same context. Buffers of other devices are refused.
 ///
 /// ```
 /// use oclprim::{Device, Output};
@@ -1058,7 +1057,7 @@ impl<'a, T: Pod> Output<'a, T> {
         }
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     ///
     /// ```
     /// assert!(oclprim::Output::<u8>::from(&mut []).is_empty());
@@ -1067,7 +1066,7 @@ impl<'a, T: Pod> Output<'a, T> {
         self.len() == 0
     }
 
-    /// Checks the length that a primitive is about to write.
+    /// Checks the length of the output against `len`, which a primitive will write.
     pub(crate) fn expect_len(&self, len: usize, what: &str) -> Result<()> {
         if self.len() == len {
             Ok(())
@@ -1076,7 +1075,7 @@ impl<'a, T: Pod> Output<'a, T> {
         }
     }
 
-    /// `len` elements from `start` on, which are there.
+    /// The `len` elements from index `start` on, which must exist.
     pub(crate) fn part(self, start: usize, len: usize) -> Self {
         match self {
             Self::Host(data) => Self::Host(&mut data[start..start + len]),
@@ -1096,8 +1095,8 @@ impl<'a, T: Pod> Output<'a, T> {
         }
     }
 
-    /// The elements in the device's memory, to be finished after the launches that write them. With
-    /// `keep`, a host slice is copied there first, for primitives that do not write every element.
+    /// The elements in the device's memory; the caller calls `finish` after the launches that write them. With `keep`, a host
+    /// slice is copied there first, for primitives that do not write every element.
     #[cfg(feature = "opencl")]
     pub fn cl(self, device: &ClDevice, keep: bool) -> Result<ClOutput<'a>> {
         match self {
@@ -1147,7 +1146,7 @@ impl<'a, T: Pod> From<ViewMut<'a, T>> for Output<'a, T> {
     }
 }
 
-/// What keeps a place in device memory alive for the length of a call.
+/// The owner of device memory during a call.
 #[cfg(feature = "opencl")]
 pub(crate) enum Held {
     Buffer(ClMem),
@@ -1164,7 +1163,8 @@ impl Held {
     }
 }
 
-/// A call on one queue that uses a buffer of another: the owner's commands end before it, its own before the owner's next.
+/// A call on one queue that uses a buffer of another. The owner's commands end before the call, and the call's commands before
+/// the owner's next ones.
 #[cfg(feature = "opencl")]
 struct Visit(ClDevice);
 
@@ -1188,13 +1188,13 @@ impl Drop for Visit {
     }
 }
 
-/// A run of elements in device memory, as kernels get it: a buffer and an offset.
+/// Contiguous elements in device memory, as a kernel's arguments: a buffer and an offset.
 #[cfg(feature = "opencl")]
 pub struct ClInput {
     held: Held,
     #[allow(dead_code, reason = "kept for its drop")]
     visit: Option<Visit>,
-    /// As [`root`] has it.
+    /// The location of the memory, as [`root`] returns it.
     root: (usize, usize),
     offset: usize,
     len: usize,
@@ -1210,7 +1210,7 @@ impl ClInput {
         Ok(Self { held, visit: None, root, offset: 0, len: bytes / size.max(1), size })
     }
 
-    /// `len` elements of a buffer that `owner` holds as `place`.
+    /// `len` elements of a buffer of `owner`, whose memory is `place`.
     fn within(
         device: &ClDevice,
         owner: &Device,
@@ -1232,13 +1232,13 @@ impl ClInput {
         self.held.mem()
     }
 
-    /// `len` elements from `start` on, which are there, for a call that ends before this does.
+    /// The `len` elements from index `start` on, which must exist, for a call that ends before `self` is dropped.
     pub(crate) fn part(&self, start: usize, len: usize) -> Self {
         let held = Held::Buffer(self.mem().clone());
         Self { held, visit: None, root: self.root, offset: self.offset + start, len, size: self.size }
     }
 
-    /// The first element's position in the buffer.
+    /// The offset of the first element in the buffer.
     pub(crate) fn offset(&self) -> usize {
         self.offset
     }
@@ -1247,34 +1247,34 @@ impl ClInput {
         self.len
     }
 
-    /// The bytes of an element.
+    /// Bytes of an element.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// The first element's byte in the buffer. Buffers themselves start 128-byte aligned.
+    /// The byte offset of the first element in the buffer. Buffers themselves are 128-byte aligned.
     pub(crate) fn byte_offset(&self) -> usize {
         self.offset * self.size
     }
 
-    /// The bytes of the memory object that has them.
+    /// The byte range of the elements in their memory object.
     fn bytes(&self) -> std::ops::Range<usize> {
         let first = self.root.1 + self.byte_offset();
         first..first + self.len * self.size
     }
 
-    /// Whether the first element is aligned for 16-byte accesses.
+    /// Returns whether the first element is aligned for 16-byte accesses.
     pub(crate) fn aligned(&self) -> bool {
         self.byte_offset().is_multiple_of(16)
     }
 
-    /// Whether what follows the last element would be.
+    /// Returns whether the end of the last element is aligned for 16-byte accesses.
     pub(crate) fn ends_aligned(&self) -> bool {
         (self.byte_offset() + self.len * self.size).is_multiple_of(16)
     }
 }
 
-/// Where a primitive writes in device memory, and the host slice that wants a copy of it.
+/// Device memory that a primitive writes, and the host slice that receives a copy of it.
 #[cfg(feature = "opencl")]
 #[must_use = "a host slice is written by `finish`"]
 pub struct ClOutput<'a> {
@@ -1282,7 +1282,8 @@ pub struct ClOutput<'a> {
     host: Option<&'a mut [u8]>,
 }
 
-/// Refuses outputs over the memory of inputs or of one another, as a user's buffers can be: kernels read while they write.
+/// Returns an error if an output overlaps an input or another output, as a user's buffers can. Kernels read inputs while they
+/// write outputs.
 #[cfg(feature = "opencl")]
 pub(crate) fn apart(inputs: &[&ClInput], outputs: &[&ClOutput<'_>]) -> Result<()> {
     for (i, output) in outputs.iter().enumerate() {
@@ -1301,8 +1302,8 @@ pub(crate) fn apart(inputs: &[&ClInput], outputs: &[&ClOutput<'_>]) -> Result<()
 
 #[cfg(feature = "opencl")]
 impl ClOutput<'_> {
-    /// Copies what was written to the host slice, where the output is one, and waits for that. It waits, too, where the
-    /// memory is another queue's, which would not tell its readers of a failure here.
+    /// Copies the result to the host slice, if the output is one, and waits for the copy. It also waits if the memory belongs
+    /// to another queue, since that queue does not report failures of this one.
     pub(crate) fn finish(self, device: &ClDevice) -> Result<()> {
         match self.host {
             Some(host) => device.read(self.place.mem(), 0, host),
@@ -1321,9 +1322,9 @@ impl Deref for ClOutput<'_> {
     }
 }
 
-/// Device memory that calls use in between, kept from call to call.
+/// Temporary device memory of calls, which is reused from call to call.
 ///
-/// A new one is empty and grows at need. [`Scratch::reserve`] sizes it in advance, so that later calls allocate nothing.
+/// New scratch is empty and grows as needed. [`Scratch::reserve`] sizes it in advance, so that later calls allocate no memory.
 ///
 /// ```
 /// use oclprim::{Determinism, Device, Scratch, op::Sum};
@@ -1346,7 +1347,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Scratch that holds nothing yet.
+    /// Empty scratch.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, Scratch, op::Sum};
@@ -1381,7 +1382,7 @@ impl Scratch {
         }
     }
 
-    /// The most bytes that a call has asked of it, or that were reserved. The CPU takes none.
+    /// The most bytes that a call has used or that were reserved. The CPU backend uses none.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

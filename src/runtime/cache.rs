@@ -1,12 +1,12 @@
-//! Files that outlive the process: built programs and self-test verdicts.
+//! Files that outlive the process: built programs and self-test results.
 //!
-//! An entry is used only if its SHA-256 fits. That covers what the entry is for, so that an entry under the name of another
-//! counts as absent, like one that is damaged, and is written anew. Writers rename a finished temporary file into place. A
-//! process that finds the folder too large removes the least recently used entries. So processes may share the folder.
+//! An entry is used only if its SHA-256 matches. The digest covers the entry's key, so an entry under a wrong name or a damaged
+//! one counts as absent and is written again. Writers rename a complete temporary file to the entry's name. A process that
+//! finds the folder too large removes the least recently used entries. So processes may share the folder.
 //!
-//! The digest guards against accidents. It is no signature: an entry of a forger runs in this process like any other.
-//! On Unix an entry, and the folder, must therefore belong to this process's user, and nobody else may write them. On Windows
-//! the folder's own permissions are all that keeps others out; that of the default is the user's alone.
+//! The digest detects accidents. It is not a signature: this process would run a forged entry like any other. On Unix the
+//! folder and each entry must therefore belong to this process's user, and no other user may have write permission. On Windows
+//! only the folder's permissions keep other users out; the default folder belongs to the user alone.
 
 use std::{
     env, fs,
@@ -23,22 +23,22 @@ use crate::files;
 
 const MAGIC: &[u8; 16] = b"oclprim cache 2\n";
 const DIGEST_BYTES: usize = 32;
-/// The bytes of an entry beside its payload.
+/// Bytes of an entry before its payload.
 const HEADER_BYTES: usize = MAGIC.len() + DIGEST_BYTES;
-/// A file beyond this is no entry.
+/// A larger file is not an entry.
 const ENTRY_BYTES: u64 = 64 << 20;
-/// The bytes of all entries, unless `OCLPRIM_CACHE_BYTES` says otherwise.
+/// Maximum bytes of all entries, unless `OCLPRIM_CACHE_BYTES` is set.
 const TOTAL_BYTES: u64 = 256 << 20;
-/// The part of that which a process writes between two looks at the folder.
+/// A process checks the folder's size each time it has written the maximum divided by this number.
 const LOOK_SHARE: u64 = 16;
 const KINDS: [&str; 2] = ["program", "selftest"];
 const TEMPORARY: &str = ".oclprim-";
-/// A temporary file is no longer in use after this.
+/// A temporary file of this age is no longer in use.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// The identity of an entry.
 pub(crate) struct Key {
-    /// The entry's file.
+    /// The name of the entry's file.
     name: String,
     hash: [u8; DIGEST_BYTES],
 }
@@ -49,7 +49,7 @@ impl Key {
     }
 }
 
-/// The key of what `parts` identify together.
+/// The key for the combination of `parts`.
 pub(crate) fn key(kind: &str, parts: &[&str]) -> Key {
     debug_assert!(KINDS.contains(&kind));
     let mut hash = Sha256::new();
@@ -62,7 +62,7 @@ pub(crate) fn key(kind: &str, parts: &[&str]) -> Key {
     Key { name: format!("{kind}-{hex}"), hash }
 }
 
-/// The entry's payload, if it is there and whole.
+/// The entry's payload, if the entry exists and is complete.
 pub(crate) fn load(key: &Key) -> Option<Vec<u8>> {
     let path = folder(false)?.join(&key.name);
     let mut options = fs::File::options();
@@ -83,12 +83,12 @@ pub(crate) fn load(key: &Key) -> Option<Vec<u8>> {
     if key.digest(payload).as_slice() != digest {
         return None;
     }
-    // The least recently used entries are removed first. In a read-only folder nothing is removed.
+    // The least recently used entries are removed first. In a read-only folder this has no effect.
     let _ = file.set_modified(SystemTime::now());
     Some(bytes.split_off(HEADER_BYTES))
 }
 
-/// Writes an entry. A cache that cannot be written is no error: the next process builds again.
+/// Writes an entry. A failure is not an error: the next process builds the program again.
 pub(crate) fn store(key: &Key, payload: &[u8]) {
     let (bytes, total) = ((HEADER_BYTES + payload.len()) as u64, total_bytes());
     if bytes > ENTRY_BYTES.min(total) {
@@ -96,7 +96,7 @@ pub(crate) fn store(key: &Key, payload: &[u8]) {
     }
     let write = || -> Option<()> {
         let folder = folder(true)?;
-        // Of the mode 0600.
+        // The file has the mode 0600.
         let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&folder).ok()?;
         file.write_all(MAGIC).ok()?;
         file.write_all(&key.digest(payload)).ok()?;
@@ -110,15 +110,15 @@ pub(crate) fn store(key: &Key, payload: &[u8]) {
     let _ = write();
 }
 
-/// Removes an entry that turned out to be useless, such as a binary that the driver refuses.
+/// Removes an entry that proved useless, such as a binary that the driver refuses.
 pub(crate) fn remove(key: &Key) {
     if let Some(folder) = folder(false) {
         let _ = fs::remove_file(folder.join(&key.name));
     }
 }
 
-/// The folder, where there is one that nobody else writes; with `create` it is made. `OCLPRIM_CACHE_DIR` names it, and
-/// switches the cache off if it is empty.
+/// The cache folder, if no other user can write to it; with `create` it is created. `OCLPRIM_CACHE_DIR` names it; an empty
+/// value disables the cache.
 fn folder(create: bool) -> Option<PathBuf> {
     let named = env::var_os("OCLPRIM_CACHE_DIR");
     let folder = match &named {
@@ -127,7 +127,8 @@ fn folder(create: bool) -> Option<PathBuf> {
         None => folders::own(|user| user.cache_dir())?,
     };
     let found = match fs::metadata(&folder) {
-        // The default is the crate's own, and entries are checked one by one: a lax umask must not switch it off for good.
+        // The crate owns the default folder, and each entry is checked separately. So a lax umask must not disable the cache
+        // for good.
         #[cfg(unix)]
         Ok(found) if named.is_none() && found.is_dir() && of_this_user(&found) && !of_this_user_alone(&found) => {
             fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).ok()?;
@@ -146,7 +147,7 @@ fn folder(create: bool) -> Option<PathBuf> {
     (found.is_dir() && of_this_user_alone(&found)).then_some(folder)
 }
 
-/// True if the user of this process owns a file or a folder, and nobody else may write it.
+/// True if this process's user owns a file or a folder, and no other user has write permission.
 #[cfg(unix)]
 fn of_this_user_alone(found: &fs::Metadata) -> bool {
     const OTHERS_WRITE: u32 = 0o022;
@@ -163,14 +164,14 @@ fn of_this_user_alone(_: &fs::Metadata) -> bool {
     true
 }
 
-/// The most bytes that all entries may have.
+/// Maximum bytes of all entries.
 fn total_bytes() -> u64 {
     let set = env::var("OCLPRIM_CACHE_BYTES").ok().and_then(|text| text.trim().parse().ok());
     set.unwrap_or(TOTAL_BYTES)
 }
 
-/// True if this process, which has written `bytes` bytes more, has not looked at the folder for long. Every process that
-/// writes the folder does the same, so that each exceeds the total by that part of it at most.
+/// True if it is time to check the folder's size, after `bytes` more bytes. Every process that writes to the folder does the
+/// same, so each exceeds the maximum by at most that fraction.
 fn is_time_to_look(bytes: u64, total: u64) -> bool {
     static WRITTEN: Mutex<Option<u64>> = Mutex::new(None);
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,21 +180,21 @@ fn is_time_to_look(bytes: u64, total: u64) -> bool {
     look
 }
 
-/// True for the name of an entry. The folder may have other files, which are not touched.
+/// True for the name of an entry. Other files in the folder are not touched.
 fn is_entry(name: &str) -> bool {
     let hex = KINDS.iter().find_map(|kind| name.strip_prefix(kind)?.strip_prefix('-'));
     hex.is_some_and(|hex| hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Removes temporary files that writers left behind, and the least recently used entries if all have more than `total` bytes.
-/// Another process may do the same meanwhile.
+/// Removes abandoned temporary files, and the least recently used entries if all entries have more than `total` bytes. Another
+/// process may do the same at the same time.
 fn keep_below(folder: &Path, total: u64) {
     let Ok(found) = fs::read_dir(folder) else { return };
     let (mut entries, now) = (Vec::new(), SystemTime::now());
     for file in found.flatten() {
         let name = file.file_name();
         let Some(name) = name.to_str() else { continue };
-        // Of a symbolic link this is its own.
+        // For a symbolic link this is the link's own metadata.
         let Ok(data) = file.metadata() else { continue };
         let Ok(modified) = data.modified() else { continue };
         let abandoned =
@@ -201,7 +202,7 @@ fn keep_below(folder: &Path, total: u64) {
         if data.is_file() && (abandoned || (is_entry(name) && data.len() > ENTRY_BYTES)) {
             let _ = fs::remove_file(file.path());
         } else if data.is_file() && is_entry(name) {
-            // A time to come is no reason to keep an entry for longer.
+            // A time in the future does not keep an entry longer.
             entries.push((modified.min(now), data.len(), file.path()));
         }
     }
@@ -209,7 +210,7 @@ fn keep_below(folder: &Path, total: u64) {
     if bytes <= total {
         return;
     }
-    // Somewhat below, so that the next entries find room.
+    // Below the maximum, so that the next entries have room.
     let wanted = total - total / 8;
     entries.sort();
     for (_, len, path) in entries {

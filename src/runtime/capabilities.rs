@@ -1,4 +1,4 @@
-//! What a device can do, as found by running kernels on it.
+//! Capabilities of a device, found by running kernels on it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ElementType, Error, Result};
 
-/// The shape of a device, which decides the geometry of kernels.
+/// The class of a device, which determines the geometry of kernels.
 ///
 /// ```
 /// for (name, caps) in oclprim::Capabilities::samples() {
@@ -17,9 +17,9 @@ use crate::{ElementType, Error, Result};
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum DeviceClass {
-    /// Few compute units that like long runs of contiguous memory in one work-item.
+    /// Few compute units, on which each work-item should process a long contiguous range.
     Cpu,
-    /// Many compute units that like wide work-groups and neighbouring work-items on neighbouring memory.
+    /// Many compute units, for wide work-groups whose neighbouring work-items access neighbouring memory.
     Gpu,
 }
 
@@ -37,7 +37,7 @@ impl DeviceClass {
     }
 }
 
-/// How work-items of a sub-group exchange values; the back ends of `cl/lib/subgroup.cl`.
+/// The way in which work-items of a sub-group exchange values: a back end of `cl/lib/subgroup.cl`.
 ///
 /// ```
 /// use oclprim::SubGroupBackend;
@@ -58,14 +58,14 @@ pub enum SubGroupBackend {
     Intel,
     /// AMD's compiler builtins.
     Amd,
-    /// NVIDIA's PTX instructions, inline.
+    /// Inline PTX instructions of NVIDIA.
     Ptx,
     /// Local memory and work-group barriers.
     Local,
 }
 
 impl SubGroupBackend {
-    /// The back ends in the order in which a device's self-test tries them: hardware first.
+    /// All back ends in the order in which a device's self-test tries them: hardware first.
     ///
     /// ```
     /// use oclprim::SubGroupBackend;
@@ -106,7 +106,7 @@ impl SubGroupBackend {
         }
     }
 
-    /// Whether lanes exchange values without a work-group barrier.
+    /// Returns whether lanes exchange values without a work-group barrier.
     ///
     /// ```
     /// use oclprim::SubGroupBackend;
@@ -118,7 +118,7 @@ impl SubGroupBackend {
     }
 }
 
-/// A sub-group back end that passed the self-test: its lanes are in the order of local ids, and its shuffles right.
+/// A sub-group back end that passed the self-test: its lanes are in the order of local ids, and its shuffles are correct.
 ///
 /// ```
 /// use oclprim::{Device, SubGroup};
@@ -132,16 +132,16 @@ impl SubGroupBackend {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubGroup {
-    /// How lanes exchange values.
+    /// The way in which lanes exchange values.
     pub backend: SubGroupBackend,
     /// Lanes of a sub-group in a work-group of 256.
     pub width: u32,
-    /// Whether ballots gave the right masks.
+    /// True if ballots gave the correct masks.
     pub ballot: bool,
 }
 
 impl SubGroup {
-    /// One work-item to a sub-group.
+    /// Sub-groups of one work-item.
     ///
     /// ```
     /// use oclprim::{SubGroup, SubGroupBackend};
@@ -151,7 +151,7 @@ impl SubGroup {
     pub const NONE: Self = Self { backend: SubGroupBackend::None, width: 1, ballot: true };
 }
 
-/// A sub-group back end that the driver built and that did not pass the self-test.
+/// A sub-group back end that the driver built, but that failed the self-test.
 ///
 /// ```
 /// use oclprim::Device;
@@ -164,13 +164,14 @@ impl SubGroup {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RefusedSubGroup {
-    /// How lanes were to exchange values.
+    /// The way in which lanes would exchange values.
     pub backend: SubGroupBackend,
-    /// What was wrong, for each version of OpenCL C with which it was tried.
+    /// The failure, for each version of OpenCL C that was tried.
     pub reason: String,
 }
 
-/// What a device can do. Every claim beyond plain numbers was tested by compiling and running a kernel.
+/// Capabilities of a device. Kernels that ran on the device decide each of them, except `class`, `checker`, `explicit_vectors`
+/// and the numbers that the driver reports.
 ///
 /// ```
 /// use oclprim::Device;
@@ -188,25 +189,25 @@ pub struct RefusedSubGroup {
 pub struct Capabilities {
     /// The geometry that suits the device.
     pub class: DeviceClass,
-    /// Compute units, as reported.
+    /// Compute units, as the driver reports them.
     pub compute_units: u32,
     /// Work-items in the largest work-group.
     pub max_work_group: usize,
     /// Bytes of `__local` arrays with which a kernel built, ran and kept its data.
     pub local_bytes: usize,
-    /// Bytes of global memory, as reported.
+    /// Bytes of global memory, as the driver reports them.
     pub global_bytes: u64,
-    /// Bytes of the largest single allocation, as reported.
+    /// Bytes of the largest single allocation, as the driver reports them.
     pub max_allocation_bytes: u64,
-    /// Bytes of the last-level cache, as reported; 0 where unknown.
+    /// Bytes of the last-level cache, as the driver reports them; 0 if unknown.
     pub cache_bytes: u64,
-    /// The back end that kernels use unless tuned otherwise.
+    /// The back end that kernels use by default.
     pub sub_group: SubGroup,
-    /// Every back end that passed, the chosen one among them.
+    /// Every back end that passed, including the default.
     pub sub_groups: Vec<SubGroup>,
-    /// Every back end that was built and did not pass. Of those that were not built `notes` tell.
+    /// Every back end that built but failed; `notes` has those that did not build.
     pub refused: Vec<RefusedSubGroup>,
-    /// The `-cl-std` with which kernels are built, such as `CL1.2`.
+    /// The `-cl-std` option of kernels, such as `CL1.2`.
     pub c_standard: String,
     /// Double precision.
     pub fp64: bool,
@@ -216,42 +217,41 @@ pub struct Capabilities {
     pub int64_atomics: bool,
     /// Subnormal floats are kept, not flushed to zero.
     pub denormals: bool,
-    /// Work-groups that took a ticket earlier keep running while later ones wait for them.
+    /// A work-group that has taken a tile number keeps running while later work-groups wait for it.
     pub forward_progress: bool,
-    /// Plain data written before a device fence and a flag is seen by the work-group that reads the flag.
+    /// A work-group that reads a flag sees plain data that was written before a device fence and the flag.
     pub device_fence: bool,
-    /// The inline PTX of NVIDIA's compiler.
+    /// NVIDIA's compiler accepts inline PTX.
     pub ptx: bool,
-    /// NVIDIA's compute capability times ten where `ptx` holds, else 0.
+    /// NVIDIA's compute capability times ten if `ptx` is true, else 0.
     pub compute_capability: u32,
-    /// A checker that interprets kernels and keeps a state of each byte, such as Oclgrind. It loses that state where
-    /// memory is used twice, or a part of it is written by the host or the driver, so neither is done there.
+    /// The device is a checker that interprets kernels and tracks the state of each byte, such as Oclgrind. It loses that state
+    /// if memory is reused, or if the host or the driver writes a part of it. The crate does neither on a checker.
     pub checker: bool,
-    /// The compiler makes no vectors of most loops by itself, as those of Intel's CPU driver and PoCL 5.
+    /// The compiler does not vectorise most loops by itself, as with Intel's CPU driver and PoCL 5.
     pub explicit_vectors: bool,
-    /// Other self-tests that failed or were not possible, each with its reason.
+    /// Other self-tests that failed or could not run, each with its reason.
     pub notes: Vec<String>,
-    /// Numbers that a tuning chose for one primitive, by name; else empty.
+    /// Values that a tuning chose for one primitive, by name; else empty.
     #[serde(skip)]
     pub(crate) chosen: BTreeMap<&'static str, usize>,
-    /// How tiles stall, for tests (`cl/lib/subgroup.cl`); 0: not at all.
+    /// Fault injection for tests (`cl/lib/subgroup.cl`); 0: none.
     #[serde(skip)]
     pub(crate) stall: u8,
 }
 
 impl Capabilities {
-    /// The number of this name that a tuning chose, or the usual one. Who asks keeps it lawful.
+    /// The value of this name that a tuning chose, or the default. The caller keeps it valid.
     pub(crate) fn chosen(&self, name: &str, usual: usize) -> usize {
         self.chosen.get(name).copied().unwrap_or(usual)
     }
 
-    /// Whether work-groups may wait for what earlier ones publish: scans, sorts and selections look back then, in the
-    /// geometry of a GPU.
+    /// Returns whether the device supports decoupled look-back. Scans, sorts and selections use it in the geometry of a GPU.
     pub fn looks_back(&self) -> bool {
         self.lacks_for_look_back().next().is_none()
     }
 
-    /// What that needs and is not there.
+    /// The capabilities that decoupled look-back needs and the device lacks.
     ///
     /// ```
     /// let (_, small) = &oclprim::Capabilities::samples()[0];
@@ -266,12 +266,12 @@ impl Capabilities {
         needed.into_iter().filter(|(has, _)| !has).map(|(_, name)| name)
     }
 
-    /// Whether vectors of elements are to be written out.
+    /// Returns whether kernels should use explicit vectors of the element.
     pub(crate) fn vectors_of(&self, element: ElementType) -> bool {
         self.explicit_vectors && element.has_vectors()
     }
 
-    /// Refuses an element type that the device cannot compute with.
+    /// Returns an error for an element type that the device cannot compute with.
     pub fn supports(&self, element: ElementType) -> Result<()> {
         if element.needs_fp64() && !self.fp64 {
             return Err(Error::unsupported(format!("the device has no fp64, which {element} needs")));
@@ -279,7 +279,7 @@ impl Capabilities {
         Ok(())
     }
 
-    /// Capabilities of typical devices, from which `plan`s and compile-only checks run without hardware.
+    /// Capabilities of typical devices, to test plans and to compile kernels without hardware.
     ///
     /// ```
     /// let samples = oclprim::Capabilities::samples();

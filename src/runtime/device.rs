@@ -1,4 +1,4 @@
-//! The devices of the machine, and the choice between them.
+//! The devices of the machine, and the selection of one.
 
 use std::{env, fmt};
 
@@ -9,7 +9,7 @@ use super::opencl::{self, ClDevice};
 use super::{Capabilities, Tuning};
 use crate::{Error, ErrorKind, Result, parallel};
 
-/// What kind of hardware a device is.
+/// The kind of hardware of a device.
 ///
 /// ```
 /// use oclprim::{Device, DeviceType};
@@ -25,7 +25,7 @@ pub enum DeviceType {
     Cpu,
     /// A graphics processor.
     Gpu,
-    /// Anything else that runs OpenCL.
+    /// Any other device with OpenCL.
     Accelerator,
 }
 
@@ -64,14 +64,14 @@ pub struct DeviceInfo {
     pub driver: String,
     /// The version of OpenCL that the device reports.
     pub version: String,
-    /// The hardware's kind.
+    /// The kind of hardware.
     #[serde(rename = "type")]
     pub ty: DeviceType,
-    /// Whether the device is reached through OpenCL.
+    /// True if the device is used through OpenCL.
     pub opencl: bool,
     /// Compute units; threads for the CPU backend.
     pub compute_units: u32,
-    /// Bytes of global memory; 0 where unknown.
+    /// Bytes of global memory; 0 if unknown.
     pub global_bytes: u64,
     /// Bytes of the largest single allocation.
     pub max_allocation_bytes: u64,
@@ -100,7 +100,7 @@ impl fmt::Display for DeviceInfo {
     }
 }
 
-/// How long one command ran, by the device's clock.
+/// Start and end of one command, by the device's clock.
 ///
 /// ```
 /// use oclprim::Device;
@@ -117,9 +117,9 @@ impl fmt::Display for DeviceInfo {
 pub struct Timing {
     /// The kernel's name, or the OpenCL call.
     pub name: &'static str,
-    /// When it began, in nanoseconds.
+    /// Start of the command, in nanoseconds.
     pub start: u64,
-    /// When it ended, in nanoseconds.
+    /// End of the command, in nanoseconds.
     pub end: u64,
 }
 
@@ -133,12 +133,12 @@ pub enum Backend {
     OpenCl(ClDevice),
 }
 
-/// Where primitives run: an OpenCL device, or the CPU through rayon.
+/// A device that runs primitives: an OpenCL device, or the CPU through rayon.
 ///
-/// Cheap to clone, and usable from many threads at once. Commands of one opened device and its clones run in the order
-/// in which they were enqueued.
+/// Cheap to clone, and usable from many threads at once. Commands of one opened device and its clones run in the order in which
+/// they are enqueued.
 ///
-/// A child that a process makes with `fork` must not use it: see [threads and processes](crate#threads-and-processes).
+/// A child process made by `fork` must not use it: see [threads and processes](crate#threads-and-processes).
 ///
 /// ```
 /// use oclprim::{Device, op::Sum};
@@ -154,13 +154,13 @@ pub struct Device {
 }
 
 impl Device {
-    /// The device to use when nothing else is said: what `OCLPRIM_DEVICE` selects, else the OpenCL GPU with the most memory
-    /// of its own whose self-test passes, else the CPU through rayon. [`Device::open`] of `gpu` or `opencl` says why there is
-    /// none, such as a library of the variable `OPENCL_LIBRARY` that does not open.
+    /// The default device: the one that `OCLPRIM_DEVICE` selects, else a GPU, else the CPU through rayon. The GPU is the one
+    /// with the most memory of its own that passes its self-test. If a GPU is missing, the error of [`Device::open`] for `gpu`
+    /// or `opencl` has the reason, such as an `OPENCL_LIBRARY` that does not open.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoDevice`] if `OCLPRIM_DEVICE` is set and selects nothing.
+    /// [`ErrorKind::NoDevice`] if `OCLPRIM_DEVICE` is set and matches no device.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -174,7 +174,7 @@ impl Device {
         }
     }
 
-    /// The CPU, through rayon's global thread pool. Enters no driver.
+    /// The CPU backend, which uses rayon's global thread pool. Calls no driver.
     ///
     /// ```
     /// use oclprim::{Device, op::Product};
@@ -186,7 +186,7 @@ impl Device {
         Self { backend: Backend::Cpu }
     }
 
-    /// Every device: the CPU backend first, then what the OpenCL loader finds.
+    /// Every device: the CPU backend first, then the devices that the OpenCL loader finds.
     ///
     /// Opens none of them. Drivers that fail to answer are left out.
     ///
@@ -201,15 +201,16 @@ impl Device {
         infos
     }
 
-    /// Opens a device by selector: an index into [`Device::list`], `cpu` (rayon), `gpu`, `accelerator` or `opencl` (any
-    /// of its devices, GPUs first), or a part of `platform / name`, whatever its case. Of several that fit it is the
-    /// first; only an index tells two of a kind apart. A number that is no index is a part of a name too.
+    /// Opens a device by selector: an index into [`Device::list`], `cpu` (rayon), `gpu`, `accelerator`, `opencl`, or a part of
+    /// `platform / name`, in any case. `opencl` is any OpenCL device, GPUs first. If several devices match, it opens the first
+    /// one; only an index selects between devices of the same name. A number that is not an index also matches a part of a
+    /// name.
     ///
-    /// A selector of the CPU backend, which is index 0, enters no driver.
+    /// A selector of the CPU backend, which has index 0, calls no driver.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoDevice`] if nothing fits; the message lists what there is, and why drivers are missing.
+    /// [`ErrorKind::NoDevice`] if no device matches; the message lists all devices, and the reasons for missing drivers.
     /// [`ErrorKind::Driver`] if the driver does not open the device.
     ///
     /// ```
@@ -223,7 +224,7 @@ impl Device {
     /// ```
     pub fn open(selector: &str) -> Result<Self> {
         let wanted = selector.trim().to_lowercase();
-        // The CPU backend comes first, so that nothing else can fit. A driver that hangs must not keep it from anyone.
+        // The CPU backend comes first in the list, so it matches first. A hanging driver must not block access to it.
         let of_the_cpu = DeviceInfo::cpu().to_string().to_lowercase().contains(&wanted) && !wanted.is_empty();
         if of_the_cpu || wanted.parse() == Ok(0usize) {
             return Ok(Self::cpu());
@@ -236,7 +237,7 @@ impl Device {
             "opencl" => of_type(DeviceType::Gpu).or(infos.iter().position(|info| info.opencl)),
             "" => None,
             _ => wanted.parse().ok().filter(|&index| index < infos.len()).or_else(|| {
-                // A model number, such as 3090, is no index.
+                // A model number, such as 3090, is not an index.
                 infos.iter().position(|info| info.to_string().to_lowercase().contains(&wanted))
             }),
         };
@@ -253,7 +254,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoDevice`] if the index is out of range, [`ErrorKind::Driver`] if the driver does not open it.
+    /// [`ErrorKind::NoDevice`] if the index is out of range, [`ErrorKind::Driver`] if the driver does not open the device.
     ///
     /// ```
     /// use oclprim::Device;
@@ -317,7 +318,7 @@ impl Device {
         }
     }
 
-    /// Whether this is the CPU backend.
+    /// Returns whether this is the CPU backend.
     ///
     /// ```
     /// assert!(oclprim::Device::cpu().is_cpu());
@@ -326,16 +327,15 @@ impl Device {
         matches!(self.backend, Backend::Cpu)
     }
 
-    /// What an OpenCL device can do; `None` for the CPU backend, which lacks nothing.
+    /// The capabilities of an OpenCL device; `None` for the CPU backend, which has them all.
     ///
-    /// The first call on a device compiles and runs small kernels; the verdict is kept on disk by device and driver. A test
-    /// that fails for a transient reason, such as a shortage of memory, runs again; then the verdict is kept in this process
-    /// alone.
+    /// The first call on a device compiles and runs small kernels. The result is stored on disk by device and driver. A test
+    /// that fails for a transient reason, such as a shortage of memory, runs again; the result then stays in this process only.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`] or [`ErrorKind::Build`] if not even the plainest kernel runs, [`ErrorKind::OutOfMemory`] if
-    /// memory stays short. No verdict is kept then, so that the next call probes anew.
+    /// [`ErrorKind::Driver`] or [`ErrorKind::Build`] if even the simplest kernel fails, [`ErrorKind::OutOfMemory`] if memory
+    /// stays short. No result is stored then, so the next call runs the tests again.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -351,12 +351,12 @@ impl Device {
         }
     }
 
-    /// The same device with other choices; they hold for this handle and its clones. No effect on the CPU backend.
+    /// The same device with another tuning, which applies to this handle and its clones. No effect on the CPU backend.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`] if the device cannot do what is asked, [`ErrorKind::InvalidInput`] if it names a parameter
-    /// that there is not.
+    /// [`ErrorKind::Unsupported`] if the device lacks a requested capability, [`ErrorKind::InvalidInput`] for an unknown
+    /// parameter or a value outside its set.
     ///
     /// ```
     /// use oclprim::{Device, Tuning, op::Sum};
@@ -377,12 +377,12 @@ impl Device {
         }
     }
 
-    /// How many choices for single primitives hold here: rows of the [tuning file](crate::tuning::TuningFile) that are for
-    /// this device and its driver, and what [`Tuning::set`] chose. 0 for the CPU backend.
+    /// The number of choices for single primitives that apply to this device. They are rows of the
+    /// [tuning file](crate::tuning::TuningFile) for it and its driver, and values of [`Tuning::set`]. 0 for the CPU backend.
     ///
     /// # Errors
     ///
-    /// Those of [`Device::capabilities`].
+    /// As [`Device::capabilities`].
     ///
     /// ```
     /// use oclprim::{Device, Tuning};
@@ -399,14 +399,14 @@ impl Device {
         }
     }
 
-    /// The same device with a queue of its own that records how long each command takes.
+    /// The same device with its own queue, which records the time of each command.
     ///
     /// Waits for this device's commands first. Keeps an event for each command until [`Device::take_timings`], so call that
-    /// now and then, or do not profile what runs for long. No effect on the CPU backend.
+    /// regularly, or do not profile long runs. No effect on the CPU backend.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`] if the driver has no such queue.
+    /// [`ErrorKind::Driver`] if the driver does not support such a queue.
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};
@@ -425,8 +425,8 @@ impl Device {
         }
     }
 
-    /// Waits for all commands and returns the times of those since the last call, if the device is
-    /// [profiled](Device::profiled); else nothing.
+    /// The times of the commands since the last call, if the device is [profiled](Device::profiled); else an empty list. Waits
+    /// for all commands.
     ///
     /// # Errors
     ///
@@ -467,7 +467,7 @@ impl Device {
     }
 }
 
-/// The error for a device that is not there, with the reasons for which drivers are missing.
+/// The error for a missing device, with the reasons for missing drivers.
 fn no_device(message: String) -> Error {
     #[cfg(feature = "opencl")]
     let troubles = opencl::troubles();
@@ -477,7 +477,7 @@ fn no_device(message: String) -> Error {
     Error::new(ErrorKind::NoDevice, parts.join("; "))
 }
 
-/// What puts GPUs in order: one on the host's memory reports much of it, and is the slower one for that.
+/// Sort key for GPUs. A GPU that shares the host's memory reports much memory, but is slower.
 #[cfg(feature = "opencl")]
 fn rank(own_memory: bool, info: &DeviceInfo) -> (bool, u64, u32) {
     (own_memory, info.global_bytes, info.compute_units)

@@ -1,21 +1,20 @@
-//! What the processor does with whole cache lines beyond loads and stores: writing them past the caches, and fetching
-//! them ahead.
+//! Operations on whole cache lines: stores that bypass the caches, and prefetches.
 //!
-//! A plain store to a line that is not in a cache reads it first, and a matrix's columns miss the prefetcher: of the
-//! memory's bandwidth a transposition by plain loads and stores gets a third.
+//! A plain store to an uncached line reads it first, and the columns of a matrix defeat the prefetcher. With plain loads and
+//! stores, a transposition gets a third of the memory's bandwidth.
 
 use std::marker::PhantomData;
 
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
-/// From so many bytes on a result is written past the caches: less is likely to be read again from there.
+/// Results of at least this many bytes bypass the caches: they are less likely to be read again from a cache.
 pub(crate) const STREAM_BYTES: usize = 8 << 20;
-/// Bytes that [`Stream::fill`] makes at once.
+/// Bytes that [`Stream::fill`] produces at once.
 const PIECE: usize = 4096;
 
-/// Writes past the caches. Such stores are ordered by nothing but what dropping this does: a task drops it before it ends,
-/// so that whoever waits for the task sees them. As this orders the stores of its own thread alone, a stream stays there: the
-/// pointer keeps it from being sent or shared.
+/// Stores that bypass the caches. Only dropping this orders them: a task drops it before it ends, so that a thread that waits
+/// for the task sees them. The fence orders only the stores of its own thread, so a stream must stay there. The pointer makes
+/// it neither `Send` nor `Sync`.
 pub(crate) struct Stream(PhantomData<*const ()>);
 
 impl Stream {
@@ -23,7 +22,7 @@ impl Stream {
         Self(PhantomData)
     }
 
-    /// Copies, the whole lines of `to` past the caches where the processor can.
+    /// Copies `from` to `to`. Whole cache lines of `to` bypass the caches if the processor supports that.
     ///
     /// # Panics
     ///
@@ -43,7 +42,7 @@ impl Stream {
         let (lines, rest) = to.as_chunks_mut::<LINE>();
         let (from_lines, from_rest) = from.as_chunks::<LINE>();
         for (to, from) in lines.iter_mut().zip(from_lines) {
-            // SAFETY: the lines begin at a multiple of `LINE`, and `self`, which stays in this thread, ends with a fence.
+            // SAFETY: the lines begin at a multiple of `LINE`. `self` stays in this thread and ends with a fence.
             unsafe { write_line(to, from) };
         }
         if !rest.is_empty() {
@@ -51,11 +50,12 @@ impl Stream {
         }
     }
 
-    /// Copies what `make` writes: elements of `size` bytes from the one on that it is told, piece by piece.
+    /// Copies the output of `make`, piece by piece. `make` gets the index of a piece's first element; elements have `size`
+    /// bytes.
     pub(crate) fn fill(&self, to: &mut [u8], size: usize, make: &mut dyn FnMut(usize, &mut [u8])) {
         let whole = PIECE.max(size) / size * size;
         let mut buffer = vec![0; whole.min(to.len())];
-        // The first piece ends with a line, and the others do where elements do.
+        // The first piece ends at a cache line if an element ends there; other pieces end with an element.
         let head = to.as_ptr().align_offset(LINE);
         let mut len = if head.is_multiple_of(size) && head > 0 { head } else { whole };
         let (mut rest, mut done) = (to, 0);
@@ -79,12 +79,12 @@ impl Drop for Stream {
     }
 }
 
-/// Writes a line past the caches.
+/// Writes a cache line that bypasses the caches.
 ///
 /// # Safety
 ///
-/// `to` begins at a multiple of [`LINE`]. This thread executes a store fence, as dropping a [`Stream`] does, before any other
-/// thread may read or write there.
+/// `to` begins at a multiple of [`LINE`]. Before another thread reads or writes there, this thread executes a store fence, as
+/// dropping a [`Stream`] does.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 unsafe fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
@@ -97,11 +97,11 @@ unsafe fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
     }
 }
 
-/// Writes a line.
+/// Writes a cache line.
 ///
 /// # Safety
 ///
-/// Any call is sound; elsewhere it is not.
+/// Every call is sound here; the variant above has conditions.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 #[inline(always)]
 unsafe fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
@@ -109,13 +109,13 @@ unsafe fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
     *to = *from;
 }
 
-/// Asks for the lines of `data`, which will be read soon.
+/// Prefetches the cache lines of `data`, which will be read soon.
 #[inline]
 pub(crate) fn fetch(data: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     for line in data.chunks(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: every x86-64 has SSE, and prefetching reads nothing.
+        // SAFETY: every x86-64 has SSE, and a prefetch is not a read.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
     }
 }
@@ -124,7 +124,7 @@ pub(crate) fn fetch(data: &[u8]) {
 mod tests {
     use super::*;
 
-    /// This compiles where `Stream` is neither `Send` nor `Sync`: else there are two implementations to choose from.
+    /// This compiles only if `Stream` is neither `Send` nor `Sync`: otherwise the call is ambiguous between implementations.
     #[test]
     fn streams_are_neither_send_nor_sync() {
         struct Sent;
@@ -143,7 +143,7 @@ mod tests {
         const BYTES: usize = if cfg!(miri) { 300 } else { 1000 };
         let from: Vec<u8> = (0..BYTES).map(|i| (i * 7 % 251) as u8).collect();
         for begin in (0..70).step_by(if cfg!(miri) { 23 } else { 1 }) {
-            // Few for Miri, which interprets.
+            // Few lengths for Miri, which interprets.
             let lens: &[usize] = if cfg!(miri) { &[1, 127, 200] } else { &[0, 1, 63, 64, 65, 127, 128, 200, 900] };
             for &len in lens {
                 let mut to = vec![0xA5; BYTES];
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn pieces_cover_every_element_once() {
         for size in if cfg!(miri) { vec![12, 300] } else { vec![1, 2, 3, 4, 12, 16, 5000] } {
-            // Few for Miri, which interprets.
+            // Few elements for Miri, which interprets.
             let most = if cfg!(miri) { 600 / size } else { 10_000 };
             for (begin, n) in [(0, 0), (0, 1), (1, 3), (5, 4000.min(most)), (64, (9000 / size).min(most)), (16, most)] {
                 let mut to = vec![0xA5; begin + n * size + 1];

@@ -1,4 +1,4 @@
-//! Devices, buffers and programs: what every primitive stands on, and the only place that names `ocl`.
+//! Devices, buffers and programs, on which every primitive builds. Only this module and `interop` name `ocl`.
 
 mod buffer;
 pub(crate) mod cache;

@@ -1,4 +1,4 @@
-//! What to build: a kernel file, expanded, and its options. Pure; the OpenCL runtime builds it.
+//! Description of a program: a kernel file with its includes, and its options. Pure; the OpenCL runtime builds it.
 
 use std::{
     borrow::Cow,
@@ -15,7 +15,7 @@ use crate::{
     op::{Source, Text},
 };
 
-/// `cl/lib`, by the names under which kernel files include it.
+/// The files of `cl/lib`, by the names under which kernel files include them.
 const LIBRARY: &[(&str, &str)] = &[
     ("lib/types.cl", include_str!("../../cl/lib/types.cl")),
     ("lib/op.cl", include_str!("../../cl/lib/op.cl")),
@@ -42,9 +42,9 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/outputs.cl", include_str!("../../cl/lib/outputs.cl")),
 ];
 
-/// A program as the driver gets it.
+/// A program to build.
 ///
-/// How one is put together:
+/// The following example assembles one:
 ///
 /// ```
 /// use oclprim::{Capabilities, ProgramSpec};
@@ -62,15 +62,16 @@ const LIBRARY: &[(&str, &str)] = &[
 pub struct ProgramSpec {
     /// The kernel file's name, such as `reduce.cl`.
     pub name: &'static str,
-    /// The file's text, its includes not yet expanded.
+    /// The file's text before its includes are expanded.
     pub text: &'static str,
-    /// Build options as the driver takes them, those of the device first: one text, since each launch makes them anew.
+    /// Build options for the driver, those of the device first. They are one text, since each launch assembles them again.
     pub options: String,
-    /// What goes in front of the file: the text of a user's operator.
+    /// Text that precedes the file: a user's operator.
     pub prelude: String,
 }
 
-// Every launch looks its program up, so a text is not compared with itself, and left out of the hash, since the name stands for it.
+// Every launch looks up its program. So texts with the same address are not compared, and the hash leaves out the text, which
+// the name determines.
 impl PartialEq for ProgramSpec {
     fn eq(&self, other: &Self) -> bool {
         let same_text = std::ptr::eq(self.text, other.text) || self.text == other.text;
@@ -96,8 +97,8 @@ impl Debug for ProgramSpec {
 }
 
 impl ProgramSpec {
-    /// A program of `text` for a device; primitives add their own options. Its kernels know no sub-groups, so that one build
-    /// serves every back end of these.
+    /// A program of `text` for a device; primitives add their own options. Its kernels use no sub-groups, so that one build
+    /// serves every sub-group back end.
     ///
     /// ```
     /// use oclprim::{Capabilities, ProgramSpec};
@@ -110,12 +111,12 @@ impl ProgramSpec {
         Self::with_sub_group(name, text, caps, &SubGroup::NONE)
     }
 
-    /// The same with the back end of sub-groups that the device has.
+    /// A program with the device's sub-group back end.
     pub fn with_sub_groups(name: &'static str, text: &'static str, caps: &Capabilities) -> Self {
         Self::with_sub_group(name, text, caps, &caps.sub_group)
     }
 
-    /// The same with another that it has.
+    /// A program with another sub-group back end of the device.
     pub(crate) fn with_sub_group(
         name: &'static str,
         text: &'static str,
@@ -123,7 +124,7 @@ impl ProgramSpec {
         sub_group: &SubGroup,
     ) -> Self {
         let mut program = Self::bare(name, text, &caps.c_standard).define("SG_BACKEND", sub_group.backend.code());
-        // Hardware has its own width; only the one in local memory is ours to choose.
+        // Hardware determines its own width; only sub-groups in local memory have a chosen width.
         if sub_group.backend == SubGroupBackend::Local {
             program = program.define("SG_SIZE", sub_group.width);
         }
@@ -141,9 +142,9 @@ impl ProgramSpec {
             .flag("EXPLICIT_VECTORS", caps.explicit_vectors && caps.class == DeviceClass::Cpu)
     }
 
-    /// A program that asks nothing of a device but a version of OpenCL C.
+    /// A program that needs only a version of OpenCL C.
     pub(crate) fn bare(name: &'static str, text: &'static str, standard: &str) -> Self {
-        // Most have so many.
+        // Most option texts fit into this capacity.
         let mut program = Self { name, text, options: String::with_capacity(640), prelude: String::new() };
         program.push(&["-cl-std=", standard]);
         program
@@ -163,7 +164,7 @@ impl ProgramSpec {
         self
     }
 
-    /// Adds an option of these parts.
+    /// Adds an option that consists of these parts.
     fn push(&mut self, parts: &[&str]) {
         if !self.options.is_empty() {
             self.options.push(' ');
@@ -173,7 +174,7 @@ impl ProgramSpec {
 
     fn put(&mut self, name: [&str; 2], value: impl Display) {
         self.push(&["-D", name[0], name[1], "="]);
-        // A text takes all.
+        // Writing to a `String` cannot fail.
         let _ = write!(self.options, "{value}");
     }
 
@@ -191,8 +192,8 @@ impl ProgramSpec {
         self
     }
 
-    /// Adds the macros that describe a type to `cl/lib/types.cl` in the role `prefix`: `T` in memory, `A` as accumulator, `OUT`
-    /// as result.
+    /// Adds the macros that describe a type to `cl/lib/types.cl`, with the prefix `T` for memory, `A` for the accumulator,
+    /// `OUT` for the result.
     pub fn element(mut self, prefix: &str, element: ElementType) -> Self {
         self.put([prefix, ""], element.storage());
         self.put([prefix, "_BYTES"], element.size());
@@ -207,7 +208,7 @@ impl ProgramSpec {
         }
         let (bits, suffix) = (8 * element.size(), if element.size() == 8 { "UL" } else { "U" });
         self.push(&["-D", prefix, "_UNSIGNED=u", element.storage().trim_start_matches('u')]);
-        // The most negative value has no literal of its own, so it is given by its bits.
+        // The most negative value has no literal, so it is given by its bits.
         let ones = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
         let (lowest, highest) = if element.is_signed() { (ones / 2 + 1, ones / 2) } else { (0, ones) };
         for (which, value) in [("_LOWEST", lowest), ("_HIGHEST", highest)] {
@@ -217,8 +218,8 @@ impl ProgramSpec {
         self
     }
 
-    /// Adds an operator. A user's text may use the names of macros that are there, but for those that the device brings:
-    /// they are defined again behind it.
+    /// Adds an operator. A user's text may use the names of existing macros, except those of the device. The macros are
+    /// undefined before the text and defined again after it.
     pub(crate) fn operator(self, source: &Source) -> Self {
         let text = match &source.0 {
             Text::Option(name) => return self.flag(name, true),
@@ -256,13 +257,13 @@ impl ProgramSpec {
         self
     }
 
-    /// As it is written: Oclgrind 21.10 does not know some of what clang makes of this file.
+    /// Without optimisations on a checker: Oclgrind 21.10 does not support some of clang's optimised code for this file.
     #[must_use]
     pub(crate) fn unoptimised_on_a_checker(self, caps: &Capabilities) -> Self {
         if caps.checker { self.with(["-cl-opt-disable"]) } else { self }
     }
 
-    /// Puts text in front of the file.
+    /// Puts text before the file.
     ///
     /// ```
     /// use oclprim::{Capabilities, ProgramSpec};
@@ -283,7 +284,7 @@ impl ProgramSpec {
         options.filter_map(|rest| rest.strip_prefix('=')).next()
     }
 
-    /// The text with each file of `cl/lib` in place of its first include, and lines numbered as in the files.
+    /// The full text: each file of `cl/lib` replaces its first include, and `#line` keeps the line numbers of the files.
     ///
     /// ```
     /// use oclprim::{Capabilities, ProgramSpec};
@@ -300,8 +301,8 @@ impl ProgramSpec {
     }
 }
 
-/// A file's text as it was compiled in; in debug builds that of the same file in the folder `OCLPRIM_KERNELS`, so that
-/// kernels are tried, and broken on purpose, without a build.
+/// The text of a file as compiled into the crate. In debug builds, a file of that name in the folder `OCLPRIM_KERNELS` replaces
+/// it. So kernels can be changed, or broken on purpose, without a build.
 fn current(name: &str, text: &'static str) -> Cow<'static, str> {
     let folder = env::var_os("OCLPRIM_KERNELS").filter(|_| cfg!(debug_assertions));
     match folder.and_then(|folder| fs::read_to_string(Path::new(&folder).join(name)).ok()) {
@@ -334,7 +335,7 @@ fn expand(name: &str, text: &'static str, seen: &mut Vec<&'static str>, out: &mu
 mod tests {
     use super::*;
 
-    /// So that tests of tiles that stall have such tiles.
+    /// Otherwise tests with fault injection would run without it.
     #[test]
     fn programs_define_the_injected_fault() {
         for (name, caps) in Capabilities::samples() {
@@ -345,7 +346,7 @@ mod tests {
         }
     }
 
-    /// The geometry of a GPU has loops of its own making.
+    /// In the geometry of a GPU, kernels have no loops for the compiler to vectorise.
     #[test]
     fn only_cpu_geometry_has_explicit_vectors() {
         for (name, caps) in Capabilities::samples() {

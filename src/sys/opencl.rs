@@ -1,12 +1,12 @@
-//! Definitions of the `cl*` entry points that `cl-sys` declares, forwarded to libOpenCL through `dlopen`.
+//! Definitions of the `cl*` entry points that `cl-sys` declares. They forward to libOpenCL through `dlopen`.
 //!
-//! Hidden, so that a cdylib does not export them. All entry points of the loader are here, not only those of `cl-sys`:
-//! the empty archive of build.rs shadows `-lOpenCL` for every crate in the graph.
+//! They are hidden, so that a cdylib does not export them. All entry points of the loader are here, not only those of `cl-sys`.
+//! The empty archive of build.rs shadows `-lOpenCL` for every crate in the graph.
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments, clashing_extern_declarations)]
 #![allow(unreachable_pub, reason = "the linker is the reader")]
 // SAFETY, for the whole file: each function passes its arguments unchanged to the loader's function of the same name and
-// signature, under the caller's own contract; a missing one returns an error without touching the arguments but the
-// status pointer, which OpenCL requires to be valid or null.
+// signature. The caller's own contract applies. If the loader lacks that function, it returns an error. It then writes only
+// through the status pointer, which OpenCL requires to be valid or null.
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::{ffi::CString, sync::OnceLock};
@@ -20,7 +20,7 @@ const RTLD_NOW: c_int = 2;
 const UNAVAILABLE: i32 = -59; // CL_INVALID_OPERATION
 const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
 
-/// The library's handle, or the reason for which there is none.
+/// The library's handle, or the reason why it did not open.
 fn opened() -> &'static Result<usize, String> {
     static LIBRARY: OnceLock<Result<usize, String>> = OnceLock::new();
     LIBRARY.get_or_init(|| match std::env::var_os("OPENCL_LIBRARY") {
@@ -31,7 +31,7 @@ fn opened() -> &'static Result<usize, String> {
             if named.is_empty() {
                 return Err(format!("{which}, which opens no library"));
             }
-            // A named library is the only one tried: naming one that is not there is how to run without OpenCL.
+            // No other library is tried: a missing name is the way to run without OpenCL.
             let named = CString::new(named.into_encoded_bytes()).map_err(|error| format!("{which}: {error}"))?;
             open(&named).map_err(|reason| format!("{which}: {reason}"))
         }
@@ -49,7 +49,7 @@ fn open(name: &CStr) -> Result<usize, String> {
     }
     Ok(handle as usize)
 }
-/// The reason for which there is no library, where there is none.
+/// The reason why there is no library; `None` if it is open.
 pub(crate) fn missing() -> Option<&'static str> {
     opened().as_ref().err().map(String::as_str)
 }
@@ -84,8 +84,8 @@ macro_rules! forward {
     )* };
 }
 core::arch::global_asm!(".hidden clGetPlatformIDs");
-/// Reports "zero platforms" instead of an error when there is no loader, or a loader with no driver:
-/// `ocl-core` would otherwise retry for ten seconds.
+/// Reports zero platforms, not an error, if there is no loader, or a loader without a driver. After an error `ocl-core` would
+/// retry for ten seconds.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn clGetPlatformIDs(
     num_entries: u32,

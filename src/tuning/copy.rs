@@ -6,10 +6,10 @@ use crate::runtime::{Capabilities, DeviceClass};
 /// Geometry of copies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Copy {
-    /// One work-item a group, each with a contiguous run of at least `min_run` bytes.
+    /// One work-item in each group, with a contiguous range of at least `min_run` bytes.
     #[doc(hidden)]
     Runs { max_groups: usize, min_run: usize },
-    /// Groups of `work_group` items with `words` 16-byte words each.
+    /// Groups of `work_group` work-items, each with `words` 16-byte words.
     #[doc(hidden)]
     Words { work_group: usize, words: usize },
 }
@@ -17,14 +17,14 @@ pub enum Copy {
 /// Parameters of copies by device class.
 pub fn copy(caps: &Capabilities) -> Copy {
     match caps.class {
-        // 2^23 u32 on two cores, best of 25 runs on a busy machine: PoCL 3.1 1.2 ms, its clEnqueueCopyBuffer, which takes
-        // one core, 2.3 ms; Intel's runtime 3.0 and 3.3 ms.
+        // 2^23 u32 on two cores, best of 25 runs on a busy machine. PoCL 3.1: 1.2 ms, its clEnqueueCopyBuffer, which uses one
+        // core, 2.3 ms. Intel's runtime: 3.0 and 3.3 ms.
         DeviceClass::Cpu => Copy::Runs {
             max_groups: caps.chosen("max_groups", 4 * super::units(caps)),
             min_run: caps.chosen("min_run", 16 << 10),
         },
-        // H200, 2^28 u32: one word an item in groups of 128 reaches 4,264 GB/s, clEnqueueCopyBuffer 4,219, a grid-stride
-        // loop less.
+        // H200, 2^28 u32: groups of 128 with one word for each work-item reach 4,264 GB/s, clEnqueueCopyBuffer 4,219, a
+        // grid-stride loop less.
         DeviceClass::Gpu => words(128, 1, caps),
     }
 }
@@ -34,7 +34,7 @@ fn words(work_group: usize, words: usize, caps: &Capabilities) -> Copy {
     Copy::Words { work_group, words: caps.chosen("words", words) }
 }
 
-/// What is searched for of copies, and of many at once.
+/// The parameters that `oclprim tune` searches, for copies and for copies of many ranges.
 pub fn parameters(primitive: &str, caps: &Capabilities) -> Vec<Parameter> {
     let many = primitive == "copy_ranges";
     match if many { copy_ranges(caps) } else { copy(caps) } {
@@ -57,9 +57,10 @@ pub fn parameters(primitive: &str, caps: &Capabilities) -> Vec<Parameter> {
 pub struct Gather {
     #[doc(hidden)]
     pub work_group: usize,
-    /// On GPUs, how many times four neighbours an item takes, or units of elements of more than 4 bytes.
+    /// On GPUs: how many times each work-item moves four neighbouring elements; for elements of more than 4 bytes, number of
+    /// units.
     pub each: usize,
-    /// On CPU drivers: groups, of one item each, at most, and elements of each at least.
+    /// On CPU drivers: maximum groups, of one work-item each, and minimum elements of each group.
     pub max_groups: usize,
     #[doc(hidden)]
     pub min_run: usize,
@@ -70,7 +71,7 @@ pub fn gather(caps: &Capabilities, size: usize) -> Gather {
     let max_groups = caps.chosen("max_groups", 8 * super::units(caps));
     let (work_group, each) = match caps.class {
         DeviceClass::Cpu => (1, 1),
-        // Eight elements of up to 4 bytes are on their way at once, four of more.
+        // Each work-item loads eight elements of up to 4 bytes at once, or four larger ones.
         DeviceClass::Gpu => {
             let each = caps.chosen("each", if matches!(size, 1 | 2 | 4) { 2 } else { 4 });
             (super::work_group(caps.chosen("work_group", 256), caps), each)
@@ -79,7 +80,7 @@ pub fn gather(caps: &Capabilities, size: usize) -> Gather {
     Gather { work_group, each, max_groups, min_run: caps.chosen("min_run", 2048) }
 }
 
-/// What is searched for of gathers and scatters.
+/// The parameters of gathers and scatters that `oclprim tune` searches.
 pub fn gather_parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
     let usual = gather(caps, size);
     match caps.class {
@@ -91,7 +92,7 @@ pub fn gather_parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
     }
 }
 
-/// How CPU drivers share out a line.
+/// The parameters by which CPU drivers divide an input into contiguous ranges.
 fn runs(max_groups: usize, min_run: usize, caps: &Capabilities) -> Vec<Parameter> {
     vec![
         Parameter::new("max_groups", max_groups, of_units(&[1, 2, 4, 8, 16, 32], caps)),
@@ -99,7 +100,7 @@ fn runs(max_groups: usize, min_run: usize, caps: &Capabilities) -> Vec<Parameter
     ]
 }
 
-/// Parameters of many copies at once, and of rows, by device class: `min_run` bytes are a tile of CPU drivers.
+/// Parameters by device class of copies of many ranges and of rows. On CPU drivers, a tile has `min_run` bytes.
 pub fn copy_ranges(caps: &Capabilities) -> Copy {
     match caps.class {
         DeviceClass::Cpu => Copy::Runs { max_groups: usize::MAX, min_run: caps.chosen("min_run", 64 << 10) },
@@ -112,7 +113,7 @@ pub fn copy_ranges(caps: &Capabilities) -> Copy {
 pub struct Reverse {
     #[doc(hidden)]
     pub work_group: usize,
-    /// On CPU drivers: groups, of one item each, at most, and elements of each at least.
+    /// On CPU drivers: maximum groups, of one work-item each, and minimum elements of each group.
     pub max_groups: usize,
     #[doc(hidden)]
     pub min_run: usize,
@@ -128,7 +129,7 @@ pub fn reverse(caps: &Capabilities) -> Reverse {
     Reverse { work_group, max_groups, min_run: caps.chosen("min_run", 4096) }
 }
 
-/// What is searched for of reversals.
+/// The parameters of reversals that `oclprim tune` searches.
 pub fn reverse_parameters(caps: &Capabilities) -> Vec<Parameter> {
     let usual = reverse(caps);
     match caps.class {

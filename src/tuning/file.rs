@@ -1,4 +1,4 @@
-//! The file of choices that `oclprim tune` made for the devices of a machine.
+//! The tuning file: parameter values that `oclprim tune` chose for the devices of a machine.
 
 use std::{
     collections::BTreeMap,
@@ -21,10 +21,10 @@ use crate::{
 };
 
 const FORMAT: u32 = 1;
-/// A file beyond this is none of ours.
+/// A larger file is not a tuning file.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// What was chosen for a primitive on a device: it holds for this driver and this version of the crate alone.
+/// Parameter values for a primitive on a device. A row applies only to one driver and one version of the crate.
 ///
 /// ```
 /// use oclprim::{Device, tuning::{Row, SizeClass}};
@@ -49,16 +49,16 @@ pub struct Row {
     pub oclprim: String,
     /// One of [`PRIMITIVES`].
     pub primitive: String,
-    /// Bytes of an element, as [`row_bytes`] has them.
+    /// Bytes of an element, as [`row_bytes`] returns them.
     pub element_bytes: usize,
-    /// The sizes of inputs.
+    /// The size class of inputs.
     pub size: SizeClass,
-    /// Values by the names of parameters.
+    /// Values by parameter name.
     pub chosen: BTreeMap<String, usize>,
 }
 
 impl Row {
-    /// Choices for a device.
+    /// A row for a device.
     ///
     /// ```
     /// use oclprim::{Device, tuning::{Row, SizeClass}};
@@ -87,7 +87,8 @@ impl Row {
         }
     }
 
-    /// Whether both are choices for the same thing, so that a file has one of them.
+    /// Returns whether both rows have the same device, crate version, primitive, element size and size class. A file has only
+    /// one such row.
     ///
     /// ```
     /// use oclprim::{Device, tuning::{Row, SizeClass}};
@@ -107,7 +108,8 @@ impl Row {
             == (&other.platform, &other.device, &other.driver, &other.version, other.compute_units)
     }
 
-    /// The choices, if they are for this device, and each is one that was tested.
+    /// The chosen values, if the row is for this device. Tuning files are untrusted input: a value outside a parameter's
+    /// allowed set invalidates its row.
     pub(super) fn fitting(&self, info: &DeviceInfo, caps: &Capabilities) -> Option<BTreeMap<&'static str, usize>> {
         let device = Self::new(info, &self.primitive, self.element_bytes, self.size, []);
         let known = PRIMITIVES.contains(&self.primitive.as_str()) && !self.chosen.is_empty();
@@ -123,7 +125,7 @@ impl Row {
     }
 }
 
-/// The rows of a tuning file. Those that this version does not understand are kept, and not used.
+/// The rows of a tuning file. Rows that this version does not understand are kept, but not used.
 ///
 /// ```
 /// use oclprim::{Device, tuning::{Row, SizeClass, TuningFile}};
@@ -150,8 +152,8 @@ impl Default for TuningFile {
 }
 
 impl TuningFile {
-    /// Where the file is: what the variable `OCLPRIM_TUNING` names, nowhere if that is empty, else in the user's
-    /// configuration folder.
+    /// The path of the tuning file: the value of `OCLPRIM_TUNING`, else a file in the user's configuration folder. `None` if
+    /// the variable is empty, or if the user has no home folder.
     ///
     /// ```
     /// if let Some(path) = oclprim::tuning::TuningFile::path() {
@@ -166,11 +168,11 @@ impl TuningFile {
         }
     }
 
-    /// Reads a file; one that is missing has no rows.
+    /// Reads a file; a missing file has no rows.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::InvalidInput`] if it is no tuning file of this format.
+    /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::InvalidInput`] if it is not a tuning file of this format.
     ///
     /// ```
     /// use oclprim::tuning::TuningFile;
@@ -186,12 +188,12 @@ impl TuningFile {
         match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(failed(error)),
-            // Opening a device can already do something.
+            // Opening a device file can have side effects.
             Ok(found) if !found.is_file() => return Err(refused("it is not a plain file".into())),
             Ok(found) if found.len() > MOST_BYTES => return Err(refused(format!("it has {} bytes", found.len()))),
             Ok(_) => {}
         }
-        // Another file may have taken its place.
+        // Another file may have replaced it in the meantime.
         let bytes = files::open(path, File::options().read(true), true).and_then(|file| files::read(&file, MOST_BYTES));
         Self::parse(&bytes.map_err(failed)?).map_err(refused)
     }
@@ -201,7 +203,7 @@ impl TuningFile {
         if file.format == FORMAT { Ok(file) } else { Err(format!("its format is {}, not {FORMAT}", file.format)) }
     }
 
-    /// The rows that are well-formed, whatever device they are for.
+    /// The well-formed rows, for all devices.
     ///
     /// ```
     /// use oclprim::{Device, tuning::{Row, SizeClass, TuningFile}};
@@ -215,8 +217,8 @@ impl TuningFile {
         self.rows.iter().filter_map(|row| Row::deserialize(row).ok()).collect()
     }
 
-    /// Replaces what is there for the same device, primitive, element size and sizes of inputs, and drops what other versions
-    /// of the crate have for this device. A row that chooses nothing leaves none: the crate's defaults.
+    /// Replaces the row for the same device, primitive, element size and size class, and removes rows of other crate versions
+    /// for this device. A row without values is not stored: the crate's defaults apply.
     ///
     /// ```
     /// use oclprim::{Device, tuning::{Row, SizeClass, TuningFile}};
@@ -237,8 +239,9 @@ impl TuningFile {
         }
     }
 
-    /// Writes the file, its folder too if need be. Who reads at the same time sees the old file or the new one. Symbolic links
-    /// are followed, and an old file's permissions kept. Of more than can be read again, 4 MiB, the oldest rows are left out.
+    /// Writes the file, and creates its folder if needed. A concurrent reader sees the old file or the new one. Symbolic links
+    /// are followed, and an old file's permissions are kept. A file may have at most 4 MiB to be read again; the oldest rows
+    /// beyond that are dropped.
     ///
     /// # Errors
     ///
@@ -264,7 +267,7 @@ impl TuningFile {
         write().map_err(failed(path))
     }
 
-    /// What is written: the last of the rows, as many as can be read again.
+    /// The text of the file: the newest rows, as many as fit into the size limit for reading.
     fn text(&self) -> io::Result<Vec<u8>> {
         let mut file = self.clone();
         loop {
@@ -277,8 +280,8 @@ impl TuningFile {
         }
     }
 
-    /// Reads a file, changes it and writes it, while no other process that does the same comes between: it is locked by an empty
-    /// file beside it, whose name ends with `.lock`.
+    /// Reads a file, changes it and writes it, under a lock against other processes that do the same. The lock is an empty file
+    /// in the same folder, whose name ends with `.lock`.
     ///
     /// # Errors
     ///
@@ -297,7 +300,7 @@ impl TuningFile {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn update(path: &Path, change: impl FnOnce(&mut Self)) -> Result<()> {
-        // Closing it unlocks it.
+        // Dropping the lock file unlocks it.
         let _locked = locked(path).map_err(failed(path))?;
         let mut file = Self::read(path)?;
         change(&mut file);
@@ -310,7 +313,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
     move |error| Error::new(ErrorKind::Io, format!("{path}: {error}")).with_source(error)
 }
 
-/// The lock of a file, once no other process has it.
+/// The lock of a file; waits until no other process holds it.
 fn locked(path: &Path) -> io::Result<File> {
     let path = followed(path)?;
     fs::create_dir_all(folder(&path))?;
@@ -360,7 +363,7 @@ mod tests {
             |row| row.primitive = "dance".into(),
             |row| row.chosen = BTreeMap::new(),
             |row| row.chosen = BTreeMap::from([("no_such_name".into(), 1), ("work_group".into(), 128)]),
-            // Lawful, and no value that was tested.
+            // A valid value, but outside the parameter's set.
             |row| row.chosen = BTreeMap::from([("work_group".into(), 96)]),
             |row| row.element_bytes = 0,
         ];
@@ -384,7 +387,7 @@ mod tests {
             bad[change.0] = change.1;
             let file = TuningFile { format: FORMAT, rows: vec![bad.clone(), Value::Null, good.clone()] };
             assert_eq!(file.rows(), std::slice::from_ref(&row), "{bad}");
-            // They may be another version's.
+            // Such rows may belong to another version.
             let mut file = file;
             file.put(&row);
             assert_eq!(file.rows, [bad, Value::Null, good.clone()]);
@@ -455,7 +458,7 @@ mod tests {
                 });
             }
         });
-        // Copies are of bytes.
+        // All rows of copies have the element size 1.
         assert_eq!(TuningFile::read(&path).unwrap().rows().len(), 5 * 5 + 1);
     }
 
@@ -477,7 +480,7 @@ mod tests {
         assert!([&link, &far].iter().all(|link| fs::symlink_metadata(link).unwrap().is_symlink()));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!((rows(&path), rows(&far)), (vec![row(2)], vec![row(2)]));
-        // A link to what is not there yet, and one to itself.
+        // A link to a file that does not exist yet, and a link to itself.
         fs::remove_file(&link).unwrap();
         symlink(&other, &link).unwrap();
         put(&far, 3).unwrap();

@@ -7,35 +7,37 @@ use crate::runtime::{Capabilities, DeviceClass};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Histogram {
     pub(crate) work_group: usize,
-    /// The work-group where a table takes most of the local memory, so that few groups share a compute unit.
+    /// The work-group for a table that takes most of the local memory, where few groups share a compute unit.
     pub(crate) large_work_group: usize,
-    /// Work-groups that share the input.
+    /// Maximum work-groups that share the input.
     pub(crate) max_groups: usize,
-    /// Bytes of input below which a group is not worth its table.
+    /// Minimum bytes of input for each group, so that its table pays off.
     pub(crate) min_bytes: usize,
-    /// Replicas of a table in local memory, one a lane, and the bytes that they may fill.
+    /// Maximum replicas of a table in local memory, one for each lane, and maximum bytes of all replicas.
     pub(crate) max_replicas: usize,
     pub(crate) replica_bytes: usize,
-    /// Ranges of bins, each a read of the input, that are better than atomics in global memory.
+    /// Maximum ranges of bins. Each range reads the whole input; up to this number that is faster than atomics in global
+    /// memory.
     pub(crate) max_ranges: usize,
-    /// Ranges that are better read one by one than shared out first, and the most that samples are shared out to; 0: never.
+    /// Up to `few_ranges`, reading the input once for each range is faster than partitioning the samples first.
+    /// `max_partitions` is the maximum number of partitions; 0 disables partitioning.
     pub(crate) few_ranges: usize,
     pub(crate) max_partitions: usize,
-    /// Bytes of all groups' tables.
+    /// Maximum bytes of the tables of all groups.
     pub(crate) table_bytes: usize,
-    /// Bytes of tables in global memory with atomics, of which several lessen collisions.
+    /// Maximum bytes of tables in global memory that are updated with atomics. Several tables reduce collisions.
     pub(crate) global_bytes: usize,
-    /// Bytes of local memory that given edges and their table, with an edge in each cell, may take; or twice as many without
-    /// these. Beyond that they are read from global memory.
+    /// Maximum bytes of local memory for given edges and a table with an edge in each cell. A table without edges may have
+    /// twice as many. Larger tables stay in global memory.
     pub(crate) edge_bytes: usize,
-    /// Bytes of local memory that the replicas of a table of weights may fill.
+    /// Maximum bytes of local memory for the replicas of a table of weights.
     pub(crate) weighted_bytes: usize,
-    /// Slots up to which the work-group that ends last adds up what all have counted; 0: a further launch does.
+    /// Maximum slots for a last-block reduction of the counts; 0: a second launch adds them up.
     pub(crate) one_pass_slots: usize,
 }
 
-/// Slots of [`Histogram::one_pass_slots`], where the device can. H100, 2^28 samples: 256 bins of `u8` 102 -> 96 µs, of `i32` 360 ->
-/// 353, 1,024 bins 360 -> 357, 4,096 363 -> 366; 2^16 `u8` 33 -> 9.
+/// Value of [`Histogram::one_pass_slots`] on devices with last-block reductions. H100, 2^28 samples: 256 bins of `u8` 102 -> 96
+/// µs, of `i32` 360 -> 353, 1,024 bins 360 -> 357, 4,096 363 -> 366; 2^16 `u8` 33 -> 9.
 const ONE_PASS_SLOTS: usize = 2 << 10;
 
 /// Parameters of histograms by device class.
@@ -43,7 +45,7 @@ pub(crate) fn histogram(caps: &Capabilities) -> Histogram {
     let units = super::units(caps);
     let fits = |name, items| super::work_group(caps.chosen(name, items), caps);
     match caps.class {
-        // One item a group counts a contiguous run without atomics.
+        // Each group is one work-item that counts a contiguous range without atomics.
         DeviceClass::Cpu => Histogram {
             work_group: 1,
             large_work_group: 1,
@@ -60,11 +62,12 @@ pub(crate) fn histogram(caps: &Capabilities) -> Histogram {
             weighted_bytes: 0,
             one_pass_slots: 0,
         },
-        // On an H200, 256 bins of 2^28 i32: 4 to 32 replicas and 256 to 1,024 items a group all reach 4,370 to 4,490 GB/s.
+        // On an H200, 256 bins of 2^28 i32: 4 to 32 replicas and 256 to 1,024 work-items a group all reach 4,370 to 4,490 GB/s.
         DeviceClass::Gpu => Histogram {
             work_group: fits("work_group", 512),
             large_work_group: fits("large_work_group", 1024),
-            // Two a unit do on an H200, 256 bins of 2^28 samples: i32 250 µs for 254 with four, u8 77 for 80.
+            // Two groups for each unit suffice. H200, 256 bins of 2^28 samples: i32 250 µs, 254 with four groups; u8 77 µs, 80
+            // with four.
             max_groups: caps.chosen("max_groups", 2 * units),
             min_bytes: caps.chosen("min_bytes", 32 << 10),
             max_replicas: caps.chosen("max_replicas", 32),
@@ -81,9 +84,9 @@ pub(crate) fn histogram(caps: &Capabilities) -> Histogram {
     }
 }
 
-/// What is searched for.
+/// The parameters that `oclprim tune` searches.
 pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
-    /// Local memory of an item where tables are added up.
+    /// Local memory of a work-item that adds up tables.
     const ITEM_BYTES: usize = 8;
     let usual = histogram(caps);
     let min_bytes = Parameter::new("min_bytes", usual.min_bytes, [8 << 10, 32 << 10, 64 << 10, 128 << 10]);

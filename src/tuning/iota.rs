@@ -7,7 +7,7 @@ use crate::runtime::{Capabilities, DeviceClass};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Iota {
     pub(crate) work_group: usize,
-    /// On CPU drivers: groups, of one item each, at most, and elements of each at least.
+    /// On CPU drivers: maximum groups, of one work-item each, and minimum elements of each group.
     pub(crate) max_groups: usize,
     pub(crate) min_run: usize,
 }
@@ -22,7 +22,7 @@ pub(crate) fn iota(caps: &Capabilities) -> Iota {
     Iota { work_group, max_groups, min_run: caps.chosen("min_run", 1024) }
 }
 
-/// What is searched for.
+/// The parameters that `oclprim tune` searches.
 pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     let usual = iota(caps);
     match caps.class {

@@ -3,21 +3,21 @@
 use super::{Parameter, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass};
 
-/// Geometry of merges, of merge sorts, and of what else goes by merge path.
+/// Geometry of merges, of merge sorts, and of other algorithms that use merge path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Merge {
-    /// Items of a work-group at most, and the elements of 4 bytes that each has in a tile, without values and with them: an
-    /// odd number, so that neighbours who write their own elements to local memory use different banks.
+    /// Maximum work-items of a work-group, and 4-byte elements of each work-item in a tile, without values and with values. The
+    /// number is odd, so that neighbouring work-items use different banks when they write their elements to local memory.
     pub(crate) work_group: usize,
     pub(crate) items: usize,
     pub(crate) items_with_values: usize,
-    /// The same where merges of many elements have more.
+    /// Elements of each work-item in merges of many elements.
     pub(crate) most_items: usize,
-    /// Registers of an item at most, and of one with `most_items`, where there are no values and a compiler can be told.
+    /// Maximum registers of a work-item, also with `most_items`, for merges without values, if the compiler accepts a limit.
     pub(crate) registers: Option<usize>,
     pub(crate) most_registers: Option<usize>,
     pub(crate) max_groups: usize,
-    /// Groups of a search: each reads its pivots first.
+    /// Maximum groups of a search; each group first reads its pivots.
     pub(crate) max_search_groups: usize,
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn merge(caps: &Capabilities) -> Merge {
     let units = super::units(caps);
     let registers = |name, usual| caps.ptx.then(|| caps.chosen(name, usual));
     match caps.class {
-        // One item walks through a tile.
+        // Each work-item processes a tile.
         DeviceClass::Cpu => {
             let items = caps.chosen("items", 4096);
             Merge {
@@ -40,7 +40,7 @@ pub(crate) fn merge(caps: &Capabilities) -> Merge {
                 max_search_groups: caps.chosen("max_search_groups", 4 * units),
             }
         }
-        // An interpreter is to see several tiles of a group, too.
+        // Small tiles and few groups, so that the checker sees groups with several tiles.
         DeviceClass::Gpu if caps.checker => Merge {
             work_group: super::work_group(32, caps),
             items: 3,
@@ -53,12 +53,13 @@ pub(crate) fn merge(caps: &Capabilities) -> Merge {
         },
         DeviceClass::Gpu => Merge {
             work_group: super::work_group(caps.chosen("work_group", 256), caps),
-            // With 17 and 13 assemblers for sm_90 keep to 72 and 56 registers; with values and 17 they take 127.
+            // With 17 and 13 elements, assemblers for sm_90 use at most 72 and 56 registers; with values and 17 elements they
+            // use 127.
             items: caps.chosen("items", 17),
             items_with_values: caps.chosen("items_with_values", 13),
-            // On an H200, merges of 2^28 u32, items and registers: 17 and 64 736 µs, 40 651; 27 and 40 580; 33 and 48
-            // 574, 40 649; merge sorts of 2^27: 27 and 40 5.59 ms, 33 and 48 5.35. In 40 there are six work-groups at a
-            // time, in 48 five.
+            // H200, merges of 2^28 u32: 17 elements take 736 µs in 64 registers and 651 in 40; 27 take 580 in 40; 33 take 574
+            // in 48 and 649 in 40. Merge sorts of 2^27: 27 elements take 5.59 ms in 40 registers, 33 take 5.35 in 48. With 40
+            // registers six work-groups run at a time, with 48 five.
             most_items: caps.chosen("most_items", if caps.ptx { 33 } else { 17 }),
             registers: registers("registers", 64),
             most_registers: registers("most_registers", 48),
@@ -68,13 +69,13 @@ pub(crate) fn merge(caps: &Capabilities) -> Merge {
     }
 }
 
-/// What is searched for.
+/// The parameters that `oclprim tune` searches.
 pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     let usual = merge(caps);
     let groups = |name, usual, factors: &[usize]| Parameter::new(name, usual, of_units(factors, caps));
     match caps.class {
         DeviceClass::Cpu => vec![
-            // Sixteen times a power of two: what merge sorts begin with.
+            // 16 times a power of two, as merge sorts need at their start.
             Parameter::new("items", usual.items, [1024, 4096, 16_384]),
             groups("max_groups", usual.max_groups, &[1, 2, 4, 8, 16]),
             groups("max_search_groups", usual.max_search_groups, &[1, 2, 4, 8, 16]),
@@ -83,7 +84,7 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
         DeviceClass::Gpu => {
             let work_group = work_groups(usual.work_group, 0, &[64, 128, 256], caps);
             let others = [
-                // Set operations have a bit of a word for each.
+                // At most one bit of a word for each, as set operations need.
                 Parameter::new("items", usual.items, [9, 13, 17, 21, 25]),
                 Parameter::new("items_with_values", usual.items_with_values, [9, 13, 17]),
                 Parameter::new("most_items", usual.most_items, [17, 25, 27, 33]),

@@ -1,10 +1,13 @@
-//! What is chosen for a device: by its class, by a file that `oclprim tune` wrote, and by whoever opens it.
+//! Parameters for a device. They come from its class, from a file that `oclprim tune` wrote, or from the caller who opens the
+//! device.
 //!
-//! The crate has numbers for each class of devices. `oclprim tune` measures others on a device, and keeps those that are
-//! faster in a file, which every program that uses the crate reads once. [`Tuning`] overrides both. Results do not depend
-//! on any of these, but for what is open anyway: how float sums with
-//! [`Determinism::Fast`](crate::Determinism::Fast) are rounded, which of equal indices a
-//! [`scatter`](crate::Device::scatter) takes, and the order of [`select_unordered`](crate::Device::select_unordered).
+//! The crate has default values for each class of devices. `oclprim tune` measures other values on a device, and writes the
+//! faster ones to a file. Every program that uses the crate reads that file once. [`Tuning`] overrides both.
+//!
+//! Tuning never changes a result, except those documented as unspecified:
+//! - the rounding of float sums with [`Determinism::Fast`](crate::Determinism::Fast), which allows any order;
+//! - the element that [`scatter`](crate::Device::scatter) writes for equal indices;
+//! - the order of [`select_unordered`](crate::Device::select_unordered).
 
 #[cfg(feature = "opencl")]
 pub mod copy;
@@ -78,27 +81,26 @@ fn units(caps: &Capabilities) -> usize {
     caps.compute_units.max(1) as usize
 }
 
-/// The largest work-group of at most `most` items, a power of two: kernels share out lanes by halves, and devices allow
-/// any number.
+/// The largest power of two that is at most `most` work-items and that the device allows. Kernels halve groups of lanes, and
+/// devices may report any maximum.
 #[cfg(feature = "opencl")]
 pub(crate) fn work_group(most: usize, caps: &Capabilities) -> usize {
     1 << most.min(caps.max_work_group.max(1)).ilog2()
 }
 
-/// Local memory that is not for the arrays of kernels: a few words of theirs, and what compilers add.
+/// Local memory reserved for a few words of the kernels and for additions by compilers.
 #[cfg(feature = "opencl")]
 pub(crate) const RESERVED_BYTES: usize = 64;
 
-/// The same, where each item has `bytes` bytes of local memory.
+/// The same if each work-item has `bytes` bytes of local memory.
 #[cfg(feature = "opencl")]
 pub(crate) fn work_group_of(most: usize, bytes: usize, caps: &Capabilities) -> usize {
     work_group(most.min((caps.local_bytes.saturating_sub(RESERVED_BYTES) / bytes).max(1)), caps)
 }
 
-/// Overrides of what the crate would choose for a device; everything unset stays as chosen.
+/// Overrides the crate's choices for a device; every unset field keeps the crate's choice.
 ///
-/// With it a CPU driver can run the geometry of a GPU, and every sub-group back end that passed its self-test can be
-/// tested.
+/// A `Tuning` can run the geometry of a GPU on a CPU driver, or select any sub-group back end that passed its self-test.
 ///
 /// ```
 /// use oclprim::{Device, DeviceClass, SubGroupBackend, Tuning, op::Sum};
@@ -122,7 +124,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// The geometry of another device class.
+    /// Sets the geometry of another device class.
     ///
     /// ```
     /// use oclprim::{Device, DeviceClass, Tuning, op::Sum};
@@ -136,7 +138,7 @@ impl Tuning {
         self
     }
 
-    /// A particular sub-group back end, which must have passed the device's self-test.
+    /// Sets the sub-group back end, which must have passed the device's self-test.
     ///
     /// ```
     /// use oclprim::{Device, SubGroupBackend, Tuning, op::Sum};
@@ -150,7 +152,7 @@ impl Tuning {
         self
     }
 
-    /// At most this much local memory, to run the paths of small devices.
+    /// Limits local memory, to run the code paths of small devices.
     ///
     /// ```
     /// use oclprim::{Device, Tuning, op::Sum};
@@ -164,7 +166,7 @@ impl Tuning {
         self
     }
 
-    /// 64-bit offsets at every size, as kernels use them from 2^31 elements on.
+    /// Uses 64-bit offsets at every size; by default kernels use them from 2^31 elements.
     ///
     /// ```
     /// use oclprim::{Device, Tuning, op::Sum};
@@ -178,7 +180,7 @@ impl Tuning {
         self
     }
 
-    /// Launch after launch where work-groups would wait for one another.
+    /// Disables decoupled look-back: reduce-then-scan in several launches.
     ///
     /// ```
     /// use oclprim::{Device, Tuning, op::Sum};
@@ -192,7 +194,7 @@ impl Tuning {
         self
     }
 
-    /// What the crate has for the device's class, whatever a [tuning file](TuningFile) says of it.
+    /// Ignores the [tuning file](TuningFile), and uses the crate's defaults for the device's class.
     ///
     /// ```
     /// use oclprim::{Device, Tuning, op::Sum};
@@ -206,17 +208,17 @@ impl Tuning {
         self
     }
 
-    /// Has some tiles stall, where others wait for them.
+    /// Fault injection: some tiles drop or delay their publish.
     #[doc(hidden)]
     pub fn stall(mut self, stall: Stall) -> Self {
         self.stall = stall as u8;
         self
     }
 
-    /// One of the [`parameters`] of a primitive, for elements and inputs of all sizes. The tuning file is not asked about
-    /// this primitive then.
+    /// Sets one of the [`parameters`] of a primitive, for elements and inputs of all sizes. The tuning file is then ignored for
+    /// this primitive.
     ///
-    /// A name that there is not, or a value that is not among the parameter's, is an error of
+    /// An unknown name, or a value outside the parameter's set, is an error of
     /// [`Device::with_tuning`](crate::Device::with_tuning).
     ///
     /// ```
@@ -236,14 +238,14 @@ impl Tuning {
         self
     }
 
-    /// Whether the tuning file's choices, which were made for the device as it is, hold.
+    /// Returns whether the tuning file applies: its values were chosen for the device without other overrides.
     #[cfg(feature = "opencl")]
     fn asks_file(&self) -> bool {
         let as_it_is = self.class.is_none() && self.sub_groups.is_none() && self.local_bytes.is_none();
         as_it_is && !self.no_look_back && !self.without_file
     }
 
-    /// Choices for single primitives on a device with these capabilities, which [`apply`](Self::apply) has checked.
+    /// Chosen values for single primitives on a device with these capabilities, which [`apply`](Self::apply) has checked.
     #[cfg(feature = "opencl")]
     pub(crate) fn choices(&self, info: &DeviceInfo, caps: &Capabilities) -> Vec<Choice> {
         self.choices_of(if self.asks_file() { file::loaded() } else { &[] }, info, caps)
@@ -275,7 +277,7 @@ impl Tuning {
         choices
     }
 
-    /// Whether kernels over `n` elements use 64-bit offsets.
+    /// Returns whether kernels over `n` elements use 64-bit offsets.
     pub fn wide(&self, n: usize) -> bool {
         self.wide_offsets || n >= 1 << 31
     }
@@ -295,20 +297,20 @@ impl Tuning {
     }
 }
 
-/// How some tiles keep others waiting, as `cl/lib/subgroup.cl` has it.
+/// Fault injection in tiles that others look back at, as in `cl/lib/subgroup.cl`.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stall {
-    /// They publish nothing before they have looked back.
+    /// Dropped publish: a tile publishes only after its own look-back.
     Silent = 1,
-    /// They publish late.
+    /// Delayed publish.
     Late = 2,
 }
 
-/// Sizes of elements among which some have every parameter.
+/// Element sizes that cover every parameter of every primitive.
 const ELEMENT_SIZES: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// Refuses what is no value of a parameter for elements of any size.
+/// Returns an error unless `value` is a value of the parameter for some element size.
 fn check(primitive: &str, name: &str, value: usize, caps: &Capabilities) -> Result<()> {
     if !PRIMITIVES.contains(&primitive) {
         let all = PRIMITIVES.join(", ");
@@ -332,13 +334,13 @@ fn check(primitive: &str, name: &str, value: usize, caps: &Capabilities) -> Resu
     Ok(())
 }
 
-/// Numbers chosen for one primitive.
+/// Values chosen for one primitive.
 #[cfg(feature = "opencl")]
 pub(crate) struct Choice {
     primitive: &'static str,
-    /// The elements' size and the inputs' to which it is limited.
+    /// The element size and the size class to which the choice applies; `None` for all.
     place: Option<(usize, SizeClass)>,
-    /// The device's, with these numbers.
+    /// The device's capabilities with these values.
     pub(crate) caps: Arc<Capabilities>,
 }
 
@@ -359,7 +361,7 @@ mod tests {
     use super::*;
     use crate::Device;
 
-    /// The work-groups of every primitive, and the local memory that is known of each.
+    /// The work-groups of every primitive. Also checks the local memory of transpositions.
     fn work_groups(caps: &Capabilities) -> Vec<usize> {
         let mut groups = vec![reduce(caps).work_group, scan(caps, 0).work_group];
         groups.extend([histogram(caps).work_group, histogram(caps).large_work_group]);
@@ -423,7 +425,7 @@ mod tests {
                 for parameter in &all {
                     let what = format!("{name}: {primitive}, {parameter:?}");
                     assert!(parameter.values.contains(&parameter.usual), "{what}");
-                    // What can be left out is 0 then.
+                    // An optional feature has the value 0 when it is off.
                     let optional = ["look_back", "one_pass", "aside", "segment_registers"].contains(&parameter.name);
                     let lawful = optional || !parameter.values.contains(&0);
                     assert!(parameter.values.is_sorted() && lawful, "{what}");
@@ -441,7 +443,7 @@ mod tests {
         }
     }
 
-    /// What a primitive on 4-byte elements takes for each of its parameters.
+    /// The value that a primitive on 4-byte elements uses for each of its parameters.
     fn parameters_of(primitive: &str, caps: &Capabilities) -> Vec<(&'static str, usize)> {
         let of_copy = |copy| match copy {
             Copy::Runs { max_groups, min_run } => vec![("max_groups", max_groups), ("min_run", min_run)],
@@ -493,7 +495,7 @@ mod tests {
             }
             "transpose" => {
                 let it = transpose(caps, 4);
-                // A smaller side takes fewer items.
+                // A smaller side limits the work-group.
                 let work_group = it.work_group;
                 vec![("work_group", work_group), ("side", it.side), ("max_groups", it.max_groups)]
             }
@@ -582,7 +584,7 @@ mod tests {
         assert_eq!(chosen("copy", 1, 1 << 20), Some(4));
         assert_eq!(chosen("copy", 16, 1 << 20), Some(4));
         assert_eq!(chosen("sort", 4, 1 << 20), None);
-        // What is set counts for all sizes, and the file's rows of the primitive do not.
+        // A set value applies to all sizes, and replaces the file's rows of the primitive.
         let set = Tuning::default().set("reduce", "work_group", 64);
         let choices = set.choices_of(&rows, &info, &caps);
         let of_reduce: Vec<_> = choices.iter().filter(|choice| choice.of("reduce")).collect();

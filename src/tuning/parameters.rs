@@ -1,10 +1,10 @@
-//! The numbers of primitives' geometry that are searched for a device.
+//! Parameters of primitives that `oclprim tune` searches for a device.
 
 use serde::{Deserialize, Serialize};
 
 use crate::runtime::Capabilities;
 
-/// The primitives that have such numbers.
+/// The primitives that have parameters.
 ///
 /// ```
 /// assert!(oclprim::tuning::PRIMITIVES.contains(&"reduce"));
@@ -27,8 +27,8 @@ pub const PRIMITIVES: [&str; 15] = [
     "iota",
 ];
 
-/// A number of a primitive's geometry: results are the same with each of its values, but for what is open anyway, as
-/// [`tuning`](crate::tuning) says.
+/// A parameter of a primitive's geometry. Its value never changes a result, except those that [`tuning`](crate::tuning) lists
+/// as unspecified.
 ///
 /// ```
 /// use oclprim::{Capabilities, tuning::parameters};
@@ -43,11 +43,11 @@ pub const PRIMITIVES: [&str; 15] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Parameter {
-    /// Its name within the primitive, such as `max_groups`.
+    /// The parameter's name within the primitive, such as `max_groups`.
     pub name: &'static str,
-    /// What the crate takes for devices of this class.
+    /// The crate's default for devices of this class.
     pub usual: usize,
-    /// What it may be, rising, the usual value among them.
+    /// The allowed values in ascending order, the default among them.
     pub values: Vec<usize>,
 }
 
@@ -61,7 +61,7 @@ impl Parameter {
     }
 }
 
-/// The numbers that can be chosen for a primitive on elements of so many bytes. None for what is not among [`PRIMITIVES`].
+/// The parameters of a primitive for elements of that many bytes; empty if it is not in [`PRIMITIVES`].
 ///
 /// ```
 /// use oclprim::{Capabilities, tuning::parameters};
@@ -97,10 +97,10 @@ pub fn parameters(primitive: &str, caps: &Capabilities, element_bytes: usize) ->
     Vec::new()
 }
 
-/// Elements beyond this have no numbers of their own.
+/// Larger elements use the parameters of this size.
 pub(super) const MOST_ELEMENT_BYTES: usize = 16;
 
-/// The element size by which choices for a primitive are told apart: copies are of bytes, whatever these are.
+/// The element size in rows for a primitive: 1 for copies, which move bytes, else `element_bytes`.
 ///
 /// ```
 /// use oclprim::tuning::row_bytes;
@@ -111,7 +111,7 @@ pub fn row_bytes(primitive: &str, element_bytes: usize) -> usize {
     if matches!(primitive, "copy" | "copy_ranges") { 1 } else { element_bytes }
 }
 
-/// Sizes of inputs that have choices of their own.
+/// A class of input sizes; each class can have its own row in a tuning file.
 ///
 /// ```
 /// use oclprim::tuning::SizeClass;
@@ -131,7 +131,7 @@ pub enum SizeClass {
 }
 
 impl SizeClass {
-    /// All, rising.
+    /// All classes in ascending order.
     ///
     /// ```
     /// use oclprim::tuning::SizeClass;
@@ -140,7 +140,7 @@ impl SizeClass {
     /// ```
     pub const ALL: [Self; 3] = [Self::Small, Self::Medium, Self::Large];
 
-    /// That of an input of so many bytes.
+    /// The class of an input of that many bytes.
     ///
     /// ```
     /// use oclprim::tuning::SizeClass;
@@ -155,7 +155,7 @@ impl SizeClass {
         }
     }
 
-    /// The name, such as `small`.
+    /// The class's name, such as `small`.
     ///
     /// ```
     /// assert_eq!(oclprim::tuning::SizeClass::Small.name(), "small");
@@ -175,12 +175,12 @@ pub(super) fn of_units(factors: &[usize], caps: &Capabilities) -> impl Iterator<
     factors.iter().map(|factor| factor * super::units(caps))
 }
 
-/// The work-groups of these that a device takes, with `bytes` bytes of local memory an item; `None` where there is no
-/// choice.
+/// The parameter `work_group`, with the `values` that fit the device; each work-item needs `bytes` bytes of local memory.
+/// `None` if there is no choice.
 #[cfg(feature = "opencl")]
 pub(super) fn work_groups(usual: usize, bytes: usize, values: &[usize], caps: &Capabilities) -> Option<Parameter> {
     let fits = |&items: &usize| super::work_group_of(items, bytes.max(1), caps) == items;
     let fitting = values.iter().copied().filter(fits);
-    // One item is the geometry of a CPU.
+    // A work-group of one work-item is the geometry of a CPU.
     (usual > 1).then(|| Parameter::new("work_group", usual, fitting))
 }

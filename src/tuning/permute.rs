@@ -1,4 +1,4 @@
-//! Parameters of permutations that are no transpositions.
+//! Parameters of permutations that are not transpositions.
 
 use super::{Parameter, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass};
@@ -7,9 +7,9 @@ use crate::runtime::{Capabilities, DeviceClass};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Permute {
     pub(crate) work_group: usize,
-    /// Units of one item on GPUs.
+    /// On GPUs: units that one work-item moves.
     pub(crate) each: usize,
-    /// On CPU drivers: groups, of one item each, at most, and units of each at least.
+    /// On CPU drivers: maximum groups, of one work-item each, and minimum units of each group.
     pub(crate) max_groups: usize,
     pub(crate) min_run: usize,
 }
@@ -31,7 +31,7 @@ pub(crate) fn permute(caps: &Capabilities, size: usize) -> Permute {
     }
 }
 
-/// What is searched for.
+/// The parameters that `oclprim tune` searches.
 pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
     let usual = permute(caps, super::unit(size).min(16));
     match caps.class {

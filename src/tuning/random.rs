@@ -3,7 +3,7 @@
 use super::{Parameter, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass};
 
-/// Local memory of an item: a block.
+/// Local memory of a work-item: the four words of one Philox call.
 const ITEM_BYTES: usize = 16;
 
 /// Geometry of random numbers.
@@ -11,7 +11,7 @@ const ITEM_BYTES: usize = 16;
 pub(crate) struct Random {
     pub(crate) work_group: usize,
     pub(crate) max_groups: usize,
-    /// Words of 16 bytes of a group at least, where it is one item.
+    /// Minimum 16-byte words of a group of one work-item.
     pub(crate) min_run: usize,
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn random(caps: &Capabilities) -> Random {
     }
 }
 
-/// What is searched for.
+/// The parameters that `oclprim tune` searches.
 pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     let usual = random(caps);
     let groups = |factors: &[usize]| Parameter::new("max_groups", usual.max_groups, of_units(factors, caps));

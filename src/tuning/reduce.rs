@@ -3,7 +3,7 @@
 use super::{Parameter, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass, SubGroupBackend};
 
-/// Local memory of an item at most: an accumulator, and what sub-groups in local memory exchange.
+/// Maximum local memory of a work-item: an accumulator, and the values that sub-groups in local memory exchange.
 const ITEM_BYTES: usize = 8 + 4;
 
 /// Geometry of reductions.
@@ -11,10 +11,10 @@ const ITEM_BYTES: usize = 8 + 4;
 pub(crate) struct Reduce {
     pub(crate) work_group: usize,
     pub(crate) max_groups: usize,
-    /// Whether the work-group that ends last does what a further launch would.
+    /// True for a last-block reduction: the work-group that finishes last replaces a second launch.
     pub(crate) one_pass: bool,
-    /// Registers of an item at most, on NVIDIA's GPUs, of segments by offsets and by keys: so that six work-groups run
-    /// on a compute unit at a time, some of which load while others combine.
+    /// Maximum registers of a work-item on NVIDIA GPUs, for reductions of segments by offsets and by keys. They let six
+    /// work-groups run on a compute unit at a time, so that some load while others combine.
     pub(crate) segment_registers: usize,
     pub(crate) key_registers: usize,
 }
@@ -24,13 +24,13 @@ pub(crate) fn reduce(caps: &Capabilities) -> Reduce {
     let max_groups = |each: usize| caps.chosen("max_groups", each * super::units(caps));
     let (segment_registers, key_registers) = (caps.chosen("segment_registers", 80), caps.chosen("key_registers", 40));
     match caps.class {
-        // One item walks a whole tile, which its compiler vectorises.
+        // Each work-item processes a whole tile, in a loop that the driver's compiler vectorises.
         DeviceClass::Cpu => {
             Reduce { work_group: 1, max_groups: max_groups(8), one_pass: false, segment_registers, key_registers }
         }
         DeviceClass::Gpu => {
-            // As many whole waves whether two, three or six run on a unit at a time. On an H200 sums of 2^28 i32 take 240 µs
-            // with 4, 6 and 16 groups a unit, 245 with 8.
+            // Six groups for each unit make whole waves, whether two, three or six run on a unit at a time. On an H200, sums of
+            // 2^28 i32 take 240 µs with 4, 6 and 16 groups for each unit, and 245 µs with 8.
             let max_groups = max_groups(6);
             let work_group = super::work_group_of(caps.chosen("work_group", 256), ITEM_BYTES, caps);
             let one_pass = ends_at_once(caps) && caps.chosen("one_pass", 1) != 0;
@@ -39,16 +39,17 @@ pub(crate) fn reduce(caps: &Capabilities) -> Reduce {
     }
 }
 
-/// PoCL breaks barriers in branches, and gives its whole work-group for a sub-group.
+/// Returns whether the device supports a last-block reduction. PoCL breaks barriers in branches, and its sub-group is the whole
+/// work-group.
 pub(crate) fn ends_at_once(caps: &Capabilities) -> bool {
     use SubGroupBackend::{Amd, Intel, Ptx};
     caps.device_fence && matches!(caps.sub_group.backend, Ptx | Amd | Intel)
 }
 
-/// What is searched for.
+/// The parameters that `oclprim tune` searches.
 pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     let usual = reduce(caps);
-    // A row of a tile has 256 words.
+    // At most 256, since a row of a tile has 256 words.
     let work_group = work_groups(usual.work_group, ITEM_BYTES, &[64, 128, 256], caps);
     let max_groups = Parameter::new("max_groups", usual.max_groups, of_units(&[1, 2, 4, 6, 8, 16, 32], caps));
     let one_pass = usual.one_pass.then(|| Parameter::new("one_pass", 1, [0, 1]));

@@ -3,13 +3,13 @@
 use super::{Parameter, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass, SubGroupBackend};
 
-/// Teams of a work-group, of which each item has a place in a team.
+/// Lane groups of a work-group.
 const TEAMS: usize = 8;
-/// Local memory of an item at most: an accumulator for each row of a tile.
+/// Maximum local memory of a work-item: an accumulator for each row of a tile.
 const ITEM_BYTES: usize = 8 * 8;
 /// Bytes of a tile.
 const TILE_BYTES: usize = 32 << 10;
-/// Bytes beside that: two accumulators for each chunk, two for each team, and a few words.
+/// Other local memory: two accumulators for each chunk, two for each lane group, and a few words.
 const RESERVED_BYTES: usize = (2 * 64 + 2 * TEAMS) * 8 + 64;
 
 /// Geometry of scans.
@@ -17,24 +17,25 @@ const RESERVED_BYTES: usize = (2 * 64 + 2 * TEAMS) * 8 + 64;
 pub(crate) struct Scan {
     pub(crate) work_group: usize,
     pub(crate) max_groups: usize,
-    /// Whether sub-groups exchange values.
+    /// True if sub-groups exchange values by shuffles.
     pub(crate) shuffles: bool,
-    /// Registers of an item at most, on NVIDIA's GPUs, and where there are segments: 0 is what each form has.
+    /// Maximum registers of a work-item on NVIDIA GPUs, for plain scans and for scans of segments; 0: the default of each
+    /// variant.
     pub(crate) registers: usize,
     pub(crate) segment_registers: usize,
-    /// Whether tiles of segments come to local memory past the registers.
+    /// True if tiles of segments are copied to local memory asynchronously, without registers.
     pub(crate) aside: bool,
 }
 
-/// Parameters of scans by device class; kernels use `more` bytes of local memory beside those of a plain one.
+/// Parameters of scans by device class; `more` is local memory that kernels use in addition to a plain scan's.
 pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
     let units = super::units(caps);
-    // One item walks whole tiles.
+    // Each work-item processes whole tiles.
     let alone = Scan {
         work_group: 1,
         max_groups: caps.chosen("max_groups", 8 * units),
         shuffles: false,
-        // H200, 2^28 u32: 64 registers 702 µs, 48, 56 and 72 711 to 774.
+        // H200, 2^28 u32: 702 µs with 64 registers; 711 to 774 with 48, 56 and 72.
         registers: caps.chosen("registers", 64),
         segment_registers: caps.chosen("segment_registers", 0),
         aside: false,
@@ -43,9 +44,9 @@ pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
         return alone;
     }
     let (sub_group, max_groups) = (caps.sub_group, caps.chosen("max_groups", 16 * units));
-    // These have one width; other compilers may choose another for each kernel.
+    // Only these have a fixed width; other compilers may choose a width for each kernel.
     let shuffles = matches!(sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
-    // There what precedes an item's runs waits in local memory.
+    // With PTX, the exclusive prefixes of a work-item's runs are in local memory.
     let waiting = if sub_group.backend == SubGroupBackend::Ptx { ITEM_BYTES * TEAMS * 32 } else { 0 };
     if RESERVED_BYTES + more + waiting + super::RESERVED_BYTES > caps.local_bytes {
         return alone;
@@ -59,14 +60,14 @@ pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
     if work_group < TEAMS {
         return alone;
     }
-    // Past the registers, which marks and heads need. A multiprocessor that has 228 KiB of local memory holds five
-    // tiles so, or four with totals of 8 bytes: 899 µs for 995 of 2^28 u32 in segments of 16, 949 for 1,100 by a power
-    // law on an H200. Plain scans are slower so, 784 for 699.
+    // Asynchronous copies leave registers free for segment-head flags. A multiprocessor with 228 KiB of local memory then holds
+    // five tiles, or four with 8-byte aggregates. H200, 2^28 u32: 995 -> 899 µs in segments of 16, 1,100 -> 949 in segments by
+    // a power law. Plain scans are slower with them, 784 instead of 699.
     let copies = caps.ptx && caps.compute_capability >= 90 && caps.local_bytes >= 4 * TILE_BYTES && caps.looks_back();
     Scan { work_group, max_groups, shuffles, aside: copies && caps.chosen("aside", 1) != 0, ..alone }
 }
 
-/// What is searched for: no work-group where sub-groups make tiles, as it follows from their width.
+/// The parameters that `oclprim tune` searches. If sub-groups make tiles, the work-group follows from their width.
 pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     let usual = scan(caps, 0);
     let mut parameters = Vec::new();

@@ -6,14 +6,13 @@ use crate::runtime::{Capabilities, DeviceClass, SubGroupBackend};
 /// Geometry of selections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Select {
-    /// Items of a work-group at most, and vectors of 16 bytes of each in a tile: a power of two, from 2 on.
+    /// Maximum work-items of a work-group, and 16-byte vectors of each work-item in a tile: a power of two, at least 2.
     pub(crate) work_group: usize,
     pub(crate) rows: usize,
     pub(crate) max_groups: usize,
-    /// Neighbours of one item at least, on CPU drivers.
+    /// On CPU drivers: minimum contiguous elements of one work-item.
     pub(crate) min_run: usize,
-    /// Registers of an item at most, on NVIDIA's GPUs, where elements move to one list in one pass, and where there are
-    /// two lists.
+    /// Maximum registers of a work-item on NVIDIA GPUs: for one pass that moves elements to one list, and for two lists.
     pub(crate) registers: usize,
     pub(crate) partition_registers: usize,
 }
@@ -22,7 +21,7 @@ pub(crate) struct Select {
 pub(crate) fn select(caps: &Capabilities) -> Select {
     let units = super::units(caps);
     match caps.class {
-        // One item walks its elements.
+        // Each group is one work-item.
         DeviceClass::Cpu => Select {
             work_group: 1,
             rows: 0,
@@ -31,7 +30,7 @@ pub(crate) fn select(caps: &Capabilities) -> Select {
             registers: 0,
             partition_registers: 0,
         },
-        // An interpreter is to see several tiles of a group, too.
+        // Small tiles and few groups, so that the checker sees groups with several tiles.
         DeviceClass::Gpu if caps.checker => Select {
             work_group: super::work_group(32, caps),
             rows: 2,
@@ -45,14 +44,14 @@ pub(crate) fn select(caps: &Capabilities) -> Select {
             rows: caps.chosen("rows", if caps.ptx { 8 } else { 4 }),
             max_groups: caps.chosen("max_groups", 16 * units),
             min_run: 0,
-            // H200, 10 % of 2^28 u32: 40 registers, as tiles wait in local memory, 421 µs; 48, 449.
+            // H200, 10 % of 2^28 u32: 421 µs with 40 registers, since tiles wait in local memory; 449 with 48.
             registers: caps.chosen("registers", if caps.compute_capability >= 80 { 40 } else { 80 }),
             partition_registers: caps.chosen("partition_registers", 64),
         },
     }
 }
 
-/// What is searched for.
+/// The parameters that `oclprim tune` searches.
 pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     let usual = select(caps);
     match caps.class {
@@ -62,7 +61,7 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
         ],
         DeviceClass::Gpu if caps.checker => Vec::new(),
         DeviceClass::Gpu => {
-            // Only groups of 256 exchange by shuffles.
+            // With shuffles, kernels need groups of 256.
             let shuffles =
                 caps.sub_group.ballot && matches!(caps.sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
             let work_group = work_groups(usual.work_group, 0, &[64, 128, 256], caps).filter(|_| !shuffles);

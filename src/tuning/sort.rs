@@ -6,40 +6,41 @@ use crate::runtime::{Capabilities, DeviceClass};
 /// Geometry of sorts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sort {
-    /// Items of a work-group at most, and the keys of each in a tile.
+    /// Maximum work-items of a work-group, and keys of each work-item in a tile.
     pub(crate) work_group: usize,
     pub(crate) items: usize,
-    /// Items of each of the 256 groups that add up counts, at most.
+    /// Maximum work-items of each of the 256 groups that add up counts.
     pub(crate) offsets_work_group: usize,
-    /// Bytes of a tile, in local memory, at most.
+    /// Maximum bytes of a tile, in local memory.
     pub(crate) tile_bytes: usize,
     pub(crate) max_groups: usize,
-    /// Whether tiles wait for the counts of those before them.
+    /// True if tiles use decoupled look-back on the counts of earlier tiles.
     pub(crate) look_back: bool,
-    /// Registers of an item at most, on NVIDIA's GPUs: with 128 a multiprocessor holds two work-groups of 256, with 80 three.
+    /// Maximum registers of a work-item, on NVIDIA GPUs. A multiprocessor holds two work-groups of 256 with 128 registers,
+    /// three with 80.
     pub(crate) registers: usize,
 }
 
-/// Parameters of sorts of keys and values of so many bytes, by device class.
+/// Parameters of sorts by device class, for keys and values of that many bytes.
 pub(crate) fn sort(caps: &Capabilities, key_bytes: usize, value_bytes: usize) -> Sort {
     let units = super::units(caps);
     let look_back = caps.looks_back() && caps.chosen("look_back", 1) != 0;
-    // Of as many work-groups as a multiprocessor holds, the tiles that fill its local memory without spilled registers.
+    // Tiles of all work-groups on a multiprocessor fill its local memory, without spilled registers.
     let (items, tile_bytes, registers) = match (key_bytes, value_bytes) {
         _ if !caps.ptx => (16, 32 << 10, 0),
-        // H200, 2^27 u32: 48 keys in 128 registers 2.68 ms -> 2.46; 40 and 48 in 80 2.57 and 2.48.
+        // H200, 2^27 u32: 2.46 ms; with 48 keys in 128 registers 2.68, with 40 and 48 keys in 80 registers 2.57 and 2.48.
         (4, 0) => (44, 48 << 10, 80),
-        // H200, 2^26 u64: 3.94 ms -> 3.59; 24 keys 3.62, 28 4.39.
+        // H200, 2^26 u64: 3.94 ms -> 3.59; 24 keys 3.62, 28 keys 4.39.
         (8, 0) => (26, 52 << 10, 80),
-        // H200, 2^27 pairs of u32: 24, 28 and 36 keys 4.09, 4.21 and 4.59 ms, 32 3.90; in 128 registers 4.09.
+        // H200, 2^27 pairs of u32: 32 keys take 3.90 ms; 24, 28 and 36 keys 4.09, 4.21 and 4.59; 32 keys in 128 registers 4.09.
         (4 | 8, _) => (32, 32 << 10, 80),
-        // What is derived from other keys stays in registers.
+        // Values that are derived from other keys stay in registers.
         (16, 0) => (24, 48 << 10, 80),
         (_, 0) => (48, 48 << 10, 128),
         _ => (32, 32 << 10, 128),
     };
     match caps.class {
-        // One item walks its keys.
+        // Each group is one work-item.
         DeviceClass::Cpu => Sort {
             work_group: 1,
             items: caps.chosen("items", 1024),
@@ -49,7 +50,7 @@ pub(crate) fn sort(caps: &Capabilities, key_bytes: usize, value_bytes: usize) ->
             look_back: false,
             registers: 0,
         },
-        // An interpreter is to see several tiles of a group, too.
+        // Small tiles and few groups, so that the checker sees groups with several tiles.
         DeviceClass::Gpu if caps.checker => Sort {
             work_group: super::work_group(64, caps),
             items: 4,
@@ -64,7 +65,7 @@ pub(crate) fn sort(caps: &Capabilities, key_bytes: usize, value_bytes: usize) ->
             items: caps.chosen("items", items),
             offsets_work_group: caps.chosen("offsets_work_group", 256),
             tile_bytes: caps.chosen("tile_bytes", tile_bytes),
-            // A tile each: what neighbouring groups write at the same time is side by side then. H200, 2^26 pairs of
+            // One tile for each group, so that groups that run at the same time write contiguous memory. H200, 2^26 pairs of
             // u32: 865 µs a pass with eight -> 526.
             max_groups: caps.chosen("max_groups", if caps.ptx { 1 << 16 } else { 8 * units }),
             look_back,
@@ -73,7 +74,7 @@ pub(crate) fn sort(caps: &Capabilities, key_bytes: usize, value_bytes: usize) ->
     }
 }
 
-/// What is searched for.
+/// The parameters that `oclprim tune` searches.
 pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
     let usual = sort(caps, size, 0);
     match caps.class {

@@ -8,17 +8,17 @@ use crate::runtime::{Capabilities, DeviceClass};
 pub(crate) struct TopK {
     pub(crate) work_group: usize,
     pub(crate) digit_bits: usize,
-    /// Replicas of the counters of digits.
+    /// Replicas of the digit counters.
     pub(crate) replicas: usize,
-    /// Keys that bounds are taken from, and the length of a row for each from which on they are.
+    /// Number of sampled keys that give bounds; a row is sampled if it has at least `each` keys for each sampled one.
     pub(crate) sample: usize,
     pub(crate) each: usize,
-    /// Keys that one group puts in order, a power of two.
+    /// Keys that one group sorts, a power of two.
     pub(crate) order: usize,
     pub(crate) max_groups: usize,
 }
 
-/// Parameters of selections by device class, of which the first is taken that local memory has room for. The last needs none.
+/// Parameters of selections by device class. The first entry that fits into local memory is used; the last needs none.
 pub(crate) fn top_k(caps: &Capabilities) -> Vec<TopK> {
     let units = super::units(caps);
     let each = caps.chosen("each", 64);
@@ -38,12 +38,12 @@ pub(crate) fn top_k(caps: &Capabilities) -> Vec<TopK> {
         sample,
         each,
         order,
-        // H200, 3, 4, 6, 12 and 16 groups a unit: 2,870, 3,086, 2,881, 3,072 and 3,013 GB/s; eight: 3,110.
+        // H200, 3, 4, 6, 12 and 16 groups for each unit: 2,870, 3,086, 2,881, 3,072 and 3,013 GB/s; 8 groups: 3,110.
         max_groups: caps.chosen("max_groups", 8 * units),
     };
     let shapes = match caps.class {
         DeviceClass::Cpu => return vec![TopK { sample: caps.chosen("sample", alone.sample), ..alone }],
-        // An interpreter is to see several groups, and bounds of few keys.
+        // Small numbers, so that the checker sees several groups, and bounds from few keys.
         DeviceClass::Gpu if caps.checker => {
             vec![TopK { each: 4, max_groups: 3, ..of(32, 8, 1, 256, 256) }]
         }
@@ -60,7 +60,7 @@ pub(crate) fn top_k(caps: &Capabilities) -> Vec<TopK> {
     shapes.into_iter().filter(fits).chain([alone]).collect()
 }
 
-/// What is searched for: of the first shape.
+/// The parameters of the first entry that `oclprim tune` searches.
 pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     let usual = top_k(caps)[0];
     let groups = |factors: &[usize]| Parameter::new("max_groups", usual.max_groups, of_units(factors, caps));
@@ -70,7 +70,7 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
             vec![groups(&[1, 2, 4, 8, 16]), each, Parameter::new("sample", usual.sample, [512, 1024, 4096])]
         }
         DeviceClass::Gpu if caps.checker => Vec::new(),
-        // Where the first does not fit, only what the others take, too.
+        // If the first entry does not fit, only parameters that the others use as well.
         DeviceClass::Gpu if usual.work_group < 256 => vec![groups(&[2, 4, 8, 16]), each],
         DeviceClass::Gpu => {
             let others = [

@@ -7,21 +7,21 @@ use crate::runtime::{Capabilities, DeviceClass};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transpose {
     pub work_group: usize,
-    /// Elements of a block's side; 0 where elements of this size have no blocks.
+    /// Elements of a block's side; 0 if elements of this size have no blocks.
     pub block: usize,
     /// Blocks of a tile's side.
     pub side: usize,
-    /// Elements of a tile that is moved element by element; a power of two. 0 on CPU drivers, which have blocks alone.
+    /// Elements of a tile that is moved element by element; a power of two. 0 on CPU drivers, which use only blocks.
     pub tile: usize,
-    /// More groups than this walk over several tiles each.
+    /// Maximum groups; beyond that each group processes several tiles.
     pub max_groups: usize,
 }
 
 /// Parameters of transpositions of elements of `size` bytes by device class.
 pub fn transpose(caps: &Capabilities, size: usize) -> Transpose {
     match caps.class {
-        // Each group is one item, which walks over tiles as wide as eight cache lines: 1.13 to 1.35 times as fast as
-        // four for elements of 2 to 8 bytes on PoCL.
+        // Each group is one work-item. Tiles are as wide as eight cache lines: 1.13 to 1.35 times as fast as four for elements
+        // of 2 to 8 bytes on PoCL.
         DeviceClass::Cpu => {
             let block = (64 / size).next_power_of_two();
             let (side, max_groups) = (caps.chosen("side", 8), caps.chosen("max_groups", 8 * super::units(caps)));
@@ -29,8 +29,9 @@ pub fn transpose(caps: &Capabilities, size: usize) -> Transpose {
         }
         DeviceClass::Gpu => {
             let work_group = super::work_group(caps.chosen("work_group", 256), caps);
-            // Blocks of 8-byte vectors for 1 and 2 bytes, where 16 bytes would take twice the local memory; tiles of 4
-            // to 16 KiB. H200, 10,000 x 30,000, and u64: 8 a side 670 µs and 1.25 ms, 16 661 and 1.14, 32 659 and 1.16.
+            // 8-byte blocks for elements of 1 and 2 bytes, since 16-byte blocks take twice the local memory; tiles of 4 to 16
+            // KiB. H200, 10,000 x 30,000, and u64: 8 blocks a side take 670 µs and 1.25 ms, 16 blocks 661 µs and 1.14 ms, 32
+            // blocks 659 µs and 1.16 ms.
             let (block, side): (usize, usize) = match size {
                 1 => (8, 16),
                 2 | 4 => (4, 16),
@@ -40,9 +41,9 @@ pub fn transpose(caps: &Capabilities, size: usize) -> Transpose {
             };
             let side = if block > 0 { caps.chosen("side", side) } else { side };
             let fits = (side * block).pow(2) * size <= caps.local_bytes;
-            // An item has a block at least.
+            // A work-item has at least one block.
             let work_group = if block > 0 { work_group.min(side * side) } else { work_group };
-            // H200, odd sides: 8, 32 and 64 KiB 116, 119 and 103 µs, 16 96.
+            // H200, odd sides: tiles of 8, 32 and 64 KiB take 116, 119 and 103 µs, tiles of 16 KiB 96.
             let mut tile = 1 << ((16 << 10) / size).ilog2();
             while tile > 1 && padded_bytes(tile, size) > caps.local_bytes {
                 tile /= 2;
@@ -60,7 +61,7 @@ pub fn transpose(caps: &Capabilities, size: usize) -> Transpose {
     }
 }
 
-/// What is searched for, for both.
+/// The parameters that `oclprim tune` searches, for both kinds of transposition.
 pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
     let usual = transpose(caps, size);
     match caps.class {
@@ -84,14 +85,15 @@ pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
 pub struct InPlace {
     #[doc(hidden)]
     pub work_group: usize,
-    /// As those of the transposition into another buffer.
+    /// The same as for a transposition into another buffer.
     pub block: usize,
     #[doc(hidden)]
     pub side: usize,
-    /// Elements of the side of a tile that is moved element by element, two of which lie in local memory; on CPU drivers of one
-    /// that is moved by blocks.
+    /// On GPUs: side of a tile that is moved element by element, in elements; local memory holds two tiles. On CPU drivers:
+    /// side of a tile that is moved by blocks.
     pub tile_side: usize,
-    /// More groups than this walk over several pairs of tiles each; on CPU drivers over several rows of a strip, too.
+    /// Maximum groups; beyond that each group processes several pairs of tiles, and on CPU drivers also several rows of a
+    /// strip.
     pub max_groups: usize,
 }
 
@@ -106,7 +108,7 @@ pub fn in_place(caps: &Capabilities, size: usize) -> InPlace {
                 tile_side /= 2;
             }
             let work_group = work_group.min(tile_side * tile_side);
-            // Two tiles.
+            // Local memory holds two tiles.
             let fits = 2 * (side * block).pow(2) * size <= caps.local_bytes;
             let block = if fits { block } else { 0 };
             InPlace { work_group, block, side, tile_side, max_groups }
@@ -114,7 +116,7 @@ pub fn in_place(caps: &Capabilities, size: usize) -> InPlace {
     }
 }
 
-/// The unit of an element of `size` bytes: the largest power of two of bytes that divides it.
+/// The unit of an element of `size` bytes: the largest power of two that divides `size`.
 pub const fn unit(size: usize) -> usize {
     1 << size.trailing_zeros()
 }
@@ -124,11 +126,11 @@ pub const fn unit_type(bytes: usize) -> &'static str {
     ["uchar", "ushort", "uint", "ulong", "uint4"][bytes.ilog2() as usize]
 }
 
-/// The work-group for matrices whose short side has `short` > 1 elements of `size` bytes, and whose long side `long`;
-/// `None` where the general tiles are used.
+/// The work-group for matrices of `short` by `long` elements of `size` bytes, where `short` > 1 is the short side. `None` if
+/// they use the general tiles.
 ///
-/// An item has a 16-byte word of each long line: with more lines the group is smaller, so that its local memory is 16 KiB
-/// at most, and that of four words an item.
+/// A work-item has a 16-byte word of each long line. With more lines the group is smaller, so that its local memory is at most
+/// 16 KiB, as with four lines and 256 work-items.
 pub fn narrow(caps: &Capabilities, size: usize, short: usize, long: usize) -> Option<usize> {
     const WORD: usize = 16;
     let work_group = match short {
@@ -143,13 +145,13 @@ pub fn narrow(caps: &Capabilities, size: usize, short: usize, long: usize) -> Op
     (matches!(size, 1 | 2 | 4 | 8) && !few && fits).then_some(work_group)
 }
 
-/// How local memory is padded: `(log_pad, pad)`, where `pad` elements, one bank, are skipped after each `1 << log_pad`,
-/// which fill all banks.
+/// Padding of local memory: `(log_pad, pad)`. After each `1 << log_pad` elements, which fill all banks, `pad` elements (one
+/// bank) are skipped.
 pub fn padding(size: usize) -> (u32, usize) {
     (128usize.div_ceil(size).next_power_of_two().ilog2(), 4 / unit(size).min(4))
 }
 
-/// The bytes of local memory of a tile.
+/// Bytes of local memory of a tile.
 pub fn padded_bytes(tile: usize, size: usize) -> usize {
     let (log_pad, pad) = padding(size);
     (tile + (tile >> log_pad) * pad) * size

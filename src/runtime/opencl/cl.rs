@@ -1,7 +1,7 @@
 //! Thin, checked calls into OpenCL: every status becomes a [`Result`], known or not.
 //!
-//! `ocl`'s own wrappers panic on statuses that they do not list, also in the drop of a handle whose device was lost, and
-//! call a failed build with an empty log a success; so calls go to its `ffi`, and the handles are this module's.
+//! `ocl`'s own wrappers panic on statuses that they do not list, even when a handle of a lost device is dropped. They also
+//! treat a failed build with an empty log as a success. So calls go to its `ffi`, and this module has its own handles.
 
 use std::{ffi::c_void, fmt::Display, mem, ptr, sync::Arc};
 
@@ -14,7 +14,8 @@ use crate::{Error, ErrorKind, Result};
 
 pub(super) const SUCCESS: cl_int = 0;
 
-// Limits on counts and sizes that a driver reports: a broken one reports any number, and the crate allocates by it.
+// Limits on counts and sizes that a driver reports: a broken driver may report any number, and the crate would allocate that
+// much.
 /// Platforms, and devices of a platform.
 const MAX_LISTED: usize = 1024;
 /// Bytes of a property, such as a name or a list of extensions.
@@ -26,14 +27,14 @@ const MAX_BINARY_BYTES: usize = 64 << 20;
 /// Characters of a log's line in an error's message.
 const MAX_LINE: usize = 1000;
 
-/// How often a query runs that fails with a transient status.
+/// Maximum runs of a query that fails with a transient status.
 const TRIES: usize = 3;
 
 macro_rules! handles {
     ($($(#[$doc:meta])* $vis:vis $name:ident: $raw:ident, $retain:ident, $release:ident;)*) => { $(
         $(#[$doc])*
         ///
-        /// Clones share one reference to the object. So cloning calls no driver, whose retain may fail.
+        /// Clones share one reference to the object. So a clone calls no driver function, which could fail.
         #[derive(Clone, Debug)]
         $vis struct $name(Arc<Held<ffi::$raw>>);
 
@@ -41,7 +42,7 @@ macro_rules! handles {
         impl $name {
             /// # Safety
             ///
-            /// `raw` is a valid object, and one reference to it becomes this handle's.
+            /// `raw` is a valid object, and this handle takes over one reference to it.
             pub(crate) unsafe fn from_raw_create_ptr(raw: ffi::$raw) -> Self {
                 Self(Arc::new(Held { raw, release: ffi::$release }))
             }
@@ -50,9 +51,9 @@ macro_rules! handles {
             ///
             /// `raw` is a valid object; the caller keeps its own reference.
             pub(crate) unsafe fn from_raw_copied_ptr(raw: ffi::$raw) -> Result<Self> {
-                // SAFETY: as the caller promises.
+                // SAFETY: the caller promises it.
                 check(unsafe { ffi::$retain(raw) }, concat!("keeping an object by ", stringify!($retain)))?;
-                // SAFETY: the driver has just given the reference.
+                // SAFETY: the driver has just added this reference.
                 Ok(unsafe { Self::from_raw_create_ptr(raw) })
             }
 
@@ -71,28 +72,28 @@ macro_rules! handles {
     )* };
 }
 
-/// A reference to an object, released by its last owner.
+/// A reference to an object, which the last owner releases.
 #[derive(Debug)]
 struct Held<R: Copy> {
     raw: R,
     release: unsafe extern "system" fn(R) -> cl_int,
 }
 
-// SAFETY: OpenCL's objects may be used from every thread; kernels, whose arguments are not guarded, are never shared.
+// SAFETY: every thread may use OpenCL's objects. Kernels, whose arguments are not guarded, are never shared.
 unsafe impl<R: Copy> Send for Held<R> {}
 // SAFETY: as above.
 unsafe impl<R: Copy> Sync for Held<R> {}
 
 impl<R: Copy> Drop for Held<R> {
     fn drop(&mut self) {
-        // SAFETY: this gives back the reference that came with the object. A driver that has lost its device refuses. That
-        // keeps an object too long, and no result depends on it, so that nobody reads the status.
+        // SAFETY: this releases the reference that came with the object. A driver that has lost its device refuses. The object
+        // then stays allocated, but no result depends on it, so the status is ignored.
         unsafe { (self.release)(self.raw) };
     }
 }
 
 handles! {
-    /// A context, reference-counted by the driver like all that follow.
+    /// A context. The driver counts references to it and to all objects below.
     pub(crate) Context: cl_context, clRetainContext, clReleaseContext;
     /// A command queue.
     pub(crate) CommandQueue: cl_command_queue, clRetainCommandQueue, clReleaseCommandQueue;
@@ -161,7 +162,7 @@ fn status_name(status: cl_int) -> &'static str {
     }
 }
 
-/// The error for a failed call; `what` says what was asked, with its numbers.
+/// The error for a failed call; `what` describes the request, with its numbers.
 pub(super) fn failure(status: cl_int, what: impl Display) -> Error {
     let kind = match status {
         -4 | -6 | -61 => ErrorKind::OutOfMemory,
@@ -234,7 +235,7 @@ fn created(raw: *mut c_void, status: cl_int, what: impl Display) -> Result<*mut 
     Ok(raw)
 }
 
-/// Where an enqueueing call leaves its event, if one is wanted: each costs the driver time.
+/// Storage for an event of an enqueueing call, if an event is wanted: each event costs the driver time.
 pub(super) struct EventSlot {
     wanted: bool,
     raw: cl_event,
@@ -249,22 +250,22 @@ impl EventSlot {
         if self.wanted { &mut self.raw } else { ptr::null_mut() }
     }
 
-    /// The event of the call that succeeded.
+    /// The event of the call, after it succeeded.
     pub(super) fn take(self) -> Option<Event> {
-        // SAFETY: the call left one reference to a new event here, which this takes over.
+        // SAFETY: the call stored one reference to a new event, which this takes over.
         (!self.raw.is_null()).then(|| unsafe { Event::from_raw_create_ptr(self.raw) })
     }
 }
 
-/// Every platform; none, without an error, where there is no loader or no driver.
+/// Every platform; an empty list, not an error, if there is no loader or no driver.
 pub(super) fn platforms() -> Result<Vec<PlatformId>> {
-    // SAFETY: `listed` is_transient a null list with zero entries, or one with room for so many.
+    // SAFETY: `listed` passes a null list with zero entries, or a list with room for that many.
     let ids = listed("platforms", |most, ids, count| unsafe { ffi::clGetPlatformIDs(most, ids, count) })?;
-    // SAFETY: the platform ids were just returned by the loader, and live as long as the process.
+    // SAFETY: the loader just returned the platform ids, and they live as long as the process.
     Ok(ids.into_iter().map(|id| unsafe { PlatformId::from_raw(id) }).collect())
 }
 
-/// Every device of a platform; a platform without devices has an empty list.
+/// Every device of a platform; an empty list for a platform without devices.
 pub(super) fn devices(platform: PlatformId) -> Result<Vec<DeviceId>> {
     const ALL: u64 = 0xffff_ffff;
     let list = |most, ids, count| {
@@ -273,7 +274,7 @@ pub(super) fn devices(platform: PlatformId) -> Result<Vec<DeviceId>> {
         if status == DEVICE_NOT_FOUND { SUCCESS } else { status }
     };
     let ids = listed("devices", list)?;
-    // SAFETY: the device ids were just returned by the platform, and live as long as the process.
+    // SAFETY: the platform just returned the device ids, and they live as long as the process.
     Ok(ids.into_iter().map(|id| unsafe { DeviceId::from_raw(id) }).collect())
 }
 
@@ -290,7 +291,7 @@ fn listed(what: &str, list: impl Fn(u32, *mut *mut c_void, *mut u32) -> cl_int) 
     Ok(ids)
 }
 
-/// Reads a property of variable length through `query(size, value, size_ret)`; `None` where the driver does not know it.
+/// Reads a property of variable length through `query(size, value, size_ret)`; `None` if the driver does not know it.
 fn info(
     what: impl Display,
     most: usize,
@@ -310,45 +311,45 @@ fn info(
     Ok(whole.then_some(value))
 }
 
-/// A property's text on one line; empty where the driver does not know it.
+/// A property's text on one line; empty if the driver does not know it.
 fn text(bytes: Option<Vec<u8>>) -> String {
     log(bytes).replace(char::is_control, " ").trim().to_owned()
 }
 
-/// A compiler's log, which has many lines.
+/// A compiler's log, with all its lines.
 fn log(bytes: Option<Vec<u8>>) -> String {
     let bytes = bytes.unwrap_or_default();
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
 }
 
-/// A platform's string property; empty where the platform does not know it.
+/// A platform's string property; empty if the platform does not know it.
 pub(super) fn platform_text(platform: PlatformId, name: u32) -> Result<String> {
     let what = format_args!("property {name:#x} of a platform");
-    // SAFETY: `info` is_transient a null or a large enough buffer.
+    // SAFETY: `info` passes a null pointer or a large enough buffer.
     let query = |size, value, ret| unsafe { ffi::clGetPlatformInfo(platform.as_ptr(), name, size, value, ret) };
     info(what, MAX_PROPERTY_BYTES, query).map(text)
 }
 
-/// A device's property as bytes; `None` where the device does not know it.
+/// A device's property as bytes; `None` if the device does not know it.
 pub(super) fn device_bytes(device: DeviceId, name: u32) -> Result<Option<Vec<u8>>> {
     let what = format_args!("property {name:#x} of a device");
-    // SAFETY: `info` is_transient a null or a large enough buffer.
+    // SAFETY: `info` passes a null pointer or a large enough buffer.
     let query = |size, value, ret| unsafe { ffi::clGetDeviceInfo(device.as_raw(), name, size, value, ret) };
     info(what, MAX_PROPERTY_BYTES, query)
 }
 
-/// A device's string property; empty where the device does not know it.
+/// A device's string property; empty if the device does not know it.
 pub(super) fn device_text(device: DeviceId, name: u32) -> Result<String> {
     device_bytes(device, name).map(text)
 }
 
-/// A device's integer property, of whatever width; 0 where the device does not know it.
+/// A device's integer property of any width; 0 if the device does not know it.
 pub(super) fn device_number(device: DeviceId, name: u32) -> Result<u64> {
     Ok(number(device_bytes(device, name)?).unwrap_or(0))
 }
 
-/// The number in a property's bytes, of whatever width.
+/// The number in a property's bytes, of any width.
 fn number(bytes: Option<Vec<u8>>) -> Option<u64> {
     let bytes = bytes?;
     let mut word = [0u8; 8];
@@ -360,33 +361,33 @@ fn number(bytes: Option<Vec<u8>>) -> Option<u64> {
 /// A context's devices.
 pub(super) fn context_devices(context: &Context) -> Result<Vec<ffi::cl_device_id>> {
     const DEVICES: u32 = 0x1081;
-    // SAFETY: `info` is_transient a null or a large enough buffer.
+    // SAFETY: `info` passes a null pointer or a large enough buffer.
     let query = |size, value, ret| unsafe { ffi::clGetContextInfo(context.as_ptr(), DEVICES, size, value, ret) };
     let ids = info("a context's devices", MAX_PROPERTY_BYTES, query)?.unwrap_or_default();
     let ids = ids.chunks_exact(size_of::<usize>()).map(|id| usize::from_ne_bytes(id.try_into().expect("one pointer")));
     Ok(ids.map(|id| id as ffi::cl_device_id).collect())
 }
 
-/// A queue's property as a number; `None` where the driver does not know it.
+/// A queue's property as a number; `None` if the driver does not know it.
 pub(super) fn queue_number(queue: &CommandQueue, name: u32) -> Result<Option<u64>> {
     let what = format_args!("property {name:#x} of a queue");
-    // SAFETY: `info` is_transient a null or a large enough buffer.
+    // SAFETY: `info` passes a null pointer or a large enough buffer.
     let query = |size, value, ret| unsafe { ffi::clGetCommandQueueInfo(queue.as_ptr(), name, size, value, ret) };
     info(what, MAX_PROPERTY_BYTES, query).map(number)
 }
 
-/// A buffer's property as a number; `None` where the driver does not know it.
+/// A buffer's property as a number; `None` if the driver does not know it.
 pub(super) fn mem_number(mem: &Mem, name: u32) -> Result<Option<u64>> {
     let what = format_args!("property {name:#x} of a buffer");
-    // SAFETY: `info` is_transient a null or a large enough buffer.
+    // SAFETY: `info` passes a null pointer or a large enough buffer.
     let query = |size, value, ret| unsafe { ffi::clGetMemObjectInfo(mem.as_ptr(), name, size, value, ret) };
     info(what, MAX_PROPERTY_BYTES, query).map(number)
 }
 
-/// An event's property as a number; `None` where the driver does not know it.
+/// An event's property as a number; `None` if the driver does not know it.
 pub(super) fn event_number(event: &Event, name: u32) -> Result<Option<u64>> {
     let what = format_args!("property {name:#x} of an event");
-    // SAFETY: `info` is_transient a null or a large enough buffer.
+    // SAFETY: `info` passes a null pointer or a large enough buffer.
     let query = |size, value, ret| unsafe { ffi::clGetEventInfo(event.as_ptr(), name, size, value, ret) };
     info(what, MAX_PROPERTY_BYTES, query).map(number)
 }
@@ -395,7 +396,7 @@ pub(super) fn create_context(platform: PlatformId, device: DeviceId) -> Result<C
     const CONTEXT_PLATFORM: isize = 0x1084;
     let mut status = SUCCESS;
     let ids = [device.as_raw()];
-    // `ocl` panics where it asks a context for properties and there are none.
+    // `ocl` panics if it queries a context's properties and there are none.
     let properties = [CONTEXT_PLATFORM, platform.as_ptr().addr() as isize, 0];
     // SAFETY: one valid device id of that platform, a list of properties that ends with 0, no callback.
     let raw = unsafe { ffi::clCreateContext(properties.as_ptr(), 1, ids.as_ptr(), None, ptr::null_mut(), &mut status) };
@@ -415,7 +416,7 @@ pub(super) fn create_queue(context: &Context, device: DeviceId, profiling: bool)
     Ok(unsafe { CommandQueue::from_raw_create_ptr(raw) })
 }
 
-/// A buffer of `bytes` bytes, or with a copy of `data`, which are so many.
+/// A buffer of `bytes` bytes, initialised with a copy of `data` if given; `data` has that length.
 pub(super) fn create_buffer(context: &Context, bytes: usize, data: Option<&[u8]>) -> Result<Mem> {
     const READ_WRITE: u64 = 1;
     const COPY_HOST_PTR: u64 = 1 << 5;
@@ -425,7 +426,7 @@ pub(super) fn create_buffer(context: &Context, bytes: usize, data: Option<&[u8]>
         None => (READ_WRITE, ptr::null_mut()),
     };
     let mut status = SUCCESS;
-    // SAFETY: a host pointer is passed to be copied from alone, which ends with this call, and has `bytes` bytes.
+    // SAFETY: a host pointer has `bytes` bytes; OpenCL only reads from it, and only during this call.
     let raw = unsafe { ffi::clCreateBuffer(context.as_ptr(), flags, bytes, address, &mut status) };
     let raw = created(raw, status, format_args!("allocating {bytes} bytes"))?;
     // SAFETY: `raw` was just created, and this takes over its one reference.
@@ -470,7 +471,7 @@ pub(super) fn write(queue: &CommandQueue, mem: &Mem, offset: usize, data: &[u8])
     check(status, format_args!("writing {} bytes", data.len()))
 }
 
-/// Enqueues a fill of `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes, to which offset and size are multiples.
+/// Enqueues a fill with a pattern of 1, 2, 4, 8 or 16 bytes; `offset` and `bytes` are multiples of the pattern's length.
 pub(super) fn fill(
     queue: &CommandQueue,
     mem: &Mem,
@@ -496,7 +497,7 @@ pub(super) fn fill(
     check(status, format_args!("filling {bytes} bytes"))
 }
 
-/// Enqueues a copy between two buffers, or within one where the ranges do not overlap.
+/// Enqueues a copy between two buffers, or within one buffer if the ranges do not overlap.
 pub(super) fn copy(
     queue: &CommandQueue,
     (from, from_offset): (&Mem, usize),
@@ -563,18 +564,18 @@ pub(super) fn finish(queue: &CommandQueue) -> Result<()> {
     check(unsafe { ffi::clFinish(queue.as_ptr()) }, "waiting for the queue")
 }
 
-/// A marker that completes after `events`, or after everything enqueued before it where there are none.
+/// A barrier whose event completes after `events`, or after all earlier commands if there are none.
 pub(super) fn barrier(queue: &CommandQueue, events: &[cl_event]) -> Result<Event> {
     let mut event: cl_event = ptr::null_mut();
     let list = if events.is_empty() { ptr::null() } else { events.as_ptr() };
-    // SAFETY: the caller holds the events; OpenCL retains what it keeps.
+    // SAFETY: the caller holds the events; OpenCL retains the ones that it keeps.
     let status = unsafe { ffi::clEnqueueBarrierWithWaitList(queue.as_ptr(), events.len() as u32, list, &mut event) };
     let event = created(event, status, "enqueueing a barrier")?;
     // SAFETY: the call returned one reference to a new event.
     Ok(unsafe { Event::from_raw_create_ptr(event) })
 }
 
-/// START and END of a finished command on a profiling queue, in nanoseconds of the device's clock.
+/// Start and end of a finished command on a profiling queue, in nanoseconds of the device's clock.
 pub(super) fn profile(event: &Event) -> Result<(u64, u64)> {
     const START: u32 = 0x1282;
     const END: u32 = 0x1283;
@@ -629,7 +630,7 @@ pub(super) fn build(program: &Program, device: DeviceId, options: &str, name: &s
     let status =
         unsafe { ffi::clBuildProgram(program.as_ptr(), 1, ids.as_ptr(), options.as_ptr(), None, ptr::null_mut()) };
     let query = |name, what, most| {
-        // SAFETY: `info` is_transient a null or a large enough buffer.
+        // SAFETY: `info` passes a null pointer or a large enough buffer.
         info(what, most, |size, value, ret| unsafe {
             ffi::clGetProgramBuildInfo(program.as_ptr(), device.as_raw(), name, size, value, ret)
         })
@@ -640,7 +641,7 @@ pub(super) fn build(program: &Program, device: DeviceId, options: &str, name: &s
             return Ok(());
         }
     }
-    // In place of a log that cannot be read, the error says why.
+    // If the log cannot be read, the reason replaces it in the error.
     let log = query(LOG, "the log of a build", MAX_LOG_BYTES).map_or_else(|error| error.to_string(), log);
     let first = log.lines().find(|line| line.contains("error")).or(log.lines().next()).unwrap_or("no log");
     let first: String = first.replace(char::is_control, " ").trim().chars().take(MAX_LINE).collect();
@@ -649,7 +650,7 @@ pub(super) fn build(program: &Program, device: DeviceId, options: &str, name: &s
     Err(Error::new(ErrorKind::Build, message).with_status(status).with_log(log))
 }
 
-/// The built program's binary for its one device; `None` where the driver does not give one, or one that is too large.
+/// The built program's binary for its only device; `None` if the driver returns none, or one that is too large.
 pub(super) fn binary(program: &Program) -> Option<Vec<u8>> {
     const SIZES: u32 = 0x1165;
     const BINARIES: u32 = 0x1166;
@@ -663,7 +664,7 @@ pub(super) fn binary(program: &Program) -> Option<Vec<u8>> {
     }
     let mut data = vec![0u8; size];
     let mut address = data.as_mut_ptr();
-    // SAFETY: `address` points to `size` bytes, one pointer for the one device.
+    // SAFETY: `address` points to `size` bytes; there is one pointer for the only device.
     let status = ask(|| unsafe {
         ffi::clGetProgramInfo(
             program.as_ptr(),
@@ -686,12 +687,12 @@ pub(super) fn create_kernel(program: &Program, name: &str) -> Result<Kernel> {
     Ok(unsafe { Kernel::from_raw_create_ptr(raw) })
 }
 
-/// A kernel's work-group property of up to three words, the rest 0: 0x11B0 the largest work-group, 0x11B1 the
-/// work-group that the kernel's attribute demands, 0x11B2 its local bytes, arguments included. All are 0 where the driver does
-/// not know the property.
+/// A kernel's work-group property of up to three words; the other words are 0. Property 0x11B0 is the largest work-group.
+/// Property 0x11B1 is the work-group that the kernel's attribute demands. Property 0x11B2 is its local bytes, including
+/// arguments. All are 0 if the driver does not know the property.
 pub(super) fn kernel_numbers(kernel: &Kernel, device: DeviceId, name: u32) -> Result<[u64; 3]> {
     let mut values = [0u64; 3];
-    // SAFETY: every one of these properties fits the array.
+    // SAFETY: each of these properties fits into the array.
     let status = ask(|| unsafe {
         ffi::clGetKernelWorkGroupInfo(
             kernel.as_ptr(),
@@ -711,10 +712,10 @@ pub(super) fn kernel_numbers(kernel: &Kernel, device: DeviceId, name: u32) -> Re
     }
 }
 
-/// The context that a kernel belongs to; `None` where the driver does not know it.
+/// The context of a kernel; `None` if the driver does not know it.
 pub(super) fn kernel_context(kernel: &Kernel) -> Result<Option<u64>> {
     const CONTEXT: u32 = 0x1193;
-    // SAFETY: `info` is_transient a null or a large enough buffer.
+    // SAFETY: `info` passes a null pointer or a large enough buffer.
     let query = |size, value, ret| unsafe { ffi::clGetKernelInfo(kernel.as_ptr(), CONTEXT, size, value, ret) };
     info("a kernel's context", MAX_PROPERTY_BYTES, query).map(number)
 }
@@ -725,7 +726,7 @@ pub(super) fn kernel_context(kernel: &Kernel) -> Result<Option<u64>> {
 ///
 /// `value` is null or points to `size` readable bytes of the type that the kernel declares.
 pub(super) unsafe fn set_arg(kernel: &Kernel, index: u32, size: usize, value: *const c_void) -> cl_int {
-    // SAFETY: as the caller promises; OpenCL copies the value.
+    // SAFETY: the caller promises it; OpenCL copies the value.
     unsafe { ffi::clSetKernelArg(kernel.as_ptr(), index, size, value) }
 }
 
@@ -733,7 +734,7 @@ pub(super) unsafe fn set_arg(kernel: &Kernel, index: u32, size: usize, value: *c
 ///
 /// # Safety
 ///
-/// Every argument is set, and the kernel stays within the buffers that it was given for this range.
+/// Every argument is set, and for this range the kernel stays within the buffers that it was given.
 pub(super) unsafe fn enqueue(
     queue: &CommandQueue,
     kernel: &Kernel,
@@ -741,7 +742,7 @@ pub(super) unsafe fn enqueue(
     local: [usize; 3],
     slot: &mut EventSlot,
 ) -> cl_int {
-    // SAFETY: as the caller promises; three dimensions in both arrays.
+    // SAFETY: the caller promises it; both arrays have three dimensions.
     unsafe {
         ffi::clEnqueueNDRangeKernel(
             queue.as_ptr(),
@@ -761,7 +762,7 @@ pub(super) unsafe fn enqueue(
 mod tests {
     use super::*;
 
-    /// Statuses that `ocl` panics on, vendors' own, and no status at all are data like any other.
+    /// Statuses on which `ocl` panics, vendors' own statuses and numbers that are not statuses all become errors.
     #[test]
     fn every_status_is_an_error_with_its_number() {
         for status in [-1, -4, -5, -9, -11, -45, -71, -72, -1001, -1024, -1100, -1234, -9999, i32::MIN, i32::MAX, 1] {
@@ -796,7 +797,7 @@ mod tests {
         let passing =
             [-2, -4, -5, -6, -12, -14, -33, -34, -36, -38, -48, -58, -71, -1024, -9999, i32::MIN, i32::MAX, 1];
         assert!(passing.into_iter().all(is_transient));
-        // What the compiler refuses, what a device does not know, and what a kernel may not take.
+        // Build failures, properties that a device does not know, and arguments that a kernel rejects.
         assert!(![SUCCESS, -11, -30, -43, -45, -46, -47, -54, -55, -59, -61, -63, -1001].into_iter().any(is_transient));
     }
 

@@ -9,16 +9,16 @@ use super::{
 };
 use crate::{Error, ErrorKind, Result, runtime::ProgramSpec};
 
-/// One launch of one kernel: arguments in the kernel's order, then [`run`](Launch::run).
+/// One launch of one kernel: set the arguments in the kernel's order, then call [`run`](Launch::run).
 ///
-/// The kernel object is its own for as long as it lives, and keeps the scalars of the launch before.
+/// The launch owns its kernel object, which still holds the scalars of its previous launch.
 pub struct Launch<'d> {
     device: &'d ClDevice,
     name: &'static str,
     built: Arc<Built>,
     prepared: Prepared,
     limits: Limits,
-    /// Bytes of local memory, those of `__local` arguments among them.
+    /// Bytes of local memory, including `__local` arguments.
     local_bytes: usize,
     next: u32,
     status: i32,
@@ -33,7 +33,7 @@ impl<'d> Launch<'d> {
         Ok(Self { device, name, built, prepared, limits, local_bytes, next: 0, status: cl::SUCCESS, repeatable: false })
     }
 
-    /// Sets the next argument, unless the kernel holds the same `bytes` of it from before.
+    /// Sets the next argument, unless the kernel already holds the same `bytes`.
     fn set(mut self, size: usize, value: *const c_void, bytes: &[u8]) -> Self {
         let index = self.next as usize;
         let held = &mut self.prepared.arguments;
@@ -42,7 +42,7 @@ impl<'d> Launch<'d> {
         }
         if self.status == cl::SUCCESS {
             if bytes.is_empty() || held[index] != bytes {
-                // SAFETY: the typed methods below pass a null, or a pointer to a live value of `size` bytes.
+                // SAFETY: the typed methods below pass a null pointer, or a pointer to a live value of `size` bytes.
                 self.status = unsafe { cl::set_arg(&self.prepared.kernel, self.next, size, value) };
                 held[index].clear();
                 held[index].extend_from_slice(bytes);
@@ -52,7 +52,7 @@ impl<'d> Launch<'d> {
         self
     }
 
-    /// A `__global` pointer. Set each time: another object may lie where one was that is gone.
+    /// A `__global` pointer. It is set each time, since a new object may have the address of a released one.
     pub fn mem(self, mem: &Mem) -> Self {
         let raw = mem.as_ptr();
         self.set(size_of_val(&raw), (&raw const raw).cast(), &[])
@@ -83,12 +83,12 @@ impl<'d> Launch<'d> {
     /// A `__local` pointer to `bytes` bytes.
     pub fn local(mut self, bytes: usize) -> Self {
         self.local_bytes = self.local_bytes.saturating_add(bytes);
-        // Some drivers refuse an argument of no bytes.
+        // Some drivers refuse an argument of 0 bytes.
         self.set(bytes.max(1), std::ptr::null(), &[])
     }
 
     /// Allows a second launch if memory is short. The kernel must be idempotent: the driver may report the shortage after it
-    /// has run it.
+    /// has run the kernel.
     pub(super) fn repeatable(mut self) -> Self {
         self.repeatable = true;
         self
@@ -99,8 +99,8 @@ impl<'d> Launch<'d> {
         let Self { device, name, built, prepared, limits, local_bytes, repeatable, .. } = self;
         cl::check(self.status, format_args!("setting argument {} of `{name}`", self.next.saturating_sub(1)))?;
         let items: usize = local.iter().product();
-        // PoCL ends the process on an oversized launch, so it must not reach the driver. Plans keep to what the device
-        // has, so that this is a fault of the plan or of the driver, and nothing that the device is known to lack.
+        // PoCL ends the process on an oversized launch, so it must not reach the driver. Plans respect the device's limits. So
+        // this is a fault of the plan or the driver, not a known limit of the device.
         if limits.work_group != 0 && items > limits.work_group {
             let limit = limits.work_group;
             let message = format!("`{name}` needs work-groups of {items}, the device allows {limit}");
@@ -125,8 +125,8 @@ impl<'d> Launch<'d> {
         }
         let mut slot = device.event_slot();
         let mut enqueue = || {
-            // SAFETY: the kernels are the crate's own; their callers pass buffers and lengths that were checked against
-            // each other, every argument was set in order, and local memory and work-group fit the device.
+            // SAFETY: the kernels are the crate's own. Their callers pass buffers and lengths that were checked against each
+            // other, and every argument was set in order. Local memory and work-group fit the device.
             match unsafe { cl::enqueue(device.queue(), &prepared.kernel, global, local, &mut slot) } {
                 cl::SUCCESS => Ok(()),
                 status => Err(cl::failure(status, format_args!("launching `{name}` over {global:?} by {local:?}"))),
@@ -135,7 +135,7 @@ impl<'d> Launch<'d> {
         let enqueued = if repeatable {
             device.with_memory(enqueue)
         } else {
-            // The user's next call finds the memory.
+            // The launch is not repeated; the released scratch is available to the user's next call.
             enqueue().inspect_err(|error| device.give_up_scratch(error))
         };
         enqueued.inspect_err(|_| device.forget())?;

@@ -1,4 +1,4 @@
-//! OpenCL devices. The only module that names `ocl`, besides [`interop`](crate::interop).
+//! OpenCL devices. Besides [`interop`](crate::interop), only this module names `ocl`.
 
 mod cl;
 mod launch;
@@ -25,22 +25,22 @@ use crate::{Error, ErrorKind, Result, memory, tuning::Choice};
 /// A buffer of the device.
 pub(crate) type ClMem = Mem;
 
-/// Bytes of words that a queue keeps for look-backs at most; filling as many is little beside what they are for.
+/// Maximum bytes of status words that a queue keeps; filling that many costs little next to the launch that needs them.
 const KEPT_WORD_BYTES: usize = 4 << 20;
-/// The last turn that a word has room for (`cl/lib/lookback.cl`).
+/// The last epoch that fits into a status word (`cl/lib/lookback.cl`).
 const LAST_TURN: u32 = (1 << 20) - 1;
-/// Where the counters of [`ClDevice::ended`] are, and their bytes: 8 for each of 16 digits of 8 bits.
+/// Byte offset of the counters of [`ClDevice::ended`], and their bytes: 8 for each value of 16 digits of 8 bits.
 pub(crate) const COUNTERS_AT: usize = 64;
 pub(crate) const COUNTER_BYTES: usize = 16 * 256 * 8;
-/// Beyond this byte of a buffer drivers' fills are not trusted. With NVIDIA's (580.159) 2^32 + 5 ones summed as if only 5
-/// had been written, fills in parts ended in CL_OUT_OF_RESOURCES, and one of 2^31 bytes did not end.
+/// Beyond this byte of a buffer, drivers' fills are unreliable. With NVIDIA's driver (580.159), 2^32 + 5 ones summed as if only
+/// 5 had been written. Fills in parts ended in CL_OUT_OF_RESOURCES, and a fill of 2^31 bytes did not end.
 const FILL_BYTES: usize = 1 << 30;
 const FILL_WORK_GROUP: usize = 64;
 const PLATFORM_NAME: u32 = 0x0902;
 const POCL: &str = "Portable Computing Language";
-/// Beyond this a launch is faster than a fill by Intel's driver for CPUs, which writes one pattern after the other.
+/// Above this size a launch is faster than a fill by Intel's driver for CPUs, which writes one pattern after the other.
 const SLOW_FILL_BYTES: usize = 1 << 20;
-/// Up to here fills on a checker are launches, which it checks; of more the interpreter would take long.
+/// Up to this size, fills on a checker are launches, which it checks. Larger ones would take the interpreter too long.
 const CHECKED_FILL_BYTES: usize = 1 << 16;
 
 // Upper limits on the capacities that a driver reports. No plan needs more, and no arithmetic on these overflows.
@@ -49,7 +49,7 @@ const MAX_WORK_GROUP: u64 = 1 << 16;
 const MAX_LOCAL_BYTES: u64 = 1 << 30;
 const MAX_BYTES: u64 = 1 << 50;
 
-/// Whether it is Intel's driver for CPUs; that for GPUs can have the same platform.
+/// Returns whether this is Intel's driver for CPUs; Intel's driver for GPUs can have the same platform.
 fn intel_cpu(info: &DeviceInfo) -> bool {
     info.ty == DeviceType::Cpu && info.platform == "Intel(R) OpenCL"
 }
@@ -70,13 +70,13 @@ pub(crate) struct Found {
     platform: PlatformId,
     id: DeviceId,
     pub(crate) info: DeviceInfo,
-    /// Memory of its own, not the host's.
+    /// True if the device has its own memory, not the host's.
     pub(crate) own_memory: bool,
     opened: OnceLock<Arc<Shared>>,
     opening: Mutex<()>,
 }
 
-/// What all handles of one device share: the context and what was built in it.
+/// State that all handles of one device share: the context, and the programs built in it.
 struct Shared {
     id: DeviceId,
     context: Context,
@@ -85,18 +85,18 @@ struct Shared {
     programs: program::Programs,
     capabilities: OnceLock<Capabilities>,
     probing: Mutex<()>,
-    /// The pools of all queues, each for as long as its queue lives.
+    /// The pools of all queues; each lives as long as its queue.
     pools: Mutex<Vec<Weak<Mutex<Pool<Mem>>>>>,
-    /// All memory there ever was, on a checker.
+    /// On a checker: all memory that was ever allocated.
     kept: Mutex<Vec<Mem>>,
-    /// Local memory that a launch may use before the probe has found out.
+    /// Local memory that a launch may use before the self-test has measured it.
     local_tried: usize,
 }
 
-/// One in-order queue, with the scratch buffers whose use it orders.
+/// One in-order queue, with the scratch buffers that its order protects.
 pub(crate) struct Queue {
     queue: CommandQueue,
-    /// The queue is the user's and out of order: each command needs a barrier.
+    /// True if the queue is the user's and out of order: each command then needs a barrier.
     unordered: bool,
     pool: Arc<Mutex<Pool<Mem>>>,
     /// See [`ClDevice::ended`].
@@ -109,19 +109,19 @@ pub(crate) struct Queue {
     recorder: Option<Mutex<Recorder>>,
 }
 
-/// Which commands a profiling queue keeps the events of. Where all have one, NVIDIA's driver takes 6 µs more for each.
+/// Selects the commands whose events a profiling queue keeps. If all have an event, NVIDIA's driver takes 6 µs more for each.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Recorded {
     #[doc(hidden)]
     #[default]
     All,
-    /// Of so many the first and the last; and all beyond.
+    /// The first and the last of that many commands, and all later ones.
     Ends(usize),
     #[doc(hidden)]
     None,
 }
 
-/// Events of commands, and how many there were.
+/// Events of commands, and the number of commands.
 #[derive(Default)]
 struct Recorder {
     what: Recorded,
@@ -139,7 +139,7 @@ impl Recorder {
     }
 }
 
-/// Words for look-backs, and the turn of the last launch that was given them.
+/// Status words for decoupled look-back, and the epoch of the last launch that used them.
 struct Words {
     mem: Mem,
     bytes: usize,
@@ -154,7 +154,7 @@ pub struct ClDevice {
     tuned: Arc<Tuned>,
 }
 
-/// Choices of geometry and back ends, and what they make of the device.
+/// A tuning, and the resulting capabilities and choices for the device.
 #[derive(Default)]
 struct Tuned {
     tuning: Tuning,
@@ -162,12 +162,12 @@ struct Tuned {
     choices: OnceLock<Vec<Choice>>,
 }
 
-/// Every OpenCL device, found once: drivers' first discovery is not safe to run from two threads.
+/// Every OpenCL device, found once: the first discovery by a driver is not safe in two threads.
 pub(crate) fn found() -> &'static [Found] {
     &discovered().0
 }
 
-/// The reasons for which devices may be missing; empty where nothing went wrong.
+/// Reasons why devices may be missing; empty if there were no errors.
 pub(crate) fn troubles() -> &'static [String] {
     &discovered().1
 }
@@ -186,7 +186,7 @@ fn discovered() -> &'static (Vec<Found>, Vec<String>) {
             troubles.push("the OpenCL loader has no driver".into());
         }
         for platform in platforms {
-            // A broken platform beside a good one is left out.
+            // A broken platform is left out, and does not affect the others.
             let mut trouble = |error: Error| {
                 let name = cl::platform_text(platform, PLATFORM_NAME).unwrap_or_else(|_| "a platform".into());
                 troubles.push(format!("{name}: {error}"));
@@ -206,7 +206,7 @@ impl Found {
         Ok(Self { platform, id, info, own_memory, opened: OnceLock::new(), opening: Mutex::new(()) })
     }
 
-    /// Opens the device with a queue of its own; all handles share one context.
+    /// Opens the device with a new queue; all handles share one context.
     pub(crate) fn open(&self) -> Result<ClDevice> {
         let _opening = lock(&self.opening);
         let shared = match self.opened.get() {
@@ -234,7 +234,7 @@ fn describe(platform: PlatformId, id: DeviceId) -> Result<DeviceInfo> {
     const DRIVER: u32 = 0x102D;
     const VERSION: u32 = 0x102F;
     let bits = cl::device_number(id, TYPE)?;
-    // Oclgrind calls itself every type at once: what runs on the host counts as a CPU.
+    // Oclgrind reports every type at once: a device that runs on the host counts as a CPU.
     let ty = if bits & 2 != 0 {
         DeviceType::Cpu
     } else if bits & 4 != 0 {
@@ -300,10 +300,10 @@ impl Queue {
     }
 }
 
-/// Elements that a plan is made for, at most. A size takes fewer than 2^15 bytes for each, so that it does not overflow.
+/// Maximum elements of a plan. Sizes take fewer than 2^15 bytes for each element, so they do not overflow.
 const MOST_ELEMENTS: usize = 1 << 48;
 
-/// Refuses numbers of elements for which sizes of scratch could overflow; no memory has as many.
+/// Refuses numbers of elements for which scratch sizes could overflow; no memory is that large.
 fn plannable(n: usize) -> Result<()> {
     if n <= MOST_ELEMENTS {
         return Ok(());
@@ -316,16 +316,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What binaries and verdicts of a device are valid for.
+/// Identifies the device and settings for which binaries and self-test results are valid.
 fn identity(info: &DeviceInfo) -> String {
     let knobs = knobs(env::vars_os());
     format!("{}|{}|{}|{}|{knobs}", info.platform, info.name, info.version, info.driver)
 }
 
-/// The variables of the environment that change what drivers build and can do, sorted.
+/// The environment variables that change a driver's builds or capabilities, sorted.
 fn knobs(variables: impl Iterator<Item = (OsString, OsString)>) -> String {
     const PREFIXES: [&str; 8] = ["CL_CONFIG_", "POCL_", "RUSTICL_", "GALLIVM_", "LP_", "IGC_", "AMD_OCL_", "OCLGRIND_"];
-    // Where a driver keeps its own files, and what it prints.
+    // Excluded: variables for a driver's own files and output.
     const OTHERS: [&str; 3] = ["CACHE", "DEBUG", "LOG"];
     let text = |text: OsString| text.to_string_lossy().into_owned();
     let mut knobs: Vec<_> = variables
@@ -346,8 +346,8 @@ impl ClDevice {
         const QUEUE_DEVICE: u32 = 0x1091;
         const QUEUE_PROPERTIES: u32 = 0x1093;
         const OUT_OF_ORDER: u64 = 1;
-        // Drivers take objects of another context without a word, and then do what they like.
-        // SAFETY: the device's platform id is valid for as long as the device id.
+        // Drivers accept objects of another context without an error, and their behaviour is then undefined.
+        // SAFETY: the device's platform id is valid as long as the device id.
         let platform = unsafe { PlatformId::from_raw(cl::device_number(id, PLATFORM)? as usize as _) };
         let info = describe(platform, id)?;
         let name = &info.name;
@@ -407,7 +407,7 @@ impl ClDevice {
         Ok(())
     }
 
-    /// Keeps later commands behind a user's `events`.
+    /// Makes later commands wait for a user's `events`.
     pub(crate) fn wait_for(&self, events: &[Event]) -> Result<()> {
         const QUEUE: u32 = 0x11D0;
         const CONTEXT: u32 = 0x11D4;
@@ -419,9 +419,9 @@ impl ClDevice {
                 let message = format!("event {i} of {} belongs to another context than {}", events.len(), self.info());
                 return Err(Error::invalid(message));
             }
-            // An event of a queue that was not flushed never comes on some drivers; a user's event has no queue.
+            // On some drivers an event never completes if its queue was not flushed; a user event has no queue.
             if let Some(queue) = cl::event_number(event, QUEUE)?.filter(|&queue| queue != 0) {
-                // SAFETY: the event holds its queue for as long as it lives itself.
+                // SAFETY: the event holds its queue as long as it lives.
                 cl::flush(&unsafe { CommandQueue::from_raw_copied_ptr(queue as usize as _) }?)?;
             }
         }
@@ -455,7 +455,7 @@ impl ClDevice {
         &self.tuned.tuning
     }
 
-    /// Whether commands of both run in one order.
+    /// Returns whether both devices share a queue, so that their commands run in one order.
     pub(crate) fn same_queue(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.queue, &other.queue)
     }
@@ -464,7 +464,7 @@ impl ClDevice {
         self.shared.context.as_ptr() == other.shared.context.as_ptr()
     }
 
-    /// What the self-test found, with the tuning's choices in place; probed at first use.
+    /// The capabilities from the self-test with the tuning applied; the self-test runs at first use.
     pub fn capabilities(&self) -> Result<Arc<Capabilities>> {
         if let Some(caps) = self.tuned.capabilities.get() {
             return Ok(caps.clone());
@@ -474,8 +474,8 @@ impl ClDevice {
         Ok(self.tuned.capabilities.get_or_init(|| Arc::new(caps)).clone())
     }
 
-    /// The same with what was chosen for a primitive on an input of `n` elements of `element_bytes` bytes. Refuses an `n` for
-    /// which a plan's sizes could overflow.
+    /// The capabilities with the choice for a primitive on `n` elements of `element_bytes` bytes. Refuses an `n` for which a
+    /// plan's sizes could overflow.
     pub(crate) fn capabilities_for(
         &self,
         primitive: &str,
@@ -488,7 +488,7 @@ impl ClDevice {
         Ok(choice.map_or(caps, |choice| choice.caps.clone()))
     }
 
-    /// All that may be chosen for a primitive: what holds for inputs of any size must hold for each.
+    /// The capabilities for all choices of a primitive, for sizes that must hold for inputs of every size.
     pub(crate) fn all_capabilities_for(&self, primitive: &str) -> Result<Vec<Arc<Capabilities>>> {
         let caps = self.capabilities()?;
         let chosen = self.choices(&caps).iter().filter(|choice| choice.of(primitive));
@@ -497,7 +497,7 @@ impl ClDevice {
         Ok(all)
     }
 
-    /// The most bytes that a plan for `n` elements takes with any of these.
+    /// The most bytes that a plan for `n` elements takes with any choice for the primitive.
     pub(crate) fn most_of(
         &self,
         primitive: &str,
@@ -512,7 +512,7 @@ impl ClDevice {
         self.tuned.choices.get_or_init(|| self.tuned.tuning.choices(self.info(), caps))
     }
 
-    /// How many choices are made for single primitives.
+    /// Number of choices for single primitives.
     pub(crate) fn choice_count(&self) -> Result<usize> {
         Ok(self.choices(&*self.capabilities()?).len())
     }
@@ -526,36 +526,37 @@ impl ClDevice {
         if let Some(caps) = shared.capabilities.get() {
             return Ok(caps);
         }
-        // On a queue of its own: errors that this one owes its user say nothing of the device.
+        // On a new queue: errors kept on the user's queue do not concern the self-test.
         let queue = Queue::new(shared, cl::create_queue(self.context(), self.id(), false)?, false, false);
         let caps = selftest::run(&Self { queue: Arc::new(queue), ..self.clone() })?;
         Ok(shared.capabilities.get_or_init(|| caps))
     }
 
-    /// Local memory that a launch may use: what the tuning leaves of what the probe found, or what it is about to try.
+    /// Local memory that a launch may use: the tuned limit, else the self-test's result, else the size that the self-test will
+    /// try.
     fn local_limit(&self) -> usize {
         let found = || self.shared.capabilities.get().map_or(self.shared.local_tried, |caps| caps.local_bytes);
         self.tuned.capabilities.get().map_or_else(found, |caps| caps.local_bytes)
     }
 
-    /// Whether the self-test found a checker. Oclgrind believes of a place in its memory that its size is that of the
-    /// host's last write, fill or copy to it, also when another buffer takes the place: it forgets what kernels write
-    /// beyond, and reports those who read it.
+    /// Returns whether the device is a checker. Oclgrind takes the size of the host's last write, fill or copy at an address as
+    /// the size of the memory there. It does so even if a new buffer has that address. It loses writes of kernels beyond that
+    /// size, and reports kernels that read there.
     fn checker(&self) -> bool {
         self.shared.capabilities.get().is_some_and(|caps| caps.checker)
     }
 
-    /// Keeps memory for as long as the device is open, so that none takes its place.
+    /// Keeps memory as long as the device is open, so that no other memory gets its address.
     fn keep(&self, mem: &Mem) {
         self.shared.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(mem.clone());
     }
 
-    /// The same device with other choices of geometry and back ends.
+    /// The same device with another tuning.
     pub(crate) fn with_tuning(&self, tuning: Tuning) -> Self {
         Self { tuned: Arc::new(Tuned { tuning, ..Tuned::default() }), ..self.clone() }
     }
 
-    /// The same device, taken to be capable of something else.
+    /// The same device with other assumed capabilities.
     #[cfg(test)]
     pub(crate) fn with_capabilities(&self, caps: Capabilities) -> Self {
         let tuned =
@@ -563,7 +564,7 @@ impl ClDevice {
         Self { tuned: Arc::new(tuned), ..self.clone() }
     }
 
-    /// The same device with a queue that records how long each command took.
+    /// The same device with a queue that records the time of each command.
     pub(crate) fn profiled(&self) -> Result<Self> {
         self.finish()?;
         let queue = Queue::new(&self.shared, cl::create_queue(self.context(), self.id(), true)?, false, true);
@@ -575,12 +576,12 @@ impl ClDevice {
         self.shared.programs.get(self.context(), self.id(), self.identity(), spec, name)
     }
 
-    /// Starts a launch of kernel `name` of a program that is built on demand.
+    /// Starts a launch of kernel `name`; its program is built on demand.
     pub fn launch(&self, spec: &ProgramSpec, name: &'static str) -> Result<Launch<'_>> {
         Launch::new(self, spec, name)
     }
 
-    /// A place for the next command's event, which only a profiled device keeps.
+    /// Storage for the next command's event, which only a profiled device keeps.
     fn event_slot(&self) -> EventSlot {
         EventSlot::new(self.queue.recorder.as_ref().is_some_and(|recorder| lock(recorder).wants()))
     }
@@ -594,40 +595,41 @@ impl ClDevice {
         self.settle()
     }
 
-    /// From here on, the commands that a profiled device records.
+    /// Selects the commands that a profiled device records from now on.
     pub fn record_only(&self, what: Recorded) {
         if let Some(recorder) = &self.queue.recorder {
             *lock(recorder) = Recorder { what, ..Recorder::default() };
         }
     }
 
-    /// How many there were since, recorded or not.
+    /// Number of commands since then, recorded or not.
     pub fn commands(&self) -> usize {
         self.queue.recorder.as_ref().map_or(0, |recorder| lock(recorder).commands)
     }
 
-    /// Keeps later commands behind this one on a queue that would not.
+    /// Orders later commands after this one on an out-of-order queue.
     fn settle(&self) -> Result<()> {
         if !self.queue.unordered {
             return Ok(());
         }
         cl::barrier(self.queue(), &[]).map(drop).inspect_err(|_| {
-            // The command runs all the same, and its buffers are about to be given back.
+            // The command still runs, and its buffers are about to be released.
             if let Err(error) = cl::finish(self.queue()) {
                 self.owe(error);
             }
         })
     }
 
-    /// Runs an idempotent call, and repeats it once if memory is short. Before that all queues release the scratch that they
-    /// keep for later calls. Some drivers allocate when a buffer is first used, so any command may fail.
+    /// Runs an idempotent call, and repeats it once if memory is short. Before the second call, all queues release the scratch
+    /// that they keep for later calls. Some drivers allocate when a buffer is first used, so any command may fail.
     ///
     /// A driver may report the shortage after it has run the command. So the call must be idempotent: it allocates, or it
-    /// writes values that do not depend on its own output. Kernels that count, or take tiles by tickets, are not.
+    /// writes values that do not depend on its own output. Kernels that count, or that use an atomic tile counter, are not
+    /// idempotent.
     fn with_memory<R>(&self, mut call: impl FnMut() -> Result<R>) -> Result<R> {
         match call().inspect_err(|error| self.give_up_scratch(error)) {
             Err(error) if error.kind() == ErrorKind::OutOfMemory => {
-                // If an earlier command failed too, this returns its error.
+                // If an earlier command failed too, this returns that error.
                 cl::finish(self.queue()).inspect_err(|_| self.forget())?;
                 call()
             }
@@ -648,19 +650,19 @@ impl ClDevice {
         let Some(recorder) = &self.queue.recorder else { return Ok(Vec::new()) };
         let events = std::mem::take(&mut lock(recorder).events);
         let times = events.into_iter().map(|(name, event)| {
-            // A broken clock runs backwards; nothing takes less than no time.
+            // A broken clock may run backwards; a time is never negative.
             cl::profile(&event).map(|(start, end)| Timing { name, start, end: end.max(start) })
         });
         times.collect()
     }
 
-    /// Allocates `bytes` bytes, one at least.
+    /// Allocates `bytes` bytes, but at least one.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<Mem> {
         self.allocate_with(bytes.max(1), None)
     }
 
-    /// Memory with a copy of `data`, of one byte at least, for what is enqueued later: unlike a write it is in no queue, and
-    /// so waits for no command.
+    /// Memory with a copy of `data`, of at least one byte, for commands that are enqueued later. Unlike a write it uses no
+    /// queue, and so waits for no command.
     pub(crate) fn holding(&self, data: &[u8]) -> Result<Mem> {
         self.allocate_with(data.len(), Some(data))
     }
@@ -672,7 +674,7 @@ impl ClDevice {
             let message = format!("allocating {bytes} bytes: {name} allows {limit} at once, of {global} in all");
             Error::new(ErrorKind::OutOfMemory, message)
         };
-        // Some drivers over-commit and some abort, so limits are ours to check; 0 is an unknown one.
+        // Some drivers over-commit and some abort, so the crate checks the limits; 0 means unknown.
         if bytes > isize::MAX as usize || (limit != 0 && bytes as u64 > limit) {
             return Err(short());
         }
@@ -689,13 +691,13 @@ impl ClDevice {
 
     /// A scratch buffer of at least `bytes` bytes, returned to the queue's pool when dropped.
     ///
-    /// Reuse needs no waiting: the queue is in order, so a later user's commands run after this one's.
+    /// Reuse needs no wait: the queue is in order, so commands of the next user run after those of this one.
     pub(crate) fn pooled(&self, bytes: usize) -> Result<Pooled> {
         let kept = if self.checker() { None } else { lock(&self.queue.pool).take(bytes) };
         let (size, mem) = match kept {
             Some(found) => found,
             None => {
-                // What cannot be rounded up is refused for its size.
+                // A size that cannot be rounded up is refused as too large.
                 let rounded = bytes.max(256).checked_next_multiple_of(256).unwrap_or(bytes);
                 let size = if self.checker() { bytes.max(1) } else { rounded };
                 (size, self.allocate(size)?)
@@ -704,8 +706,8 @@ impl ClDevice {
         Ok(Pooled { queue: self.queue.clone(), size, mem })
     }
 
-    /// A word by which the work-groups of a launch learn which of them ends last (`cl/lib/ended.cl`), and counters: 0 before and
-    /// after each launch, so that only an ordered queue has them.
+    /// A word for last-block reductions (`cl/lib/ended.cl`), and counters. All are 0 before and after each launch, so only an
+    /// ordered queue has them.
     pub(crate) fn ended(&self) -> Result<Option<Mem>> {
         if self.queue.unordered {
             return Ok(None);
@@ -713,13 +715,13 @@ impl ClDevice {
         if let Some(ended) = lock(&self.queue.ended).clone() {
             return Ok(Some(ended));
         }
-        // Not under the lock: after a failure `forget` takes it.
+        // Not under the lock: after a failure, `forget` takes it.
         let mem = self.holding(&[0; COUNTERS_AT + COUNTER_BYTES])?;
         Ok(Some(lock(&self.queue.ended).get_or_insert(mem).clone()))
     }
 
-    /// Words by which the work-groups of one launch tell each other of their tiles, and its turn, from 1 on, which none of them has:
-    /// so nobody fills them between launches. Not for many, nor without an order of launches.
+    /// Status words for one launch, and its epoch, which starts at 1 and differs from the epoch of every word. So the buffer is
+    /// never cleared between launches. `None` for many words, or if launches have no order.
     pub(crate) fn words(&self, bytes: usize) -> Result<Option<(Mem, u32)>> {
         if self.queue.unordered || bytes > KEPT_WORD_BYTES {
             return Ok(None);
@@ -731,7 +733,7 @@ impl ClDevice {
             kept.turn += 1;
             return Ok(Some((kept.mem.clone(), kept.turn)));
         }
-        // Not under the lock, as above. Of two threads, the later one replaces the words.
+        // Not under the lock, as above. If two threads get here, the later one replaces the words.
         let bytes = bytes.next_power_of_two().max(1 << 16);
         let mem = self.allocate(bytes)?;
         self.fill(&mem, 0, bytes, &[0; 8])?;
@@ -761,7 +763,7 @@ impl ClDevice {
             return self.write(mem, 0, &all);
         }
         self.with_memory(|| cl::write(self.queue(), mem, offset, data))?;
-        // Intel's runtime keeps a copy of a few bytes and returns; on an out-of-order queue a kernel could overtake it.
+        // Intel's runtime copies a few bytes and returns; on an out-of-order queue a kernel could overtake the copy.
         self.settle()
     }
 
@@ -777,7 +779,7 @@ impl ClDevice {
             return self.write(mem, offset, &all);
         }
         let slow = bytes > SLOW_FILL_BYTES && intel_cpu(self.info());
-        // Wide offsets take the large fill's kernel at every size, as they do others'.
+        // With wide offsets, the kernel for large fills runs at every size, as other kernels do.
         if caps.checker || slow || offset + bytes > FILL_BYTES || self.tuning().wide(0) {
             return self.fill_large(mem, offset, bytes, pattern);
         }
@@ -810,7 +812,7 @@ impl ClDevice {
         self.record("clEnqueueCopyBuffer", slot)
     }
 
-    /// Maps a range after all earlier commands. The caller asks for [`overdue`](Self::overdue) errors, and unmaps.
+    /// Maps a range after all earlier commands. The caller checks for [`overdue`](Self::overdue) errors, and unmaps the range.
     pub(crate) fn map(&self, mem: &Mem, offset: usize, bytes: usize, write: bool) -> Result<*mut u8> {
         cl::map(self.queue(), mem, offset, bytes, write).inspect_err(|_| self.forget()).map(|address| address.cast())
     }
@@ -824,7 +826,7 @@ impl ClDevice {
         Ok(())
     }
 
-    /// A launch that failed may have left anything in what is to be 0 between launches.
+    /// A failed launch may have left any value in words that must be 0 between launches.
     fn forget(&self) {
         *lock(&self.queue.ended) = None;
         *lock(&self.queue.words) = None;
@@ -839,18 +841,19 @@ impl ClDevice {
         self.overdue()
     }
 
-    /// Keeps an error that its place cannot return, such as a drop: the next call that waits on this queue returns it. Of
-    /// several it returns the first.
+    /// Keeps an error of code that cannot return it, such as a drop. The next call that waits on this queue returns it. If
+    /// there are several errors, the first one is kept.
     pub(crate) fn owe(&self, error: Error) {
         lock(&self.queue.failed).get_or_insert(error);
     }
 
-    /// Returns the error that is kept, once.
+    /// Returns the kept error, once.
     pub(crate) fn overdue(&self) -> Result<()> {
         lock(&self.queue.failed).take().map_or(Ok(()), Err)
     }
 
-    /// An event that completes after all earlier commands. Its user waits by it, so that this returns what is overdue.
+    /// An event that completes after all earlier commands. The user waits for it instead of a call, so this returns overdue
+    /// errors.
     pub(crate) fn marker(&self) -> Result<Event> {
         self.overdue()?;
         let event = cl::barrier(self.queue(), &[])?;
@@ -859,7 +862,7 @@ impl ClDevice {
     }
 }
 
-/// Where memory really is: the handle of the memory object that has it, and the first byte there. A part of a buffer is
+/// The location of memory: the handle of the memory object that contains it, and the first byte in that object. A sub-buffer is
 /// an object of its own.
 pub(crate) fn root(mem: &Mem) -> Result<(usize, usize)> {
     const PARENT: u32 = 0x1107;
@@ -883,7 +886,7 @@ impl Pooled {
         &self.mem
     }
 
-    /// Whether this serves `bytes` bytes of scratch for commands on the device's queue.
+    /// Returns whether this serves `bytes` bytes of scratch for commands on the device's queue.
     pub(crate) fn serves(&self, device: &ClDevice, bytes: usize) -> bool {
         Arc::ptr_eq(&self.queue, &device.queue) && self.size >= bytes
     }
@@ -900,7 +903,7 @@ mod tests {
     use super::{identity, knobs};
     use crate::DeviceInfo;
 
-    /// What is kept of one driver is not taken for another's.
+    /// Cached results of one driver must not be used for another.
     #[test]
     fn identities_distinguish_devices_and_drivers() {
         let old = DeviceInfo { driver: "580.159".into(), ..DeviceInfo::cpu() };

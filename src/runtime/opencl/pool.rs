@@ -1,8 +1,8 @@
-//! Scratch buffers, kept from call to call.
+//! Scratch buffers that are kept from call to call.
 
-/// Buffers that the calls on one queue have done with, for later ones.
+/// Idle buffers of the calls on one queue, for later calls.
 pub(super) struct Pool<M> {
-    /// Each with its bytes, the one that was used last at the end.
+    /// Each buffer with its bytes; the most recently used one is last.
     kept: Vec<(usize, M)>,
     bytes: usize,
     limit: usize,
@@ -10,17 +10,18 @@ pub(super) struct Pool<M> {
 
 impl<M> Pool<M> {
     const COUNT: usize = 8;
-    /// The part of a device's memory that a pool may keep from its user, and the bytes where that memory is unknown.
+    /// A pool keeps at most the device's memory divided by `SHARE`, or `UNKNOWN` bytes if the driver does not report that
+    /// memory.
     const SHARE: u64 = 16;
     const UNKNOWN: usize = 256 << 20;
 
-    /// An empty pool for a device with `global_bytes` bytes of memory, 0 where unknown.
+    /// An empty pool for a device with `global_bytes` bytes of memory; 0 if unknown.
     pub(super) fn new(global_bytes: u64) -> Self {
         let limit = if global_bytes == 0 { Self::UNKNOWN } else { (global_bytes / Self::SHARE) as usize };
         Self { kept: Vec::new(), bytes: 0, limit }
     }
 
-    /// A buffer of at least `bytes` bytes, and of not many more.
+    /// A buffer of at least `bytes` bytes, but not of many more.
     pub(super) fn take(&mut self, bytes: usize) -> Option<(usize, M)> {
         let fit = self.kept.iter().position(|&(size, _)| size >= bytes && size / 4 <= bytes.max(1 << 16))?;
         let taken = self.kept.remove(fit);
@@ -28,7 +29,7 @@ impl<M> Pool<M> {
         Some(taken)
     }
 
-    /// Keeps a buffer of `size` bytes, in place of older ones where that is needed.
+    /// Keeps a buffer of `size` bytes, and drops older ones if needed.
     pub(super) fn put(&mut self, size: usize, mem: M) {
         if size > self.limit {
             return;
@@ -75,7 +76,7 @@ mod tests {
         taken.sort();
         assert_eq!(taken, (12..20).map(|mem| (256, mem)).collect::<Vec<_>>());
         assert_eq!(pool.bytes, 0);
-        // Not a large buffer for a small need, nor a small one for a large need.
+        // No large buffer for a small request, and no small buffer for a large one.
         pool.put(1 << 20, 0);
         assert_eq!((pool.take(1 << 10), pool.take((1 << 20) + 1)), (None, None));
         assert_eq!(pool.take(1 << 19), Some((1 << 20, 0)));

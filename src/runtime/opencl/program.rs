@@ -1,4 +1,4 @@
-//! Builds programs, and keeps them in memory and on disk.
+//! Builds programs, and caches them in memory and on disk.
 
 use std::{
     collections::HashMap,
@@ -24,11 +24,11 @@ use crate::{
 
 type Slot = Arc<OnceLock<Arc<Built>>>;
 
-/// Programs that a context keeps, unless `OCLPRIM_CACHE_PROGRAMS` says otherwise. One has 3 MB with PoCL and 7 with Intel's driver for CPUs, and building one takes 0.1 to
-/// 0.5 s, so that a program in constant use had better stay.
+/// Maximum programs of a context, unless `OCLPRIM_CACHE_PROGRAMS` is set. A program takes 3 MB with PoCL and 7 MB with Intel's
+/// driver for CPUs. Building one takes 0.1 to 0.5 s, so a program in constant use should stay.
 const KEPT: NonZeroUsize = NonZeroUsize::new(128).expect("not 0");
 
-/// The programs built in one context, the most recently used ones: users make as many operators as they like.
+/// The most recently used programs of one context. The number is bounded, since users may create any number of operators.
 pub(super) struct Programs {
     slots: Mutex<LruCache<ProgramSpec, Slot>>,
     /// True after a transient failure to load a binary, which a build replaced.
@@ -42,33 +42,33 @@ impl Default for Programs {
     }
 }
 
-/// Held while the driver compiles: some compilers are not safe to enter twice, also not from two contexts.
+/// Held while the driver compiles: some compilers cannot run in two threads, even for two contexts.
 static BUILDING: Mutex<()> = Mutex::new(());
 
-/// What a kernel takes of its device, before its arguments are set.
+/// Resources of a kernel before its arguments are set.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
-    /// Work-items in the kernel's largest work-group; 0 where the driver does not say.
+    /// Work-items in the kernel's largest work-group; 0 if the driver does not report it.
     pub(super) work_group: usize,
-    /// Bytes of the local memory that the kernel itself declares.
+    /// Bytes of local memory that the kernel itself declares.
     pub(super) local_bytes: usize,
 }
 
-/// A built program, and what is known of its kernels: some drivers spend microseconds on each question, and on each kernel.
+/// A built program, with cached facts about its kernels: some drivers spend microseconds on each query, and on each new kernel.
 pub(super) struct Built {
     program: Program,
     kernels: Mutex<HashMap<&'static str, Kept>>,
 }
 
-/// Kernels of one name that nobody uses now. Each holds arguments, so that it is one caller's at a time.
+/// Idle kernels of one name. A kernel holds arguments, so only one caller uses it at a time.
 struct Kept {
     limits: Limits,
     idle: Vec<Prepared>,
 }
 
-/// A kernel, and the bytes of its arguments that it holds already; none of those that are to be set again.
+/// A kernel, and the bytes of the arguments that it already holds; empty for arguments that must be set again.
 ///
-/// NVIDIA's driver takes 0.2 µs for each argument, and a pass of a sort has twenty, of which five change.
+/// NVIDIA's driver takes 0.2 µs to set an argument. A pass of a sort has twenty arguments, of which five change.
 pub(super) struct Prepared {
     pub(super) kernel: Kernel,
     pub(super) arguments: Vec<Vec<u8>>,
@@ -83,7 +83,7 @@ impl Built {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A kernel of its own for the caller, who is to set all its arguments, and may [put](Self::put) it back.
+    /// A kernel for the caller alone, who sets all its arguments and may [return](Self::put) it.
     pub(super) fn take(&self, device: DeviceId, name: &'static str) -> Result<(Prepared, Limits)> {
         const DEVICE_WORK_GROUP: u32 = 0x1004;
         const WORK_GROUP: u32 = 0x11B0;
@@ -98,8 +98,8 @@ impl Built {
         if let Some(kept) = self.kernels().get(name) {
             return Ok((Prepared { kernel, arguments: Vec::new() }, kept.limits));
         }
-        // NVIDIA's driver says 256 also of kernels whose attribute demands more, which it builds and runs. Not more than the
-        // device allows: PoCL builds that as well.
+        // NVIDIA's driver reports 256 also for kernels whose attribute demands more, although it builds and runs them. The
+        // device's limit applies as well, since PoCL also builds kernels beyond it.
         let demanded = cl::kernel_numbers(&kernel, device, DEMANDED)?.into_iter().fold(1, u64::saturating_mul);
         let allowed = demanded.min(cl::device_number(device, DEVICE_WORK_GROUP)?);
         let limits = Limits {
@@ -110,7 +110,7 @@ impl Built {
         Ok((Prepared { kernel, arguments: Vec::new() }, limits))
     }
 
-    /// For later callers.
+    /// Keeps a kernel for later callers.
     pub(super) fn put(&self, name: &'static str, prepared: Prepared) {
         if let Some(kept) = self.kernels().get_mut(name) {
             kept.idle.push(prepared);
@@ -121,8 +121,8 @@ impl Built {
 impl Programs {
     /// The built program: from memory, else from disk, else from source.
     ///
-    /// `identity` names platform, device, driver version and settings: a binary is valid for exactly these. `kernel` is
-    /// one of the program's kernels.
+    /// `identity` names platform, device, driver version and settings, for which a binary is valid. `kernel` is one of the
+    /// program's kernels.
     pub(super) fn get(
         &self,
         context: &Context,
@@ -131,7 +131,7 @@ impl Programs {
         spec: &ProgramSpec,
         kernel: &str,
     ) -> Result<Arc<Built>> {
-        // A program that is evicted lives on in its launches and builds, and in the driver for commands that are enqueued.
+        // An evicted program stays alive in its launches and builds, and in the driver for enqueued commands.
         let (slot, _gone) = {
             let mut slots = self.slots.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             match slots.get(spec) {
@@ -146,7 +146,7 @@ impl Programs {
             return Ok(built.clone());
         }
         let _building = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // What another thread may have built meanwhile.
+        // Another thread may have built it in the meantime.
         if let Some(built) = slot.get() {
             return Ok(built.clone());
         }
@@ -177,13 +177,13 @@ impl Programs {
             let load = || {
                 let program = cl::program_from_binary(context, device, &binary)?;
                 cl::build(&program, device, options, spec.name)?;
-                // Some drivers take a binary that has not what they are asked for later.
+                // Some drivers accept a binary that lacks what they need later.
                 cl::create_kernel(&program, kernel)?;
                 Ok::<_, Error>(program)
             };
             match load() {
                 Ok(program) => return Ok(program),
-                // A transient failure says nothing of the binary.
+                // A transient failure does not prove that the binary is bad.
                 Err(error) if cl::transient(&error) => self.disturbed.store(true, Ordering::Relaxed),
                 Err(_) => cache::remove(&key),
             }
@@ -196,14 +196,14 @@ impl Programs {
     }
 }
 
-/// PoCL compiles a kernel at its first launch, for the launch's work-group, and has a cache of its own for that. Asked
-/// for a binary it compiles every kernel of the program once more, for no work-group in particular: the reduction's
-/// checks took 99 s of processor time with that and 30 s without.
+/// PoCL compiles a kernel at its first launch, for the launch's work-group, and has its own cache for that. If it is asked for
+/// a binary, it compiles every kernel of the program again, for any work-group. The reduction's checks took 99 s of processor
+/// time with binaries, and 30 s without.
 fn keeps_its_own_cache(identity: &str) -> bool {
     identity.split('|').next() == Some(POCL)
 }
 
-/// Builds a program and one of its kernels, queries the kernel's limits, and keeps neither.
+/// Builds a program and one of its kernels, queries the kernel's limits, and drops both.
 pub(super) fn try_build(context: &Context, device: DeviceId, spec: &ProgramSpec, kernel: &'static str) -> Result<()> {
     let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     Built::new(build(context, device, spec)?).take(device, kernel).map(drop)

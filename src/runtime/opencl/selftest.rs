@@ -1,8 +1,8 @@
-//! Finds out what a device can do, by running `cl/selftest.cl` on it.
+//! Determines a device's capabilities by running `cl/selftest.cl` on it.
 //!
-//! Nothing is believed from a version string or an extension list; those only say what is worth trying, because some
-//! compilers crash on what they do not know, and which loops are to be made vectors, on which no answer depends. The
-//! verdict is kept on disk by device and driver.
+//! The self-test trusts no version string or extension list. Those only select the tests to try, because some compilers crash
+//! on unknown features. They also decide which loops use explicit vectors; no result depends on that. The results are stored on
+//! disk by device and driver.
 
 use super::{ClDevice, ClMem as Mem, MAX_BYTES, MAX_WORK_GROUP, POCL, cl, intel_cpu, local_bytes, program};
 use crate::{
@@ -14,20 +14,20 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/selftest.cl");
-/// What the verdict depends on besides.
+/// The self-test's own code, on which the results depend as well.
 const TESTS: &str = include_str!("selftest.rs");
 
-/// The most local memory that is tried: NVIDIA's driver allows more than it reports.
+/// Maximum local memory that is tried: NVIDIA's driver allows more than it reports.
 pub(super) const LOCAL_TRIED: usize = 164 << 10;
 const KIB: usize = 1 << 10;
 
-/// How often a test runs that fails with a transient status.
+/// Maximum runs of a test that fails with a transient status.
 const TRIES: usize = 3;
 
-/// Work-items of a group in the tests.
+/// Work-items of a work-group in the tests.
 const WORK_GROUP: usize = 256;
 
-// The programs, by their options.
+// The programs, identified by their options.
 const BASE: &[&str] = &["-DSG_BACKEND=0"];
 const ATOMIC64: &[&str] = &["-DSG_BACKEND=0", "-DTEST_ATOMIC64"];
 const FP64: &[&str] = &["-DSG_BACKEND=0", "-DTEST_FP64"];
@@ -50,7 +50,7 @@ fn sub_group_spec(work_group: usize, standard: &str, backend: SubGroupBackend, c
     spec(work_group, standard, &options)
 }
 
-/// The tests in which work-groups meet, with the fences of NVIDIA's platform.
+/// The tests in which work-groups communicate, with the fences of NVIDIA's platform.
 fn ptx_meeting_spec(work_group: usize, compute_capability: u64) -> ProgramSpec {
     let sm = format!("-DPTX_SM={compute_capability}");
     spec(work_group, "CL1.2", &["-DSG_BACKEND=0", "-DINLINE_PTX=1", &sm])
@@ -93,7 +93,7 @@ pub(super) fn run(device: &ClDevice) -> Result<Capabilities> {
     Ok(caps)
 }
 
-/// What the driver says, which decides what is tried.
+/// The driver's reports, which select the tests to try.
 struct Reported {
     class: DeviceClass,
     work_group: usize,
@@ -145,7 +145,7 @@ impl Reported {
         };
         let sizes = cl::device_bytes(id, INTEL_SUB_GROUP_SIZES)?;
         let Self { work_group, local_bytes, sub_groups, extensions, .. } = &reported;
-        // What users set changes some of these, and with them the verdict.
+        // User settings change some of these, and with them the results.
         let numbers = format!("{work_group} {local_bytes} {sub_groups} {sizes:?} {} {extensions}", info.compute_units);
         reported.identity = format!("{}|{numbers}", device.identity());
         Ok(reported)
@@ -159,7 +159,7 @@ impl Reported {
         self.has("cl_nv_")
     }
 
-    /// Interprets kernels one after another and reports races; it has no memory order to test.
+    /// Oclgrind runs work-items one after another and reports races; it has no memory order to test.
     fn oclgrind(&self) -> bool {
         self.platform == "Oclgrind"
     }
@@ -169,7 +169,7 @@ impl Reported {
     }
 }
 
-/// Intel's compiler for CPUs makes vectors of work-items, and of few loops. PoCL 5 optimises loops without knowing the target's
+/// Intel's compiler for CPUs vectorises over work-items, but few loops. PoCL 5 optimises loops without knowing the target's
 /// vectors, and unrolls none.
 fn makes_no_vectors(info: &DeviceInfo) -> bool {
     intel_cpu(info) || (info.ty == DeviceType::Cpu && info.platform == POCL && info.driver.starts_with("5."))
@@ -179,7 +179,7 @@ struct SelfTest<'d> {
     device: &'d ClDevice,
     reported: Reported,
     notes: Vec<String>,
-    /// True after a transient failure of a test. Then the verdict is not stored, as after one to load a program.
+    /// True after a transient failure of a test. The results are then not stored, as after one to load a program.
     disturbed: bool,
 }
 
@@ -198,7 +198,7 @@ impl SelfTest<'_> {
     fn run(&mut self) -> Result<Capabilities> {
         self.settled(Self::must_run)??;
         let fp64 = self.reported.has("cl_khr_fp64") && self.passed("fp64", Self::arithmetic_f64)?;
-        // NVIDIA's compiler has halves without saying so.
+        // NVIDIA's compiler supports halves without reporting it.
         let fp16 = (self.reported.has("cl_khr_fp16") || self.reported.nvidia())
             && self.passed("fp16", Self::arithmetic_f16)?;
         let int64 =
@@ -209,7 +209,7 @@ impl SelfTest<'_> {
         let hardware = sub_groups.iter().find(|group| group.backend.is_hardware());
         let fallback =
             if self.reported.class == DeviceClass::Cpu { SubGroupBackend::None } else { SubGroupBackend::Local };
-        // CPU drivers emulate sub-groups; kernels for them do without.
+        // CPU drivers emulate sub-groups, so kernels for them use none.
         let chosen = hardware.filter(|_| self.reported.class == DeviceClass::Gpu);
         let chosen = chosen.or(sub_groups.iter().find(|group| group.backend == fallback)).copied();
         let sub_group = chosen.unwrap_or(SubGroup::NONE);
@@ -251,7 +251,7 @@ impl SelfTest<'_> {
         })
     }
 
-    /// Whether a test passed; if not, a note says why.
+    /// Returns whether a test passed; if not, a note has the reason.
     fn passed(&mut self, what: &str, test: impl Fn(&Self) -> Result<()>) -> Result<bool> {
         let result = self.settled(test)?;
         Ok(result.map_err(|error| self.notes.push(format!("{what}: {error}"))).is_ok())
@@ -259,9 +259,9 @@ impl SelfTest<'_> {
 
     /// Runs a test until it passes, gives a wrong answer, or the device refuses it for a lasting reason.
     ///
-    /// After a transient failure, such as a shortage of memory, a plain kernel must build and run, and the test runs again.
-    /// If the same failure returns [`TRIES`] times, the device refuses the test in this process. If the plain kernel fails, or
-    /// the failures differ, the self-test has no verdict: this is an error, and the next call probes anew.
+    /// After a transient failure, such as a shortage of memory, a plain kernel must build and run, and the test runs again. If
+    /// the same failure returns [`TRIES`] times, the device refuses the test in this process. If the plain kernel fails, or the
+    /// failures differ, the self-test has no result: it returns an error, and the next call runs it again.
     fn settled<T>(&mut self, test: impl Fn(&Self) -> Result<T>) -> Result<Result<T>> {
         let mut first: Option<Error> = None;
         for _ in 0..TRIES {
@@ -280,7 +280,7 @@ impl SelfTest<'_> {
         Ok(Err(first.expect("a failure, as nothing was returned")))
     }
 
-    /// Builds and runs a plain kernel. If that fails, an earlier failure says nothing of the device.
+    /// Builds and runs a plain kernel. If that fails, an earlier failure says nothing about the device.
     fn plain_kernel(&self) -> Result<()> {
         program::try_build(self.device.context(), self.device.id(), &self.base(), "long_loop")?;
         self.long_loop(1)
@@ -294,7 +294,7 @@ impl SelfTest<'_> {
         spec(self.work_group(), "CL1.2", options)
     }
 
-    /// The tests that need nothing but OpenCL 1.2.
+    /// The tests that need only OpenCL 1.2.
     fn base(&self) -> ProgramSpec {
         self.spec(BASE)
     }
@@ -318,7 +318,7 @@ impl SelfTest<'_> {
         ([groups, 1, 1], [self.work_group(), 1, 1])
     }
 
-    /// What no device can do without: 32-bit atomics, and loops as long as they say.
+    /// The minimum for every device: 32-bit atomics, and loops that run all their rounds.
     fn must_run(&self) -> Result<()> {
         self.long_loop(70_000)?;
         self.atomics("atomics32", &self.base(), u32::MAX, mix)
@@ -403,14 +403,14 @@ impl SelfTest<'_> {
         self.arithmetic("arithmetic_f16", &self.spec(FP16), &rows)
     }
 
-    /// Local memory that kernels really get, largest first.
+    /// Local memory that kernels can really use; larger sizes are tried first.
     fn local_bytes(&mut self) -> Result<usize> {
         let reported = self.reported.local_bytes;
         let mut sizes: Vec<usize> = Vec::new();
         if self.reported.nvidia() {
             sizes.extend([LOCAL_TRIED, 160 * KIB, 128 * KIB, 96 * KIB, 64 * KIB]);
         }
-        // Beyond a point size brings nothing, and CPU drivers take it from a thread's stack.
+        // Beyond some size more memory has no benefit, and CPU drivers take it from a thread's stack.
         sizes.extend([reported.min(256 * KIB), 32 * KIB, 16 * KIB, 8 * KIB]);
         sizes.retain(|&size| size <= reported || self.reported.nvidia());
         for size in sizes {
@@ -438,7 +438,7 @@ impl SelfTest<'_> {
         expect(words == [0, (groups * bytes / 4) as u32], "local memory loses data")
     }
 
-    /// The back ends that pass, those that build and do not pass, and the `-cl-std` of the first that passes.
+    /// The back ends that pass, those that build but fail, and the `-cl-std` of the first one that passes.
     fn sub_groups(&mut self) -> Result<(Vec<SubGroup>, Vec<RefusedSubGroup>, &'static str)> {
         let (mut found, mut refused) = (Vec::new(), Vec::new());
         let mut standard = "CL1.2";
@@ -580,7 +580,7 @@ impl SelfTest<'_> {
         Ok(())
     }
 
-    /// Work-groups of the tests that wait for one another: more than can run at once.
+    /// Number of work-groups in the tests where they wait for one another: more than can run at once.
     fn waiting_groups(&self) -> usize {
         let units = self.device.info().compute_units as usize;
         if self.reported.oclgrind() { 16 } else { (16 * units).clamp(64, 2048) }
@@ -607,7 +607,7 @@ impl SelfTest<'_> {
         Ok(())
     }
 
-    /// The tests in which work-groups meet, with the fences of the platform.
+    /// The tests in which work-groups communicate, with the fences of the platform.
     fn meeting(&self) -> ProgramSpec {
         if self.reported.nvidia() {
             ptx_meeting_spec(self.work_group(), self.reported.compute_capability)
