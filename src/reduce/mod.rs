@@ -160,7 +160,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce`].
+    /// Same as [`Device::reduce`].
     ///
     /// ```
     /// use oclprim::{Determinism, Device, op::Sum};
@@ -186,7 +186,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
+    /// Same as [`Device::reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
     /// element.
     ///
     /// ```
@@ -287,8 +287,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::arg_min`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has not one
-    /// element.
+    /// Same as [`Device::arg_min`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has not
+    /// one element.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -318,7 +318,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::arg_min_into`].
+    /// Same as [`Device::arg_min_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

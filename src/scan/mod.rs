@@ -121,7 +121,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::inclusive_scan`].
+    /// Same as [`Device::inclusive_scan`].
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};
@@ -137,7 +137,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::inclusive_scan`].
+    /// Same as [`Device::inclusive_scan`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, op::Sum};
@@ -164,7 +164,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::inclusive_scan`].
+    /// Same as [`Device::inclusive_scan`].
     ///
     /// ```
     /// use oclprim::{Device, op::Max};
@@ -192,8 +192,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::inclusive_scan`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths do not
-    /// fit, or input and output overlap.
+    /// Same as [`Device::inclusive_scan`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths
+    /// do not fit, or input and output overlap.
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Sum};
@@ -235,7 +235,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
+    /// Same as [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of
     /// `T`.
     ///
@@ -264,7 +264,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_by`] and [`Device::scan_into`].
+    /// Same as [`Device::scan_by`] and [`Device::scan_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Operator};
@@ -331,7 +331,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the
+    /// Same as [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the
     /// expression; line numbers in the [log](crate::Error::build_log) refer to it.
     ///
     /// ```
@@ -360,7 +360,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::map_scan`] and [`Device::scan_into`].
+    /// Same as [`Device::map_scan`] and [`Device::scan_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::{Map, Sum}};
@@ -393,7 +393,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::inclusive_scan`].
+    /// Same as [`Device::inclusive_scan`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Product};

@@ -102,7 +102,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` does not have
+    /// Same as [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` does not have
     /// exactly one element, if arguments overlap in memory that the user provides, or if `count` is a host slice and
     /// `output` is too short.
     ///
@@ -139,7 +139,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::select`].
+    /// Same as [`Device::select`].
     ///
     /// ```
     /// use oclprim::{Device, op::Map};
@@ -167,7 +167,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::select_into`].
+    /// Same as [`Device::select_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Map};
@@ -258,7 +258,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::select_flagged`] and [`Device::select_into`].
+    /// Same as [`Device::select_flagged`] and [`Device::select_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -331,7 +331,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are 2^32
+    /// Same as [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are 2^32
     /// elements or more and indices are `u32`.
     ///
     /// ```
@@ -357,7 +357,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::select_indices`] and [`Device::select_into`].
+    /// Same as [`Device::select_indices`] and [`Device::select_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Map};
@@ -407,7 +407,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::select_indices_flagged`] and [`Device::select_into`].
+    /// Same as [`Device::select_indices_flagged`] and [`Device::select_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -496,7 +496,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::capabilities`].
+    /// Same as [`Device::capabilities`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;

@@ -165,8 +165,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has another
-    /// number of elements.
+    /// Same as [`Device::reduce_axis`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has
+    /// another number of elements.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Sum};
@@ -198,7 +198,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis`].
+    /// Same as [`Device::reduce_axis`].
     ///
     /// ```
     /// use oclprim::{Buffer, Device, op::Sum};
@@ -227,7 +227,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis_into`].
+    /// Same as [`Device::reduce_axis_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Sum};
@@ -256,7 +256,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
+    /// Same as [`Device::reduce_axis`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of
     /// `T`.
     ///
@@ -292,7 +292,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has
+    /// Same as [`Device::reduce_axis_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has
     /// another number of elements.
     ///
     /// ```
@@ -357,7 +357,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis`].
+    /// Same as [`Device::reduce_axis`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -375,7 +375,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis`].
+    /// Same as [`Device::reduce_axis`].
     ///
     /// ```
     /// let x = [1u8; 24];

@@ -66,8 +66,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
-    /// element.
+    /// Same as [`Device::reduce_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not
+    /// one element.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Operator};

@@ -93,7 +93,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::count`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
+    /// Same as [`Device::count`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
     /// element.
     ///
     /// ```
@@ -118,7 +118,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::count`].
+    /// Same as [`Device::count`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -138,7 +138,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::count_into`].
+    /// Same as [`Device::count_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -162,7 +162,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::count`].
+    /// Same as [`Device::count`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -182,7 +182,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::count_into`].
+    /// Same as [`Device::count_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -205,7 +205,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::count`].
+    /// Same as [`Device::count`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -225,7 +225,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::count_into`].
+    /// Same as [`Device::count_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

@@ -59,8 +59,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_as`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
-    /// element.
+    /// Same as [`Device::reduce_as`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not
+    /// one element.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, Scratch, op::Sum};
@@ -135,8 +135,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::map_reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
-    /// element.
+    /// Same as [`Device::map_reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not
+    /// one element.
     ///
     /// ```
     /// use oclprim::{Determinism::Fixed, Device, Scratch, op::{Map, Max}};
@@ -213,7 +213,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::dot`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one element.
+    /// Same as [`Device::dot`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not have
+    /// exactly one element.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, Scratch};

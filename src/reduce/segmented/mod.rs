@@ -190,7 +190,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_segments`].
+    /// Same as [`Device::reduce_segments`].
     ///
     /// ```
     /// use oclprim::{Buffer, Device, op::Sum};
@@ -218,7 +218,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_segments_into`].
+    /// Same as [`Device::reduce_segments_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Sum};
@@ -247,7 +247,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_segments`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
+    /// Same as [`Device::reduce_segments`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of
     /// `T`.
     ///
@@ -283,9 +283,9 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_segments_into`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of
-    /// `T`.
+    /// Same as [`Device::reduce_segments_into`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as
+    /// [`Device::reduce_by`], and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in
+    /// OpenCL C is not that of `T`.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Operator};
@@ -395,7 +395,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::capabilities`].
+    /// Same as [`Device::capabilities`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;

@@ -203,7 +203,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::min_max`]; [`ErrorKind::InvalidInput`] if an output has not two elements.
+    /// Same as [`Device::min_max`]; [`ErrorKind::InvalidInput`] if an output does not have exactly two elements.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -265,7 +265,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::statistics`]; [`ErrorKind::InvalidInput`] if `output` has not one element.
+    /// Same as [`Device::statistics`]; [`ErrorKind::InvalidInput`] if `output` does not have exactly one element.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, StatisticsRecord};
@@ -305,7 +305,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce`].
+    /// Same as [`Device::reduce`].
     ///
     /// ```
     /// assert_eq!(oclprim::Device::cpu().statistics_scratch::<f32>(1 << 20)?, 0);
@@ -326,7 +326,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::statistics`].
+    /// Same as [`Device::statistics`].
     ///
     /// ```
     /// assert_eq!(oclprim::Device::best()?.mean(&[1u8, 2, 4, 6])?, 3.25);
@@ -343,7 +343,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::statistics`].
+    /// Same as [`Device::statistics`].
     ///
     /// ```
     /// assert_eq!(oclprim::Device::best()?.variance(&[1.0f32, 3.0])?, 1.0);

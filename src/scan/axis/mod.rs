@@ -129,8 +129,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_axis`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has another
-    /// number of elements, or overlaps the view.
+    /// Same as [`Device::scan_axis`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has
+    /// another number of elements, or overlaps the view.
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Sum};
@@ -160,7 +160,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_axis`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
+    /// Same as [`Device::scan_axis`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::scan_by`].
     ///
     /// ```
@@ -190,7 +190,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_axis_by`] and [`Device::scan_axis_into`].
+    /// Same as [`Device::scan_axis_by`] and [`Device::scan_axis_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Operator};
@@ -280,7 +280,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_axis`].
+    /// Same as [`Device::scan_axis`].
     ///
     /// ```
     /// let x = [1u8; 24];

@@ -90,8 +90,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_by_key`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has
-    /// another length, or overlaps an input.
+    /// Same as [`Device::scan_by_key`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output`
+    /// has another length, or overlaps an input.
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Sum};
@@ -122,7 +122,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_by_key`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
+    /// Same as [`Device::scan_by_key`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::scan_by`].
     ///
     /// ```
@@ -150,7 +150,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_by_key_by`] and [`Device::scan_by_key_into`].
+    /// Same as [`Device::scan_by_key_by`] and [`Device::scan_by_key_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Operator};
@@ -223,7 +223,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_segments`], except for unordered offsets;
+    /// Same as [`Device::scan_segments`], except for unordered offsets;
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has another length, or overlaps an
     /// input.
     ///
@@ -254,7 +254,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_segments`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
+    /// Same as [`Device::scan_segments`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::scan_by`].
     ///
     /// ```
@@ -283,7 +283,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_segments_by`] and [`Device::scan_segments_into`].
+    /// Same as [`Device::scan_segments_by`] and [`Device::scan_segments_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Operator};
@@ -346,8 +346,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_flagged`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has
-    /// another length, or overlaps an input.
+    /// Same as [`Device::scan_flagged`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output`
+    /// has another length, or overlaps an input.
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Product};
@@ -375,7 +375,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_flagged`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
+    /// Same as [`Device::scan_flagged`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::scan_by`].
     ///
     /// ```
@@ -403,7 +403,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_flagged_by`] and [`Device::scan_flagged_into`].
+    /// Same as [`Device::scan_flagged_by`] and [`Device::scan_flagged_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Operator};

@@ -57,8 +57,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::adjacent_difference`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths
-    /// differ, or if the arguments overlap in memory that the user provides.
+    /// Same as [`Device::adjacent_difference`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the
+    /// lengths differ, or if the arguments overlap in memory that the user provides.
     ///
     /// ```
     /// let mut steps = [0.0f32; 3];
@@ -82,9 +82,9 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::adjacent_difference`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of
-    /// `T`.
+    /// Same as [`Device::adjacent_difference`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`],
+    /// and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that
+    /// of `T`.
     ///
     /// ```
     /// use oclprim::{Device, op::Operator};
@@ -110,7 +110,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::adjacent_difference_by`] and [`Device::adjacent_difference_into`].
+    /// Same as [`Device::adjacent_difference_by`] and [`Device::adjacent_difference_into`].
     ///
     /// ```
     /// use oclprim::{Device, op::Operator};

@@ -79,9 +79,9 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_by_key`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the outputs'
-    /// lengths differ, if `count` does not have exactly one element, if arguments overlap in memory that the user
-    /// provides, or if `count` is a host slice and the outputs are too short.
+    /// Same as [`Device::reduce_by_key`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the
+    /// outputs' lengths differ, if `count` does not have exactly one element, if arguments overlap in memory that the
+    /// user provides, or if `count` is a host slice and the outputs are too short.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Max};
@@ -112,7 +112,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_by_key`].
+    /// Same as [`Device::reduce_by_key`].
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};
@@ -134,7 +134,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_by_key_into`].
+    /// Same as [`Device::reduce_by_key_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Sum};
@@ -164,7 +164,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_by_key`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
+    /// Same as [`Device::reduce_by_key`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::reduce_segments_by`].
     ///
     /// ```
@@ -189,7 +189,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_by_key_by`] and [`Device::reduce_by_key_into`].
+    /// Same as [`Device::reduce_by_key_by`] and [`Device::reduce_by_key_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Operator};
@@ -369,7 +369,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::capabilities`].
+    /// Same as [`Device::capabilities`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;

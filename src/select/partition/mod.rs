@@ -23,7 +23,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::select`].
+    /// Same as [`Device::select`].
     ///
     /// ```
     /// use oclprim::{Device, op::Map};
@@ -51,8 +51,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ, if
-    /// `count` does not have exactly one element, or if arguments overlap in memory that the user provides.
+    /// Same as [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ,
+    /// if `count` does not have exactly one element, or if arguments overlap in memory that the user provides.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Map};
@@ -82,7 +82,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::select`].
+    /// Same as [`Device::select`].
     ///
     /// ```
     /// use oclprim::{Device, op::Map};
@@ -107,7 +107,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::partition_into`].
+    /// Same as [`Device::partition_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Map};
@@ -136,7 +136,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::select`].
+    /// Same as [`Device::select`].
     ///
     /// ```
     /// use oclprim::{Device, op::Map};
@@ -165,7 +165,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::partition_into`], with two counts.
+    /// Same as [`Device::partition_into`], with two counts.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Map};
@@ -201,7 +201,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::select_flagged`].
+    /// Same as [`Device::select_flagged`].
     ///
     /// ```
     /// let (parted, count) = oclprim::Device::best()?.partition_flagged(&[5u32, 6, 7], &[0, 1, 1])?;
@@ -223,7 +223,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::select_flagged`] and [`Device::partition_into`].
+    /// Same as [`Device::select_flagged`] and [`Device::partition_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

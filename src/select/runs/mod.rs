@@ -114,7 +114,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::unique_by_key`] and [`Device::unique_into`];
+    /// Same as [`Device::unique_by_key`] and [`Device::unique_into`];
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the outputs' lengths differ.
     ///
     /// ```
@@ -205,7 +205,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::run_length_encode`] and [`Device::unique_into`];
+    /// Same as [`Device::run_length_encode`] and [`Device::unique_into`];
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the outputs' lengths differ.
     ///
     /// ```
@@ -275,7 +275,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::run_length_encode`].
+    /// Same as [`Device::run_length_encode`].
     ///
     /// ```
     /// let (offsets, lengths) = oclprim::Device::best()?.non_trivial_runs::<u8, u64>(b"abbcccd")?;
@@ -301,7 +301,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::run_length_encode_into`].
+    /// Same as [`Device::run_length_encode_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

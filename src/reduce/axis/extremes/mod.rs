@@ -109,7 +109,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::arg_min_axis`]; [`ErrorKind::InvalidInput`] if an output has another number of elements.
+    /// Same as [`Device::arg_min_axis`]; [`ErrorKind::InvalidInput`] if an output has another number of elements.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -137,7 +137,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::arg_min_axis`].
+    /// Same as [`Device::arg_min_axis`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -163,7 +163,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::arg_min_axis_into`].
+    /// Same as [`Device::arg_min_axis_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -193,7 +193,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::arg_min_axis`].
+    /// Same as [`Device::arg_min_axis`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -219,7 +219,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::arg_min_axis_into`].
+    /// Same as [`Device::arg_min_axis_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -250,7 +250,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis`].
+    /// Same as [`Device::reduce_axis`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

@@ -121,7 +121,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::moments_axis`]; [`ErrorKind::InvalidInput`] if `output` has another number of elements.
+    /// Same as [`Device::moments_axis`]; [`ErrorKind::InvalidInput`] if `output` has another number of elements.
     ///
     /// ```
     /// use oclprim::{Device, MomentsRecord, Scratch};
@@ -163,7 +163,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis`].
+    /// Same as [`Device::reduce_axis`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -189,7 +189,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::moments_axis`].
+    /// Same as [`Device::moments_axis`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -211,7 +211,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::moments_axis`].
+    /// Same as [`Device::moments_axis`].
     ///
     /// ```
     /// use oclprim::Device;
