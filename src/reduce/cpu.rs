@@ -116,7 +116,7 @@ pub(super) fn arg_reduce<T: Element>(input: &[T], end: End) -> Result<Extreme<T>
     let scan = |(start, chunk): (usize, &[T])| {
         let mut best = Extreme { index: start, value: chunk[0] };
         for (block, part) in chunk.chunks(BLOCK).enumerate() {
-            // Few blocks contain a better element, so each is first tested for one without branches.
+            // Few groups contain a better element, so each is first tested for one without branches.
             let value = best.value;
             if part.iter().fold(false, |any, &x| any | end.before(x, value)) {
                 let each =

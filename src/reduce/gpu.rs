@@ -59,7 +59,7 @@ pub struct Pass {
     pub work_group: usize,
     pub outputs: usize,
     pub wide: bool,
-    /// Whether a last-block reduction can follow: the last work-group to finish combines all partials, since they fit
+    /// True if a last-block reduction can follow: the last work-group to finish combines all partials, since they fit
     /// one tile.
     pub ends: bool,
 }
@@ -243,7 +243,7 @@ pub mod tests {
                 );
             }
             if found.len() == count {
-                crate::internals::testing::log_skip(&info.to_string(), "its work-groups do not end at once");
+                crate::internals::testing::log_skip(&info.to_string(), "it does not support last-block reductions");
             }
         }
         found

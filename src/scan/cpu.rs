@@ -15,7 +15,7 @@ pub(super) const CHUNKS: usize = 64;
 pub const TILE_RUNS: usize = CHUNKS * CHUNK_RUNS;
 /// Tiles of a tile group, and tile groups of the next larger group.
 pub const BLOCK: usize = 32;
-/// Tiles of a task; the more tiles each thread has, the more. Elements and results, 64 KiB for each tile, stay in the
+/// Tiles of a task. It is larger if each thread has more tiles. Elements and results, 64 KiB for each tile, stay in the
 /// L2 cache, or nearly.
 const TASK: RangeInclusive<usize> = 4..=16;
 /// Elements that are scanned at once if any order is allowed. They stay in the L1 cache.

@@ -14,8 +14,8 @@ use crate::{
 
 const TEXT: &str = include_str!("../../cl/scan.cl");
 
-/// Bytes of local memory that segments add to a scan: a flag for each byte of a tile, a word for each work-item and
-/// each aggregate.
+/// Bytes of local memory that segments add to a scan: a flag for each byte of a tile, and a word for each work-item and
+/// aggregate.
 const HEAD_BYTES: usize = cpu::TILE_RUNS * 16 / 8 + 4 * 256 + 8 * (2 * cpu::CHUNKS + 8);
 
 /// The source of segment heads.
@@ -50,7 +50,7 @@ pub struct Form {
     pub acc: ElementType,
     pub out: ElementType,
     pub source: Source,
-    /// Whether any order gives the same results.
+    /// True if any order gives the same results.
     pub exact: bool,
     pub reversed: bool,
     /// The prelude of the function that is applied to each element.
@@ -102,9 +102,9 @@ pub struct Plan {
     /// Bytes of the aggregates. The rank of each tile among the offsets comes after them.
     pub totals_bytes: usize,
     pub scratch_bytes: usize,
-    /// Whether the scan uses decoupled look-back.
+    /// True if the scan uses decoupled look-back.
     pub look_back: bool,
-    /// Whether look-back can reuse the status words of an earlier launch: no atomic tile counter is among them.
+    /// True if look-back can reuse the status words of an earlier launch: no atomic tile counter is among them.
     pub keeps_words: bool,
 }
 
@@ -135,7 +135,7 @@ pub fn segments_scratch_bytes(outputs: usize, element: ElementType, acc: Element
     scratch_bytes(outputs, element, acc) + 8 * (outputs.div_ceil(tile(element)) + 1)
 }
 
-/// `aligned`: whether elements and results are aligned, and whether the keys or flags of segments are.
+/// `aligned` has two flags: elements and results are aligned, the keys or flags of segments are.
 pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;

@@ -29,8 +29,8 @@ impl<R, const LISTS: usize> Kept<R, LISTS> {
 /// It is a function of its own, since the compiler then knows that it writes no memory that `items` reads.
 ///
 /// One store serves all lists. On one core it takes 0.4 ns for each `u32` with one list, 0.8 with two. A store for each
-/// list takes 0.45 and 0.9; windows of 64 elements without bounds checks 0.5 and 1.0. If the lists of a block are found
-/// first, it takes 0.65 and 1.3. A search for blocks to skip gains no time.
+/// list takes 0.45 and 0.9; windows of 64 elements without bounds checks 0.5 and 1.0. If the lists of a window are
+/// found first, it takes 0.65 and 1.3. A search for windows to skip gains no time.
 #[inline(never)]
 fn fill<R, const LISTS: usize>(items: impl Iterator<Item = (usize, R)>, task: usize, room: &mut [R]) -> [usize; LISTS] {
     let mut ends = std::array::from_fn(|list| list * task);
@@ -191,7 +191,7 @@ pub(super) fn non_trivial<T: Element, C: Offset>(
     mut lengths: &mut [C],
 ) -> Result<usize> {
     let n = input.len();
-    // Whether the first two elements are equal, and whether the last two are. Three neighbours decide at all other
+    // True if the first two elements are equal; true if the last two are. Three neighbours decide at all other
     // elements.
     let (first, last) = (n > 1 && equal(input[0], input[1]), n > 1 && equal(input[n - 2], input[n - 1]));
     let number = |i: usize| C::from_i128(i as i128);

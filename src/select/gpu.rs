@@ -44,16 +44,16 @@ pub struct Form {
     pub marks: Marks,
     /// The number of lists that contain all elements, or 1 if the other elements go nowhere.
     pub classes: usize,
-    /// Whether the elements are written.
+    /// True if the elements are written.
     pub moved: bool,
     /// Bytes of a value beside each element; 0 if there are no values.
     pub value: usize,
-    /// Whether indices are written, whether lengths of runs are, and the bytes of one of these numbers.
+    /// True if indices are written; true if lengths of runs are; the bytes of one of these numbers.
     pub places: bool,
     pub lengths: bool,
     pub place: usize,
     pub unordered: bool,
-    /// Whether the second of two lists is an unstable tail: written backwards from the end of the output.
+    /// True if the second of two lists is an unstable tail: written backwards from the end of the output.
     pub reversed: bool,
 }
 
@@ -85,7 +85,7 @@ impl Form {
         if self.marks == Marks::Flags { self.value.max(1) } else { self.element().size() }
     }
 
-    /// Bit masks that encode an element's list; then, whether the kernels store 2-byte positions in a tile.
+    /// Bit masks that encode an element's list. The next method: true if kernels store 2-byte positions in a tile.
     fn masks(&self) -> usize {
         if self.classes == 3 || matches!(self.marks, Marks::NonTrivial(_)) { 2 } else { 1 }
     }
@@ -130,9 +130,9 @@ pub struct Plan {
     /// Most work-groups, if each processes several tiles.
     pub most: usize,
     pub way: Way,
-    /// Whether the last work-group to finish can store the lengths of all lists: a last-block reduction.
+    /// True if the last work-group to finish can store the lengths of all lists: a last-block reduction.
     pub one_pass: bool,
-    /// Whether look-back can reuse the status words of an earlier launch: no atomic tile counter is among them.
+    /// True if look-back can reuse the status words of an earlier launch: no atomic tile counter is among them.
     pub keeps_words: bool,
     /// Elements of the multi-level scan.
     pub things: usize,

@@ -101,7 +101,7 @@ pub struct Plan {
     /// Work-groups of a row, and keys of each. If 0, one work-group processes the whole row.
     pub parts: usize,
     pub share: usize,
-    /// Whether the threshold has bounds. If so, `segments` is the most segments that each part has of the keys between
+    /// True if the threshold has bounds. If so, `segments` is the most segments that each part has of the keys between
     /// them, and `capacity` the most keys in all segments.
     pub pick: bool,
     /// Work-groups that pick keys for the bounds: several for a single row, with `one_pass`.
@@ -117,7 +117,7 @@ pub struct Plan {
     spare_places: usize,
     pub scratch_bytes: usize,
     pub wide: bool,
-    /// Whether the last work-group of a row to finish does the work of a further launch: a last-block reduction.
+    /// True if the last work-group of a row to finish does the work of a further launch: a last-block reduction.
     one_pass: bool,
 }
 
@@ -276,8 +276,8 @@ struct Taken<'a> {
     step: usize,
 }
 
-/// Selects keys from `input`, whose rows `form` defines, into `out`, and their indices into `places`. Row r adds `r *
-/// step` to its indices.
+/// Selects keys from `input`, whose rows `form` defines, into `out`, and their indices into `places`. Row r adds
+/// `r * step` to its indices.
 pub fn run(
     device: &ClDevice,
     form: &Form<'_>,

@@ -94,8 +94,8 @@ struct Block<'a> {
     places: &'a [usize],
 }
 
-/// Splits the outputs from `first` on into blocks of at most `columns`. Calls `body` with each block and its start
-/// among them.
+/// Splits the outputs from `first` on into [`Block`]s of at most `columns`. Calls `body` with each of them and its
+/// start among them.
 fn each_block(
     lines: &Lines,
     first: usize,
@@ -130,7 +130,7 @@ impl<A: Copy> Tree<A> {
     /// Adds leaf `number`. Leaves come in order.
     fn push(&mut self, number: usize, mut x: Vec<A>, combine: &dyn Fn(A, A) -> A) {
         for _ in 0..number.trailing_ones() {
-            let left = self.0.pop().expect("a part for each bit");
+            let left = self.0.pop().expect("a subtree for each bit");
             x.iter_mut().zip(left).for_each(|(x, left)| *x = combine(left, *x));
         }
         self.0.push(x);
@@ -263,7 +263,7 @@ where
     left.fold(carry[carries - 1], |x, &left| (op.combine)(left, x))
 }
 
-/// Results of the tree for some chunks of the lines of a block.
+/// Results of the tree for some chunks of the lines of a [`Block`].
 fn combine<T, U, F>(
     op: &Monoid<U, F>,
     input: &[T],

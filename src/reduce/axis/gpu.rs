@@ -53,11 +53,11 @@ pub struct Plan {
     pub work_group: usize,
     /// Outputs of a work-group, or vectors of outputs if `few`.
     pub columns: usize,
-    /// Whether the axis is short and its elements are neighbours; a work-item then has several outputs.
+    /// True if the axis is short and its elements are neighbours. A work-item then has several outputs.
     pub short: bool,
-    /// Whether a work-item has a vector of outputs, and the axis at most as many elements as lanes.
+    /// True if a work-item has a vector of outputs, and the axis has no more elements than lanes.
     pub few: bool,
-    /// Whether a work-item has a vector of outputs, and the axis is longer.
+    /// True if a work-item has a vector of outputs, and the axis is longer.
     pub vectors: bool,
     /// Chunks of a part, a power of two, and parts of each output.
     pub run: usize,
@@ -70,7 +70,7 @@ pub struct Plan {
     pub wide: bool,
 }
 
-/// `aligned`: whether the elements are 16-byte aligned, and whether the results are.
+/// `aligned` has two flags: the elements are 16-byte aligned, the results are.
 pub fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabilities, wide: bool) -> Result<Plan> {
     let [aligned, out_aligned] = aligned;
     caps.supports(form.element)?;
@@ -175,7 +175,7 @@ pub struct OnDevice<'a> {
     pub device: &'a ClDevice,
     pub caps: Arc<Capabilities>,
     pub lines: &'a Lines,
-    /// Whether the outputs or the axis need 64-bit numbers.
+    /// True if the outputs or the axis need 64-bit numbers.
     pub wide: bool,
 }
 
@@ -327,7 +327,7 @@ mod tests {
                         let side_by_side = if plan.few { 16 / form.element.size() } else { 1 };
                         let outputs = plan.columns * if plan.short { SHORT } else { side_by_side };
                         let whole = plan.groups / plan.parts * outputs >= lines.outputs;
-                        // Work-groups of one work-item share all blocks.
+                        // Work-groups of one work-item share all groups of outputs.
                         let shared = plan.work_group == 1 && plan.groups == 2 * crate::tuning::reduce(&caps).max_groups;
                         assert!(whole || shared, "{what}");
                     }

@@ -120,14 +120,14 @@ impl Lines {
 }
 
 impl Device {
-    /// Reduction along an axis: `out[i, j, ...] = x[i, j, ..., 0] op ... op x[i, j, ..., n - 1]`, with `axis` as the
-    /// last index.
+    /// Reduction along an axis: `out[i, j, ...] = x[i, j, ..., 0] op ... op x[i, j, ..., n - 1]`.
     ///
-    /// There is one result for each index of the other axes, in row-major order. Strides may be zero or negative. An
-    /// axis without elements gives the operator's [empty](Op::empty) value.
+    /// The last index of `x` in this formula runs along `axis`. There is one result for each index of the other axes,
+    /// in row-major order. Strides may be zero or negative. An axis without elements gives the operator's
+    /// [empty](Op::empty) value.
     ///
     /// Float sums and products have the same bits on every run, every device and the CPU, if the devices keep
-    /// subnormals: the order depends only on the length of the axis. In chunks of 16 rows of 32 lanes, each lane adds
+    /// subnormals. The order depends only on the length of the axis. In chunks of 16 rows of 32 lanes, each lane adds
     /// its elements row by row. Lanes, then chunks, combine as a tree of neighbours.
     ///
     /// # Errors

@@ -11,9 +11,9 @@
 //! The design is that of [`reduce`](crate::reduce), with the tree of lanes in local memory, for elements of any size.
 //!
 //! The order is fixed, as for [`Fixed`](crate::Determinism::Fixed) sums. A tile has 256 lanes. Each lane combines its
-//! elements row by row; then neighbouring lanes combine in pairs. So an operator that rounds gives the same result on
-//! every run, every device and the CPU, if its Rust function and its expression agree on any two elements. The operator
-//! must be commutative, since neighbouring elements belong to different lanes.
+//! elements row by row; then neighbouring lanes combine in pairs. An operator may round. Its result is still the same
+//! on every run, every device and the CPU, if its Rust function and its expression agree on any two elements. The
+//! operator must be commutative, since neighbouring elements belong to different lanes.
 
 #[cfg(feature = "opencl")]
 #[doc(hidden)]

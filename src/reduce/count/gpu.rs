@@ -18,7 +18,7 @@ pub struct Plan {
     /// Contiguous elements of a work-group.
     pub run: usize,
     pub wide: bool,
-    /// Whether a last-block reduction can follow: the last work-group to finish writes the answer.
+    /// True if a last-block reduction can follow: the last work-group to finish writes the answer.
     pub one_pass: bool,
 }
 

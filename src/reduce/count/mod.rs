@@ -1,6 +1,7 @@
-//! Counting of elements that are not zero ([`Device::count`]) or equal a value ([`Device::count_of`]), and tests
-//! whether any or all elements are not zero ([`Device::any`], [`Device::all`]). -0 is zero and equals +0; NaN is not
-//! zero and equals no value.
+//! Counting: how many elements are not zero ([`Device::count`]) or equal a value ([`Device::count_of`]).
+//!
+//! [`Device::any`] and [`Device::all`] test whether any or all elements are not zero. -0 is zero and equals +0. NaN is
+//! not zero and equals no value.
 //!
 //! | property | |
 //! |---|---|

@@ -50,7 +50,7 @@ impl<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc> Tree<'_, U, F> {
     /// Adds node `number` of a level. Nodes of a level come in order.
     fn push(&mut self, number: usize, mut node: Node<U::Acc>) {
         for _ in 0..number.trailing_ones() {
-            let left = self.carries.pop().expect("a carry for each bit");
+            let left = self.carries.pop().expect("a pending node for each bit");
             node = self.join(left, node);
         }
         self.carries.push(node);

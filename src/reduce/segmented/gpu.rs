@@ -33,7 +33,7 @@ pub struct Form {
     pub source: Source,
     /// The type of the offsets.
     pub offset: ElementType,
-    /// Whether other kernels find the segments. Their number is then in device memory, and none is empty.
+    /// True if other kernels find the segments. Their number is then in device memory, and none is empty.
     pub counted: bool,
     /// The type of the keys whose runs are the segments, if the tiles find the runs themselves.
     pub keys: Option<ElementType>,
@@ -73,10 +73,10 @@ pub struct Plan {
     /// The number of nodes of all levels.
     pub nodes: usize,
     pub scratch_bytes: usize,
-    /// Whether ranks need 64 bits, and whether indices do.
+    /// True if ranks need 64 bits; true if indices do.
     pub wide: bool,
     pub wide_positions: bool,
-    /// Whether look-back can reuse the status words of an earlier launch: no atomic tile counter is among them.
+    /// True if look-back can reuse the status words of an earlier launch: no atomic tile counter is among them.
     pub keeps_words: bool,
 }
 
@@ -188,8 +188,8 @@ pub fn plan(
     })
 }
 
-/// Upper bound on the scratch bytes of any operation over `n` elements of `size` bytes, with segments given by offsets,
-/// or by keys of a type.
+/// Upper bound on the scratch bytes of any operation over `n` elements of `size` bytes. `keys` is the type of the keys;
+/// without it, offsets define the segments.
 pub fn scratch_bytes(device: &ClDevice, n: usize, size: usize, keys: Option<ElementType>) -> Result<usize> {
     let caps = device.capabilities_for("reduce", size, n)?;
     let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];

@@ -90,8 +90,8 @@ impl Joins for () {
     }
 }
 
-/// The mean in two parts, and `m2`, the sum of squared distances to it. If that sum is beyond the range, `m2` is `-sum
-/// * DOWN²`.
+/// The mean in two parts, and `m2`, the sum of squared distances to it. If that sum is beyond the range, `m2` is
+/// `-sum * DOWN²`.
 #[derive(Clone, Copy)]
 pub(in crate::reduce) struct Spread<A> {
     mean: A,
@@ -105,8 +105,10 @@ impl<A: Real> Spread<A> {
         if self.m2 < A::ZERO { A::ZERO - self.m2 } else { self.m2 * A::DOWN * A::DOWN }
     }
 
-    /// The moments of a lane. `mean` is close to its mean, `rest` is the sum of the distances of its elements to
-    /// `mean`, and `m2` the sum of the squares of these distances. `part` is 1 / the number of elements.
+    /// The moments of a lane.
+    ///
+    /// `mean` is close to its mean. `rest` is the sum of the distances of its elements to `mean`, and `m2` the sum of
+    /// the squares of these distances. `part` is 1 / the number of elements.
     #[inline]
     fn of_lane<I: Iterator<Item = A>>(mean: A, rest: A, m2: A, part: A, elements: impl FnOnce() -> I) -> Self {
         if !mean.is_finite() {

@@ -58,13 +58,13 @@ pub struct Plan {
     pub groups: usize,
     pub work_group: usize,
     pub tile: usize,
-    /// The number of moments that each joining launch starts from; empty unless floats have moments.
+    /// The number of moments at the start of each launch that joins them; empty except for moments of floats.
     pub joins: Vec<usize>,
     /// The start of the moments in scratch, after the records of the work-groups, in units of moments.
     pub moments_at: usize,
     pub wide: bool,
     pub scratch_bytes: usize,
-    /// Whether a last-block reduction can follow: the last work-group to finish writes the answer.
+    /// True if a last-block reduction can follow: the last work-group to finish writes the answer.
     pub one_pass: bool,
 }
 

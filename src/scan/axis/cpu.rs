@@ -72,7 +72,7 @@ where
         Ok(totals)
     };
     let totals = parallel::try_map(outer * (chunks - 1) * blocks, &totals)?;
-    // The exclusive prefixes of the chunks of a block of lines, chunk by chunk.
+    // The exclusive prefixes of the chunks of at most `COLUMNS` lines, chunk by chunk.
     let carries = |task: usize| -> Result<Vec<Vec<U::Acc>>> {
         let (outer, block) = (task / blocks, task % blocks);
         let columns = COLUMNS.min(inner - block * COLUMNS);

@@ -85,11 +85,11 @@ impl Shape {
 }
 
 impl Device {
-    /// Scan along an axis: `out[i, j, ..., k] = x[i, j, ..., 0] op ... op x[i, j, ..., k]` if inclusive, where the last
-    /// index is on `axis`.
+    /// Scan along an axis: `out[i, j, ..., k] = x[i, j, ..., 0] op ... op x[i, j, ..., k]` if inclusive.
     ///
-    /// Results have the shape of the view, in row-major order without gaps. Strides may be zero or negative. Each line
-    /// starts from the scan's initial value. A reversed scan runs from the last element of each line to its first.
+    /// The last index in this formula runs along `axis`. Results have the shape of the view, in row-major order without
+    /// gaps. Strides may be zero or negative. Each line starts from the scan's initial value. A reversed scan runs from
+    /// the last element of each line to its first.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! The extremes of lines on the CPU. Threads share the lines and parts of the axis.
 //!
-//! The first step finds only the values of the extremes in each block of a line, for several columns at once. The
-//! second step searches for the index in the one block that has the line's extreme.
+//! The first step finds only the values of the extremes in each range of a line, for several columns at once. The
+//! second step searches for the index in the one range that has the line's extreme.
 
 use std::ops::Range;
 
@@ -136,7 +136,7 @@ impl<A: Element<Acc = A>, const N: usize> Columns<A, N> {
     }
 }
 
-/// Merges the extremes of a block, whose first element is `at`, into those of earlier blocks. `best` has `count`
+/// Merges the extremes of a range, whose first element is `at`, into those of earlier ranges. `best` has `count`
 /// columns for each end.
 fn offer<A: Element<Acc = A>, const N: usize>(
     best: &mut Vec<(A, usize)>,
@@ -168,7 +168,7 @@ fn search<T: Element>(
     room: &mut Vec<T>,
 ) -> Vec<(T, u64)> {
     let (starts, count) = (lines.places(outputs.clone()), outputs.len());
-    // For each end and line, the extreme and the start of the block that has it.
+    // For each end and line, the extreme and the start of the range that has it.
     let mut best = Vec::with_capacity(ends.len() * count);
     let rows = if count == 1 { BLOCK } else { ROWS };
     let neighbours = lines.neighbours(&outputs);
@@ -205,7 +205,7 @@ fn search<T: Element>(
     let find = |(&(value, at), &start): (&(T::Acc, usize), &usize)| {
         let is = |x: T| if value.is_nan() { x.is_nan() } else { x.widen() == value };
         let elements = (at..range.end.min(at + rows)).map(|i| (input[along(lines, start, i)], i as u64));
-        elements.into_iter().find(|&(x, _)| is(x)).expect("a block has its extreme")
+        elements.into_iter().find(|&(x, _)| is(x)).expect("a range has its extreme")
     };
     best.chunks(count).flat_map(|best| best.iter().zip(&starts).map(find)).collect()
 }
