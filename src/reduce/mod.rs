@@ -37,7 +37,7 @@ use crate::{Device, Element, Input, Output, Result, Scratch, op::Op, runtime::Ba
 ///
 /// The level does not affect integers, min and max: they have the same bits everywhere.
 ///
-/// The float sum of a whole input differs from the exact sum by at most 1.01 d u Σ|x|, and is then rounded to the
+/// The float sum of a whole input differs from the exact sum by at most 1.01 d u Σ|x|. It is then rounded to the
 /// element type. The bound holds if no addition overflows and the device keeps subnormals. The accumulator's rounding
 /// unit u is 2^-53 for `f64`, else 2^-24. The depth d is the largest number of additions that an element passes
 /// through:
@@ -186,8 +186,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
-    /// element.
+    /// Same as [`Device::reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
+    /// have exactly one element.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, Scratch, op::Sum};
@@ -287,8 +287,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::arg_min`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has not
-    /// one element.
+    /// Same as [`Device::arg_min`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output does not
+    /// have exactly one element.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

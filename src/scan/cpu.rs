@@ -84,7 +84,7 @@ fn loaded<'r, U: Element>(
     load(first, len, out, room).unwrap_or(room)
 }
 
-/// Sets the flags of consecutive elements, from an index in the order of the scan on: whether a segment starts there.
+/// Flags the segment heads among consecutive elements, given the index of the first one in the order of the scan.
 pub(super) type Mark<'m> = dyn Fn(usize, &mut [bool]) + Sync + 'm;
 
 /// The initial accumulator of a scan, and whether it is inclusive.
@@ -348,11 +348,9 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     each_task(out, (tile, kind.reversed), Spine::new(&join, (op.identity, false)), room, &carry, &find, &write)
 }
 
-/// Computes the aggregates of a task's tiles, given the index of its first element in the order of the scan, and its
-/// output.
+/// Computes the aggregates of a task's tiles, given its first index in the order of the scan, and its output.
 type Find<'f, U, P> = dyn Fn(usize, &[U], &mut Work<P, Acc<U>>) + Sync + 'f;
-/// Writes the results of a task, given the index of its first element in the order of the scan, and the exclusive
-/// prefix of each tile.
+/// Writes the results of a task, given its first index in the order of the scan, and the exclusive prefix of each tile.
 type Write<'f, U, P, C> = dyn Fn(usize, &[C], &mut [U], &mut Work<P, Acc<U>>) + Sync + 'f;
 
 /// Calls `find` for each task, then computes the exclusive prefix of each tile in the order of the scan, then calls
@@ -390,7 +388,7 @@ fn each_task<U: Element, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn(P, 
     )
 }
 
-/// The elements from index `at` in the order of the scan on. If reversed, these are the first ones in memory.
+/// The elements from index `at` on, in the order of the scan. If reversed, these are the first ones in memory.
 fn from<T>(elements: &[T], at: usize, reversed: bool) -> &[T] {
     if reversed { &elements[..elements.len() - at] } else { &elements[at..] }
 }
@@ -504,7 +502,7 @@ impl<P: Copy> Tree<P> {
 }
 
 impl<P: Copy, A> Work<P, A> {
-    /// Buffers for `tiles` tiles and for parts of `part` elements; `ordered` if the order is fixed.
+    /// Buffers for `tiles` tiles and for parts of `part` elements; `ordered` means that the order is fixed.
     fn new(identity: P, tiles: usize, part: usize, ordered: bool) -> Result<Self> {
         let trees = memory::with_capacity(if ordered { tiles } else { 0 })?;
         let (totals, values) = (memory::with_capacity(tiles)?, memory::with_capacity(part)?);

@@ -64,7 +64,7 @@ impl Form {
         Self::by::<T, U>((O::source(), !monoid::<U, O>().ordered), reversed, map)
     }
 
-    /// The same for any operator; `exact` if any order gives the same results.
+    /// The same for any operator; `exact` means that any order gives the same results.
     pub fn by<T: Element, U: Element>((source, exact): (Source, bool), reversed: bool, map: Option<String>) -> Self {
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, exact, reversed, map, heads: None }
     }

@@ -471,7 +471,7 @@ mod tests {
             device.partition(&x, &low).unwrap();
             device.take_timings().unwrap();
             for n in [1, 2000, x.len()] {
-                // Twice, since the first run leaves 0 in the memory that it used.
+                // Twice: the second run relies on the zeros that the first one leaves.
                 for _ in 0..2 {
                     let found = |device: &Device| {
                         let (two, of_two) = device.partition(&x[..n], &low).unwrap();

@@ -4,7 +4,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of the keys, and the cost of k keys; a second read, unless k is a small part of the input |
+//! | work | one read of the keys, and the cost of k of them; a second read, unless k is a small part of the input |
 //! | work if many keys near the threshold are equal | one read for each 11 bits of a key, and two more |
 //! | order of floats | as in [`sort`]: -0 equals +0, every NaN is the largest, and all NaN are equal; or the [total order](Top::total_order) |
 //! | ties | of equal keys, the first are selected |

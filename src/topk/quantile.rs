@@ -282,7 +282,7 @@ impl Device {
             ranks.push(n - 1);
             ranks = once(ranks);
         }
-        // For many ranks, all keys are sorted; the rank for NaN alone does not count as one more.
+        // More than `RANKS` ranks take a sort of all keys. The rank for NaN alone must not cause one.
         let most = if many { ranks.len() } else { RANKS };
         let mut keys = memory::zeroed::<T>(ranks.len())?;
         for (ranks, keys) in ranks.chunks(most).zip(keys.chunks_mut(most)) {

@@ -4,7 +4,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | one operation less than the axis has elements for each result, one read of the elements |
+//! | work | n - 1 operations for each result along an axis of n elements, one read of the elements |
 //! | operator | as [`reduce`](crate::reduce) |
 //! | determinism | same bits everywhere, floats too: the order depends only on the length of the axis |
 //! | scratch | none if results are many; else an accumulator for each part of an axis: [`Device::reduce_axis_scratch`] |

@@ -11,9 +11,9 @@
 //! The design is that of [`reduce`](crate::reduce), with the tree of lanes in local memory, for elements of any size.
 //!
 //! The order is fixed, as for [`Fixed`](crate::Determinism::Fixed) sums. A tile has 256 lanes. Each lane combines its
-//! elements row by row; then neighbouring lanes combine in pairs. An operator may round. Its result is still the same
-//! on every run, every device and the CPU, if its Rust function and its expression agree on any two elements. The
-//! operator must be commutative, since neighbouring elements belong to different lanes.
+//! elements row by row; then neighbouring lanes combine in pairs. An operator may round. Results still have the same
+//! bits everywhere, if its Rust function and its expression agree on any two elements. The operator must be
+//! commutative, since neighbouring elements belong to different lanes.
 
 #[cfg(feature = "opencl")]
 #[doc(hidden)]
@@ -66,8 +66,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::reduce_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not
-    /// one element.
+    /// Same as [`Device::reduce_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
+    /// have exactly one element.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Operator};

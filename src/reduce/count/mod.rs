@@ -94,8 +94,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::count`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
-    /// element.
+    /// Same as [`Device::count`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not have
+    /// exactly one element.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

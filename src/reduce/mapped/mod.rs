@@ -24,8 +24,7 @@ use crate::{
 };
 
 impl Device {
-    /// Reduction in a wider type: `U::from(x[0]) op ... op U::from(x[n - 1])`, such as `i64` for `i32` or `f64` for
-    /// `f32`.
+    /// Reduction in a wider type, such as `i64` for `i32`: `U::from(x[0]) op ... op U::from(x[n - 1])`.
     ///
     /// Elements are converted as they are read, so it costs the same as [`Device::reduce`]. Float sums and products are
     /// [`Determinism::Fixed`], the same bits everywhere: the tree depends on n and both types.
@@ -59,8 +58,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::reduce_as`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not
-    /// one element.
+    /// Same as [`Device::reduce_as`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
+    /// have exactly one element.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, Scratch, op::Sum};
@@ -135,8 +134,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::map_reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not
-    /// one element.
+    /// Same as [`Device::map_reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
+    /// have exactly one element.
     ///
     /// ```
     /// use oclprim::{Determinism::Fixed, Device, Scratch, op::{Map, Max}};

@@ -138,7 +138,7 @@ where
     let Task { start, first_segment, out, node } = task;
     let item = BLOCK_BYTES / size_of::<T>();
     let input = &input[start..input.len().min(start + TILE_BLOCKS * item)];
-    // Results of nonempty segments overwrite it.
+    // Results of nonempty segments overwrite these.
     out.fill(op.empty);
     let mut tree = Tree { op, out, first: first_segment, carries: Vec::new() };
     let mut rank = offsets.below(start);
@@ -167,7 +167,7 @@ where
             tree.push_closed(i..at);
             continue;
         }
-        // [`ABREAST`] groups within one segment.
+        // `ABREAST` groups within one segment.
         if i.is_multiple_of(ABREAST) && next >= ABREAST * size && rest.len() >= ABREAST * size {
             let groups = std::array::from_fn(|k| join_blocks(op, combine_abreast(op, &rest[k * size..])));
             let x = join_blocks(op, groups);
@@ -317,7 +317,7 @@ where
     let blocks = &blocks[..ABREAST * item];
     let mut sum = [op.identity; ABREAST];
     let bits: [u64; ABREAST] = std::array::from_fn(|b| marks.block(b, item));
-    // Masks of 32 bits are tested in half as many vector instructions as masks of 64.
+    // 32-bit masks are compared in half as many vector instructions as 64-bit masks.
     for half in (0..item).step_by(32) {
         let bits: [u32; ABREAST] = std::array::from_fn(|b| (bits[b] >> half) as u32);
         for k in half..item.min(half + 32) {

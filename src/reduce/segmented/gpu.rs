@@ -165,7 +165,7 @@ pub fn plan(
         last = groups;
     }
     let wide = wide(n) || wide(segments);
-    // As `segments_prepare` divides its work.
+    // `segments_prepare` divides its work in the same way.
     let searched = if form.counted { 0 } else { segments };
     let prepare_groups = if cpu {
         searched.max(tiles + 1).div_ceil(1024).min(8 * max_groups)
@@ -391,7 +391,7 @@ fn finish(
 
 /// The index of the first offset that is beyond the next one or beyond `n`, if any. Waits for it.
 pub fn check(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize) -> Result<Option<usize>> {
-    // The kernel reports a 32-bit index.
+    // The kernel reports 32-bit indices, so a launch takes at most 2^31 offsets and the next one.
     check_by(device, offsets, form, n, 1 << 31)
 }
 

@@ -154,7 +154,7 @@ impl Device {
     /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// Does not check the offsets; [`Device::check_segments`] does. An offset beyond the input counts as its end. If an
-    /// offset is beyond the next one, results are unspecified. No offsets cause a read or a write out of bounds.
+    /// offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.
     ///
     /// # Errors
     ///

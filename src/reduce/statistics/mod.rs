@@ -8,8 +8,8 @@
 //! | limits | any n from 1 on that fits the device |
 //!
 //! Sums and means of floats use one tree, like [`Fixed`](crate::Determinism::Fixed) sums. Each lane of 16 elements
-//! computes its mean and a correction, from the distances of its elements to that mean. Lanes and tiles merge in pairs
-//! of neighbours (Chan, Golub and LeVeque 1979).
+//! computes its mean, and then a correction from the distances of its elements to that mean. Lanes and tiles merge in
+//! pairs of neighbours (Chan, Golub and LeVeque 1979).
 //!
 //! Let u be the rounding unit of the accumulator (`f32` for 16-bit floats, else the type itself), and d the mean
 //! distance to the mean:
@@ -20,7 +20,7 @@
 //! | variance, of floats | (80 + 16 log2 n) u (variance + (10 u mean)²), and the square of the mean's error |
 //! | integers | the sum is exact; the others are rounded a few times in `f64` |
 //!
-//! The variance is an `f64`. It is infinite only if it, or the bound of its error, is beyond the range of `f64`; the
+//! The variance is an `f64`. It is infinite only if it, or the bound of its error, is beyond the range of `f64`. The
 //! range of a smaller type does not matter. Squares below the accumulator's range are 0.
 //!
 //! The mean of finite elements is finite. An infinite element makes the mean infinite or NaN, and the variance NaN. A
@@ -174,8 +174,8 @@ pub(super) fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> 
 impl Device {
     /// The smallest and the largest element and their indices, in one pass.
     ///
-    /// Each is as in [`Device::arg_min`] and [`Device::arg_max`]. Ties yield the lowest index; -0 equals +0. If there
-    /// is a NaN, both results are the first one.
+    /// Each is the result of [`Device::arg_min`] or [`Device::arg_max`]. Ties yield the lowest index; -0 equals +0. If
+    /// there is a NaN, both results are the first one.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@
 //! comes from the aggregates of earlier chunks, in the order of tiles in [`scan`](crate::scan).
 //!
 //! If the stride along the axis is less than 32 bytes, the lines are transposed before the scan, and the results after
-//! it. A view with gaps is copied first, which moves two more bytes for each of its own.
+//! it. A view with gaps is copied first, which costs another read and write.
 
 #[doc(hidden)]
 pub(crate) mod cpu;

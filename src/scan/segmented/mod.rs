@@ -9,10 +9,10 @@
 //! | scratch | that of a scan, and at most 8 bytes for each 32 KiB: [`Device::scan_segments_scratch`] |
 //! | limits | any n and any number of segments that fit the device |
 //!
-//! It is one scan over pairs of a value and a segment-head flag: `(a, f) op (b, g) = (g ? b : a op b, f or g)`
-//! (Blelloch 1990; Sengupta 2007). The order is that of a scan of all elements. So segments of any lengths share the
-//! device evenly, and the elements of other segments do not affect a result. A reversed scan runs from the last element
-//! of each segment to its first.
+//! It is one scan over pairs of a value and a segment-head flag (Blelloch 1990; Sengupta 2007):
+//! `(a, f) op (b, g) = (g ? b : a op b, f or g)`. The order is that of a scan of all elements. So segments of any
+//! lengths share the device evenly, and the elements of other segments do not affect a result. A reversed scan runs
+//! from the last element of each segment to its first.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -58,7 +58,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many values as keys;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of keys and values differ;
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it.
     ///
     /// ```
@@ -219,7 +219,7 @@ impl Device {
     /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// Does not check the offsets; [`Device::check_segments`] does. Offsets beyond the input are ignored. If an offset
-    /// is beyond the next one, results are unspecified. No offsets cause a read or a write out of bounds.
+    /// is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.
     ///
     /// # Errors
     ///
@@ -314,7 +314,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many flags as values;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of flags and values differ;
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it.
     ///
     /// ```

@@ -23,7 +23,7 @@ const FEW: usize = 128;
 /// Elements of a task.
 const TASK: usize = 1 << 16;
 
-/// Finds the extremes of each line. Lines have elements, unless there are no lines.
+/// Finds the extremes of each line. If there are lines, each has at least one element.
 pub(super) fn find<T: Element>(
     input: &[T],
     lines: &Lines,

@@ -106,7 +106,7 @@ pub fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<us
     })
 }
 
-/// Finds the extremes of each line. Lines have elements, unless there are no lines.
+/// Finds the extremes of each line. If there are lines, each has at least one element.
 pub fn find(
     device: &ClDevice,
     form: &Form,

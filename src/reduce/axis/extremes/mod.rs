@@ -188,8 +188,8 @@ impl Device {
 
     /// The smallest and the largest element of each line along an axis, and their indices, in one pass.
     ///
-    /// The smallest elements of all lines come first, then the largest of all lines. Each is as in
-    /// [`Device::arg_min_axis`] and [`Device::arg_max_axis`].
+    /// The smallest elements of all lines come first, then the largest of all lines. Each is the result of
+    /// [`Device::arg_min_axis`] or [`Device::arg_max_axis`].
     ///
     /// # Errors
     ///

@@ -179,7 +179,7 @@ fn side_by_side(lines: &Lines) -> bool {
     lines.outputs >= FEW && (lines.stride != 1 || lines.len < MANY)
 }
 
-/// Computes the record of each line. Lines have elements, unless there are no lines.
+/// Computes the record of each line. If there are lines, each has at least one element.
 pub(super) fn moments<T: Element>(input: &[T], lines: &Lines, out: &mut [[u64; WORDS]]) -> Result<()> {
     fn floats<T: Element<Acc = A>, A: crate::reduce::statistics::cpu::Real>(
         input: &[T],

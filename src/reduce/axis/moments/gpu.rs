@@ -132,7 +132,7 @@ pub fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<us
     })
 }
 
-/// Computes the record of each line. Lines have elements, unless there are no lines.
+/// Computes the record of each line. If there are lines, each has at least one element.
 pub fn moments(
     device: &ClDevice,
     form: &Form,

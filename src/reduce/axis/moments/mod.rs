@@ -11,10 +11,11 @@
 //! Types, error bounds, NaN, infinities and elements at the ends of the range are as in
 //! [`statistics`](crate::reduce::statistics): floats compute in their accumulator, integers exactly.
 //!
-//! The order is fixed. A chunk is 16 rows of 32 lanes; for shorter lines, 16 rows of the fewest of 4, 8 and 16 lanes
-//! that hold the line. Each lane computes its mean and a correction, from the distances of its elements to that mean.
-//! Four neighbouring lanes, a quad, join first. The same quad of all chunks then joins as a tree of neighbours; last,
-//! the quads join (Chan, Golub and LeVeque 1979). Work-items synchronise only once, at the end of a line.
+//! The order is fixed. A chunk is 16 rows of 32 lanes. For shorter lines, it is 16 rows of the fewest of 4, 8 and 16
+//! lanes that hold the line. Each lane computes its mean, and then a correction from the distances of its elements to
+//! that mean. Four neighbouring lanes, a quad, join first. The same quad of all chunks then joins as a tree of
+//! neighbours; last, the quads join (Chan, Golub and LeVeque 1979). Work-items synchronise only once, at the end of a
+//! line.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
