@@ -1,4 +1,4 @@
-//! Reduction on the CPU: the same tile and the same tree as `cl/reduce.cl`, tiles in parallel.
+//! Reduction on the CPU: the same tiles and the same tree as in `cl/reduce.cl`. Threads share the tiles.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use crate::{Element, Result, memory, op::Op, parallel};
 
 /// Rows of a tile; `TILE_ROWS` of `cl/reduce.cl`.
 const TILE_ROWS: usize = 16;
-/// Bytes of a row of lanes: 256 work-items of 16 bytes.
+/// Bytes of a row: 256 work-items of 16 bytes.
 const ROW_BYTES: usize = 4096;
-/// Elements that are searched at once for a better one than the best so far.
+/// Elements that are tested together for one that beats the best so far.
 const BLOCK: usize = 64;
-/// Below this many bytes threads cost more than they bring.
+/// Input bytes up to which one thread is faster than several.
 const SERIAL_BYTES: usize = 128 << 10;
 
-/// The lanes of a tile of `T`, and its elements.
+/// The lanes of a tile of `T`.
 pub const fn lanes<T>() -> usize {
     ROW_BYTES / size_of::<T>()
 }
@@ -24,12 +24,13 @@ pub const fn tile<T>() -> usize {
     TILE_ROWS * lanes::<T>()
 }
 
-// Both levels of determinism take the fixed tree: the CPU is bound by memory, so another order would gain nothing.
+// Both levels of determinism use the fixed tree. The CPU is limited by memory bandwidth, so another order is not
+// faster.
 pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], _: O, _: Determinism) -> Result<T> {
     reduce_rows::<T, T, O, _>(input.len(), &|row| input[row].iter().map(|x| x.widen()))
 }
 
-/// Combines `n` values in the tiles of `T`; `row` gives those of a range.
+/// Combines `n` values in the tiles of `T`; `row` yields the values of a range.
 pub(super) fn reduce_rows<T: Element, U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
     n: usize,
     row: &(impl Fn(Range<usize>) -> R + Sync),
@@ -65,13 +66,13 @@ pub(super) fn reduce_rows<T: Element, U: Element, O: Op<U>, R: Iterator<Item = U
     Ok(U::narrow(partials[0]))
 }
 
-/// What `body` gives for each tile of the input and its first index, in order.
+/// Calls `body` with the first index and the elements of each tile, and returns its results in order.
 fn tiles<T: Element, R: Send + Sync>(input: &[T], body: &(dyn Fn(usize, &[T]) -> R + Sync)) -> Result<Vec<R>> {
     let len = tile::<T>();
     parallel::map(input.len().div_ceil(len), &|i| body(i * len, &input[i * len..input.len().min((i + 1) * len)]))
 }
 
-/// One tile of what gives the same in any order: by so few lanes that they lie in registers.
+/// Reduces one tile, if the order of operations does not change the result: the lanes are few enough for registers.
 fn reduce_any<U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
     tile: Range<usize>,
     row: &impl Fn(Range<usize>) -> R,
@@ -87,7 +88,7 @@ fn reduce_any<U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
     lane.into_iter().chain(row(whole..tile.end)).fold(O::identity(), O::combine)
 }
 
-/// One tile, or the part of one that there is, in the order that `cl/reduce.cl` fixes.
+/// Reduces one tile, or the start of one, in the order of `cl/reduce.cl`.
 fn reduce_tile<U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
     lanes: usize,
     tile: Range<usize>,
@@ -109,13 +110,13 @@ fn reduce_tile<U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
     lane[0]
 }
 
-/// `input` is not empty.
+/// Finds the extreme of `input`, which is not empty.
 pub(super) fn arg_reduce<T: Element>(input: &[T], end: End) -> Result<Extreme<T>> {
     let better = |best: Extreme<T>, next: Extreme<T>| if end.before(next.value, best.value) { next } else { best };
     let scan = |(start, chunk): (usize, &[T])| {
         let mut best = Extreme { index: start, value: chunk[0] };
         for (block, part) in chunk.chunks(BLOCK).enumerate() {
-            // Few blocks have a better one; whether this one does is found without branches.
+            // Few groups contain a better element, so each is first tested for one without branches.
             let value = best.value;
             if part.iter().fold(false, |any, &x| any | end.before(x, value)) {
                 let each =
@@ -130,6 +131,6 @@ pub(super) fn arg_reduce<T: Element>(input: &[T], end: End) -> Result<Extreme<T>
     } else {
         tiles(input, &|start, part| scan((start, part)))?
     };
-    // In order of index, so that the earlier of two equal elements stays.
+    // Parts are in order of index, so the first of equal elements wins.
     Ok(parts.into_iter().reduce(better).expect("the input is not empty"))
 }

@@ -9,10 +9,10 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../cl/reduce.cl");
-/// Rows of a tile, and the bytes of a row; as in `cl/reduce.cl` and `cpu.rs`.
+/// Bytes of a tile: rows times bytes of a row, as in `cl/reduce.cl` and `cpu.rs`.
 const TILE_BYTES: usize = 16 * 4096;
 
-/// What a reduction is of: everything but its size.
+/// The operation and its types, without the number of elements.
 #[derive(Clone, Debug)]
 pub struct Form {
     pub element: ElementType,
@@ -24,15 +24,15 @@ pub struct Form {
     pub take: Take,
 }
 
-/// What is combined.
+/// The values that are combined.
 #[derive(Clone, Debug, Default)]
 pub enum Take {
     /// The elements.
     #[default]
     Elements,
-    /// What the function of a [`Map`](crate::op::Map) gives for each: its prelude.
+    /// The results of a [`Map`](crate::op::Map) for the elements; holds its prelude.
     Mapped(String),
-    /// The products of two inputs' elements.
+    /// The products of the elements of two inputs.
     Products,
 }
 
@@ -41,16 +41,16 @@ impl Form {
         Self::into::<T, T, O>(determinism, Take::Elements)
     }
 
-    /// A reduction of `T` to a `U`, in the accumulator of `U`.
+    /// A reduction of `T` to `U`, in the accumulator of `U`.
     pub fn into<T: Element, U: Element, O: Op<U>>(determinism: Determinism, take: Take) -> Self {
-        // Only float sums and products depend on the order; the rest takes what is fastest.
+        // Only float sums and products depend on the order. All others use the fastest one.
         let fixed = O::KIND.rounds() && U::TYPE.is_float() && determinism == Determinism::Fixed;
         let determinism = if fixed { Determinism::Fixed } else { Determinism::Fast };
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source: O::source(), determinism, take }
     }
 }
 
-/// One launch: reduces `n` elements (or partials) to `outputs`.
+/// A launch that reduces `n` elements or partials to `outputs` partials.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pass {
     pub program: ProgramSpec,
@@ -59,7 +59,8 @@ pub struct Pass {
     pub work_group: usize,
     pub outputs: usize,
     pub wide: bool,
-    /// Whether the work-group that ends last can do what is left, which is the work of one.
+    /// True if a last-block reduction can follow: the last work-group to finish combines all partials, since they fit
+    /// one tile.
     pub ends: bool,
 }
 
@@ -67,7 +68,7 @@ pub struct Pass {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub passes: Vec<Pass>,
-    /// Bytes for the partials of all passes but the last.
+    /// Bytes of the partials of all passes except the last.
     pub scratch_bytes: usize,
 }
 
@@ -104,13 +105,13 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wide: &dy
         if last {
             return Ok(Plan { passes, scratch_bytes });
         }
-        // Partials of each pass start 16-byte aligned.
+        // The partials of each pass start at a multiple of 16 bytes.
         scratch_bytes += (outputs * form.acc.size()).next_multiple_of(16);
         (n, element, aligned) = (outputs, form.acc, true);
     }
 }
 
-/// The most scratch that any form over `n` elements of type `T` with results of type `U` takes.
+/// Upper bound on the scratch bytes of any reduction of `n` elements of type `T` with results of type `U`.
 pub fn scratch_bytes<T: Element, U: Element>(n: usize) -> usize {
     let (mut n, mut size, mut bytes) = (n, size_of::<T>(), 0);
     loop {
@@ -142,9 +143,9 @@ pub fn reduce<T: Element, O: Op<T>>(
     )
 }
 
-/// Any form. `second` is there for products; `empty` is the result for no elements.
+/// Runs any reduction. `second` is the second input of products; `empty` is the result for empty input.
 ///
-/// The output may lie in an input: the group that writes it does so when all has been read.
+/// The output may alias an input: the work-group that writes it does so after all elements are read.
 pub fn reduce_form(
     device: &ClDevice,
     form: &Form,
@@ -177,7 +178,7 @@ fn run(
     let size = form.acc.size();
     let ended = if plan.passes.iter().any(|pass| pass.ends) { device.ended()? } else { None };
 
-    // In elements of what each pass reads and writes.
+    // Offsets in elements of the type that the pass reads or writes.
     let (mut from, mut from_offset, mut end) = (input.mem(), input.offset(), 0);
     for pass in &plan.passes {
         let last = pass.outputs == 1;
@@ -220,7 +221,7 @@ pub mod tests {
         runtime::{Backend, Capabilities, DeviceClass, opencl::ClDevice},
     };
 
-    /// The devices whose work-groups can end at once, in the geometry of a GPU, and their names.
+    /// Devices that support a last-block reduction, in the geometry of a GPU, and their names.
     pub fn ending() -> Vec<(String, ClDevice)> {
         let mut found = Vec::new();
         for (index, info) in Device::list().iter().enumerate() {
@@ -242,7 +243,7 @@ pub mod tests {
                 );
             }
             if found.len() == count {
-                crate::internals::testing::log_skip(&info.to_string(), "its work-groups do not end at once");
+                crate::internals::testing::log_skip(&info.to_string(), "it does not support last-block reductions");
             }
         }
         found
@@ -275,7 +276,7 @@ pub mod tests {
         }
     }
 
-    /// With the option compilers may compare as devices without subnormals do.
+    /// With this option, compilers may compare floats like a device that flushes subnormals.
     #[test]
     fn extremes_keep_subnormals_that_compilers_treat_as_zeros() {
         let x: Vec<f32> = (0..5000).map(|i| f32::from_bits(5000 - i)).collect();
@@ -300,7 +301,7 @@ pub mod tests {
                 assert_eq!((ends.min.index, ends.max.index), (4999, 0), "{info}");
                 assert_eq!((ends.min.value.to_bits(), ends.max.value.to_bits()), (1, 5000), "{info}");
                 assert_eq!((found.min.index, found.max.index), (0, 4999), "{info}");
-                // Where the self-test was mistaken, places are wrong, but there.
+                // If the self-test wrongly reports subnormals, the indices may be wrong, but are within bounds.
                 let device = Device::from_cl(cl.with_capabilities(mistaken));
                 let ends = device.min_max(&x).unwrap();
                 assert!(ends.min.index < x.len() && ends.max.index < x.len(), "{info}: {ends:?}");

@@ -1,18 +1,19 @@
-//! Reduction: one value from many.
+//! Reduction of an input to one value: `x[0] op ... op x[n - 1]`.
 //!
 //! | property | |
 //! |---|---|
 //! | work | n - 1 operations, one read of the input |
 //! | operator | associative and commutative, up to rounding |
-//! | determinism | integers, min, max, and, or, xor: everywhere. Float sums and products: [`Determinism`] |
+//! | determinism | integers, min, max, and, or, xor: same bits everywhere. Float sums and products: [`Determinism`] |
 //! | scratch | at most n / 4,096 accumulators |
 //! | limits | any n that fits the device |
 //!
-//! The design is that of CUB's two-level reduction (Harris 2007, Merrill 2015), with a tile whose inner order is fixed.
+//! The design is CUB's two-level reduction (Harris 2007, Merrill 2015), with a fixed order inside a tile.
 //!
-//! Other forms have such a table each: [`mapped`] reduces what is made of the elements as they are read, [`segmented`] gives
-//! a value for each segment, [`axis`] one for each line along an axis; [`by`] takes a user's operator, [`count`] and
-//! [`statistics`] ask several things of the elements at once.
+//! Related operations have their own modules and tables. [`mapped`] reduces elements that are converted, mapped or
+//! multiplied as they are read. [`segmented`] returns a value for each segment, [`axis`] one for each line along an
+//! axis. [`by`] takes a user's operator. [`count`] counts elements, and [`statistics`] computes several results in one
+//! pass.
 
 pub mod axis;
 pub mod by;
@@ -32,18 +33,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Device, Element, Input, Output, Result, Scratch, op::Op, runtime::Backend};
 
-/// How far the result of a float sum or product is promised to repeat.
+/// The reproducibility of a float sum or product.
 ///
-/// Integers, min and max repeat everywhere, whatever is chosen.
+/// The level does not affect integers, min and max: they have the same bits everywhere.
 ///
-/// A float sum of a whole input that nowhere overflows, on a device that keeps subnormals, is off the exact one by at most 1.01 d u Σ|x|, and then rounded to the element type. The
-/// rounding unit u of the accumulator is 2^-53 for `f64`, else 2^-24; d is the number of additions that an element goes
-/// through at most:
+/// The float sum of a whole input differs from the exact sum by at most 1.01 d u Σ|x|. It is then rounded to the
+/// element type. The bound holds if no addition overflows and the device keeps subnormals. The accumulator's rounding
+/// unit u is 2^-53 for `f64`, else 2^-24. The depth d is the largest number of additions that an element passes
+/// through:
 ///
 /// | | d |
 /// |---|---|
 /// | [`Fixed`](Self::Fixed) | 28 for each level of tiles of 64 KiB: of `f32`, 28 up to 2^14 elements, 56 up to 2^28, 84 up to 2^42 |
-/// | [`Fast`](Self::Fast) | 40 + 16 ⌈t / g⌉ for t tiles of 64 KiB and g = 8 work-groups a compute unit; on the CPU as [`Fixed`](Self::Fixed) |
+/// | [`Fast`](Self::Fast) | 40 + 16 ⌈t / g⌉ for t tiles of 64 KiB and g = 8 work-groups per compute unit; on the CPU as [`Fixed`](Self::Fixed) |
 ///
 /// ```
 /// use oclprim::{Determinism, Device, op::Sum};
@@ -59,11 +61,11 @@ use crate::{Device, Element, Input, Output, Result, Scratch, op::Op, runtime::Ba
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Determinism {
-    /// Any order: what is fastest on the device.
+    /// Any order of operations, the fastest on the device.
     Fast,
-    /// One tree that depends on n and the element type alone: bit-equal on every run, every device and the CPU.
+    /// Same bits on every run, every device and the CPU: one tree, which depends only on n and the element type.
     ///
-    /// Devices that flush subnormals to zero keep to it for results above the subnormals.
+    /// On devices that flush subnormals to zero, this holds for results above the subnormals.
     #[default]
     Fixed,
 }
@@ -82,7 +84,7 @@ impl Determinism {
     }
 }
 
-/// An element and where it was found.
+/// An element and its index.
 ///
 /// ```
 /// let oclprim::Extreme { index, value, .. } = oclprim::Device::best()?.arg_max(&[2.5f32, 7.0, 7.0])?;
@@ -92,13 +94,13 @@ impl Determinism {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Extreme<T> {
-    /// The position in the input; the lowest one of equal elements.
+    /// The index in the input; the lowest one of equal elements.
     pub index: usize,
     /// The element.
     pub value: T,
 }
 
-/// Which end of the order an arg-reduction looks for.
+/// The end of the order that an arg-reduction looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     #[doc(hidden)]
@@ -116,11 +118,12 @@ impl End {
         }
     }
 
-    /// Whether `a` comes before `b`: NaN first, then the smaller or larger one, -0 and +0 alike.
+    /// Returns whether `a` precedes `b`. NaN is first, then the smaller element for `Min`, the larger for `Max`; -0
+    /// equals +0.
     pub fn before<T: Element>(self, a: T, b: T) -> bool {
         match self {
             _ if a.is_nan() => !b.is_nan(),
-            // Widened, halves are compared without branches.
+            // Widening makes comparisons of 16-bit floats branch-free.
             Self::Min => a.widen() < b.widen(),
             Self::Max => a.widen() > b.widen(),
         }
@@ -128,10 +131,12 @@ impl End {
 }
 
 impl Device {
-    /// Combines all elements with `op`; float sums are [`Determinism::Fixed`].
+    /// Reduction of all elements: `x[0] op ... op x[n - 1]`. Float sums and products are [`Determinism::Fixed`]: same
+    /// bits everywhere.
     ///
-    /// The empty input gives the operator's [empty](Op::empty) value: for `Min` the type's highest one, for `Max` the lowest.
-    /// There is no [`arg_min`](Device::arg_min), [`min_max`](Device::min_max) or [`mean`](Device::mean) of nothing: an error.
+    /// The result for empty input is the operator's [empty](Op::empty) value: the type's highest value for `Min`, the
+    /// lowest for `Max`. In contrast, [`arg_min`](Device::arg_min), [`min_max`](Device::min_max) and
+    /// [`mean`](Device::mean) of empty input are errors.
     ///
     /// # Errors
     ///
@@ -151,11 +156,11 @@ impl Device {
         self.reduce_with(input, op, Determinism::default())
     }
 
-    /// [`Device::reduce`] with a chosen level of determinism.
+    /// [`Device::reduce`] with a level of determinism: same bits everywhere, or any order of operations.
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce`].
+    /// Same as [`Device::reduce`].
     ///
     /// ```
     /// use oclprim::{Determinism, Device, op::Sum};
@@ -175,13 +180,14 @@ impl Device {
         Ok(out[0])
     }
 
-    /// Combines all elements with `op` into the one element of `output`, which can stay on the device.
+    /// [`Device::reduce`] into the single element of `output`, which may be on the device.
     ///
     /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one element.
+    /// Same as [`Device::reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
+    /// have exactly one element.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, Scratch, op::Sum};
@@ -206,7 +212,7 @@ impl Device {
         self.reduce_one(input.into(), op, determinism, output.into(), scratch)
     }
 
-    /// [`Device::reduce_into`], built once for each type and operator.
+    /// [`Device::reduce_into`] without the conversions, so that it is compiled once for each type and operator.
     fn reduce_one<T: Element, O: Op<T>>(
         &self,
         input: Input<'_, T>,
@@ -224,7 +230,7 @@ impl Device {
         Ok(())
     }
 
-    /// The bytes of scratch that reductions of `n` elements of type `T` use at most.
+    /// Upper bound on the scratch bytes of reductions of `n` elements of type `T`.
     ///
     /// ```
     /// assert_eq!(oclprim::Device::cpu().reduce_scratch::<f32>(1 << 20), 0);
@@ -237,7 +243,9 @@ impl Device {
         }
     }
 
-    /// The smallest element and its index; the lowest index on ties, where -0 and +0 tie. The first NaN, if any.
+    /// Arg-min: the smallest element and its index.
+    ///
+    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first one.
     ///
     /// # Errors
     ///
@@ -254,7 +262,9 @@ impl Device {
         self.arg_reduce(input.into(), End::Min)
     }
 
-    /// The largest element and its index; the lowest index on ties, where -0 and +0 tie. The first NaN, if any.
+    /// Arg-max: the largest element and its index.
+    ///
+    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first one.
     ///
     /// # Errors
     ///
@@ -271,12 +281,14 @@ impl Device {
         self.arg_reduce(input.into(), End::Max)
     }
 
-    /// [`Device::arg_min`] into the one element of `value` and of `index`, which can stay on the device. Does not wait, unless
-    /// one of them is a host slice.
+    /// [`Device::arg_min`] into the single elements of `value` and `index`, which may be on the device.
+    ///
+    /// Does not wait for the result, unless an output is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::arg_min`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has not one element.
+    /// Same as [`Device::arg_min`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output does not
+    /// have exactly one element.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -300,11 +312,13 @@ impl Device {
         self.arg_reduce_into(input.into(), End::Min, value.into(), index.into(), scratch)
     }
 
-    /// [`Device::arg_max`] into the one element of `value` and of `index`, as [`Device::arg_min_into`].
+    /// [`Device::arg_max`] into the single elements of `value` and `index`, which may be on the device.
+    ///
+    /// Does not wait for the result, unless an output is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::arg_min_into`].
+    /// Same as [`Device::arg_min_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

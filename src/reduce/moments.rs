@@ -1,8 +1,8 @@
-//! Numbers of the words that a record of moments has.
+//! Decoding of moments from the words of a record.
 
 use crate::ElementType;
 
-/// What [`Device::moments_axis`] finds of a line.
+/// The result of [`Device::moments_axis`] for a line.
 ///
 /// ```
 /// use oclprim::Device;
@@ -17,20 +17,20 @@ use crate::ElementType;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Moments {
-    /// The elements.
+    /// The number of elements.
     pub count: usize,
     /// The sum.
     pub sum: f64,
-    /// The sum of integers, exactly; `None` for floats.
+    /// The exact sum of integers; `None` for floats.
     pub integer_sum: Option<i128>,
     /// The mean.
     pub mean: f64,
-    /// The mean of squared distances to the mean: the population's variance.
+    /// The population variance: the mean of the squared distances to the mean.
     pub variance: f64,
 }
 
 impl Moments {
-    /// The variance of a population of which the elements are a sample: by `count - 1`. NaN for one element.
+    /// The sample variance, with the divisor `count - 1`. NaN for one element.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -43,13 +43,14 @@ impl Moments {
     }
 }
 
-/// A variance by one element less.
+/// Converts a population variance to a sample variance: the divisor is `count - 1` instead of `count`.
 pub(super) fn of_a_sample(count: usize, variance: f64) -> f64 {
     let n = count as f64;
     if count > 1 { variance * (n / (n - 1.0)) } else { f64::NAN }
 }
 
-/// What the words of a record say of `count` elements. One that was not written is of nothing, which has no mean.
+/// Decodes the words of a record of `count` elements. A record that was never written has no elements, so its mean is
+/// NaN.
 pub(super) fn moments(element: ElementType, count: u64, words: [u64; 5]) -> Moments {
     let n = count as f64;
     let (sum, integer_sum, mean, variance) = if element.is_float() {
@@ -57,7 +58,7 @@ pub(super) fn moments(element: ElementType, count: u64, words: [u64; 5]) -> Mome
             ElementType::F64 => f64::from_bits(words[i]),
             _ => f64::from(f32::from_bits(words[i] as u32)),
         });
-        // Where the sum of squares is beyond the range of its type, its negative is that by the square of `Real::DOWN`.
+        // A negative `m2` encodes a sum of squares beyond the type's range: `-m2` is that sum times `Real::DOWN²`.
         let up = 2f64.powi(if element == ElementType::F64 { 530 } else { 82 });
         let variance = if m2 < 0.0 { -m2 / n * up * up } else { m2 / n };
         (mean * n + rest * n, None, mean + rest, variance)
@@ -70,13 +71,13 @@ pub(super) fn moments(element: ElementType, count: u64, words: [u64; 5]) -> Mome
     Moments { count: count as usize, sum, integer_sum, mean, variance }
 }
 
-/// The variance of `n` integers from their sum and their sum of squares, in three words from the lowest on.
+/// The variance of `n` integers from their sum and their sum of squares, which has three words, lowest first.
 fn integer_variance(n: u64, sum: i128, squares: [u64; 3]) -> f64 {
     if n == 0 {
         return f64::NAN;
     }
-    // About the nearest integer m to the mean, sum = m n + r: the squares of the distances add up to
-    // squares - m (sum + r), exactly, and the mean's own distance takes r²/n off, at most half of that.
+    // Let m be the integer nearest to the mean, and sum = m n + r. Then Σ(x - m)² = squares - m (sum + r), exactly. The
+    // sum of squared distances to the mean is r²/n less, and r²/n is at most half of Σ(x - m)².
     let count = i128::from(n);
     let m = (sum + (count / 2)).div_euclid(count);
     let r = sum - m * count;
@@ -85,7 +86,7 @@ fn integer_variance(n: u64, sum: i128, squares: [u64; 3]) -> f64 {
     (about - r as f64 * (r as f64 / n as f64)) / n as f64
 }
 
-/// A number modulo 2^192.
+/// `x` modulo 2^192, lowest word first.
 fn limbs(x: i128) -> [u64; 3] {
     [x as u64, (x >> 64) as u64, (x >> 127) as u64]
 }

@@ -1,4 +1,5 @@
-//! Scans on the CPU: the order of `cl/scan.cl`, tiles in parallel. They are read a second time while the caches have them.
+//! Scans on the CPU: the order of `cl/scan.cl`. Threads share the tiles. Elements are read a second time while the
+//! caches hold them.
 
 use std::{
     ops::RangeInclusive,
@@ -8,16 +9,16 @@ use std::{
 use super::Scan;
 use crate::{Element, Result, memory, op::Monoid, parallel};
 
-/// Runs of a chunk, chunks of a tile, and its runs; as in `cl/scan.cl`.
+/// Runs of a chunk, chunks of a tile, and runs of a tile; as in `cl/scan.cl`. A run is 16 bytes of elements.
 pub const CHUNK_RUNS: usize = 32;
 pub(super) const CHUNKS: usize = 64;
 pub const TILE_RUNS: usize = CHUNKS * CHUNK_RUNS;
-/// Tiles of a block, and blocks of the next larger.
+/// Tiles of a tile group, and tile groups of the next larger group.
 pub const BLOCK: usize = 32;
-/// Tiles of a task, more where each thread has some: their elements and results, 64 KiB a tile, stay in the second-level cache, or
-/// nearly.
+/// Tiles of a task. It is larger if each thread has more tiles. Elements and results, 64 KiB for each tile, stay in the
+/// L2 cache, or nearly.
 const TASK: RangeInclusive<usize> = 4..=16;
-/// Elements that are taken at once where any order will do: they stay in the first-level cache.
+/// Elements that are scanned at once if any order is allowed. They stay in the L1 cache.
 const PART: usize = 4096;
 
 /// Elements of a run of `T`: 16 bytes.
@@ -30,12 +31,14 @@ pub const fn tile<T>() -> usize {
     TILE_RUNS * run::<T>()
 }
 
-/// The accumulators of so many elements, from one on in the order of the scan: where they lie, or else in the room that it is
-/// given. It is given the outputs from there on, too, which may be the elements; if reversed, those up to there.
+/// Loads the accumulators of some elements, given their first index in the order of the scan and their number.
+///
+/// Returns them as a slice, or appends them to the vector. The third argument is the output from that index on, which
+/// may hold the elements; if reversed, it is the output up to that index.
 pub(super) type Load<'l, U> = dyn Fn(usize, usize, &[U], &mut Vec<Acc<U>>) -> Option<&'l [Acc<U>]> + Sync + 'l;
 type Acc<U> = <U as Element>::Acc;
 
-/// What `take` gives for the elements of `input`; `plain` tells that it converts them only.
+/// Loads `take(x)` for each element `x` of `input`. With `plain`, `take` only converts.
 pub(super) fn load<'i, T: Element, U: Element>(
     input: &'i [T],
     take: &'i (impl Fn(T) -> U::Acc + Sync),
@@ -52,7 +55,7 @@ pub(super) fn load<'i, T: Element, U: Element>(
     })
 }
 
-/// The elements are in the outputs.
+/// Loads the elements from the output.
 pub(super) fn load_in_place<U: Element>(reversed: bool) -> Box<Load<'static, U>> {
     Box::new(move |_, len, x, room| {
         put(room, x, len, reversed, &U::widen);
@@ -60,7 +63,7 @@ pub(super) fn load_in_place<U: Element>(reversed: bool) -> Box<Load<'static, U>>
     })
 }
 
-/// Adds what `take` gives for the first `len` elements, or the last ones.
+/// Appends `take(x)` for each of the first `len` elements `x`; if reversed, of the last ones.
 fn put<T: Copy, A>(room: &mut Vec<A>, elements: &[T], len: usize, reversed: bool, take: &impl Fn(T) -> A) {
     if reversed {
         room.extend(elements.iter().rev().take(len).map(|&x| take(x)));
@@ -69,7 +72,7 @@ fn put<T: Copy, A>(room: &mut Vec<A>, elements: &[T], len: usize, reversed: bool
     }
 }
 
-/// What `load` gives.
+/// The accumulators that `load` returns or appends.
 fn loaded<'r, U: Element>(
     load: &'r Load<'_, U>,
     first: usize,
@@ -81,15 +84,15 @@ fn loaded<'r, U: Element>(
     load(first, len, out, room).unwrap_or(room)
 }
 
-/// Tells of as many elements as there is room for, from one on in the order of the scan, whether a segment starts there.
+/// Flags the segment heads among consecutive elements, given the index of the first one in the order of the scan.
 pub(super) type Mark<'m> = dyn Fn(usize, &mut [bool]) + Sync + 'm;
 
-/// Where a scan starts, and whether results have their own elements.
+/// The initial accumulator of a scan, and whether it is inclusive.
 pub fn start<U: Element, F>(op: &Monoid<U, F>, kind: Scan<U>) -> (U::Acc, bool) {
     kind.initial.map_or((op.identity, true), |initial| (initial.widen(), false))
 }
 
-/// Scans n elements in runs of `run`, the first one first. `out` has one more, if it is to have the total.
+/// Scans n elements in runs of `run`. If `out` has one more element, that receives the aggregate of all.
 pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     op: &Monoid<U, F>,
     n: usize,
@@ -140,8 +143,9 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     each_task(out, (tile, kind.reversed), spine, room, &carry, &find, &write)
 }
 
-/// The results of a tile, whose tree there is where an order is asked for, or of a part of one; one more, if `out` has room for
-/// it. Returns what precedes the next part.
+/// Writes the results of a tile, or of a part of one. `tree` is that of the tile if the order is fixed.
+///
+/// If `out` has one more element, that receives the aggregate. Returns the exclusive prefix of the next part.
 fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     op: &Monoid<U, F>,
     values: &[U::Acc],
@@ -156,7 +160,7 @@ fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     if let Some(tree) = tree.filter(|_| !Monoid::<U, F>::NEVER_ORDERED) {
         let chunk = CHUNK_RUNS * run;
         for (c, (values, out)) in values.chunks(chunk).zip(out.chunks_mut(chunk)).enumerate() {
-            // All of a chunk's, so that none waits for another.
+            // The prefixes of all runs of the chunk come first, so that no run waits for another.
             let befores = tree.runs[c].map(|before| (op.combine)(carry, (op.combine)(tree.chunks[c], before)));
             acc = chunk_results(op, values, &befores, run, inclusive, out);
         }
@@ -166,7 +170,7 @@ fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     } else {
         let done;
         (done, acc) = if U::TYPE.is_float() { blocks(op, values, acc, inclusive, out) } else { (0, acc) };
-        // Four at a time, of which one waits for those before.
+        // Four at a time, so that only every fourth operation depends on the results before it.
         let (fours, rest) = values[done..].as_chunks::<4>();
         let (out_fours, out_rest) = out[done..].split_at_mut(4 * fours.len());
         for (&[x, y, z, last], out) in fours.iter().zip(out_fours.as_chunks_mut::<4>().0) {
@@ -184,7 +188,8 @@ fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     acc
 }
 
-/// The results of a chunk of runs, from the exclusive prefix of each; returns the exclusive prefix of the next element.
+/// Writes the results of a chunk of runs, from the exclusive prefix of each run. Returns the exclusive prefix of the
+/// next element.
 fn chunk_results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     op: &Monoid<U, F>,
     values: &[U::Acc],
@@ -202,7 +207,7 @@ fn chunk_results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     }
 }
 
-/// The aggregate of values in any order: of so few lanes that they lie in registers.
+/// The aggregate of `values` in any order. The lanes are few enough for registers.
 fn total<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, values: &[U::Acc]) -> U::Acc {
     const LANES: usize = 32;
     let mut lane = [op.identity; LANES];
@@ -213,9 +218,11 @@ fn total<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, values:
     lane.iter().chain(rest).fold(op.identity, |total, &x| (op.combine)(total, x))
 }
 
-/// The results of whole blocks of runs where any order will do. Runs are scanned side by side: an operator such as the maximum
-/// of floats takes several operations, which only the aggregates of runs do one after another. Returns the number of elements,
-/// and the exclusive prefix of the next one.
+/// Writes the results of whole groups of runs, if any order is allowed.
+///
+/// Runs are scanned side by side. An operator such as the maximum of floats takes several instructions; so only the
+/// aggregates of runs form a chain of dependent operations. Returns the number of elements, and the exclusive prefix of
+/// the next one.
 fn blocks<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     op: &Monoid<U, F>,
     values: &[U::Acc],
@@ -242,7 +249,7 @@ fn blocks<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     (blocks.len() * RUNS * RUN, acc)
 }
 
-/// The results of runs whose length the compiler knows, from the exclusive prefix of each.
+/// Writes the results of runs of a constant length, from the exclusive prefix of each run.
 #[inline]
 fn side_by_side<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc, const RUN: usize>(
     op: &Monoid<U, F>,
@@ -261,8 +268,8 @@ fn side_by_side<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc, const RUN: usize>(
     }
 }
 
-/// The same where segments start anew: as many results as elements. A total is that from the last start on, and whether there
-/// is one.
+/// [`scan`] with segments, and with as many results as elements. An aggregate starts at the last segment head, if there
+/// is one; its flag says whether there is.
 pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     op: &Monoid<U, F>,
     run: usize,
@@ -341,13 +348,15 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     each_task(out, (tile, kind.reversed), Spine::new(&join, (op.identity, false)), room, &carry, &find, &write)
 }
 
-/// Finds what the tiles of a task come to, from its first element on, given its outputs.
+/// Computes the aggregates of a task's tiles, given its first index in the order of the scan, and its output.
 type Find<'f, U, P> = dyn Fn(usize, &[U], &mut Work<P, Acc<U>>) + Sync + 'f;
-/// Writes the results of a task, from its first element on, given what precedes each of its tiles.
+/// Writes the results of a task, given its first index in the order of the scan, and the exclusive prefix of each tile.
 type Write<'f, U, P, C> = dyn Fn(usize, &[C], &mut [U], &mut Work<P, Acc<U>>) + Sync + 'f;
 
-/// Has what the tiles come to found, then finds what precedes each in the order of the scan, which `carry` tells from the digits
-/// of its number, the highest first; and has the results written.
+/// Calls `find` for each task, then computes the exclusive prefix of each tile in the order of the scan, then calls
+/// `write`.
+///
+/// `carry` computes that prefix from the prefixes at all levels, the highest first.
 fn each_task<U: Element, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn(P, P) -> P + Sync>(
     out: &mut [U],
     (tile, reversed): (usize, bool),
@@ -379,12 +388,12 @@ fn each_task<U: Element, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn(P, 
     )
 }
 
-/// The elements from one on in the order of the scan; if reversed, those up to there.
+/// The elements from index `at` on, in the order of the scan. If reversed, these are the first ones in memory.
 fn from<T>(elements: &[T], at: usize, reversed: bool) -> &[T] {
     if reversed { &elements[..elements.len() - at] } else { &elements[at..] }
 }
 
-/// Parts of `len` results in the order of the scan, with their numbers.
+/// Divides the output into parts of `len` results, in the order of the scan, with their numbers.
 fn parts<U>(mut out: &mut [U], len: usize, reversed: bool) -> impl ExactSizeIterator<Item = (usize, &mut [U])> {
     (0..out.len().div_ceil(len)).map(move |part| {
         let (first, last) = (len.min(out.len()), out.len() - len.min(out.len()));
@@ -393,7 +402,7 @@ fn parts<U>(mut out: &mut [U], len: usize, reversed: bool) -> impl ExactSizeIter
     })
 }
 
-/// At each level, of tiles, blocks of them and so on, the totals that are no whole block yet.
+/// The aggregates at each level (tiles, tile groups and so on) that do not fill a group yet.
 pub(super) struct Spine<'o, A, F> {
     combine: &'o F,
     identity: A,
@@ -411,7 +420,7 @@ impl<'o, A: Copy, F: Fn(A, A) -> A> Spine<'o, A, F> {
         leaves(self.combine, self.identity, totals).0
     }
 
-    /// Takes the total of the next tile.
+    /// Adds the aggregate of the next tile.
     pub(super) fn push(&mut self, mut total: A) {
         for level in 0.. {
             if level == self.levels.len() {
@@ -426,13 +435,13 @@ impl<'o, A: Copy, F: Fn(A, A) -> A> Spine<'o, A, F> {
         }
     }
 
-    /// What precedes the next tile at each level, the highest first.
+    /// The exclusive prefix of the next tile within its group at each level, the highest first.
     pub(super) fn digits(&self) -> Vec<A> {
         self.levels.iter().rev().map(|level| self.before(level)[level.len()]).collect()
     }
 }
 
-/// What precedes each of N things, a power of two, and their total: a tree of neighbours.
+/// The exclusive prefixes of N values, a power of two, and their aggregate: a tree of neighbours.
 fn leaves<A: Copy, const N: usize>(combine: &impl Fn(A, A) -> A, identity: A, mut total: [A; N]) -> ([A; N], A) {
     let mut before = [identity; N];
     let mut d = 1;
@@ -448,7 +457,7 @@ fn leaves<A: Copy, const N: usize>(combine: &impl Fn(A, A) -> A, identity: A, mu
     (before, total[0])
 }
 
-/// The totals of the runs of a chunk.
+/// The aggregates of the runs of a chunk.
 fn runs<A: Copy>(combine: &impl Fn(A, A) -> A, chunk: &[A], run: usize) -> [A; CHUNK_RUNS] {
     match run {
         2 => runs_of::<A, 2>(combine, chunk),
@@ -462,57 +471,58 @@ fn runs<A: Copy>(combine: &impl Fn(A, A) -> A, chunk: &[A], run: usize) -> [A; C
     }
 }
 
-/// The same of a length that the compiler knows.
+/// The same for runs of a constant length.
 fn runs_of<A: Copy, const RUN: usize>(combine: &impl Fn(A, A) -> A, chunk: &[A]) -> [A; CHUNK_RUNS] {
     let runs: &[[A; RUN]; CHUNK_RUNS] = chunk.as_chunks().0.try_into().expect("a chunk has as many");
     runs.map(|run| run[1..].iter().fold(run[0], |total, &x| combine(total, x)))
 }
 
-/// What a task has of its tiles, and what it works in: accumulators of type `A`, segment-head flags, and both in pairs.
+/// The results of a task's tiles, and its buffers: accumulators of type `A`, segment-head flags, and pairs of both.
 struct Work<P, A> {
     identity: P,
     totals: Vec<P>,
-    /// Where an order is asked for.
+    /// Empty unless the order is fixed.
     trees: Vec<Tree<P>>,
     values: Vec<A>,
     heads: Vec<bool>,
     pairs: Vec<P>,
 }
 
-/// Of a tile's runs, what precedes each in its chunk; of its chunks, in the tile.
+/// The exclusive prefixes of a tile's runs within their chunks, and of its chunks within the tile.
 struct Tree<P> {
     runs: [[P; CHUNK_RUNS]; CHUNKS],
     chunks: [P; CHUNKS],
 }
 
 impl<P: Copy> Tree<P> {
-    /// What precedes run r in the tile.
+    /// The exclusive prefix of run r within the tile.
     fn before(&self, combine: &impl Fn(P, P) -> P, r: usize) -> P {
         combine(self.chunks[r / CHUNK_RUNS], self.runs[r / CHUNK_RUNS][r % CHUNK_RUNS])
     }
 }
 
 impl<P: Copy, A> Work<P, A> {
-    /// Work for so many tiles and parts of so many elements; `ordered` asks for an order.
+    /// Buffers for `tiles` tiles and for parts of `part` elements; `ordered` means that the order is fixed.
     fn new(identity: P, tiles: usize, part: usize, ordered: bool) -> Result<Self> {
         let trees = memory::with_capacity(if ordered { tiles } else { 0 })?;
         let (totals, values) = (memory::with_capacity(tiles)?, memory::with_capacity(part)?);
         Ok(Self { identity, totals, trees, values, heads: Vec::new(), pairs: Vec::new() })
     }
 
-    /// The same with room for flags.
+    /// [`Self::new`] with buffers for flags.
     fn for_segments(identity: P, tiles: usize, part: usize, ordered: bool) -> Result<Self> {
         let (heads, pairs) = (memory::with_capacity(part)?, memory::with_capacity(if ordered { part } else { 0 })?);
         Ok(Self { heads, pairs, ..Self::new(identity, tiles, part, ordered)? })
     }
 
-    /// A part's total goes to that of tile t.
+    /// Combines the aggregate of a part into that of tile t.
     fn add(&mut self, t: usize, combine: &impl Fn(P, P) -> P, total: P) {
         self.totals.resize(t + 1, self.identity);
         self.totals[t] = combine(self.totals[t], total);
     }
 
-    /// Finds what precedes each chunk of tile t, and its total, from what precedes each run of a chunk and the chunk's total.
+    /// Computes the exclusive prefix of each chunk of tile t, and its aggregate. For each chunk, `of_chunks` has the
+    /// exclusive prefixes of its runs, and its aggregate.
     fn precede(
         &mut self,
         t: usize,
@@ -533,7 +543,7 @@ impl<P: Copy, A> Work<P, A> {
     }
 }
 
-/// What precedes each run of a chunk, and its total. The last chunk may be short.
+/// The exclusive prefixes of the runs of a chunk, and its aggregate. The last chunk may be short.
 fn prefixes<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, chunk: &[P], run: usize) -> ([P; CHUNK_RUNS], P) {
     let len = CHUNK_RUNS * run;
     let padded: Vec<P>;
@@ -546,12 +556,13 @@ fn prefixes<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, chunk: &[P], run
     leaves(combine, identity, runs(combine, chunk, run))
 }
 
-/// Whether a segment starts at some element.
+/// Returns whether a segment starts at any of the elements.
 fn has_head(heads: &[bool]) -> bool {
     heads.iter().fold(false, |any, &head| any | head)
 }
 
-/// The results of a chunk's runs, from what precedes each; returns what precedes the next element.
+/// Writes the results of a chunk's runs, from the exclusive prefix of each run. Returns the exclusive prefix of the
+/// next element.
 fn each_sequence<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     op: &Monoid<U, F>,
     values: &[U::Acc],
@@ -567,7 +578,7 @@ fn each_sequence<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     acc
 }
 
-/// The same of runs of a length that the compiler knows, where the chunk is whole.
+/// The same for runs of a constant length, if the chunk is whole.
 fn sequences<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc, const RUN: usize>(
     op: &Monoid<U, F>,
     values: &[U::Acc],
@@ -605,7 +616,8 @@ fn sequence<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     acc
 }
 
-/// The results of neighbours, of which some start segments; `acc` precedes the first one.
+/// Writes the results of consecutive elements, some of which start segments. `acc` is the exclusive prefix of the first
+/// one.
 #[inline]
 fn segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     op: &Monoid<U, F>,
@@ -616,7 +628,7 @@ fn segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     out: &mut [U],
 ) -> U::Acc {
     for ((&x, &head), out) in values.iter().zip(heads).zip(out) {
-        // Not by a branch: heads of short segments are hard to predict.
+        // Branch-free, since the heads of short segments are hard to predict.
         let before = std::hint::select_unpredictable(head, initial, acc);
         acc = (op.combine)(before, x);
         *out = U::narrow(if inclusive { acc } else { before });

@@ -14,47 +14,48 @@ use crate::{
 
 const TEXT: &str = include_str!("../../cl/scan.cl");
 
-/// Bytes of local memory, beside a plain scan's, that tell of segments: a bit for each byte of a tile, a word for each item and
-/// each total.
+/// Bytes of local memory that segments add to a scan: a flag for each byte of a tile, and a word for each work-item and
+/// aggregate.
 const HEAD_BYTES: usize = cpu::TILE_RUNS * 16 / 8 + 4 * 256 + 8 * (2 * cpu::CHUNKS + 8);
 
-/// What tells where segments start.
+/// The source of segment heads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Heads {
-    /// Keys of a type: where one differs from the one before it.
+    /// Keys of a type. A segment starts where a key differs from the one before it.
     Keys(ElementType),
-    /// Bytes that are not 0.
+    /// Flags. A segment starts where a byte is not 0.
     Flags,
     /// Offsets of a type.
     Offsets(ElementType),
-    /// The length of all segments.
+    /// The common length of all segments.
     Rows,
 }
 
-/// Where that is.
+/// The memory, or the length, that defines segment heads.
 #[derive(Clone, Copy)]
 pub enum Starts<'s> {
-    /// Nowhere: there are no segments.
+    /// There are no segments.
     None,
-    /// Keys or flags.
+    /// Keys or flags, one for each element.
     Beside(&'s ClInput),
     Offsets(&'s ClInput),
     Every(usize),
 }
 
-/// What a scan is of: everything but its size, where it starts and whether it is inclusive, which its kernels are told.
+/// The operation and its types. The size, the initial value and whether the scan is inclusive are arguments of its
+/// kernels.
 #[derive(Clone, Debug)]
 pub struct Form {
     pub element: ElementType,
     pub acc: ElementType,
     pub out: ElementType,
     pub source: Source,
-    /// Whether any order gives the same results.
+    /// True if any order gives the same results.
     pub exact: bool,
     pub reversed: bool,
-    /// The function that is applied to each element: its prelude.
+    /// The prelude of the function that is applied to each element.
     pub map: Option<String>,
-    /// What tells segments, if there are any.
+    /// The source of segment heads, if there are segments.
     pub heads: Option<Heads>,
 }
 
@@ -63,13 +64,13 @@ impl Form {
         Self::by::<T, U>((O::source(), !monoid::<U, O>().ordered), reversed, map)
     }
 
-    /// The same by any operator, and whether any order gives the same.
+    /// The same for any operator; `exact` means that any order gives the same results.
     pub fn by<T: Element, U: Element>((source, exact): (Source, bool), reversed: bool, map: Option<String>) -> Self {
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, exact, reversed, map, heads: None }
     }
 }
 
-/// What the first result starts with: its bits as an accumulator, and as an output.
+/// The initial value, as the bits of an accumulator and of an output, and whether the scan is inclusive.
 pub struct Start {
     acc: Vec<u8>,
     out: Vec<u8>,
@@ -83,7 +84,7 @@ impl Start {
         Self { acc, out, inclusive: kind.initial.is_none() }
     }
 
-    /// The arguments that say so.
+    /// Adds these as kernel arguments.
     pub fn put<'l>(&self, launch: Launch<'l>) -> Launch<'l> {
         launch.plain(&self.acc).scalar(u32::from(self.inclusive))
     }
@@ -94,16 +95,16 @@ impl Start {
 pub struct Plan {
     pub program: ProgramSpec,
     pub tiles: usize,
-    /// Work-groups at most; each takes a tile at least.
+    /// Most work-groups. Each takes at least one tile.
     pub max_groups: usize,
     pub work_group: usize,
     pub wide: bool,
-    /// Bytes of the totals, in front of the ranks of the tiles among offsets.
+    /// Bytes of the aggregates. The rank of each tile among the offsets comes after them.
     pub totals_bytes: usize,
     pub scratch_bytes: usize,
-    /// Whether tiles wait for the totals of those before them.
+    /// True if the scan uses decoupled look-back.
     pub look_back: bool,
-    /// Whether their words may be of an earlier launch: there is no ticket among them.
+    /// True if look-back can reuse the status words of an earlier launch: no atomic tile counter is among them.
     pub keeps_words: bool,
 }
 
@@ -112,8 +113,8 @@ fn tile(element: ElementType) -> usize {
     cpu::TILE_RUNS * 16 / element.size()
 }
 
-/// Bytes of the totals of all levels, as accumulators, with a word beside each where there are segments, or as the words of a
-/// look-back.
+/// Bytes of the aggregates of all levels. With look-back they are status words; else accumulators, with a word beside
+/// each if there are segments.
 fn totals_bytes(tiles: usize, acc: ElementType, segmented: bool, look_back: bool) -> usize {
     let totals = levels(tiles).map(|(_, count)| count).sum::<usize>();
     match (totals, look_back) {
@@ -124,17 +125,17 @@ fn totals_bytes(tiles: usize, acc: ElementType, segmented: bool, look_back: bool
     }
 }
 
-/// The most scratch that a scan with as many results takes.
+/// Upper bound on the scratch bytes of a scan with `outputs` results.
 pub fn scratch_bytes(outputs: usize, element: ElementType, acc: ElementType) -> usize {
     totals_bytes(outputs.div_ceil(tile(element)), acc, false, true)
 }
 
-/// The same where offsets tell segments.
+/// The same if offsets define segments.
 pub fn segments_scratch_bytes(outputs: usize, element: ElementType, acc: ElementType) -> usize {
     scratch_bytes(outputs, element, acc) + 8 * (outputs.div_ceil(tile(element)) + 1)
 }
 
-/// `aligned` tells of the elements and the results, and of what tells segments.
+/// `aligned` has two flags: elements and results are aligned, the keys or flags of segments are.
 pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
@@ -154,7 +155,7 @@ pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capabilities
         .flag("ALIGNED", aligned[0] && many)
         .flag("HEADS_ALIGNED", segmented && aligned[1] && many)
         .flag("EXACT", form.exact)
-        // Oclgrind takes vectors that were stored to private memory for uninitialised.
+        // Oclgrind treats vectors that were stored to private memory as uninitialised.
         .flag("VECTORS", !form.exact && !segmented && caps.class == DeviceClass::Cpu && !caps.checker);
     let program = match form.heads {
         None => program,
@@ -173,7 +174,7 @@ pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capabilities
         None => program,
     };
     let aside = params.aside && look_back && segmented && aligned[0] && form.element.size() >= 4;
-    // So that a multiprocessor holds as many work-groups as can be: more at a time hide the waiting of each.
+    // The limits let as many work-groups as possible run on a multiprocessor, since the others run while one waits.
     let registers = match form.heads {
         None => params.registers,
         Some(_) if params.segment_registers > 0 => params.segment_registers,
@@ -201,7 +202,7 @@ pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capabilities
     })
 }
 
-/// What a scan reads, writes and uses in between.
+/// A scan with its arguments and its memory.
 struct Job<'j> {
     device: &'j ClDevice,
     plan: &'j Plan,
@@ -212,7 +213,8 @@ struct Job<'j> {
     memory: &'j ClMem,
 }
 
-/// Scans `input` to `out`, which may be the same, and may have one element more for the total where there are no segments.
+/// Scans `input` to `out`, which may be the same memory. Without segments, `out` may have one more element, which
+/// receives the aggregate of the whole input.
 pub fn scan(
     device: &ClDevice,
     form: &Form,
@@ -227,7 +229,7 @@ pub fn scan(
     }
     let caps = device.capabilities_for("scan", form.element.size(), n)?;
     let aligned = |place: &ClInput| if form.reversed { place.ends_aligned() } else { place.aligned() };
-    // One program does for what is not read in vectors.
+    // Offsets are not read in vectors, so one program serves all alignments.
     let (heads_aligned, most) = match starts {
         Starts::Beside(heads) => (aligned(heads), outputs),
         Starts::Offsets(offsets) => (true, outputs.max(offsets.len())),
@@ -244,12 +246,12 @@ pub fn scan(
 }
 
 impl<'j> Job<'j> {
-    /// Where the ranks are, in numbers of their size.
+    /// The start of the ranks in scratch, in elements of their size.
     fn ranks_at(&self) -> u64 {
         (self.plan.totals_bytes / if self.plan.wide { 8 } else { 4 }) as u64
     }
 
-    /// Which of the offsets are in each tile.
+    /// Computes which of the offsets are in each tile.
     fn ranks(&self, offsets: &ClInput) -> Result<()> {
         let Plan { program, tiles, wide, work_group, max_groups, .. } = self.plan;
         self.device
@@ -264,7 +266,7 @@ impl<'j> Job<'j> {
             .run([(tiles + 1).div_ceil(*work_group).min(*max_groups), 1, 1], [*work_group, 1, 1])
     }
 
-    /// The arguments that tell segments.
+    /// Adds the arguments that define segments.
     fn heads(&self, launch: Launch<'j>) -> Launch<'j> {
         let place = |launch: Launch<'j>, heads: &ClInput| launch.mem(heads.mem()).scalar(heads.offset() as u64);
         match self.starts {
@@ -275,7 +277,7 @@ impl<'j> Job<'j> {
         }
     }
 
-    /// The arguments that kernels over elements and results begin with.
+    /// A launch with the first arguments of all kernels over elements and results.
     fn launch(&self, kernel: &'static str) -> Result<Launch<'j>> {
         let (input, wide) = (self.input, self.plan.wide);
         let launch = self.device.launch(&self.plan.program, kernel)?.mem(input.mem()).scalar(input.offset() as u64);

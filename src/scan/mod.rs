@@ -1,19 +1,24 @@
-//! Scan: what the elements up to each of them come to; in segments, [`segmented`]; along an axis, [`axis`].
+//! Scan: `out[i] = x[0] op ... op x[i]`; in segments, [`segmented`]; along an axis, [`axis`].
 //!
 //! | property | |
 //! |---|---|
-//! | work | about 2 n operations; one read of the input and one write where work-groups can wait for one another, else two reads |
+//! | work | about 2 n operations; one read of the input and one write with decoupled look-back, else two reads |
 //! | operator | associative, up to rounding; results can have a wider type |
-//! | determinism | everywhere, float sums and products too: one order that depends on the place and the types alone |
+//! | determinism | same bits everywhere, float sums and products too: the order depends only on the index and the types |
 //! | scratch | 16 bytes, and at most 24 for each 32 KiB of the input: [`Device::scan_scratch`] |
 //! | limits | any n that fits the device |
 //!
-//! The design is that of decoupled look-back (Merrill & Garland 2016) on GPUs that were seen to let work-groups wait for
-//! earlier ones ([`Capabilities::forward_progress`](crate::Capabilities::forward_progress),
-//! [`Capabilities::device_fence`](crate::Capabilities::device_fence)): tiles publish their totals, and find what precedes them
-//! in those of the others. Who waits in vain computes what is missing. Elsewhere it is reduce-then-scan (Sengupta 2007): the
-//! totals of tiles, what precedes each, then their elements. The order within a tile and between tiles is that of Sklansky's
-//! tree (1960), whose depth is log n, so that errors of floats grow with log n too; on the CPU it is the same.
+//! The design is decoupled look-back (Merrill & Garland 2016) on GPUs where the self-test saw that work-groups can wait
+//! for earlier ones ([`Capabilities::forward_progress`](crate::Capabilities::forward_progress),
+//! [`Capabilities::device_fence`](crate::Capabilities::device_fence)). Tiles publish their aggregates, and each tile
+//! computes its exclusive prefix from those of earlier tiles. If a status word is still invalid after a bounded number
+//! of polls, the waiting work-group recomputes that tile's aggregate.
+//!
+//! Other devices use reduce-then-scan (Sengupta 2007): first the aggregates of tiles, then their exclusive prefixes,
+//! then the elements.
+//!
+//! The order within a tile and across tiles is Sklansky's tree (1960). Its depth is log n, so the errors of floats also
+//! grow with log n. The CPU uses the same order.
 
 pub mod axis;
 #[doc(hidden)]
@@ -29,7 +34,7 @@ use crate::{
     runtime::Backend,
 };
 
-/// Which elements make up each result, and what comes first.
+/// The kind of a scan: inclusive or exclusive, forward or reversed, and the initial value.
 ///
 /// ```
 /// use oclprim::{Device, Scan, op::Sum};
@@ -49,7 +54,7 @@ pub struct Scan<T> {
 }
 
 impl<T> Scan<T> {
-    /// Each result has its element as the last one.
+    /// Inclusive scan: `out[i] = x[0] op ... op x[i]`.
     ///
     /// ```
     /// use oclprim::{Device, Scan, op::Max};
@@ -62,7 +67,7 @@ impl<T> Scan<T> {
         Self { initial: None, reversed: false }
     }
 
-    /// Each result starts with `initial` and has what precedes its element.
+    /// Exclusive scan: `out[i] = initial op x[0] op ... op x[i - 1]`, so `out[0] = initial`.
     ///
     /// ```
     /// use oclprim::{Device, Scan, op::Max};
@@ -75,8 +80,9 @@ impl<T> Scan<T> {
         Self { initial: Some(initial), reversed: false }
     }
 
-    /// From the last element to the first: each result has what follows its element in memory. The total, if there is room
-    /// for it, comes first.
+    /// Scan from the last element to the first: `out[i] = x[n - 1] op ... op x[i]` if inclusive.
+    ///
+    /// If the output has one more element for the aggregate of the whole input, that element is the first one.
     ///
     /// ```
     /// use oclprim::{Device, Scan, op::Max};
@@ -92,7 +98,7 @@ impl<T> Scan<T> {
 }
 
 impl Device {
-    /// What the elements up to and with each come to.
+    /// Inclusive prefix scan: `out[i] = x[0] op ... op x[i]`.
     ///
     /// # Errors
     ///
@@ -111,11 +117,11 @@ impl Device {
         self.scan(input, op, Scan::inclusive())
     }
 
-    /// What the elements before each come to; of the first, the operator's [empty](Op::empty) value.
+    /// Exclusive prefix scan: `out[i] = x[0] op ... op x[i - 1]`. `out[0]` is the operator's [empty](Op::empty) value.
     ///
     /// # Errors
     ///
-    /// As [`Device::inclusive_scan`].
+    /// Same as [`Device::inclusive_scan`].
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};
@@ -127,11 +133,11 @@ impl Device {
         self.scan(input, op, Scan::exclusive(O::empty()))
     }
 
-    /// A scan of any kind, in the type of the elements or one that holds them all.
+    /// Scan of any kind. The type of the results is `T`, or a type that holds every `T`.
     ///
     /// # Errors
     ///
-    /// As [`Device::inclusive_scan`].
+    /// Same as [`Device::inclusive_scan`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, op::Sum};
@@ -152,11 +158,13 @@ impl Device {
         Ok(output)
     }
 
-    /// The n + 1 offsets of n lengths: 0, the first length, the first two, and so on to the total. They wrap.
+    /// Offsets of segments from their lengths: `out[i] = lengths[0] + ... + lengths[i - 1]`.
+    ///
+    /// There are n + 1 offsets for n lengths; the last one is the sum of all. Sums wrap.
     ///
     /// # Errors
     ///
-    /// As [`Device::inclusive_scan`].
+    /// Same as [`Device::inclusive_scan`].
     ///
     /// ```
     /// use oclprim::{Device, op::Max};
@@ -177,14 +185,15 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::scan`] into a caller's slice, buffer or view. If exclusive, that may have one element more, for the total.
+    /// [`Device::scan`] into a slice, buffer or view. For an exclusive scan, the output may have one more element,
+    /// which receives the aggregate of the whole input.
     ///
-    /// Does not wait, unless `output` is a host slice.
+    /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::inclusive_scan`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths do not fit,
-    /// or input and output overlap.
+    /// Same as [`Device::inclusive_scan`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths
+    /// do not fit, or input and output overlap.
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Sum};
@@ -209,7 +218,7 @@ impl Device {
         self.scan_one(input.into(), op, kind, output.into(), scratch)
     }
 
-    /// [`Device::scan_into`], built once for each pair of types and operator.
+    /// [`Device::scan_into`] without the conversions, so that it is compiled once for each pair of types and operator.
     fn scan_one<T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
         input: Input<'_, T>,
@@ -222,17 +231,18 @@ impl Device {
         self.scan_taken(by, input, (&|x| U::from(x).widen(), None), kind, output, scratch)
     }
 
-    /// A scan of any kind by an operator of the user's, which need not be commutative.
+    /// [`Device::scan`] with a user's operator, which need not be commutative.
     ///
     /// # Errors
     ///
-    /// As [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of `T`.
+    /// Same as [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of
+    /// `T`.
     ///
     /// ```
     /// use oclprim::{Device, Scan, op::Operator};
     ///
-    /// // What a sparse row has last been.
+    /// // Replaces each 0 by the last element that is not 0.
     /// let last = Operator::new("last that is not 0", 0i32, |a, b| if b == 0 { a } else { b }, "b == 0 ? a : b");
     /// let filled = Device::best()?.scan_by(&[0, 3, 0, 0, 7, 0], &last, Scan::inclusive())?;
     /// assert_eq!(filled.to_vec()?, [0, 3, 3, 3, 7, 7]);
@@ -250,11 +260,11 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::scan_by`] into a caller's slice, buffer or view, as [`Device::scan_into`] has it.
+    /// [`Device::scan_by`] into a slice, buffer or view. All else is as in [`Device::scan_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_by`] and [`Device::scan_into`].
+    /// Same as [`Device::scan_by`] and [`Device::scan_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Operator};
@@ -278,7 +288,7 @@ impl Device {
         self.scan_taken((&op, source), input.into(), (&|x| x, None), kind, output.into(), scratch)
     }
 
-    /// Of what `take` gives for each element, which `map` says in OpenCL C where it is no conversion.
+    /// Scan of `take(x)` for each element `x`. `map` is the function in OpenCL C, unless `take` only converts.
     fn scan_taken<T, U, F>(
         &self,
         (op, source): (&Monoid<U, F>, Source),
@@ -315,19 +325,19 @@ impl Device {
         }
     }
 
-    /// A scan of what `map` gives for each element.
+    /// Scan of mapped elements: `out[i] = map(x[0]) op ... op map(x[i])` if inclusive.
     ///
-    /// The function takes the type that `T` is computed with, `f32` for `f16` and `bf16`, else `T` itself.
+    /// The argument of the function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself.
     ///
     /// # Errors
     ///
-    /// As [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver refuses the expression: the
-    /// [log](crate::Error::build_log) shows its lines.
+    /// Same as [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the
+    /// expression; line numbers in the [log](crate::Error::build_log) refer to it.
     ///
     /// ```
     /// use oclprim::{Device, Scan, op::{Map, Sum}};
     ///
-    /// // The places that the positive elements would have without the others.
+    /// // The index of each positive element among the positive ones.
     /// let positive = Map::new(|x: f32| u32::from(x > 0.0), "x > 0");
     /// let places = Device::best()?.map_scan(&[1.5f32, -2.0, 0.5, 3.0], &positive, Sum, Scan::exclusive(0))?;
     /// assert_eq!(places.to_vec()?, [0, 1, 1, 2]);
@@ -346,11 +356,11 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::map_scan`] into a caller's slice, buffer or view, as [`Device::scan_into`] has it.
+    /// [`Device::map_scan`] into a slice, buffer or view. All else is as in [`Device::scan_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::map_scan`] and [`Device::scan_into`].
+    /// Same as [`Device::map_scan`] and [`Device::scan_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::{Map, Sum}};
@@ -377,11 +387,13 @@ impl Device {
         self.scan_taken(by, input.into(), (&take, Some(text)), kind, output.into(), scratch)
     }
 
-    /// Puts the results of a scan in the places of the elements. Does not wait, unless `x` is a host slice.
+    /// Scan in place: replaces each element of `x` by its result.
+    ///
+    /// Does not wait for the result, unless `x` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::inclusive_scan`].
+    /// Same as [`Device::inclusive_scan`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Product};
@@ -402,7 +414,7 @@ impl Device {
         self.scan_within(x.into(), op, kind, scratch)
     }
 
-    /// [`Device::scan_in_place`], built once for each type and operator.
+    /// [`Device::scan_in_place`] without the conversions, so that it is compiled once for each type and operator.
     fn scan_within<T: Element, O: Op<T>>(
         &self,
         x: Output<'_, T>,
@@ -427,7 +439,7 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that scans of `n` elements of type `T` to type `U` use at most.
+    /// Upper bound on the scratch bytes of scans of `n` elements of type `T` with results of type `U`.
     ///
     /// ```
     /// assert_eq!(oclprim::Device::cpu().scan_scratch::<u32, u64>(1 << 20), 0);

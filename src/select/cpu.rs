@@ -1,5 +1,5 @@
-//! Selections on the CPU, in one read, and partitions in two: tasks keep what they select, are told in turn where it goes, and
-//! move it there.
+//! Selections on the CPU, in one read, and partitions in two. Tasks keep the elements that they select. They receive
+//! their offsets in the output one task after another, and then copy the elements there.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use bytemuck::Zeroable;
 
 use crate::{Element, Offset, Result, element::equal, memory, parallel};
 
-/// Bytes at most, and elements, that a task keeps of a list: they stay in the second-level cache.
+/// Most bytes and most elements of a list that a task keeps; they stay in the L2 cache.
 const TASK_BYTES: usize = 256 << 10;
 const TASK: usize = 1 << 15;
 
-/// What a task has kept, one list behind the other, each from a multiple of `task` on to where it ends.
+/// The items that a task keeps. Each list starts at a multiple of `task`, and stops before its entry in `ends`.
 struct Kept<R, const LISTS: usize> {
     task: usize,
     room: Vec<R>,
@@ -24,18 +24,21 @@ impl<R, const LISTS: usize> Kept<R, LISTS> {
     }
 }
 
-/// Puts items into the room of their list, which begins at a multiple of `task`; where each list ends. A function of its own,
-/// since so the compiler knows that what it writes is nothing that `items` reads. One store for all lists: 0.4 ns an element of
-/// `u32` for one list on one core, 0.8 for two. A store for each list takes 0.45 and 0.9; windows of 64 elements without checks of
-/// bounds 0.5 and 1.0, and with the lists of a block found first 0.65 and 1.3; looking for blocks to skip brings nothing.
+/// Writes items to the memory of their lists, which start at multiples of `task`. Returns the end of each list.
+///
+/// It is a function of its own, since the compiler then knows that it writes no memory that `items` reads.
+///
+/// One store serves all lists. On one core it takes 0.4 ns for each `u32` with one list, 0.8 with two. A store for each
+/// list takes 0.45 and 0.9; windows of 64 elements without bounds checks 0.5 and 1.0. If the lists of a window are
+/// found first, it takes 0.65 and 1.3. A search for windows to skip gains no time.
 #[inline(never)]
 fn fill<R, const LISTS: usize>(items: impl Iterator<Item = (usize, R)>, task: usize, room: &mut [R]) -> [usize; LISTS] {
     let mut ends = std::array::from_fn(|list| list * task);
     items.for_each(|(list, value)| {
         let end_of = |end, (other, &at)| if list == other { at } else { end };
         let end = ends.iter().enumerate().skip(1).fold(ends[0], end_of);
-        // Written in any case, since half of the branches would be guessed wrong; of no list, where the next of the first one
-        // goes.
+        // An unconditional store, since half of the branches would be mispredicted. An item of no list goes to the next
+        // free slot of the first list.
         if let Some(to) = room.get_mut(end) {
             *to = value;
         }
@@ -44,8 +47,9 @@ fn fill<R, const LISTS: usize>(items: impl Iterator<Item = (usize, R)>, task: us
     ends
 }
 
-/// Keeps what `items` gives for the places of a range, each with its list; those of no list have a number from `LISTS` on.
-/// In their order, `turn` is told what tasks have kept, and gives what `write` is to do with it.
+/// Keeps the items of each range in their lists. Items of no list have a number from `LISTS` on.
+///
+/// Task after task, `turn` receives the lists that the task keeps, and returns the argument of `write`.
 pub(super) fn keep<R, W, I, const LISTS: usize>(
     n: usize,
     items: &(impl Fn(Range<usize>) -> I + Sync),
@@ -69,12 +73,13 @@ where
     )
 }
 
-/// The next `count` of what is left of an output, as far as there is room.
+/// Splits off the next `count` elements of the rest of an output, or all if there are fewer.
 pub(super) fn next<'o, V>(rest: &mut &'o mut [V], count: usize) -> &'o mut [V] {
     rest.split_off_mut(..count.min(rest.len())).expect("no more than there are")
 }
 
-/// Writes what `get` makes of what is kept, each list to its output, as far as there is room; how many each has.
+/// Writes `get(x)` for each kept item `x`, each list to its output, as far as there is room. Returns the length of each
+/// list.
 pub(super) fn lists<R, V, I, const LISTS: usize>(
     n: usize,
     items: &(impl Fn(Range<usize>) -> I + Sync),
@@ -105,7 +110,7 @@ where
     Ok(counts)
 }
 
-/// The same of lists that all elements are in, one after the other in `out`.
+/// The same for lists that contain all elements, one list after another in `out`.
 pub(super) fn parted<R, V, I, const LISTS: usize>(
     n: usize,
     items: &(impl Fn(Range<usize>) -> I + Sync),
@@ -121,7 +126,7 @@ where
         let part = task * TASK..n.min((task + 1) * TASK);
         let count = |own| items(part.clone()).map(|(list, _)| u32::from(list == own)).sum::<u32>() as usize;
         let mut counts: [usize; LISTS] = std::array::from_fn(|own| if own + 1 < LISTS { count(own) } else { 0 });
-        // The last list has what the others leave.
+        // The last list has all other elements.
         counts[LISTS - 1] = part.len() - counts.iter().sum::<usize>();
         counts
     })?;
@@ -129,7 +134,7 @@ where
     lists(n, items, get, std::array::from_fn(|list| next(&mut out, total(list))))
 }
 
-/// Of elements in list 0 or 1 those in list 0, or with `all` both lists; how many are in list 0.
+/// Writes the elements of list 0, with `all` also those of list 1 after them. Returns the length of list 0.
 pub(super) fn flagged<R, V, I>(
     n: usize,
     items: &(impl Fn(Range<usize>) -> I + Sync),
@@ -145,15 +150,15 @@ where
     Ok(if all { parted::<_, _, _, 2>(n, items, get, out)?[0] } else { lists(n, items, get, [out])?[0] })
 }
 
-/// The elements but for the first, counted from the second on; in list 0 those that differ from the one before them, which begin
-/// runs of equal ones.
+/// The elements from the second on. Those that differ from the one before them are in list 0; they start runs of equal
+/// elements.
 pub(super) fn heads<T: Element>(input: &[T], part: Range<usize>) -> impl Iterator<Item = (usize, T)> {
     let (before, own) = (&input[part.clone()], &input[part.start + 1..=part.end]);
     before.iter().zip(own).map(|(&before, &x)| (usize::from(equal(before, x)), x))
 }
 
-/// How many runs of equal elements there are. `turn` is told where those behind the first begin, task after task, and gives what
-/// `write` is to do with it.
+/// The number of runs of equal elements. Task after task, `turn` receives the indices at which runs after the first
+/// start, and returns the argument of `write`.
 pub(super) fn runs<T: Element, W: Send>(
     input: &[T],
     turn: &mut (dyn FnMut(&[usize]) -> W + Send),
@@ -172,20 +177,22 @@ pub(super) fn runs<T: Element, W: Send>(
     Ok(count)
 }
 
-/// The first of what belongs to runs, if there is any, which the first run has.
+/// Copies the first input, if any, to the first output, for the first run. Returns the other outputs.
 pub(super) fn first<'o, V: Copy>(mut out: &'o mut [V], input: &[V]) -> &'o mut [V] {
     next(&mut out, 1).iter_mut().zip(input).for_each(|(to, &x)| *to = x);
     out
 }
 
-/// Where runs of two elements at least begin, and their lengths, as far as there is room; how many there are.
+/// Writes the offset and the length of each run of at least two elements, as far as there is room. Returns the number
+/// of these runs.
 pub(super) fn non_trivial<T: Element, C: Offset>(
     input: &[T],
     mut offsets: &mut [C],
     mut lengths: &mut [C],
 ) -> Result<usize> {
     let n = input.len();
-    // Whether the two from the first on, and the last two, are equal: what is between is told by three neighbours.
+    // True if the first two elements are equal; true if the last two are. Three neighbours decide at all other
+    // elements.
     let (first, last) = (n > 1 && equal(input[0], input[1]), n > 1 && equal(input[n - 2], input[n - 1]));
     let number = |i: usize| C::from_i128(i as i128);
     let (mut begun, mut count) = (None, usize::from(first));
@@ -195,7 +202,7 @@ pub(super) fn non_trivial<T: Element, C: Offset>(
     }
     keep(
         n.saturating_sub(2),
-        // List 0 if a run begins at the second of the three, list 1 if one ends there.
+        // List 0 if a run starts at the middle one of three, list 1 if one ends there.
         &|part: Range<usize>| {
             let threes = input[part.start..part.end + 2].windows(3);
             part.zip(threes).map(|(i, three)| {

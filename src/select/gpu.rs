@@ -13,52 +13,52 @@ use crate::{
 
 const TEXT: &str = include_str!("../../cl/select.cl");
 
-/// Local memory that is not for the arrays of the kernels: what their compilers add.
+/// Local memory that compilers add to the arrays of the kernels.
 const RESERVED_BYTES: usize = 128;
-/// Words of a record of `cl/select.cl`.
+/// Words of a record in `cl/select.cl`.
 const RECORD: usize = 3;
 
-/// What puts elements into lists.
+/// The rule that assigns elements to lists.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Marks {
-    /// Whether a byte is not 0.
+    /// Flags. An element is selected if its byte is not 0.
     Flags,
-    /// Functions of an element: their preludes.
+    /// Functions of an element; holds their preludes.
     By { element: ElementType, functions: String },
-    /// Where runs of equal elements begin.
+    /// The starts of runs of equal elements.
     Heads(ElementType),
-    /// Where runs of two at least begin and end.
+    /// The starts and the ends of runs of at least two elements.
     NonTrivial(ElementType),
 }
 
 impl Marks {
-    /// The elements that a function holds for.
+    /// The elements for which the predicate is true.
     pub fn by<T: Element, F>(predicate: &Map<F>) -> Self {
         Self::By { element: T::TYPE, functions: predicate.of_kind(0, T::Acc::TYPE) }
     }
 }
 
-/// What a selection is of: everything but its size.
+/// The operation and its types, without the size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
     pub marks: Marks,
-    /// Lists of all elements, or 1: the others go nowhere.
+    /// The number of lists that contain all elements, or 1 if the other elements go nowhere.
     pub classes: usize,
-    /// Whether the elements move.
+    /// True if the elements are written.
     pub moved: bool,
-    /// Bytes of the values beside them; 0 where there are none.
+    /// Bytes of a value beside each element; 0 if there are no values.
     pub value: usize,
-    /// Whether their places are asked for, and the lengths of runs, as numbers of so many bytes.
+    /// True if indices are written; true if lengths of runs are; the bytes of one of these numbers.
     pub places: bool,
     pub lengths: bool,
     pub place: usize,
     pub unordered: bool,
-    /// Whether the second of two lists goes backwards from the output's end.
+    /// True if the second of two lists is an unstable tail: written backwards from the end of the output.
     pub reversed: bool,
 }
 
 impl Form {
-    /// Elements that go to one list.
+    /// A selection of elements to one list.
     pub fn of(marks: Marks) -> Self {
         Self {
             marks,
@@ -80,12 +80,12 @@ impl Form {
         }
     }
 
-    /// Bytes of what is selected: flags select values.
+    /// Bytes of a selected item. Flags select values.
     fn moved_bytes(&self) -> usize {
         if self.marks == Marks::Flags { self.value.max(1) } else { self.element().size() }
     }
 
-    /// Masks that tell an element's list, and whether the kernels have numbers of two bytes for places in a tile.
+    /// Bit masks that encode an element's list. The next method: true if kernels store 2-byte positions in a tile.
     fn masks(&self) -> usize {
         if self.classes == 3 || matches!(self.marks, Marks::NonTrivial(_)) { 2 } else { 1 }
     }
@@ -99,18 +99,18 @@ impl Form {
         if self.classes == 3 { 2 } else { 1 }
     }
 
-    /// Whether tiles need to know how many elements each of these has in all.
+    /// Returns whether tiles need the lengths of these lists over the whole input.
     fn needs_all(&self) -> bool {
         self.classes > 1 && !self.reversed
     }
 
-    /// Whether tiles note where their first and last runs begin.
+    /// Returns whether tiles record where their first and last runs start.
     fn records(&self) -> bool {
         self.lengths && !matches!(self.marks, Marks::NonTrivial(_))
     }
 }
 
-/// How the tiles of a selection find their places.
+/// The method that computes the offsets of tiles in the output.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Way {
     LookBack,
@@ -127,24 +127,24 @@ pub struct Plan {
     /// Elements of a tile.
     pub tile: usize,
     pub groups: usize,
-    /// Groups at most where each goes through several tiles.
+    /// Most work-groups, if each processes several tiles.
     pub most: usize,
     pub way: Way,
-    /// Whether the work-group that ends last can put the counts of all where they are wanted.
+    /// True if the last work-group to finish can store the lengths of all lists: a last-block reduction.
     pub one_pass: bool,
-    /// Whether the words of a look-back may be of an earlier launch: there is no ticket among them.
+    /// True if look-back can reuse the status words of an earlier launch: no atomic tile counter is among them.
     pub keeps_words: bool,
-    /// What the spine is of.
+    /// Elements of the multi-level scan.
     pub things: usize,
-    /// Words of its levels, for each list that is counted.
+    /// Words of all its levels, for each list that is counted.
     pub stride: usize,
-    /// The word at which records begin.
+    /// The word at which records start.
     pub records: usize,
     pub scratch_bytes: usize,
     pub wide: bool,
 }
 
-/// A work-group, and the vectors of each item in a tile.
+/// The size of a work-group, and the vectors of a work-item in a tile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shape {
     work_group: usize,
@@ -152,7 +152,7 @@ struct Shape {
     shuffles: bool,
 }
 
-/// The shape of a tile; `None` where local memory is too small for any, or one item walks it.
+/// The shape of a tile. `None` if one work-item walks the tile, or if local memory is too small for any shape.
 fn shape(form: &Form, caps: &Capabilities) -> Option<Shape> {
     let params = tuning::select(caps);
     if caps.class == DeviceClass::Cpu {
@@ -161,7 +161,7 @@ fn shape(form: &Form, caps: &Capabilities) -> Option<Shape> {
     let (size, width) = (form.element().size(), caps.sub_group.width as usize);
     let fixed = matches!(caps.sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
     let groups = (5..=params.work_group.max(1).ilog2()).rev().map(|bits| 1 << bits);
-    // Of small elements fewer vectors are as much work.
+    // Half as many vectors of small elements are as much work.
     let most = if size < 4 { usize::max(params.rows / 2, 2) } else { params.rows };
     let rows = (1..=most.ilog2()).rev().map(|bits| 1 << bits);
     let mut shapes = groups.flat_map(|work_group| {
@@ -183,7 +183,7 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wide: boo
         caps.supports(element)?;
     }
     let shape = shape(form, caps);
-    // Without local memory a work-group is one item.
+    // Without enough local memory, a work-group is one work-item.
     let single = Capabilities { class: DeviceClass::Cpu, ..caps.clone() };
     let caps = if shape.is_some() { caps } else { &single };
     let params = tuning::select(caps);
@@ -235,8 +235,8 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wide: boo
     };
     let (program, work_group, tile) = match shape {
         Some(Shape { work_group, rows, .. }) => {
-            // As few as do not spill, so that a multiprocessor holds six work-groups where tiles wait in local memory, four or
-            // three elsewhere.
+            // The fewest registers that do not spill. A multiprocessor then holds six work-groups if tiles wait in
+            // local memory, else four or three.
             let registers = match (form.masks(), form.classes) {
                 (2, _) => 128,
                 (_, 2) => params.partition_registers,
@@ -277,11 +277,11 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wide: boo
     })
 }
 
-/// What a selection reads and writes.
+/// The memory that a selection reads and writes.
 pub struct Job<'j> {
     pub input: &'j ClInput,
     pub out: Option<&'j ClInput>,
-    /// Values beside the elements, and where they go.
+    /// Values beside the elements, and their output.
     pub values: Option<(&'j ClInput, &'j ClInput)>,
     pub places: Option<&'j ClInput>,
     pub lengths: Option<&'j ClInput>,
@@ -290,13 +290,13 @@ pub struct Job<'j> {
 }
 
 impl<'j> Job<'j> {
-    /// One that writes nothing but the count.
+    /// A job that writes only the count.
     pub fn of(input: &'j ClInput, count: &'j ClInput) -> Self {
         Self { input, out: None, values: None, places: None, lengths: None, count }
     }
 }
 
-/// A selection; `form` says which of the job's parts there are.
+/// Runs a selection. `form` determines which parts of the job are used.
 pub fn run(device: &ClDevice, form: &Form, job: &Job<'_>, scratch: &mut Scratch) -> Result<()> {
     let n = job.input.len();
     let zero_counts = || device.fill(job.count.mem(), job.count.byte_offset(), 8 * form.counted(), &[0; 8]);
@@ -402,7 +402,7 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
     }
 }
 
-/// The arguments of what is written, in the kernels' order.
+/// Adds the arguments of the outputs, in the kernels' order.
 fn outputs<'d>(mut launch: Launch<'d>, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMem) -> Launch<'d> {
     let place =
         |launch: Launch<'d>, at: &ClInput| launch.mem(at.mem()).scalar(at.offset() as u64).scalar(at.len() as u64);
@@ -426,13 +426,13 @@ fn outputs<'d>(mut launch: Launch<'d>, form: &Form, plan: &Plan, job: &Job<'_>, 
     launch
 }
 
-/// The most scratch that any form over `n` elements of a size takes.
+/// Upper bound on the scratch bytes of any operation over `n` elements of `size` bytes.
 pub fn scratch_bytes(n: usize, size: usize, caps: &Capabilities) -> Result<usize> {
     if n == 0 {
         return Ok(0);
     }
     let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
-    // What the shape of a tile, and its words, depend on.
+    // The operations that differ in the shape of a tile or in its words.
     let by = || Form::of(Marks::By { element, functions: String::new() });
     let heads = || Form::of(Marks::Heads(element));
     let flags = || Form { moved: false, value: 1, ..Form::of(Marks::Flags) };
@@ -467,11 +467,11 @@ mod tests {
         for (name, cl) in ending() {
             let back = cl.capabilities().unwrap().looks_back();
             let device = Device::from_cl(cl.profiled().unwrap());
-            // What is made and filled for the queue's first launch stays.
+            // Memory that the queue's first launch creates and fills is kept.
             device.partition(&x, &low).unwrap();
             device.take_timings().unwrap();
             for n in [1, 2000, x.len()] {
-                // Twice: what the first has left is 0.
+                // Twice: the second run relies on the zeros that the first one leaves.
                 for _ in 0..2 {
                     let found = |device: &Device| {
                         let (two, of_two) = device.partition(&x[..n], &low).unwrap();

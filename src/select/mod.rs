@@ -1,22 +1,26 @@
-//! Select: the elements that a condition holds for, side by side and in their order; [`partition`] them from the others; the
-//! [`runs`] of equal neighbours, and what they come to ([`by_key`]); the differences of neighbours ([`adjacent`]).
+//! Select: the elements for which a predicate is true, contiguous and in the order of the input.
+//!
+//! [`partition`] also keeps the other elements. [`runs`] finds runs of equal neighbours, and [`by_key`] reduces their
+//! values. [`adjacent`] computes differences of neighbours.
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of the input and one write of what is selected where work-groups can wait for one another; else, and in partitions, two reads |
-//! | order | that of the input, but for [`Device::select_unordered`] |
-//! | determinism | everywhere: elements are moved, not computed; the unordered form has no order |
-//! | scratch | at most 32 bytes for each KiB of the input, where there is local memory for each 8 KiB: [`Device::select_scratch`] |
+//! | work | one read of the input and one write of the selected elements with decoupled look-back; else, and in partitions, two reads |
+//! | order | that of the input, except for [`Device::select_unordered`] |
+//! | determinism | same bits everywhere, since elements are only moved; unordered selections have no fixed order |
+//! | scratch | at most 32 bytes for each KiB of the input; with enough local memory, for each 8 KiB: [`Device::select_scratch`] |
 //! | limits | any n that fits the device; values of up to 64 KiB |
 //!
-//! The count of what is selected is an output of its own, one `u64`, which can stay on the device: forms that end in `_into` do
-//! not wait for it. Where less fits the output, the first are there, nothing is written beyond, and the count says how much room
-//! it takes. That is an error where the count is a host slice; else [`Device::selected`] reads it, and compares. What an output
-//! has behind the count stays as it was. The other forms allocate for all elements, wait for the count, and
-//! [truncate](Buffer::truncate).
+//! The number of selected elements is an output of its own, one `u64`, which may be on the device. Methods that end in
+//! `_into` do not wait for it. If an output is too short, it receives the first elements. No element is written beyond
+//! its end, and the count is the number of elements that it needs. This is an error if the count is a host slice; else
+//! [`Device::selected`] reads the count and checks it. Elements of an output after the count do not change.
 //!
-//! Tiles are put in order in local memory, and written side by side. Where they go is the count of all before them, which they
-//! find by decoupled look-back (Merrill and Garland 2016), or by a scan of the counts of all tiles.
+//! The other methods allocate memory for all elements, wait for the count, and [truncate](Buffer::truncate).
+//!
+//! Each tile is compacted in local memory and then written contiguously. Its offset in the output is the count of all
+//! tiles before it. Tiles find that by decoupled look-back (Merrill and Garland 2016), or by a scan of the counts of
+//! all tiles.
 
 pub mod adjacent;
 pub mod by_key;
@@ -42,10 +46,10 @@ use crate::{
     runtime::Backend,
 };
 
-/// Bytes of a value that moves beside what is marked, at most.
+/// Most bytes of a value that moves with a flag or a key.
 const VALUE_BYTES: usize = 64 << 10;
 
-/// Values of this type can be moved.
+/// Checks that values of this type can be moved.
 fn expect_values<V>() -> Result<()> {
     match size_of::<V>() {
         1..=VALUE_BYTES => Ok(()),
@@ -53,24 +57,24 @@ fn expect_values<V>() -> Result<()> {
     }
 }
 
-/// Numbers of type `I` count `n` elements, or tell their places.
+/// Checks that numbers of type `I` can count `n` elements, and hold their indices.
 fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
     if size_of::<I>() == 4 && n > u32::MAX as usize {
-        return Err(Error::invalid(format!("places and lengths among {n} elements are no u32")));
+        return Err(Error::invalid(format!("indices and lengths among {n} elements do not fit u32")));
     }
     Ok(())
 }
 
 impl Device {
-    /// The elements that `predicate` holds for, in their order.
+    /// The elements for which `predicate` is true, in their order.
     ///
-    /// The function takes the type that `T` is computed with, `f32` for `f16` and `bf16`, else `T` itself.
+    /// The argument of the function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver refuses the expression: the
-    /// [log](crate::Error::build_log) shows its lines; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device
-    /// lacks fp64 and `T` needs it.
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the expression; line numbers in the
+    /// [log](crate::Error::build_log) refer to it. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the
+    /// device lacks fp64 and `T` needs it.
     ///
     /// ```
     /// use oclprim::{Device, op::Map};
@@ -91,13 +95,16 @@ impl Device {
         })
     }
 
-    /// [`Device::select`] into a caller's slice, buffer or view, which need not have room for all; how many there are goes to
-    /// the one element of `count`. Does not wait, unless an output is a host slice.
+    /// [`Device::select`] into a slice, buffer or view, which may be too short. The number of selected elements goes to
+    /// the single element of `count`.
+    ///
+    /// Does not wait for the result, unless an output is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` has not one element,
-    /// arguments are over one memory of a user's and overlap, or `count` is a host slice and there is no room for all.
+    /// Same as [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` does not have
+    /// exactly one element, if arguments overlap in memory that the user provides, or if `count` is a host slice and
+    /// `output` is too short.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Map};
@@ -125,12 +132,14 @@ impl Device {
         self.select_by(input.into(), predicate, output.into(), count.into(), false, scratch)
     }
 
-    /// The elements that `predicate` holds for, in no order, and not in the same one on every run: faster than
-    /// [`Device::select`] where many small work-groups would wait for one another, or the input be read twice.
+    /// The elements for which `predicate` is true, in any order, which may differ from run to run.
+    ///
+    /// It is faster than [`Device::select`] if that reads the input twice, or if many small work-groups wait for one
+    /// another.
     ///
     /// # Errors
     ///
-    /// As [`Device::select`].
+    /// Same as [`Device::select`].
     ///
     /// ```
     /// use oclprim::{Device, op::Map};
@@ -152,12 +161,13 @@ impl Device {
         })
     }
 
-    /// [`Device::select_unordered`] into a caller's slice, buffer or view, as [`Device::select_into`]. Which elements are there
-    /// is unspecified, too, where there is no room for all.
+    /// [`Device::select_unordered`] into a slice, buffer or view. All else is as in [`Device::select_into`].
+    ///
+    /// If the output is too short, it is also unspecified which elements it receives.
     ///
     /// # Errors
     ///
-    /// As [`Device::select_into`].
+    /// Same as [`Device::select_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Map};
@@ -179,7 +189,7 @@ impl Device {
         self.select_by(input.into(), predicate, output.into(), count.into(), true, scratch)
     }
 
-    /// What `select` fills of a buffer for `n` elements, and says the count of.
+    /// A buffer for `n` elements, truncated to the count that `select` writes.
     fn counted<T: Pod>(
         &self,
         n: usize,
@@ -225,7 +235,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many flags as values;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of flags and values differ.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes or more than 64 KiB.
     ///
     /// ```
@@ -244,11 +254,11 @@ impl Device {
         })
     }
 
-    /// [`Device::select_flagged`] into a caller's slice, buffer or view, as [`Device::select_into`].
+    /// [`Device::select_flagged`] into a slice, buffer or view. All else is as in [`Device::select_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::select_flagged`] and [`Device::select_into`].
+    /// Same as [`Device::select_flagged`] and [`Device::select_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -269,7 +279,7 @@ impl Device {
         self.move_flagged(values.into(), flags.into(), output.into(), count.into(), 1, scratch)
     }
 
-    /// Flagged values, and with `lists` = 2 the others behind them.
+    /// Writes flagged values; with `lists` = 2, also the others after them.
     fn move_flagged<V: Pod + Send + Sync>(
         &self,
         values: Input<'_, V>,
@@ -286,7 +296,7 @@ impl Device {
                 let (values, flags) = (values.host()?, flags.host()?);
                 let list = |&flag: &u8| usize::from(flag == 0);
                 let (n, output) = (flags.len(), output.host()?);
-                // Wide values are not kept beside one another first.
+                // Wide values are not copied to the lists first.
                 let found = if size_of::<V>() <= 16 {
                     let items =
                         |part: Range<usize>| flags[part.clone()].iter().map(list).zip(values[part].iter().copied());
@@ -317,12 +327,12 @@ impl Device {
         })
     }
 
-    /// The places of the elements that `predicate` holds for, in their order: `u32` or `u64`.
+    /// The indices of the elements for which `predicate` is true, in their order: `u32` or `u64`.
     ///
     /// # Errors
     ///
-    /// As [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are 2^32 elements or
-    /// more and places are `u32`.
+    /// Same as [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are 2^32
+    /// elements or more and indices are `u32`.
     ///
     /// ```
     /// use oclprim::{Buffer, Device, op::Map};
@@ -343,11 +353,11 @@ impl Device {
         })
     }
 
-    /// [`Device::select_indices`] into a caller's slice, buffer or view, as [`Device::select_into`].
+    /// [`Device::select_indices`] into a slice, buffer or view. All else is as in [`Device::select_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::select_indices`] and [`Device::select_into`].
+    /// Same as [`Device::select_indices`] and [`Device::select_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Map};
@@ -374,11 +384,12 @@ impl Device {
         self.places((input.into(), &takes), &marks, output.into(), count.into(), scratch)
     }
 
-    /// The places of the flags that are not 0, in their order: `u32` or `u64`.
+    /// The indices of the flags that are not 0, in their order: `u32` or `u64`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are 2^32 flags or more and places are `u32`.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are 2^32 flags or more and indices are
+    /// `u32`.
     ///
     /// ```
     /// let places = oclprim::Device::best()?.select_indices_flagged::<u64>(&[0, 1, 0, 7])?;
@@ -392,11 +403,11 @@ impl Device {
         })
     }
 
-    /// [`Device::select_indices_flagged`] into a caller's slice, buffer or view, as [`Device::select_into`].
+    /// [`Device::select_indices_flagged`] into a slice, buffer or view. All else is as in [`Device::select_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::select_indices_flagged`] and [`Device::select_into`].
+    /// Same as [`Device::select_indices_flagged`] and [`Device::select_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -420,7 +431,7 @@ impl Device {
         self.places((flags.into(), &|flag| flag != 0), &marks, output.into(), count.into(), scratch)
     }
 
-    /// The places of what `takes`, and `marks` in OpenCL C, tell.
+    /// The indices of the elements that `takes` accepts; `marks` is the same rule on devices.
     fn places<T: Element, I: Offset>(
         &self,
         (input, takes): (Input<'_, T>, &(impl Fn(T) -> bool + Sync)),
@@ -451,12 +462,13 @@ impl Device {
         })
     }
 
-    /// How many elements were selected, from the one element of `count`, where an output has room for `room`. Waits.
+    /// The number of selected elements, read from the single element of `count`, for outputs of `room` elements. Waits
+    /// for it.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with both numbers if there are more, or if `count` has not
-    /// one element.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if it is more than `room`, with both numbers, or if
+    /// `count` does not have exactly one element.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -480,11 +492,11 @@ impl Device {
         Ok(found as usize)
     }
 
-    /// The bytes of scratch that selections, partitions and the runs of `n` elements of type `T` use at most.
+    /// Upper bound on the scratch bytes of selections, partitions and runs of `n` elements of type `T`.
     ///
     /// # Errors
     ///
-    /// As [`Device::capabilities`].
+    /// Same as [`Device::capabilities`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -500,7 +512,7 @@ impl Device {
     }
 }
 
-/// What tells a kernel the lists of elements.
+/// The rule that assigns elements to lists, on a device.
 #[cfg(feature = "opencl")]
 type DeviceMarks = gpu::Marks;
 #[cfg(not(feature = "opencl"))]

@@ -7,19 +7,19 @@ use crate::{
     sort::cpu::{Word, places},
 };
 
-/// Bits of a digit, as far as there are so many.
+/// Bits of a digit; the last digit may have fewer.
 const DIGIT: u32 = 11;
-/// Keys up to which pairs of key and place are selected from, without counters.
+/// Most keys of a row for which pairs of key and index replace counters.
 const SMALL: usize = 1 << 10;
 
-/// The keys that are taken are those whose numbers are below `number`, and the first `need` of those that equal it.
+/// Selects the keys whose numbers are below `number`, and the first `need` keys whose numbers equal it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Threshold {
     number: u64,
     need: usize,
 }
 
-/// Runs `$body` with `$row` bound to the keys that `$bytes` has.
+/// Runs `$body` with `$row` bound to the keys in `$bytes`.
 macro_rules! with_keys {
     ($keys:expr, $bytes:expr, $row:ident => $body:expr) => {
         match $keys.bytes {
@@ -43,14 +43,15 @@ macro_rules! with_keys {
     };
 }
 
-/// What a task reuses from row to row.
+/// Buffers that a task reuses from row to row.
 #[derive(Default)]
 pub(super) struct Room {
     pairs: Vec<(u64, usize)>,
     places: Vec<usize>,
 }
 
-/// The places of the k first keys of a row, in their order, else in the row's. `row` has the keys' bytes; 0 < k <= keys.
+/// The indices of the first k keys of a row: sorted by key, or in the order of the row. `row` has the bytes of the
+/// keys, of which there are at least k > 0.
 pub(super) fn select<'a>(keys: &Keys, row: &[u8], k: usize, sorted: bool, room: &'a mut Room) -> Result<&'a [usize]> {
     with_keys!(keys, row, row => {
         if row.len() <= SMALL {
@@ -86,7 +87,7 @@ fn of_few<K: Word>(keys: &Keys, row: &[K], k: usize, sorted: bool, Room { pairs,
     Ok(())
 }
 
-/// The bits of the key of a rank, from 0 on.
+/// The bits of the key of a rank, counted from 0.
 pub(super) fn value(keys: &Keys, row: &[u8], rank: usize) -> Result<u64> {
     with_keys!(keys, row, row => {
         let Threshold { number, need } = threshold(keys, row, rank + 1)?;
@@ -99,7 +100,7 @@ pub(super) fn value(keys: &Keys, row: &[u8], rank: usize) -> Result<u64> {
 fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Result<Threshold> {
     let as_they_are = Keys { bytes: 8, flip: 0, always: 0, bits: 0..64, floats: false };
     let (mut number, mut need, mut left) = (0, k, 8 * keys.bytes as u32);
-    // The numbers that agree with the digits so far, once they are few.
+    // The numbers that agree with the digits so far, once there are few.
     let mut few: Option<Vec<u64>> = None;
     while left > 0 {
         let bits = left.min(DIGIT);
@@ -134,7 +135,8 @@ fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Result<Threshold> {
     Ok(Threshold { number, need })
 }
 
-/// How many of the keys whose higher digits are `number` have each digit of `bits` bits above the lowest `left`.
+/// For each digit of `bits` bits above the lowest `left`, the number of keys that have it, and whose higher digits are
+/// `number`.
 fn counts<K: Word>(keys: &Keys, row: &[K], number: u64, left: u32, bits: u32) -> Result<Vec<usize>> {
     let parts = parallel::parts(row.len(), parallel::SERIAL);
     let own = parallel::try_map(parts.len(), &|i| {
@@ -150,7 +152,7 @@ fn counts<K: Word>(keys: &Keys, row: &[K], number: u64, left: u32, bits: u32) ->
     memory::collect((0..1usize << bits).map(|d| own.iter().map(|counts| counts[d]).sum()))
 }
 
-/// The places of the keys that are taken, in the row's order.
+/// The indices of the selected keys, in the order of the row.
 fn taken<K: Word>(keys: &Keys, row: &[K], Threshold { number, need }: Threshold) -> Result<Vec<usize>> {
     let parts = parallel::parts(row.len(), parallel::SERIAL);
     let ordered = |key: K| keys.ordered(key.into());

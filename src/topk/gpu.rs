@@ -15,37 +15,38 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../cl/topk.cl");
-/// Listed keys that are written at a time, at least, and keys of a tile of one item: as in `cl/topk.cl`.
+/// Fewest listed keys that are written at a time; as in `cl/topk.cl`.
 const FLUSH: usize = 1024;
-/// Keys that a tile lists by themselves at most; not more than a work-group has items.
+/// Most keys that a tile lists by themselves, no more than a work-group has work-items. Then, as in `cl/topk.cl`, the
+/// keys of a tile of one work-item.
 const FEW: usize = 64;
 const TILE_ALONE: usize = 4096;
-/// Scratch of the rows that are searched at a time, and how many these are, at most.
+/// Most scratch bytes of the rows that are searched at a time, and most such rows.
 const BATCH_BYTES: usize = 1 << 30;
 const BATCH_ROWS: usize = 1 << 22;
 
-/// What is selected, and from what.
+/// The keys, and the result that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Form<'a> {
     pub keys: &'a Keys,
-    /// 0 where places are not wanted.
+    /// Bytes of an index; 0 if indices are not wanted.
     pub place_bytes: usize,
     pub rows: usize,
     pub len: usize,
     pub want: Want<'a>,
 }
 
-/// What is wanted of each row.
+/// The result that is wanted for each row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Want<'a> {
-    /// So many keys, from 1 on.
+    /// The first `k` keys, at least one.
     Keys { k: usize, sorted: bool },
-    /// One key, of a rank from 0 on; all rows are the same keys.
+    /// For each row, the key of a rank, counted from 0. All rows are the same keys.
     Ranks(&'a [u64]),
 }
 
 impl Form<'_> {
-    /// Keys from one row to the next.
+    /// Keys from the start of a row to the start of the next one.
     fn stride(&self) -> usize {
         match self.want {
             Want::Keys { .. } => self.len,
@@ -53,23 +54,23 @@ impl Form<'_> {
         }
     }
 
-    /// The device's, with what was chosen for as many keys.
+    /// The capabilities of the device, with the tuning for this number of keys.
     fn capabilities(&self, device: &ClDevice) -> Result<Arc<Capabilities>> {
         let n = self.stride().saturating_mul(self.rows.saturating_sub(1)).saturating_add(self.len);
         device.capabilities_for("topk", self.keys.bytes, n)
     }
 }
 
-/// How keys that were taken get in order.
+/// The method that sorts the selected keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ordering {
     None,
-    /// By one group, whose number of keys is rounded up to this.
+    /// By one work-group, for this number of keys, a power of two.
     Group(usize),
     Sort,
 }
 
-/// Where in a row's scratch everything lies, in bytes.
+/// Offsets in bytes of the regions in a row's scratch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Regions {
     pub row: usize,
@@ -95,15 +96,15 @@ pub struct Plan {
     pub program: ProgramSpec,
     pub work_group: usize,
     pub tile: usize,
-    /// Rows at a time.
+    /// Rows that are searched at a time.
     pub batch: usize,
-    /// Groups of a row, and the keys of each; with none of them one group does it all.
+    /// Work-groups of a row, and keys of each. If 0, one work-group processes the whole row.
     pub parts: usize,
     pub share: usize,
-    /// Whether the threshold gets bounds, and of the keys between them how many segments each part has at most, and how many
-    /// there can be in all.
+    /// True if the threshold has bounds. If so, `segments` is the most segments that each part has of the keys between
+    /// them, and `capacity` the most keys in all segments.
     pub pick: bool,
-    /// Groups that pick the keys for bounds: several for a single row, with `one_pass`.
+    /// Work-groups that pick keys for the bounds: several for a single row, with `one_pass`.
     pub pickers: usize,
     pub segments: usize,
     pub capacity: usize,
@@ -111,21 +112,21 @@ pub struct Plan {
     pub digits: Vec<(usize, usize)>,
     pub regions: Regions,
     ordering: Ordering,
-    /// What a batch is yet to be put in order.
+    /// Offsets in scratch of the keys of a batch, and of their indices, before they are sorted.
     pub spare_keys: usize,
     pub spare_places: usize,
     pub scratch_bytes: usize,
     pub wide: bool,
-    /// Whether the group of a row that ends last does what a further launch would.
+    /// True if the last work-group of a row to finish does the work of a further launch: a last-block reduction.
     one_pass: bool,
 }
 
-/// Words of 16 bytes of an item in a tile.
+/// 16-byte words of a work-item in a tile.
 fn words(key_bytes: usize) -> usize {
     key_bytes.min(4)
 }
 
-/// Bytes of local memory of the kernel that needs most.
+/// Bytes of local memory of the kernel that needs the most.
 fn local_bytes(shape: &tuning::TopK, key_bytes: usize) -> usize {
     let word = if key_bytes == 8 { 8 } else { 4 };
     let counts = (4 * shape.replicas) << shape.digit_bits;
@@ -136,7 +137,7 @@ fn local_bytes(shape: &tuning::TopK, key_bytes: usize) -> usize {
     start.max(filter).max(shape.order * (word + 4)) + tuning::RESERVED_BYTES
 }
 
-/// The part of a row that is between the bounds, as is expected, at the most for one of these ranks.
+/// The expected share of a row's keys that is between the bounds; the largest one over all ranks.
 fn between(form: &Form<'_>, sample: usize) -> f64 {
     let of = |k: f64| {
         let (low, high) = bounds(k, form.len as f64, sample as f64);
@@ -154,12 +155,12 @@ pub fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
     let fits = |shape: &&tuning::TopK| shape.work_group == 1 || local_bytes(shape, key_bytes) <= caps.local_bytes;
     let shape = *shapes.iter().find(fits).expect("the last one always does");
     let alone = shape.work_group == 1;
-    // Without local memory a work-group is one item.
+    // Without enough local memory, a work-group is one work-item.
     let caps = &Capabilities { class: if alone { DeviceClass::Cpu } else { caps.class }, ..caps.clone() };
     let (offset, width) = (if wide { 8 } else { 4 }, 8 * key_bytes);
     let digit_bits = shape.digit_bits.min(width.max(shape.work_group.ilog2() as usize));
     let unrolled = !alone && matches!(caps.sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
-    // PoCL and Mesa get barriers wrong in branches, if all items take them, too.
+    // PoCL and Mesa get barriers in branches wrong, even if all work-items take the branch.
     let few = unrolled || !alone && caps.sub_group.backend == SubGroupBackend::Intel;
     let few = few && shape.work_group >= FEW;
     let one_pass = tuning::reduce(caps).one_pass;
@@ -193,10 +194,10 @@ pub fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
     let word_keys = 16 / key_bytes;
     let tile = if alone { TILE_ALONE } else { shape.work_group * words(key_bytes) * word_keys };
     let units = caps.compute_units.max(1) as usize;
-    // Short rows, and rows of some length where there are enough, are for one group each.
+    // One work-group processes a whole row if rows are short, or if there are enough rows of medium length.
     let whole = len <= 4 * tile || (len <= 64 * tile && rows >= 2 * units);
     let tiles = (len + word_keys - 1).div_ceil(tile);
-    // A part's positions are told by 32 bits.
+    // Positions in a part have 32 bits.
     let parts = (shape.max_groups / rows).clamp(1, tiles).max(tiles.div_ceil((1 << 31) / tile));
     let share = tiles.div_ceil(parts) * tile;
     let parts = if whole { 0 } else { (tiles * tile).div_ceil(share) };
@@ -204,7 +205,7 @@ pub fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
     let expected = between(form, shape.sample);
     let pick = !whole && len / shape.each >= shape.sample && expected <= 0.125;
     let pickers = if pick && one_pass && rows == 1 { (shape.sample / shape.work_group).max(1) } else { 1 };
-    // What they pick lies where listed keys will.
+    // The keys that they pick use the memory of the listed keys.
     let room = if pickers > 1 { FLUSH.max(shape.sample) } else { FLUSH };
     let capacity = if pick { ((1.5 * expected * len as f64) as usize).min(len / 8).min(1 << 31) + room } else { 0 };
     let segments = if pick { share / FLUSH + 2 } else { 0 };
@@ -228,7 +229,7 @@ pub fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
         Want::Keys { k, sorted: true } if k > 1 => (Ordering::Group(k.next_power_of_two()), k),
         _ => (Ordering::None, 0),
     };
-    // 0 is an unknown limit.
+    // 0 means that the limit is unknown.
     let limit = match caps.max_allocation_bytes {
         0 => BATCH_BYTES,
         most => BATCH_BYTES.min(usize::try_from(most).unwrap_or(usize::MAX)),
@@ -260,14 +261,14 @@ pub fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
     }
 }
 
-/// Memory, and the first element that is written there.
+/// Memory, and the index of the first element that is written there.
 type To<'a> = (&'a ClMem, usize);
 
 fn later((mem, first): To<'_>, by: usize) -> To<'_> {
     (mem, first + by)
 }
 
-/// Where the keys taken go, and their places, to each of which `step` is added for each row before its own.
+/// The outputs of the selected keys and of their indices. Row r adds `r * step` to its indices.
 #[derive(Clone, Copy)]
 struct Taken<'a> {
     keys: To<'a>,
@@ -275,8 +276,8 @@ struct Taken<'a> {
     step: usize,
 }
 
-/// Selects from `input`, which has as many rows as `form` says, into `out` and `places`, to each of which `step` is added for
-/// each row before its own.
+/// Selects keys from `input`, whose rows `form` defines, into `out`, and their indices into `places`. Row r adds
+/// `r * step` to its indices.
 pub fn run(
     device: &ClDevice,
     form: &Form<'_>,
@@ -289,7 +290,7 @@ pub fn run(
     planned(device, &plan, form, input, out, (places, step), scratch)
 }
 
-/// The same as it is planned.
+/// The same with a given plan.
 fn planned(
     device: &ClDevice,
     plan: &Plan,
@@ -323,7 +324,7 @@ fn planned(
     Ok(())
 }
 
-/// All but sorting, batch after batch of rows.
+/// All steps except the sort of many keys, one batch of rows after another.
 fn select<'d>(
     device: &'d ClDevice,
     plan: &Plan,
@@ -395,7 +396,7 @@ fn select<'d>(
                     with_rows("topk_find")?.scalar(shift).scalar(bits).scalar(exact).run(each, local)?;
                 }
             }
-            // A threshold that only one key can have needs no look-up.
+            // If only one key can have the threshold's number, it needs no look-up.
             if ranks.is_none() || keys.floats {
                 with_rows("topk_tally")?.scalar(segments).run(of_parts, local)?;
             }
@@ -418,7 +419,7 @@ fn select<'d>(
     Ok(())
 }
 
-/// The scratch of a selection from n > 0 keys, and that of sorting what it takes.
+/// The scratch bytes of a selection from n > 0 keys, or of sorting the selected keys if that needs more.
 pub fn scratch_bytes(device: &ClDevice, form: &Form<'_>) -> Result<usize> {
     let plan = plan(form, &*form.capabilities(device)?, device.tuning().wide(form.len + 16));
     match form.want {
@@ -431,7 +432,7 @@ pub fn scratch_bytes(device: &ClDevice, form: &Form<'_>) -> Result<usize> {
     }
 }
 
-/// Every program of a device with these capabilities.
+/// All programs for a device with these capabilities.
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
     for (key_bytes, floats) in [(1, false), (2, false), (4, false), (8, false), (2, true), (4, true), (8, true)] {
@@ -451,10 +452,10 @@ mod tests {
     use super::*;
     use crate::{Device, ElementType, Order, Output, Tuning, internals::data::Data, runtime::Backend};
 
-    /// Whether keys were selected from those listed, as the state of the scratch's first row has it. Without this results would be
-    /// right, too, after more reads.
+    /// Returns whether keys were selected from the list, by the state of the first row in scratch. Else results are
+    /// also right, but after more reads.
     fn in_list(cl: &ClDevice, scratch: &mut Scratch) -> bool {
-        /// `IN_LIST` of `cl/topk.cl`, and where a row's state has it.
+        /// `IN_LIST` of `cl/topk.cl`, and its byte offset in the state of a row.
         const IN_LIST: u64 = 8;
         const WAY: usize = 24;
         let mut way = [0; 8];
@@ -525,7 +526,7 @@ mod tests {
         let cpu = Device::cpu();
         for (name, cl) in crate::reduce::gpu::tests::ending() {
             let cl = &cl.profiled().unwrap();
-            // So that rows have many parts, wherever this runs.
+            // Gives rows many parts on any device.
             let caps = Capabilities { compute_units: 16, ..cl.capabilities().unwrap().as_ref().clone() };
             let launches = |plan: &Plan, form: &Form<'_>| {
                 let mut each = vec!["topk_start"];
@@ -560,7 +561,7 @@ mod tests {
                         let names = cl.take_timings().unwrap().into_iter().map(|timing| timing.name);
                         let names: Vec<_> = names.filter(|name| name.starts_with("topk")).collect();
                         assert_eq!(names, launches(&plan, form), "{what}: {form:?}");
-                        // Sorting takes the scratch for itself.
+                        // A sort overwrites the scratch.
                         if picks && data == "random" && plan.ordering != Ordering::Sort {
                             assert!(in_list(cl, &mut scratch), "{what}: {form:?}");
                         }

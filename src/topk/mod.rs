@@ -1,19 +1,21 @@
-//! The largest or smallest keys: [`Device::top_k`], with their places ([`Device::top_k_places`]) or with values
-//! ([`Device::top_k_pairs`]); the key of a rank ([`Device::nth_element`]), and quantiles ([`Device::quantiles`]).
+//! Top-k: the k largest or smallest keys, [`Device::top_k`], with their indices ([`Device::top_k_places`]) or with
+//! values ([`Device::top_k_pairs`]). Also the key of a rank ([`Device::nth_element`]), and quantiles
+//! ([`Device::quantiles`]).
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of the keys, and what k of them cost; for most keys of an input a second read |
-//! | where many keys are alike near the threshold | one read for each 11 bits of a key, and two more |
-//! | order of floats | as [`sort`] has it: -0 equals 0, and every NaN is the largest and equals every other one; or the [total order](Top::total_order) |
-//! | ties | of equal keys the first are taken |
-//! | determinism | everywhere: the result is a function of the input |
-//! | scratch | for a row, or a rank: an eighth of its keys at most, and their places if these are wanted, and some KiB; what is taken, where it is sorted. For as many rows at a time as have room in 1 GiB, and in one allocation of the device: [`Device::top_k_scratch`] |
+//! | work | one read of the keys, and the cost of k of them; a second read, unless k is a small part of the input |
+//! | work if many keys near the threshold are equal | one read for each 11 bits of a key, and two more |
+//! | order of floats | as in [`sort`]: -0 equals +0, every NaN is the largest, and all NaN are equal; or the [total order](Top::total_order) |
+//! | ties | of equal keys, the first are selected |
+//! | determinism | same bits everywhere: the result is a function of the input |
+//! | scratch | for a row, or a rank: at most an eighth of its keys, their indices if these are wanted, and some KiB; the selected keys, if they are sorted. Rows are processed in batches that fit 1 GiB, and one allocation of the device: [`Device::top_k_scratch`] |
 //! | limits | any n that fits the device |
 //!
-//! This is radix selection from the most significant digit on (Zhang, Naruse, Li and Wang 2023), without reading back what a pass
-//! finds. Before it, bounds for the threshold are taken from a few keys, so that one read of all leaves those between the
-//! bounds alone; where the bounds turn out wrong, all keys are searched. Short rows have a work-group each.
+//! This is radix selection from the most significant digit on (Zhang, Naruse, Li and Wang 2023). The host reads no
+//! results of a pass. Bounds for the threshold come from a few keys, so that after one read of all keys only those
+//! between the bounds are left. If the bounds are wrong, all keys are searched. Each short row has a work-group of its
+//! own.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -33,10 +35,10 @@ use crate::{
 #[cfg(feature = "opencl")]
 use crate::{runtime::ClInput, sort};
 
-/// Ranks up to which each is selected; of more the keys are sorted.
+/// Most ranks that are each selected; for more ranks, the keys are sorted.
 const RANKS: usize = 16;
 
-/// Which keys are taken, and how they are put.
+/// The keys that are selected, and their order.
 ///
 /// ```
 /// use oclprim::{Device, Top};
@@ -90,8 +92,8 @@ impl Top {
         Self { k, largest: false, sorted: false, total: false, row: None }
     }
 
-    /// The first of the keys first: the largest of the largest, the smallest of the smallest. Equal ones stay in the order of the
-    /// input.
+    /// Sorts the selected keys: the largest of the largest first, or the smallest of the smallest first. Equal keys
+    /// stay in the order of the input.
     ///
     /// ```
     /// use oclprim::{Device, Top};
@@ -104,8 +106,8 @@ impl Top {
         Self { sorted: true, ..self }
     }
 
-    /// So many of each row, where the input has rows of `len` keys: a matrix in row-major order. Results are rows of k, and
-    /// places count from the start of their row.
+    /// The k keys of each row of `len` keys, where the input is a matrix in row-major order. Results are rows of k
+    /// keys, and indices count from the start of their row.
     ///
     /// ```
     /// use oclprim::{Device, Top};
@@ -118,7 +120,7 @@ impl Top {
         Self { row: Some(len), ..self }
     }
 
-    /// Floats by the total order of IEEE 754, as [`Order::total_order`] has it.
+    /// Orders floats by the total order of IEEE 754, like [`Order::total_order`].
     ///
     /// ```
     /// use oclprim::{Device, Top};
@@ -137,7 +139,7 @@ impl Top {
         Keys::of(T::TYPE, &if self.total { order.total_order() } else { order })
     }
 
-    /// Rows, and the keys of each.
+    /// The number of rows, and of keys in each.
     fn shape(&self, n: usize) -> Result<(usize, usize)> {
         let len = self.row.unwrap_or(n);
         if self.row.is_some() && (len == 0 || !n.is_multiple_of(len)) {
@@ -150,7 +152,7 @@ impl Top {
         Ok((n.checked_div(len).unwrap_or(0), len))
     }
 
-    /// How many keys are taken of `n`.
+    /// The number of keys that are selected from `n`.
     fn taken(&self, n: usize) -> Result<usize> {
         Ok(self.shape(n)?.0 * self.k)
     }
@@ -163,7 +165,8 @@ impl Top {
     }
 }
 
-/// From which among `sample` keys to which those of rank k, from 1 on, lies in `n`, almost surely: the same as in `cl/topk.cl`.
+/// The range of ranks among `sample` keys that contains the key of rank k (from 1 on) of `n`, almost surely; as in
+/// `cl/topk.cl`.
 #[cfg(feature = "opencl")]
 fn bounds(k: f64, n: f64, sample: f64) -> (f64, f64) {
     let middle = k / n * sample;
@@ -171,7 +174,7 @@ fn bounds(k: f64, n: f64, sample: f64) -> (f64, f64) {
     (middle - off, middle + off)
 }
 
-/// Where the places of keys go, and what is added for each row before.
+/// The output of the keys' indices. Row r adds `r * step` to its indices.
 struct Places<'a, I: Offset> {
     to: Output<'a, I>,
     step: usize,
@@ -182,8 +185,9 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are fewer than k keys, or they are no rows of the length given;
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result and the scratch.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are fewer than k keys, or if their number
+    /// is not a multiple of the row length. [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device
+    /// does not hold the result and the scratch.
     ///
     /// ```
     /// use oclprim::{Device, Top};
@@ -202,13 +206,14 @@ impl Device {
         Ok(keys)
     }
 
-    /// [`Device::top_k`] into a caller's slice, buffer or view of k elements, or of k for each row. Does not wait, unless `output`
-    /// is a host slice.
+    /// [`Device::top_k`] into a slice, buffer or view of k elements, or of k for each row.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::top_k`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the length differs, or both are over one memory of a user's
-    /// and overlap.
+    /// Same as [`Device::top_k`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the length
+    /// differs, or if the arguments overlap in memory that the user provides.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, Top};
@@ -232,12 +237,14 @@ impl Device {
         self.top::<T, u32>(input.into(), output.into(), None, top, scratch)
     }
 
-    /// The bytes of scratch that [`Device::top_k_into`] uses for `n` keys, beside the keys themselves where more than some
-    /// hundred are sorted.
+    /// The scratch bytes of [`Device::top_k_into`] with `n` keys.
+    ///
+    /// It excludes the memory of the selected keys if more than some hundred are sorted.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the device cannot be asked what it can do; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::top_k`].
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the query of the device's capabilities fails.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::top_k`].
     ///
     /// ```
     /// let (device, top) = (oclprim::Device::best()?, oclprim::Top::largest(32));
@@ -260,11 +267,13 @@ impl Device {
         }
     }
 
-    /// The k largest or smallest keys, and where they are. Places are `u32` or `u64`; of equal keys they are the lowest.
+    /// The k largest or smallest keys, and their indices, as `u32` or `u64`. Of equal keys, those with the lowest
+    /// indices are selected.
     ///
     /// # Errors
     ///
-    /// As [`Device::top_k`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if rows have more than 2^32 keys and places are `u32`.
+    /// Same as [`Device::top_k`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if rows have more
+    /// than 2^32 keys and indices are `u32`.
     ///
     /// ```
     /// use oclprim::{Device, Top};
@@ -287,11 +296,14 @@ impl Device {
         Ok((keys, places))
     }
 
-    /// [`Device::top_k_places`] into a caller's slices, buffers or views. Does not wait, unless one of them is a host slice.
+    /// [`Device::top_k_places`] into slices, buffers or views.
+    ///
+    /// Does not wait for the result, unless an output is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::top_k_places`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also as [`Device::top_k_into`].
+    /// Same as [`Device::top_k_places`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also as
+    /// [`Device::top_k_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, Top};
@@ -316,12 +328,13 @@ impl Device {
         self.top(input.into(), keys.into(), Some(places), top, scratch)
     }
 
-    /// The bytes of scratch that [`Device::top_k_places_into`] uses for `n` keys, beside the keys and places themselves where more
-    /// than some hundred are sorted.
+    /// The scratch bytes of [`Device::top_k_places_into`] with `n` keys.
+    ///
+    /// It excludes the memory of the selected keys and indices if more than some hundred are sorted.
     ///
     /// # Errors
     ///
-    /// As [`Device::top_k_scratch`].
+    /// Same as [`Device::top_k_scratch`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, Top};
@@ -338,8 +351,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::top_k`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there is not one value for each key;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
+    /// Same as [`Device::top_k`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the numbers of
+    /// keys and values differ. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
     ///
     /// ```
     /// use oclprim::{Device, Top};
@@ -364,13 +377,17 @@ impl Device {
         Ok((keys_out, values_out))
     }
 
-    /// [`Device::top_k_pairs`] into a caller's slices, buffers or views. Does not wait, unless one of them is a host slice.
+    /// [`Device::top_k_pairs`] into slices, buffers or views.
     ///
-    /// Uses the scratch of [`Device::top_k_places_scratch`], with places of `u32` up to 2^32 keys, and besides the places.
+    /// Does not wait for the result, unless an output is a host slice.
+    ///
+    /// Uses the scratch of [`Device::top_k_places_scratch`], with `u32` indices for up to 2^32 keys. The indices take
+    /// further memory.
     ///
     /// # Errors
     ///
-    /// As [`Device::top_k_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also as [`Device::top_k_into`].
+    /// Same as [`Device::top_k_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also as
+    /// [`Device::top_k_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, Top};
@@ -395,7 +412,7 @@ impl Device {
         self.top_pairs(inputs, outputs, top, scratch)
     }
 
-    /// [`Device::top_k_pairs_into`], built once for each pair of types.
+    /// [`Device::top_k_pairs_into`] without the conversions, so that it is compiled once for each pair of types.
     fn top_pairs<K: Element, V: Pod>(
         &self,
         (keys, values): (Input<'_, K>, Input<'_, V>),
@@ -422,7 +439,7 @@ impl Device {
         }
     }
 
-    /// By places among all keys, some of which are taken.
+    /// Selects keys with their indices among all keys, then gathers the values.
     fn top_values<K: Element, V: Pod, I: Offset>(
         &self,
         (keys, values): (Input<'_, K>, Input<'_, V>),
@@ -455,7 +472,7 @@ impl Device {
         }
     }
 
-    /// All selections of keys. The type of places that are not wanted is of no matter.
+    /// All selections of keys. Without `places`, the type `I` has no effect.
     fn top<T: Element, I: Offset>(
         &self,
         input: Input<'_, T>,
@@ -468,9 +485,9 @@ impl Device {
         let taken = rows * top.k;
         output.expect_len(taken, "a selection of keys")?;
         if let Some(Places { to, step }) = &places {
-            to.expect_len(taken, "a selection of places")?;
+            to.expect_len(taken, "a selection of indices")?;
             if size_of::<I>() == 4 && len.max(step * rows) > NARROW {
-                return Err(Error::invalid(format!("the places of {len} keys are no u32: there are 2^32")));
+                return Err(Error::invalid(format!("the indices of {len} keys do not fit u32, which holds 2^32")));
             }
         }
         if taken == 0 {
@@ -529,13 +546,15 @@ impl Device {
         Ok(())
     }
 
-    /// The key of a rank: with 0 the smallest, with n - 1 the largest one. It is the key that [`Device::sort`] puts there, to the bit:
-    /// equal ones stay in their order, NaN come last.
+    /// The key of a rank: `sort(x)[rank]`, bit for bit.
+    ///
+    /// Rank 0 is the smallest key, and rank n - 1 the largest. As in [`Device::sort`], equal keys stay in their order,
+    /// and NaN come last.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no more keys than that; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold
-    /// the scratch.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are at most `rank` keys.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the scratch.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -550,15 +569,15 @@ impl Device {
         Ok(value[0])
     }
 
-    /// The keys of several ranks, in the order of these, into a caller's slice, buffer or view. Does not wait, unless `output` is a
-    /// host slice or there are more than 16 ranks.
+    /// The keys of several ranks into a slice, buffer or view: `output[i] = sort(x)[ranks[i]]`.
     ///
-    /// Up to 16 are selected at once; for more the keys are sorted, and the ranks go to the device behind earlier commands.
+    /// Does not wait for the result, unless `output` is a host slice or there are more than 16 ranks. Up to 16 ranks
+    /// are selected at once. For more, the keys are sorted, and the ranks go to the device after earlier commands.
     ///
     /// # Errors
     ///
-    /// As [`Device::nth_element`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has not one element for each rank, or is over
-    /// one memory of a user's with the input and overlaps it.
+    /// Same as [`Device::nth_element`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output`
+    /// does not have one element for each rank, or if it overlaps the input in memory that the user provides.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -578,7 +597,7 @@ impl Device {
         self.nth(input.into(), ranks, output.into(), scratch)
     }
 
-    /// [`Device::nth_elements_into`], built once for each type.
+    /// [`Device::nth_elements_into`] without the conversions, so that it is compiled once for each type.
     fn nth<T: Element>(
         &self,
         input: Input<'_, T>,

@@ -1,9 +1,9 @@
-//! Quantiles: keys of ranks, and what lies between them.
+//! Quantiles: the keys of ranks, and values between them.
 
 use super::RANKS;
 use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, memory, with_integer};
 
-/// What a quantile between two keys is, as `numpy.quantile` names them.
+/// The value of a quantile between two keys, named as in `numpy.quantile`.
 ///
 /// ```
 /// use oclprim::{Device, Interpolation};
@@ -17,21 +17,21 @@ use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, m
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Interpolation {
-    /// Between the two, in the proportion in which the quantile is.
+    /// Linear: `lower + (higher - lower) * f`, where f is the fractional part of the quantile's rank.
     #[default]
     Linear,
-    /// The lower one.
+    /// The lower key.
     Lower,
-    /// The higher one.
+    /// The higher key.
     Higher,
-    /// The nearer one; of two equally near that of an even rank.
+    /// The nearer key; if both are equally near, the one of even rank.
     Nearest,
-    /// Half-way between the two.
+    /// The mean of the two keys.
     Midpoint,
 }
 
 impl Interpolation {
-    /// Every way.
+    /// All interpolations.
     ///
     /// ```
     /// use oclprim::{Device, Interpolation};
@@ -58,10 +58,10 @@ impl Interpolation {
         }
     }
 
-    /// Two ranks among n > 0 keys, and how far from the first to the second a quantile lies.
+    /// The two ranks around a quantile of n > 0 keys, and the fraction of the way from the first to the second.
     fn place(self, n: usize, q: f64) -> (usize, usize, f64) {
         let at = (n - 1) as f64 * q;
-        // Of large n a product may be rounded beyond the last rank.
+        // For large n, rounding can push the product beyond the last rank.
         let rank = |x: f64| (x as usize).min(n - 1);
         let (low, high) = (rank(at.floor()), rank(at.ceil()));
         match self {
@@ -74,7 +74,8 @@ impl Interpolation {
     }
 }
 
-/// The value at `part`, from 0 to below 1, of the way from `low` to `high`. It rises with `part` and stays between the two.
+/// The value at the fraction `part`, from 0 to below 1, of the way from `low` to `high`. It rises with `part`, and
+/// stays between both.
 fn between<T: Element>(low: T, high: T, part: f64) -> f64 {
     let (from, to) = (low.to_f64(), high.to_f64());
     if low == high || part == 0.0 {
@@ -93,15 +94,15 @@ fn between<T: Element>(low: T, high: T, part: f64) -> f64 {
     )
 }
 
-/// As NumPy has it, from the nearer end, where `high - low` is finite.
+/// NumPy's formula, which starts at the nearer end, if `high - low` is finite.
 fn between_floats(low: f64, high: f64, part: f64) -> f64 {
     let width = high - low;
     if width.is_finite() {
         let middle = high - width * 0.5;
-        // The width is rounded, so that the lower half could end above the middle.
+        // The width is rounded, so the lower half could otherwise end above the middle.
         return if part >= 0.5 { high - width * (1.0 - part) } else { (low + width * part).min(middle) };
     }
-    // The width is beyond the range, or an end is infinite: the finite one has no weight beside it.
+    // The width is beyond the range, or an end is infinite. Next to an infinite end, a finite one has no weight.
     match (low.is_finite(), high.is_finite()) {
         (true, true) => low * (1.0 - part) + high * part,
         (true, false) => high,
@@ -110,11 +111,11 @@ fn between_floats(low: f64, high: f64, part: f64) -> f64 {
     }
 }
 
-/// `low + (high - low) * part`, rounded once; for integers that `f64` does not have.
+/// `low + (high - low) * part`, rounded once, for integers that `f64` does not represent.
 fn between_integers(low: i128, high: i128, part: f64) -> f64 {
-    /// Bits after the binary point: the sum has 126 at most.
+    /// Bits after the binary point. The sum has at most 126 bits.
     const POINT: u32 = 62;
-    // part = fraction / 2^scale, with a fraction of 53 bits.
+    // `part = fraction / 2^scale`, with a fraction of 53 bits.
     let bits = part.to_bits();
     let field = (bits >> 52) as u32;
     let fraction = u128::from(bits & ((1 << 52) - 1) | u64::from(field > 0) << 52);
@@ -131,17 +132,17 @@ fn between_integers(low: i128, high: i128, part: f64) -> f64 {
         let above = product.checked_shr(shift).unwrap_or(0);
         (above, product - above.checked_shl(shift).unwrap_or(0))
     };
-    // The last bit stands for all that follow, so that the sum is rounded once.
+    // The last bit represents all bits after it, so that the sum is rounded once.
     let sum = ((low << POINT) + above as i128) | i128::from(rest != 0);
     sum as f64 / (1u64 << POINT) as f64
 }
 
 impl Device {
-    /// The quantile `q`, from 0 to 1: 0 is the smallest, 1 the largest key; [`Device::quantiles`] of one.
+    /// The quantile `q`, from 0 to 1: [`Device::quantiles`] with one quantile. 0 is the smallest key, 1 the largest.
     ///
     /// # Errors
     ///
-    /// As [`Device::quantiles`].
+    /// Same as [`Device::quantiles`].
     ///
     /// ```
     /// use oclprim::{Device, Interpolation};
@@ -157,11 +158,11 @@ impl Device {
         Ok(value[0])
     }
 
-    /// The median: the key in the middle, or half-way between the two there.
+    /// The median: the middle key, or the mean of the two middle keys.
     ///
     /// # Errors
     ///
-    /// As [`Device::quantiles`].
+    /// Same as [`Device::quantiles`].
     ///
     /// ```
     /// assert_eq!(oclprim::Device::best()?.median(&[7u8, 1, 3, 6])?, 4.5);
@@ -171,11 +172,11 @@ impl Device {
         self.quantile(input, 0.5, Interpolation::Midpoint)
     }
 
-    /// Several quantiles, in the order of `q`, each from 0 to 1. Waits for them.
+    /// Several quantiles, each from 0 to 1, in the order of `q`. Waits for the result.
     ///
-    /// The quantile `q` of n keys is at rank `q * (n - 1)`, counted from 0; between two ranks `how` gives the value. The value
-    /// is computed in `f64`, by NumPy's formula where its steps do not overflow. Between integers beyond 2^53 it is the exact
-    /// value, rounded once.
+    /// The quantile `q` of n keys has the rank `q * (n - 1)`, counted from 0. Between two ranks, `how` defines the
+    /// value. It is computed in `f64` by NumPy's formula, if the steps of that do not overflow. Between integers beyond
+    /// 2^53, it is the exact value, rounded once.
     ///
     /// | between | and | is |
     /// |---|---|---|
@@ -184,7 +185,7 @@ impl Device {
     /// | -infinity | a finite key | -infinity |
     /// | -infinity | infinity | NaN, as in NumPy |
     ///
-    /// Where any key is NaN, all quantiles are.
+    /// If any key is NaN, all quantiles are NaN.
     ///
     /// # Errors
     ///
@@ -210,13 +211,13 @@ impl Device {
         Ok(values)
     }
 
-    /// [`Device::quantiles`] into a slice with one element for each.
+    /// [`Device::quantiles`] into a slice with one element for each quantile.
     ///
-    /// [`Device::nth_elements_into`] keeps the keys of ranks on the device.
+    /// [`Device::nth_elements_into`] leaves the keys of ranks on the device.
     ///
     /// # Errors
     ///
-    /// As [`Device::quantiles`]; [`ErrorKind::InvalidInput`] also if there is not one element for each quantile.
+    /// Same as [`Device::quantiles`]; [`ErrorKind::InvalidInput`] also if there is not one element for each quantile.
     ///
     /// ```
     /// use oclprim::{Device, Interpolation, Scratch};
@@ -239,7 +240,7 @@ impl Device {
         self.quantiles_of(input.into(), q, how, output, scratch)
     }
 
-    /// [`Device::quantiles_into`], built once for each type.
+    /// [`Device::quantiles_into`] without the conversions, so that it is compiled once for each type.
     fn quantiles_of<T: Element>(
         &self,
         input: Input<'_, T>,
@@ -256,7 +257,7 @@ impl Device {
         if let Some(q) = q.iter().find(|q| !(0.0..=1.0).contains(*q)) {
             return Err(Error::invalid(format!("quantiles are from 0 to 1, not {q}")));
         }
-        // Several steps read the keys.
+        // The keys are read in several steps, so they are uploaded once.
         let own;
         let input = match input {
             Input::Host(keys) if !self.is_cpu() => {
@@ -271,17 +272,17 @@ impl Device {
             ranks.dedup();
             ranks
         };
-        // Room for the rank of NaN, too.
+        // Includes the rank that detects NaN.
         let mut ranks = memory::with_capacity(2 * places.len() + 1)?;
         ranks.extend(places.iter().flat_map(|&(low, high, _)| [low, high]));
         ranks = once(ranks);
         let many = ranks.len() > RANKS;
         if T::TYPE.is_float() {
-            // NaN is after all numbers.
+            // NaN are sorted after all numbers.
             ranks.push(n - 1);
             ranks = once(ranks);
         }
-        // Of many ranks all keys are sorted, for which one more is no reason.
+        // More than `RANKS` ranks take a sort of all keys. The rank for NaN alone must not cause one.
         let most = if many { ranks.len() } else { RANKS };
         let mut keys = memory::zeroed::<T>(ranks.len())?;
         for (ranks, keys) in ranks.chunks(most).zip(keys.chunks_mut(most)) {

@@ -1,20 +1,21 @@
-//! Reduction along an axis on the CPU: the same tree as `cl/reduce_axis.cl`, outputs and parts of the axis in parallel.
+//! Reduction along an axis on the CPU: the same tree as in `cl/reduce_axis.cl`. Threads share the outputs and parts of
+//! the axis.
 
 use super::{CHUNK, LANES, Lines};
 use crate::{Element, Result, memory, op::Monoid, parallel};
 
-/// Bytes of neighbouring outputs that are combined at once, where they lie closer together than the axis' elements; four times as
-/// many, if that leaves enough for each thread, since memory is read the faster the longer its runs are.
+/// Bytes of neighbouring outputs that are combined at once, if these lie closer together than neighbours on the axis.
+/// It is four times as many if every thread still has enough tasks, since longer contiguous reads are faster.
 const ROW_BYTES: usize = 4 << 10;
-/// Bytes of a row up to which those of all lanes stay in the first cache.
+/// Bytes of a row up to which the accumulators of all lanes stay in the L1 cache.
 const NARROW_BYTES: usize = 512;
 /// Elements of a task.
 const TASK: usize = 1 << 16;
 /// Elements of short lines that are combined at once; a multiple of [`LANES`].
 const SHORT: usize = 1024;
-/// Elements of a line below which the tree of its lanes costs more than moving lines side by side.
+/// Elements of a line below which lines are transposed: the tree over one line's lanes costs more.
 const FEW: usize = 128;
-/// Lines that are moved side by side.
+/// Lines that are transposed at once.
 const ABREAST: usize = 256;
 
 pub(super) fn reduce<T, U, F>(op: &Monoid<U, F>, input: &[T], lines: &Lines, out: &mut [U]) -> Result<()>
@@ -35,7 +36,7 @@ where
         true => columns,
         false => 1,
     };
-    // Few outputs share the threads by parts of their axis: a power of two of chunks each.
+    // If there are few outputs, threads share parts of the axis. A part is a power of two of chunks.
     let run = (TASK / CHUNK / columns.min(out.len())).next_power_of_two();
     let outputs = (TASK / lines.len).next_multiple_of(columns).max(columns);
     let parallel = lines.len * out.len() > TASK;
@@ -83,16 +84,18 @@ where
     })
 }
 
-/// Some outputs that are combined at once.
+/// Outputs that are combined at once.
 struct Block<'a> {
     count: usize,
-    /// Where the line of the first one starts, which the others' follow, element by element; if they do, there are no `places`.
+    /// Index of the first element of the first output. If the lines are neighbours, the others follow element by
+    /// element, and `places` is empty.
     first: usize,
-    /// Where each line starts.
+    /// Index of each line's first element.
     places: &'a [usize],
 }
 
-/// Hands out the outputs `first ..` in blocks of at most `columns`, each with where it starts among them.
+/// Splits the outputs from `first` on into [`Block`]s of at most `columns`. Calls `body` with each of them and its
+/// start among them.
 fn each_block(
     lines: &Lines,
     first: usize,
@@ -114,7 +117,7 @@ fn each_block(
     Ok(())
 }
 
-/// Parts of a tree that await their right neighbours, of several outputs at once.
+/// Subtrees that lack their right neighbour, for several outputs at once.
 struct Tree<A>(Vec<Vec<A>>);
 
 impl<A> Default for Tree<A> {
@@ -124,10 +127,10 @@ impl<A> Default for Tree<A> {
 }
 
 impl<A: Copy> Tree<A> {
-    /// Adds leaf `number`, the one after those before.
+    /// Adds leaf `number`. Leaves come in order.
     fn push(&mut self, number: usize, mut x: Vec<A>, combine: &dyn Fn(A, A) -> A) {
         for _ in 0..number.trailing_ones() {
-            let left = self.0.pop().expect("a part for each bit");
+            let left = self.0.pop().expect("a subtree for each bit");
             x.iter_mut().zip(left).for_each(|(x, left)| *x = combine(left, *x));
         }
         self.0.push(x);
@@ -142,8 +145,8 @@ impl<A: Copy> Tree<A> {
     }
 }
 
-/// What the tree gives for lines that adjoin, of no more elements than lanes and a power of two of them: its levels, each of all
-/// lines at once.
+/// Results of the tree for contiguous lines, whose length is a power of two and at most [`LANES`]. Each level runs over
+/// all lines at once.
 fn combine_short<T, U, F>(op: &Monoid<U, F>, input: &[T], out: &mut [U])
 where
     T: Element,
@@ -164,7 +167,8 @@ where
     }
 }
 
-/// What the tree gives for short lines whose elements adjoin: side by side, where each step of the tree is that of many lines.
+/// Results of the tree for short lines of contiguous elements. Lines are transposed, so that each step of the tree runs
+/// over many lines.
 fn combine_abreast<T, U, F>(op: &Monoid<U, F>, input: &[T], lines: &Lines, first: usize, out: &mut [U]) -> Result<()>
 where
     T: Element,
@@ -186,7 +190,8 @@ where
     Ok(())
 }
 
-/// Neighbours become one. Eight pairs are loaded before any is stored: so they are vectors, whatever is known of `x` and `to`.
+/// Combines pairs of neighbours. Eight results are computed before any is stored, so that the loop vectorises even if
+/// the compiler cannot prove that `x` and `to` are disjoint.
 fn join_pairs<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, x: &[U::Acc], to: &mut [U::Acc]) {
     let (pairs, rest) = x.as_chunks::<16>();
     let (to, rest_to) = to.as_chunks_mut::<8>();
@@ -196,7 +201,7 @@ fn join_pairs<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, x:
     rest_to.iter_mut().zip(rest.as_chunks().0).for_each(|(to, &[a, b])| *to = (op.combine)(a, b));
 }
 
-/// What the tree gives for a chunk of `len` elements of one line.
+/// Result of the tree for a chunk of `len` elements of one line.
 fn combine_chunk<T, U, F>(op: &Monoid<U, F>, input: &[T], start: usize, stride: isize, len: usize) -> U::Acc
 where
     T: Element,
@@ -214,7 +219,7 @@ where
             add(&mut lane[i % LANES], &input[start.wrapping_add_signed(i as isize * stride)]);
         }
     }
-    // Lanes without an element would change nothing.
+    // Lanes without elements would not change the result.
     let mut width = len.next_power_of_two().min(LANES);
     while width > 1 {
         width /= 2;
@@ -225,7 +230,7 @@ where
     lane[0]
 }
 
-/// What the tree gives for some chunks of the line that starts at `first`.
+/// Result of the tree for some chunks of the line that starts at `first`.
 fn combine_line<T, U, F>(
     op: &Monoid<U, F>,
     input: &[T],
@@ -241,7 +246,7 @@ where
     if lines.len <= CHUNK {
         return combine_chunk(op, input, first, lines.stride, lines.len);
     }
-    // A carry for each bit of a chunk's number.
+    // A pending subtree for each set bit of a chunk's number.
     let (mut carry, mut carries) = ([op.identity; usize::BITS as usize], 0);
     for (number, chunk) in chunks.enumerate() {
         let base = chunk * CHUNK;
@@ -258,7 +263,7 @@ where
     left.fold(carry[carries - 1], |x, &left| (op.combine)(left, x))
 }
 
-/// What the tree gives for some chunks of a block's lines.
+/// Results of the tree for some chunks of the lines of a [`Block`].
 fn combine<T, U, F>(
     op: &Monoid<U, F>,
     input: &[T],
@@ -276,7 +281,7 @@ where
         return memory::filled(1, combine_line(op, input, block.first, lines, chunks));
     }
     let mut tree = Tree::<U::Acc>::default();
-    // Of four rows at a time there may be more lanes than of one.
+    // Capacity for the lanes of a whole chunk.
     let mut lane = memory::with_capacity(LANES * columns)?;
     for chunk in chunks.clone() {
         let (base, end) = (chunk * CHUNK, lines.len.min((chunk + 1) * CHUNK));
@@ -284,11 +289,11 @@ where
         let add = |acc: &mut U::Acc, x: &T| *acc = (op.combine)(*acc, take(x));
         let rows =
             |i: usize, count: usize| &input[block.first.wrapping_add_signed(i as isize * stride)..][..count * columns];
-        // Lanes without an element would change nothing.
+        // Lanes without elements would not change the result.
         let mut width = LANES.min((end - base).next_power_of_two());
         lane.clear();
         if neighbours && lines.len <= LANES {
-            // Lanes of an element each are combined as they are read, by four.
+            // Each lane has at most one element, so rows are combined as they are read, four at a time.
             width = width.div_ceil(4);
             let lone = |x: &T| (op.combine)(op.identity, take(x));
             let join = |a: &T, b: &T| (op.combine)(lone(a), lone(b));
@@ -310,8 +315,9 @@ where
             }
         } else {
             lane.resize(width * columns, op.identity);
-            // Of neighbours rows of a lane some at a time, so that its sums are read and written for several; where rows adjoin,
-            // of all lanes at once; where besides the lanes stay in the first cache, as one stream, which is fetched ahead.
+            // If columns are neighbours, a lane takes four rows at a time, which loads and stores its sums once for all
+            // four. If rows are contiguous too, this runs over all lanes at once. If the lanes also fit the L1 cache
+            // (`narrow`), the rows are read as one stream, which the CPU prefetches.
             let adjoin = neighbours && stride == columns as isize;
             let narrow = adjoin && columns * size_of::<U::Acc>() <= NARROW_BYTES;
             let (at_once, lanes) = (if narrow { 1 } else { 4 }, if adjoin { LANES } else { 1 });

@@ -14,13 +14,13 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/reduce_axis.cl");
-/// Outputs of an item whose axis is short.
+/// Outputs of a work-item if the axis is short.
 const SHORT: usize = 4;
-/// Bytes of neighbouring outputs of one item on CPU drivers; four times as many, where that leaves enough for each core, since
-/// memory is read the faster the longer its runs are.
+/// Bytes of neighbouring outputs of a work-item on CPU drivers. It is four times as many if every core still has enough
+/// work, since longer contiguous reads are faster.
 const CPU_ROW_BYTES: usize = 256;
 
-/// What a reduction along an axis is of: everything but its shape.
+/// The operation and its types, without the shape.
 #[derive(Clone, Debug)]
 pub struct Form {
     pub element: ElementType,
@@ -40,37 +40,37 @@ impl Form {
         Self::by::<T, U>(O::source())
     }
 
-    /// The same by any operator.
+    /// The same for any operator.
     pub fn by<T: Element, U: Element>(source: Source) -> Self {
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source }
     }
 }
 
-/// The launches over an axis of one element at least, and one output at least.
+/// The launches for lines of at least one element, and at least one output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub program: ProgramSpec,
     pub work_group: usize,
-    /// Outputs of a group, vectors of them with `few`.
+    /// Outputs of a work-group, or vectors of outputs if `few`.
     pub columns: usize,
-    /// Whether the axis is of few neighbours, whose outputs items take some at a time.
+    /// True if the axis is short and its elements are neighbours. A work-item then has several outputs.
     pub short: bool,
-    /// Whether items have a vector of outputs, of an axis that has no more elements than lanes.
+    /// True if a work-item has a vector of outputs, and the axis has no more elements than lanes.
     pub few: bool,
-    /// The same of longer ones.
+    /// True if a work-item has a vector of outputs, and the axis is longer.
     pub vectors: bool,
-    /// Chunks of a part, a power of two; parts of each output.
+    /// Chunks of a part, a power of two, and parts of each output.
     pub run: usize,
     pub parts: usize,
     pub groups: usize,
-    /// Items of an output that combine its parts, and parts of each of them: powers of two.
+    /// Work-items that combine the parts of an output, and parts of each work-item; powers of two.
     pub share: usize,
     pub share_run: usize,
     pub scratch_bytes: usize,
     pub wide: bool,
 }
 
-/// `aligned` tells of the elements and of the results.
+/// `aligned` has two flags: the elements are 16-byte aligned, the results are.
 pub fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabilities, wide: bool) -> Result<Plan> {
     let [aligned, out_aligned] = aligned;
     caps.supports(form.element)?;
@@ -82,8 +82,9 @@ pub fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabilities,
     let unit = lines.stride == 1 && !across;
     let chunks = len.div_ceil(CHUNK);
     let lanes = if cpu { LANES } else { len.next_power_of_two().clamp(vec, LANES) };
-    // Outputs of an item: a vector of elements of 4 bytes and more, whose accumulators registers hold: on an H200 16 rows of 2^24
-    // f32 4,108 GB/s for 2,799, 2^14 of 2^14 3,763 for 3,585. Not of 16 outputs: 3,692 for 3,840.
+    // A work-item has a vector of outputs if elements have at least 4 bytes, since registers then hold its
+    // accumulators. H200, f32: 4,108 GB/s instead of 2,799 for 16 rows of 2^24; 3,763 instead of 3,585 for 2^14 of
+    // 2^14. 16 outputs are slower: 3,692 instead of 3,840.
     let multiples = |x: &isize| x.unsigned_abs().is_multiple_of(vec);
     let (inner, outer) = (lines.strides.last(), lines.strides.iter().rev().skip(1));
     let whole = lines.shape.last().is_some_and(|n| n.is_multiple_of(vec)) && inner == Some(&1);
@@ -94,7 +95,7 @@ pub fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabilities,
     let vectors = vectors && len > LANES && exchanged <= caps.local_bytes && params.work_group >= vec;
     let outs = if vectors { vec } else { 1 };
     let row = CPU_ROW_BYTES / form.acc.size();
-    // Groups are eight for each core.
+    // `max_groups` is eight work-groups for each core.
     let row = if outputs / (4 * row) * chunks.div_ceil(4) >= params.max_groups / 4 { 4 * row } else { row };
     let (columns, share) = match (cpu, across) {
         (true, true) => (outputs.next_power_of_two().min(row), 1),
@@ -113,11 +114,11 @@ pub fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabilities,
     let slots = params.work_group * outs / (columns * share);
     let handed_over = SHORT * params.work_group * form.acc.size() + tuning::RESERVED_BYTES;
     let short = unit && !cpu && len <= LANES && share * vec == lanes && handed_over <= caps.local_bytes;
-    // Oclgrind takes vectors that were stored to private memory for uninitialised.
+    // Oclgrind treats vectors that were stored to private memory as uninitialised.
     let short_lines = unit && len <= LANES && form.element.has_vectors() && !caps.checker;
     let block = if short { SHORT * columns } else { columns.max(1) * if few { vec } else { 1 } };
     let blocks = outputs.div_ceil(block);
-    // Enough parts to occupy the device, each of some work.
+    // Enough parts to occupy the device, each with enough work.
     let wanted = (2 * params.max_groups / blocks).clamp(1, chunks.div_ceil(4 * slots.max(1)));
     let run = chunks.div_ceil(wanted).next_power_of_two().max(slots);
     let parts = chunks.div_ceil(run);
@@ -150,7 +151,7 @@ pub fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabilities,
         vectors,
         run,
         parts,
-        // One item walks what lies side by side.
+        // One work-item combines neighbouring parts.
         share: parts_share,
         share_run: parts.div_ceil(parts_share).next_power_of_two(),
         groups: if cpu { (blocks * parts).min(2 * params.max_groups) } else { blocks * parts },
@@ -159,7 +160,7 @@ pub fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabilities,
     })
 }
 
-/// The dimensions of the outputs, the last one first, and how many there are.
+/// The dimensions and strides of the outputs, last axis first, and the number of dimensions.
 fn dimensions(lines: &Lines) -> ([u64; 8], [i64; 8], u32) {
     let (mut shape, mut strides) = ([1; 8], [0; 8]);
     let dims = lines.shape.len();
@@ -169,24 +170,24 @@ fn dimensions(lines: &Lines) -> ([u64; 8], [i64; 8], u32) {
     (shape, strides, dims as u32)
 }
 
-/// Lines on a device, as every form along an axis is planned and launched.
+/// Lines on a device: the planning and launching that all operations along an axis share.
 pub struct OnDevice<'a> {
     pub device: &'a ClDevice,
     pub caps: Arc<Capabilities>,
     pub lines: &'a Lines,
-    /// 32-bit numbers do not count the outputs or the axis.
+    /// True if the outputs or the axis need 64-bit numbers.
     pub wide: bool,
 }
 
 impl<'a> OnDevice<'a> {
-    /// Lines of elements of this type.
+    /// Lines of elements of type `element`.
     pub fn new(device: &'a ClDevice, lines: &'a Lines, element: ElementType) -> Result<Self> {
         let wide = device.tuning().wide(lines.outputs.max(lines.len));
         let n = lines.outputs.saturating_mul(lines.len);
         Ok(Self { device, caps: device.capabilities_for("reduce", element.size(), n)?, lines, wide })
     }
 
-    /// The scratch of a plan, of which there is none where there is nothing to do.
+    /// Scratch bytes of a plan; 0 if there are no elements or no outputs.
     pub fn scratch_bytes(
         device: &'a ClDevice,
         lines: &'a Lines,
@@ -196,13 +197,13 @@ impl<'a> OnDevice<'a> {
         if lines.len == 0 || lines.outputs == 0 { Ok(0) } else { planned(Self::new(device, lines, element)?) }
     }
 
-    /// The index of the first element, and whether it is `bytes` aligned.
+    /// The index of the first element, and whether it is aligned to `bytes`.
     pub fn first(&self, input: &ClInput, element: ElementType, bytes: usize) -> (usize, bool) {
         let first = input.offset() + self.lines.offset;
         (first, (first * element.size()).is_multiple_of(bytes))
     }
 
-    /// A launch with the arguments `LINES` of `cl/lib/lines.cl`, which are its first.
+    /// A launch whose first arguments are `LINES` of `cl/lib/lines.cl`.
     pub fn launch(
         &self,
         program: &ProgramSpec,
@@ -216,7 +217,7 @@ impl<'a> OnDevice<'a> {
         Ok(launch.scalar(shape).scalar(strides).scalar(dims))
     }
 
-    /// The same for lines in parts of `run` each, with `len`, `run` and `parts`, which come next.
+    /// [`Self::launch`] for lines in parts of `run` each; the next arguments are `len`, `run` and `parts`.
     pub fn launch_parts(
         &self,
         program: &ProgramSpec,
@@ -229,14 +230,14 @@ impl<'a> OnDevice<'a> {
     }
 }
 
-/// The scratch for an axis on this device, if its first element is aligned or not.
+/// Scratch bytes for these lines on this device, for any alignment.
 pub fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
     OnDevice::scratch_bytes(device, lines, form.element, |on| {
         Ok(plan(on.lines, form, [true; 2], &on.caps, on.wide)?.scratch_bytes)
     })
 }
 
-/// `empty` is the result for no elements.
+/// Reduces each line. `empty` is the result for an axis without elements.
 pub fn reduce(
     device: &ClDevice,
     form: &Form,
@@ -326,7 +327,7 @@ mod tests {
                         let side_by_side = if plan.few { 16 / form.element.size() } else { 1 };
                         let outputs = plan.columns * if plan.short { SHORT } else { side_by_side };
                         let whole = plan.groups / plan.parts * outputs >= lines.outputs;
-                        // One item's groups share all blocks.
+                        // Work-groups of one work-item share all groups of outputs.
                         let shared = plan.work_group == 1 && plan.groups == 2 * crate::tuning::reduce(&caps).max_groups;
                         assert!(whole || shared, "{what}");
                     }

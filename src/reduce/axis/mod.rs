@@ -1,18 +1,18 @@
-//! Reduction along one axis of an N-dimensional view: [`Device::reduce_axis`], in a wider type
-//! [`Device::reduce_axis_as`], by an operator of the user's [`Device::reduce_axis_by`]; the extremes of lines and where they
-//! are: [`extremes`]; their means and variances: [`moments`].
+//! Reduction along an axis of an N-dimensional view: [`Device::reduce_axis`]. [`Device::reduce_axis_as`] computes in a
+//! wider type, [`Device::reduce_axis_by`] takes a user's operator. [`extremes`] has arg-min and arg-max, [`moments`]
+//! mean and variance.
 //!
 //! | property | |
 //! |---|---|
-//! | work | an operation less than the axis has elements for each result, one read of the elements |
+//! | work | n - 1 operations for each result along an axis of n elements, one read of the elements |
 //! | operator | as [`reduce`](crate::reduce) |
-//! | determinism | everywhere, floats too: the order depends on the axis' length alone |
-//! | scratch | none where results are many; else an accumulator for each part of an axis: [`Device::reduce_axis_scratch`] |
+//! | determinism | same bits everywhere, floats too: the order depends only on the length of the axis |
+//! | scratch | none if results are many; else an accumulator for each part of an axis: [`Device::reduce_axis_scratch`] |
 //! | limits | 8 axes ([`Layout::MAX_DIMS`]) of any lengths and strides |
 //!
 //! The order is pairwise summation (Higham 1993) over chunks of 16 rows of 32 lanes. Neighbouring work-items take
-//! neighbouring results or neighbouring elements of the axis, whichever lie closer together. Where results are too few to fill
-//! the device, the axis is cut into parts, which a second launch combines.
+//! neighbouring results or neighbouring elements of the axis, whichever lie closer together. If results are too few to
+//! fill the device, the axis is divided into parts, which a second launch combines.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -28,24 +28,25 @@ use crate::{
     runtime::Backend,
 };
 
-/// Lanes of a chunk; rows of a chunk times that. As in `cl/reduce_axis.cl`.
+/// Lanes of a chunk, and elements of a chunk of 16 rows; as in `cl/reduce_axis.cl`.
 const LANES: usize = 32;
 const CHUNK: usize = 16 * LANES;
 
-/// An axis, and where its lines lie: one for each output.
+/// The lines along an axis in memory. There is a line for each output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lines {
     pub(crate) len: usize,
     pub(crate) stride: isize,
     pub(crate) outputs: usize,
-    /// The axes of the outputs, folded: one at least.
+    /// The axes of the outputs, folded; at least one.
     pub(crate) shape: Vec<usize>,
     pub(crate) strides: Vec<isize>,
-    /// Where the first element is.
+    /// Index of the first element.
     pub(crate) offset: usize,
 }
 
-/// How many results there are. Beside an empty axis the product of the others may overflow; a second one leaves none.
+/// The number of results; `None` if it overflows, as it can if the reduced axis is empty. A second empty axis leaves no
+/// results.
 fn outputs(kept: &[usize]) -> Option<usize> {
     if kept.contains(&0) { Some(0) } else { kept.iter().try_fold(1usize, |product, &n| product.checked_mul(n)) }
 }
@@ -75,18 +76,18 @@ impl Lines {
         Ok(Self { len, stride, outputs, shape, strides, offset: layout.offset() })
     }
 
-    /// Whether neighbouring outputs lie closer together than neighbours on the axis.
+    /// Returns whether neighbouring outputs lie closer together than neighbours on the axis.
     fn across(&self) -> bool {
         let inner = self.strides.last().map_or(0, |stride| stride.unsigned_abs());
         self.outputs > 1 && inner != 0 && inner < self.stride.unsigned_abs()
     }
 
-    /// Whether each line begins where the one before it ends.
+    /// Returns whether the lines are contiguous: each one starts where the one before it ends.
     fn adjoin(&self) -> bool {
         self.stride == 1 && self.strides == [self.len as isize]
     }
 
-    /// Where the line of an output starts.
+    /// The index of the first element of an output's line.
     fn place(&self, output: usize) -> usize {
         let mut at = self.offset;
         let mut rest = output;
@@ -97,13 +98,13 @@ impl Lines {
         at
     }
 
-    /// Where the lines of some outputs start.
+    /// The indices of the first elements of some outputs' lines.
     fn places(&self, outputs: std::ops::Range<usize>) -> Vec<usize> {
         let (n, stride) = (self.shape.last().copied().unwrap_or(1), self.strides.last().copied().unwrap_or(1));
         let mut places = Vec::with_capacity(outputs.len());
         let mut next = outputs.start;
         while next < outputs.end {
-            // Up to the end of the row.
+            // Up to the end of the row of outputs.
             let (start, count) = (self.place(next), (n - next % n).min(outputs.end - next));
             places.extend((0..count).map(|k| start.wrapping_add_signed(k as isize * stride)));
             next += count;
@@ -111,7 +112,7 @@ impl Lines {
         places
     }
 
-    /// Whether the lines of some outputs start at one element after the other.
+    /// Returns whether the first elements of some outputs' lines are neighbours in memory.
     fn neighbours(&self, outputs: &std::ops::Range<usize>) -> bool {
         let (n, stride) = (self.shape.last().copied().unwrap_or(1), self.strides.last().copied().unwrap_or(1));
         outputs.len() == 1 || stride == 1 && outputs.start % n + outputs.len() <= n
@@ -119,21 +120,21 @@ impl Lines {
 }
 
 impl Device {
-    /// Combines the elements along an axis with `op`: one result for each index of the other axes, the last one of which
-    /// runs fastest.
+    /// Reduction along an axis: `out[i, j, ...] = x[i, j, ..., 0] op ... op x[i, j, ..., n - 1]`.
     ///
-    /// Strides may be any, zero and negative among them. An axis without elements gives the operator's
+    /// The last index of `x` in this formula runs along `axis`. There is one result for each index of the other axes,
+    /// in row-major order. Strides may be zero or negative. An axis without elements gives the operator's
     /// [empty](Op::empty) value.
     ///
-    /// Float sums and products are the same on every run, every device and the CPU, wherever the devices keep subnormals: the
-    /// order depends on the axis' length alone. Chunks of 16 rows of 32 lanes are added down the rows; lanes, then chunks,
-    /// combine as a tree of neighbours.
+    /// Float sums and products have the same bits on every run, every device and the CPU, if the devices keep
+    /// subnormals. The order depends only on the length of the axis. In chunks of 16 rows of 32 lanes, each lane adds
+    /// its elements row by row. Lanes, then chunks, combine as a tree of neighbours.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or the number of results
-    /// overflows, as it can along an empty axis; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device
-    /// lacks fp64 and `T` needs it.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or if the number of
+    /// results overflows, as it can along an empty axis. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if
+    /// the device lacks fp64 and `T` needs it.
     ///
     /// ```
     /// use oclprim::{Device, op::{Max, Sum}};
@@ -158,14 +159,14 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::reduce_axis`] into a caller's slice, buffer or view of as many elements as there are results.
+    /// [`Device::reduce_axis`] into a slice, buffer or view with one element for each result.
     ///
     /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has another
-    /// number of elements.
+    /// Same as [`Device::reduce_axis`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has
+    /// another number of elements.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Sum};
@@ -191,12 +192,13 @@ impl Device {
         self.reduce_lines(&monoid::<T, O>(), O::source(), input.into(), axis, output.into(), scratch)
     }
 
-    /// [`Device::reduce_axis`] in a type that holds every `T`, such as `i64` for `i32` or `f32` for `f16`: elements are
-    /// converted as they are read, as by [`Device::reduce_as`].
+    /// [`Device::reduce_axis`] in a type that holds every `T`, such as `i64` for `i32` or `f32` for `f16`.
+    ///
+    /// Elements are converted as they are read, as in [`Device::reduce_as`].
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis`].
+    /// Same as [`Device::reduce_axis`].
     ///
     /// ```
     /// use oclprim::{Buffer, Device, op::Sum};
@@ -219,13 +221,13 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::reduce_axis_as`] into a caller's slice, buffer or view of as many elements as there are results.
+    /// [`Device::reduce_axis_as`] into a slice, buffer or view with one element for each result.
     ///
     /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis_into`].
+    /// Same as [`Device::reduce_axis_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Sum};
@@ -250,12 +252,13 @@ impl Device {
         self.reduce_lines(&monoid::<U, O>(), O::source(), input.into(), axis, output.into(), scratch)
     }
 
-    /// [`Device::reduce_axis`] by an operator of the user's; an axis without elements gives its identity.
+    /// [`Device::reduce_axis`] with a user's operator. An axis without elements gives its identity.
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of `T`.
+    /// Same as [`Device::reduce_axis`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of
+    /// `T`.
     ///
     /// ```
     /// use oclprim::{Device, op::Operator};
@@ -282,15 +285,15 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::reduce_axis_by`] into a caller's slice, buffer or view of as many elements as there are results, with the
-    /// scratch of [`Device::reduce_axis_scratch`].
+    /// [`Device::reduce_axis_by`] into a slice, buffer or view with one element for each result.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// [`Device::reduce_axis_scratch`] returns its scratch bytes. Does not wait for the result, unless `output` is a
+    /// host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has another
-    /// number of elements.
+    /// Same as [`Device::reduce_axis_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has
+    /// another number of elements.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Operator};
@@ -319,7 +322,7 @@ impl Device {
         self.reduce_lines(&op, source, input.into(), axis, output.into(), scratch)
     }
 
-    /// All forms, built once for each type and operator.
+    /// All reductions along an axis, compiled once for each type and operator.
     fn reduce_lines<T, U, F>(
         &self,
         op: &Monoid<U, F>,
@@ -350,11 +353,11 @@ impl Device {
         Ok(())
     }
 
-    /// The bytes of scratch that a reduction along an axis uses.
+    /// The scratch bytes of a reduction along an axis.
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis`].
+    /// Same as [`Device::reduce_axis`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -368,11 +371,11 @@ impl Device {
         self.reduce_axis_as_scratch::<T, T>(input, axis)
     }
 
-    /// The bytes of scratch that a reduction along an axis to a `U` uses.
+    /// The scratch bytes of a reduction along an axis with results of type `U`.
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis`].
+    /// Same as [`Device::reduce_axis`].
     ///
     /// ```
     /// let x = [1u8; 24];

@@ -10,7 +10,7 @@ use crate::{
 
 const TEXT: &str = include_str!("../../../cl/reduce_by.cl");
 
-/// What a reduction is of: everything but its number of elements.
+/// The operation and its types, without the number of elements.
 #[derive(Clone, Debug)]
 pub struct Form {
     pub source: Source,
@@ -18,7 +18,7 @@ pub struct Form {
     pub needs_fp64: bool,
 }
 
-/// One launch: reduces `n` elements (or partials) to `tiles`.
+/// A launch that reduces `n` elements or partials to `tiles` partials.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pass {
     pub program: ProgramSpec,
@@ -29,12 +29,12 @@ pub struct Pass {
     pub wide: bool,
 }
 
-/// The work-group, of which each item has an element in local memory. The result is the same with any.
+/// The size of a work-group, with an element in local memory for each work-item. The result does not depend on it.
 fn work_group(form: &Form, caps: &Capabilities) -> usize {
     tuning::work_group_of(tuning::reduce(caps).work_group, form.size, caps)
 }
 
-/// The program of an operator, which `pairs` of a law check shares.
+/// The program of an operator. `pairs`, which tests the operator's laws, uses it too.
 fn program(form: &Form, caps: &Capabilities, work_group: usize, wide: bool) -> Result<ProgramSpec> {
     if form.needs_fp64 {
         caps.supports(ElementType::F64)?;
@@ -70,9 +70,9 @@ pub fn scratch_bytes(n: usize, size: usize) -> usize {
     all
 }
 
-/// `identity` is the result for no elements.
+/// Runs a reduction. `identity` is the result for empty input.
 ///
-/// The output may lie in the input: the one group of the last launch has read all before it writes.
+/// The output may alias the input: the single work-group of the last launch reads all partials before it writes.
 pub fn reduce(
     device: &ClDevice,
     form: &Form,
@@ -82,7 +82,7 @@ pub fn reduce(
     scratch: &mut Scratch,
 ) -> Result<()> {
     if input.len() == 0 {
-        // Fills, unlike writes, do not wait; their patterns have 1, 2, 4, 8 or 16 bytes.
+        // A fill, unlike a write, does not wait. Its pattern has 1, 2, 4, 8 or 16 bytes.
         let size = tuning::unit(identity.len()).min(16);
         return identity
             .chunks(size)
@@ -109,7 +109,7 @@ pub fn reduce(
     Ok(())
 }
 
-/// What the operator's text makes of each pair.
+/// Applies the operator's text to each pair: `out[i] = op(a[i], b[i])`.
 pub fn pairs(device: &ClDevice, form: &Form, a: &[u8], b: &[u8], out: &mut [u8]) -> Result<()> {
     let n = out.len() / form.size;
     let caps = device.capabilities()?;

@@ -1,17 +1,19 @@
-//! Reduction by an operator of the user's own: [`Device::reduce_by`].
+//! Reduction by a user's operator: [`Device::reduce_by`].
 //!
 //! | property | |
 //! |---|---|
 //! | work | n operations and 255 for each tile, one read of the input |
-//! | operator | associative and commutative, with an identity: [`Operator`]; [`op::laws`](crate::op::laws) tries one |
-//! | determinism | everywhere, as far as the operator rounds the same in Rust and in OpenCL C |
+//! | operator | associative and commutative, with an identity: [`Operator`]; [`op::laws`](crate::op::laws) tests these laws |
+//! | determinism | same bits everywhere, if the operator rounds the same in Rust and in OpenCL C |
 //! | scratch | an element for each tile of at most 64 KiB: [`Device::reduce_by_scratch`] |
 //! | limits | elements of 1 to 64 bytes ([`Operator::MAX_BYTES`]), any n that fits the device |
 //!
-//! The design is that of [`reduce`](crate::reduce), with the lanes' tree in local memory for elements of any size. The order
-//! is fixed, as for [`Fixed`](crate::Determinism::Fixed) sums: tiles of 256 lanes, lanes down their rows, then in pairs of
-//! neighbours. An operator that rounds gives the same on every run, every device and the CPU where its Rust function and its
-//! expression do so for two elements. It has to be commutative: neighbours in memory are in different lanes.
+//! The design is that of [`reduce`](crate::reduce), with the tree of lanes in local memory, for elements of any size.
+//!
+//! The order is fixed, as for [`Fixed`](crate::Determinism::Fixed) sums. A tile has 256 lanes. Each lane combines its
+//! elements row by row; then neighbouring lanes combine in pairs. An operator may round. Results still have the same
+//! bits everywhere, if its Rust function and its expression agree on any two elements. The operator must be
+//! commutative, since neighbouring elements belong to different lanes.
 
 #[cfg(feature = "opencl")]
 #[doc(hidden)]
@@ -31,14 +33,15 @@ pub const fn rows(size: usize) -> usize {
 }
 
 impl Device {
-    /// Combines all elements with an operator of the user's; of nothing, its identity.
+    /// Reduction by a user's operator: `x[0] op ... op x[n - 1]`. The result for empty input is the operator's
+    /// identity.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the operator's text does not compile, with the compiler's
-    /// [log](crate::Error::build_log), in which lines are those of the text;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` is `f64`, or elements have
-    /// more than [`MAX_BYTES`](Operator::MAX_BYTES).
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the operator's text does not compile; line numbers in the
+    /// compiler's [log](crate::Error::build_log) refer to that text.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` is `f64`, or if
+    /// elements have more than [`MAX_BYTES`](Operator::MAX_BYTES).
     ///
     /// ```
     /// use oclprim::{Device, op::Operator};
@@ -57,13 +60,14 @@ impl Device {
         Ok(out[0])
     }
 
-    /// [`Device::reduce_by`] into the one element of `output`, which can stay on the device. Does not wait, unless `output`
-    /// is a host slice.
+    /// [`Device::reduce_by`] into the single element of `output`, which may be on the device.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
-    /// element.
+    /// Same as [`Device::reduce_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
+    /// have exactly one element.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Operator};
@@ -105,7 +109,7 @@ impl Device {
         Ok(())
     }
 
-    /// The bytes of scratch that [`Device::reduce_by_into`] of `n` elements of type `T` uses at most.
+    /// Upper bound on the scratch bytes of [`Device::reduce_by_into`] with `n` elements of type `T`.
     ///
     /// ```
     /// assert_eq!(oclprim::Device::cpu().reduce_by_scratch::<u32>(1 << 20), 0);

@@ -11,7 +11,8 @@ const CHUNK: usize = 256 << 10;
 pub(super) fn answer<T: Pod>(input: &[T], question: Question) -> Result<u64> {
     let bytes: &[u8] = bytemuck::cast_slice(input);
     let chunk = |i: usize| &bytes[i * CHUNK..bytes.len().min((i + 1) * CHUNK)];
-    // In place of the element: what lies in memory at its address has its alignment.
+    // Unsigned words of the element's size replace the elements. A chunk starts at an element, so it is aligned for
+    // them.
     let differing = |bytes: &[u8]| match size_of::<T>() {
         1 => differing(bytes, |x| (x ^ question.key as u8) & question.mask as u8 != 0),
         2 => differing(bytemuck::cast_slice(bytes), |x: u16| (x ^ question.key as u16) & question.mask as u16 != 0),
@@ -28,7 +29,8 @@ pub(super) fn answer<T: Pod>(input: &[T], question: Question) -> Result<u64> {
     })
 }
 
-/// Counts of neighbours side by side, of few words at a time so that a byte holds each.
+/// Counts the words that differ. For words of at most 2 bytes, neighbours have byte counters of their own, so that the
+/// loop vectorises. A counter takes at most 255 words.
 fn differing<W: Copy>(words: &[W], differs: impl Fn(W) -> bool) -> u64 {
     const ABREAST: usize = 64;
     if size_of::<W>() > 2 {

@@ -9,16 +9,16 @@ use crate::{
 
 const TEXT: &str = include_str!("../../../cl/count.cl");
 
-/// The launches of a count over n elements of `size` bytes.
+/// The launches that count n elements of `size` bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub program: ProgramSpec,
     pub groups: usize,
     pub work_group: usize,
-    /// Contiguous elements of one group.
+    /// Contiguous elements of a work-group.
     pub run: usize,
     pub wide: bool,
-    /// Whether the work-group that ends last can give the answer.
+    /// True if a last-block reduction can follow: the last work-group to finish writes the answer.
     pub one_pass: bool,
 }
 
@@ -37,12 +37,12 @@ pub fn plan(n: usize, size: usize, aligned: bool, caps: &Capabilities, wide: boo
     Plan { program, groups: n.div_ceil(run), work_group: params.work_group, run, wide, one_pass: params.one_pass }
 }
 
-/// The most scratch that a count takes: a word a group.
+/// Upper bound on the scratch bytes of a count: an 8-byte word for each work-group.
 pub fn scratch_bytes(caps: &Capabilities) -> usize {
     8 * tuning::reduce(caps).max_groups
 }
 
-/// The output may lie in the input: it is written when all has been read.
+/// Runs a count. The output may alias the input: it is written after all elements are read.
 pub(super) fn answer(
     device: &ClDevice,
     question: Question,

@@ -1,16 +1,18 @@
-//! Counting: how many elements are not zero ([`Device::count`]), or equal a value ([`Device::count_of`]); whether any is not
-//! zero, or all are ([`Device::any`], [`Device::all`]). -0 is zero and equals +0; NaN is not zero and equals nothing.
+//! Counting: how many elements are not zero ([`Device::count`]) or equal a value ([`Device::count_of`]).
+//!
+//! [`Device::any`] and [`Device::all`] test whether any or all elements are not zero. -0 is zero and equals +0. NaN is
+//! not zero and equals no value.
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of the input and one comparison an element, for `any` and `all` too |
-//! | determinism | everywhere: integers |
+//! | work | one read of the input and one comparison for each element, in `any` and `all` too |
+//! | determinism | same bits everywhere: integers |
 //! | scratch | 8 bytes for each work-group: [`Device::count_scratch`] |
 //! | limits | any n that fits the device |
 //!
-//! Elements are compared as bits, four words of 4 bytes at once; those of 1 and 2 bytes by a carry into their high bits,
-//! which are then counted (Warren, Hacker's Delight). Work-groups' counts are added by a second launch, as in
-//! [`reduce`](crate::reduce).
+//! Elements are compared as bits, four 4-byte words at once. For elements of 1 and 2 bytes, a carry into the high bit
+//! marks a difference, and these bits are counted (Warren, Hacker's Delight). A second launch adds the counts of the
+//! work-groups, as in [`reduce`](crate::reduce).
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -22,10 +24,10 @@ use bytemuck::Pod;
 
 use crate::{Device, Element, Input, Output, Result, Scratch, runtime::Backend};
 
-/// What is asked of the elements that differ from `key` in a bit of `mask`.
+/// A question about the elements that differ from `key` in a bit of `mask`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Question {
-    /// The elements' own bits, repeated over 8 bytes.
+    /// The bits of an element, repeated over 8 bytes.
     key: u64,
     mask: u64,
     answer: Answer,
@@ -60,7 +62,7 @@ impl Question {
     }
 }
 
-/// The low bits of `bits`, as many as `T` has, in every place of a word.
+/// The low bits of `bits`, as many as `T` has, repeated over a word.
 fn repeated<T>(bits: u64) -> u64 {
     let size = size_of::<T>();
     let one = bits.to_le_bytes();
@@ -68,11 +70,11 @@ fn repeated<T>(bits: u64) -> u64 {
 }
 
 impl Device {
-    /// How many elements are not zero. NaN is not, -0 is.
+    /// The number of elements that are not zero. NaN counts as nonzero, -0 as zero.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver refuses.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver reports an error.
     ///
     /// ```
     /// use oclprim::Device;
@@ -86,12 +88,14 @@ impl Device {
         Ok(out[0] as usize)
     }
 
-    /// [`Device::count`] into the one element of `output`, which can stay on the device. Does not wait, unless `output`
-    /// is a host slice.
+    /// [`Device::count`] into the single element of `output`, which may be on the device.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::count`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one element.
+    /// Same as [`Device::count`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not have
+    /// exactly one element.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -111,11 +115,11 @@ impl Device {
         self.answer(input.into(), Question::non_zero::<T>(Answer::Differing), output.into(), scratch)
     }
 
-    /// How many elements equal `value`, as `==` has it: -0 equals +0, and NaN nothing.
+    /// The number of elements that equal `value`, by `==`: -0 equals +0, and NaN equals no value.
     ///
     /// # Errors
     ///
-    /// As [`Device::count`].
+    /// Same as [`Device::count`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -129,11 +133,13 @@ impl Device {
         Ok(out[0] as usize)
     }
 
-    /// [`Device::count_of`] into the one element of `output`, as [`Device::count_into`].
+    /// [`Device::count_of`] into the single element of `output`, which may be on the device.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::count_into`].
+    /// Same as [`Device::count_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -153,11 +159,11 @@ impl Device {
         self.answer(input.into(), Question::equal(value), output.into(), scratch)
     }
 
-    /// Whether any element is not zero; of nothing, no. All are looked at, whatever the first ones are.
+    /// Returns whether any element is not zero; `false` for empty input. Always reads all elements.
     ///
     /// # Errors
     ///
-    /// As [`Device::count`].
+    /// Same as [`Device::count`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -171,11 +177,13 @@ impl Device {
         Ok(out[0] != 0)
     }
 
-    /// [`Device::any`] as 0 or 1 into the one element of `output`, as [`Device::count_into`].
+    /// [`Device::any`] into the single element of `output`, as 0 or 1. The output may be on the device.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::count_into`].
+    /// Same as [`Device::count_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -194,11 +202,11 @@ impl Device {
         self.answer(input.into(), Question::non_zero::<T>(Answer::Any), output.into(), scratch)
     }
 
-    /// Whether all elements are not zero; of nothing, yes.
+    /// Returns whether all elements are not zero; `true` for empty input. Always reads all elements.
     ///
     /// # Errors
     ///
-    /// As [`Device::count`].
+    /// Same as [`Device::count`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -212,11 +220,13 @@ impl Device {
         Ok(out[0] != 0)
     }
 
-    /// [`Device::all`] as 0 or 1 into the one element of `output`, as [`Device::count_into`].
+    /// [`Device::all`] into the single element of `output`, as 0 or 1. The output may be on the device.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::count_into`].
+    /// Same as [`Device::count_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -235,11 +245,11 @@ impl Device {
         self.answer(input.into(), Question::non_zero::<T>(Answer::All), output.into(), scratch)
     }
 
-    /// The bytes of scratch that [`Device::count_into`] and its like use at most.
+    /// Upper bound on the scratch bytes of [`Device::count_into`] and the other counts.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the device cannot be asked what it can do.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the query of the device's capabilities fails.
     ///
     /// ```
     /// assert_eq!(oclprim::Device::cpu().count_scratch()?, 0);
@@ -256,7 +266,7 @@ impl Device {
         }
     }
 
-    /// `R` is `u64`, or `u8` for a yes or no.
+    /// Writes the answer to `output`. `R` is `u64` for counts, and `u8` for booleans.
     fn answer<T: Element, R: Pod + From<u8> + TryFrom<u64>>(
         &self,
         input: Input<'_, T>,

@@ -1,16 +1,16 @@
-//! Reductions of what is made of the elements: a wider type ([`Device::reduce_as`]), a function of each
-//! ([`Device::map_reduce`]), products of pairs ([`Device::dot`]).
+//! Reductions of elements that are transformed as they are read: converted to a wider type ([`Device::reduce_as`]),
+//! mapped by a function ([`Device::map_reduce`]), or multiplied in pairs ([`Device::dot`]).
 //!
 //! | property | |
 //! |---|---|
 //! | work | n conversions, functions or products and n - 1 operations; one read of each input |
 //! | operator | as [`reduce`](crate::reduce), in the type of the result |
-//! | determinism | as [`reduce`](crate::reduce); a function of floats is to round the same in Rust and in OpenCL C: [`Map`] |
+//! | determinism | as [`reduce`](crate::reduce), if a function of floats rounds the same in Rust and in OpenCL C: [`Map`] |
 //! | scratch | at most n / 4,096 accumulators: [`Device::reduce_as_scratch`] |
 //! | limits | any n that fits the device |
 //!
-//! Tree and kernels are those of [`reduce`](crate::reduce); what is loaded is converted, mapped or multiplied in registers,
-//! as by Thrust's `transform_reduce`.
+//! The tree and the kernels are those of [`reduce`](crate::reduce). Elements are converted, mapped or multiplied in
+//! registers, as in Thrust's `transform_reduce`.
 
 use std::ops::Range;
 
@@ -24,10 +24,10 @@ use crate::{
 };
 
 impl Device {
-    /// Combines all elements with `op` in a type that holds every `T`, such as `i64` for `i32` or `f64` for `f32`.
+    /// Reduction in a wider type, such as `i64` for `i32`: `U::from(x[0]) op ... op U::from(x[n - 1])`.
     ///
-    /// Elements are converted as they are read, so this costs what [`Device::reduce`] does. Float sums are
-    /// [`Determinism::Fixed`]: the tree depends on n and both types.
+    /// Elements are converted as they are read, so it costs the same as [`Device::reduce`]. Float sums and products are
+    /// [`Determinism::Fixed`], the same bits everywhere: the tree depends on n and both types.
     ///
     /// # Errors
     ///
@@ -52,14 +52,14 @@ impl Device {
         Ok(out[0])
     }
 
-    /// [`Device::reduce_as`] into the one element of `output`, which can stay on the device.
+    /// [`Device::reduce_as`] into the single element of `output`, which may be on the device.
     ///
     /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_as`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
-    /// element.
+    /// Same as [`Device::reduce_as`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
+    /// have exactly one element.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, Scratch, op::Sum};
@@ -98,15 +98,16 @@ impl Device {
         }
     }
 
-    /// Combines what `map` gives for each element; float sums are [`Determinism::Fixed`].
+    /// Reduction of mapped elements: `map(x[0]) op ... op map(x[n - 1])`. Float sums and products are
+    /// [`Determinism::Fixed`]: same bits everywhere.
     ///
-    /// The function takes the type that `T` is computed with, `f32` for `f16` and `bf16`, else `T` itself.
+    /// The argument of the function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it;
-    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver refuses the expression: the
-    /// [log](crate::Error::build_log) shows its lines.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it.
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the expression; line numbers in the
+    /// [log](crate::Error::build_log) refer to it.
     ///
     /// ```
     /// use oclprim::{Device, op::{Map, Sum}};
@@ -127,14 +128,14 @@ impl Device {
         Ok(out[0])
     }
 
-    /// [`Device::map_reduce`] into the one element of `output`, which can stay on the device.
+    /// [`Device::map_reduce`] into the single element of `output`, which may be on the device.
     ///
     /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::map_reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one
-    /// element.
+    /// Same as [`Device::map_reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
+    /// have exactly one element.
     ///
     /// ```
     /// use oclprim::{Determinism::Fixed, Device, Scratch, op::{Map, Max}};
@@ -173,10 +174,11 @@ impl Device {
         }
     }
 
-    /// The sum of the products of two inputs' elements, in a type that holds every `T`; [`Determinism::Fixed`].
+    /// Dot product in a type that holds every `T`: `x[0] * y[0] + ... + x[n - 1] * y[n - 1]`. It is
+    /// [`Determinism::Fixed`]: same bits everywhere.
     ///
-    /// The products are of that type: exact for `i32` in `i64` and `f16` in `f32`, else wrapped or rounded, and never
-    /// fused with the addition.
+    /// Products have the type of the result. They are exact for `i32` in `i64` and `f16` in `f32`; else they wrap or
+    /// round. They are never fused with the addition.
     ///
     /// # Errors
     ///
@@ -204,13 +206,14 @@ impl Device {
         Ok(out[0])
     }
 
-    /// [`Device::dot`] into the one element of `output`, which can stay on the device.
+    /// [`Device::dot`] into the single element of `output`, which may be on the device.
     ///
     /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::dot`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one element.
+    /// Same as [`Device::dot`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not have
+    /// exactly one element.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, Scratch};
@@ -253,7 +256,8 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that reductions of `n` elements of type `T` to a `U` use at most: those of this module.
+    /// Upper bound on the scratch bytes of all reductions in this module, with `n` elements of type `T` and a result of
+    /// type `U`.
     ///
     /// ```
     /// assert_eq!(oclprim::Device::cpu().reduce_as_scratch::<f32, f64>(1 << 20), 0);

@@ -1,24 +1,24 @@
-//! Segmented reduction on the CPU: the same tree as `cl/reduce_segmented.cl`, tiles in parallel.
+//! Segmented reduction on the CPU: the same tree as in `cl/reduce_segmented.cl`. Threads share the tiles.
 
 use super::{ABREAST, BLOCK_BYTES, Marks};
 use crate::{Element, Result, memory, op::Monoid, parallel, segments::Offsets};
 
-/// Blocks of a tile; a power of two.
+/// Cache lines of a tile; a power of two.
 const TILE_BLOCKS: usize = 1024;
-/// Below this many bytes threads cost more than they bring.
+/// Input bytes up to which one thread is faster than several.
 const SERIAL_BYTES: usize = 128 << 10;
 
-/// What a part of the tree has of the segments that reach beyond it; see the kernels' file.
+/// A node of the tree: its part of the segments that reach beyond it. `cl/reduce_segmented.cl` defines the fields.
 #[derive(Clone, Copy)]
 struct Node<A> {
     flagged: bool,
     head: A,
     tail: A,
-    /// The offsets that are at most its last position.
+    /// The rank at its last element: the number of offsets that are at most that index.
     last: usize,
 }
 
-/// Nodes that await their right neighbours, and where the results go: of segment `first` and those behind it.
+/// Nodes that lack their right neighbour, and the output for segment `first` and later ones.
 struct Tree<'a, U: Element, F> {
     op: &'a Monoid<U, F>,
     out: &'a mut [U],
@@ -27,7 +27,7 @@ struct Tree<'a, U: Element, F> {
 }
 
 impl<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc> Tree<'_, U, F> {
-    /// The result of the segment of a rank, if it is here.
+    /// Writes the result of the segment with a rank, if it is in `out`.
     fn emit(&mut self, rank: usize, x: U::Acc) {
         if let Some(out) = self.out.get_mut(rank.wrapping_sub(1 + self.first)) {
             *out = U::narrow(x);
@@ -36,7 +36,8 @@ impl<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc> Tree<'_, U, F> {
 
     fn join(&mut self, left: Node<U::Acc>, right: Node<U::Acc>) -> Node<U::Acc> {
         let across = (self.op.combine)(left.tail, right.head);
-        // Complete if both have a start. If not, a later one writes it: to test that costs more, since it is guessed wrong.
+        // Final if both nodes have a start; else a later join overwrites it. A test would cost more, since its branch
+        // is mispredicted.
         self.emit(left.last, across);
         Node {
             flagged: left.flagged || right.flagged,
@@ -46,21 +47,21 @@ impl<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc> Tree<'_, U, F> {
         }
     }
 
-    /// Adds part `number` of a level, the one after those before.
+    /// Adds node `number` of a level. Nodes of a level come in order.
     fn push(&mut self, number: usize, mut node: Node<U::Acc>) {
         for _ in 0..number.trailing_ones() {
-            let left = self.carries.pop().expect("a carry for each bit");
+            let left = self.carries.pop().expect("a pending node for each bit");
             node = self.join(left, node);
         }
         self.carries.push(node);
     }
 
-    /// Adds some leaves whose segments all begin and end there.
+    /// Adds leaves whose segments all begin and end within them.
     fn push_closed(&mut self, leaves: std::ops::Range<usize>) {
         let (mut at, x) = (leaves.start, self.op.identity);
         while at < leaves.end {
             let level = Ord::min(at.trailing_zeros(), (leaves.end - at).ilog2());
-            // No result is of rank 0.
+            // Rank 0 has no result.
             self.push(at >> level, Node { flagged: true, head: x, tail: x, last: 0 });
             at += 1 << level;
         }
@@ -75,7 +76,7 @@ impl<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc> Tree<'_, U, F> {
     }
 }
 
-/// A tile, the results of the segments that start in it, and its node to be.
+/// A tile, the output of the segments that start in it, and the slot of its node.
 struct Task<'a, U: Element> {
     start: usize,
     first_segment: usize,
@@ -93,7 +94,7 @@ where
     let tile = TILE_BLOCKS * BLOCK_BYTES / size_of::<T>();
     let mut nodes = memory::filled(n.div_ceil(tile), None)?;
     let (mut tasks, mut rest, mut taken) = (memory::with_capacity(nodes.len())?, &mut *out, 0);
-    // Each is searched for in memory that no cache has.
+    // These binary searches miss all caches, so threads share them.
     let find = |i: usize| offsets.below((i + 1) * tile);
     let others = nodes.len().saturating_sub(1);
     let starts: Vec<usize> = if size_of_val(input) <= SERIAL_BYTES {
@@ -102,7 +103,7 @@ where
         parallel::map(others, &find)
     }?;
     for (i, node) in nodes.iter_mut().enumerate() {
-        // Offsets that are none still give each tile a part of the output, if not the right one.
+        // Invalid offsets still give each tile a part of the output, though a wrong one.
         let starts = starts.get(i).copied().unwrap_or(usize::MAX);
         let mine = starts.saturating_sub(taken).min(rest.len());
         let (part, others) = rest.split_at_mut(mine);
@@ -110,7 +111,7 @@ where
         rest = others;
         taken += mine;
     }
-    // Without elements there are no tiles.
+    // If the input is empty, there are no tiles, and all segments are empty.
     rest.fill(op.empty);
     let run = |task: Task<'_, U>| run_tile(op, input, offsets, task);
     if size_of_val(input) <= SERIAL_BYTES {
@@ -137,7 +138,7 @@ where
     let Task { start, first_segment, out, node } = task;
     let item = BLOCK_BYTES / size_of::<T>();
     let input = &input[start..input.len().min(start + TILE_BLOCKS * item)];
-    // What is not empty is written over.
+    // Results of nonempty segments overwrite these.
     out.fill(op.empty);
     let mut tree = Tree { op, out, first: first_segment, carries: Vec::new() };
     let mut rank = offsets.below(start);
@@ -150,7 +151,7 @@ where
         let group = &rest[..rest.len().min(size)];
         let whole = group.len() == size;
         let next = if rank < offsets.len() { offsets.get(rank).wrapping_sub(p) } else { usize::MAX };
-        // Segments of a block each.
+        // Segments of one cache line each.
         let mut ramp = 0;
         while next == 0 && rest.len() >= (ramp + 1) * size && offsets.is_ramp(rank + 1, p + ramp * size, item) {
             let first = rank.wrapping_sub(first_segment);
@@ -166,7 +167,7 @@ where
             tree.push_closed(i..at);
             continue;
         }
-        // Nothing but the inside of a segment.
+        // `ABREAST` groups within one segment.
         if i.is_multiple_of(ABREAST) && next >= ABREAST * size && rest.len() >= ABREAST * size {
             let groups = std::array::from_fn(|k| join_blocks(op, combine_abreast(op, &rest[k * size..])));
             let x = join_blocks(op, groups);
@@ -191,8 +192,8 @@ where
     *node = tree.root().map(|(_, root)| root);
 }
 
-/// The node of a group of blocks in which segments start; emits what ends within it. `last` is the rank before it, and `sums` are
-/// scratch.
+/// Returns the node of a group of cache lines in which segments start, and writes the results of segments that end
+/// within it. `last` is the rank before the group; `sums` is scratch.
 fn group_node<T, U, F>(
     tree: &mut Tree<'_, U, F>,
     group: &[T],
@@ -225,7 +226,8 @@ where
             scan_part(op, group, marks, sums);
         }
         let sum_before = |e: usize| sums[place(e - 1, item)];
-        // Segments that end in a block; of those that began before it the tree has the rest, and writes later.
+        // Write the sum of each segment that ends in a cache line. If the segment started before that line, the sum is
+        // incomplete, and the tree overwrites it later.
         let mut open = 0;
         for (w, &word) in marks.words[..(ABREAST * item).div_ceil(64)].iter().enumerate() {
             let mut bits = word;
@@ -266,7 +268,8 @@ where
     nodes[0]
 }
 
-/// Combines each of [`ABREAST`] blocks: each is a chain of operations, which need not wait for one another.
+/// Combines each of [`ABREAST`] cache lines from left to right. These chains of operations are independent, so the CPU
+/// overlaps them.
 fn combine_abreast<T, U, F>(op: &Monoid<U, F>, blocks: &[T]) -> [U::Acc; ABREAST]
 where
     T: Element,
@@ -284,7 +287,7 @@ where
     sums
 }
 
-/// The tree of whole blocks.
+/// The root of the tree over whole cache lines.
 fn join_blocks<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, mut x: [U::Acc; ABREAST]) -> U::Acc {
     let mut width = ABREAST;
     while width > 1 {
@@ -296,13 +299,13 @@ fn join_blocks<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, m
     x[0]
 }
 
-/// Where the sum up to element e of a group is: neighbours are the same elements of all blocks.
+/// The index in `sums` of the sum up to element `e` of a group. Element k of all cache lines is contiguous.
 #[inline]
 fn place(e: usize, item: usize) -> usize {
     e % item * ABREAST + e / item
 }
 
-/// What each element's segment comes to so far, within its block.
+/// Inclusive segmented scan within each cache line.
 #[inline(never)]
 fn scan_abreast<T, U, F>(op: &Monoid<U, F>, blocks: &[T], marks: &Marks, sums: &mut [U::Acc; ABREAST * BLOCK_BYTES])
 where
@@ -314,7 +317,7 @@ where
     let blocks = &blocks[..ABREAST * item];
     let mut sum = [op.identity; ABREAST];
     let bits: [u64; ABREAST] = std::array::from_fn(|b| marks.block(b, item));
-    // Bits of elements that are half as wide are compared in half as many instructions.
+    // 32-bit masks are compared in half as many vector instructions as 64-bit masks.
     for half in (0..item).step_by(32) {
         let bits: [u32; ABREAST] = std::array::from_fn(|b| (bits[b] >> half) as u32);
         for k in half..item.min(half + 32) {
@@ -327,7 +330,7 @@ where
     }
 }
 
-/// The same of fewer elements.
+/// [`scan_abreast`] for a group of fewer elements.
 fn scan_part<T, U, F>(op: &Monoid<U, F>, group: &[T], marks: &Marks, sums: &mut [U::Acc; ABREAST * BLOCK_BYTES])
 where
     T: Element,

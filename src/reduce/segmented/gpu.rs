@@ -13,17 +13,17 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/reduce_segmented.cl");
-/// Blocks of a tile where one work-item walks through it.
+/// Cache lines of a tile if one work-item walks it.
 const CPU_BLOCKS: usize = 1024;
-/// Bytes of scratch for a node, whatever its types.
+/// Scratch bytes of a node, for any types.
 const NODE_BYTES: usize = 32;
-/// Items of a work-group at most, and bytes of a tile in local memory, so that several groups have theirs there.
+/// Most work-items of a work-group, and most bytes of a tile in local memory, so that several work-groups fit.
 const ITEMS: usize = 256;
 const STAGE_BYTES: usize = 32 << 10;
-/// Nodes that an item joins by itself, where many share a tile.
+/// Nodes that a work-item joins by itself, if many work-items share a tile.
 const NODE_FAN: usize = 4;
 
-/// What a segmented reduction is of: everything but its size.
+/// The operation and its types, without the sizes.
 #[derive(Clone, Debug)]
 pub struct Form {
     pub element: ElementType,
@@ -33,9 +33,9 @@ pub struct Form {
     pub source: Source,
     /// The type of the offsets.
     pub offset: ElementType,
-    /// Whether the segments are found by other kernels: there are as many as is told on the device, and none is empty.
+    /// True if other kernels find the segments. Their number is then in device memory, and none is empty.
     pub counted: bool,
-    /// The type of the keys whose runs are the segments, where the tiles find these themselves.
+    /// The type of the keys whose runs are the segments, if the tiles find the runs themselves.
     pub keys: Option<ElementType>,
 }
 
@@ -49,20 +49,20 @@ impl Form {
         Self::by::<T, U>(O::source(), offset)
     }
 
-    /// The same by any operator.
+    /// The same for any operator.
     pub fn by<T: Element, U: Element>(source: Source, offset: ElementType) -> Self {
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, offset, counted: false, keys: None }
     }
 }
 
-/// One level of the tree above the tiles: joins `nodes` nodes to `groups`.
+/// A level of the tree above the tiles: joins `nodes` nodes to `groups`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
     pub nodes: usize,
     pub groups: usize,
 }
 
-/// The launches over n > 0 elements and one segment at least.
+/// The launches for n > 0 elements and at least one segment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub program: ProgramSpec,
@@ -70,37 +70,37 @@ pub struct Plan {
     pub prepare_groups: usize,
     pub tiles: usize,
     pub levels: Vec<Level>,
-    /// Nodes of all levels.
+    /// The number of nodes of all levels.
     pub nodes: usize,
     pub scratch_bytes: usize,
-    /// Whether ranks, and positions, have 64 bits.
+    /// True if ranks need 64 bits; true if indices do.
     pub wide: bool,
     pub wide_positions: bool,
-    /// Whether the words of a look-back may be of an earlier launch: there is no ticket among them.
+    /// True if look-back can reuse the status words of an earlier launch: no atomic tile counter is among them.
     pub keeps_words: bool,
 }
 
-/// Blocks of an item, where many share a tile; blocks of few elements are worth little by themselves. Of keys the item has as
-/// many, so that fewer are better.
+/// Cache lines of a work-item, if many work-items share a tile. Lines of wide elements hold few, so a work-item gets
+/// more lines. With keys, it also gets as many keys as elements, so fewer lines are faster.
 fn item_blocks(form: &Form) -> usize {
     let size = form.element.size();
     if form.keys.is_some() { size.div_ceil(4) } else { size.min(4) }
 }
 
-/// Elements of an item.
+/// Elements of a work-item.
 fn item_elements(form: &Form) -> usize {
     item_blocks(form) * BLOCK_BYTES / form.element.size()
 }
 
-/// Bytes of local memory of an item at most: an accumulator and a bit for each element, two accumulators, a rank and a flag; with
-/// keys a place and a part of a word's rank for each element, too, and what a scan of counts takes.
+/// Most bytes of local memory of a work-item: an accumulator and a bit for each element, two accumulators, a rank and a
+/// flag. Keys add a position for each element, a rank for each word of bits, and the memory of a scan of counts.
 fn item_bytes(form: &Form) -> usize {
     let of_keys =
         if form.keys.is_some() { 2 * item_elements(form) + item_elements(form).div_ceil(8) + 8 + 4 } else { 0 };
     item_elements(form) * form.acc.size() + item_elements(form).div_ceil(8) + 8 + 8 + 8 + 4 + of_keys
 }
 
-/// Items of a tile; the tree is the same with any.
+/// Work-items of a tile. The tree does not depend on their number.
 fn work_group(form: &Form, caps: &Capabilities) -> usize {
     let most = tuning::reduce(caps).work_group.min(ITEMS).min(STAGE_BYTES / (item_elements(form) * form.acc.size()));
     tuning::work_group_of(most, item_bytes(form), caps)
@@ -111,7 +111,7 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
     let cpu = work_group == 1;
     let word = |wide| if wide { "ulong" } else { "uint" };
     let wide_offsets = form.offset == ElementType::U64;
-    // Sub-groups are full, or not used.
+    // Sub-groups are used only if all are full.
     let full = work_group.is_multiple_of(caps.sub_group.width as usize);
     let make = if full { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
     let params = tuning::reduce(caps);
@@ -142,7 +142,7 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
     program.operator(&form.source)
 }
 
-/// `wide` tells whether a number of elements, or of segments, wants 64 bits.
+/// `wide` returns whether a number of elements or segments needs 64 bits.
 pub fn plan(
     n: usize,
     segments: usize,
@@ -165,7 +165,7 @@ pub fn plan(
         last = groups;
     }
     let wide = wide(n) || wide(segments);
-    // As `segments_prepare` shares them out.
+    // `segments_prepare` divides its work in the same way.
     let searched = if form.counted { 0 } else { segments };
     let prepare_groups = if cpu {
         searched.max(tiles + 1).div_ceil(1024).min(8 * max_groups)
@@ -188,12 +188,13 @@ pub fn plan(
     })
 }
 
-/// The most scratch that any form over `n` elements of a size takes, by offsets or by keys of a type.
+/// Upper bound on the scratch bytes of any operation over `n` elements of `size` bytes. `keys` is the type of the keys;
+/// without it, offsets define the segments.
 pub fn scratch_bytes(device: &ClDevice, n: usize, size: usize, keys: Option<ElementType>) -> Result<usize> {
     let caps = device.capabilities_for("reduce", size, n)?;
     let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
     let source = <Sum as Op<u8>>::source();
-    // Wide accumulators make small tiles.
+    // Wide accumulators make tiles small.
     let form = Form {
         element,
         acc: ElementType::U64,
@@ -206,7 +207,7 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, size: usize, keys: Option<Elem
     Ok(plan(n, 0, &form, true, &caps, &|_| true)?.scratch_bytes)
 }
 
-/// `empty` is the result for no elements.
+/// Runs a segmented reduction. `empty` is the result for an empty segment.
 pub fn reduce(
     device: &ClDevice,
     form: &Form,
@@ -224,8 +225,8 @@ pub fn reduce(
     output.finish(device)
 }
 
-/// The same of as many segments as `found` tells, none of which is empty, as far as there is room for them. Behind their offsets
-/// there is room for that of the end.
+/// The same for segments that other kernels find. `found` holds their number, and none is empty. Results beyond the end
+/// of `output` are left out. `offsets` has room for one more, the end of the last segment.
 pub fn reduce_found<T: Element, U: Element>(
     device: &ClDevice,
     source: Source,
@@ -243,13 +244,13 @@ pub fn reduce_found<T: Element, U: Element>(
     output.finish(device)
 }
 
-/// Whether the tiles may find the runs of keys themselves.
+/// Returns whether the tiles can find the runs of keys themselves.
 pub fn finds_runs(device: &ClDevice, form: &Form, n: usize) -> Result<bool> {
     let caps = device.capabilities_for("reduce", form.element.size(), n)?;
     Ok(caps.looks_back() && work_group(form, &caps) >= 32)
 }
 
-/// The keys and the results of runs, and how many there are.
+/// The keys, the outputs for the runs' keys and values, and the number of runs.
 pub struct Runs<'r> {
     pub keys: &'r ClInput,
     pub keys_out: &'r ClInput,
@@ -257,7 +258,7 @@ pub struct Runs<'r> {
     pub count: &'r ClInput,
 }
 
-/// The same of the runs of equal keys, of which there are as many as elements, where [`finds_runs`] says so.
+/// The same for the runs of equal keys, if [`finds_runs`] is true. There are as many keys as elements.
 pub fn reduce_runs(
     device: &ClDevice,
     form: &Form,
@@ -275,7 +276,7 @@ pub fn reduce_runs(
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let bytes = TICKET_BYTES + 8 * plan.tiles;
     let kept = if plan.keeps_words { device.words(bytes)? } else { None };
-    // Out here, so that nobody else has it before all is launched.
+    // Declared here, so that the pool does not reuse it before all kernels are launched.
     let own;
     let (words, turn) = match &kept {
         Some((words, turn)) => (words, *turn),
@@ -303,7 +304,8 @@ pub fn reduce_runs(
     finish(device, &plan, tiles, (runs.values_out.len(), None), scratch, runs.values_out)
 }
 
-/// The number of offsets: of `segments` and the end, or of as many as `found` tells.
+/// Adds the arguments for the number of offsets: `segments + 1`, and the buffer with the number of segments if `found`
+/// is given.
 fn with_count<'d>(launch: Launch<'d>, (segments, found): (usize, Option<&ClInput>), plan: &Plan) -> Launch<'d> {
     let launch = launch.offset(segments as u64 + 1, plan.wide);
     match found {
@@ -346,12 +348,12 @@ fn run(
         .offset(n as u64, plan.wide_positions)
         .mem(offsets.mem())
         .scalar(offsets.offset() as u64);
-    // One item a tile leaves segments without elements to the launch before.
+    // With one work-item per tile, `segments_prepare` writes the results of empty segments.
     let tiles = if plan.work_group == 1 { tiles } else { tiles.plain(empty) };
     finish(device, &plan, tiles, count, scratch, out)
 }
 
-/// Launches the tiles, whose last arguments are missing, and what joins them.
+/// Launches the tiles, after adding their last arguments. Then launches the levels that join the nodes.
 fn finish(
     device: &ClDevice,
     plan: &Plan,
@@ -387,13 +389,13 @@ fn finish(
     Ok(())
 }
 
-/// The first offset that is beyond the next one or beyond `n`, if any; waits.
+/// The index of the first offset that is beyond the next one or beyond `n`, if any. Waits for it.
 pub fn check(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize) -> Result<Option<usize>> {
-    // A 32-bit number names one of so many.
+    // The kernel reports 32-bit indices, so a launch takes at most 2^31 offsets and the next one.
     check_by(device, offsets, form, n, 1 << 31)
 }
 
-/// The same by launches over `part` offsets each, and the one behind them.
+/// The same, in launches over `part` offsets each, and the next one.
 fn check_by(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize, part: usize) -> Result<Option<usize>> {
     const NONE: u32 = u32::MAX;
     let caps = device.capabilities()?;
@@ -422,7 +424,7 @@ fn check_by(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize, part: u
     Ok(None)
 }
 
-/// The offsets from `at` on, of which there are `out.len()`.
+/// Reads `out.len()` offsets from index `at` on.
 pub fn read(device: &ClDevice, offsets: &ClInput, at: usize, wide: bool, out: &mut [u64]) -> Result<()> {
     let size = if wide { 8 } else { 4 };
     let start = offsets.byte_offset() + at * size;

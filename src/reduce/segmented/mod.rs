@@ -1,17 +1,18 @@
-//! Segmented reduction: one value from each segment of the input, [`Device::reduce_segments`]; in a wider type,
-//! [`Device::reduce_segments_as`], by an operator of the user's [`Device::reduce_segments_by`].
+//! Segmented reduction: `out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1]`, [`Device::reduce_segments`].
+//! [`Device::reduce_segments_as`] computes in a wider type, [`Device::reduce_segments_by`] takes a user's operator.
 //!
 //! | property | |
 //! |---|---|
 //! | work | about n operations, one read of the input, about two of the offsets |
 //! | operator | as [`reduce`](crate::reduce) |
-//! | determinism | everywhere, floats too: the order depends on where a segment starts and ends alone |
+//! | determinism | same bits everywhere, floats too: the order depends only on where a segment starts and ends |
 //! | scratch | some 40 bytes for each 16 KiB of the input: [`Device::reduce_segments_scratch`] |
 //! | limits | any n and any number of segments that fit the device |
 //!
-//! The input, not the segments, is shared out evenly, as in merge-based sparse products (Merrill and Garland 2016): a
-//! work-group reduces its tile with a flag at each start (Blelloch 1990), and a tree over the tiles completes the segments
-//! that cross their edges. Its leaves are the same everywhere, which makes the order so.
+//! Work-groups get equal parts of the input, whatever the segments, as in merge-based sparse products (Merrill and
+//! Garland 2016). A work-group reduces its tile with segment-head flags (Blelloch 1990). A tree over the tiles
+//! completes the segments that cross tile boundaries. The leaves of the tree are the same everywhere, and so is the
+//! order.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -28,32 +29,32 @@ use crate::{
     segments::{Offsets, segments},
 };
 
-/// Bytes of a leaf of the tree.
+/// Bytes of a leaf of the tree: a cache line.
 pub const BLOCK_BYTES: usize = 64;
-/// Blocks that the CPU combines side by side.
+/// Cache lines that the CPU combines side by side.
 const ABREAST: usize = 8;
 
-/// Where segments start in some blocks of the input.
+/// Segment-head flags and ranks of some cache lines of the input.
 struct Marks {
-    /// A bit for each element.
+    /// A flag for each element.
     words: [u64; ABREAST],
-    /// The offsets that are at most that position, where one is.
+    /// The rank at each flagged element: the number of offsets that are at most its index.
     ranks: [usize; ABREAST * BLOCK_BYTES],
 }
 
 impl Marks {
-    /// Whether the first element of all is the only one with a start.
+    /// Returns whether the first element is the only one with a flag.
     fn at_first_alone(&self) -> bool {
         self.words[0] == 1 && self.words[1..].iter().all(|&word| word == 0)
     }
 
-    /// Whether no block has a start behind its first element.
+    /// Returns whether only first elements of cache lines, which have `item` elements, have flags.
     fn between_blocks(&self, item: usize) -> bool {
         let firsts = (0..64).step_by(item).fold(0, |bits, at| bits | 1 << at);
         self.words.iter().all(|word| word & !firsts == 0)
     }
 
-    /// The bits of block `b`, which has `item` elements.
+    /// The flags of cache line `b`, which has `item` elements.
     #[inline]
     fn block(&self, b: usize, item: usize) -> u64 {
         let at = b * item;
@@ -62,7 +63,8 @@ impl Marks {
 }
 
 impl Offsets<'_> {
-    /// Notes those of `p .. p + len`, of which number `rank` is the first: how many are before its end.
+    /// Sets the flags and ranks of the elements `p..p + len`; `rank` is the number of the first offset among them.
+    /// Returns how many offsets are before `p + len`.
     fn mark(self, rank: usize, p: usize, len: usize, marks: &mut Marks) -> usize {
         fn mark<C: Copy>(offsets: &[C], rank: usize, len: usize, marks: &mut Marks, at: impl Fn(C) -> usize) -> usize {
             let mut rank = rank;
@@ -89,10 +91,10 @@ impl Offsets<'_> {
         }
     }
 
-    /// Whether those from the i-th on are `step` beyond `p`, `step` beyond that and so on, [`ABREAST`] of them.
+    /// Returns whether the [`ABREAST`] offsets from the i-th on are `p + step`, `p + 2 * step` and so on.
     fn is_ramp(self, i: usize, p: usize, step: usize) -> bool {
         fn is<C: Copy>(offsets: &[C], i: usize, equals: impl Fn(C, usize) -> bool) -> bool {
-            // All are compared, by vectors.
+            // All are compared, without an early exit, so that the loop vectorises.
             let all = |offsets: &[C]| offsets.iter().zip(1..).fold(true, |all, (&x, k)| all & equals(x, k));
             offsets.get(i..i + ABREAST).is_some_and(|own| equals(own[0], 1) && all(own))
         }
@@ -104,22 +106,22 @@ impl Offsets<'_> {
 }
 
 impl Device {
-    /// Combines the elements of each segment with `op`: segment `s` is `input[offsets[s]..offsets[s + 1]]`.
+    /// Segmented reduction: `out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1]`.
     ///
-    /// Segments of any lengths share the device evenly. The result of an empty one is the operator's
-    /// [empty](Op::empty) value. Elements before the first offset and from the last one on are in no segment.
+    /// Segments of any lengths share the device evenly. The result of an empty segment is the operator's
+    /// [empty](Op::empty) value. Elements before the first offset, and from the last offset on, belong to no segment.
     ///
-    /// Float sums and products are the same on every run, every device and the CPU, wherever the devices keep subnormals:
-    /// blocks of 64 bytes of the input are combined from left to right, and the blocks' results as one binary tree of
-    /// neighbours over the input, in which the elements of other segments are left out. So they depend on where a segment
-    /// starts and ends.
+    /// Float sums and products have the same bits on every run, every device and the CPU, if the devices keep
+    /// subnormals. Each 64-byte cache line of the input is combined from left to right. The results combine as a binary
+    /// tree of neighbours over the input, without the elements of other segments. So a result depends on where its
+    /// segment starts and ends.
     ///
-    /// Offsets are checked, which waits; [`Device::reduce_segments_into`] does neither.
+    /// Checks the offsets, which waits for the device. [`Device::reduce_segments_into`] does neither.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an offset is beyond the next one or beyond the
-    /// input, or there is none at all; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, or if an offset is beyond
+    /// the next one or beyond the input. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks
     /// fp64 and `T` needs it.
     ///
     /// ```
@@ -147,16 +149,18 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::reduce_segments`] into a caller's slice, buffer or view of as many elements as there are segments.
+    /// [`Device::reduce_segments`] into a slice, buffer or view with one element for each segment.
     ///
-    /// Does not wait for the result, unless `output` is a host slice, and does not check the offsets: one beyond the input
-    /// counts as its end, and where one is beyond the next, results are unspecified. Whatever they are, nothing is read or
-    /// written out of bounds. [`Device::check_segments`] checks them.
+    /// Does not wait for the result, unless `output` is a host slice.
+    ///
+    /// Does not check the offsets; [`Device::check_segments`] does. An offset beyond the input counts as its end. If an
+    /// offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has not one element less than there are
-    /// offsets; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not have exactly one element less
+    /// than there are offsets. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and
+    /// `T` needs it.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Max};
@@ -180,12 +184,13 @@ impl Device {
         self.reduce_parts(&monoid::<T, O>(), O::source(), input.into(), offsets.into(), output.into(), scratch)
     }
 
-    /// [`Device::reduce_segments`] in a type that holds every `T`, such as `i64` for `i32` or `f32` for `f16`: elements are
-    /// converted as they are read, as by [`Device::reduce_as`].
+    /// [`Device::reduce_segments`] in a type that holds every `T`, such as `i64` for `i32` or `f32` for `f16`.
+    ///
+    /// Elements are converted as they are read, as in [`Device::reduce_as`].
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_segments`].
+    /// Same as [`Device::reduce_segments`].
     ///
     /// ```
     /// use oclprim::{Buffer, Device, op::Sum};
@@ -208,12 +213,12 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::reduce_segments_as`] into a caller's slice, buffer or view, as [`Device::reduce_segments_into`]: it neither
-    /// waits nor checks the offsets.
+    /// [`Device::reduce_segments_as`] into a slice, buffer or view. It neither waits nor checks the offsets, like
+    /// [`Device::reduce_segments_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_segments_into`].
+    /// Same as [`Device::reduce_segments_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Sum};
@@ -237,13 +242,14 @@ impl Device {
         self.reduce_parts(&monoid::<U, O>(), O::source(), input.into(), offsets.into(), output.into(), scratch)
     }
 
-    /// [`Device::reduce_segments`] by an operator of the user's, which need not be commutative; an empty segment gives its
+    /// [`Device::reduce_segments`] with a user's operator, which need not be commutative. An empty segment gives its
     /// identity.
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_segments`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of `T`.
+    /// Same as [`Device::reduce_segments`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of
+    /// `T`.
     ///
     /// ```
     /// use oclprim::{Device, op::Operator};
@@ -272,13 +278,14 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::reduce_segments_by`] into a caller's slice, buffer or view, as [`Device::reduce_segments_into`]: it neither
-    /// waits nor checks the offsets.
+    /// [`Device::reduce_segments_by`] into a slice, buffer or view. It neither waits nor checks the offsets, like
+    /// [`Device::reduce_segments_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_segments_into`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of `T`.
+    /// Same as [`Device::reduce_segments_into`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as
+    /// [`Device::reduce_by`], and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in
+    /// OpenCL C is not that of `T`.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Operator};
@@ -307,7 +314,7 @@ impl Device {
         self.reduce_parts(&op, source, input.into(), offsets.into(), output.into(), scratch)
     }
 
-    /// All forms, built once for each type and operator.
+    /// All segmented reductions, compiled once for each type and operator.
     pub(crate) fn reduce_parts<T, U, C, F>(
         &self,
         op: &Monoid<U, F>,
@@ -337,11 +344,13 @@ impl Device {
         Ok(())
     }
 
-    /// Checks that no offset is beyond the next one or beyond `n` elements. Reads them once, on the device, and waits.
+    /// Checks that no offset is beyond the next one or beyond `n`. Reads the offsets once, on the device, and waits for
+    /// the result.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with the first that is, or if there is none at all.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with the first such offset, or if there are no
+    /// offsets.
     ///
     /// ```
     /// let error = oclprim::Device::best()?.check_segments(&[0u32, 7, 5, 9], 9).unwrap_err();
@@ -382,11 +391,11 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that segmented reductions of `n` elements of type `T`, to any type, use at most.
+    /// Upper bound on the scratch bytes of segmented reductions of `n` elements of type `T`, with results of any type.
     ///
     /// # Errors
     ///
-    /// As [`Device::capabilities`].
+    /// Same as [`Device::capabilities`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;

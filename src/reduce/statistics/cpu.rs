@@ -1,4 +1,4 @@
-//! Statistics on the CPU: the same tiles, and the same merges of neighbours, as `cl/statistics.cl`.
+//! Statistics on the CPU: the same tiles as in `cl/statistics.cl`, and the same merges of neighbours.
 
 use std::ops::{Add, Mul, Sub};
 
@@ -9,18 +9,19 @@ use crate::{
     with_integer,
 };
 
-/// Neighbouring lanes, or elements, that are worked on side by side.
+/// Neighbouring lanes or elements that are processed side by side.
 const ABREAST: usize = 32;
 
-/// The accumulators of floats. Rust divides exactly, OpenCL devices divide doubles so and floats as they like.
+/// A float accumulator. Rust rounds divisions correctly; OpenCL devices do so for doubles only, so floats use
+/// [`Self::ratio`].
 pub(in crate::reduce) trait Real:
     Element<Acc = Self> + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {
     /// `part / all`, for 0 < part <= all; as in `cl/lib/moments.cl`.
     fn ratio(part: u64, all: u64) -> Self;
-    /// A little less than 1: more than the roundings of a lane's sum take it up.
+    /// A little less than 1: the difference exceeds the rounding errors of a lane's sum.
     const BELOW_ONE: Self;
-    /// A power of two by which elements are taken where squares are beyond the range.
+    /// The power of two that scales elements if their squares are beyond the range.
     const DOWN: Self;
     fn is_finite(self) -> bool;
     fn word(self) -> u64;
@@ -71,12 +72,12 @@ impl Real for f64 {
     }
 }
 
-/// What elements have besides their extremes, and how it adds up.
+/// Moments of elements, and how they join. Extremes are not among them.
 pub(in crate::reduce) trait Joins: Copy + Send + Sync {
-    /// Of `n` elements, joined by those of `m` later ones.
+    /// Joins the moments of `n` elements with those of `m` later ones.
     fn merge(&mut self, n: u64, other: &Self, m: u64);
 
-    /// The words of a record; of several columns' moments, those of one.
+    /// The words of a record. If there are moments of several columns, those of one.
     fn words(&self, column: usize) -> [u64; 5];
 }
 
@@ -89,7 +90,8 @@ impl Joins for () {
     }
 }
 
-/// The mean in two parts, and the sum of squared distances to it: `m2`, or where that is beyond the range, `-m2 / DOWN²`.
+/// The mean in two parts, and `m2`, the sum of squared distances to it. If that sum is beyond the range, `m2` is
+/// `-sum * DOWN²`.
 #[derive(Clone, Copy)]
 pub(in crate::reduce) struct Spread<A> {
     mean: A,
@@ -98,13 +100,15 @@ pub(in crate::reduce) struct Spread<A> {
 }
 
 impl<A: Real> Spread<A> {
-    /// The sum of squares by `DOWN²`.
+    /// The sum of squares times `DOWN²`.
     fn scaled_down(&self) -> A {
         if self.m2 < A::ZERO { A::ZERO - self.m2 } else { self.m2 * A::DOWN * A::DOWN }
     }
 
-    /// The moments of a lane, from the sums of its elements' distances to about their mean and of the squares of those; `part` is
-    /// one element's.
+    /// The moments of a lane.
+    ///
+    /// `mean` is close to its mean. `rest` is the sum of the distances of its elements to `mean`, and `m2` the sum of
+    /// the squares of these distances. `part` is 1 / the number of elements.
     #[inline]
     fn of_lane<I: Iterator<Item = A>>(mean: A, rest: A, m2: A, part: A, elements: impl FnOnce() -> I) -> Self {
         if !mean.is_finite() {
@@ -113,7 +117,7 @@ impl<A: Real> Spread<A> {
         let off = rest * part;
         let m2 = m2 - rest * off;
         let m2 = if m2.is_finite() {
-            // Rounding can leave less than nothing.
+            // Rounding can make the difference negative.
             if m2 > A::ZERO { m2 } else { A::ZERO }
         } else {
             A::ZERO - far_squares(elements(), mean, part)
@@ -121,8 +125,9 @@ impl<A: Real> Spread<A> {
         Self { mean, rest: if off.is_finite() { off } else { A::ZERO }, m2 }
     }
 
-    /// What both have together, the distance of their means, and whether nothing was beyond the range. `weight` is the part that `b` has of all, `paired` that
-    /// times the elements in `self`.
+    /// Returns the joint moments, the distance of the means, and whether all values are within the range.
+    ///
+    /// `weight` is the share of `b` in all elements; `paired` is `weight` times the number of elements in `self`.
     #[inline]
     fn joined(&self, b: &Self, weight: A, paired: A) -> (Self, A, bool) {
         let a = self.mean;
@@ -139,7 +144,7 @@ impl<A: Real> Spread<A> {
         let w = mean - s;
         let rest = (s - (mean - w)) + (tail - w);
         let m2 = (self.m2 + b.m2) + delta * (delta * paired);
-        // Not `&&`, which would keep compilers from vectors.
+        // `&&` would keep compilers from vectorising.
         let inside = mean.is_finite() & (self.m2 >= A::ZERO) & (b.m2 >= A::ZERO) & m2.is_finite();
         (Self { mean, rest, m2 }, delta, inside)
     }
@@ -150,12 +155,12 @@ impl<A: Real> Spread<A> {
         *self = if inside { all } else { self.joined_beyond(b, all, delta, (weight, paired)) };
     }
 
-    /// The same where something is beyond the range, by what [`Self::joined`] returns.
+    /// The same if a value is beyond the range, from the results of [`Self::joined`].
     #[cold]
     fn joined_beyond(&self, b: &Self, all: Self, delta: A, (weight, paired): (A, A)) -> Self {
         let (a, Self { mean, rest, .. }) = (self.mean, all);
         if a.is_finite() && b.mean.is_finite() {
-            // The distance, or the sum of squares.
+            // Either the distance or the sum of squares is beyond the range.
             let down = if mean.is_finite() { delta * A::DOWN } else { b.mean * A::DOWN - a * A::DOWN };
             let m2 = A::ZERO - ((self.scaled_down() + b.scaled_down()) + down * (down * paired));
             if mean.is_finite() {
@@ -164,13 +169,13 @@ impl<A: Real> Spread<A> {
                 Self { mean: a + (b.mean * weight - a * weight), rest: A::ZERO, m2 }
             }
         } else {
-            // Infinities and NaN add up as they do in a sum.
+            // Infinities and NaN propagate as in a sum.
             Self { mean: a + b.mean, rest: A::ZERO, m2: A::from_f64(f64::NAN) }
         }
     }
 }
 
-/// The part that `m` elements have of `n + m`.
+/// The share of `m` elements in `n + m`: `m / (n + m)`.
 fn weight<A: Real>(n: u64, m: u64) -> A {
     if n == m { A::from_f64(0.5) } else { A::ratio(m, n + m) }
 }
@@ -187,7 +192,7 @@ impl<A: Real> Joins for Spread<A> {
     }
 }
 
-/// The sum, and the sum of squares, modulo 2^192.
+/// The exact sum, and the sum of squares modulo 2^192.
 #[derive(Clone, Copy, Default)]
 pub(in crate::reduce) struct Exact {
     sum: i128,
@@ -210,7 +215,7 @@ impl Joins for Exact {
     }
 }
 
-/// How many of `elements`, in rows of `all`, there are in the `width` lanes from `lane` on.
+/// The number of elements in the `width` lanes from `lane` on, if `elements` elements fill rows of `all` lanes.
 pub(in crate::reduce) fn in_lanes(elements: usize, all: usize, lane: usize, width: usize) -> u64 {
     let (rows, more) = (elements / all, elements % all);
     (rows * width + more.saturating_sub(lane).min(width)) as u64
@@ -223,7 +228,8 @@ fn spread<T: Element<Acc = A>, A: Real>(elements: &[T]) -> Spread<A> {
     lane[0]
 }
 
-/// Hands out each of up to [`ABREAST`] neighbours and its number; the loop over as many has a length that compilers know.
+/// Calls `body` with each of up to [`ABREAST`] neighbours and its number. A full row takes a loop of constant length,
+/// so that it vectorises.
 #[inline]
 fn each_lane<T: Element<Acc = A>, A>(row: &[T], mut body: impl FnMut(usize, A)) {
     match <&[T; ABREAST]>::try_from(row) {
@@ -232,8 +238,8 @@ fn each_lane<T: Element<Acc = A>, A>(row: &[T], mut body: impl FnMut(usize, A)) 
     }
 }
 
-/// The sum of squares of a lane where elements, or their squares, are too far from the mean for the range: that of the
-/// elements by `DOWN`.
+/// The sum of squared distances of a lane times `DOWN²`, from elements that are scaled by `DOWN`. For lanes where a
+/// distance or its square is beyond the range.
 fn far_squares<A: Real>(elements: impl Iterator<Item = A>, mean: A, part: A) -> A {
     let (mut rest, mut m2) = (A::ZERO, A::ZERO);
     for x in elements {
@@ -245,13 +251,14 @@ fn far_squares<A: Real>(elements: impl Iterator<Item = A>, mean: A, part: A) -> 
     if spread > A::ZERO { spread } else { A::ZERO }
 }
 
-/// The mean of a lane whose sum is beyond the range, where the mean is not.
+/// The mean of a lane whose sum is beyond the range, though its mean is not.
 fn mean_of_parts<A: Real>(elements: impl Iterator<Item = A>, part: A) -> A {
     let part = part * A::BELOW_ONE;
     elements.fold(A::ZERO, |mean, x| mean + x * part)
 }
 
-/// The moments of up to 16 rows of `all` lanes, at the start of `lane`: of each `width_most` of them, a power of two.
+/// Moments of up to 16 rows of `all` lanes, written to the start of `lane`: one for each `width_most` lanes, a power of
+/// two.
 pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
     elements: &[T],
     all: usize,
@@ -263,7 +270,7 @@ pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
     let used = all.min(n);
     let part = |k| A::ratio(1, in_lanes(n, all, k, 1));
     let (first, last) = (part(0), part(used - 1));
-    // Lanes have as many rows as the first, or one less.
+    // A lane has as many rows as the first lane, or one less.
     let more = if n.is_multiple_of(all) { used } else { n % all };
     let part = |k| if k < more { first } else { last };
     lane.clear();
@@ -295,7 +302,8 @@ pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
     join_lanes(lane, n, all, width_most);
 }
 
-/// Joins the moments of the lanes that have elements, of n in rows of `all`, until each is that of `width_most` lanes.
+/// Joins the moments of the lanes that have elements, until each covers `width_most` lanes. The `n` elements fill rows
+/// of `all`.
 fn join_lanes<M: Joins>(lane: &mut Vec<M>, n: usize, all: usize, width_most: usize) {
     let (used, rows) = (lane.len(), n / all);
     let mut width = 1;
@@ -316,7 +324,7 @@ fn join_lanes<M: Joins>(lane: &mut Vec<M>, n: usize, all: usize, width_most: usi
     lane.truncate(used.div_ceil(width_most));
 }
 
-/// Columns whose moments are found side by side.
+/// Columns whose moments are computed side by side.
 pub(in crate::reduce) const COLUMNS: usize = 32;
 
 /// The [`Spread`] of each of [`COLUMNS`] columns.
@@ -363,7 +371,7 @@ impl<A: Real> Joins for Spreads<A> {
     }
 }
 
-/// As [`spread_lanes`], of the columns of up to 16 times `all` rows that lie `stride` apart.
+/// [`spread_lanes`] for columns, of up to 16 times `all` rows that are `stride` apart.
 pub(in crate::reduce) fn spread_columns<T: Element<Acc = A>, A: Real>(
     input: &[T],
     (n, stride): (usize, usize),
@@ -403,11 +411,11 @@ pub(in crate::reduce) fn spread_columns<T: Element<Acc = A>, A: Real>(
     join_lanes(lane, n, all, width_most);
 }
 
-/// Exact sums, in words that hold what a tile has.
+/// Exact sums, in words that are wide enough for a tile.
 pub(in crate::reduce) trait Whole: Integer {
     fn sums(elements: &[Self]) -> Exact;
 
-    /// Those of each column.
+    /// The exact sums of each column.
     fn sums_of_columns<'a>(rows: impl Iterator<Item = &'a [Self; COLUMNS]>) -> [Exact; COLUMNS];
 }
 
@@ -453,7 +461,7 @@ macro_rules! whole {
         }
     )* };
 }
-// In the order of: the sum of a tile, a product, its square without a sign.
+// The types, in order: the sum of a tile, a product, an unsigned square.
 whole!(i8 => i32, i32, u32; u8 => i32, i32, u32; i16 => i64, i32, u32; u16 => i64, u32, u32; i32 => i64, i64, u64; u32 => i64, u64, u64);
 
 macro_rules! wide {
@@ -480,7 +488,7 @@ macro_rules! wide {
 }
 wide!(i64, u64);
 
-/// What a run of tiles has; places are tiles.
+/// The results of neighbouring tiles. Its indices are numbers of tiles.
 #[derive(Clone, Copy)]
 struct Record<T, M> {
     n: u64,
@@ -513,7 +521,7 @@ impl<T: Element, M: Joins> Record<T, M> {
         }
     }
 
-    /// `other` has the later tiles.
+    /// Joins the results of later tiles.
     #[inline]
     fn merge(mut self, other: &Self) -> Self {
         if self.nan == 0 {
@@ -532,10 +540,10 @@ impl<T: Element, M: Joins> Record<T, M> {
     }
 }
 
-/// A record, the lowest and the highest element.
+/// A record, the smallest and the largest element.
 type Found<T, M> = (Record<T, M>, Extreme<T>, Extreme<T>);
 
-/// The record of all of the input, which is not empty, and its extremes.
+/// The record of the whole input, which is not empty, and its extremes.
 fn record<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)) -> Result<Found<T, M>> {
     let part = |i: usize| &input[i * tile::<T>()..input.len().min((i + 1) * tile::<T>())];
     let mut records = parallel::map(input.len().div_ceil(tile::<T>()), &|i| Record::of(i, part(i), moments(part(i))))?;
@@ -559,7 +567,7 @@ fn record<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync
     Ok((all, low, high))
 }
 
-/// `input` is not empty.
+/// The extremes of `input`, which is not empty.
 pub(super) fn min_max<T: Element>(input: &[T]) -> Result<(Extreme<T>, Extreme<T>)> {
     let (_, low, high) = record(input, &|_| ())?;
     Ok((low, high))
@@ -571,7 +579,7 @@ fn words<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)
     words[..4].copy_from_slice(&[all.n, all.nan, low.index as u64, high.index as u64]);
     for (word, value) in words[4..6].iter_mut().zip([low.value, high.value]) {
         bytemuck::bytes_of_mut(word)[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
-        // An integer's sign goes all the way up, as in OpenCL C.
+        // Integers are sign-extended, as in OpenCL C.
         if T::TYPE.is_signed() && !T::TYPE.is_float() && value < T::ZERO {
             bytemuck::bytes_of_mut(word)[size_of::<T>()..].fill(0xff);
         }
@@ -580,7 +588,7 @@ fn words<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)
     Ok(words)
 }
 
-/// `input` is not empty.
+/// The words of the record of `input`, which is not empty.
 pub(super) fn statistics<T: Element>(input: &[T]) -> Result<Words> {
     match T::TYPE {
         ElementType::F16 => words(bytemuck::cast_slice(input), &spread::<f16, f32>),

@@ -12,11 +12,11 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/statistics.cl");
-/// Bytes of a tile, and moments that a group joins; as in `cl/statistics.cl`.
+/// Bytes of a tile, and moments that a work-group joins; as in `cl/statistics.cl`.
 const TILE_BYTES: usize = 16 * 4096;
 const FAN: usize = 1024;
 
-/// The bytes of a `Record` and of `Moments` of `cl/statistics.cl`.
+/// Bytes of `Record` and `Moments` in `cl/statistics.cl`.
 fn record_bytes(element: ElementType, moments: bool) -> usize {
     let keys = if element.is_float() { 2 * acc_bytes(element) } else { 16 };
     32 + keys + if moments && !element.is_float() { 40 } else { 0 }
@@ -30,41 +30,41 @@ fn acc_bytes(element: ElementType) -> usize {
     if element == ElementType::F64 { 8 } else { 4 }
 }
 
-/// The bytes of local memory that an item takes: a record, and the moments of its lanes of several tiles.
+/// Bytes of local memory of a work-item: a record, and the moments of its lanes for several tiles.
 fn local_bytes(element: ElementType, moments: bool) -> usize {
     record_bytes(element, moments) + if moments && element.is_float() { 48 } else { 0 }
 }
 
-/// The work-group. The answers are the same with any.
+/// The size of a work-group. Results do not depend on it.
 fn work_group(element: ElementType, moments: bool, caps: &Capabilities) -> usize {
     tuning::work_group_of(tuning::reduce(caps).work_group, local_bytes(element, moments), caps)
 }
 
-/// What is looked for.
+/// The results that are looked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Find {
-    /// The first place of one extreme.
+    /// The first index of one extreme.
     One(End),
-    /// Those of both.
+    /// The first indices of both extremes.
     Both,
-    /// Those of both, and the moments.
+    /// The first indices of both extremes, and the moments.
     Moments,
 }
 
-/// The launches over n > 0 elements.
+/// The launches for n > 0 elements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub program: ProgramSpec,
     pub groups: usize,
     pub work_group: usize,
     pub tile: usize,
-    /// How many moments each launch that joins them starts from; of floats alone.
+    /// The number of moments at the start of each launch that joins them; empty except for moments of floats.
     pub joins: Vec<usize>,
-    /// The first moments in scratch, in moments; the groups' records are before.
+    /// The start of the moments in scratch, after the records of the work-groups, in units of moments.
     pub moments_at: usize,
     pub wide: bool,
     pub scratch_bytes: usize,
-    /// Whether the work-group that ends last can give the answer.
+    /// True if a last-block reduction can follow: the last work-group to finish writes the answer.
     pub one_pass: bool,
 }
 
@@ -86,8 +86,8 @@ pub fn plan(
     let joins = if moments && element.is_float() { joins(tiles) } else { Vec::new() };
     let one_pass = joins.is_empty() && tuning::reduce(caps).one_pass;
     let moments_at = (groups * record_bytes(element, moments)).div_ceil(moments_bytes(element));
-    // So that two work-groups run on a compute unit at a time, of integers three: one loads while the other joins. H200, 2^28
-    // i32: with 80 registers 4,237 GB/s, with 117 3,715.
+    // The limits let two work-groups run on a compute unit at a time, three for integers: one loads while another
+    // joins. H200, 2^28 i32: 4,237 GB/s with 80 registers, 3,715 with 117.
     let registers = match element {
         ElementType::F64 => 128,
         _ if element.is_float() => 112,
@@ -119,7 +119,7 @@ pub fn plan(
     Ok(Plan { program, groups, work_group, tile, joins, moments_at, wide, scratch_bytes, one_pass })
 }
 
-/// From how many moments each launch starts, until one group can join what is left.
+/// The number of moments that each launch starts from, until one work-group can join the rest.
 fn joins(tiles: usize) -> Vec<usize> {
     let mut joins = vec![tiles];
     while joins[joins.len() - 1] > FAN {
@@ -128,14 +128,15 @@ fn joins(tiles: usize) -> Vec<usize> {
     joins
 }
 
-/// The most scratch that statistics or extremes of `n` elements take.
+/// Upper bound on the scratch bytes of statistics or extremes of `n` elements.
 pub fn scratch_bytes(device: &ClDevice, n: usize, element: ElementType) -> Result<usize> {
     let (caps, wide) = (device.capabilities_for("reduce", element.size(), n)?, device.tuning().wide(n));
     let bytes = |find| plan(n.max(1), element, element, find, true, &caps, wide).map(|plan| plan.scratch_bytes);
     Ok(std::cmp::max(bytes(Find::Both)?, bytes(Find::Moments)?))
 }
 
-/// `input` is not empty. With moments `out` takes the words, else it takes the values, and `places` where they are.
+/// Runs a plan; `input` is not empty. With moments, `out` receives the words of the record. Else `out` receives the
+/// values, and `places` their indices.
 fn run<T: Element>(
     device: &ClDevice,
     find: Find,
@@ -229,7 +230,7 @@ pub fn statistics<T: Element>(
     out.finish(device)
 }
 
-/// One extreme, or both. `input` is not empty.
+/// Finds one extreme or both; `input` is not empty.
 pub fn extremes<T: Element>(
     device: &ClDevice,
     find: Find,

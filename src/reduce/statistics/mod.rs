@@ -1,16 +1,18 @@
-//! Statistics in one pass over memory: count, sum, smallest and largest element and where they are, mean, variance.
+//! Statistics in one pass over memory: count, sum, smallest and largest element with their indices, mean, variance.
 //!
 //! | property | |
 //! |---|---|
 //! | work | one read of the input, and one more of the tiles that have the extremes |
-//! | determinism | everywhere, where the device keeps subnormals |
-//! | scratch | up to 88 bytes for each work-group, and of floats up to 33 for each 64 KiB of the input: [`Device::statistics_scratch`] |
+//! | determinism | same bits everywhere, if the device keeps subnormals |
+//! | scratch | up to 88 bytes for each work-group; for floats, also up to 33 for each 64 KiB of the input: [`Device::statistics_scratch`] |
 //! | limits | any n from 1 on that fits the device |
 //!
-//! Sums and means of floats are of one tree, as
-//! [`Fixed`](crate::Determinism::Fixed) sums are: each lane of 16 elements has its mean, corrected by what the elements are
-//! off it, and lanes and tiles merge in pairs of neighbours (Chan, Golub and LeVeque 1979). With u the rounding unit of the
-//! accumulator (`f32` for 16-bit floats, else the type itself), and d the mean distance from the mean,
+//! Sums and means of floats use one tree, like [`Fixed`](crate::Determinism::Fixed) sums. Each lane of 16 elements
+//! computes its mean, and then a correction from the distances of its elements to that mean. Lanes and tiles merge in
+//! pairs of neighbours (Chan, Golub and LeVeque 1979).
+//!
+//! Let u be the rounding unit of the accumulator (`f32` for 16-bit floats, else the type itself), and d the mean
+//! distance to the mean:
 //!
 //! | | error at most |
 //! |---|---|
@@ -18,8 +20,11 @@
 //! | variance, of floats | (80 + 16 log2 n) u (variance + (10 u mean)²), and the square of the mean's error |
 //! | integers | the sum is exact; the others are rounded a few times in `f64` |
 //!
-//! The variance is an `f64`, and infinite only where it, or the bound of its error, is beyond the range of `f64`: never of
-//! smaller types. Squares below the accumulator's range are 0. The mean of finite elements is finite. An infinite one makes the mean infinite or NaN, and the variance NaN; a NaN makes both NaN.
+//! The variance is an `f64`. It is infinite only if it, or the bound of its error, is beyond the range of `f64`. The
+//! range of a smaller type does not matter. Squares below the accumulator's range are 0.
+//!
+//! The mean of finite elements is finite. An infinite element makes the mean infinite or NaN, and the variance NaN. A
+//! NaN makes both NaN.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -41,7 +46,7 @@ use crate::{
 const WORDS: usize = 12;
 type Words = [u64; WORDS];
 
-/// The smallest and the largest element, as [`Device::min_max`] finds them.
+/// The smallest and the largest element with their indices, as returned by [`Device::min_max`].
 ///
 /// ```
 /// let found = oclprim::Device::best()?.min_max(&[4u8, 9, 4])?;
@@ -51,13 +56,13 @@ type Words = [u64; WORDS];
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MinMax<T> {
-    /// The smallest element, and the lowest index that has it.
+    /// The smallest element, and its lowest index.
     pub min: Extreme<T>,
-    /// The largest element, and the lowest index that has it.
+    /// The largest element, and its lowest index.
     pub max: Extreme<T>,
 }
 
-/// What [`Device::statistics`] finds.
+/// The result of [`Device::statistics`].
 ///
 /// ```
 /// let found = oclprim::Device::best()?.statistics(&[1i32, 3])?;
@@ -68,21 +73,21 @@ pub struct MinMax<T> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Statistics<T> {
-    /// The elements, NaN among them.
+    /// The number of elements, including NaN.
     pub count: usize,
-    /// The elements that are NaN.
+    /// The number of elements that are NaN.
     pub nan: usize,
-    /// The smallest element, and the lowest index that has it; the first NaN, if any.
+    /// The smallest element, and its lowest index; the first NaN, if any.
     pub min: Extreme<T>,
-    /// The largest element, and the lowest index that has it; the first NaN, if any.
+    /// The largest element, and its lowest index; the first NaN, if any.
     pub max: Extreme<T>,
     /// The sum.
     pub sum: f64,
-    /// The sum of integers, exactly; `None` for floats.
+    /// The exact sum of integers; `None` for floats.
     pub integer_sum: Option<i128>,
     /// The mean.
     pub mean: f64,
-    /// The mean of squared distances to the mean: the population's variance.
+    /// The population variance: the mean of the squared distances to the mean.
     pub variance: f64,
 }
 
@@ -99,7 +104,7 @@ impl<T> Statistics<T> {
         Moments { count, sum, integer_sum, mean, variance }
     }
 
-    /// The variance of a population of which the elements are a sample: by `count - 1`. NaN for one element.
+    /// The sample variance, with the divisor `count - 1`. NaN for one element.
     ///
     /// ```
     /// assert_eq!(oclprim::Device::best()?.statistics(&[1u8, 2, 6])?.sample_variance(), 7.0);
@@ -110,7 +115,7 @@ impl<T> Statistics<T> {
     }
 }
 
-/// [`Statistics`] as they lie in a device's memory, for the element type `T`.
+/// [`Statistics`] in the memory of a device, for the element type `T`.
 ///
 /// ```
 /// use oclprim::{Device, Scratch, StatisticsRecord};
@@ -128,7 +133,7 @@ impl<T> Statistics<T> {
 pub struct StatisticsRecord<T>([u64; WORDS], PhantomData<T>);
 
 impl<T: Element> StatisticsRecord<T> {
-    /// What the record says. One that was never written, all zeros, is of no elements: its mean and variance are NaN.
+    /// Decodes the record. A record of zeros, which was never written, has no elements; its mean and variance are NaN.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, StatisticsRecord};
@@ -167,8 +172,10 @@ pub(super) fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> 
 }
 
 impl Device {
-    /// The smallest and the largest element and their indices, in one pass; each as [`Device::arg_min`] and
-    /// [`Device::arg_max`] find it: the lowest index on ties, where -0 and +0 tie, and the first NaN, if any.
+    /// The smallest and the largest element and their indices, in one pass.
+    ///
+    /// Each is the result of [`Device::arg_min`] or [`Device::arg_max`]. Ties yield the lowest index; -0 equals +0. If
+    /// there is a NaN, both results are the first one.
     ///
     /// # Errors
     ///
@@ -189,12 +196,14 @@ impl Device {
         Ok(MinMax { min: extreme(0), max: extreme(1) })
     }
 
-    /// [`Device::min_max`] into the two elements of `values` and of `indices`, which can stay on the device: the smallest
-    /// first. Does not wait, unless one of them is a host slice.
+    /// [`Device::min_max`] into the two elements of `values` and of `indices`, which may be on the device. The smallest
+    /// element is first.
+    ///
+    /// Does not wait for the result, unless an output is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::min_max`]; [`ErrorKind::InvalidInput`] if an output has not two elements.
+    /// Same as [`Device::min_max`]; [`ErrorKind::InvalidInput`] if an output does not have exactly two elements.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -228,8 +237,9 @@ impl Device {
         }
     }
 
-    /// Count, sum, extremes, mean and variance in one pass over memory, and how many elements are NaN. See
-    /// [the module](crate::reduce::statistics) for how exact they are.
+    /// Count, number of NaN, sum, extremes, mean and variance, in one pass over memory.
+    ///
+    /// [The module](crate::reduce::statistics) has the error bounds.
     ///
     /// # Errors
     ///
@@ -249,12 +259,13 @@ impl Device {
         Ok(out[0].get())
     }
 
-    /// [`Device::statistics`] into the one record of `output`, which can stay on the device. Does not wait, unless
-    /// `output` is a host slice.
+    /// [`Device::statistics`] into the single record of `output`, which may be on the device.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::statistics`]; [`ErrorKind::InvalidInput`] if `output` has not one element.
+    /// Same as [`Device::statistics`]; [`ErrorKind::InvalidInput`] if `output` does not have exactly one element.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, StatisticsRecord};
@@ -287,12 +298,14 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that [`Device::statistics_into`], [`Device::min_max_into`], [`Device::arg_min_into`] and
-    /// [`Device::arg_max_into`] of `n` elements of type `T` use at most.
+    /// Upper bound on the scratch bytes for `n` elements of type `T`.
+    ///
+    /// It holds for [`Device::statistics_into`], [`Device::min_max_into`], [`Device::arg_min_into`] and
+    /// [`Device::arg_max_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce`].
+    /// Same as [`Device::reduce`].
     ///
     /// ```
     /// assert_eq!(oclprim::Device::cpu().statistics_scratch::<f32>(1 << 20)?, 0);
@@ -306,12 +319,14 @@ impl Device {
         }
     }
 
-    /// The mean of all elements, as [`Device::statistics`] has it. The host makes it of the record of
-    /// [`Device::statistics_into`], which takes scratch and can leave the record on the device.
+    /// The mean of all elements.
+    ///
+    /// The host decodes it from the record of [`Device::statistics`]. [`Device::statistics_into`] takes scratch, and
+    /// can leave the record on the device.
     ///
     /// # Errors
     ///
-    /// As [`Device::statistics`].
+    /// Same as [`Device::statistics`].
     ///
     /// ```
     /// assert_eq!(oclprim::Device::best()?.mean(&[1u8, 2, 4, 6])?, 3.25);
@@ -321,12 +336,14 @@ impl Device {
         Ok(self.statistics(input)?.mean)
     }
 
-    /// The variance of all elements, by their number, as [`Device::statistics`] has it. By one less it is
-    /// [`Statistics::sample_variance`]. The host makes it as it makes [`Device::mean`].
+    /// The population variance of all elements: the divisor is their number.
+    ///
+    /// The host decodes it from the record of [`Device::statistics`]. [`Statistics::sample_variance`] has a divisor one
+    /// less.
     ///
     /// # Errors
     ///
-    /// As [`Device::statistics`].
+    /// Same as [`Device::statistics`].
     ///
     /// ```
     /// assert_eq!(oclprim::Device::best()?.variance(&[1.0f32, 3.0])?, 1.0);
@@ -348,7 +365,7 @@ mod tests {
         assert_eq!(of(&[i64::MAX, i64::MAX - 2]), 1.0);
         assert_eq!(of(&[i64::MIN, i64::MAX]), 2f64.powi(126));
         assert_eq!(Device::cpu().variance(&[u64::MAX; 5]).unwrap(), 0.0);
-        // One apart from very many: no cancellation.
+        // One element that differs from very many: no cancellation.
         let mut x = vec![1i64; 1 << 20];
         x[77] = 0;
         let p = 2f64.powi(-20);
@@ -369,14 +386,14 @@ mod tests {
         check::<f64>();
     }
 
-    /// Means, sums and variances of finite elements at the ends of the range, which are NaN nowhere.
+    /// Means, sums and variances of finite elements at the ends of the range are never NaN.
     #[test]
     fn statistics_at_the_ends_of_the_range_are_not_nan() {
         fn check<T: Element>(most: f64) {
             let m = 0.9 * most;
             let cpu = Device::cpu();
             let of = |x: &[f64]| cpu.statistics(&x.iter().map(|&x| T::from_f64(x)).collect::<Vec<T>>()).unwrap();
-            // Means of what the type makes of the elements.
+            // Means of the elements after their conversion to the type.
             let right = |x: &[f64]| {
                 let (found, n) = (of(x), x.len() as f64);
                 let want: f64 = x.iter().map(|&x| T::from_f64(x).to_f64() / n).sum();
@@ -384,7 +401,7 @@ mod tests {
                 assert!(!found.variance.is_nan() && !found.sum.is_nan(), "{}: {found:?}", T::TYPE);
                 found.variance
             };
-            // Of narrow types the variance is in the range of its own type.
+            // The variance of a narrow type is within the range of that type.
             let near = |found: f64, want: f64| {
                 assert!(found == want || (found / want - 1.0).abs() < 1e-5, "{}: {found} instead of {want}", T::TYPE);
             };
@@ -396,7 +413,8 @@ mod tests {
             }
             assert_eq!(right(&[m, m]), 0.0, "{}", T::TYPE);
             near(right(&[m, m, -m]), m * m * 8.0 / 9.0);
-            // Lanes with sums that are beyond the range, with elements that are that far from the mean, with both.
+            // Lanes whose sums are beyond the range, lanes whose elements are that far from the mean, and lanes with
+            // both.
             let lanes = 4096 / size_of::<T>();
             let rows = |rows: &[f64]| rows.iter().flat_map(|&x| vec![x; lanes]).collect::<Vec<f64>>();
             for (lane, part) in [(&[m, m, -m][..], 8.0 / 9.0), (&[m, -m, -m], 8.0 / 9.0), (&[m, m, -m, -m], 1.0)] {
@@ -405,7 +423,7 @@ mod tests {
             // Squares of rounding errors.
             right(&rows(&[m; 16]));
             right(&rows(&[most / 77.0; 16]));
-            // Infinities as in a sum.
+            // Infinities propagate as in a sum.
             assert_eq!(of(&[m, m, f64::INFINITY]).mean, f64::INFINITY);
             assert!(of(&[f64::NEG_INFINITY, m, f64::INFINITY]).mean.is_nan());
             assert!(of(&[m, f64::NAN]).mean.is_nan() && of(&[f64::INFINITY; 2]).variance.is_nan());

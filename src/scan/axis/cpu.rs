@@ -1,5 +1,5 @@
-//! Scans along an axis whose neighbours lie apart, on the CPU: the order of `cl/scan_axis.cl`, chunks of neighbouring lines in
-//! parallel.
+//! Scans along a strided axis on the CPU: the order of `cl/scan_axis.cl`. Threads share the chunks of neighbouring
+//! lines.
 
 use super::{CHUNK, Shape};
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 /// Neighbouring lines of a task.
 const COLUMNS: usize = 512;
 
-/// The same chunk of neighbouring lines: its outer place, its number, the first of its lines there, and its rows.
+/// The same chunk of neighbouring lines: its outer index, its number, the first of the lines, and its rows.
 struct Part<'o, U> {
     outer: usize,
     chunk: usize,
@@ -23,7 +23,7 @@ struct Part<'o, U> {
     rows: Vec<&'o mut [U]>,
 }
 
-/// The output in parts, whose rows are in the order of the scan.
+/// Divides the output into parts. The rows of a part are in the order of the scan.
 fn parts<'o, U>(shape: &Shape, reversed: bool, out: &'o mut [U]) -> Result<Vec<Part<'o, U>>> {
     let Shape { len, inner, .. } = *shape;
     let blocks = inner.div_ceil(COLUMNS);
@@ -56,7 +56,7 @@ where
     let Shape { outer, len, inner } = *shape;
     let (initial, inclusive) = start(op, kind);
     let (chunks, blocks) = (len.div_ceil(CHUNK), inner.div_ceil(COLUMNS));
-    // What is taken of `columns` lines from one on, of element i in the order of the scan.
+    // Element i, in the order of the scan, of at most `COLUMNS` lines from `column` on.
     let row = |outer: usize, i: usize, column: usize| {
         let i = if kind.reversed { len - 1 - i } else { i };
         &input[(outer * len + i) * inner + column..][..COLUMNS.min(inner - column)]
@@ -72,7 +72,7 @@ where
         Ok(totals)
     };
     let totals = parallel::try_map(outer * (chunks - 1) * blocks, &totals)?;
-    // What precedes each chunk of a block of lines, one chunk after another.
+    // The exclusive prefixes of the chunks of at most `COLUMNS` lines, chunk by chunk.
     let carries = |task: usize| -> Result<Vec<Vec<U::Acc>>> {
         let (outer, block) = (task / blocks, task % blocks);
         let columns = COLUMNS.min(inner - block * COLUMNS);
@@ -93,7 +93,7 @@ where
     let carries = parallel::try_map(outer * blocks, &carries)?;
     let parts = parts(shape, kind.reversed, out)?;
     parallel::consume(parts.into_iter(), &|Part { outer, chunk, column, rows }| {
-        // At most `COLUMNS` of them.
+        // At most `COLUMNS` accumulators.
         let mut acc = carries[outer * blocks + column / COLUMNS][chunk].clone();
         for (i, out) in (chunk * CHUNK..).zip(rows) {
             for ((acc, x), out) in acc.iter_mut().zip(row(outer, i, column)).zip(out) {

@@ -1,4 +1,4 @@
-//! Scans along an axis whose neighbours lie apart, on OpenCL devices: the plan, then its launches.
+//! Scans along a strided axis on OpenCL devices: the plan, then its launches.
 
 use super::{CHUNK, Shape};
 use crate::{
@@ -10,19 +10,19 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/scan_axis.cl");
-/// Neighbouring lines of one item on CPU drivers.
+/// Neighbouring lines of a work-item on CPU drivers.
 const CPU_COLUMNS: usize = 64;
 
-/// The launches over one element at least.
+/// The launches over at least one element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub program: ProgramSpec,
     pub work_group: usize,
     pub max_groups: usize,
     pub chunks: usize,
-    /// Items that share an outer place.
+    /// Work-items that share an outer index.
     pub pieces: usize,
-    /// Totals of a line, at all levels.
+    /// Aggregates of a line, over all levels.
     pub stride: usize,
     pub scratch_bytes: usize,
     pub wide: bool,
@@ -35,7 +35,7 @@ pub fn plan(shape: &Shape, form: &Form, aligned: bool, caps: &Capabilities, wide
     let (cpu, vec) = (params.work_group == 1, 16 / form.element.size());
     let Shape { outer, len, inner } = *shape;
     let chunks = len.div_ceil(CHUNK);
-    // Vectors, if they are many enough to occupy the device.
+    // A work-item takes a vector of lines, if there are enough vectors to occupy the device.
     let vectors = inner.is_multiple_of(vec) && outer * chunks * (inner / vec) >= params.max_groups * params.work_group;
     let columns = match (cpu, vectors) {
         (true, _) => CPU_COLUMNS,
@@ -66,7 +66,7 @@ pub fn plan(shape: &Shape, form: &Form, aligned: bool, caps: &Capabilities, wide
     })
 }
 
-/// Scans every line of `input` to the same places of `out`.
+/// Scans every line of `input` to the same indices of `out`.
 pub fn scan(
     device: &ClDevice,
     form: &Form,
@@ -112,7 +112,7 @@ pub fn scan(
         .run(groups(work(*chunks)), items)
 }
 
-/// The scratch for a shape, at most.
+/// Upper bound on the scratch bytes for a shape.
 pub fn scratch_bytes(shape: &Shape, acc: ElementType) -> usize {
     let stride: usize = levels(shape.len.div_ceil(CHUNK)).map(|(_, count)| count).sum();
     shape.outer * shape.inner * stride * acc.size()

@@ -1,18 +1,20 @@
-//! Scan along one axis of an N-dimensional view: [`Device::scan_axis`], by an operator of the user's
-//! [`Device::scan_axis_by`].
+//! Scan along an axis of an N-dimensional view: [`Device::scan_axis`]. [`Device::scan_axis_by`] takes a user's
+//! operator.
 //!
 //! | property | |
 //! |---|---|
 //! | work | as [`scan`](crate::scan) along the last axis; along others two reads of axes longer than 512, else one |
-//! | operator | as [`scan`](crate::scan); the user's need not be commutative |
-//! | determinism | everywhere, float sums and products too: the order depends on the shape, the axis and the types alone |
-//! | scratch | that of a scan in segments, or an accumulator for each 512 elements: [`Device::scan_axis_scratch`] |
+//! | operator | as [`scan`](crate::scan); a user's operator need not be commutative |
+//! | determinism | same bits everywhere, float sums and products too: the order depends only on the shape, the axis and the types |
+//! | scratch | that of a segmented scan, or an accumulator for each 512 elements: [`Device::scan_axis_scratch`] |
 //! | limits | 8 axes ([`Layout::MAX_DIMS`]) of any lengths and strides |
 //!
-//! Lines whose elements lie side by side are segments of one length: [`segmented`](super::segmented). Of others an item walks
-//! down chunks of 512 elements, beside its neighbours. What precedes a chunk comes from the chunks' totals, in the order of
-//! tiles in [`scan`](crate::scan). Lines that lie closer together than 32 bytes are moved apart and back, and views with gaps
-//! are moved together first, which takes two bytes more for each of theirs.
+//! Contiguous lines are segments of one length: [`segmented`](super::segmented). For other lines, a work-item walks
+//! down a chunk of 512 elements, and neighbouring work-items take neighbouring lines. The exclusive prefix of a chunk
+//! comes from the aggregates of earlier chunks, in the order of tiles in [`scan`](crate::scan).
+//!
+//! If the stride along the axis is less than 32 bytes, the lines are transposed before the scan, and the results after
+//! it. A view with gaps is copied first, which costs another read and write.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -29,10 +31,10 @@ use crate::{
 
 /// Elements of a chunk of a line; as in `cl/scan_axis.cl`.
 pub const CHUNK: usize = 512;
-/// Bytes from one line to the next that hold too few lines for items to have one each.
+/// Bytes of the stride along an axis below which lines are too few for work-items to have one each.
 const LEAST_BYTES: usize = 32;
 
-/// An array whose axis has `len` elements, `inner` apart, in each of `outer` places.
+/// An array `[outer, len, inner]`, which is scanned along `len`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
     #[doc(hidden)]
@@ -43,25 +45,25 @@ pub struct Shape {
     pub inner: usize,
 }
 
-/// How its lines are scanned.
+/// The method that scans the lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Way {
     /// As segments of one length.
     Rows,
-    /// The same after they are moved apart.
+    /// As segments of one length, after a transpose.
     Apart,
     #[doc(hidden)]
     Columns,
 }
 
 impl Shape {
-    /// That of an array without gaps.
+    /// The shape of an array without gaps.
     pub fn of(shape: &[usize], axis: usize) -> Result<Self> {
         if axis >= shape.len() {
             return Err(Error::invalid(format!("axis {axis} of a shape of {shape:?}")));
         }
         let product = |part: &[usize]| part.iter().product();
-        // Of arrays without elements a product may overflow.
+        // In an array without elements, a product can overflow.
         if shape.contains(&0) {
             return Ok(Self { outer: 0, len: shape[axis], inner: 0 });
         }
@@ -83,10 +85,11 @@ impl Shape {
 }
 
 impl Device {
-    /// A scan of each line along an axis: the results in the shape of the view, without gaps, the last axis running fastest.
+    /// Scan along an axis: `out[i, j, ..., k] = x[i, j, ..., 0] op ... op x[i, j, ..., k]` if inclusive.
     ///
-    /// Strides may be any, zero and negative among them. Each line starts from the scan's initial value; reversed, it is
-    /// scanned from its last element to its first.
+    /// The last index in this formula runs along `axis`. Results have the shape of the view, in row-major order without
+    /// gaps. Strides may be zero or negative. Each line starts from the scan's initial value. A reversed scan runs from
+    /// the last element of each line to its first.
     ///
     /// # Errors
     ///
@@ -120,13 +123,14 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::scan_axis`] into a caller's slice, buffer or view of as many elements. Does not wait, unless `output` is a host
-    /// slice.
+    /// [`Device::scan_axis`] into a slice, buffer or view with one element for each input element.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_axis`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has another number of
-    /// elements, or overlaps the view.
+    /// Same as [`Device::scan_axis`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has
+    /// another number of elements, or overlaps the view.
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Sum};
@@ -152,11 +156,11 @@ impl Device {
         self.scan_lines((&monoid::<U, O>(), O::source()), input.into(), axis, kind, output.into(), scratch)
     }
 
-    /// [`Device::scan_axis`] by an operator of the user's, which need not be commutative.
+    /// [`Device::scan_axis`] with a user's operator, which need not be commutative.
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_axis`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
+    /// Same as [`Device::scan_axis`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::scan_by`].
     ///
     /// ```
@@ -182,11 +186,11 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::scan_axis_by`] into a caller's slice, buffer or view, as [`Device::scan_axis_into`].
+    /// [`Device::scan_axis_by`] into a slice, buffer or view. All else is as in [`Device::scan_axis_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_axis_by`] and [`Device::scan_axis_into`].
+    /// Same as [`Device::scan_axis_by`] and [`Device::scan_axis_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Operator};
@@ -211,7 +215,7 @@ impl Device {
         self.scan_lines((&op, source), input.into(), axis, kind, output.into(), scratch)
     }
 
-    /// All forms, built once for each type and operator.
+    /// All scans along an axis, compiled once for each type and operator.
     fn scan_lines<T, U, F>(
         &self,
         by: (&Monoid<U, F>, Source),
@@ -269,12 +273,14 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that a scan along an axis to a `U` uses at most, beside copies of views that have gaps or lines
-    /// closer together than 32 bytes, which the device keeps from call to call.
+    /// Upper bound on the scratch bytes of a scan along an axis with results of type `U`.
+    ///
+    /// It excludes copies of views that have gaps, or a stride below 32 bytes along the axis. The device keeps the
+    /// memory of these copies from call to call.
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_axis`].
+    /// Same as [`Device::scan_axis`].
     ///
     /// ```
     /// let x = [1u8; 24];

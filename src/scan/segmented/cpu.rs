@@ -1,11 +1,11 @@
-//! Where segments start, on the CPU.
+//! Segment heads on the CPU.
 
 use crate::{Element, element::equal, segments::Offsets};
 
-/// Where a key differs from the one before it.
+/// Flags each element whose key differs from the one before it in the order of the scan.
 pub(super) fn keys<K: Element>(keys: &[K], reversed: bool) -> impl Fn(usize, &mut [bool]) + Sync {
     move |first, heads| {
-        // Nothing precedes the first element.
+        // The first element has none before it.
         let skipped = usize::from(first == 0);
         let (none, heads) = heads.split_at_mut(skipped.min(heads.len()));
         none.fill(false);
@@ -19,12 +19,12 @@ pub(super) fn keys<K: Element>(keys: &[K], reversed: bool) -> impl Fn(usize, &mu
     }
 }
 
-/// Where a flag is set; if reversed, behind it.
+/// Flags each element whose own flag is set; if reversed, the element after it in the order of the scan.
 pub(super) fn flags<K: PartialEq + Sync>(flags: &[K], unset: K, reversed: bool) -> impl Fn(usize, &mut [bool]) + Sync {
     move |first, heads| {
         let put = |(head, flag): (&mut bool, &K)| *head = *flag != unset;
         if reversed {
-            // Behind the last flag there is no element.
+            // In the order of the scan, the first element has no flag before it.
             let skipped = usize::from(first == 0);
             let (none, heads) = heads.split_at_mut(skipped.min(heads.len()));
             none.fill(false);
@@ -35,7 +35,7 @@ pub(super) fn flags<K: PartialEq + Sync>(flags: &[K], unset: K, reversed: bool) 
     }
 }
 
-/// At the offsets among n elements, which may be in no order.
+/// Flags the elements at the offsets, which need not be in order.
 pub(super) fn offsets(offsets: Offsets<'_>, n: usize, reversed: bool) -> impl Fn(usize, &mut [bool]) + Sync {
     move |first, heads| {
         heads.fill(false);
@@ -55,7 +55,7 @@ pub(super) fn offsets(offsets: Offsets<'_>, n: usize, reversed: bool) -> impl Fn
     }
 }
 
-/// At each multiple of a row's length.
+/// Flags each multiple of a row's length.
 pub(super) fn rows(len: usize) -> impl Fn(usize, &mut [bool]) + Sync {
     move |first, heads| {
         heads.fill(false);

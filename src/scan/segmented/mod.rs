@@ -1,17 +1,18 @@
-//! Scan in segments, each of which starts anew: by key, [`Device::scan_by_key`]; at offsets, [`Device::scan_segments`]; at
-//! flags, [`Device::scan_flagged`].
+//! Segmented scan, which restarts at each segment: by key, [`Device::scan_by_key`]; at offsets,
+//! [`Device::scan_segments`]; at flags, [`Device::scan_flagged`].
 //!
 //! | property | |
 //! |---|---|
-//! | work | as [`scan`](crate::scan); what tells segments is read as often as the elements |
-//! | operator | as [`scan`](crate::scan); the user's need not be commutative |
-//! | determinism | everywhere, float sums and products too: the order depends on the place, the segments and the types alone |
+//! | work | as [`scan`](crate::scan); keys, flags or offsets are read as often as the elements |
+//! | operator | as [`scan`](crate::scan); a user's operator need not be commutative |
+//! | determinism | same bits everywhere, float sums and products too: the order depends only on the index, the segments and the types |
 //! | scratch | that of a scan, and at most 8 bytes for each 32 KiB: [`Device::scan_segments_scratch`] |
 //! | limits | any n and any number of segments that fit the device |
 //!
-//! It is one scan over pairs of a value and whether a segment starts there, `(a, f) op (b, g) = (g ? b : a op b, f or g)`
-//! (Blelloch 1990; Sengupta 2007), in the order of a scan of all elements. So segments of any lengths share the device evenly,
-//! and what other segments hold changes nothing. Reversed, each segment is scanned from its last element to its first.
+//! It is one scan over pairs of a value and a segment-head flag (Blelloch 1990; Sengupta 2007):
+//! `(a, f) op (b, g) = (g ? b : a op b, f or g)`. The order is that of a scan of all elements. So segments of any
+//! lengths share the device evenly, and the elements of other segments do not affect a result. A reversed scan runs
+//! from the last element of each segment to its first.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -29,12 +30,12 @@ use crate::{
     segments::{Offsets, segments},
 };
 
-/// What tells segments.
+/// The source of segments.
 pub(super) enum Segments<'a, K: Element> {
     Keys(Input<'a, K>),
     Flags(Input<'a, K>),
     Offsets(Input<'a, K>),
-    /// The length of each.
+    /// The common length of all segments.
     Rows(usize),
 }
 
@@ -50,13 +51,14 @@ impl<K: Element> Segments<'_, K> {
 }
 
 impl Device {
-    /// What the values of each run of equal keys come to, up to each of them.
+    /// Scan of `values` that restarts wherever `keys[i] != keys[i - 1]`.
     ///
-    /// Floats as keys are equal as [sorts](crate::sort) have it: -0 and 0, and all NaN. Each run starts from the scan's initial value.
+    /// Each run of equal keys starts from the scan's initial value. Float keys compare as in [sorts](crate::sort): -0
+    /// equals +0, and all NaN are equal.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many values as keys;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of keys and values differ;
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it.
     ///
     /// ```
@@ -82,18 +84,19 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::scan_by_key`] into a caller's slice, buffer or view of as many elements. Does not wait, unless `output` is a host
-    /// slice.
+    /// [`Device::scan_by_key`] into a slice, buffer or view with one element for each value.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_by_key`];
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has another length, or overlaps an input.
+    /// Same as [`Device::scan_by_key`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output`
+    /// has another length, or overlaps an input.
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Sum};
     ///
-    /// // The place of each element among its equals.
+    /// // The index of each element among its equals.
     /// let (device, mut scratch) = (Device::best()?, Scratch::new());
     /// let keys = device.upload(&[4u32, 4, 4, 9, 9])?;
     /// let (ones, mut places) = (device.filled(5, 1u32)?, device.zeroed::<u32>(5)?);
@@ -115,11 +118,11 @@ impl Device {
         self.scan_parts(by, values.into(), parts, kind, output.into(), scratch)
     }
 
-    /// [`Device::scan_by_key`] by an operator of the user's, which need not be commutative.
+    /// [`Device::scan_by_key`] with a user's operator, which need not be commutative.
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_by_key`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
+    /// Same as [`Device::scan_by_key`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::scan_by`].
     ///
     /// ```
@@ -143,11 +146,11 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::scan_by_key_by`] into a caller's slice, buffer or view, as [`Device::scan_by_key_into`].
+    /// [`Device::scan_by_key_by`] into a slice, buffer or view. All else is as in [`Device::scan_by_key_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_by_key_by`] and [`Device::scan_by_key_into`].
+    /// Same as [`Device::scan_by_key_by`] and [`Device::scan_by_key_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Operator};
@@ -172,18 +175,18 @@ impl Device {
         self.scan_parts((&op, source), values.into(), parts, kind, output.into(), scratch)
     }
 
-    /// What the elements of each segment come to, up to each of them: segment `s` is `input[offsets[s]..offsets[s + 1]]`.
+    /// Scan of `input` that restarts at each offset: segment `s` is `input[offsets[s]..offsets[s + 1]]`.
     ///
-    /// Segments may be empty. Elements before the first offset, and those from the last one on, are segments too. Each starts from
-    /// the scan's initial value.
+    /// Each segment starts from the scan's initial value. Segments may be empty. Elements before the first offset are a
+    /// segment too, and so are those from the last offset on.
     ///
-    /// Offsets are checked, which waits; [`Device::scan_segments_into`] does neither.
+    /// Checks the offsets, which waits for the device. [`Device::scan_segments_into`] does neither.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an offset is beyond the next one or beyond the input, or
-    /// there is none at all; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs
-    /// it.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, or if an offset is beyond
+    /// the next one or beyond the input. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks
+    /// fp64 and a type needs it.
     ///
     /// ```
     /// use oclprim::{Device, Scan, op::Sum};
@@ -211,16 +214,18 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::scan_segments`] into a caller's slice, buffer or view of as many elements. Does not wait, unless `output` is a host
-    /// slice.
+    /// [`Device::scan_segments`] into a slice, buffer or view with one element for each input element.
     ///
-    /// It does not check the offsets either: those beyond the input are left out, and where one is beyond the next, results are
-    /// unspecified. Whatever they are, nothing is read or written out of bounds. [`Device::check_segments`] checks them.
+    /// Does not wait for the result, unless `output` is a host slice.
+    ///
+    /// Does not check the offsets; [`Device::check_segments`] does. Offsets beyond the input are ignored. If an offset
+    /// is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_segments`], but for offsets in no order;
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has another length, or overlaps an input.
+    /// Same as [`Device::scan_segments`], except for unordered offsets;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has another length, or overlaps an
+    /// input.
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Max};
@@ -245,11 +250,11 @@ impl Device {
         self.scan_parts(by, input.into(), parts, kind, output.into(), scratch)
     }
 
-    /// [`Device::scan_segments`] by an operator of the user's, which need not be commutative.
+    /// [`Device::scan_segments`] with a user's operator, which need not be commutative.
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_segments`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
+    /// Same as [`Device::scan_segments`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::scan_by`].
     ///
     /// ```
@@ -274,11 +279,11 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::scan_segments_by`] into a caller's slice, buffer or view, as [`Device::scan_segments_into`].
+    /// [`Device::scan_segments_by`] into a slice, buffer or view. All else is as in [`Device::scan_segments_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_segments_by`] and [`Device::scan_segments_into`].
+    /// Same as [`Device::scan_segments_by`] and [`Device::scan_segments_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Operator};
@@ -303,13 +308,13 @@ impl Device {
         self.scan_parts((&op, source), input.into(), parts, kind, output.into(), scratch)
     }
 
-    /// What the values of each segment come to, up to each of them, where a flag that is not 0 marks the first value of one.
+    /// Scan of `values` that restarts wherever `flags[i] != 0`.
     ///
-    /// The values before the first such flag are a segment, too. Each starts from the scan's initial value.
+    /// Each segment starts from the scan's initial value. The values before the first flag are a segment too.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many flags as values;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of flags and values differ;
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it.
     ///
     /// ```
@@ -335,13 +340,14 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::scan_flagged`] into a caller's slice, buffer or view of as many elements. Does not wait, unless `output` is a host
-    /// slice.
+    /// [`Device::scan_flagged`] into a slice, buffer or view with one element for each value.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_flagged`];
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has another length, or overlaps an input.
+    /// Same as [`Device::scan_flagged`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output`
+    /// has another length, or overlaps an input.
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Product};
@@ -365,11 +371,11 @@ impl Device {
         self.scan_parts(by, values.into(), parts, kind, output.into(), scratch)
     }
 
-    /// [`Device::scan_flagged`] by an operator of the user's, which need not be commutative.
+    /// [`Device::scan_flagged`] with a user's operator, which need not be commutative.
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_flagged`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
+    /// Same as [`Device::scan_flagged`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::scan_by`].
     ///
     /// ```
@@ -393,11 +399,11 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::scan_flagged_by`] into a caller's slice, buffer or view, as [`Device::scan_flagged_into`].
+    /// [`Device::scan_flagged_by`] into a slice, buffer or view. All else is as in [`Device::scan_flagged_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::scan_flagged_by`] and [`Device::scan_flagged_into`].
+    /// Same as [`Device::scan_flagged_by`] and [`Device::scan_flagged_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scan, Scratch, op::Operator};
@@ -422,7 +428,7 @@ impl Device {
         self.scan_parts((&op, source), values.into(), parts, kind, output.into(), scratch)
     }
 
-    /// All forms, built once for each type and operator: as many results as elements.
+    /// All segmented scans, compiled once for each type and operator. There are as many results as elements.
     pub(super) fn scan_parts<T, U, K, F>(
         &self,
         (op, source): (&Monoid<U, F>, Source),
@@ -485,7 +491,7 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that scans in segments of `n` elements of type `T` to type `U` use at most.
+    /// Upper bound on the scratch bytes of segmented scans of `n` elements of type `T` with results of type `U`.
     ///
     /// ```
     /// assert_eq!(oclprim::Device::cpu().scan_segments_scratch::<u32, u64>(1 << 20), 0);

@@ -11,18 +11,18 @@ const TEXT: &str = include_str!("../../../cl/adjacent.cl");
 /// `HELD` of the kernel.
 const HELD: usize = 4;
 
-/// A launch over n > 0 elements.
+/// The launch over n > 0 elements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub program: ProgramSpec,
     pub groups: usize,
     pub work_group: usize,
-    /// Neighbours of one item on CPU drivers.
+    /// Neighbouring elements of a work-item on CPU drivers.
     pub run: usize,
     pub wide: bool,
 }
 
-/// `source` is the user's operator in place of a subtraction.
+/// `source` is a user's operator, which replaces the subtraction.
 pub fn plan(
     n: usize,
     element: ElementType,

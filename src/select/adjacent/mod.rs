@@ -1,14 +1,15 @@
-//! Adjacent differences: of each element and the one before it, [`Device::adjacent_difference`]; or what a user's operator gives
-//! for both, [`Device::adjacent_difference_by`].
+//! Adjacent differences: `out[i] = x[i] - x[i - 1]`, [`Device::adjacent_difference`]; or `op(x[i], x[i - 1])` by a
+//! user's operator, [`Device::adjacent_difference_by`].
 //!
 //! | property | |
 //! |---|---|
 //! | work | n operations, one read of the input and one write |
-//! | determinism | everywhere, floats too where the device keeps subnormals: each result is one operation |
+//! | determinism | same bits everywhere; for floats, if the device keeps subnormals: each result is one operation |
 //! | scratch | none |
 //! | limits | any n that fits the device |
 //!
-//! The first element has none before it, and is copied, so that a scan of the differences gives the input back.
+//! The first element has none before it, and is copied: `out[0] = x[0]`. So an inclusive sum of the differences returns
+//! the input.
 
 #[cfg(feature = "opencl")]
 #[doc(hidden)]
@@ -27,7 +28,8 @@ use crate::{
 const TASK: usize = parallel::SERIAL;
 
 impl Device {
-    /// The first element, then each one less the one before it. Integers wrap; `f16` and `bf16` are rounded from `f32`.
+    /// Adjacent differences: `out[0] = x[0]`, `out[i] = x[i] - x[i - 1]`. Integers wrap; `f16` and `bf16` are rounded
+    /// from `f32`.
     ///
     /// # Errors
     ///
@@ -49,13 +51,14 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::adjacent_difference`] into a caller's slice, buffer or view of the same length. Does not wait, unless `output`
-    /// is a host slice.
+    /// [`Device::adjacent_difference`] into a slice, buffer or view of the same length.
+    ///
+    /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::adjacent_difference`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ,
-    /// or both are over one memory of a user's and overlap.
+    /// Same as [`Device::adjacent_difference`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the
+    /// lengths differ, or if the arguments overlap in memory that the user provides.
     ///
     /// ```
     /// let mut steps = [0.0f32; 3];
@@ -73,13 +76,15 @@ impl Device {
         self.adjacent((input.into(), &less), None, output.into())
     }
 
-    /// The first element, then what the operator gives for each one and the one before it. The operator need not be
-    /// associative, and its identity is not used.
+    /// Adjacent differences by a user's operator: `out[0] = x[0]`, `out[i] = op(x[i], x[i - 1])`.
+    ///
+    /// The operator need not be associative, and its identity is not used.
     ///
     /// # Errors
     ///
-    /// As [`Device::adjacent_difference`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of `T`.
+    /// Same as [`Device::adjacent_difference`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`],
+    /// and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that
+    /// of `T`.
     ///
     /// ```
     /// use oclprim::{Device, op::Operator};
@@ -100,11 +105,12 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::adjacent_difference_by`] into a caller's slice, buffer or view, as [`Device::adjacent_difference_into`].
+    /// [`Device::adjacent_difference_by`] into a slice, buffer or view. All else is as in
+    /// [`Device::adjacent_difference_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::adjacent_difference_by`] and [`Device::adjacent_difference_into`].
+    /// Same as [`Device::adjacent_difference_by`] and [`Device::adjacent_difference_into`].
     ///
     /// ```
     /// use oclprim::{Device, op::Operator};

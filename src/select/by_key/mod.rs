@@ -2,16 +2,20 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of the keys and of the values, and some of a word for each run |
-//! | operator | as [`reduce`](crate::reduce); the user's need not be commutative |
-//! | determinism | everywhere, floats too: where a run lies decides the order, as in [`reduce::segmented`](crate::reduce::segmented) |
-//! | scratch | [`Device::reduce_by_key_scratch`], and without a look-back 4 or 8 bytes for each run that there is room for |
+//! | work | one read of the keys and of the values, and some reads and writes of a word for each run |
+//! | operator | as [`reduce`](crate::reduce); a user's operator need not be commutative |
+//! | determinism | same bits everywhere, floats too: the order depends on where a run starts and ends, as in [`reduce::segmented`](crate::reduce::segmented) |
+//! | scratch | [`Device::reduce_by_key_scratch`]; without look-back, also 4 or 8 bytes for each run that the outputs have room for |
 //! | limits | any n that fits the device |
 //!
-//! Tiles find where their runs begin, and how many begin before them by a decoupled look-back (Merrill and Garland 2016), as they
-//! do the segments' part of [`reduce::segmented`](crate::reduce::segmented). Where work-groups cannot wait for one another, the
-//! runs' first places are found as in [`select::runs`](crate::select::runs), and are the offsets of a segmented reduction. Values
-//! are shared out, not runs: where one run has most values, or each has one, that costs the same.
+//! Each tile finds where its runs start. Decoupled look-back (Merrill and Garland 2016) finds how many start before it.
+//! Tiles reduce their runs as in [`reduce::segmented`](crate::reduce::segmented).
+//!
+//! If work-groups cannot wait for one another, the first index of each run is found as in
+//! [`select::runs`](crate::select::runs). These indices are the offsets of a segmented reduction.
+//!
+//! Work-groups get equal parts of the values, whatever the runs. So it costs the same if one run has most values, or if
+//! each run has one.
 
 use super::cpu;
 #[cfg(feature = "opencl")]
@@ -32,7 +36,7 @@ use crate::{
     runtime::{ClInput, apart, opencl::ClDevice},
 };
 
-/// Where a reduction by key writes.
+/// The outputs of a reduction by key.
 struct To<'o, K: Element, U: Element> {
     keys: Output<'o, K>,
     values: Output<'o, U>,
@@ -40,15 +44,15 @@ struct To<'o, K: Element, U: Element> {
 }
 
 impl Device {
-    /// The first key of each run of equal keys, and what the run's values come to.
+    /// The first key of each run of equal keys, and the reduction of the run's values by the operator.
     ///
-    /// Floats as keys are equal as [sorts](crate::sort) have it: -0 and 0, and all NaN. Float sums and products are the same on every
-    /// run, every device and the CPU, wherever the devices keep subnormals, and depend on where the run lies:
-    /// [`Device::reduce_segments`].
+    /// Float keys compare as in [sorts](crate::sort): -0 equals +0, and all NaN are equal. Float sums and products have
+    /// the same bits on every run, every device and the CPU, if the devices keep subnormals. They depend on where the
+    /// run starts and ends, as in [`Device::reduce_segments`].
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many values as keys;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of keys and values differ.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `V` needs it.
     ///
     /// ```
@@ -67,15 +71,17 @@ impl Device {
         self.reduce_keyed(&monoid::<V, O>(), O::source(), keys.into(), values.into())
     }
 
-    /// [`Device::reduce_by_key`] into callers' slices, buffers or views of one length, which need not have room for all runs;
-    /// how many there are goes to the one element of `count`. Does not wait, unless an output is a host slice. What
-    /// outputs have behind the count stays as it was.
+    /// [`Device::reduce_by_key`] into slices, buffers or views of one length, which may be too short. The number of
+    /// runs goes to the single element of `count`.
+    ///
+    /// Does not wait for the result, unless an output is a host slice. Elements of outputs after the count do not
+    /// change.
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_by_key`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the outputs' lengths
-    /// differ, `count` has not one element, arguments are over one memory of a user's and overlap, or `count` is a host slice
-    /// and there is no room for all.
+    /// Same as [`Device::reduce_by_key`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the
+    /// outputs' lengths differ, if `count` does not have exactly one element, if arguments overlap in memory that the
+    /// user provides, or if `count` is a host slice and the outputs are too short.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Max};
@@ -106,7 +112,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_by_key`].
+    /// Same as [`Device::reduce_by_key`].
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};
@@ -124,11 +130,11 @@ impl Device {
         self.reduce_keyed(&monoid::<U, O>(), O::source(), keys.into(), values.into())
     }
 
-    /// [`Device::reduce_by_key_as`] into callers' slices, buffers or views, as [`Device::reduce_by_key_into`].
+    /// [`Device::reduce_by_key_as`] into slices, buffers or views. All else is as in [`Device::reduce_by_key_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_by_key_into`].
+    /// Same as [`Device::reduce_by_key_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Sum};
@@ -154,11 +160,11 @@ impl Device {
         self.reduce_keyed_into(&monoid::<U, O>(), O::source(), keys.into(), values.into(), to, scratch)
     }
 
-    /// [`Device::reduce_by_key`] by an operator of the user's, which need not be commutative.
+    /// [`Device::reduce_by_key`] with a user's operator, which need not be commutative.
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_by_key`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
+    /// Same as [`Device::reduce_by_key`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::reduce_segments_by`].
     ///
     /// ```
@@ -179,11 +185,11 @@ impl Device {
         self.reduce_keyed(&op, source, keys.into(), values.into())
     }
 
-    /// [`Device::reduce_by_key_by`] into callers' slices, buffers or views, as [`Device::reduce_by_key_into`].
+    /// [`Device::reduce_by_key_by`] into slices, buffers or views. All else is as in [`Device::reduce_by_key_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_by_key_by`] and [`Device::reduce_by_key_into`].
+    /// Same as [`Device::reduce_by_key_by`] and [`Device::reduce_by_key_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Operator};
@@ -211,7 +217,7 @@ impl Device {
         self.reduce_keyed_into(&op, source, keys.into(), values.into(), to, scratch)
     }
 
-    /// All forms that allocate.
+    /// All reductions by key that allocate.
     fn reduce_keyed<K, V, U, F>(
         &self,
         op: &Monoid<U, F>,
@@ -246,7 +252,7 @@ impl Device {
         Ok((keys_out, values_out))
     }
 
-    /// The same in two steps, so that values have room for the exact number of runs.
+    /// The same in two steps, so that the memory for values has the exact length.
     #[cfg(feature = "opencl")]
     fn reduce_counted<C: Offset, K, V, U, F>(
         &self,
@@ -281,7 +287,7 @@ impl Device {
         Ok((keys_out, values_out))
     }
 
-    /// All forms that do not allocate, built once for each type and operator.
+    /// All reductions by key that do not allocate, compiled once for each type and operator.
     fn reduce_keyed_into<K, V, U, F>(
         &self,
         op: &Monoid<U, F>,
@@ -357,12 +363,13 @@ impl Device {
         })
     }
 
-    /// The bytes of scratch that [`Device::reduce_by_key_into`] and its like use at most for `n` keys of type `K` and values of
-    /// type `V`, beside the runs' offsets, which the device keeps from call to call.
+    /// Upper bound on the scratch bytes of reductions of `n` keys of type `K` with values of type `V`.
+    ///
+    /// It excludes the offsets of the runs. The device keeps the memory of these offsets from call to call.
     ///
     /// # Errors
     ///
-    /// As [`Device::capabilities`].
+    /// Same as [`Device::capabilities`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -381,14 +388,14 @@ impl Device {
     }
 }
 
-/// What finds the runs of keys and reduces their values in one pass.
+/// The segmented reduction that finds the runs of keys and reduces their values in one pass.
 #[cfg(feature = "opencl")]
 fn keyed<K: Element, V: Element, U: Element>(source: Source, n: usize) -> segmented::gpu::Form {
     let offset = if n > u32::MAX as usize { ElementType::U64 } else { ElementType::U32 };
     segmented::gpu::Form { keys: Some(K::TYPE), ..segmented::gpu::Form::by::<V, U>(source, offset) }
 }
 
-/// The first keys of runs, and their places in numbers of the size of `places`.
+/// Writes the first key of each run, and its index. `places` determines the size of an index.
 #[cfg(feature = "opencl")]
 fn heads<K: Element>(
     device: &ClDevice,

@@ -1,8 +1,11 @@
-//! Partitions: the elements that a condition holds for, then the others, each in their order; in three ways by two conditions.
+//! Partitions: the elements for which a predicate is true, then the others, each in their order. Two predicates make
+//! three parts.
 //!
-//! Work, scratch and limits are those of [`select`](crate::select); the input is read twice, since where the others go is known
-//! when all are counted, but for [`Device::partition_reversed`]: there the others go backwards from the end, as in CUB. The
-//! counts are outputs of their own; what is behind is the rest.
+//! Work, scratch and limits are those of [`select`](crate::select). The input is read twice, since the offset of the
+//! second part is known only when all elements are counted. [`Device::partition_reversed`] reads it once: it has an
+//! unstable tail, written backwards from the end of the output, as in CUB.
+//!
+//! The counts are outputs of their own. Elements after them are the last part.
 
 use std::ops::Range;
 
@@ -16,11 +19,11 @@ use crate::runtime::apart;
 use crate::{Buffer, Device, Element, Input, Output, Result, Scratch, op::Map, runtime::Backend};
 
 impl Device {
-    /// All elements, those that `predicate` holds for first, and how many these are. Waits for that.
+    /// All elements, those for which `predicate` is true first, and the number of these. Waits for the number.
     ///
     /// # Errors
     ///
-    /// As [`Device::select`].
+    /// Same as [`Device::select`].
     ///
     /// ```
     /// use oclprim::{Device, op::Map};
@@ -41,13 +44,15 @@ impl Device {
         Ok((output, count[0] as usize))
     }
 
-    /// [`Device::partition`] into a caller's slice, buffer or view of the same length; how many elements `predicate` holds for
-    /// goes to the one element of `count`. Does not wait, unless an output is a host slice.
+    /// [`Device::partition`] into a slice, buffer or view of the same length. The number of elements for which
+    /// `predicate` is true goes to the single element of `count`.
+    ///
+    /// Does not wait for the result, unless an output is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ, `count` has
-    /// not one element, or arguments are over one memory of a user's and overlap.
+    /// Same as [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ,
+    /// if `count` does not have exactly one element, or if arguments overlap in memory that the user provides.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Map};
@@ -70,12 +75,14 @@ impl Device {
         self.part_in_two(input.into(), predicate, false, output.into(), count.into(), scratch)
     }
 
-    /// All elements, those that `predicate` holds for first, in their order, then the others, the last one first; and how many
-    /// the first are. Waits for that. On GPUs faster than [`Device::partition`], since it reads the input once.
+    /// [`Device::partition`] with an unstable tail: the elements for which `predicate` is false are in reversed order.
+    ///
+    /// Also returns the number of elements for which `predicate` is true, and waits for it. It is faster than
+    /// [`Device::partition`] on GPUs, since it reads the input once.
     ///
     /// # Errors
     ///
-    /// As [`Device::select`].
+    /// Same as [`Device::select`].
     ///
     /// ```
     /// use oclprim::{Device, op::Map};
@@ -96,11 +103,11 @@ impl Device {
         Ok((output, count[0] as usize))
     }
 
-    /// [`Device::partition_reversed`] into a caller's slice, buffer or view of the same length, as [`Device::partition_into`].
+    /// [`Device::partition_reversed`] into a slice, buffer or view. All else is as in [`Device::partition_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::partition_into`].
+    /// Same as [`Device::partition_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Map};
@@ -122,12 +129,14 @@ impl Device {
         self.part_in_two(input.into(), predicate, true, output.into(), count.into(), scratch)
     }
 
-    /// All elements: those that `first` holds for, then those of the others that `second` holds for, then the rest; and how
-    /// many the first two are. Waits for that. Both are asked of every element.
+    /// All elements in three parts, and the lengths of the first two parts. Waits for the lengths.
+    ///
+    /// The first part has the elements for which `first` is true. The second part has those of the others for which
+    /// `second` is true, and the third part has the rest. Both predicates are evaluated for every element.
     ///
     /// # Errors
     ///
-    /// As [`Device::select`].
+    /// Same as [`Device::select`].
     ///
     /// ```
     /// use oclprim::{Device, op::Map};
@@ -149,12 +158,14 @@ impl Device {
         Ok((output, counts.map(|count| count as usize)))
     }
 
-    /// [`Device::partition_three`] into a caller's slice, buffer or view of the same length; how many the first two parts are
-    /// goes to the two elements of `counts`. Does not wait, unless an output is a host slice.
+    /// [`Device::partition_three`] into a slice, buffer or view of the same length. The lengths of the first two parts
+    /// go to the two elements of `counts`.
+    ///
+    /// Does not wait for the result, unless an output is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::partition_into`], of two counts.
+    /// Same as [`Device::partition_into`], with two counts.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Map};
@@ -175,8 +186,9 @@ impl Device {
         counts: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        // Both are asked, as on devices: a branch on the first would be guessed wrong, and keeps the counts from being taken of
-        // many at once. 2.2 ns an element instead of 6.5 on one core where a third each is random.
+        // Both predicates are evaluated, as on devices. A branch on the first one would be mispredicted, and would keep
+        // the counting loop from vectorising. On one core, if each part has a random third of the elements, this takes
+        // 2.2 ns an element instead of 6.5.
         let list = |x: T| {
             let (others, rest) = (!(first.function)(x.widen()), !(second.function)(x.widen()));
             usize::from(others) + usize::from(others & rest)
@@ -185,11 +197,11 @@ impl Device {
         self.part::<_, 3>((input.into(), &list), &texts, false, output.into(), counts.into(), scratch)
     }
 
-    /// The values whose flags are not 0, then the others, and how many the first are. Waits for that.
+    /// The values whose flags are not 0, then the others, and the number of the former. Waits for the number.
     ///
     /// # Errors
     ///
-    /// As [`Device::select_flagged`].
+    /// Same as [`Device::select_flagged`].
     ///
     /// ```
     /// let (parted, count) = oclprim::Device::best()?.partition_flagged(&[5u32, 6, 7], &[0, 1, 1])?;
@@ -207,11 +219,11 @@ impl Device {
         Ok((output, count[0] as usize))
     }
 
-    /// [`Device::partition_flagged`] into a caller's slice, buffer or view of the same length, as [`Device::partition_into`].
+    /// [`Device::partition_flagged`] into a slice, buffer or view. All else is as in [`Device::partition_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::select_flagged`] and [`Device::partition_into`].
+    /// Same as [`Device::select_flagged`] and [`Device::partition_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -235,7 +247,7 @@ impl Device {
         self.move_flagged(values, flags.into(), output, count.into(), 2, scratch)
     }
 
-    /// Elements that `predicate` holds for, then the others, which may be `reversed`.
+    /// Writes the elements for which `predicate` is true, then the others, `reversed` or not.
     fn part_in_two<T: Element, F: Fn(T::Acc) -> bool + Sync>(
         &self,
         input: Input<'_, T>,
@@ -250,7 +262,8 @@ impl Device {
         self.part::<_, 2>((input, &list), &texts, reversed, output, count, scratch)
     }
 
-    /// Elements go to one of so many lists, as `list`, and `texts` in OpenCL C, tell; the second one may be `reversed`.
+    /// Writes each element to one of `LISTS` lists, by `list`, or `texts` in OpenCL C. The second list may be
+    /// `reversed`.
     fn part<T: Element, const LISTS: usize>(
         &self,
         (input, list): (Input<'_, T>, &(impl Fn(T) -> usize + Sync)),

@@ -1,11 +1,11 @@
-//! Runs of equal neighbours: one element of each ([`Device::unique`]), with its value ([`Device::unique_by_key`]) or its length
-//! ([`Device::run_length_encode`]); where those of two elements at least lie ([`Device::non_trivial_runs`]).
+//! Runs of equal neighbours: one element of each ([`Device::unique`]), with its value ([`Device::unique_by_key`]) or
+//! its length ([`Device::run_length_encode`]). [`Device::non_trivial_runs`] locates runs of at least two elements.
 //!
-//! Floats are equal as [sorts](crate::sort) have it, on every device: -0 goes on where +0 was, and a NaN where another one was. The
-//! first element of a run stands for it. Outputs, counts, work, scratch and limits are those of [`select`](crate::select).
+//! Floats compare as in [sorts](crate::sort), on every device: -0 equals +0, and all NaN are equal. The result has the
+//! first element of each run. Outputs, counts, work, scratch and limits are those of [`select`](crate::select).
 //!
-//! A run's length is known to the tile that it begins in, unless it reaches beyond: tiles note where their first and their last
-//! run begin, and a second launch finds the tile in which the next one does by bisection.
+//! The tile in which a run starts knows its length, unless the run reaches into later tiles. Each tile therefore
+//! records where its first and last runs start. A second launch finds the tile of the next run's start by bisection.
 
 use bytemuck::Pod;
 
@@ -20,11 +20,11 @@ use crate::{
 };
 
 impl Device {
-    /// The first of each run of equal elements.
+    /// The first element of each run of equal elements.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver refuses.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver reports an error.
     ///
     /// ```
     /// let found = oclprim::Device::best()?.unique(&[0.0f32, -0.0, 5.0, 5.0, f32::NAN, f32::NAN, 0.0])?.to_vec()?;
@@ -36,13 +36,15 @@ impl Device {
         self.counted(input.len(), |output, count| self.unique_into(input, output, count, &mut Scratch::new()))
     }
 
-    /// [`Device::unique`] into a caller's slice, buffer or view, which need not have room for all; how many there are goes to
-    /// the one element of `count`. Does not wait, unless an output is a host slice.
+    /// [`Device::unique`] into a slice, buffer or view, which may be too short. The number of runs goes to the single
+    /// element of `count`.
+    ///
+    /// Does not wait for the result, unless an output is a host slice.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` has not one element, arguments are over one
-    /// memory of a user's and overlap, or `count` is a host slice and there is no room for all.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` does not have exactly one element, if
+    /// arguments overlap in memory that the user provides, or if `count` is a host slice and `output` is too short.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -81,11 +83,11 @@ impl Device {
         })
     }
 
-    /// The first of each run of equal keys, and its value.
+    /// The first key of each run of equal keys, and its value.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many values as keys;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of keys and values differ.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes or more than 64 KiB.
     ///
     /// ```
@@ -107,12 +109,13 @@ impl Device {
         Ok((keys_out, values_out))
     }
 
-    /// [`Device::unique_by_key`] into callers' slices, buffers or views of one length, as [`Device::unique_into`].
+    /// [`Device::unique_by_key`] into slices, buffers or views of one length. All else is as in
+    /// [`Device::unique_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::unique_by_key`] and [`Device::unique_into`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput)
-    /// also if the outputs' lengths differ.
+    /// Same as [`Device::unique_by_key`] and [`Device::unique_into`];
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the outputs' lengths differ.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -172,11 +175,12 @@ impl Device {
         })
     }
 
-    /// The first of each run of equal elements, and the run's length, as `u32` or `u64`.
+    /// The first element of each run of equal elements, and the run's length, as `u32` or `u64`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are 2^32 elements or more and lengths are `u32`.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are 2^32 elements or more and lengths are
+    /// `u32`.
     ///
     /// ```
     /// let (values, lengths) = oclprim::Device::best()?.run_length_encode::<u8, u32>(b"aaabcc")?;
@@ -196,11 +200,12 @@ impl Device {
         Ok((values, lengths))
     }
 
-    /// [`Device::run_length_encode`] into callers' slices, buffers or views of one length, as [`Device::unique_into`].
+    /// [`Device::run_length_encode`] into slices, buffers or views of one length. All else is as in
+    /// [`Device::unique_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::run_length_encode`] and [`Device::unique_into`];
+    /// Same as [`Device::run_length_encode`] and [`Device::unique_into`];
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the outputs' lengths differ.
     ///
     /// ```
@@ -232,7 +237,7 @@ impl Device {
                 let mut last = 0;
                 let found = cpu::runs(
                     input,
-                    // A run's length is known where the next one begins.
+                    // A run's length is known where the next one starts.
                     &mut |places| {
                         let begin = last;
                         last = places.last().copied().unwrap_or(last);
@@ -266,11 +271,11 @@ impl Device {
         })
     }
 
-    /// Where each run of two equal elements at least begins, and its length, as `u32` or `u64`.
+    /// The offset and the length of each run of at least two equal elements, as `u32` or `u64`.
     ///
     /// # Errors
     ///
-    /// As [`Device::run_length_encode`].
+    /// Same as [`Device::run_length_encode`].
     ///
     /// ```
     /// let (offsets, lengths) = oclprim::Device::best()?.non_trivial_runs::<u8, u64>(b"abbcccd")?;
@@ -291,11 +296,12 @@ impl Device {
         Ok((offsets, lengths))
     }
 
-    /// [`Device::non_trivial_runs`] into callers' slices, buffers or views of one length, as [`Device::unique_into`].
+    /// [`Device::non_trivial_runs`] into slices, buffers or views of one length. All else is as in
+    /// [`Device::unique_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::run_length_encode_into`].
+    /// Same as [`Device::run_length_encode_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

@@ -1,7 +1,7 @@
-//! The extremes of lines on the CPU: lines and parts of the axis in parallel.
+//! The extremes of lines on the CPU. Threads share the lines and parts of the axis.
 //!
-//! Blocks of a line's elements have their extremes found first, without their indices, for several columns at once; an index is
-//! looked for in the one block that has the extreme of the line.
+//! The first step finds only the values of the extremes in each range of a line, for several columns at once. The
+//! second step searches for the index in the one range that has the line's extreme.
 
 use std::ops::Range;
 
@@ -10,19 +10,20 @@ use crate::{
     reduce::{End, axis::Lines},
 };
 
-/// Neighbouring lines that are walked at once, where they lie closer together than the axis' elements.
+/// Neighbouring lines that are walked at once, if these lie closer together than neighbours on the axis.
 const COLUMNS: usize = 128;
-/// Elements of a line whose extremes are found before they are compared to the line's: of several lines, and of one.
+/// Elements of a line whose extremes are found before they are compared with the line's: for several lines, and for
+/// one.
 const ROWS: usize = 64;
 const BLOCK: usize = 2048;
-/// Columns that one line's elements are seen as.
+/// Columns into which the elements of a single line are divided.
 const LANES: usize = 32;
-/// Elements of a line up to which lines are moved side by side.
+/// Elements of a line up to which lines are transposed.
 const FEW: usize = 128;
 /// Elements of a task.
 const TASK: usize = 1 << 16;
 
-/// There are elements in each line, if there are lines.
+/// Finds the extremes of each line. If there are lines, each has at least one element.
 pub(super) fn find<T: Element>(
     input: &[T],
     lines: &Lines,
@@ -37,7 +38,7 @@ pub(super) fn find<T: Element>(
     let outputs = (TASK / lines.len).next_multiple_of(columns).max(columns);
     let tasks = lines.outputs.div_ceil(outputs);
     let few = lines.len.saturating_mul(lines.outputs) > TASK && tasks < 8 * parallel::threads();
-    // Few lines share the threads by parts of the axis.
+    // If there are few lines, threads share parts of the axis.
     let run = if few { (TASK / columns.min(lines.outputs)).max(1) } else { lines.len };
     let (parts, blocks) = (lines.len.div_ceil(run), lines.outputs.div_ceil(columns));
     if parts == 1 {
@@ -70,7 +71,7 @@ pub(super) fn find<T: Element>(
         let (first, count) = (block * columns, of_parts[0].len() / ends.len());
         for (e, &end) in ends.iter().enumerate() {
             for column in 0..count {
-                // In order of index, so that the earlier of two equal elements stays.
+                // Parts are in order of index, so the first of equal elements wins.
                 let mut best = of_parts[0][e * count + column];
                 for found in &of_parts[1..] {
                     let next = found[e * count + column];
@@ -84,15 +85,15 @@ pub(super) fn find<T: Element>(
     Ok(())
 }
 
-/// Results of a run of lines at one end: values and places.
+/// Results of neighbouring lines at one end: values and indices.
 type Part<'a, T> = (&'a mut [T], &'a mut [u64]);
 
-/// Where element `i` of the line is that starts at `start`.
+/// Index of element `i` of the line that starts at `start`.
 fn along(lines: &Lines, start: usize, i: usize) -> usize {
     start.wrapping_add_signed(i as isize * lines.stride)
 }
 
-/// The extremes of some elements of each column: values, and a NaN or something else.
+/// The extremes of some elements of each column. `nan` is a NaN among them, or a number if there is none.
 struct Columns<A, const N: usize> {
     low: [A; N],
     high: [A; N],
@@ -104,7 +105,7 @@ impl<A: Element<Acc = A>, const N: usize> Columns<A, N> {
         Self { low: [A::HIGHEST; N], high: [A::LOWEST; N], nan: [A::ZERO; N] }
     }
 
-    /// Adds a row, which has at most as many columns.
+    /// Adds a row of at most `N` elements.
     #[inline]
     fn add<T: Element<Acc = A>>(&mut self, row: &[T]) {
         let extremes = self.low.iter_mut().zip(&mut self.high).zip(&mut self.nan);
@@ -116,7 +117,7 @@ impl<A: Element<Acc = A>, const N: usize> Columns<A, N> {
         }
     }
 
-    /// Those of all columns.
+    /// The extremes over all columns.
     fn joined(&self) -> Columns<A, 1> {
         let low = self.low.into_iter().fold(A::HIGHEST, |low, x| if x < low { x } else { low });
         let high = self.high.into_iter().fold(A::LOWEST, |high, x| if x > high { x } else { high });
@@ -124,7 +125,7 @@ impl<A: Element<Acc = A>, const N: usize> Columns<A, N> {
         Columns { low: [low], high: [high], nan: [nan] }
     }
 
-    /// The extreme of a column: a NaN if there is one.
+    /// The extreme of a column; a NaN if there is one.
     #[inline]
     fn extreme(&self, end: End, column: usize) -> A {
         let value = match end {
@@ -135,8 +136,8 @@ impl<A: Element<Acc = A>, const N: usize> Columns<A, N> {
     }
 }
 
-/// Compares the extremes of a block, whose first element is `at`, to those of the blocks before: at each end those of `count`
-/// columns.
+/// Merges the extremes of a range, whose first element is `at`, into those of earlier ranges. `best` has `count`
+/// columns for each end.
 fn offer<A: Element<Acc = A>, const N: usize>(
     best: &mut Vec<(A, usize)>,
     columns: &Columns<A, N>,
@@ -156,8 +157,8 @@ fn offer<A: Element<Acc = A>, const N: usize>(
     }
 }
 
-/// The first extremes within `range` of some lines, at most [`COLUMNS`], and their places: of all of the lines at one end, then
-/// at the next. Elements are moved side by side in the room.
+/// The first extremes within `range` of at most [`COLUMNS`] lines and their indices: those of all lines at one end,
+/// then at the next. `room` is the memory for transposed elements.
 fn search<T: Element>(
     input: &[T],
     lines: &Lines,
@@ -167,7 +168,7 @@ fn search<T: Element>(
     room: &mut Vec<T>,
 ) -> Vec<(T, u64)> {
     let (starts, count) = (lines.places(outputs.clone()), outputs.len());
-    // The extreme of each line at each end, and the block that has it.
+    // For each end and line, the extreme and the start of the range that has it.
     let mut best = Vec::with_capacity(ends.len() * count);
     let rows = if count == 1 { BLOCK } else { ROWS };
     let neighbours = lines.neighbours(&outputs);
@@ -204,7 +205,7 @@ fn search<T: Element>(
     let find = |(&(value, at), &start): (&(T::Acc, usize), &usize)| {
         let is = |x: T| if value.is_nan() { x.is_nan() } else { x.widen() == value };
         let elements = (at..range.end.min(at + rows)).map(|i| (input[along(lines, start, i)], i as u64));
-        elements.into_iter().find(|&(x, _)| is(x)).expect("a block has its extreme")
+        elements.into_iter().find(|&(x, _)| is(x)).expect("a range has its extreme")
     };
     best.chunks(count).flat_map(|best| best.iter().zip(&starts).map(find)).collect()
 }

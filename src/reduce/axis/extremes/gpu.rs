@@ -9,12 +9,12 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../../cl/reduce_axis_extremes.cl");
-/// `COLS` of the kernels: outputs of an item on CPU drivers at most.
+/// `COLS` of the kernels: most outputs of a work-item on CPU drivers.
 const CPU_COLUMNS: usize = 64;
-/// Elements of an item there at least, where it has several lines.
+/// Fewest elements of a work-item on CPU drivers, if it has several lines.
 const CPU_ELEMENTS: usize = 4096;
 
-/// What is looked for: everything but the shape.
+/// The operation and its types, without the shape.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
     pub element: ElementType,
@@ -28,19 +28,19 @@ impl Form {
     }
 }
 
-/// The launches over an axis of one element at least, and one output at least.
+/// The launches for lines of at least one element, and at least one output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub program: ProgramSpec,
     pub work_group: usize,
     pub across: bool,
-    /// Outputs of a group.
+    /// Outputs of a work-group.
     pub columns: usize,
-    /// Elements of a part; parts of each output.
+    /// Elements of a part, and parts of each output.
     pub run: usize,
     pub parts: usize,
     pub groups: usize,
-    /// Outputs of a group that compares parts.
+    /// Outputs of a work-group that merges parts.
     pub merged_columns: usize,
     pub scratch_bytes: usize,
     pub wide: bool,
@@ -54,8 +54,7 @@ pub fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide
     let work_group = tuning::work_group_of(params.work_group, ends * (form.acc.size() + 8), caps);
     let (len, outputs, vec) = (lines.len, lines.outputs, 16 / form.element.size());
     let across = lines.across();
-    // Of an item: the outputs on CPU drivers, the share of a line elsewhere; and the elements of a line that make a whole
-    // round of a group's loads.
+    // `columns`: outputs of a work-group. `round`: elements of a line that one full round of its loads covers.
     let (columns, round) = if work_group == 1 {
         let few = (CPU_ELEMENTS / len).clamp(1, CPU_COLUMNS).min(outputs.div_ceil(params.max_groups));
         (if across { CPU_COLUMNS } else { few }, 4096)
@@ -67,7 +66,7 @@ pub fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide
         (work_group / share, share * if lines.stride == 1 { 4 * vec } else { 8 })
     };
     let blocks = outputs.div_ceil(columns);
-    // Enough parts to occupy the device, each of some work.
+    // Enough parts to occupy the device, each with enough work.
     let wanted = (2 * params.max_groups / blocks).clamp(1, len.div_ceil(2 * round));
     let run = len.div_ceil(wanted).next_multiple_of(round);
     let parts = len.div_ceil(run);
@@ -100,14 +99,14 @@ pub fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide
     })
 }
 
-/// The scratch for an axis on this device.
+/// Scratch bytes for these lines on this device.
 pub fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
     OnDevice::scratch_bytes(device, lines, form.element, |on| {
         Ok(plan(on.lines, form, true, &on.caps, on.wide)?.scratch_bytes)
     })
 }
 
-/// There are elements in each line, if there are lines.
+/// Finds the extremes of each line. If there are lines, each has at least one element.
 pub fn find(
     device: &ClDevice,
     form: &Form,

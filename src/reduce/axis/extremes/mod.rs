@@ -1,16 +1,16 @@
-//! The least and the largest element of each line along an axis, and where they are: [`Device::arg_min_axis`],
+//! The smallest and the largest element of each line along an axis, and their indices: [`Device::arg_min_axis`],
 //! [`Device::arg_max_axis`], [`Device::min_max_axis`].
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of the elements, and one more for each result |
-//! | order | as [`Device::arg_min`]: the lowest index on ties, where -0 and +0 tie; the first NaN, if any |
-//! | determinism | everywhere |
-//! | scratch | none where lines are many; else an index for each part of a line: [`Device::min_max_axis_scratch`] |
+//! | work | one read of the elements, and of one more for each result |
+//! | order | as [`Device::arg_min`]: the lowest index on ties, where -0 equals +0; the first NaN, if any |
+//! | determinism | same bits everywhere |
+//! | scratch | none if lines are many; else an index for each part of a line: [`Device::min_max_axis_scratch`] |
 //! | limits | as [`reduce_axis`](Device::reduce_axis) |
 //!
-//! Elements are compared as integers whose order is theirs, several at once; only where the least of those is a new least
-//! one, which is rare, is it looked for.
+//! Elements are mapped to integers with the same order, and several are compared at once. The kernels search for an
+//! index only if the smallest of them is a new minimum, which is rare.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -23,7 +23,7 @@ use crate::{
     Buffer, Device, Element, Error, ErrorKind, NdView, Output, Result, Scratch, reduce::End, runtime::Backend,
 };
 
-/// What is looked for in a line.
+/// The extremes that are looked for in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
     #[doc(hidden)]
@@ -54,7 +54,7 @@ impl Ends {
     }
 }
 
-/// The extremes of lines along an axis, in the order of their results.
+/// The extremes of lines along an axis, in row-major order of the other axes.
 ///
 /// ```
 /// use oclprim::Device;
@@ -68,22 +68,22 @@ impl Ends {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct AxisExtremes<T: Element> {
-    /// The elements.
+    /// The extremes.
     pub values: Buffer<T>,
-    /// The index of each along the axis; the lowest one of equal elements.
+    /// The index of each extreme along the axis; the lowest one of equal elements.
     pub indices: Buffer<u64>,
 }
 
 impl Device {
-    /// The smallest element of each line along an axis and its index there: one result for each index of the other axes,
-    /// the last one of which runs fastest.
+    /// Arg-min along an axis: the smallest element of each line, and its index on the axis.
     ///
-    /// Of each line as [`Device::arg_min`] finds it: the lowest index on ties, where -0 and +0 tie, and the first NaN, if
-    /// any. Strides may be any, zero and negative among them. Does not wait for the result.
+    /// There is one result for each index of the other axes, in row-major order. Ties yield the lowest index; -0 equals
+    /// +0. If a line has a NaN, the result is its first one, as in [`Device::arg_min`]. Strides may be zero or
+    /// negative. Does not wait for the result.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Empty`] if the axis has no elements, and there are results; else as [`Device::reduce_axis`].
+    /// [`ErrorKind::Empty`] if the axis has no elements, but there are results; else as [`Device::reduce_axis`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -103,13 +103,13 @@ impl Device {
         self.axis_extremes(input.into(), axis, Ends::Min)
     }
 
-    /// [`Device::arg_min_axis`] into a caller's slices, buffers or views of as many elements as there are results.
+    /// [`Device::arg_min_axis`] into slices, buffers or views with one element for each line.
     ///
-    /// Does not wait, unless one of them is a host slice.
+    /// Does not wait for the result, unless an output is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::arg_min_axis`]; [`ErrorKind::InvalidInput`] if an output has another number of elements.
+    /// Same as [`Device::arg_min_axis`]; [`ErrorKind::InvalidInput`] if an output has another number of elements.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -132,11 +132,12 @@ impl Device {
         self.axis_extremes_into(input.into(), axis, Ends::Min, values.into(), indices.into(), scratch)
     }
 
-    /// The largest element of each line along an axis and its index there; else as [`Device::arg_min_axis`].
+    /// Arg-max along an axis: the largest element of each line, and its index on the axis. All else is as in
+    /// [`Device::arg_min_axis`].
     ///
     /// # Errors
     ///
-    /// As [`Device::arg_min_axis`].
+    /// Same as [`Device::arg_min_axis`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -156,13 +157,13 @@ impl Device {
         self.axis_extremes(input.into(), axis, Ends::Max)
     }
 
-    /// [`Device::arg_max_axis`] into a caller's slices, buffers or views of as many elements as there are results.
+    /// [`Device::arg_max_axis`] into slices, buffers or views with one element for each line.
     ///
-    /// Does not wait, unless one of them is a host slice.
+    /// Does not wait for the result, unless an output is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::arg_min_axis_into`].
+    /// Same as [`Device::arg_min_axis_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -185,13 +186,14 @@ impl Device {
         self.axis_extremes_into(input.into(), axis, Ends::Max, values.into(), indices.into(), scratch)
     }
 
-    /// The smallest and the largest element of each line along an axis and their indices there, in one pass: first the
-    /// smallest of every line, then the largest of every line; each as [`Device::arg_min_axis`] and
-    /// [`Device::arg_max_axis`] find it.
+    /// The smallest and the largest element of each line along an axis, and their indices, in one pass.
+    ///
+    /// The smallest elements of all lines come first, then the largest of all lines. Each is the result of
+    /// [`Device::arg_min_axis`] or [`Device::arg_max_axis`].
     ///
     /// # Errors
     ///
-    /// As [`Device::arg_min_axis`].
+    /// Same as [`Device::arg_min_axis`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -211,13 +213,13 @@ impl Device {
         self.axis_extremes(input.into(), axis, Ends::Both)
     }
 
-    /// [`Device::min_max_axis`] into a caller's slices, buffers or views of twice as many elements as there are lines.
+    /// [`Device::min_max_axis`] into slices, buffers or views with two elements for each line.
     ///
-    /// Does not wait, unless one of them is a host slice.
+    /// Does not wait for the result, unless an output is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::arg_min_axis_into`].
+    /// Same as [`Device::arg_min_axis_into`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -243,11 +245,12 @@ impl Device {
         self.axis_extremes_into(input.into(), axis, Ends::Both, values.into(), indices.into(), scratch)
     }
 
-    /// The bytes of scratch that [`Device::min_max_axis_into`] uses, which the two others do not exceed.
+    /// The scratch bytes of [`Device::min_max_axis_into`]. [`Device::arg_min_axis_into`] and
+    /// [`Device::arg_max_axis_into`] use no more.
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis`].
+    /// Same as [`Device::reduce_axis`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -302,11 +305,11 @@ impl Device {
     }
 }
 
-/// How many elements each output has.
+/// The number of elements of each output.
 fn results(lines: &Lines, ends: Ends) -> Result<usize> {
     if lines.len == 0 && lines.outputs > 0 {
         return Err(Error::new(ErrorKind::Empty, format!("{} of 0 elements has no answer", ends.name())));
     }
-    // Where there are elements, lines are at most as many, which isize counts.
+    // No overflow: a nonempty layout has at most as many lines as elements, which fit an isize.
     Ok(ends.list().len() * lines.outputs)
 }

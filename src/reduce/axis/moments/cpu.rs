@@ -1,4 +1,5 @@
-//! Moments of lines on the CPU: the same tree as `cl/reduce_axis_moments.cl`, lines and parts of the axis in parallel.
+//! Moments of lines on the CPU: the same tree as in `cl/reduce_axis_moments.cl`. Threads share the lines and parts of
+//! the axis.
 
 use std::ops::Range;
 
@@ -12,35 +13,35 @@ use crate::{
     with_integer,
 };
 
-/// Lines from which on they are taken side by side, unless their own elements adjoin and are many.
+/// At least [`FEW`] lines are computed side by side, unless their elements are contiguous and at least [`MANY`].
 const FEW: usize = 8;
 const MANY: usize = 128;
 /// Elements of a task.
 const TASK: usize = 1 << 16;
-/// Integers are exact in any order.
+/// Elements of a chunk of integers. Their sums are exact, so the order is free.
 const INTEGER_CHUNK: usize = 512;
 
-/// How many elements have these moments.
+/// Moments, and the number of their elements.
 type Of<M> = (u64, M);
 
-/// Finds moments in rows, given how many there are and how far apart they lie.
+/// Computes the moments of rows, given their number and their stride.
 type Find<'a, T, M> = dyn Fn(&[T], (usize, usize), &mut Vec<M>) + Sync + 'a;
 
-/// What is made of the lines' chunks.
+/// The computation over the chunks of lines.
 struct Walk<'a, T, M> {
     input: &'a [T],
     lines: &'a Lines,
     chunk: usize,
-    /// The lanes of a chunk, and how many of them have moments of their own.
+    /// Lanes of a chunk, and neighbouring lanes that have their moments together.
     lanes: usize,
     width: usize,
-    /// Lines that are taken side by side, whose moments are one `M`.
+    /// Lines that are computed side by side. One `M` holds the moments of all.
     columns: usize,
-    /// Finds the moments of each `width` lanes that have elements.
+    /// Computes the moments of each `width` lanes that have elements.
     of: &'a Find<'a, T, M>,
 }
 
-/// What two neighbours have together.
+/// The joint moments of two neighbours.
 fn join<M: Joins>(left: Of<M>, right: Of<M>) -> Of<M> {
     let (n, mut moments) = left;
     if right.0 > 0 {
@@ -49,7 +50,7 @@ fn join<M: Joins>(left: Of<M>, right: Of<M>) -> Of<M> {
     (n + right.0, moments)
 }
 
-/// What `values` have together, as a tree of neighbours, of which the first is left.
+/// The joint moments of `values`, joined as a tree of neighbours. Overwrites `values`.
 fn tree<M: Joins>(values: &mut [Of<M>]) -> Of<M> {
     let mut count = values.len();
     while count > 1 {
@@ -67,7 +68,7 @@ impl<T: Element, M: Joins> Walk<'_, T, M> {
         self.lanes / self.width
     }
 
-    /// Adds the moments of each quad of some chunks of at most `columns` lines.
+    /// Appends the moments of each quad of lanes over some chunks of at most `columns` lines.
     fn chunks(&self, outputs: Range<usize>, chunks: Range<usize>, out: &mut Vec<Of<M>>) -> Result<()> {
         let (lines, quads, columns) = (self.lines, self.quads(), self.columns);
         memory::reserve(out, quads)?;
@@ -80,7 +81,7 @@ impl<T: Element, M: Joins> Walk<'_, T, M> {
         if !in_rows {
             memory::refill(&mut copied, columns * self.chunk.min(lines.len), T::ZERO)?;
         }
-        // By quads, what awaits its right neighbour: one for each bit of the next chunk's number that is set.
+        // For each quad, the subtrees that lack their right neighbour: one for each set bit of the next chunk's number.
         let mut open: Vec<Vec<Of<M>>> = memory::filled(if chunks.len() > 1 { quads } else { 0 }, Vec::new())?;
         for chunk in chunks.clone() {
             let range = chunk * self.chunk..lines.len.min((chunk + 1) * self.chunk);
@@ -88,7 +89,7 @@ impl<T: Element, M: Joins> Walk<'_, T, M> {
             let at = |place: usize, i: usize| place.wrapping_add_signed(i as isize * lines.stride);
             if in_rows {
                 let rows = at(places[0], range.start)..at(places[0], range.end - 1) + columns;
-                // One line's elements adjoin.
+                // The elements of a single line are contiguous here.
                 let stride = if columns == 1 { 1 } else { lines.stride as usize };
                 (self.of)(&self.input[rows], (len, stride), &mut lane);
             } else {
@@ -99,7 +100,7 @@ impl<T: Element, M: Joins> Walk<'_, T, M> {
                 (self.of)(&copied[..columns * len], (len, columns), &mut lane);
             }
             for quad in 0..quads {
-                // A short chunk leaves the last ones empty, which change nothing.
+                // The last quads of a short chunk are empty, and joining them changes nothing.
                 let mut x = (
                     in_lanes(len, self.lanes, quad * self.width, self.width),
                     lane.get(quad).copied().unwrap_or(lane[0]),
@@ -133,7 +134,7 @@ impl<T: Element, M: Joins> Walk<'_, T, M> {
             }
         };
         let (chunks, quads, columns) = (lines.len.div_ceil(self.chunk), self.quads(), self.columns);
-        // Few outputs share the threads by parts of their axis: a power of two of chunks each.
+        // If there are few outputs, threads share parts of the axis. A part is a power of two of chunks.
         let run = (TASK / self.chunk / columns).next_power_of_two();
         let outputs = (TASK / lines.len).next_multiple_of(columns).max(columns);
         let parallel = lines.len.saturating_mul(out.len()) > TASK;
@@ -172,12 +173,13 @@ impl<T: Element, M: Joins> Walk<'_, T, M> {
     }
 }
 
-/// Whether lines are taken side by side: neighbours are in the memory's order then, and short lines share their overhead.
+/// Returns whether lines are computed side by side. Reads then follow the order of memory, and short lines share their
+/// overhead.
 fn side_by_side(lines: &Lines) -> bool {
     lines.outputs >= FEW && (lines.stride != 1 || lines.len < MANY)
 }
 
-/// There are elements in each line, if there are lines.
+/// Computes the record of each line. If there are lines, each has at least one element.
 pub(super) fn moments<T: Element>(input: &[T], lines: &Lines, out: &mut [[u64; WORDS]]) -> Result<()> {
     fn floats<T: Element<Acc = A>, A: crate::reduce::statistics::cpu::Real>(
         input: &[T],

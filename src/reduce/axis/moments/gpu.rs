@@ -9,16 +9,16 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../../cl/reduce_axis_moments.cl");
-/// `COLS` of the kernels: neighbouring outputs that an item walks at once on CPU drivers.
+/// `COLS` of the kernels: neighbouring outputs that a work-item walks at once on CPU drivers.
 const CPU_COLUMNS: usize = 16;
-/// Elements of an item there at least, where it has several lines.
+/// Fewest elements of a work-item on CPU drivers, if it has several lines.
 const CPU_ELEMENTS: usize = 4096;
-/// Rows of a chunk of integers there.
+/// Rows of a chunk of integers on CPU drivers.
 const CPU_INTEGER_ROWS: usize = 128;
-/// Chunks of an item at most; see `CHUNKS_DEPTH` of the kernels.
+/// Most chunks of a work-item; see `CHUNKS_DEPTH` of the kernels.
 const MOST_CHUNKS: usize = 512;
 
-/// What the moments are of: everything but the shape.
+/// The types, without the shape.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
     pub element: ElementType,
@@ -30,28 +30,28 @@ impl Form {
         Self { element: T::TYPE, acc: T::Acc::TYPE }
     }
 
-    /// The bytes of a `Moments` of the kernels.
+    /// Bytes of `Moments` in the kernels.
     fn bytes(self) -> usize {
         if self.element.is_float() { 4 * self.acc.size() } else { 40 }
     }
 }
 
-/// The launches over an axis of one element at least, and one output at least.
+/// The launches for lines of at least one element, and at least one output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub program: ProgramSpec,
     pub work_group: usize,
     pub across: bool,
-    /// Outputs of a group.
+    /// Outputs of a work-group.
     pub columns: usize,
-    /// Elements of a chunk; quads of one that have moments of their own.
+    /// Elements of a chunk, and quads of a chunk, each with moments of its own.
     pub chunk: usize,
     pub quads: usize,
-    /// Chunks of a part, a power of two; parts of each output.
+    /// Chunks of a part, a power of two, and parts of each output.
     pub run: usize,
     pub parts: usize,
     pub groups: usize,
-    /// Outputs of a group that joins parts, and parts of an item of it, a power of two.
+    /// Outputs of a work-group that joins parts, and parts that each of its work-items joins, a power of two.
     pub joined_columns: usize,
     pub joined_each: usize,
     pub scratch_bytes: usize,
@@ -64,7 +64,7 @@ pub fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide
     let params = tuning::reduce(caps);
     let (len, outputs) = (lines.len, lines.outputs);
     let work_group = match tuning::work_group_of(params.work_group, form.bytes(), caps) {
-        // A line's quads need items of their own.
+        // Each quad of a line needs a work-item of its own.
         few if few < 8 => 1,
         enough => enough,
     };
@@ -84,13 +84,13 @@ pub fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide
         (if across { CPU_COLUMNS } else { few }, 1)
     } else {
         let neighbours = if across { outputs.next_power_of_two().min(32).min(work_group / quads) } else { 1 };
-        // Four chunks of an item, or more work-items where that would leave the device idle.
+        // Four chunks for each work-item, or more work-items if the device would otherwise be idle.
         let idle = params.max_groups * work_group / outputs.saturating_mul(quads);
         let slots = chunks.min(chunks.div_ceil(4).max(idle)).next_power_of_two().min(work_group / neighbours / quads);
         (work_group / (slots * quads), slots)
     };
     let blocks = outputs.div_ceil(columns);
-    // Enough parts to occupy the device, each of some work.
+    // Enough parts to occupy the device, each with enough work.
     let wanted = (2 * params.max_groups / blocks).clamp(1, chunks.div_ceil(4 * slots));
     let run = chunks.div_ceil(wanted).next_power_of_two().clamp(slots, MOST_CHUNKS * slots);
     let parts = chunks.div_ceil(run);
@@ -125,14 +125,14 @@ pub fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide
     })
 }
 
-/// The scratch for an axis on this device.
+/// Scratch bytes for these lines on this device.
 pub fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
     OnDevice::scratch_bytes(device, lines, form.element, |on| {
         Ok(plan(on.lines, form, true, &on.caps, on.wide)?.scratch_bytes)
     })
 }
 
-/// There are elements in each line, if there are lines.
+/// Computes the record of each line. If there are lines, each has at least one element.
 pub fn moments(
     device: &ClDevice,
     form: &Form,

@@ -4,16 +4,18 @@
 //! | property | |
 //! |---|---|
 //! | work | one read of the elements |
-//! | determinism | everywhere, where the device keeps subnormals: the order depends on the axis' length alone |
-//! | scratch | none where lines are many and short; else up to 256 bytes for each part of a line: [`Device::moments_axis_scratch`] |
+//! | determinism | same bits everywhere, if the device keeps subnormals: the order depends only on the length of the axis |
+//! | scratch | none if lines are many and short; else up to 256 bytes for each part of a line: [`Device::moments_axis_scratch`] |
 //! | limits | as [`reduce_axis`](Device::reduce_axis) |
 //!
-//! What is computed in which type, how exact it is, and what comes of NaN, of infinities and of elements at the ends of the
-//! range is as [`statistics`](crate::reduce::statistics) have it: floats in their accumulator, integers exactly.
+//! Types, error bounds, NaN, infinities and elements at the ends of the range are as in
+//! [`statistics`](crate::reduce::statistics): floats compute in their accumulator, integers exactly.
 //!
-//! The order: chunks of 16 rows of 32 lanes; of shorter lines, 16 rows of as few of 4, 8 and 16 lanes as hold the line. Each
-//! lane has its mean, corrected by what its elements are off it. Four neighbouring lanes join, then the same four of all
-//! chunks as a tree of neighbours, then the fours (Chan, Golub and LeVeque 1979). Work-items meet once, at the end of a line.
+//! The order is fixed. A chunk is 16 rows of 32 lanes. For shorter lines, it is 16 rows of the fewest of 4, 8 and 16
+//! lanes that hold the line. Each lane computes its mean, and then a correction from the distances of its elements to
+//! that mean. Four neighbouring lanes, a quad, join first. The same quad of all chunks then joins as a tree of
+//! neighbours; last, the quads join (Chan, Golub and LeVeque 1979). Work-items synchronise only once, at the end of a
+//! line.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -42,8 +44,9 @@ fn lanes(len: usize) -> usize {
     len.div_ceil(ROWS).min(32).next_power_of_two().max(4)
 }
 
-/// [`Moments`] as they lie in a device's memory, for the element type `T`. The host makes numbers of them: the mean of
-/// integers is a `f64`, which not every device has.
+/// [`Moments`] in the memory of a device, for the element type `T`.
+///
+/// The host decodes them with [`get`](Self::get): the mean of integers is an `f64`, which some devices lack.
 ///
 /// ```
 /// use oclprim::{Device, MomentsRecord};
@@ -60,7 +63,7 @@ fn lanes(len: usize) -> usize {
 pub struct MomentsRecord<T>([u64; WORDS], PhantomData<T>);
 
 impl<T: Element> MomentsRecord<T> {
-    /// What the record says. One that was never written, all zeros, is of no elements: its mean and variance are NaN.
+    /// Decodes the record. A record of zeros, which was never written, has no elements; its mean and variance are NaN.
     ///
     /// ```
     /// use oclprim::{Device, MomentsRecord};
@@ -82,16 +85,15 @@ impl<T: Element> std::fmt::Debug for MomentsRecord<T> {
 }
 
 impl Device {
-    /// Count, sum, mean and variance of each line along an axis, in one pass over memory: one record for each index of the
-    /// other axes, the last one of which runs fastest.
+    /// Count, sum, mean and variance of each line along an axis, in one pass over memory.
     ///
-    /// Of each line as [`Device::statistics`] has them; see [the module](crate::reduce::axis::moments) for the order of
-    /// floats, which is the same on every device. Strides may be any, zero and negative among them. Does not wait for the
-    /// result.
+    /// There is one record for each index of the other axes, in row-major order. Values are those of
+    /// [`Device::statistics`]; [the module](crate::reduce::axis::moments) defines the order of float operations, which
+    /// is the same on every device. Strides may be zero or negative. Does not wait for the result.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Empty`] if the axis has no elements, and there are results; else as [`Device::reduce_axis`].
+    /// [`ErrorKind::Empty`] if the axis has no elements, but there are results; else as [`Device::reduce_axis`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -114,13 +116,13 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::moments_axis`] into a caller's slice, buffer or view of as many records as there are lines.
+    /// [`Device::moments_axis`] into a slice, buffer or view with one record for each line.
     ///
-    /// Does not wait, unless `output` is a host slice.
+    /// Does not wait for the result, unless `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::moments_axis`]; [`ErrorKind::InvalidInput`] if `output` has another number of elements.
+    /// Same as [`Device::moments_axis`]; [`ErrorKind::InvalidInput`] if `output` has another number of elements.
     ///
     /// ```
     /// use oclprim::{Device, MomentsRecord, Scratch};
@@ -158,11 +160,11 @@ impl Device {
         Ok(())
     }
 
-    /// The bytes of scratch that [`Device::moments_axis_into`] uses.
+    /// The scratch bytes of [`Device::moments_axis_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::reduce_axis`].
+    /// Same as [`Device::reduce_axis`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -181,12 +183,14 @@ impl Device {
         }
     }
 
-    /// The mean of each line along an axis, as [`Device::moments_axis`] has it, on the host. It is made there of the records of
-    /// [`Device::moments_axis_into`], which takes scratch and can leave them on the device.
+    /// The mean of each line along an axis, on the host.
+    ///
+    /// The host decodes it from the records of [`Device::moments_axis`]. [`Device::moments_axis_into`] takes scratch,
+    /// and can leave the records on the device.
     ///
     /// # Errors
     ///
-    /// As [`Device::moments_axis`].
+    /// Same as [`Device::moments_axis`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -201,12 +205,14 @@ impl Device {
         memory::collect(self.moments_axis(input, axis)?.to_vec()?.iter().map(|record| record.get().mean))
     }
 
-    /// The variance of each line along an axis, by the number of its elements, as [`Device::moments_axis`] has it, on the
-    /// host. By one less it is [`Moments::sample_variance`]. It is made as [`Device::mean_axis`].
+    /// The population variance of each line along an axis, on the host: the divisor is the number of its elements.
+    ///
+    /// The host decodes it from the records of [`Device::moments_axis`]. [`Moments::sample_variance`] has a divisor one
+    /// less.
     ///
     /// # Errors
     ///
-    /// As [`Device::moments_axis`].
+    /// Same as [`Device::moments_axis`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -221,7 +227,7 @@ impl Device {
     }
 }
 
-/// How many records there are.
+/// The number of records.
 fn results(lines: &Lines) -> Result<usize> {
     if lines.len == 0 && lines.outputs > 0 {
         return Err(Error::new(ErrorKind::Empty, "moments along an axis of 0 elements has no answer"));
