@@ -1,6 +1,6 @@
 //! Benchmarks of every spec by the host's clock: `cargo bench -p oclprim-checks -- "scan sum"`.
 //!
-//! They run on the device that `OCLPRIM_DEVICE` selects, else on the best one.
+//! They run on the device that `OCLPRIM_DEVICE` selects; by default on the best one.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use oclprim::Device;
 use oclprim_checks::check::{Spec, registry};
 
-/// Elements: enough to show the rate, few enough to be quick.
+/// Elements: many enough to show the rate, few enough to be quick.
 const SIZES: [usize; 2] = [1 << 16, 1 << 20];
 
-/// Measures one primitive, commands and waiting included. `oclprim bench` reads the device's clock.
+/// Measures one primitive, with its commands and the wait for them. `oclprim bench` reads the device's clock.
 fn run(device: &Device, spec: &dyn Spec) {
     let primitive = spec.name();
     let mut criterion = Criterion::default()
@@ -25,7 +25,7 @@ fn run(device: &Device, spec: &dyn Spec) {
             let mut climb = match (bench.prepare)(device, n) {
                 Ok(climb) => climb,
                 Err(error) => {
-                    eprintln!("{primitive} {} {} is left out: {error}", bench.form, bench.element);
+                    eprintln!("{primitive} {} {} is skipped: {error}", bench.form, bench.element);
                     break;
                 }
             };

@@ -1,4 +1,4 @@
-//! Runs primitives inside a program that uses `ocl`: on its queue, on its buffers, ordered with its own kernel.
+//! Runs primitives inside a program that uses `ocl`: on its queue, on its buffers, and in order with its own kernel.
 //!
 //! `cargo run --release --example interop`
 
@@ -12,7 +12,7 @@ const SQUARES: &str = "__kernel void squares(__global uint* x) { uint i = get_gl
 const N: usize = 1000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // `ocl` panics where there is no driver, so ask the crate first.
+    // `ocl` panics if there is no driver, so ask the crate first.
     if Device::list().iter().all(|info| !info.opencl) {
         println!("no OpenCL device here: nothing to share");
         return Ok(());
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     let (platform, theirs) = found.ok_or("no device")?;
 
-    // What the program has already.
+    // Objects that the program already has.
     let context = ocl::Context::builder().platform(platform).devices(theirs).build()?;
     let queue = ocl::Queue::new(&context, theirs, None)?;
     let other = ocl::Queue::new(&context, theirs, None)?;
@@ -33,10 +33,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     kernel.program(&program).name("squares").queue(other.clone()).global_work_size(N).arg(&numbers);
     let kernel = kernel.build()?;
 
-    // The crate on the same context, on a queue of the program's.
+    // The crate in the same context, on one of the program's queues.
     let device = interop::device(theirs, &context, &queue)?;
     println!("device: {}", device.info());
-    // SAFETY: the kernel below is done before a primitive reads `numbers`, and nothing else uses it.
+    // SAFETY: the kernel below finishes before a primitive reads `numbers`, and nothing else uses it.
     let x = unsafe { interop::buffer(&device, &numbers)? };
 
     // The program's kernel, then a primitive that waits for it on the device.
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // A primitive, then a command of the program that waits for it on the device.
     let moved = ocl::Buffer::<u32>::builder().queue(other.clone()).len(N).build()?;
-    // SAFETY: `moved` is read once the copy into it is done.
+    // SAFETY: `moved` is read only after the copy into it.
     let mut out = unsafe { interop::buffer(&device, &moved)? };
     device.copy(x.view(1..)?, out.view_mut(..N - 1)?)?;
     let copied = interop::marker(&device)?;

@@ -14,22 +14,22 @@ fn main() -> Result<(), oclprim::Error> {
     println!("sum of a {} x {} image: {total}", image.nrows(), image.ncols());
     assert_eq!(total, image.sum());
 
-    // Whole rows lie together, so a band of them is a view as it is.
+    // Whole rows are contiguous, so a band of rows is a view.
     let band = image.slice(s![100..110, ..]);
     assert_eq!(device.reduce(Input::try_from(&band)?, Sum)?, band.sum());
 
-    // A block of columns does not; it needs a layout of its own first.
+    // A block of columns is not contiguous. It needs a standard layout first.
     let block = image.slice(s![.., 100..110]);
     let refused = Input::try_from(&block).unwrap_err();
     println!("refused: {refused}");
     let block = block.as_standard_layout();
     assert_eq!(device.reduce(Input::try_from(&block)?, Sum)?, block.sum());
 
-    // A view of the whole can be cut, turned and reversed without moving elements.
+    // A view of the whole array can be sliced, permuted and reversed without a copy.
     let columns = NdView::try_from(&image)?.slice(1, 100..110)?;
     assert_eq!(columns.to_array()?, block.to_owned().into_dyn());
 
-    // Who has only the block copies it once; an array without gaps would not be copied.
+    // A block alone is copied once, because it has gaps between its rows.
     let columns = NdCow::try_from(image.slice(s![.., 100..110]))?;
     assert_eq!(device.reduce_axis(&columns, 0, Sum)?.to_vec()?, block.sum_axis(Axis(0)).to_vec());
 

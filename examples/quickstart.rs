@@ -1,4 +1,4 @@
-//! Reduces, transposes, counts and copies plain slices on the best device there is, the CPU if there is no other.
+//! Reduces, transposes and searches plain slices on the best device, or on the CPU if there is no other.
 //!
 //! `cargo run --release --example quickstart`
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), oclprim::Error> {
     assert_eq!((largest.value, largest.index), (999.0, 999));
     assert_eq!(device.reduce(&samples, Max)?, 999.0);
 
-    // The same bits on every device: a float sum is one tree that depends on the length alone.
+    // The result has the same bits on every device: a float sum is one tree that depends on the length alone.
     assert_eq!(total.to_bits(), Device::cpu().reduce(&samples, Sum)?.to_bits());
 
     let matrix = [1u32, 2, 3, 4, 5, 6];

@@ -1,4 +1,4 @@
-"""Sends arrays that numpy wrote through `oclprim run`, and compares with numpy's answers: compare-numpy.py PROGRAM."""
+"""Runs `oclprim run` on arrays that NumPy wrote, and compares the results with NumPy's: compare-numpy.py PROGRAM."""
 
 import itertools
 import math
@@ -21,7 +21,7 @@ counts = {"passed": 0, "failed": 0}
 
 
 def run(family, path, output, device, *options):
-    """Runs the program; returns (exit code, what it printed)."""
+    """Runs the program. Returns (exit code, output)."""
     command = [PROGRAM, "run", family, str(path), "-o", str(output), "--device", device, *options]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     return done.returncode, (done.stdout + done.stderr).strip()
@@ -46,7 +46,7 @@ jobs = []
 
 
 def compare(folder, name, family, array, options, is_right, second=None):
-    """Has one family run on every device; `is_right` judges what came out, or the file of the option `second`."""
+    """Runs one family on every device. `is_right` judges the output, or the file of the option `second`."""
     path = folder / f"in{next(NUMBERS)}.npy"
     numpy.save(path, array)
     for device in DEVICES:
@@ -79,7 +79,7 @@ def one_value(expected):
 
 
 def near_sum(array):
-    """Within the error of any order of n additions, and of one rounding of the result."""
+    """A test for the error bound of any order of n additions and one rounding of the result."""
     exact = math.fsum(array.astype("f8"))
     magnitude = math.fsum(numpy.abs(array.astype("f8")))
     accumulator = "f8" if array.dtype == "f8" else "f4"
@@ -100,7 +100,7 @@ def reduce(folder):
     for dtype in ["i4", "u8", "u1"]:
         array = random_array(dtype, 100_003)
         for op, function in [("and", numpy.bitwise_and), ("or", numpy.bitwise_or), ("xor", numpy.bitwise_xor)]:
-            # Of all of them only the xor is neither 0 nor all ones.
+            # Over many elements, only the xor is neither 0 nor all ones.
             for count in [3, array.size]:
                 expected = one_value(function.reduce(array[:count]))
                 compare(folder, f"reduce {op} {dtype}", "reduce", array[:count], ["--op", op], expected)
@@ -110,7 +110,7 @@ def reduce(folder):
     for dtype in ["f4", "f8"]:
         factors = (1 + RANDOM.uniform(-1, 1, 100_003) / 1024).astype(dtype)
         exact = float(numpy.prod(factors.astype("f8")))
-        # A rounding for each multiplication, here and, for f8, in numpy too.
+        # One rounding per multiplication, here and, for f8, also in NumPy.
         bound = 2 * math.expm1(factors.size * float(numpy.finfo(dtype).eps) / 2) * abs(exact)
 
         def is_right(result, exact=exact, bound=bound):
@@ -120,7 +120,7 @@ def reduce(folder):
             options = ["--op", "product", "--determinism", order]
             compare(folder, f"reduce product {dtype} {order}", "reduce", factors, options, is_right)
     for dtype in ["i1", "i4", "u8", "f2", "f4", "f8"]:
-        # Of equal ones the first, as numpy has it; -0 and 0 are equal.
+        # Among equal elements, the first one, as in NumPy; -0 and 0 are equal.
         array = random_array(dtype, 100_003)
         for op, function in [("arg-min", numpy.argmin), ("arg-max", numpy.argmax)]:
             expected = same(numpy.array(function(array), dtype="i8"))
@@ -135,7 +135,7 @@ def more_reductions(folder):
         compare(folder, f"reduce sum {dtype}", "reduce", array, [], near(dtype, exact, bound))
         turns = numpy.exp(1j * RANDOM.uniform(0, 1, 1009)).astype(dtype)
         exact = complex(numpy.prod(turns.astype("c16")))
-        # Of each multiplication a few roundings, of factors of size 1.
+        # A few roundings per multiplication; the factors have magnitude 1.
         bound = 8 * turns.size * float(numpy.finfo(dtype).eps)
         compare(folder, f"reduce product {dtype}", "reduce", turns, ["--op", "product"], near(dtype, exact, bound))
     for dtype in INTEGERS + FLOATS:
@@ -143,14 +143,14 @@ def more_reductions(folder):
         numpy.save(folder / f"dot-{dtype}.npy", y)
         options = ["--dot", str(folder / f"dot-{dtype}.npy")]
         if dtype in FLOATS:
-            # The products are rounded to the type that is computed in, and so are the sums.
+            # Products and sums are rounded to the type of the computation.
             kind = "f8" if dtype == "f8" else "f4"
             products = x.astype(kind) * y.astype(kind)
             exact, magnitude = math.fsum(products.astype("f8")), math.fsum(numpy.abs(products).astype("f8"))
             bound = x.size * float(numpy.finfo(kind).eps) * magnitude + float(numpy.finfo(dtype).eps) * abs(exact)
             expected = near(dtype, exact, bound)
         else:
-            # numpy.dot does not widen; a sum does.
+            # numpy.dot does not widen; numpy.sum does.
             wide = numpy.sum(x).dtype
             expected = same(numpy.array(numpy.dot(x.astype(wide), y.astype(wide))))
         compare(folder, f"dot {dtype}", "reduce", x, options, expected)
@@ -197,12 +197,12 @@ def along_an_axis(folder):
         if dtype in FLOATS:
             array[3, 5, ::7] = numpy.nan
         for axis in axes:
-            # Of equal ones the first; the first NaN.
+            # Among equal elements, the first one; otherwise the first NaN.
             expected = same(function(array, axis=axis))
             compare(folder, f"{op} {dtype} along {axis}", "reduce", array, ["--op", op, "--axis", str(axis)], expected)
     bits = random_array("u2", (129, 511))
     for op, function in [("and", numpy.bitwise_and), ("or", numpy.bitwise_or), ("xor", numpy.bitwise_xor)]:
-        # Of many, only the xor is neither 0 nor all ones.
+        # Over many elements, only the xor is neither 0 nor all ones.
         few = bits if op == "xor" else bits[:, :3]
         expected = same(function.reduce(few, axis=1))
         compare(folder, f"reduce {op} u2 along 1", "reduce", few, ["--op", op, "--axis", "1"], expected)
@@ -212,7 +212,7 @@ def along_an_axis(folder):
 
 
 def near_sums(array, axis):
-    """The bound of near_sum for each line along an axis."""
+    """The test of near_sum for each line along an axis."""
     lines = numpy.moveaxis(array, axis, -1)
     lines = lines.reshape(-1, lines.shape[-1])
     each = [near_sum(line) for line in lines]
@@ -266,7 +266,7 @@ def scan(folder):
         array = random_array(dtype, 100_003)
         if dtype in FLOATS:
             exact = numpy.cumsum(array, dtype="f8")
-            # The rounding of the order here and of numpy's, and that to the type.
+            # Roundings of this order and of NumPy's, and the rounding to the type.
             eps = float(numpy.finfo("f8" if dtype == "f8" else "f4").eps)
             bound = array.size * eps * numpy.cumsum(numpy.abs(array), dtype="f8")
             bound += float(numpy.finfo(dtype).eps) * numpy.abs(exact)
@@ -310,7 +310,7 @@ def scan(folder):
 def sort(folder):
     for dtype in INTEGERS + FLOATS:
         array = random_array(dtype, 100_003)
-        # Of floats some are equal, too.
+        # Some elements are equal, also among floats.
         array[::3] = array[1]
         expected = numpy.sort(array)
         compare(folder, f"sort {dtype}", "sort", array, [], same(expected))
@@ -324,7 +324,7 @@ def sort(folder):
 
 def merge(folder):
     for dtype in INTEGERS + FLOATS:
-        # Many are in both.
+        # Many elements are in both.
         first, more = (numpy.sort(random_array(dtype, n)) for n in (70_001, 30_007))
         more[::3] = first[: more[::3].size]
         more.sort()
@@ -332,7 +332,7 @@ def merge(folder):
         options = ["--with", str(folder / f"more-{dtype}.npy")]
         expected = numpy.sort(numpy.concatenate([first, more]), kind="stable")
         compare(folder, f"merge {dtype}", "merge", first, options, same(expected))
-        # Of sets, which have each element once, numpy knows them, too.
+        # NumPy has set operations, too, for sets without duplicates.
         sets = numpy.unique(first)
         numpy.save(folder / f"set-{dtype}.npy", numpy.unique(more))
         options = ["--with", str(folder / f"set-{dtype}.npy"), "--keep"]
@@ -353,7 +353,7 @@ def top_k(folder):
             largest = numpy.sort(numpy.partition(array, array.size - k)[array.size - k :])[::-1]
             options = ["--k", str(k), "--sorted"]
             compare(folder, f"top {k} {dtype}", "topk", array, options, same(numpy.ascontiguousarray(largest)))
-            # Of equal ones the first, in the order of the file.
+            # Among equal elements, the first ones, in the order of the file.
             places = numpy.sort(numpy.argsort(array, kind="stable")[:k]).astype("i8")
             options = ["--k", str(k), "--smallest", "--indices"]
             compare(folder, f"least {k} {dtype}", "topk", array, options, same(places))
@@ -431,7 +431,7 @@ def random(folder):
 
 
 def compare_made(folder, name, options, is_right):
-    """The same for what takes no file."""
+    """The same as compare, for a family without an input file."""
     number = next(NUMBERS)
     for device in DEVICES:
         output = folder / f"made{number}.{device}.npy"
@@ -451,7 +451,7 @@ def transpose(folder):
         compare(folder, f"transpose {dtype} of 3 dimensions", "transpose", array, [], expected)
     names = {"i1": "i8", "u8": "u64", "f2": "f16", "f4": "f32", "f8": "f64"}
     for dtype, to in itertools.product(["i2", "u4", "f4"], names):
-        # Floats of few bits, which are integers of every type where these have them.
+        # Floats with few bits, whose values are exact in every type.
         array = RANDOM.integers(0, 100, (317, 1009)).astype(dtype)
         expected = same(numpy.ascontiguousarray(array.T.astype(to)))
         compare(folder, f"transpose {dtype} to {to}", "transpose", array, ["--cast", names[to]], expected)
@@ -467,7 +467,7 @@ def permute(folder):
     for dtype, shape in [("f4", (29, 31, 37)), ("u1", (29, 31, 37)), ("i2", (16, 3, 8, 33)), ("c16", (7, 64, 11))]:
         array = random_array("f8", shape).astype(dtype) if dtype[0] == "c" else random_array(dtype, shape)
         orders = list(itertools.permutations(range(len(shape))))
-        # Of one type all; a negative number counts from the last axis.
+        # All orders for one type. A negative number counts from the last axis.
         for order in orders if dtype == "f4" else orders[1 :: len(orders) // 3]:
             axes = [str(axis - len(shape) if order[0] > 0 else axis) for axis in order]
             expected = same(numpy.ascontiguousarray(array.transpose(order)))
@@ -497,11 +497,11 @@ def histogram(folder):
         by_edges = ["--edges", str(folder / f"edges-{dtype}.npy")]
         expected = numpy.histogram(array, edges)[0].astype("u8")
         compare(folder, f"histogram by edges {dtype}", "histogram", array, by_edges, same(expected))
-        # The weights have few bits, so that their sums are exact in any order.
+        # The weights have few bits, so their sums are exact in any order.
         expected = numpy.histogram(array, edges, weights=weights)[0]
         by_edges += ["--weights", str(folder / "weights.npy")]
         compare(folder, f"histogram weighted {dtype}", "histogram", array, by_edges, same(expected))
-    # Weights of other types, for bin numbers and for bins of equal width; what lies outside is in no bin.
+    # Weights of other types, for bin numbers and for bins of equal width. Samples outside are in no bin.
     array = RANDOM.integers(-3, 20, 100_003).astype("i4")
     weights = RANDOM.integers(-100, 100, 100_003).astype("i2")
     numpy.save(folder / "whole.npy", weights)
@@ -513,7 +513,7 @@ def histogram(folder):
     expected = numpy.histogram(array.astype("f8"), 8, (-0.5, 0.5), weights=weights.astype("f8"))[0].astype("i8")
     options = ["--bins", "8", "--range", "-0.5", "0.5", "--closed", "--weights", str(folder / "whole.npy")]
     compare(folder, "histogram weighted of a range", "histogram", array, options, same(expected))
-    # Integer weights stay integers, beyond what doubles hold.
+    # Sums of integer weights stay integers, also beyond the range of exact doubles.
     for dtype in ["i8", "u8"]:
         array = RANDOM.integers(0, 16, 100_003).astype("u1")
         weights = random_array(dtype, 100_003)
@@ -525,7 +525,7 @@ def histogram(folder):
 
 
 def near_edges(array, edges):
-    """How many samples are so near to an inner edge that its rounding decides their bin."""
+    """The number of samples so near to an inner edge that its rounding decides their bin."""
     eps = float(numpy.finfo("f8" if array.dtype == "f8" else "f4").eps)
     distance = 4 * eps * float(numpy.abs(edges).max())
     ordered = numpy.sort(array.astype("f8"))
@@ -534,12 +534,12 @@ def near_edges(array, edges):
 
 
 def ranges(folder):
-    """Bins of equal width. Where the edges are exact, the counts are numpy's; else where no sample is next to one."""
-    # Ranges and counts of bins with which every edge is exact, and some with which few are.
+    """Bins of equal width. With exact edges, the counts equal NumPy's. Otherwise samples near an edge may differ."""
+    # Ranges and numbers of bins: some for which all edges are exact, some for which few are.
     floats = [(-1.0, 1.0, 256), (0.0, 0.5, 64), (-0.75, 0.25, 1), (-0.7, 0.9, 37), (-1.0, 1.0, 1000)]
     for dtype, (low, high, bins) in itertools.product(FLOATS, floats):
         array = random_array(dtype, 100_003)
-        # As given the bounds are rounded to the type, and numpy has them so too.
+        # The bounds are rounded to the type, and NumPy gets the rounded ones, too.
         low, high = (float(numpy.array(bound, dtype)) for bound in (low, high))
         array[:7] = [high, low, high, -0.0, 0.0, (low + high) / 2, high]
         wide = array.astype("f8")
@@ -568,7 +568,7 @@ def ranges(folder):
 
             options = ["--bins", str(bins), "--range", str(low), str(high), *options]
             compare(folder, f"histogram {dtype} {low} to {high}, {bins} bins{name}", "histogram", array, options, is_right)
-    # Without a range: from the smallest to the largest sample, which is in the last bin.
+    # Without a range, bins reach from the smallest to the largest sample, which is in the last bin.
     for dtype in ["f4", "f8"]:
         array = random_array(dtype, 100_003)
         array[5], array[7] = -1, 1
@@ -651,7 +651,7 @@ def reversed_and_picked(folder):
 
 
 def orders_and_types(folder):
-    """Arrays as they lie in memory: in Fortran order, in the other byte order, of no axes or many, and of truth values."""
+    """Arrays of any layout and type: Fortran order, the other byte order, no axes or many, and truth values."""
     shapes = [(), (7,), (5, 3), (1, 4, 1), (4, 3, 5, 2), (2,) * 13, (1,) * 30 + (2, 3) + (1,) * 31 + (5,), (3, 0, 2)]
     types = [*INTEGERS, *FLOATS, "c8", "c16", "?", "S3", "U3", "U7", "V17", "M8[ns]", "m8[s]"]
     orders = itertools.cycle([("C", ">"), ("F", "<"), ("F", ">")])
@@ -699,7 +699,7 @@ def orders_and_types(folder):
 
 
 def other_types(folder):
-    """Edges and needles of other types than the array's, and bounds that are none of its values."""
+    """Edges and needles of other types than the array's, and bounds that may not be values of its type."""
     edges = numpy.linspace(-1, 1, 21)
     numpy.save(folder / "linspace.npy", edges)
     for dtype in ["i1", "f2", "f4", "f8"]:

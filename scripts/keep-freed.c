@@ -1,8 +1,8 @@
-// Keeps the last small blocks that were freed from being used again; to be loaded before the C library.
+// Delays the reuse of small freed blocks; to be preloaded before the C library.
 //
-// PoCL 5 and 6 note by the address of an LLVM instruction whether all work-items have its value in common, and never forget it
-// (VariableUniformityAnalysisResult::invalidate). An instruction that comes to lie where another one was freed inherits that one's
-// note, so that now and then work-items share one copy of what is each one's own.
+// PoCL 5 and 6 store, by the address of an LLVM instruction, whether all work-items have the same value of it. They
+// never remove the entry (VariableUniformityAnalysisResult::invalidate). A new instruction at the address of a freed
+// one inherits its entry. Then work-items sometimes share one copy of a private value.
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-"""Prints the OpenCL devices in the output of `oclprim devices --json`, one a line: list-devices.py FILE SELECTION."""
+"""Prints the OpenCL devices in the output of `oclprim devices --json`, one per line: list-devices.py FILE SELECTION."""
 
 import json
 import sys

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the crate's benchmarks and those of its peers side by side on one machine, and sets them against goals.
+"""Runs the benchmarks of the crate and of its peers on one machine, and compares them with goals.
 
-The rows and their goals are in goals/. After each family the results are written to the folder --out: results.csv (the
-record that benches/record/ keeps), results.txt (command and machine), results.md and results.svg. A peer that cannot be built
-or run here is named and left out.
+goals/ has the rows and their goals. After each family, the folder --out has the results: results.csv (the record that
+benches/record/ keeps), results.txt (command and machine), results.md and results.svg. A peer that cannot be built or run here
+is reported and skipped.
 
-On GPUs the peers are CUB, cuBLAS and kernels in CUDA, built with nvcc; on every OpenCL device Boost.Compute and CLBlast,
+On GPUs the peers are CUB, cuBLAS and CUDA kernels, built with nvcc. On every OpenCL device they are Boost.Compute and CLBlast,
 built with g++ (Debian's libboost-dev, libclblast-dev, opencl-headers and ocl-icd-opencl-dev), and pyopencl of --python, which
-needs numpy and mako, too. What is built can be built on another machine: --build-only --arch sm_90, then --build with that
-folder; Boost.Compute and CLBlast then need no more than an OpenCL loader.
+also needs numpy and mako. Another machine can build the programs: --build-only --arch sm_90, then --build with that folder
+here. Boost.Compute and CLBlast then need only an OpenCL loader.
 """
 import argparse
 import concurrent.futures
@@ -33,15 +33,15 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-# The CUDA programs of a family that are not named like it.
+# CUDA programs of a family, if they are not named after it.
 PROGRAMS = {"sort": ["sort", "sort_pairs"]}
-# Those beside the crate on OpenCL devices.
+# The peers on OpenCL devices.
 PEERS = ["cuda", "boost", "clblast", "pyopencl"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What is measured: a row of `oclprim bench`."""
+    """A row of `oclprim bench`."""
 
     name: str
     element: str
@@ -80,7 +80,7 @@ def wishes(path):
 
 
 class Clock:
-    """The time there is."""
+    """The time budget."""
 
     def __init__(self, seconds):
         self.start, self.seconds = time.monotonic(), seconds
@@ -93,7 +93,7 @@ class Clock:
 
 
 def run(command, clock, **options):
-    """The exit code of a command, or None where the time was up or it does not start."""
+    """The exit code of a command; None if it ran out of time or does not start."""
     try:
         with subprocess.Popen(list(map(str, command)), **options) as child:
             try:
@@ -110,24 +110,24 @@ def run(command, clock, **options):
 
 
 class Report:
-    """What was measured so far, and the files that tell it."""
+    """The results so far, and the files that report them."""
 
     def __init__(self, folder, wanted, about):
         self.folder, self.wanted, self.about = folder, wanted, about
-        # What each program wrote by itself.
+        # The output of each program.
         self.parts = folder / "parts"
         self.parts.mkdir(parents=True, exist_ok=True)
         self.own, self.peers, self.left_out = {}, {}, []
 
     def resume(self):
-        """Takes over what earlier runs of the same device and commit left in the folder."""
+        """Reads the results of earlier runs of the same device and commit from the folder."""
         for path in sorted(self.parts.glob("own-*.json")):
             self.read_own(path)
         for path in sorted(self.parts.glob("peers-*.jsonl")):
             self.read_peers(path)
 
     def read_own(self, path):
-        """What the crate's program wrote, if its last write was not cut short."""
+        """Reads the output of the crate's program, if its last write is complete."""
         if path.exists():
             try:
                 self.add_own(json.loads(path.read_text()))
@@ -135,7 +135,7 @@ class Report:
                 self.leave_out(f"{path.stem}, cut short")
 
     def read_peers(self, path):
-        """What a peer's program printed, but for a line that was cut short."""
+        """Reads the output of a peer's program, except for an incomplete line."""
         for line in path.read_text().splitlines():
             if line.startswith("{") and line.endswith("}"):
                 peer = json.loads(line)
@@ -168,7 +168,7 @@ class Report:
                 self.leave_out(f"{row}: {line['error']}")
 
     def lines(self):
-        """Each row with what came of it."""
+        """Each row with its results."""
         return [self.line(wish) for wish in self.wanted if wish.row in self.own or wish.peers in self.peers]
 
     def line(self, wish):
@@ -196,7 +196,7 @@ class Report:
         return line
 
     def share(self, goal, line, wish):
-        """How much of one goal was reached, where it is known; 1 and more is all."""
+        """The reached share of one goal, if it is known; from 1 on, the goal is met."""
         own = line["own"]
         if found := re.fullmatch(r"([\d.]+) of (peer|copy)", goal):
             got = line.get("ratio" if found[2] == "peer" else "of_copy")
@@ -240,7 +240,7 @@ COLUMNS = (
 
 
 def table(lines):
-    """A CSV row for each row and peer: seconds by the device's clock, `wall` by the host's; a row without a peer has one line."""
+    """A CSV row per row and peer: seconds by the device's clock, `wall` by the host's; one line for a row without a peer."""
     text = io.StringIO()
     out = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     out.writeheader()
@@ -264,7 +264,7 @@ def table(lines):
 
 
 def machine(about, left_out):
-    """The command, the device and the tools of a run, a line each."""
+    """The command, the device and the tools of a run, one per line."""
     text = [f"command: {shlex.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]])}"]
     text += [f"{key}: {', '.join(value) if isinstance(value, list) else value}" for key, value in about.items()]
     text += [f"host: {platform.processor() or platform.machine()}, {os.cpu_count()} cores"]
@@ -310,7 +310,7 @@ def markdown(about, left_out, lines):
 
 
 def chart(about, lines):
-    """A bar for each row of the crate, marks for its fastest peer and for the copy of as many bytes."""
+    """A bar per row of the crate, with marks for its fastest peer and for the copy of as many bytes."""
     shown = [line for line in lines if line["own"]]
     most = max([line["own"]["gb_per_s"] for line in shown] + [rate(p) for x in shown for p in x["peers"][:1]] + [1e-9])
     most = max([most] + [line["own"]["copy_gb_per_s"] or 0 for line in shown])
@@ -368,7 +368,7 @@ def crate(options, clock, report, family, wanted):
 
 
 class Cuda:
-    """The peers in CUDA: built side by side, into a folder that later runs and other machines of the kind can use."""
+    """The peers in CUDA, built in parallel into a folder that later runs and other machines of the same kind can use."""
 
     def __init__(self, options):
         self.options, self.folder = options, options.build
@@ -378,7 +378,7 @@ class Cuda:
         return stem(HERE / "cuda" / f"{name}.cu", HERE / "cuda" / "harness.cuh")
 
     def build(self, name, cccl):
-        """Builds a program with nvcc's own CCCL, or another; what is wrong, if something is."""
+        """Builds a program with nvcc's own CCCL, or another one. Returns an error, if there is one."""
         program = self.folder / (self.stem(name) + (f"-{cccl_version(cccl)}" if cccl else ""))
         if program.exists():
             return None
@@ -415,7 +415,7 @@ class Cuda:
 
 
 class OpenCl:
-    """The peers in OpenCL: Boost.Compute and CLBlast, built like those in CUDA, and pyopencl, on the crate's device."""
+    """The peers in OpenCL on the crate's device: Boost.Compute and CLBlast, built like those in CUDA, and pyopencl."""
 
     def __init__(self, options, device):
         self.options, self.folder, self.device = options, options.build, device
@@ -426,7 +426,7 @@ class OpenCl:
         return self.folder / stem(HERE / "opencl" / f"{name}.cpp", HERE / "opencl" / "harness.hpp")
 
     def build(self, name):
-        """Builds a program; what is wrong, if something is."""
+        """Builds a program. Returns an error, if there is one."""
         program = self.program(name)
         if program.exists():
             return None
@@ -437,7 +437,7 @@ class OpenCl:
         command += [f"-I{folder}" for folder in self.options.include] + [f"-L{folder}" for folder in self.options.libraries]
         command += [HERE / "opencl" / f"{name}.cpp"]
         if name == "clblast":
-            # All of it, if that is there, so that the program needs no more than the loader.
+            # The static library, if there is one, so that the program needs only the loader.
             library = ["-print-file-name=libclblast.a"]
             found = subprocess.run([self.compiler, *library], capture_output=True, text=True).stdout.strip()
             command += [found if "/" in found else "-lclblast"]
@@ -471,7 +471,7 @@ class OpenCl:
                 report.read_peers(path)
 
     def rows(self, clock, report, name, command, wanted, out):
-        """Runs a program, and again with the rows behind one that ended it, as drivers' compilers may."""
+        """Runs a program. If a row ends it, as drivers' compilers may, runs it again with the rows after that one."""
         while wanted:
             before = out.tell()
             code = run([*command, self.device, *wanted], clock, stdout=out)
@@ -491,7 +491,7 @@ class OpenCl:
 
 
 class Cpu:
-    """The peers of the CPU backend, in Rust; without cargo those that were built elsewhere."""
+    """The peers of the CPU backend, in Rust; without cargo, programs that were built elsewhere."""
 
     def __init__(self, options):
         self.options, self.done = options, False
@@ -520,12 +520,12 @@ class Cpu:
 
 
 def stem(*parts):
-    """The name of a program's file, by what it is made of."""
+    """The name of a program's file, which has a hash of its sources."""
     return f"{parts[0].stem}-{hashlib.sha256(b''.join(part.read_bytes() for part in parts)).hexdigest()[:12]}"
 
 
 def compiled(command, program, name):
-    """Runs a compiler; what is wrong, if something is."""
+    """Runs a compiler. Returns an error, if there is one."""
     part = program.with_name(f"part-{program.name}")
     made = subprocess.run([*map(str, command), "-o", str(part)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if made.returncode:
@@ -535,7 +535,7 @@ def compiled(command, program, name):
 
 
 def found_device(options, clock):
-    """What the crate's program tells of the device, by the smallest of its benchmarks; nothing where it does not run."""
+    """The crate's report on the device, by its smallest benchmark; None if it does not run."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "device.json"
         command = [options.program, "bench", "--device", options.device, "--runs", 1, "--row", "copy aligned u32 1024"]
@@ -544,7 +544,7 @@ def found_device(options, clock):
 
 
 def peers_of(options, device):
-    """Who is measured beside the crate: in CUDA on GPUs alone. All can be built without a device."""
+    """The peers to measure. Those in CUDA need a GPU; all can be built without a device."""
     if options.no_peers:
         return []
     if options.device == "cpu":
@@ -561,7 +561,7 @@ def cccl_version(folder):
 
 
 def tools():
-    """What the peers are made with."""
+    """Versions of the tools that build the peers."""
     found = []
     for command, pattern in [
         (["nvcc", "--version"], r"release ([^,]+)"),
@@ -577,21 +577,21 @@ def tools():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="target/release/oclprim", help="the crate's program")
-    parser.add_argument("--device", default="gpu", help="as of `oclprim bench`")
-    parser.add_argument("--goals", type=pathlib.Path, help="a file of rows; without it that of goals/ for such a device")
+    parser.add_argument("--device", default="gpu", help="as for `oclprim bench`")
+    parser.add_argument("--goals", type=pathlib.Path, help="a file of rows; default: the file in goals/ for the device")
     parser.add_argument("--only", type=lambda text: text.split(","), help="families, such as scan,sort, in this order")
-    parser.add_argument("--budget", type=float, help="seconds after which nothing more is begun or waited for")
+    parser.add_argument("--budget", type=float, help="seconds after which the run starts nothing and waits for nothing")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "target/peers/results", help="the folder of the results")
-    parser.add_argument("--resume", action="store_true", help="keep what --out has; measure what is asked for again or anew")
+    parser.add_argument("--resume", action="store_true", help="keep the results in --out, and measure the given families (again)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "target/peers/programs", help="the folder of the peers' programs")
     parser.add_argument("--build-only", action="store_true", help="build the peers and measure nothing")
-    parser.add_argument("--arch", default="native", help="of nvcc, such as sm_90 on a machine without a GPU")
-    parser.add_argument("--cccl", help="the headers of another CCCL, with which the peers are built a second time")
+    parser.add_argument("--arch", default="native", help="architecture for nvcc, such as sm_90 on a machine without a GPU")
+    parser.add_argument("--cccl", help="headers of another CCCL; the peers are built with it, too")
     parser.add_argument("--include", action="append", default=[], help="a folder of headers for the compilers")
     parser.add_argument("--libraries", action="append", default=[], help="a folder of libraries for the compilers")
-    parser.add_argument("--python", default=sys.executable, help="one that has pyopencl, mako and numpy")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at once")
-    parser.add_argument("--peers", type=lambda text: text.split(","), default=PEERS, help=f"some of {','.join(PEERS)} alone")
+    parser.add_argument("--python", default=sys.executable, help="a Python with pyopencl, mako and numpy")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="number of compilers at a time")
+    parser.add_argument("--peers", type=lambda text: text.split(","), default=PEERS, help=f"only these, out of {','.join(PEERS)}")
     parser.add_argument("--no-peers", action="store_true", help="measure the crate alone")
     parser.add_argument("arguments", nargs="*", help="more arguments of `oclprim bench`, after --")
     options = parser.parse_args()
@@ -614,7 +614,7 @@ def main():
         peer.build_all(families, report)
     if options.build_only:
         sys.exit(1 if report.left_out else 0)
-    # So that a run that is ended from outside has told what it measured.
+    # A run that is ended from outside still reports its measurements.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     for family in families:
         rows = list(dict.fromkeys(wish.row for wish in asked if wish.family == family))
@@ -624,7 +624,7 @@ def main():
             continue
         before = clock.spent()
         try:
-            # The peers first, which are done sooner: where time runs out, what was measured has something beside it.
+            # The peers are first and take less time. If time runs out, the crate's results still have peers.
             for peer in peers:
                 peer.measure(clock, report, family, theirs)
             crate(options, clock, report, family, rows)

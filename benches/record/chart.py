@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws README's chart of a record: speed as a ratio of the fastest peer, one SVG for light pages and one for dark ones.
+"""Draws README's chart of a record: speed relative to the fastest peer, in one SVG for light pages and one for dark pages.
 
     benches/record/chart.py benches/record/nvidia-h200/2026-11-25.csv docs/images/speed
 """
@@ -27,7 +27,7 @@ LEFT, WIDTH, RIGHT, STEP, BAR = 160, 330, 210, 28, 16
 
 
 def fastest_peers(path):
-    """(label, own GB/s, peer GB/s, peer) of each shown row."""
+    """(label, own GB/s, peer GB/s, peer) for each shown row."""
     found = {}
     with open(path, newline="") as file:
         for row in csv.DictReader(file):

@@ -1,13 +1,13 @@
-//! Copies on the CPU: `memcpy`, in parallel where one core does not fill the memory bus.
+//! Copies on the CPU: `memcpy`, in parallel if one core does not saturate the memory bus.
 
 use crate::parallel;
 
-/// Up to this many bytes, which caches hold, threads cost more than they bring.
+/// Up to this many bytes, which caches hold, threads cost more than they save.
 const SERIAL_BYTES: usize = 256 << 10;
-/// Bytes of a thread's piece at least.
+/// Minimum bytes of a thread's piece.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// Both slices have the same length.
+/// Copies `from` to `to`, which has the same length.
 pub(super) fn copy(from: &[u8], to: &mut [u8]) {
     if from.len() <= SERIAL_BYTES {
         to.copy_from_slice(from);

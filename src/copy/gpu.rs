@@ -14,7 +14,7 @@ use crate::{
 const TEXT: &str = include_str!("../../cl/copy.cl");
 /// Bytes of a word.
 const WORD: usize = 16;
-/// Bytes of scratch for a copy between overlapping ranges, and the least that is copied at once without it.
+/// Bytes of scratch for a copy between overlapping ranges. Ranges whose distance is at least this need no scratch.
 pub const CHUNK: usize = 16 << 20;
 
 /// The launch of a copy of at least one byte.
@@ -26,16 +26,16 @@ pub struct Plan {
     pub kernel: Kernel,
 }
 
-/// What a launch runs, with the arguments that it needs beside the two places and the length.
+/// The kernel of a launch, and its arguments besides offsets and length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kernel {
-    /// `copy_runs`: contiguous bytes of one item.
+    /// `copy_runs`: a work-item copies `run` contiguous bytes.
     Runs { run: usize },
-    /// `copy_words`, or `copy_shifted` where source and destination lie differently within their words.
+    /// `copy_words`, or `copy_shifted` if source and destination have different offsets within a word.
     Words { shifted: bool, body: Body, wide: bool },
 }
 
-/// Where the whole words of a copy are.
+/// The whole words of a copy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Body {
     /// Bytes before the first word.
@@ -45,8 +45,8 @@ pub struct Body {
 }
 
 impl Body {
-    /// The words of a copy of `bytes` bytes from byte `from` of a buffer to byte `to` of another: whole in the
-    /// destination, and made of whole words within the source.
+    /// The words of a copy of `bytes` bytes from byte `from` of a buffer to byte `to` of another. They are aligned in
+    /// the destination, and are made of whole words within the source.
     pub fn of(bytes: usize, from: usize, to: usize) -> Self {
         let mut head = to.wrapping_neg() % WORD;
         let shift = (from + head) % WORD;
@@ -55,7 +55,7 @@ impl Body {
         }
         let words = match (bytes + shift).saturating_sub(head) / WORD {
             words if shift == 0 => words,
-            // The last word straddles one more.
+            // The last word needs one more word of the source.
             words => words.saturating_sub(1),
         };
         if words == 0 { Self { head: bytes, words } } else { Self { head, words } }
@@ -84,7 +84,7 @@ pub fn plan(bytes: usize, from: usize, to: usize, caps: &Capabilities, wide: imp
     }
 }
 
-/// Enqueues a copy of `bytes` bytes between two ranges that do not overlap, each a buffer and its first byte.
+/// Enqueues a copy of `bytes` bytes between two ranges that do not overlap; each range is a buffer and its first byte.
 pub fn copy(
     device: &ClDevice,
     (from, from_byte): (&ClMem, usize),
@@ -118,20 +118,20 @@ pub fn copy(
 /// One step of a copy within a buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The bytes to copy, as a part of the source range.
+    /// The bytes to copy, relative to the source range.
     pub range: Range<usize>,
-    /// Whether source and destination overlap, so that the way is through scratch.
+    /// True if source and destination overlap, so that the copy goes through scratch.
     pub through_scratch: bool,
 }
 
-/// The steps, in order, of a copy of `bytes` bytes within a buffer from byte `from` to byte `to`: none overwrites what a
-/// later one reads. Scratch is at most `chunk` bytes.
+/// The steps of a copy of `bytes` bytes within a buffer from byte `from` to byte `to`, in order. No step overwrites
+/// what a later one reads. Scratch is at most `chunk` bytes.
 pub fn within(bytes: usize, from: usize, to: usize, chunk: usize) -> Vec<Step> {
     let distance = from.abs_diff(to);
     if distance == 0 || bytes == 0 {
         return Vec::new();
     }
-    // Pieces no longer than the distance have a destination of their own.
+    // A piece that is not longer than the distance does not overlap its destination.
     let through_scratch = distance < bytes.min(chunk);
     let piece = if through_scratch { chunk } else { distance };
     let pieces = bytes.div_ceil(piece);

@@ -1,6 +1,6 @@
-//! Copy: elements from one place to another, at any offset ([`Device::copy`]), also within one buffer
-//! ([`Buffer::copy_within`]). Between N-dimensional views: [`nd`]; many ranges at once: [`ranges`]; to or from the places
-//! that indices name: [`gather`]; in the other order: [`reverse`].
+//! Copies at any offset ([`Device::copy`]), also within one buffer ([`Buffer::copy_within`]). Other modules copy
+//! between N-dimensional views ([`nd`]), many ranges at once ([`ranges`]), by indices ([`gather`]), and in reverse
+//! order ([`reverse`]).
 //!
 //! | property | |
 //! |---|---|
@@ -10,11 +10,11 @@
 //! | scratch | none; at most 16 MiB for overlapping ranges of one buffer |
 //! | limits | any n that fits the device |
 //!
-//! Bytes move in aligned 16-byte words wherever the ranges start. Where source and destination lie differently within
-//! their words, two words are read and shifted together, as `memcpy` does on machines without unaligned accesses
-//! (e.g. glibc's `wordcopy.c`).
+//! Bytes move in aligned 16-byte words at any offset. If source and destination have different offsets within a word,
+//! two words are read and shifted together. `memcpy` does this on machines without unaligned accesses (e.g. glibc's
+//! `wordcopy.c`).
 
-/// Calls a loop for elements of `$size` bytes: sizes that are often met have one of their own, in which they are constant.
+/// Calls a loop for elements of `$size` bytes. Common sizes have their own instance, in which the size is constant.
 macro_rules! by_size {
     ($size:expr, $loop:ident $arguments:tt) => {
         match $size {
@@ -46,15 +46,15 @@ use bytemuck::Pod;
 use crate::{Buffer, Device, Error, Input, Output, Result, runtime::Backend};
 
 impl Device {
-    /// Copies `input` to `output`, which has the same length. Each is a host slice, a buffer or a view at any offset.
+    /// Copies `input` to `output`, which has the same length. Each is a host slice, a buffer, or a view at any offset.
     ///
-    /// Between buffers this is one kernel, and does not wait. With a host slice it is an upload or a download, which
-    /// waits; between host slices no device takes part.
+    /// Between buffers this is one kernel, and the call does not wait. With one host slice it is an upload or a
+    /// download, which waits. Between host slices, no device takes part.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ, if a buffer is not the device's
-    /// own, or if both are over one memory of a user's and overlap.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ, if a buffer belongs to
+    /// another device, or if both overlap in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::Device;
@@ -70,7 +70,7 @@ impl Device {
         self.copy_one(input.into(), output.into())
     }
 
-    /// [`Device::copy`], built once for each type.
+    /// Body of [`Device::copy`], compiled once per type.
     fn copy_one<T: Pod>(&self, input: Input<'_, T>, output: Output<'_, T>) -> Result<()> {
         if input.len() != output.len() {
             return Err(Error::invalid(format!("copying {} elements into {}", input.len(), output.len())));
@@ -108,13 +108,13 @@ impl Device {
 }
 
 impl<T: Pod> Buffer<T> {
-    /// Copies the elements of `range` to those from `dest` on, as [`slice::copy_within`] does: the two may overlap.
+    /// Copies the elements of `range` to those from index `dest` on, as [`slice::copy_within`]: the ranges may overlap.
     ///
-    /// Does not wait. On a device, overlapping ranges less than 16 MiB apart go through scratch of that size.
+    /// Does not wait. On a device, overlapping ranges less than 16 MiB apart are copied through scratch of that size.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if either range is not within the buffer.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if either range is out of bounds.
     ///
     /// ```
     /// use oclprim::Device;

@@ -9,36 +9,36 @@ use std::{
 use super::edges::List;
 use crate::{Element, Error, Integer, Result, with_integer};
 
-/// The most bins that a histogram can have: bin numbers are exact in `f32`.
+/// The maximum number of bins. Bin numbers up to it are exact in `f32`.
 pub const MAX_BINS: usize = 1 << 24;
 
-/// What lies outside the bins is counted in three further slots after them.
+/// Three slots after the bins count the samples outside of them.
 pub const BELOW: u32 = 0;
 pub const ABOVE: u32 = 1;
 pub const NAN: u32 = 2;
 pub const OUTSIDE: usize = 3;
 
-/// How samples of type `T` fall into bins.
+/// A mapping from samples of type `T` to bins.
 ///
 /// # The bin of a sample
 ///
-/// - [`Bins::ids`]: the sample is the number of its bin.
-/// - [`Bins::even`] of integers: `floor((x - lower) * bins / (upper - lower))`, exactly, whatever the range.
-/// - [`Bins::even`] of floats: the largest `k` with `edge(k) <= x`, where `width = upper / bins - lower / bins`, or the
-///   largest number with a finite `bins / 2 * width` if that is smaller, and
+/// - [`Bins::ids`]: the sample is its bin's number.
+/// - [`Bins::even`] of integers: `floor((x - lower) * bins / (upper - lower))`, exact for any range.
+/// - [`Bins::even`] of floats: the largest `k` with `edge(k) <= x`. Here `width = upper / bins - lower / bins`. If
+///   `bins / 2 * width` is then not finite, `width` is the largest number for which it is.
 ///
 ///   ```text
 ///   edge(k) = lower + k * width             if 2 k < bins
 ///             upper - (bins - k) * width    else
 ///   ```
 ///
-///   with each operation rounded correctly in the type, in `f32` for `f16` and `bf16`. So `edge(0)` is `lower` and
-///   `edge(bins)` is `upper`, and the bin does not depend on the device. (A device that flushes subnormals takes them
-///   for 0 here too.)
+///   Each operation is rounded correctly in the type; for `f16` and `bf16`, in `f32`. So `edge(0)` is `lower`,
+///   `edge(bins)` is `upper`, and the bin is the same on every device. (A device that flushes subnormals takes them for
+///   0 here, too.)
 /// - [`Bins::edges`]: the last `k` with `edges[k] <= x`.
 ///
-/// The range is `lower <= x < upper`, or `lower <= x <= upper` if [closed](Bins::closed). Samples outside are counted,
-/// by the side on which they are, and NaN for itself.
+/// The range is `lower <= x < upper`, or `lower <= x <= upper` if the bins are [closed](Bins::closed). Samples below,
+/// samples above, and NaN are counted separately.
 ///
 /// ```
 /// use oclprim::Bins;
@@ -55,7 +55,7 @@ pub struct Bins<T: Element> {
     pub element: PhantomData<T>,
 }
 
-/// [`Bins`] with the type erased.
+/// [`Bins`] with the element type erased.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Map {
     Ids,
@@ -73,11 +73,12 @@ pub(super) fn check_count(bins: usize) -> Result<u32> {
 }
 
 impl<T: Integer> Bins<T> {
-    /// Samples are the numbers of their bins, `0` to `bins - 1`. Negative ones are below, others above.
+    /// One bin per integer: sample `k` falls into bin `k`, for `k` from 0 to `bins - 1`. Negative samples are below,
+    /// others above.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no bins, or more than 2^24.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `bins` is 0 or more than 2^24.
     ///
     /// ```
     /// use oclprim::{Bins, Device};
@@ -93,12 +94,13 @@ impl<T: Integer> Bins<T> {
 }
 
 impl<T: Element> Bins<T> {
-    /// Bins of equal width from `lower` to below `upper`.
+    /// Bins of equal width from `lower` to `upper`, without `upper`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no bins or more than 2^24, if `upper` is
-    /// not above `lower`, if either is infinite or NaN, or if a float range is too narrow for that many distinct edges.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `bins` is 0 or more than 2^24, or if `upper` is
+    /// not above `lower`. The same error if an end is infinite or NaN, or if a float range is too narrow for `bins`
+    /// distinct edges.
     ///
     /// ```
     /// use oclprim::{Bins, Device};
@@ -110,7 +112,7 @@ impl<T: Element> Bins<T> {
     /// ```
     pub fn even(lower: T, upper: T, bins: usize) -> Result<Self> {
         let count = check_count(bins)?;
-        // False for NaN, too.
+        // False for NaN.
         let ordered = lower < upper;
         let finite = |x: T| !T::TYPE.is_float() || x.to_f64().is_finite();
         if !ordered || !finite(lower) || !finite(upper) {
@@ -129,15 +131,15 @@ impl<T: Element> Bins<T> {
         Ok(Self { count, map, element: PhantomData })
     }
 
-    /// Bins between neighbouring edges: bin `k` has the samples from `edges[k]` to below `edges[k + 1]`.
+    /// Bins between neighbouring edges: bin `k` is `edges[k] <= x < edges[k + 1]`.
     ///
-    /// Equal edges make empty bins, and edges can be infinite. There are `edges.len() - 1` bins. A clone shares what was
-    /// prepared, on the host and on the device.
+    /// There are `edges.len() - 1` bins. Equal edges make empty bins, and edges can be infinite. Clones share the
+    /// prepared search table, on the host and on the device.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are less than two edges or more than
-    /// 2^24 + 1, if one is NaN, or if one is below the one before it.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are fewer than 2 or more than 2^24 + 1
+    /// edges. The same error if an edge is NaN or less than its predecessor.
     ///
     /// ```
     /// use oclprim::{Bins, Device};
@@ -152,9 +154,9 @@ impl<T: Element> Bins<T> {
         Ok(Self { count: edges.bins(), map: Map::List { edges, closed: false }, element: PhantomData })
     }
 
-    /// The same bins, the last of which takes samples equal to the upper edge too, as numpy's does.
+    /// The same bins, but the last one includes the upper edge, as in NumPy.
     ///
-    /// No effect on [`Bins::ids`].
+    /// It has no effect on [`Bins::ids`].
     ///
     /// ```
     /// use oclprim::{Bins, Device};
@@ -184,7 +186,7 @@ impl<T: Element> Bins<T> {
         self.count as usize
     }
 
-    /// Never: there is at least one bin.
+    /// Always false: there is at least one bin.
     ///
     /// ```
     /// assert!(!oclprim::Bins::<u8>::ids(1)?.is_empty());
@@ -198,7 +200,7 @@ impl<T: Element> Bins<T> {
         &self.map
     }
 
-    /// The slots of samples on the CPU.
+    /// Writes the slot of each sample, on the CPU.
     pub fn slots(&self, input: &[T], out: &mut [u32]) {
         let (pairs, count) = (input.iter().zip(&mut *out), self.count);
         match &self.map {
@@ -222,7 +224,7 @@ pub fn to_i128<T: Element>(x: T) -> i128 {
     with_integer!(T::TYPE, U => bytemuck::cast::<T, U>(x).to_i128(), unreachable!("only integers have steps"))
 }
 
-/// Even bins of integers.
+/// Bins of equal width, for integers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steps {
     pub lower: i128,
@@ -230,7 +232,7 @@ pub struct Steps {
     pub extent: u64,
     /// `floor((2^64 - 1) / (extent >> shift))`.
     pub reciprocal: u64,
-    /// So many bits of the extent are left out of the first guess that it times the bins fits 64 bits.
+    /// Dropped low bits of the distance in the first guess, so that the distance times `bins` fits 64 bits.
     pub shift: u32,
     pub closed: bool,
     pub bins: u32,
@@ -243,7 +245,7 @@ impl Steps {
         Self { lower, extent, reciprocal: u64::MAX / (extent >> shift), shift, closed: false, bins }
     }
 
-    /// The slot of a sample; the arithmetic of `cl/lib/bins.cl`.
+    /// The slot of a sample, by the arithmetic of `cl/lib/bins.cl`.
     #[inline]
     pub(crate) fn slot(&self, x: i128) -> u32 {
         let (bins, above) = (u64::from(self.bins), self.lower + i128::from(self.extent));
@@ -257,7 +259,7 @@ impl Steps {
         let product = (distance >> self.shift) * bins;
         let mut bin = ((u128::from(product) * u128::from(self.reciprocal)) >> 64) as u64;
         if self.shift == 0 {
-            // The reciprocal is rounded down, so that the guess is right or one too low.
+            // The reciprocal is rounded down, so the guess is right or too low by 1.
             return (bin + u64::from(product - bin * self.extent >= self.extent)) as u32;
         }
         let wanted = u128::from(distance) * u128::from(bins);
@@ -272,7 +274,7 @@ impl Steps {
     }
 }
 
-/// The floating-point types in which edges are computed.
+/// The float types in which edges are computed.
 pub trait Real:
     Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
@@ -283,12 +285,12 @@ pub trait Real:
     const ROUNDOFF: f64;
     fn of(count: u32) -> Self;
     fn near(value: f64) -> Self;
-    /// Truncates, and saturates.
+    /// Converts to `u32`: truncates and saturates.
     fn whole(self) -> u32;
     fn wide(self) -> f64;
     fn normal(self) -> bool;
     fn nan(self) -> bool;
-    /// The next number towards -infinity.
+    /// The next number towards negative infinity.
     fn below(self) -> Self;
 }
 
@@ -317,15 +319,15 @@ macro_rules! real {
 }
 real!(f32, f64);
 
-/// Even bins of floats.
+/// Bins of equal width, for floats.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Edges<F> {
     pub lower: F,
     pub upper: F,
     pub width: F,
-    /// Bins by half a unit of distance.
+    /// Bins per half unit of distance.
     pub scale: F,
-    /// A guess further than this from a whole number is certain.
+    /// A guess whose distance from a whole number is larger than this is certain.
     pub slack: F,
     pub closed: bool,
     pub bins: u32,
@@ -335,21 +337,23 @@ impl<F: Real> Edges<F> {
     /// `None` if the edges do not rise.
     fn new(lower: F, upper: F, bins: u32) -> Option<Self> {
         let count = F::of(bins);
-        // One bin has no inner edge, and its width may overflow.
+        // A single bin has no inner edge, and its width could overflow.
         let mut width = if bins == 1 { F::ZERO } else { upper / count - lower / count };
-        // Rounding can lift half the extent of a range that fills the type beyond it, by less than a unit of each width.
+        // A range can span the whole type. Then rounding can lift half its extent out of the type, by less than one
+        // unit in the last place per width.
         while !(F::of(bins / 2) * width).wide().is_finite() {
             width = width.below();
         }
         let extent = upper * F::HALF - lower * F::HALF;
         let scale = count / extent;
-        // In units of bins, for u the unit roundoff and m the larger edge's magnitude: an edge is within 4.1 u m / width of
-        // its place, the guess within 8.2 u m / width. Near the smallest normal number, flushed subnormals add to that.
+        // In units of bins, with unit roundoff u and the larger magnitude m of both ends: an edge is within 4.1 u m /
+        // width of its exact value, and the guess within 8.2 u m / width. Near the smallest normal number, flushed
+        // subnormals add to that.
         let magnitude = lower.wide().abs().max(upper.wide().abs());
         let slack = 20.0 * F::ROUNDOFF * magnitude / width.wide();
         let slack = if width.wide() > 1e-30 && slack < 0.5 { F::near(slack) } else { F::ONE };
         let edges = Self { lower, upper, width, scale, slack, closed: false, bins };
-        // Each half rises if its first step does; the halves meet in the middle.
+        // Each half of the edges rises if its first step does. The halves meet in the middle.
         let middle = bins / 2 + bins % 2;
         let rises = |k: u32| edges.edge(k) < edges.edge(k + 1);
         let finite = scale.wide().is_finite() && (bins == 1 || width.normal());
@@ -366,7 +370,7 @@ impl<F: Real> Edges<F> {
         }
     }
 
-    /// The slot of a sample; the arithmetic of `cl/lib/bins.cl`.
+    /// The slot of a sample, by the arithmetic of `cl/lib/bins.cl`.
     #[inline]
     pub(crate) fn slot(&self, x: F) -> u32 {
         if x < self.lower {

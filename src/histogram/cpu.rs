@@ -1,20 +1,20 @@
-//! Histograms on the CPU: a table for each part of the input, counted in parallel and added up.
+//! Histograms on the CPU: threads count parts of the input in tables, which are then summed.
 
 use std::ops::Range;
 
 use super::{Accumulate, Bins, Counter, bins::OUTSIDE};
 use crate::{Element, Result, memory, parallel};
 
-/// Bytes of all tables together: 2^24 bins have four.
+/// Bytes of all tables together; for 2^24 bins, that is four tables.
 const TABLE_BYTES: usize = 256 << 20;
-/// Tables this small are doubled, so that runs of one bin do not wait for their own stores.
+/// Small tables are doubled, so that a run of samples in one bin does not wait for its own stores.
 const SMALL: usize = 2048;
-/// Samples that 32-bit counters of a part cannot overflow.
+/// Maximum samples that 32-bit counters of a part can count.
 const ROUND: usize = 1 << 31;
-/// Samples whose slots are found at a time; they stay in the nearest cache.
+/// Samples whose slots are computed at a time; they stay in the first-level cache.
 pub(super) const BLOCK: usize = 1024;
 
-/// Writes the slots of the samples from a place on.
+/// Writes the slots of the samples from an index on.
 pub(super) type Slots<'a> = &'a (dyn Fn(usize, &mut [u32]) + Sync);
 
 pub(super) fn histogram<T: Element, C: Counter>(
@@ -28,7 +28,7 @@ pub(super) fn histogram<T: Element, C: Counter>(
     count(input.len(), &slots, counts, outside, accumulate)
 }
 
-/// Counts `n` samples, of which `slots` takes at most [`BLOCK`] at a time.
+/// Counts `n` samples; `slots` computes at most [`BLOCK`] slots per call.
 pub(super) fn count<C: Counter>(
     n: usize,
     slots: Slots,
@@ -50,14 +50,14 @@ pub(super) fn count<C: Counter>(
     Ok(())
 }
 
-/// The parts of `n` samples, so many each, that are worth tables of `words` words.
+/// The number of samples per part, so that each part is worth a table of `words` words.
 pub(super) fn part_len(n: usize, slots: usize, words: usize) -> usize {
-    // A part is worth its table only if it has at least as many samples.
+    // A part is worth its table if it has at least as many samples as slots.
     let most = (TABLE_BYTES / (4 * words)).max(1).min(n / parallel::SERIAL.max(slots)).max(1);
     n.div_ceil(most.min(4 * parallel::threads())).max(1)
 }
 
-/// The tables of all parts, each with the bins and then what lies outside.
+/// The table of each part: the bins, then the counts outside of them.
 fn tables(round: Range<usize>, bins: usize, slots: Slots) -> Result<Vec<Vec<u32>>> {
     let words = bins + OUTSIDE;
     let len = part_len(round.len(), words, words);

@@ -1,40 +1,41 @@
-//! Bins between given edges, and the table that shortens the search among them.
+//! Bins between given edges, and the table that shortens the search among the edges.
 
 use std::fmt;
 
 use super::bins::{ABOVE, BELOW, NAN, Real, check_count, to_i128};
 use crate::{Element, ElementType, Error, Result, memory};
 
-/// Cells of the table for each bin, at least, and in all, at most; few bins have more, since what has no second edge in its
-/// cell needs no search.
+/// Minimum cells of the table per bin, and maximum cells in all. Few bins get more cells each: a cell with at most one
+/// edge needs no search.
 const CELLS_PER_BIN: usize = 4;
 const CELLS_PER_FEW: usize = 16;
 const FEW_CELLS: usize = 4096;
 const MAX_CELLS: usize = 1 << 20;
-/// An entry of the table: how many edges lie in earlier cells, and from this bit on how many in its own, or `MANY`.
+/// An entry of the table has the number of edges in earlier cells. From this bit on, it has the number in its own cell,
+/// or `MANY`.
 const COUNT_BIT: u32 = 24;
 const MANY: u32 = 255;
 
-/// At least the cells that `bins` bins have; a power of two.
+/// The maximum number of cells for `bins` bins; a power of two.
 pub(crate) fn cell_room(bins: usize) -> usize {
     let many = (CELLS_PER_FEW * bins).next_power_of_two().min(FEW_CELLS);
     (CELLS_PER_BIN * bins).next_power_of_two().clamp(many, MAX_CELLS)
 }
 
-/// Edges in rising order.
+/// Edges in ascending order.
 pub struct List {
     bins: u32,
     pub(crate) values: Values,
-    /// An entry for each cell, and one after them.
+    /// An entry per cell, and one more.
     pub(crate) guide: Vec<u32>,
     #[cfg(feature = "opencl")]
     pub(crate) on_device: super::gpu::OnDevice,
 }
 
-/// The edges in the type in which they are compared with samples, and what gives a sample its cell.
+/// The edges, in the type in which samples are compared with them, and the parameters that map a sample to its cell.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Values {
-    /// Distances from the lowest edge.
+    /// Edges as distances from the lowest edge.
     Integers {
         lower: i128,
         edges: Vec<u64>,
@@ -45,24 +46,24 @@ pub(crate) enum Values {
     F64(Scaled<f64>),
 }
 
-/// Edges of floats; cells divide the range from the first finite one to the last.
+/// Edges of floats. Cells divide the range from the first finite edge to the last one.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Scaled<F> {
     pub(crate) edges: Vec<F>,
     pub(crate) anchor: F,
-    /// Cells by half a unit of distance.
+    /// Cells per half unit of distance.
     pub(crate) scale: F,
 }
 
 impl<F: Real> Scaled<F> {
-    /// And how many cells there are.
+    /// The scaled edges, and the number of cells.
     fn new(edges: Vec<F>) -> (Self, usize) {
         let finite = |x: &&F| x.wide().is_finite();
         let ends = edges.iter().find(finite).zip(edges.iter().rev().find(finite));
         let (anchor, extent) = ends.map_or((F::ZERO, F::ZERO), |(&a, &b)| (a, b * F::HALF - a * F::HALF));
         let cells = cell_room(edges.len() - 1);
         let scale = F::of(cells as u32) / extent;
-        // Cells must not depend on whether a device keeps subnormals.
+        // The mapping to cells must not depend on whether a device keeps subnormals.
         if extent.wide() > 1e-30 && scale.wide().is_finite() {
             (Self { edges, anchor, scale }, cells)
         } else {
@@ -92,7 +93,7 @@ impl<F: Real> Scaled<F> {
     }
 }
 
-/// The table for edges in these cells, the first and the last edge left out.
+/// The table for edges with the mapping `cell`. It leaves out the first and the last edge.
 fn guide(bins: usize, cells: usize, cell: impl Fn(usize) -> usize) -> Result<Vec<u32>> {
     let mut counts = memory::zeroed::<u32>(cells)?;
     (1..bins).for_each(|k| counts[cell(k)] += 1);
@@ -106,7 +107,8 @@ fn guide(bins: usize, cells: usize, cell: impl Fn(usize) -> usize) -> Result<Vec
     Ok(entries)
 }
 
-/// The bin of a sample in this cell, which is neither below nor above; the arithmetic of `cl/lib/bins.cl`.
+/// The bin of a sample in this cell, by the arithmetic of `cl/lib/bins.cl`. The sample is neither below nor above the
+/// range.
 fn search<E: Copy + PartialOrd>(edges: &[E], guide: &[u32], cell: usize, x: E) -> u32 {
     const BEFORE: u32 = (1 << COUNT_BIT) - 1;
     let entry = guide[cell];
@@ -168,7 +170,7 @@ impl List {
         self.bins
     }
 
-    /// The slots of samples.
+    /// Writes the slot of each sample.
     pub(crate) fn slots<T: Element>(&self, closed: bool, input: &[T], out: &mut [u32]) {
         let pairs = input.iter().zip(out);
         match &self.values {

@@ -18,13 +18,13 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../cl/histogram.cl");
-/// Samples of one launch: what 32-bit counters and indices of `cl/histogram.cl` hold.
+/// Maximum samples of one launch: 32-bit counters and indices of `cl/histogram.cl` hold them.
 const ROUND: usize = 1 << 31;
 
 /// `MAP_EDGES` of `cl/lib/bins.cl`.
 const EDGES: u32 = 3;
 
-/// What a histogram is of: everything but its size.
+/// A histogram without its size: element type and bins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Form {
     pub element: ElementType,
@@ -50,7 +50,7 @@ impl Form {
 }
 
 impl Form {
-    /// The program of `text` for samples in these bins; and the bytes of local memory that its edges take.
+    /// The program of `text` for samples in these bins, and the bytes of local memory that its edges take.
     pub fn program(self, name: &'static str, text: &'static str, caps: &Capabilities) -> (ProgramSpec, usize) {
         let program = ProgramSpec::new(name, text, caps)
             .element("T", self.element)
@@ -61,7 +61,7 @@ impl Form {
         if self.map != EDGES || 4 * self.bins > room {
             return (program, 0);
         }
-        // Edges of 4 bytes lie in the cells too, where that fits.
+        // If they fit, edges of 4 bytes are also stored in the cells.
         let most = tuning::histogram(caps).edge_bytes;
         let edge = self.element.size().max(4);
         let [pairs, plain] = [8, 4].map(|cell| cell * (room + 1) + edge * (room / 4 + 1));
@@ -75,7 +75,7 @@ impl Form {
     }
 }
 
-/// What is counted of each sample: a function, by its prelude, of a type of its own.
+/// A function that maps each sample before it is counted: its input type, and its source.
 #[derive(Clone, Debug)]
 pub struct Mapped {
     pub from: ElementType,
@@ -91,14 +91,14 @@ impl Mapped {
     }
 }
 
-/// Where work-groups count.
+/// The memory in which work-groups count.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tables {
-    /// In local memory: `ranges` ranges of `range` slots, in `1 << replica_bits` replicas.
+    /// Local memory: `ranges` ranges of `range` slots, with `1 << replica_bits` replicas.
     Local { range: usize, ranges: usize, replica_bits: u32 },
-    /// In local memory, range by range, once the samples are shared out.
+    /// Local memory, range by range, after the samples are partitioned by range.
     Partition(Box<Partition>),
-    /// In global memory.
+    /// Global memory.
     Global,
 }
 
@@ -112,18 +112,18 @@ pub struct Plan {
     pub count: ProgramSpec,
     pub merge: Merge,
     pub tables: Tables,
-    /// Groups that share the input, and the tables that they count in.
+    /// Work-groups that share the input, and the number of tables that they count in.
     pub groups: usize,
     pub table_count: usize,
     pub work_group: usize,
-    /// Whether the work-group that ends last can do what `merge` does.
+    /// True if the plan allows a last-block reduction in place of the merge.
     pub one_pass: bool,
-    /// The most samples of a round.
+    /// Maximum samples of a round.
     pub round: usize,
     pub scratch_bytes: usize,
 }
 
-/// Few sizes of local memory, so that few programs are built: four steps for each power of two, from 8 KiB on.
+/// Rounds a size of local memory up, so that few programs are built: four steps per power of two, from 8 KiB on.
 pub fn round_up_words(words: usize, limit: usize) -> usize {
     let step = (words.next_power_of_two() / 8).max(2048);
     words.next_multiple_of(step).min(limit)
@@ -133,7 +133,7 @@ pub fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabilities, rou
     plan_mapped(n, form, None, counter, caps, round)
 }
 
-/// `form` is of what the function gives.
+/// `form` describes the results of the function.
 pub fn plan_mapped(
     n: usize,
     form: Form,
@@ -156,7 +156,7 @@ pub fn plan_mapped(
     let most = params.max_groups.min(worthwhile);
     let room = |bytes: usize| (bytes / (4 * slots)).max(1);
 
-    // Without local memory no number of ranges is enough.
+    // Without local memory, no number of ranges is enough.
     let ranges = if local_words == 0 { usize::MAX } else { slots.div_ceil(local_words) };
     let partition = if ranges > params.few_ranges { partition::plan(samples, form, mapped, caps) } else { None };
     let round = partition.as_ref().map_or(round, |partition| partition.round);
@@ -166,7 +166,7 @@ pub fn plan_mapped(
         (partition.program.clone(), Tables::Partition(Box::new(partition)), groups, 1, work_group)
     } else if ranges <= params.max_ranges {
         let range = slots.div_ceil(ranges);
-        // Bytes are counted by their value, and then once more by their slot.
+        // Bytes are first counted by value; then the 256 counts are added up by slot.
         let bytes = size == 1 && ranges == 1 && local_words >= range.max(256) + 256;
         let local_words = local_words - if bytes { 256 } else { 0 };
         let rows = if bytes { 256 } else { range };
@@ -186,7 +186,7 @@ pub fn plan_mapped(
         let count = if one_pass { count.flag("ONE_PASS", true).define("COUNTERS_AT", COUNTERS_AT) } else { count };
         (count, Tables::Local { range, ranges, replica_bits }, groups, groups, work_group)
     } else {
-        // More than one table only where adding them up costs less than the samples do.
+        // More than one table pays only if the tables cost less to sum than the samples to count.
         let table_count = most.min(room(params.global_bytes)).min((samples / slots).max(1));
         let private = caps.class == DeviceClass::Cpu && table_count == most;
         let count = count.define("WG", params.work_group).flag("GLOBAL_TABLES", true).flag("PRIVATE", private);
@@ -214,13 +214,13 @@ pub fn plan_mapped(
     })
 }
 
-/// The launch that adds up the tables of one histogram.
+/// The launch that sums the tables of one histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merge {
     pub program: ProgramSpec,
     pub work_group: usize,
     pub groups: usize,
-    /// Slots that a group sums at a time, and all its slots.
+    /// Binary logarithm of the slots that a work-group sums at a time, and the number of all its slots.
     pub column_bits: u32,
     pub slots: usize,
 }
@@ -228,7 +228,7 @@ pub struct Merge {
 pub fn merge_plan(slots: usize, table_count: usize, counter: ElementType, caps: &Capabilities) -> Merge {
     let params = tuning::histogram(caps);
     let work_group = tuning::work_group_of(params.work_group, size_of::<u64>(), caps);
-    // Many tables are shared by rows of 8 items or more: what they wait for is one load after another.
+    // Rows of at least 8 work-items share many tables, because each work-item waits for one load after another.
     let row_bits = table_count.min(work_group / 8).max(1).ilog2();
     let column_bits = work_group.ilog2() - row_bits;
     let per_group = slots.div_ceil(8 * params.max_groups).max(if work_group == 1 { 1024 } else { 1 });
@@ -241,7 +241,8 @@ pub fn merge_plan(slots: usize, table_count: usize, counter: ElementType, caps: 
 }
 
 impl Merge {
-    /// Adds up tables from a word of `tables` on; counts and what is outside go to the elements named.
+    /// Sums `table_count` tables from word `first` of `tables` on. Counts and counts outside the bins go to the given
+    /// offsets.
     pub fn run(
         &self,
         device: &ClDevice,
@@ -272,7 +273,7 @@ pub fn zero_program(caps: &Capabilities) -> ProgramSpec {
     ProgramSpec::new("histogram.cl", TEXT, caps).flag("ZERO", true).define("WG", tuning::histogram(caps).work_group)
 }
 
-/// Zeroes words of tables.
+/// Sets the first `words` words of `tables` to 0.
 pub fn zero(device: &ClDevice, tables: &ClMem, words: usize, caps: &Capabilities) -> Result<()> {
     let (params, program) = (tuning::histogram(caps), zero_program(caps));
     let per = words.div_ceil(8 * params.max_groups).max(1024);
@@ -280,7 +281,7 @@ pub fn zero(device: &ClDevice, tables: &ClMem, words: usize, caps: &Capabilities
     launch.run([words.div_ceil(per), 1, 1], [params.work_group, 1, 1])
 }
 
-/// Samples of one launch on a device: few where tests ask for the paths of large inputs.
+/// Maximum samples of one launch on a device; few if tests ask for the path of large inputs.
 pub fn round(device: &ClDevice) -> usize {
     if device.tuning().wide(0) { 1 << 12 } else { ROUND }
 }
@@ -296,14 +297,14 @@ pub fn mapped_scratch_bytes<U: Element>(
     from: ElementType,
     bins: &Bins<U>,
 ) -> Result<usize> {
-    // No text: what the function is does not matter here.
+    // The size does not depend on the source of the function.
     let mapped = Mapped { from, prelude: String::new() };
     let caps = device.capabilities_for("histogram", from.size(), n)?;
     let round = round(device);
     Ok(plan_mapped(n, Form::of(bins), Some(&mapped), ElementType::U64, &caps, round)?.scratch_bytes)
 }
 
-/// The copy of edges and their table on the device that used them last.
+/// Edges and their table in the memory of the device that used them last.
 #[derive(Default)]
 pub struct OnDevice(Mutex<Option<ListMem>>);
 
@@ -336,7 +337,7 @@ impl OnDevice {
     }
 }
 
-/// The arguments of `MAP_PARAMS`.
+/// Adds the arguments of `MAP_PARAMS`.
 pub fn map_arguments<'d>(device: &ClDevice, launch: Launch<'d>, map: &Map) -> Result<Launch<'d>> {
     fn even<'d, F: bytemuck::NoUninit>(launch: Launch<'d>, edges: &Edges<F>) -> Launch<'d> {
         let Edges { lower, upper, width, scale, slack, closed, .. } = *edges;
@@ -485,7 +486,7 @@ mod tests {
                 };
                 assert_eq!(found(&device), found(&cpu), "{what}");
                 launches(2, &what);
-                // Rounds add to what those before have counted.
+                // A round adds to the counts of earlier rounds.
                 let plan = plan(n, Form::of(&of_wide), ElementType::U64, &caps, 4096).unwrap();
                 let (mut counts, mut outside) = (vec![7u64; 1000], [5; 3]);
                 let input = crate::Input::from(&wide[..n]).cl(&cl).unwrap();
@@ -523,7 +524,7 @@ mod tests {
                     assert!(plan.round <= 1 << 31, "{what}");
                     if let Tables::Local { range, ranges, replica_bits } = plan.tables {
                         assert!(4 * (range << replica_bits) + tuning::RESERVED_BYTES <= caps.local_bytes, "{what}");
-                        // No range is empty, and together they have every slot.
+                        // No range is empty, and all ranges together contain every slot.
                         assert!(range * ranges >= bins + OUTSIDE && range * (ranges - 1) < bins + OUTSIDE, "{what}");
                         assert_eq!(plan.groups, plan.table_count, "{what}");
                     }
@@ -565,7 +566,7 @@ mod tests {
         assert!(matches!(tables(5 << 20), Tables::Partition(partition) if partition.ranges == 256));
     }
 
-    /// Little local memory leads to both ways that there are: a partition, and global atomics.
+    /// With little local memory, a plan uses a partition or global atomics.
     #[test]
     fn little_local_memory_needs_a_partition_or_global_atomics() {
         for (name, caps) in Capabilities::samples() {

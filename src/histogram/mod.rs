@@ -1,27 +1,31 @@
-//! Histograms: how many samples fall into each bin.
+//! Histograms: the number of samples in each bin.
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of the input and one count a sample; with `r` ranges of bins `r` reads, see below |
-//! | determinism | everywhere, of float samples where the device keeps subnormals: counts and sums of weights are bit-equal on every run, every device and the CPU |
-//! | scratch | tables of 4-byte counters, at most 256 MiB, and two bytes a sample where samples are shared out, at most 1 GiB: [`Device::histogram_scratch`]; of weights up to 292 bytes a bin and more for several tables, at most 1 GiB |
+//! | work | one read of the input and one count per sample; with `r` ranges of bins, `r` reads (see below) |
+//! | determinism | same bits everywhere: counts and sums of weights are equal on every run, every device and the CPU. For float samples, the device must keep subnormals |
+//! | scratch | tables of 4-byte counters, at most 256 MiB. If samples are partitioned, 2 bytes per sample, at most 1 GiB: [`Device::histogram_scratch`]. With weights, up to 292 bytes per bin and more for several tables, at most 1 GiB |
 //! | limits | 1 to 2^24 bins, any n that fits the device |
 //!
-//! Which bin a sample is in is defined by [`Bins`]. Samples outside are counted apart, and never written anywhere else.
+//! [`Bins`] defines the bin of a sample. Samples outside the bins are counted separately; they never change another
+//! counter.
 //!
-//! On an OpenCL device each work-group counts in a table of its own in local memory, with a replica for each lane where
-//! they fit (Gómez-Luna et al. 2013), and a second kernel adds the tables up. More bins than local memory holds are
-//! counted in a few ranges, each of which reads the input once. Beyond that samples are shared out by ranges first, as
-//! numbers of 16 bits, in rounds that keep scratch below 1 GiB and a sixteenth of the device's memory, or counted with
-//! atomics in global memory where they are few, or the driver has no sub-groups: PoCL, before it had them, gets loops of
-//! that kind wrong.
+//! On an OpenCL device, each work-group counts in its own table in local memory, with a replica per lane if they fit
+//! (Gómez-Luna et al. 2013). A second kernel sums the tables. If local memory does not hold all bins, a few ranges of
+//! bins are counted, and each range reads the input once.
 //!
-//! What a [function of the user's](Device::map_histogram) gives for each sample is counted in the same kernels, as the sample
-//! is loaded.
+//! With more ranges, the samples are first partitioned by range, as 16-bit numbers. This runs in rounds that keep
+//! scratch below 1 GiB and a sixteenth of the device's memory. Few samples are counted with atomics in global memory
+//! instead. So are all samples on drivers without sub-groups: PoCL, before it had sub-groups, compiled such loops
+//! wrongly.
 //!
-//! The search among given edges starts from a table over the range, so that evenly spaced edges take about one comparison a
-//! sample. [Weights](Device::histogram_weighted) are added up as integers. Those of floats are exact: most are whole
-//! multiples of one unit within a few words, and the others go to words for the whole range of the type, some for each bin.
+//! For [custom functions](Device::map_histogram) of the samples, the same kernels apply the function when they load a
+//! sample.
+//!
+//! The search among given edges starts from a table over the range, so evenly spaced edges take about one comparison
+//! per sample. [Weights](Device::histogram_weighted) are summed as integers, and sums of floats are exact. Most float
+//! weights are whole multiples of one unit, and a few words hold their sum. The other weights go to words for the whole
+//! range of the type, per bin.
 
 #[doc(hidden)]
 pub(crate) mod bins;
@@ -44,9 +48,9 @@ pub use weighted::{Weight, WeightedHistogram};
 
 use crate::{Device, Element, Input, Integer, Output, Result, Scratch, memory, runtime::Backend};
 
-/// The counters of [`Device::histogram_into`]: `u32` or `u64`. Both wrap.
+/// The counter types of [`Device::histogram_into`]: `u32` or `u64`. Both wrap.
 ///
-/// A `u32` count is right below 2^32 samples a bin, and modulo 2^32 beyond.
+/// A `u32` counter holds the count modulo 2^32.
 ///
 /// ```
 /// use oclprim::{Accumulate, Bins, Counter, Device, Scratch};
@@ -65,7 +69,7 @@ pub trait Counter: Integer + From<u32> {}
 impl Counter for u32 {}
 impl Counter for u64 {}
 
-/// What becomes of the counts that are there already.
+/// The treatment of the values that an output already has.
 ///
 /// ```
 /// use oclprim::{Accumulate, Bins, Device, Scratch};
@@ -80,14 +84,14 @@ impl Counter for u64 {}
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Accumulate {
-    /// They are replaced.
+    /// New values replace them.
     #[default]
     Overwrite,
-    /// The new counts are added to them.
+    /// New values are added to them.
     Add,
 }
 
-/// What lies outside the bins: counts of samples, or in a [`WeightedHistogram`] sums of their weights.
+/// Results for the samples outside the bins: counts, or in a [`WeightedHistogram`] sums of weights.
 ///
 /// ```
 /// use oclprim::{Bins, Device};
@@ -100,11 +104,11 @@ pub enum Accumulate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outside<S = u64> {
-    /// Below the first bin.
+    /// Samples below the first bin.
     pub below: S,
-    /// Above the last bin.
+    /// Samples above the last bin.
     pub above: S,
-    /// NaN.
+    /// Samples that are NaN.
     pub nan: S,
 }
 
@@ -120,19 +124,19 @@ pub struct Outside<S = u64> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Histogram {
-    /// Samples in each bin.
+    /// The number of samples in each bin.
     pub counts: Vec<u64>,
-    /// Samples in none.
+    /// The number of samples outside the bins.
     pub outside: Outside,
 }
 
 impl Device {
-    /// Counts the samples in each bin, and those in none.
+    /// Histogram: `counts[k]` is the number of samples in bin `k`, and `outside` has the number of the others.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it;
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the tables do not fit it.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the tables do not fit the device.
     ///
     /// ```
     /// use oclprim::{Bins, Device};
@@ -154,13 +158,13 @@ impl Device {
 
     /// [`Device::histogram`] into counters that can stay on the device.
     ///
-    /// `counts` has a counter for each bin; `outside` the counts below, above and of NaN. Does not wait for the result,
-    /// unless an output is a host slice.
+    /// `counts` has a counter per bin; `outside` has the counts below, above and of NaN. Waits only if an output is a
+    /// host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::histogram`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has another
-    /// length.
+    /// Same as [`Device::histogram`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if an output has
+    /// the wrong length.
     ///
     /// ```
     /// use oclprim::{Accumulate, Bins, Device, Scratch};
@@ -199,11 +203,11 @@ impl Device {
         Ok(())
     }
 
-    /// The bytes of scratch that histograms of `n` samples with these bins use.
+    /// Bytes of scratch that [`Device::histogram_into`] uses for `n` samples and these bins.
     ///
     /// # Errors
     ///
-    /// As [`Device::histogram`].
+    /// Same as [`Device::histogram`].
     ///
     /// ```
     /// use oclprim::{Bins, Device, Scratch};

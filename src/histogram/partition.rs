@@ -1,4 +1,5 @@
-//! Histograms of many bins on GPUs: samples are shared out by ranges of slots, then each range is counted in local memory.
+//! Histograms of many bins on GPUs: samples are partitioned by range of slots, then each range is counted in local
+//! memory.
 
 use super::{
     bins::{Map, OUTSIDE},
@@ -15,11 +16,11 @@ use crate::{
 
 const NAME: &str = "histogram_partition.cl";
 const TEXT: &str = include_str!("../../cl/histogram_partition.cl");
-/// Bytes of scratch, of which each sample of a round takes two; and the part of the device's memory that it may be. H200, 2^28
-/// i32 in 5 Mi bins: one round 835 GB/s, three in 256 MiB 737.
+/// Maximum bytes of scratch, 2 per sample of a round, and the divisor of the device's memory that also limits it. H200,
+/// 2^28 i32 in 5 Mi bins: 835 GB/s in one round; 737 GB/s in three rounds with 256 MiB.
 const SCRATCH_BYTES: usize = 1 << 30;
 const MEMORY_PART: u64 = 16;
-/// Samples that are worth a group of the count.
+/// Minimum samples per work-group of the count.
 const MIN_SHARE: usize = 1 << 14;
 
 /// The launches of one round.
@@ -31,19 +32,19 @@ pub struct Partition {
     pub count_work_group: usize,
     pub count_groups: usize,
     pub ranges: usize,
-    /// The words of scratch at which the numbers of samples begin.
+    /// Index of the word in scratch at which the 16-bit numbers begin.
     pub numbers_at: usize,
     pub round: usize,
     pub scratch_bytes: usize,
 }
 
-/// `None` where the device does not suit, or the samples are too few.
+/// The plan; `None` if the device does not support it, or if there are too few samples.
 pub(super) fn plan(samples: usize, form: Form, mapped: Option<&Mapped>, caps: &Capabilities) -> Option<Partition> {
     let params = tuning::histogram(caps);
     let slots = form.bins + OUTSIDE;
     let words = caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES) / 4;
     let (program, edge_bytes) = form.program(NAME, TEXT, caps);
-    // PoCL before it had sub-groups breaks barriers in loops whose length is read from memory.
+    // PoCL, before it had sub-groups, broke barriers in loops whose length is read from memory.
     let loops = caps.checker || caps.sub_groups.iter().any(|group| group.backend.is_hardware());
     if !loops || caps.class == DeviceClass::Cpu || words < 512 || edge_bytes > 0 || samples < slots / 4 {
         return None;
@@ -63,7 +64,7 @@ pub(super) fn plan(samples: usize, form: Form, mapped: Option<&Mapped>, caps: &C
     let room = SCRATCH_BYTES.min(memory).checked_sub(4 * numbers_at + 16).filter(|&bytes| bytes > 1 << 16)? / 2;
     let round = samples.div_ceil(samples.div_ceil(room));
     let units = caps.compute_units.max(1) as usize;
-    // As many groups as tables fit the local memory of the units.
+    // The number of tables that fit the local memory of all compute units.
     let count_groups = units * (words >> range_bits).clamp(1, 4);
     let program = Mapped::apply(mapped, program)
         .define("WG", work_group)
@@ -86,7 +87,7 @@ pub(super) fn plan(samples: usize, form: Form, mapped: Option<&Mapped>, caps: &C
 }
 
 impl Partition {
-    /// Counts `n` samples from an element on into the table at the start of `scratch`.
+    /// Counts `n` samples from index `offset` on into the table at the start of `scratch`.
     pub(super) fn run(
         &self,
         device: &ClDevice,

@@ -2,7 +2,7 @@
 
 use crate::{Element, op::Arithmetic, parallel};
 
-/// Elements of a task.
+/// Elements per task.
 const CHUNK: usize = parallel::SERIAL;
 
 pub(super) fn iota<T: Element>(start: T, step: T, out: &mut [T]) {
@@ -13,10 +13,10 @@ pub(super) fn iota<T: Element>(start: T, step: T, out: &mut [T]) {
             let half = T::Acc::from_f64(0.5);
             let (half_start, half_step) = (start.mul(half), step.mul(half));
             for (i, x) in (first..).zip(out) {
-                // An index is exact in f64, so that it is rounded once.
+                // The index is exact in `f64`, so it is rounded only once.
                 let i = T::Acc::from_f64(i as f64);
                 let product = i.mul(step);
-                // The sum can be finite where the product is not.
+                // The sum can be finite even if the product is not.
                 let sum = if product.to_f64().is_infinite() {
                     half_start.add(i.mul(half_step)).mul(T::Acc::from_integer(2))
                 } else {

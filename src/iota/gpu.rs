@@ -14,7 +14,7 @@ pub struct Plan {
     pub program: ProgramSpec,
     pub groups: usize,
     pub work_group: usize,
-    /// Contiguous elements of one item.
+    /// Contiguous elements per work-item.
     pub run: usize,
     pub wide: bool,
 }
@@ -42,7 +42,7 @@ pub fn iota<T: Element>(device: &ClDevice, start: T, step: T, output: Output<'_,
     out.finish(device)
 }
 
-/// `terms` are the bytes of the start and the step, as accumulators.
+/// `terms` are the bytes of `start` and `step`, in the accumulator type.
 fn launch(device: &ClDevice, element: ElementType, terms: [&[u8]; 2], out: &ClInput) -> Result<()> {
     let n = out.len();
     if n == 0 {

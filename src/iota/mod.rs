@@ -1,9 +1,9 @@
-//! Iota: the numbers from a start on, by a step.
+//! Iota: `out[i] = start + i * step`.
 //!
 //! | property | |
 //! |---|---|
 //! | work | one write of each element |
-//! | determinism | everywhere; floats where the device keeps subnormals |
+//! | determinism | same bits everywhere; for floats, if the device keeps subnormals |
 //! | scratch | none |
 //! | limits | any n that fits the device |
 
@@ -16,11 +16,11 @@ pub(crate) mod gpu;
 use crate::{Buffer, Device, Element, Output, Result, runtime::Backend};
 
 impl Device {
-    /// `n` elements: `start`, `start + 1`, …; [`Device::iota_by`] with a step of 1.
+    /// Iota with a step of 1: `out[i] = start + i`, for `n` elements.
     ///
     /// # Errors
     ///
-    /// As [`Device::iota_by`].
+    /// Same as [`Device::iota_by`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.iota(3, 254u8)?;
@@ -31,11 +31,11 @@ impl Device {
         self.iota_by(n, start, T::ONE)
     }
 
-    /// [`Device::iota`] into a caller's slice, buffer or view. Does not wait, unless `output` is a host slice.
+    /// [`Device::iota`] into a caller's slice, buffer or view. Waits only if `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::iota_by_into`].
+    /// Same as [`Device::iota_by_into`].
     ///
     /// ```
     /// let mut x = oclprim::Device::best()?.zeroed::<i32>(5)?;
@@ -47,17 +47,17 @@ impl Device {
         self.iota_by_into(start, T::ONE, output)
     }
 
-    /// `n` elements, of which element `i` is `start + i * step`.
+    /// Iota: `out[i] = start + i * step`, for `n` elements.
     ///
-    /// Integers wrap. Floats are computed in the type itself, `f16` and `bf16` in `f32`: `i`, the product and the sum are each
-    /// rounded to the nearest number there, ties to even, and never fused; `f16` and `bf16` once more at the end. So no
-    /// error grows with `i`. A product beyond the range does not overflow by itself: element `i` is infinite only where
-    /// the sum is.
+    /// Integers wrap. Floats are computed in their type; `f16` and `bf16` in `f32`. The conversion of `i`, the product
+    /// and the sum each round to nearest, ties to even, and are never fused. `f16` and `bf16` round once more at the
+    /// end. So the error does not accumulate with `i`. An overflow of the product alone does not matter: element `i` is
+    /// infinite only if the sum is.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it;
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the elements.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the elements do not fit the device.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -71,11 +71,12 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::iota_by`] into a caller's slice, buffer or view. Does not wait, unless `output` is a host slice.
+    /// [`Device::iota_by`] into a caller's slice, buffer or view. Waits only if `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::iota_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` is another device's.
+    /// Same as [`Device::iota_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output`
+    /// belongs to another device.
     ///
     /// ```
     /// let mut tenths = [0.0f64; 4];

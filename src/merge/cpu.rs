@@ -1,16 +1,16 @@
-//! Merges on the CPU: parts of the result in parallel, each from its split on.
+//! Merges on the CPU: threads merge parts of the result, each from its own split.
 
 use crate::{Result, memory, parallel};
 
-/// Elements of a part.
+/// Elements per part.
 pub(crate) const PART: usize = 1 << 14;
 
-/// Elements with their values, which are `()` where there are none.
+/// Elements with their values; values are `()` if there are none.
 pub(crate) type Pairs<'a, T, V> = (&'a [T], &'a [V]);
-/// The same, to be written.
+/// `Pairs` that can be written.
 pub(crate) type PairsMut<'a, T, V> = (&'a mut [T], &'a mut [V]);
 
-/// How many of the first `d` elements of a merge are of `a`.
+/// Number of elements of `a` among the first `d` elements of the merge of `a` and `b`.
 pub(crate) fn split<T>(a: &[T], b: &[T], d: usize, less: &impl Fn(&T, &T) -> bool) -> usize {
     let (mut low, mut high) = (d.saturating_sub(b.len()), d.min(a.len()));
     while low < high {
@@ -24,7 +24,7 @@ pub(crate) fn split<T>(a: &[T], b: &[T], d: usize, less: &impl Fn(&T, &T) -> boo
     low
 }
 
-/// The first elements of a merge, as many as there is room for.
+/// Writes the first elements of a merge, as many as `to` has.
 pub(crate) fn serial<T: Copy, V: Copy>(
     a: Pairs<'_, T, V>,
     b: Pairs<'_, T, V>,
@@ -44,10 +44,10 @@ pub(crate) fn serial<T: Copy, V: Copy>(
     }
 }
 
-/// The tasks of a merge, one for each part: where it begins, and what it writes.
+/// The tasks of a merge, one per part: both ranges, the first index of the part in the result, and its output.
 pub(crate) type Tasks<'a, T, V> = Vec<(Pairs<'a, T, V>, Pairs<'a, T, V>, usize, PairsMut<'a, T, V>)>;
 
-/// Adds the tasks of one merge.
+/// Adds the tasks of one merge to `tasks`.
 pub(crate) fn push_tasks<'a, T, V>(
     a: Pairs<'a, T, V>,
     b: Pairs<'a, T, V>,
@@ -60,7 +60,7 @@ pub(crate) fn push_tasks<'a, T, V>(
     Ok(())
 }
 
-/// Runs the tasks of merges.
+/// Runs the tasks of one or more merges.
 pub(crate) fn run<T: Copy + Send + Sync, V: Copy + Send + Sync>(
     tasks: Tasks<'_, T, V>,
     less: &(impl Fn(&T, &T) -> bool + Sync),
@@ -71,7 +71,7 @@ pub(crate) fn run<T: Copy + Send + Sync, V: Copy + Send + Sync>(
     })
 }
 
-/// Merges two sorted ranges into one of as many elements as both have.
+/// Merges two sorted ranges into `to`.
 pub(super) fn merge<T: Copy + Send + Sync, V: Copy + Send + Sync>(
     a: Pairs<'_, T, V>,
     b: Pairs<'_, T, V>,

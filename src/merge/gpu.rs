@@ -1,4 +1,4 @@
-//! Merges on OpenCL devices: the plan, then its launches. The plan serves merge sorts and set operations, too.
+//! Merges on OpenCL devices: the plan, then its launches. Merge sorts and set operations use the plan, too.
 
 use crate::{
     ElementType, Error, ErrorKind, Result, Scratch,
@@ -12,22 +12,22 @@ use crate::{
 
 const TEXT: &str = include_str!("../../cl/merge.cl");
 
-/// What is merged: everything but its size.
+/// A merge without its size: order and element sizes.
 #[derive(Clone, Debug)]
 pub struct Form {
-    /// The order's text, and whether it needs fp64.
+    /// The source of the comparator; true if it needs fp64.
     pub order: (Source, bool),
     pub size: usize,
-    /// 0 where there are no values.
+    /// 0 without values.
     pub value_bytes: usize,
 }
 
-/// A work-group, and the elements of each item in a tile.
+/// A work-group, and the elements per work-item in a tile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
     pub work_group: usize,
     pub items: usize,
-    /// Registers of an item at most, where that is told.
+    /// Maximum registers per work-item, if the plan limits them.
     registers: Option<usize>,
 }
 
@@ -36,14 +36,15 @@ impl Shape {
         self.work_group * self.items
     }
 
-    /// Bytes of local memory, where each item has `item_bytes` beside its elements.
+    /// Bytes of local memory, if each work-item has `item_bytes` besides its elements.
     fn local_bytes(&self, form: &Form, item_bytes: usize) -> usize {
         let source = if form.value_bytes > 0 { 2 } else { 0 };
         (self.tile() + 1) * form.size + self.tile() * source + self.work_group * item_bytes + tuning::RESERVED_BYTES
     }
 }
 
-/// The shape of a device: one item where local memory is too small for any other. `many` has it for merges of many elements.
+/// The shape for a device: one work-item if local memory is too small for more. `many` selects the parameters for large
+/// merges.
 pub fn shape(form: &Form, item_bytes: usize, many: bool, caps: &Capabilities) -> Shape {
     let params = tuning::merge(caps);
     let single = tuning::merge(&Capabilities { class: DeviceClass::Cpu, ..caps.clone() });
@@ -68,14 +69,14 @@ pub struct Plan {
     pub program: ProgramSpec,
     pub shape: Shape,
     pub tiles: usize,
-    /// Tiles that scratch is for: of more elements not fewer.
+    /// Tiles for which scratch has room; it never falls when n grows.
     pub room: usize,
     pub groups: usize,
     pub wide: bool,
 }
 
 impl Plan {
-    /// `program` lacks the macros of tiles and of the order.
+    /// Adds the macros of tiles and of the comparator to `program`.
     pub fn new(
         n: usize,
         form: &Form,
@@ -112,13 +113,13 @@ impl Plan {
         [self.shape.work_group, 1, 1]
     }
 
-    /// The groups of a kernel that has an item for each tile.
+    /// The launched work-groups of a kernel with one work-item per tile.
     pub fn item_groups(&self) -> [usize; 3] {
         [self.tiles.div_ceil(self.shape.work_group).min(self.groups), 1, 1]
     }
 }
 
-/// The plan of a merge, or of the merges of a sort.
+/// The plan of a merge, or of the merges in a sort.
 pub fn plan(n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Result<Plan> {
     let program = ProgramSpec::new("merge.cl", TEXT, caps);
     let program = match form.value_bytes {
@@ -129,7 +130,7 @@ pub fn plan(n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Result<Pl
             program.define("PARTS", bytes / unit)
         }
     };
-    // Larger tiles where there are some for each compute unit.
+    // Tiles are larger if each compute unit has at least two of them.
     let [usual, large] = [false, true].map(|many| shape(form, 0, many, caps));
     let many = n.div_ceil(large.tile()) >= 2 * caps.compute_units as usize;
     let plan = Plan::new(n, form, program, if many { large } else { usual }, caps, wide)?;
@@ -153,15 +154,15 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A pass over all tiles: two ranges, or where `shift` is not 0 pairs of runs of the first.
+/// A pass over all tiles. It merges `a` and `b`, or, if `shift` is not 0, pairs of runs of `a`.
 pub struct Pass<'a> {
     pub a: (Place<'a>, usize),
     pub b: (Place<'a>, usize),
     pub shift: u32,
     pub to: Place<'a>,
-    /// Those of a, of b, and where they go.
+    /// Values of `a`, values of `b`, and their output.
     pub values: Option<[Place<'a>; 3]>,
-    /// An offset for each tile.
+    /// One offset per tile.
     pub splits: Place<'a>,
 }
 
@@ -232,7 +233,7 @@ mod tests {
                         assert!(plan.tiles <= plan.room && room <= plan.room, "{what}");
                         room = plan.room;
                     }
-                    // Set operations have a bit of a word for each element of an item.
+                    // Set operations keep one bit per element of a work-item in a 32-bit word.
                     let usual = shape(&form, 0, false, &caps);
                     assert!(usual.work_group == 1 || usual.items <= 32, "{name}: {usual:?}");
                 }

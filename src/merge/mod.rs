@@ -1,20 +1,21 @@
-//! Merging: two sorted ranges into one ([`Device::merge`]), with values ([`Device::merge_pairs`]). By the same means a sort by
-//! any order ([`sort`]), sets ([`set`]), and searches in sorted ranges ([`search`]).
+//! Merges of two sorted ranges ([`Device::merge`]), also with values ([`Device::merge_pairs`]). The same technique
+//! gives sorts by any order ([`sort`]), set operations ([`set`]) and searches in sorted ranges ([`search`]).
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read and one write of each element, and a binary search for each tile of some thousand of them |
-//! | order | that of the elements, as of [`sort`](crate::sort): of floats -0 equals 0, and all NaN are equal and the largest; or a user's: [`Compare`]. Of equal elements those of the first range come first |
-//! | elements | integers and floats; of a user's order any plain type of 1 to 64 bytes. Values: any plain type |
-//! | determinism | everywhere: the result is a function of the input |
-//! | scratch | 4 or 8 bytes for each tile: [`Device::merge_scratch`] |
+//! | work | one read and one write of each element, and a binary search per tile of some thousand elements |
+//! | order | the order of [`sort`](crate::sort): for floats, -0 equals 0, and all NaN are equal and the largest. Or a custom order: [`Compare`]. Among equal elements, those of the first range come first |
+//! | elements | integers and floats; with a custom order, any plain type of 1 to 64 bytes. Values: any plain type |
+//! | determinism | same bits everywhere: the result is a function of the input |
+//! | scratch | 4 or 8 bytes per tile: [`Device::merge_scratch`] |
 //! | limits | any n that fits the device |
 //!
-//! This is merge path (Green, McColl and Bader 2012): the result is cut into equal tiles, whose parts of both ranges binary
-//! searches find; in a tile each work-item finds its own part in local memory, and merges some elements in registers. So the
-//! work is balanced whatever the ranges and their lengths. On the CPU each thread merges parts of the result.
+//! This is merge path (Green, McColl and Bader 2012). The result is cut into equal tiles. Binary searches find the part
+//! of both ranges that belongs to a tile. In local memory, each work-item finds its own part of the tile and merges
+//! some elements in registers. So the load is balanced for any ranges. On the CPU, each thread merges parts of the
+//! result.
 //!
-//! Of ranges that are not sorted the results mean nothing; calls end, and write all of their outputs.
+//! If a range is not sorted, the result is unspecified. The call still ends and writes all of its outputs.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -29,7 +30,7 @@ use bytemuck::Pod;
 
 use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, op::Compare, runtime::Backend};
 
-/// Refuses values that are none, or not one for each key.
+/// Returns an error if values are zero-sized, or if their number is not the number of keys.
 fn check_values(keys: usize, values: usize, size: usize, what: &str) -> Result<()> {
     if size == 0 {
         return Err(Error::unsupported("values of 0 bytes have no places"));
@@ -40,23 +41,23 @@ fn check_values(keys: usize, values: usize, size: usize, what: &str) -> Result<(
     Err(Error::invalid(format!("{what} {keys} keys with {values} values")))
 }
 
-/// What the device needs to know of an order of `T` and its values.
+/// The form of a merge of `T` by `order`, with values of `value_bytes` bytes.
 #[cfg(feature = "opencl")]
 pub fn form<T: Pod>(order: &impl Compare<T>, value_bytes: usize) -> Result<gpu::Form> {
-    // The function knows which sizes there are.
+    // Checks the element size; the returned function is not used.
     let _known = order.function()?;
     Ok(gpu::Form { order: order.source()?, size: size_of::<T>(), value_bytes })
 }
 
 impl Device {
-    /// Two sorted ranges as one.
+    /// Merge of two sorted ranges: all elements of `a` and `b`, sorted.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result;
-    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user's order does not compile;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have more than
-    /// [64 bytes](crate::op::Less::MAX_BYTES), or the device lacks fp64 and a user's order is of `f64`.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result does not fit the device;
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the source of a custom order does not compile;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have more than [64
+    /// bytes](crate::op::Less::MAX_BYTES), or the device lacks fp64 and a custom order is for `f64`.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -78,13 +79,13 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::merge`] into a caller's slice, buffer or view, of as many elements as both ranges have. Does not wait, unless
-    /// `output` is a host slice.
+    /// [`Device::merge`] into a caller's slice, buffer or view of `a.len() + b.len()` elements. Waits only if `output`
+    /// is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has another length,
-    /// or is over the memory of a user's that a range is over.
+    /// Same as [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has the
+    /// wrong length, or overlaps a range in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Order, Scratch};
@@ -108,7 +109,7 @@ impl Device {
         self.merge_one(a.into(), b.into(), output.into(), order, scratch)
     }
 
-    /// [`Device::merge_into`], built once for each type and order.
+    /// Body of [`Device::merge_into`], compiled once per type and order.
     fn merge_one<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         a: Input<'_, T>,
@@ -137,11 +138,12 @@ impl Device {
         Ok(())
     }
 
-    /// The bytes of scratch that a merge of `n` elements in all uses.
+    /// Bytes of scratch that [`Device::merge_into`] uses for `n` elements in both ranges together.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the device cannot be asked what it can do; as [`Device::merge`].
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a query of the device fails; otherwise same as
+    /// [`Device::merge`].
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -161,12 +163,12 @@ impl Device {
         }
     }
 
-    /// Two sorted ranges of keys as one, and each key's value at its place. Returns keys and values.
+    /// [`Device::merge`] of keys with values: returns the merged keys, and the values in the order of their keys.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there is not one value for
-    /// each key; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
+    /// Same as [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the numbers of
+    /// keys and values differ; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the values are zero-sized.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -192,12 +194,12 @@ impl Device {
         Ok((keys, values))
     }
 
-    /// [`Device::merge_pairs`] into a caller's slices, buffers or views. Does not wait, unless one of them is a host slice.
+    /// [`Device::merge_pairs`] into a caller's slices, buffers or views. Waits only if one of them is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if a length differs, or two
-    /// arguments are over one memory of a user's and overlap.
+    /// Same as [`Device::merge_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if a length
+    /// does not match, or two arguments overlap in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Order, Scratch};
@@ -221,7 +223,7 @@ impl Device {
         self.merge_pairs_one(a, b, (outputs.0.into(), outputs.1.into()), order, scratch)
     }
 
-    /// [`Device::merge_pairs_into`], built once for each pair of types and order.
+    /// Body of [`Device::merge_pairs_into`], compiled once per pair of types and order.
     fn merge_pairs_one<K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
         &self,
         a: (Input<'_, K>, Input<'_, V>),
@@ -255,11 +257,11 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that [`Device::merge_pairs_into`] uses for `n` keys in all.
+    /// Bytes of scratch that [`Device::merge_pairs_into`] uses for `n` keys in both ranges together.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge_scratch`].
+    /// Same as [`Device::merge_scratch`].
     ///
     /// ```
     /// use oclprim::{Device, Order};

@@ -8,40 +8,40 @@ use crate::{
     runtime::lines::{self, LINE, STREAM_BYTES, Stream},
 };
 
-/// Below this many bytes threads cost more than they bring.
+/// Below this many bytes, threads cost more than they save.
 const SERIAL_BYTES: usize = 128 << 10;
-/// Rows of at most so many elements are not cut.
+/// Rows of at most this many elements are not split.
 const WHOLE_ROW: usize = 1 << 12;
-/// Elements that one task takes at least, where there are as many.
+/// Minimum elements of a task, if there are as many.
 const TASK_CELLS: usize = 1 << 14;
-/// Elements of a part of a row at least: each costs a slice.
+/// Minimum elements of a part of a row: each part costs a slice.
 const CUT_ROW: usize = 256;
 
-/// Blocks of a tile, where results are streamed: the longer the pieces of rows that are read and written at once, the
-/// more of the memory's bandwidth they get. Runs of four lines are written at full speed, runs of 16 are read so when they
-/// are asked for before.
+/// Blocks per side of a tile, if results are streamed past the caches. Longer pieces of rows get more of the memory's
+/// bandwidth. Runs of 4 cache lines are written at full speed; runs of 16 are read at full speed if they are
+/// prefetched.
 const HIGH: usize = 4;
 const WIDE: [usize; 2] = [16, 8];
-/// Blocks side by side, where results stay in caches.
+/// Width of a tile in blocks, if results stay in caches.
 const CACHED_WIDE: usize = 4;
-/// So many rows before it is read a piece is asked for: of matrices whose row is a power of two long caches hold few more.
+/// Number of rows ahead at which a piece is prefetched. If the row length is a power of two, caches hold few more.
 const AHEAD: usize = 16;
-/// Bytes of a row of the result at least, where it is streamed.
+/// Minimum bytes of a row of the result that is streamed.
 const STREAM_ROW_BYTES: usize = 256;
-/// Bytes that are read at once of a matrix of few rows or columns.
+/// Bytes read at once from a matrix of few rows or columns.
 const NARROW_BYTES: usize = 8192;
 
-/// Where elements come from.
+/// The source of the elements.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
-    /// Puts neighbours, of which the first has this place, into bytes that are aligned as their type.
+    /// Writes contiguous elements, the first of which has the given index, to bytes that are aligned for their type.
     pub(crate) read: &'a (dyn Fn(usize, &mut [u8]) + Sync),
-    /// Asks for so many neighbours from a place on, which will be read soon.
+    /// Prefetches contiguous elements: the index of the first, and their number.
     pub(crate) fetch: &'a (dyn Fn(usize, usize) + Sync),
 }
 
-/// `$run::<N, S>` for elements of N bytes and blocks of S x S, which are a cache line wide at least. Only the size counts,
-/// so that loops exist once for each.
+/// Calls `$run::<N, S>` for elements of N bytes and blocks of S x S elements, which are at least a cache line wide.
+/// Only the size counts, so there is one instance of a loop per size.
 macro_rules! by_size {
     ($size:expr, $run:ident $arguments:tt) => {
         by_size!($size, $run $arguments 1 64 2 32 3 32 4 16 5 16 6 16 7 16 8 8 9 8 10 8 11 8 12 8 13 8 14 8 15 8 16 4)
@@ -55,12 +55,12 @@ macro_rules! by_size {
 }
 pub(crate) use by_size;
 
-/// Moves elements as `job` says, which the caller has checked against both lengths.
+/// Moves elements as `job` describes. The caller has checked the job against both lengths.
 pub(crate) fn permute(job: &Job, input: &[u8], output: &mut [u8]) -> Result<()> {
     by_size!(job.size, cells(job, input, output, STREAM_BYTES))
 }
 
-/// The matrix of `rows` x `cols` elements of `size` bytes that comes from `source`, transposed; both sides are 2 at least.
+/// Transposes the matrix of `rows` x `cols` elements of `size` bytes that `source` reads. Both sides are at least 2.
 pub(crate) fn turn_from(
     size: usize,
     (rows, cols): (usize, usize),
@@ -72,7 +72,7 @@ pub(crate) fn turn_from(
     by_size!(size, blocks(&job, &turn, source, bytemuck::cast_slice_mut(output), STREAM_BYTES))
 }
 
-/// Results of `stream` bytes are written past the caches.
+/// Results of at least `stream` bytes are written past the caches.
 fn cells<const N: usize, const S: usize>(job: &Job, input: &[u8], output: &mut [u8], stream: usize) -> Result<()> {
     if job.len() == 0 {
         return Ok(());
@@ -90,7 +90,7 @@ fn cells<const N: usize, const S: usize>(job: &Job, input: &[u8], output: &mut [
     blocks::<N, S>(job, &turn, Source { read: &read, fetch: &fetch }, output, stream)
 }
 
-/// The place of element i of some axes, from that of the first: in the input and in the output.
+/// Offsets of element i of some axes from their first element, in the input and in the output.
 fn place(axes: &[Axis], mut i: usize) -> (isize, usize) {
     let (mut from, mut to) = (0, 0);
     for axis in axes.iter().rev() {
@@ -105,7 +105,7 @@ fn count(axes: &[Axis]) -> usize {
     axes.iter().map(|axis| axis.n).product()
 }
 
-/// The parts of `data` that begin at `starts`, which ascend; each ends where the next begins.
+/// Splits `data` into parts that begin at the ascending `starts`; each ends where the next begins.
 fn cut<E>(mut data: &mut [E], starts: impl Iterator<Item = usize>) -> Result<Vec<&mut [E]>> {
     let mut parts = Vec::new();
     let mut done = 0;
@@ -120,7 +120,7 @@ fn cut<E>(mut data: &mut [E], starts: impl Iterator<Item = usize>) -> Result<Vec
     Ok(parts)
 }
 
-/// Runs the tasks, in parallel where they move many bytes.
+/// Runs the tasks, in parallel if they move many bytes.
 fn run<I: Send>(
     bytes: usize,
     mut tasks: impl ExactSizeIterator<Item = I>,
@@ -129,7 +129,7 @@ fn run<I: Send>(
     if bytes <= SERIAL_BYTES { tasks.try_for_each(body) } else { parallel::try_consume(tasks, body) }
 }
 
-/// Row by row along the output.
+/// Permutes row by row along the output.
 fn gather<const N: usize>(job: &Job, input: &[[u8; N]], output: &mut [[u8; N]]) -> Result<()> {
     let total = job.len();
     let chunk = total.div_ceil(8 * parallel::threads()).max(TASK_CELLS);
@@ -142,7 +142,7 @@ fn gather<const N: usize>(job: &Job, input: &[[u8; N]], output: &mut [[u8; N]]) 
     })
 }
 
-/// Elements `range` to `part`, whose first element has the place `at`.
+/// Writes the elements `range` to `part`; its first element has offset `at` in the output.
 fn gather_part<const N: usize>(job: &Job, input: &[[u8; N]], range: Range<usize>, at: usize, part: &mut [[u8; N]]) {
     let one = Axis { n: 1, from: 1, to: 1 };
     let (row, outer) = job.axes.split_last().map_or((one, &[][..]), |(&row, outer)| (row, outer));
@@ -179,11 +179,11 @@ fn gather_part<const N: usize>(job: &Job, input: &[[u8; N]], range: Range<usize>
     }
 }
 
-/// Rows of an output matrix, or a part of each.
+/// Rows of an output matrix, or a part of each row.
 enum Rows<'a, 'b, const N: usize> {
-    /// So many rows of so many elements, and how far they are apart.
+    /// `count` rows of `len` elements each, `ld` elements apart.
     Whole { cells: &'a mut [[u8; N]], count: usize, len: usize, ld: usize },
-    /// So many elements from `at` on in each.
+    /// `len` elements of each row, from index `at` on.
     Parts { parts: &'a mut [&'b mut [[u8; N]]], at: usize, len: usize },
 }
 
@@ -203,10 +203,10 @@ impl<const N: usize> Rows<'_, '_, N> {
     }
 }
 
-/// Matrices in blocks. A task is some bands of columns of the input, which are rows of the output; where there are few
-/// bands, a part of each of one band's rows.
+/// Permutes matrices in blocks. A task is several bands of columns of the input, which are rows of the output. If there
+/// are few bands, a task is a part of each row of one band.
 ///
-/// What tasks and parts of rows take beside the data depends on the threads, not on how much is moved.
+/// Memory for tasks and parts of rows grows with the number of threads, not with the size of the data.
 fn blocks<const N: usize, const S: usize>(
     job: &Job,
     turn: &Turn,
@@ -227,7 +227,7 @@ fn blocks<const N: usize, const S: usize>(
         let enough = |wide: &usize| 2 * outer_count * cols.n.div_ceil(wide * S) >= wanted;
         Form { wide: WIDE.into_iter().find(enough).unwrap_or(WIDE[0]), high: HIGH, streams: true }
     };
-    // One tile, more where columns are short.
+    // A band has one tile, or more if columns are short.
     let band = (form.wide * S).max((TASK_CELLS / row_cells).next_multiple_of(S));
     let form = form.fitting((rows.n, band.min(cols.n)), S);
     let bands = cols.n.div_ceil(band);
@@ -236,7 +236,7 @@ fn blocks<const N: usize, const S: usize>(
         let ((x, y), (u, v)) = (place(outer, o), place(inner, k));
         ((job.from as isize + x + u) as usize + c, y + v + c * cols.to as usize)
     };
-    // The first column of band i of all, and where that is along the outer axes.
+    // Index along the outer axes, and first column, of band i.
     let first = |i: usize| (i / bands, i % bands * band);
     if row_cells <= WHOLE_ROW || 2 * all >= wanted {
         let chunk = all.div_ceil(wanted).max(TASK_CELLS / (row_cells * band.min(cols.n)));
@@ -261,7 +261,7 @@ fn blocks<const N: usize, const S: usize>(
             Ok(())
         });
     }
-    // Each column's lines are shared out, or the pieces of each line where there are few.
+    // Tasks share the lines of each column, or pieces of each line if there are few lines.
     let wanted = wanted.div_ceil(all);
     let lines = inner_count.div_ceil(wanted);
     let chunks = inner_count.div_ceil(lines);
@@ -296,7 +296,7 @@ fn blocks<const N: usize, const S: usize>(
     })
 }
 
-/// Blocks of a tile, and whether results are written past the caches.
+/// Blocks of a tile, and whether results are streamed past the caches.
 #[derive(Clone, Copy)]
 struct Form {
     wide: usize,
@@ -305,21 +305,23 @@ struct Form {
 }
 
 impl Form {
-    /// No larger than what is turned at once.
+    /// The form, limited to the size of the matrix.
     fn fitting(self, (height, width): (usize, usize), side: usize) -> Self {
         Self { wide: self.wide.min(width.div_ceil(side)), high: self.high.min(height.div_ceil(side)), ..self }
     }
 }
 
-/// What a task turns matrices by: tiles of some blocks of `S` x `S` elements of `N` bytes.
+/// The buffers with which a task transposes matrices: tiles of several blocks of `S` x `S` elements of `N` bytes.
 ///
-/// Every block goes by way of buffers: the lines of a matrix whose row is a power of two long compete for the same places
-/// of a cache, so each is read and written whole at once.
+/// Every block goes through buffers. If the row length of a matrix is a power of two, its rows compete for the same
+/// sets of a cache. So each cache line is read and written whole at once.
 struct Tiles<const N: usize, const S: usize> {
     form: Form,
-    /// Rows of the input, each with a line between, so that those of a block lie in different places of the cache.
+    /// Rows of the input with a cache line between them, so that the rows of a block are in different sets of the
+    /// cache.
     panel: Vec<[u128; LINE / 16]>,
-    /// Rows of the output, each after the beginning of a line that waits for its end: only whole lines are streamed.
+    /// Rows of the output. Each follows the start of a cache line that is not complete yet: only whole lines are
+    /// streamed.
     stage: Vec<u8>,
     block: [[[u8; N]; S]; S],
     turned: [[[u8; N]; S]; S],
@@ -350,7 +352,8 @@ impl<const N: usize, const S: usize> Tiles<N, S> {
         LINE + high * S * N
     }
 
-    /// Column i of the input, whose first element and distance of rows are `(from, ld)`, to row i of `out`.
+    /// Transposes column i of the input to row i of `out`. The input begins at `from`, and its rows are `ld` elements
+    /// apart.
     fn turn(&mut self, source: Source<'_>, (from, ld): (usize, usize), mut out: Rows<'_, '_, N>) {
         let (width, height) = (out.count(), out.row(0).len());
         let few = (S / 2).clamp(4, 8);
@@ -381,7 +384,7 @@ impl<const N: usize, const S: usize> Tiles<N, S> {
                         }
                         (source.read)(from + (top + k) * ld + c, &mut to[..w * N]);
                     }
-                    // While these blocks are turned the first rows of the next ones are on their way.
+                    // While these blocks are transposed, the first rows of the next ones are prefetched.
                     let blocks = w.div_ceil(S);
                     let share = AHEAD.min(S).div_ceil(blocks);
                     for b in 0..blocks {
@@ -409,7 +412,7 @@ impl<const N: usize, const S: usize> Tiles<N, S> {
         }
     }
 
-    /// Turns block `b` of the panel.
+    /// Transposes block `b` of the panel.
     fn turn_one(&mut self, b: usize) {
         let panel: &[u8] = bytemuck::cast_slice(&self.panel);
         for (to, row) in self.block.iter_mut().zip(panel.chunks_exact(Self::pitch(self.form.wide))) {
@@ -418,12 +421,12 @@ impl<const N: usize, const S: usize> Tiles<N, S> {
         turn_block(&self.block, &mut self.turned);
     }
 
-    /// Elements r to r + h of `row`, which row `i` of the stage has.
+    /// Writes elements r to r + h of `row`, which are in row `i` of the stage.
     fn write(&mut self, i: usize, (r, h): (usize, usize), row: &mut [[u8; N]]) {
         let stage = &mut self.stage[i * Self::stage_pitch(self.form.high)..][..LINE + h * N];
         let last = r + h == row.len();
         let row = row[..r + h].as_flattened_mut();
-        // What waits ends where this begins, and begins with a line or the row.
+        // The waiting bytes end where the new ones begin. They begin at a cache line or at the row.
         let into_line = |at: usize| row.as_ptr().wrapping_add(at) as usize % LINE;
         let before = into_line(r * N).min(r * N);
         let after = if last { 0 } else { into_line(row.len()) };
@@ -434,7 +437,7 @@ impl<const N: usize, const S: usize> Tiles<N, S> {
         }
     }
 
-    /// A matrix of few rows: the rows of the output, `out_ld` elements apart, are short.
+    /// Transposes a matrix of few rows. The rows of the output are short and `out_ld` elements apart.
     fn interleave(
         &mut self,
         source: Source<'_>,
@@ -462,7 +465,7 @@ impl<const N: usize, const S: usize> Tiles<N, S> {
         }
     }
 
-    /// A matrix of few columns without gaps between its rows.
+    /// Transposes a matrix of few columns, without gaps between its rows.
     fn separate(&mut self, source: Source<'_>, from: usize, mut out: Rows<'_, '_, N>) {
         let (width, height) = (out.count(), out.row(0).len());
         let panel: &mut [u8] = bytemuck::cast_slice_mut(&mut self.panel);
@@ -480,7 +483,7 @@ impl<const N: usize, const S: usize> Tiles<N, S> {
     }
 }
 
-/// Copies at most `S` elements; as many at once.
+/// Copies at most `S` elements; `S` elements are copied at once.
 #[inline(always)]
 pub(crate) fn copy_line<const N: usize, const S: usize>(to: &mut [[u8; N]], from: &[[u8; N]]) {
     match (<&mut [[u8; N]; S]>::try_from(&mut *to), <&[[u8; N]; S]>::try_from(from)) {
@@ -489,7 +492,7 @@ pub(crate) fn copy_line<const N: usize, const S: usize>(to: &mut [[u8; N]], from
     }
 }
 
-/// Row i of `to` becomes column i of `block`.
+/// Transposes a block: row i of `to` is column i of `block`.
 pub(crate) fn turn_block<const N: usize, const S: usize>(block: &[[[u8; N]; S]; S], to: &mut [[[u8; N]; S]; S]) {
     if N > 2 {
         for (i, to) in to.iter_mut().enumerate() {
@@ -499,7 +502,7 @@ pub(crate) fn turn_block<const N: usize, const S: usize>(block: &[[[u8; N]; S]; 
         }
         return;
     }
-    // As many rows at once as a vector has elements, in perfect shuffles: those are vector instructions.
+    // Perfect shuffles of as many rows as a vector has elements; the compiler makes vector instructions of them.
     let at_once = 16 / N;
     let (mut x, mut y) = ([[0; N]; 1024], [[0; N]; 1024]);
     let (x, y) = (&mut x[..at_once * S], &mut y[..at_once * S]);
@@ -517,7 +520,7 @@ pub(crate) fn turn_block<const N: usize, const S: usize>(block: &[[[u8; N]; S]; 
     }
 }
 
-/// The halves of `from`, element by element in turns.
+/// Interleaves the two halves of `from`, element by element.
 #[inline(always)]
 fn shuffle<E: Copy>(from: &[E], to: &mut [E]) {
     let (a, b) = from.split_at(from.len() / 2);
@@ -531,7 +534,7 @@ mod tests {
     use super::*;
     use crate::Layout;
 
-    /// Few bands and many, of one long row or of many short ones, for few threads and many.
+    /// Few and many bands, of one long row or of many short ones, for few and many threads.
     #[test]
     fn matrices_are_transposed_for_any_split_of_the_work() {
         let shapes: [(&[usize], &[usize]); 7] = [
@@ -546,7 +549,7 @@ mod tests {
         for (shape, axes) in shapes {
             let input: Vec<[u8; 2]> = (0..shape.iter().product()).map(|i: usize| (i as u16).to_ne_bytes()).collect();
             let from = Layout::contiguous(shape).unwrap().permute(axes).unwrap();
-            // With gaps after each row and beside each matrix.
+            // With gaps after each row and next to each matrix.
             let grown: Vec<_> = from.shape().iter().map(|n| n + 1).collect();
             let cropped = |layout: Layout, axis| layout.slice(axis, ..from.shape()[axis]);
             let to = (0..axes.len()).try_fold(Layout::contiguous(&grown).unwrap(), cropped).unwrap();
@@ -569,7 +572,7 @@ mod tests {
         }
     }
 
-    /// Every size of elements and every place within a line, of one tile and of several.
+    /// Every element size and every offset within a cache line, with one tile and with several.
     #[test]
     fn elements_of_every_size_are_transposed_and_streamed() {
         for size in 1..=Job::MAX_BYTES {

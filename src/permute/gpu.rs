@@ -1,4 +1,4 @@
-//! Permutation on OpenCL devices: which kernel moves a job, and the launch of the one that takes any.
+//! Permutation on OpenCL devices: the choice of a kernel for a job, and the launch of the general kernel.
 
 use super::job::{Axis, Job};
 use crate::{
@@ -10,24 +10,24 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../cl/permute.cl");
-/// The most axes that kernels take.
+/// Maximum number of axes that kernels take.
 const MAX_AXES: usize = 8;
-/// Matrices of fewer elements do not fill a group's tile.
+/// Minimum elements of a matrix that fills a work-group's tile.
 const TILE_CELLS: usize = 512;
 
-/// The launch of a job of at least one element that is no matrix.
+/// The launch of a job of at least one element that is not a matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub program: ProgramSpec,
     pub job: Job,
     pub groups: usize,
     pub work_group: usize,
-    /// Contiguous units of one item; 0 where a group's items interleave.
+    /// Contiguous units per work-item; 0 if the work-items of a work-group interleave.
     pub run: usize,
     pub wide: bool,
 }
 
-/// The plan of a job whose buffers' first elements are at the bytes `bases`.
+/// The plan of a job; `bases` has the byte offsets of the buffers' first elements.
 pub fn plan(job: Job, bases: [usize; 2], caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
     let job = job.widened(bases);
     let (from, to) = job.ends();
@@ -46,14 +46,15 @@ pub fn plan(job: Job, bases: [usize; 2], caps: &Capabilities, wide: impl Fn(usiz
     Plan { program, job, groups, work_group: params.work_group, run, wide }
 }
 
-/// `i / n` is the high word of `i * magic`, shifted, for n > 1 and i below 2^31, or below 2^63 where `wide`.
+/// Multiplier and shift for which `i / n` is the high word of `i * magic`, shifted. n is more than 1; i is below 2^31,
+/// or below 2^63 if `wide`.
 fn magic(n: usize, wide: bool) -> (u64, u32) {
     let bits = (n - 1).ilog2() + 1;
     let power = if wide { 63 } else { 31 } + bits;
     (((1u128 << power) / n as u128 + 1) as u64, bits - 1)
 }
 
-/// Moves the elements of `input` to `output` as `job` says, which the caller has checked against both lengths.
+/// Moves the elements of `input` to `output` as `job` describes. The caller has checked the job against both lengths.
 pub fn permute(device: &ClDevice, job: Job, input: &ClInput, output: &ClInput) -> Result<()> {
     let bytes = job.len() * job.size;
     if bytes == 0 {
@@ -88,14 +89,14 @@ pub fn permute(device: &ClDevice, job: Job, input: &ClInput, output: &ClInput) -
         return nd::copy(device, &rows, (input, from), (output, to));
     }
     let caps = device.capabilities_for("permute", job.size, job.len())?;
-    // Elements of several units add an axis, so that there can be one too many.
+    // Elements of several units add an axis, so there can be one axis too many.
     for part in job.widened(bases).split(MAX_AXES) {
         gather(device, plan(part, bases, &caps, |n| device.tuning().wide(n)), input, output)?;
     }
     Ok(())
 }
 
-/// Launches `permute_gather`, or `permute_runs` on CPU drivers, for a job of at most [`MAX_AXES`].
+/// Launches `permute_gather`, or `permute_runs` on CPU drivers, for a job of at most [`MAX_AXES`] axes.
 fn gather(device: &ClDevice, plan: Plan, input: &ClInput, output: &ClInput) -> Result<()> {
     let Plan { program, job, groups, work_group, run, wide } = plan;
     let axes = || job.axes.iter().rev();

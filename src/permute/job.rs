@@ -1,8 +1,8 @@
-//! What is to be moved, erased to sizes and strides.
+//! Description of a permutation by sizes and strides, without the element type.
 
 use crate::{Error, Layout, Result};
 
-/// An axis: its length, and how many elements its neighbours are apart in the input and in the output.
+/// An axis: its length, and the distance of neighbours in the input and in the output, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
     pub n: usize,
@@ -11,20 +11,20 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// How far the last element is from the first in the input and in the output.
+    /// Distance of the last element from the first, in the input and in the output.
     pub(crate) fn reach(&self) -> (isize, isize) {
         ((self.n as isize - 1) * self.from, (self.n as isize - 1) * self.to)
     }
 }
 
-/// Elements of at most 16 bytes, and the places that they move between.
+/// Elements of at most 16 bytes, and their layouts in input and output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// Bytes of an element.
     pub size: usize,
-    /// The fewest axes, in the order of the output: steps become smaller.
+    /// The axes in the order of the output, with descending strides; as few as possible.
     pub axes: Vec<Axis>,
-    /// The places of the first element.
+    /// Offsets of the first element in input and output.
     pub from: usize,
     pub to: usize,
 }
@@ -32,18 +32,19 @@ pub struct Job {
 /// A matrix among the axes of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Turn {
-    /// Along the rows of the output, and along the rows of the input.
+    /// The axis along the rows of the output, and the axis along the rows of the input.
     pub(crate) rows: Axis,
     pub(crate) cols: Axis,
-    /// Where `cols` is among the axes.
+    /// Index of `cols` among the axes.
     pub(crate) at: usize,
 }
 
 impl Job {
-    /// The largest element that is moved whole; larger ones are an axis of parts.
+    /// Maximum bytes of an element that is moved whole. A larger element is an axis of parts.
     pub(crate) const MAX_BYTES: usize = 16;
 
-    /// Moves elements of `size` > 0 bytes between layouts of one shape, of which `to` can be written.
+    /// The job that moves elements of `size` > 0 bytes between two layouts of the same shape. Elements of `to` do not
+    /// overlap.
     pub(crate) fn new(size: usize, from: &Layout, to: &Layout) -> Result<Self> {
         let mut order: Vec<usize> = (0..to.ndim()).collect();
         order.sort_by_key(|&axis| std::cmp::Reverse(to.strides()[axis]));
@@ -58,7 +59,7 @@ impl Job {
         Ok(if size > Self::MAX_BYTES { job.in_units(unit) } else { job })
     }
 
-    /// The transposition of a matrix without gaps between its rows.
+    /// The job that transposes a matrix without gaps between its rows.
     pub(crate) fn matrix(size: usize, rows: usize, cols: usize) -> Self {
         let axis = |n, from: usize, to: usize| Axis { n, from: from as isize, to: to as isize };
         let axes = match (rows, cols) {
@@ -73,7 +74,8 @@ impl Job {
         self.axes.iter().map(|axis| axis.n).product()
     }
 
-    /// The same bytes in units that divide everything, the innermost axis being one of units without gaps.
+    /// The same bytes in units of `unit` bytes, which divide all sizes and strides. The innermost axis has units
+    /// without gaps.
     fn in_units(self, unit: usize) -> Self {
         let Self { size, mut axes, from, to } = self;
         let run = match axes.last() {
@@ -93,8 +95,8 @@ impl Job {
         Self { size: unit, axes, from: from * size / unit, to: to * size / unit }
     }
 
-    /// The same bytes in the widest units of a power of two of bytes that divide every place, counted from memory whose
-    /// first elements are at the bytes `bases`.
+    /// The same bytes in the widest units of 2^k bytes that divide every offset. `bases` has the byte offsets of the
+    /// buffers' first elements.
     pub(crate) fn widened(self, bases: [usize; 2]) -> Self {
         let size = self.size;
         let (run, outer) = match self.axes.split_last() {
@@ -107,8 +109,8 @@ impl Job {
         self.in_units(1 << bits.trailing_zeros())
     }
 
-    /// Jobs of at most `most` axes that move the same together. Of the axes but the innermost the shortest goes first, so
-    /// that there are few.
+    /// Jobs of at most `most` axes that together move the same elements. It splits the shortest axis first, but not the
+    /// innermost, so that there are few jobs.
     pub(crate) fn split(self, most: usize) -> Vec<Self> {
         let outer = self.axes.len().saturating_sub(1);
         let Some(at) = (0..outer).min_by_key(|&at| self.axes[at].n).filter(|_| self.axes.len() > most) else {
@@ -121,7 +123,7 @@ impl Job {
         (0..axis.n).flat_map(|k| part(k).split(most)).collect()
     }
 
-    /// The matrix to transpose, where the elements that are neighbours in the input are others than in the output.
+    /// The matrix to transpose, if elements that are neighbours in the input are not neighbours in the output.
     pub(crate) fn turn(&self) -> Option<Turn> {
         let (&rows, outer) = self.axes.split_last()?;
         let at = outer.iter().position(|axis| axis.from == 1)?;
@@ -136,7 +138,7 @@ impl Job {
         axes
     }
 
-    /// One more than the highest place, in the input and in the output.
+    /// One more than the highest offset, in the input and in the output.
     pub(crate) fn ends(&self) -> (usize, usize) {
         let reaches = || self.axes.iter().map(Axis::reach);
         let from = reaches().map(|(from, _)| from.max(0) as usize).sum::<usize>();

@@ -1,17 +1,17 @@
-//! Permutation: the axes of an N-dimensional array in another order.
+//! Permutation: an N-dimensional array with its axes in another order.
 //!
 //! | property | |
 //! |---|---|
 //! | work | one read and one write of every element |
 //! | elements | any plain type; only its size counts |
-//! | views | any: sliced, reversed or broadcast inputs, outputs with gaps, which are left as they are |
-//! | determinism | everywhere: elements are moved, never computed with |
+//! | views | any: sliced, reversed or broadcast inputs; outputs with gaps, which do not change |
+//! | determinism | same bits everywhere: elements are moved, not computed |
 //! | scratch | none |
 //! | limits | any shape that fits the device |
 //!
-//! Axes that stay neighbours become one, after which most permutations of few axes are a copy, a transposition or a batch
-//! of them, as in cuTT (Hynninen and Lyakh, 2017) and TTLG (Vedurada and others, 2018). What is left goes element by
-//! element, in units of up to 16 bytes where neighbours stay neighbours.
+//! Axes that stay neighbours are merged. Then most permutations of few axes are a copy, a transposition or a batch of
+//! transpositions. cuTT (Hynninen and Lyakh, 2017) and TTLG (Vedurada and others, 2018) do the same. The other
+//! permutations move element by element, or in units of up to 16 bytes if neighbours stay neighbours.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -26,7 +26,7 @@ use bytemuck::Pod;
 use crate::{Buffer, Device, Error, Layout, NdView, NdViewMut, Result, runtime::Backend};
 use job::Job;
 
-/// Moves the elements of `input` to the places of `output`, which has the same shape.
+/// Moves the elements of `input` to `output`, which has the same shape.
 pub(crate) fn run<T: Pod>(device: &Device, input: NdView<'_, T>, output: NdViewMut<'_, T>) -> Result<()> {
     let size = size_of::<T>();
     if size == 0 {
@@ -52,16 +52,16 @@ pub(crate) fn run<T: Pod>(device: &Device, input: NdView<'_, T>, output: NdViewM
 }
 
 impl Device {
-    /// An N-dimensional array with its axes in another order, without gaps: axis `k` of the result is axis `axes[k]` of
-    /// `view`, as in NumPy's `transpose`.
+    /// Array with permuted axes and without gaps: axis `k` of the result is axis `axes[k]` of `view`, as in NumPy's
+    /// `transpose`.
     ///
     /// The view may be sliced, reversed or broadcast. Does not wait for the result.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `axes` does not name each axis once;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have no bytes;
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device cannot hold the result.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `axes` does not contain each axis once;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements are zero-sized;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result does not fit the device.
     ///
     /// ```
     /// use oclprim::Device;
@@ -79,14 +79,14 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::permute`] into the places of a view, whose shape is that of the result.
+    /// [`Device::permute`] into a view that has the shape of the result.
     ///
-    /// What lies between those places is left as it is. Does not wait for the result, unless `output` is a host slice.
+    /// Gaps between the elements of the view do not change. Waits only if `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::permute`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has another
-    /// shape.
+    /// Same as [`Device::permute`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has
+    /// another shape.
     ///
     /// ```
     /// use oclprim::Device;

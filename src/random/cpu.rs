@@ -3,7 +3,7 @@
 use super::{Draw, Philox};
 use crate::{Element, ElementType, op::Arithmetic, parallel};
 
-/// Elements of a task.
+/// Elements per task.
 const CHUNK: usize = parallel::SERIAL;
 
 /// Philox4x32-10: a block of a stream, from a counter and a key.
@@ -17,7 +17,7 @@ pub(super) fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     [x, y, z, w]
 }
 
-/// The 16 bytes of a block, as a number.
+/// The 16 bytes of a block, as one number.
 fn block(numbers: Philox, number: u64) -> u128 {
     let halves = |x: u64| [x as u32, (x >> 32) as u32];
     let ([a, b], [c, d]) = (halves(number), halves(numbers.stream));
@@ -40,7 +40,7 @@ pub(super) fn fill<T: Element>(numbers: Philox, draw: &Draw<T>, out: &mut [T]) {
     });
 }
 
-/// An element from its bytes of the stream, which are the lowest of `bits`.
+/// An element from its bytes of the stream, which are the lowest bytes of `bits`.
 fn made<T: Element>(draw: &Draw<T>, bits: u128) -> T {
     match *draw {
         Draw::Whole if T::TYPE.is_float() => T::narrow(unit::<T>(bits)),
@@ -63,7 +63,7 @@ fn made<T: Element>(draw: &Draw<T>, bits: u128) -> T {
     }
 }
 
-/// A float's highest bits as a fraction, which its type has exactly.
+/// The highest bits of a float's bytes as a fraction, which is exact in its type.
 fn unit<T: Element>(bits: u128) -> T::Acc {
     let precision = match T::TYPE {
         ElementType::F16 => 11,

@@ -9,18 +9,18 @@ use crate::{
 
 const TEXT: &str = include_str!("../../cl/random.cl");
 
-/// What is made: everything but how many, and of which stream.
+/// A random array without its size and stream: element type and range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Form {
     pub element: ElementType,
-    /// Bytes of the stream that an element takes.
+    /// Bytes of the stream per element.
     pub draw: usize,
     pub range: bool,
 }
 
 impl Form {
     fn of<T: Element>(draw: &Draw<T>) -> Self {
-        // Of integers only the size counts.
+        // Only the size of an integer counts.
         let element = match T::TYPE {
             float if float.is_float() => float,
             integer => {
@@ -31,12 +31,12 @@ impl Form {
     }
 }
 
-/// Where the first word of 16 bytes that the output touches begins.
+/// Position in the stream of the first 16-byte word that the output touches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Start {
-    /// Elements of the word before the output.
+    /// Elements of that word before the output.
     pad: usize,
-    /// The block with which the word begins, and the first byte in it.
+    /// The block in which the word begins, and its first byte in that block.
     block: u64,
     shift: usize,
 }
@@ -49,13 +49,13 @@ impl Start {
     }
 }
 
-/// The launch that makes n > 0 elements.
+/// The launch that writes n > 0 elements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub program: ProgramSpec,
     pub groups: usize,
     pub work_group: usize,
-    /// Words of the output, and of one item where a group is one.
+    /// Words of the output; then words per work-item, if a work-group is one work-item.
     pub words: usize,
     pub run: usize,
     pub wide: bool,
@@ -104,7 +104,7 @@ pub(crate) fn fill<T: Element>(
     out.finish(device)
 }
 
-/// `range` has the bytes of the arguments that say which one.
+/// `range` has the bytes of the arguments that describe the range.
 fn launch(
     device: &ClDevice,
     form: Form,
@@ -135,7 +135,7 @@ fn launch(
     launch.run([plan.groups, 1, 1], [plan.work_group, 1, 1])
 }
 
-/// Every program of a device with these capabilities.
+/// All programs that plans for `caps` use.
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     use ElementType::{Bf16, F16, F32, F64, U8, U16, U32, U64};
     let mut programs = Vec::new();
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(Start::of(of(ElementType::U64, 16), 1, u64::MAX), Start { pad: 1, block: u64::MAX - 1, shift: 0 });
     }
 
-    /// Random123's own, two of which are blocks that no element of 4 bytes reaches.
+    /// The known answers of Random123. Elements of 4 bytes do not reach two of these blocks.
     #[test]
     fn kernels_give_the_known_answers() {
         let form = Form { element: ElementType::U32, draw: 4, range: false };

@@ -2,25 +2,25 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | one write of each element, and ten rounds of the generator for each 16 bytes of a stream |
-//! | what an element is | a function of (seed, stream, its place in the stream, type, range) |
-//! | determinism | everywhere; floats in a range where the device keeps subnormals |
+//! | work | one write of each element, and ten rounds of the generator per 16 bytes of a stream |
+//! | an element | is a function of seed, stream, index in the stream, type and range |
+//! | determinism | same bits everywhere; for floats in a range, if the device keeps subnormals |
 //! | scratch | none |
-//! | limits | 2^64 streams of 2^64 elements to a seed |
+//! | limits | 2^64 streams of 2^64 elements per seed |
 //!
-//! The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw 2011), which has no state: a block of 16 bytes is a function of
-//! the block's number, the stream and the seed. Element `i` takes bytes `[i * d, (i + 1) * d)` of its stream, in the order of a
-//! little-endian machine:
+//! The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw 2011), which has no state. A block of 16 bytes is a
+//! function of the block's number, the stream and the seed. Element `i` takes the bytes `[i * d, (i + 1) * d)` of its
+//! stream, in little-endian order:
 //!
 //! | | d | value |
 //! |---|---|---|
 //! | integers | the type's size | these bytes |
 //! | floats in [0, 1) | the type's size | the highest 11 (`f16`), 8 (`bf16`), 24 (`f32`) or 53 (`f64`) bits, as a fraction |
-//! | floats in a..b | the type's size | a + u (b - a) with u as above; what rounding lifts to b is the number below b; where b - a is beyond the type, twice a/2 + u (b/2 - a/2) |
-//! | integers of up to 4 bytes in a range | 8 | the lowest one, and the high half of the 128-bit product of these bytes and the count |
-//! | integers of 8 bytes in a range | 16 | likewise of 192 bits, above the low 128 |
+//! | floats in a..b | the type's size | a + u (b - a) with u as above. If rounding gives b, the number below b. If b - a overflows the type, twice a/2 + u (b/2 - a/2) |
+//! | integers of up to 4 bytes in a range | 8 | the lowest value of the range, plus the high half of the 128-bit product of these bytes and the number of values |
+//! | integers of 8 bytes in a range | 16 | likewise, with the bits above the low 128 of a 192-bit product |
 //!
-//! Of the count's values none is more likely than another by more than 2^-32 of its probability.
+//! In a range of integers, no value is more likely than another by more than 2^-32 of its probability.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -32,7 +32,7 @@ use std::ops::{Bound, RangeBounds};
 
 use crate::{Buffer, Device, Element, Error, Integer, Output, Result, op::Arithmetic, runtime::Backend, with_integer};
 
-/// A stream of random numbers, and a place in it.
+/// A stream of random numbers, and an index in it.
 ///
 /// ```
 /// use oclprim::{Device, Philox};
@@ -56,7 +56,7 @@ pub struct Philox {
 }
 
 impl Philox {
-    /// Stream 0 of a seed, from its first number on.
+    /// Stream 0 of a seed, from its first element on.
     ///
     /// ```
     /// use oclprim::{Device, Philox};
@@ -70,7 +70,7 @@ impl Philox {
         Self { seed, stream: 0, skipped: 0 }
     }
 
-    /// Another stream of the same seed, which has nothing to do with the others.
+    /// Another stream of the same seed, independent of the others.
     ///
     /// ```
     /// use oclprim::{Device, Philox};
@@ -84,8 +84,8 @@ impl Philox {
         Self { stream, ..self }
     }
 
-    /// The stream without its first `count` elements, of whatever type is made: a call that made `n` of them is continued
-    /// by `skip(n)`. A place is counted from the stream's start, so that the last call holds.
+    /// The stream from element `count` on. After a call that made `n` elements of any type, `skip(n)` continues the
+    /// stream. The count begins at the stream's start, so a second `skip` replaces the first.
     ///
     /// ```
     /// use oclprim::{Device, Philox};
@@ -99,7 +99,7 @@ impl Philox {
         Self { skipped: count, ..self }
     }
 
-    /// Refuses places beyond what the counter has.
+    /// Returns an error if `n` elements exceed the stream.
     fn has(&self, n: usize) -> Result<()> {
         if u128::from(self.skipped) + n as u128 <= 1 << 64 {
             return Ok(());
@@ -108,19 +108,20 @@ impl Philox {
     }
 }
 
-/// What is made of an element's bytes of the stream.
+/// The mapping from an element's bytes of the stream to its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Draw<T: Element> {
-    /// All bits of integers, floats in [0, 1).
+    /// All values of integers; floats in [0, 1).
     Whole,
-    /// The lowest value's bits, and how many values there are, 0 for 2^64.
+    /// The bits of the lowest value, and the number of values (0 for 2^64).
     Integers { lower: u64, span: u64 },
-    /// `(lower + u * width) * scale`, where the scale is 1, or 2 with the halves of a range whose width is beyond the type.
+    /// `(lower + u * width) * scale`. The scale is 1, or 2 with halved ends if the width of the range overflows the
+    /// type.
     Floats { lower: T::Acc, width: T::Acc, scale: T::Acc, upper: T::Acc, last: T },
 }
 
 impl<T: Element> Draw<T> {
-    /// Bytes of the stream that an element takes.
+    /// Bytes of the stream per element.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Integers { .. } => {
@@ -169,7 +170,7 @@ impl<T: Element> Draw<T> {
     fn floats(lower: T, upper: T) -> Result<Self> {
         let (a, b) = (lower.widen(), upper.widen());
         let finite = |x: T::Acc| x.to_f64().is_finite();
-        // NaN is below nothing.
+        // False for NaN.
         let rises = lower < upper;
         if !rises || ![a, b].into_iter().all(finite) {
             return Err(Error::invalid(format!("{lower}..{upper} is not a range of finite {}", T::TYPE)));
@@ -184,7 +185,7 @@ impl<T: Element> Draw<T> {
     }
 }
 
-/// The largest float below a finite one.
+/// The largest float below a finite float.
 fn below<T: Element>(x: T) -> T {
     let sign = 1u64 << (8 * size_of::<T>() - 1);
     let mut bits = [0; 8];
@@ -204,8 +205,8 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it;
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the elements;
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the stream ends before.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the elements do not fit the device;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the stream has fewer elements left.
     ///
     /// ```
     /// use oclprim::{Device, Philox};
@@ -223,12 +224,12 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::random`] into a caller's slice, buffer or view. Does not wait, unless `output` is a host slice.
+    /// [`Device::random`] into a caller's slice, buffer or view. Waits only if `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::random`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` is another
-    /// device's.
+    /// Same as [`Device::random`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` belongs
+    /// to another device.
     ///
     /// ```
     /// use oclprim::{Device, Philox};
@@ -245,15 +246,17 @@ impl Device {
 
     /// `n` random elements of a range: integers of `a..b`, `a..=b` or an open range, floats of `a..b`.
     ///
-    /// Integers are found by a product with 64 random bits, or 128 for types of 8 bytes, without trying again, so that each is
-    /// a function of its place; no value's probability is off by more than 2^-32 of it. Of floats `a + u * (b - a)` is computed
-    /// in the type, `f16` and `bf16` in `f32`, with `u` as [`Device::random`] has it; it is `a` at least and below `b`. Where
-    /// `b - a` is beyond the type, `2 * (a / 2 + u * (b / 2 - a / 2))` is.
+    /// An integer comes from a product with 64 random bits, or 128 bits for types of 8 bytes. Nothing is rejected, so
+    /// an element is a function of its index. The probability of each value is right to a relative error of 2^-32.
+    ///
+    /// A float is `a + u * (b - a)`, with `u` as in [`Device::random`]. It is computed in the type, or in `f32` for
+    /// `f16` and `bf16`. It is at least `a` and below `b`. If `b - a` overflows the type, it is `2 * (a / 2 + u * (b /
+    /// 2 - a / 2))`.
     ///
     /// # Errors
     ///
-    /// As [`Device::random`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if nothing is in the range, or
-    /// floats have a range that is not finite or of another kind.
+    /// Same as [`Device::random`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the range is
+    /// empty, or if a range of floats is not finite or not of the kind `a..b`.
     ///
     /// ```
     /// use oclprim::{Device, Philox};
@@ -274,12 +277,12 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::random_in`] into a caller's slice, buffer or view. Does not wait, unless `output` is a host slice.
+    /// [`Device::random_in`] into a caller's slice, buffer or view. Waits only if `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::random_in`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` is another
-    /// device's.
+    /// Same as [`Device::random_in`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output`
+    /// belongs to another device.
     ///
     /// ```
     /// use oclprim::{Device, Philox};

@@ -1,6 +1,6 @@
-//! Radix sort on the CPU: buckets by the most significant digits, in parallel, until each fits a thread's cache; there from
-//! the least significant digit on. Keys alone by all bits are left to `rdst`, after which zeros and NaN get back into the order in
-//! which they came; those of 16 bytes are sorted by merges.
+//! Radix sort on the CPU. The most significant digits split the keys into buckets, in parallel, until a bucket fits a
+//! thread's cache. Within a bucket, the least significant digit is sorted first. `rdst` sorts keys without values by
+//! all bits; zeros and NaN are put back into input order afterwards. Merges sort keys of 16 bytes.
 
 use std::slice::IterMut;
 
@@ -16,18 +16,18 @@ use crate::{
 };
 
 const RADIX: usize = 256;
-/// Keys below which a part is not worth its counters.
+/// Minimum keys of a part that is worth its own counters.
 const SERIAL: usize = 1 << 14;
-/// Keys and values of a bucket that one thread sorts.
+/// Bytes of keys and values in a bucket that one thread sorts.
 const BUCKET_BYTES: usize = 256 << 10;
-/// Bytes that `rdst` may take for each thread, besides room for all keys: it sorts up to 200,000 keys with a copy of them.
+/// Bytes that `rdst` may take per thread, besides a copy of all keys: it sorts up to 200,000 keys with a copy of them.
 const RDST_THREAD_BYTES: usize = 4 << 20;
-/// Keys that are sorted by insertion, at most.
+/// Maximum number of keys that insertion sort takes.
 const FEW: usize = 24;
 
-/// A key by its bits.
+/// An unsigned integer that holds the bits of a key.
 pub(crate) trait Word: Pod + Into<u64> + Ord + Send + Sync + RadixKey {
-    /// The low bits.
+    /// Truncates `bits` to this type.
     fn of(bits: u64) -> Self;
 }
 
@@ -43,16 +43,16 @@ macro_rules! words {
 }
 words!(u8, u16, u32, u64);
 
-/// What goes with a key: nothing, or a number.
+/// Data that moves with a key: a value, an index, or `()`.
 trait With: Pod + Send + Sync {}
 impl<T: Pod + Send + Sync> With for T {}
 
-/// Keys, and what goes with them.
+/// Keys and their values.
 type Pairs<'p, K, V> = (&'p mut [K], &'p mut [V]);
 
-/// Sorts keys alone.
+/// Sorts keys without values.
 pub(super) fn keys(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> {
-    // Which of two equal keys comes first does not show, if all their bits count; but of zeros and of NaN.
+    // If all bits count, equal keys are identical, except for zeros and NaN: no order among them is visible.
     if keys.whole() {
         return match keys.bytes {
             1 => by_rdst::<u8>(keys, input, output),
@@ -66,7 +66,7 @@ pub(super) fn keys(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> {
     by_size(keys, input, Some(output), &mut vec![(); n])
 }
 
-/// Sorts keys with values; whether these are of a size and alignment that go along.
+/// Sorts keys with values. Returns false if the size or alignment of the values does not let them move with the keys.
 pub(super) fn pairs<T: Pod>(
     keys: &Keys,
     (input, output): (&[u8], &mut [u8]),
@@ -94,7 +94,7 @@ pub(super) fn pairs<T: Pod>(
     }
 }
 
-/// The places of the keys in their order; the keys in `output`, if they are wanted.
+/// Writes the indices that sort the keys to `places`, and the sorted keys to `output` if it is given.
 pub(crate) fn places<I: Offset>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, places: &mut [I]) -> Result<()> {
     parallel::chunks_mut(places, SERIAL, &|chunk, part| {
         for (place, number) in (chunk * SERIAL..).zip(part) {
@@ -115,11 +115,11 @@ fn by_size<V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, values
     }
 }
 
-/// Sorts keys, all bits of which count, in their own memory.
+/// Sorts keys by all bits in their own memory.
 pub(super) fn in_place(keys: &Keys, data: &mut [u8]) {
     fn of<K: Word>(keys: &Keys, data: &mut [u8]) {
         let data: &mut [K] = bytemuck::cast_slice_mut(data);
-        // Numbers take the keys' place, so that none is made for each comparison.
+        // The sort works on numbers in place of the keys, so that comparisons need no conversion.
         let make = |data: &mut [K], number: &(dyn Fn(u64) -> u64 + Sync)| {
             parallel::chunks_mut(data, SERIAL, &|_, part| {
                 part.iter_mut().for_each(|x| *x = K::of(number((*x).into())))
@@ -156,7 +156,7 @@ fn wide<V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, values: &
     merges::sort((input, &from), (output, values), &less)
 }
 
-/// Sorts numbers that rise with the keys, made of them and back again.
+/// Maps keys to numbers of the same order, sorts the numbers, and maps them back.
 fn by_rdst<K: Word>(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> {
     let (input, output): (&[K], &mut [K]) = (bytemuck::cast_slice(input), bytemuck::cast_slice_mut(output));
     parallel::chunks_mut(output, SERIAL, &|chunk, part| {
@@ -164,7 +164,8 @@ fn by_rdst<K: Word>(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> 
             *to = K::of(keys.distinct(key.into()));
         }
     });
-    // It takes as much again and some for each thread, and would end the process for want of it, or of threads.
+    // `rdst` allocates a copy of the keys and a buffer per thread. It aborts the process if memory or threads are
+    // missing.
     let bytes = size_of_val(output).saturating_add(parallel::threads() * RDST_THREAD_BYTES);
     if threads::ready() && memory::probe(bytes).is_ok() {
         output.radix_sort_unstable();
@@ -182,13 +183,13 @@ fn by_rdst<K: Word>(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> 
     Ok(())
 }
 
-/// Puts the keys with a number, where they differ, in the order in which they came.
+/// Restores the input order of the keys whose number is `number`, if their bits differ.
 fn in_order_of_input<K: Word>(keys: &Keys, number: u64, input: &[K], output: &mut [K]) -> Result<()> {
     let of = |key: &K| keys.ordered((*key).into());
     let (begin, end) =
         (output.partition_point(|key| of(key) < number), output.partition_point(|key| of(key) <= number));
     let mut there = &mut output[begin..end];
-    // They are in an order of their bits.
+    // These keys are sorted by their bits: if the first and the last are identical, all are.
     if there.first().copied().map(K::into) == there.last().copied().map(K::into) {
         return Ok(());
     }
@@ -229,12 +230,13 @@ fn of<K: Word, V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, va
     Ok(())
 }
 
-/// The most keys that are sorted by one thread: both places of theirs fit its second-level cache.
+/// Maximum keys that one thread sorts: the keys, the values and their copies fit the second-level cache.
 const fn bucket<K, V>() -> usize {
     BUCKET_BYTES / (size_of::<K>() + size_of::<V>())
 }
 
-/// Sorts each bucket of `from`, which ends where the next one begins, to the same places there or, if `over`, of `to`.
+/// Sorts each bucket of `from` in place, or into `to` if `over`. Bucket `i` ends at `ends[i]`, where the next one
+/// begins.
 fn sort_buckets<K: Word, V: With>(
     keys: &Keys,
     digits: &[Digit],
@@ -254,7 +256,7 @@ fn sort_buckets<K: Word, V: With>(
     parallel::try_consume(tasks.into_iter(), &|(from, to)| sort_bucket(keys, digits, from, to, over))
 }
 
-/// Sorts `from` by the digits, to there or, if `over`, to `to`.
+/// Sorts `from` by `digits` in place, or into `to` if `over`.
 fn sort_bucket<K: Word, V: With>(
     keys: &Keys,
     digits: &[Digit],
@@ -291,7 +293,7 @@ fn sort_bucket<K: Word, V: With>(
     }
 }
 
-/// Sorts few keys by insertion.
+/// Insertion sort for few keys.
 fn insert<K: Word, V: With>(keys: &Keys, digits: &[Digit], x: &mut [K], values: &mut [V]) {
     let mask = digits.iter().fold(0, |mask, digit| mask | u64::from(digit.mask) << digit.shift);
     for i in 1..x.len() {
@@ -306,7 +308,8 @@ fn insert<K: Word, V: With>(keys: &Keys, digits: &[Digit], x: &mut [K], values: 
     }
 }
 
-/// Sorts from the least significant digit on, to and fro; whether the result is in `b`.
+/// Sorts by `digits`, the least significant one first, moving keys back and forth. Returns true if the result is in
+/// `b`.
 fn move_by_digits<K: Word, V: With>(keys: &Keys, digits: &[Digit], a: Pairs<'_, K, V>, b: Pairs<'_, K, V>) -> bool {
     let (mut from, mut to) = (a, b);
     let mut counts = vec![[0u32; RADIX]; digits.len()];
@@ -336,7 +339,7 @@ fn move_by_digits<K: Word, V: With>(keys: &Keys, digits: &[Digit], a: Pairs<'_, 
     moved
 }
 
-/// The digits that differ; the first one where none does.
+/// The digits that are not the same in all keys.
 fn active<K: Word>(keys: &Keys, input: &[K]) -> Result<Vec<Digit>> {
     let parts = parallel::parts(input.len(), SERIAL);
     let seen = parallel::map(parts.len(), &|i| {
@@ -349,7 +352,7 @@ fn active<K: Word>(keys: &Keys, input: &[K]) -> Result<Vec<Digit>> {
     Ok(digits)
 }
 
-/// Moves each key behind those with a lower digit, and those before it with the same; where those of each digit end.
+/// Stable partition by one digit: smaller digits first. Returns the end of each digit's bucket.
 fn partition<K: Word, V: With>(
     keys: &Keys,
     digit: Digit,
@@ -363,7 +366,7 @@ fn partition<K: Word, V: With>(
         from[parts[i].clone()].iter().for_each(|&key| counts[of(key)] += 1);
         counts
     })?;
-    // Each part has a place of its own for each digit.
+    // Each part has an output range per digit.
     let mut places: Vec<Vec<(IterMut<'_, K>, IterMut<'_, V>)>> = counts.iter().map(|_| Vec::new()).collect();
     let (mut ends, mut end) = (Vec::with_capacity(RADIX), 0);
     for d in 0..RADIX {

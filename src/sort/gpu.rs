@@ -15,35 +15,36 @@ use crate::{
 
 const TEXT: &str = include_str!("../../cl/sort.cl");
 const RADIX: usize = 256;
-/// Tiles of a group that sorts a part of a segment, where it is one item.
+/// Minimum tiles per part of a long segment, if a work-group is one work-item.
 const SEGMENT_TILES: usize = 16;
-/// Groups that sort long segments, for each compute unit.
+/// Work-groups per compute unit that sort long segments.
 const SEGMENT_GROUPS: usize = 16;
-/// Bytes of the tickets of a sort that looks back, one for each pass.
+/// Bytes of the atomic tile counters of a look-back sort, one counter per pass.
 const TICKET_BYTES: usize = 64;
-/// Of the segments' header.
+/// Bytes of the segment header.
 pub const HEADER_BYTES: usize = 64;
-/// Sizes of values that are moved with the keys; others are gathered afterwards.
+/// Sizes of values that move with the keys; values of other sizes are gathered afterwards.
 pub const VALUE_SIZES: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// What is sorted: everything but its size.
+/// A sort without its size: types, passes and outputs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Form {
     pub key_bytes: usize,
-    /// 0 where there are no values.
+    /// 0 without values.
     pub value_bytes: usize,
     pub passes: usize,
-    /// Whether the sorted keys are wanted.
+    /// True if the sorted keys are an output.
     pub keys: bool,
-    /// Whether they are `Keys::floats`.
+    /// True if the keys are `Keys::floats`.
     pub floats: bool,
 }
 
-/// Which keys are sorted.
+/// The keys that a plan sorts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Parts {
     All,
-    /// Those of each segment of more than `short` by themselves. The others are merged to and fro, if `merges`.
+    /// Segments of more than `short` keys, each sorted alone. If `merges`, merges sort the shorter ones and use the
+    /// spare memory.
     Long {
         short: usize,
         merges: bool,
@@ -56,36 +57,36 @@ pub struct Plan {
     pub program: ProgramSpec,
     pub work_group: usize,
     pub offsets_work_group: usize,
-    /// Parts of the keys, and the groups to which they go.
+    /// Parts of the keys, and the work-groups that are launched for them.
     pub groups: usize,
     pub launched: usize,
-    /// Tiles of a part.
+    /// Tiles per part.
     pub tiles: usize,
     pub tile: usize,
     pub wide: bool,
-    /// How many long segments there are at most, if it sorts those.
+    /// Maximum number of long segments, if the plan sorts long segments.
     pub long: Option<usize>,
-    /// Whether tiles wait for the counts of those before them.
+    /// True if a tile takes its exclusive prefix of the digit counts from earlier tiles (decoupled look-back).
     pub look_back: bool,
-    /// Groups that count the digits of all passes, if so.
+    /// Work-groups that count the digits of all passes, with look-back.
     pub counting: usize,
     pub scratch: Regions,
 }
 
-/// Where in scratch everything lies, in bytes.
+/// Byte offsets of the regions in scratch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Regions {
-    /// Keys between passes, and those that nobody wants.
+    /// Keys between passes; then sorted keys that are not an output.
     pub spare: usize,
     pub unwanted: usize,
     pub values: usize,
     pub table: usize,
     pub totals: usize,
-    /// The counters of passes that ended, where the queue has none of its own.
+    /// Counter of the last-block reduction and digit counts, if the queue has none of its own.
     pub ended: usize,
     pub seen: usize,
     pub codes: usize,
-    /// Of the segments, if there are any: what `cl/lib/segments.cl` names.
+    /// Regions of the segments, if there are any, as in `cl/lib/segments.cl`.
     pub header: usize,
     pub heads: usize,
     pub listed: usize,
@@ -95,16 +96,16 @@ pub struct Regions {
     pub end: usize,
 }
 
-/// A work-group, its keys in a tile, and how its lanes meet.
+/// A work-group, its keys per tile, and how its lanes communicate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shape {
     work_group: usize,
     items: usize,
     sub_group: SubGroup,
-    /// The fewest lanes of a sub-group.
+    /// Minimum lanes of a sub-group.
     lanes: usize,
     replicas: usize,
-    /// Bytes of a value that comes through local memory, 0 if it comes through registers.
+    /// Bytes of a value that reaches local memory by asynchronous copy; 0 if values pass through registers.
     aside: usize,
 }
 
@@ -126,30 +127,31 @@ impl Shape {
     }
 }
 
-/// How lanes meet in a work-group: by hardware that has ballots of at most 64 lanes, else through local memory.
+/// Communication between lanes: by sub-group ballots of at most 64 lanes, otherwise through local memory. Returns the
+/// number of lanes, too.
 fn sub_group(work_group: usize, caps: &Capabilities) -> (SubGroup, usize) {
     let (found, local) = (caps.sub_group, work_group.min(32));
     let width = found.width as usize;
-    // The width was found in work-groups of 256.
+    // The self-test measured the width in work-groups of 256.
     if !found.backend.is_hardware() || !found.ballot || !(8..=64).contains(&width) || work_group != 256 {
         return (SubGroup { backend: SubGroupBackend::Local, width: local as u32, ballot: true }, local);
     }
-    // A compiler may choose another one for a kernel.
+    // A compiler may choose another width for another kernel.
     let fixed = matches!(found.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
     (found, if fixed { width.min(32) } else { 8 })
 }
 
-/// The shape for `n` elements; `None` where local memory is too small for any.
+/// The shape for `n` elements; `None` if local memory is too small for any.
 fn shape(n: usize, form: Form, offset: usize, caps: &Capabilities) -> Option<Shape> {
     let params = tuning::sort(caps, form.key_bytes, form.value_bytes);
     let size = form.key_bytes.max(form.value_bytes);
     if caps.class == DeviceClass::Cpu {
         return None;
     }
-    // What copies past the registers needs as much local memory again.
+    // An asynchronous copy needs as much local memory again.
     let copies = caps.ptx && caps.compute_capability >= 80 && caps.local_bytes > 3 * params.tile_bytes;
     let aside = if copies && form.value_bytes >= 4 { form.value_bytes } else { 0 };
-    // Few keys share the device by smaller tiles.
+    // For few keys, smaller tiles keep all compute units busy.
     let mut most = params.items;
     while most >= 16 && n.div_ceil(params.work_group * most) < 2 * caps.compute_units as usize {
         most /= 2;
@@ -168,7 +170,7 @@ fn shape(n: usize, form: Form, offset: usize, caps: &Capabilities) -> Option<Sha
     shapes.find(|shape| shape.items >= most.min(4) && fits(shape))
 }
 
-/// How keys of `bytes` bytes lie in OpenCL C.
+/// The OpenCL C type of a key of `bytes` bytes.
 pub fn key_type(bytes: usize) -> &'static str {
     if bytes == 16 { "ulong2" } else { tuning::unit_type(bytes) }
 }
@@ -177,7 +179,8 @@ pub fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Plan {
     plan_of(n, form, caps, wide, Parts::All, [0; 2])
 }
 
-/// The same of all keys or of long segments; these have room for so many bytes of bits and of a list.
+/// The plan for all keys, or for long segments. `heads_bytes` is for segment-head flags, `listed_bytes` for listed
+/// segments.
 pub fn plan_of(
     n: usize,
     form: Form,
@@ -188,7 +191,7 @@ pub fn plan_of(
 ) -> Plan {
     let offset = if wide { 8 } else { 4 };
     let shape = shape(n, form, offset, caps);
-    // Without local memory a work-group is one item.
+    // Without enough local memory, a work-group is one work-item.
     let single = Capabilities { class: DeviceClass::Cpu, ..caps.clone() };
     let params = tuning::sort(if shape.is_some() { caps } else { &single }, form.key_bytes, form.value_bytes);
     let (program, work_group, offsets_work_group, tile) = match shape {
@@ -215,12 +218,12 @@ pub fn plan_of(
         0 => program,
         bytes => program.define("VALUE", tuning::unit_type(bytes)).define("VALUE_BYTES", bytes),
     };
-    // Counts of all passes at once, with as many replicas as have room.
+    // All passes are counted at once, with as many replicas of the counters as fit.
     let counters = 4 * RADIX * form.key_bytes;
     let spread = shape.map_or(0, |_| {
         (caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES + 2304) / counters).min(16 / form.key_bytes)
     });
-    // Words for small tiles would be more than the keys.
+    // With small tiles, the status words would take more memory than the keys.
     let look_back = parts == Parts::All && spread > 0 && params.look_back && (tile >= 4 * RADIX || caps.checker);
     let look_bytes = if n < 1 << 30 && !wide { 4 } else { 8 };
     let program = if look_back {
@@ -236,7 +239,7 @@ pub fn plan_of(
         Parts::All => (None, false),
         Parts::Long { short, merges } => (Some(n / (short + 1)), merges),
     };
-    // One item is not to have a table for few keys.
+    // One work-item per part must not write a table for few keys.
     let least = if long.is_some() && work_group == 1 { SEGMENT_TILES } else { 1 };
     let tiles = if look_back { 1 } else { all.div_ceil(params.max_groups).max(least) };
     let groups = all.div_ceil(tiles) + long.unwrap_or(0);
@@ -267,7 +270,7 @@ pub fn plan_of(
         end: 0,
     };
     scratch.end = end;
-    // Of the tiles of long segments the device knows how many there are: mostly few.
+    // The device knows the number of tiles of long segments, and it is mostly small.
     let most = if long.is_some() { SEGMENT_GROUPS * caps.compute_units.max(1) as usize } else { groups };
     let launched = groups.min(most);
     let counting = n.div_ceil(16 * work_group).min(16 * caps.compute_units.max(1) as usize);
@@ -287,16 +290,16 @@ pub fn plan_of(
     }
 }
 
-/// Where the values are that go with the keys.
+/// The values that move with the keys.
 #[derive(Clone, Copy)]
 pub struct Values<'a> {
     pub bytes: usize,
-    /// `None`: they are the keys' places.
+    /// `None`: the values are the indices of the keys.
     pub from: Option<&'a ClInput>,
     pub to: &'a ClInput,
 }
 
-/// The codes of `cl/sort.cl`.
+/// Codes as in `cl/sort.cl`.
 const ACTIVE: u32 = 16;
 const LAST: u32 = 32;
 
@@ -309,7 +312,7 @@ fn code(pass: Pass) -> u32 {
     place(pass.from) | place(pass.to) << 2 | ACTIVE | if pass.last { LAST } else { 0 }
 }
 
-/// The `WORD` of keys of `bytes` bytes.
+/// Adds an argument of the kernels' type `WORD`, for keys of `bytes` bytes.
 pub fn word(launch: Launch<'_>, value: impl Into<u128>, bytes: usize) -> Launch<'_> {
     let value: u128 = value.into();
     match bytes {
@@ -319,12 +322,12 @@ pub fn word(launch: Launch<'_>, value: impl Into<u128>, bytes: usize) -> Launch<
     }
 }
 
-/// The device's, with what was chosen for such keys.
+/// The device's capabilities, with the tuned parameters for these keys.
 pub(crate) fn capabilities(device: &ClDevice, keys: &Keys, from: &ClInput) -> Result<Arc<Capabilities>> {
     device.capabilities_for("sort", keys.bytes, from.len())
 }
 
-/// Sorts `from` into `to`, if it is wanted, and values with them, as is best with these capabilities.
+/// Sorts `from` into `to` if it is given, and the values with the keys, by the plan for `caps`.
 pub(crate) fn run(
     device: &ClDevice,
     caps: &Capabilities,
@@ -346,13 +349,13 @@ pub(crate) fn run(
     passes(device, &plan, keys, form, from, to, values, mem)
 }
 
-/// The place of the sorted keys, wanted or not.
+/// Memory and offset of the sorted keys: the output, or scratch if they are not an output.
 pub(crate) fn keys_out<'a>(plan: &Plan, keys: &Keys, to: Option<&'a ClInput>, mem: &'a ClMem) -> (&'a ClMem, u64) {
     let (mem, offset) = to.map_or((mem, plan.scratch.unwanted / keys.bytes), |to| (to.mem(), to.offset()));
     (mem, offset as u64)
 }
 
-/// The arguments of kernels for their values.
+/// Adds the kernel arguments for the values.
 pub fn with_values<'d>(launch: Launch<'d>, values: Option<Values<'_>>, plan: &Plan, form: Form) -> Launch<'d> {
     let Some(Values { from, to, .. }) = values else { return launch };
     let mode = u32::from(from.is_none()) | if form.keys { 0 } else { 2 };
@@ -361,14 +364,14 @@ pub fn with_values<'d>(launch: Launch<'d>, values: Option<Values<'_>>, plan: &Pl
     launch.scalar(to.offset() as u64).scalar(plan.scratch.values as u64).scalar(mode)
 }
 
-/// The last arguments of kernels that sort long segments.
+/// Adds the last arguments of kernels that sort long segments.
 fn with_segments<'d>(launch: Launch<'d>, plan: &Plan) -> Launch<'d> {
     let (Some(long), at) = (plan.long, plan.scratch) else { return launch };
     let launch = launch.scalar(at.header as u64).scalar(at.bounds as u64).scalar(at.tiles as u64);
     launch.scalar(at.owners as u64).scalar(long as u32)
 }
 
-/// The launches of a plan, with scratch in `mem`.
+/// Enqueues the launches of a plan, with scratch in `mem`.
 #[allow(clippy::too_many_arguments, reason = "two callers")]
 pub(crate) fn passes(
     device: &ClDevice,
@@ -397,10 +400,10 @@ pub(crate) fn passes(
         word(word(launch, keys.flip, keys.bytes), keys.always, keys.bytes).run([plan.counting, 1, 1], local)?;
     }
     for (p, (digit, pass)) in digits.iter().zip(route(digits.len())).enumerate() {
-        // Of several passes the kernels find out which there are, once the first has counted.
+        // With several passes, the device decides which of them run, after the first one has counted.
         let given = if several { 0 } else { code(pass) };
         let counts = if p == 0 { code(pass) } else { given };
-        // Both kernels have the same arguments, but for the place of one region.
+        // Both kernels have the same arguments, except for the offset of one region.
         let of_keys = |kernel, region: usize, given: u32| -> Result<_> {
             let launch = device.launch(&plan.program, kernel)?.mem(from.mem()).scalar(from.offset() as u64).mem(out);
             let launch = launch.scalar(out_offset).mem(mem).scalar(at.spare as u64).scalar(at.table as u64);
@@ -434,18 +437,18 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
     Ok(if n == 0 { 0 } else { plan(n, form, &caps, device.tuning().wide(n)).scratch.end })
 }
 
-/// Bytes of keys, and whether they are `Keys::floats`.
+/// Size of each key type in bytes, and whether it is `Keys::floats`.
 pub(super) const KEY_KINDS: [(usize, bool); 8] =
     [(1, false), (2, false), (4, false), (8, false), (16, false), (2, true), (4, true), (8, true)];
 
-/// Every program of a device with these capabilities.
+/// All programs that plans for `caps` use.
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
     for (key_bytes, floats) in KEY_KINDS {
         for value_bytes in [0].into_iter().chain(VALUE_SIZES) {
             for wide in [false, true] {
                 let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true, floats };
-                // Few keys have smaller tiles; many, longer words.
+                // Few keys have smaller tiles; many keys have larger status words.
                 let waiting = Capabilities { forward_progress: false, ..caps.clone() };
                 programs.extend([1 << 16, 1 << 28, 1 << 31].map(|n| plan(n, form, caps, wide).program));
                 programs.extend([1 << 16, 1 << 28].map(|n| plan(n, form, &waiting, wide).program));
@@ -460,7 +463,7 @@ mod tests {
     use super::*;
     use crate::{Device, ElementType, Input, Order, Output, Tuning, internals::data::Data, runtime::Backend};
 
-    /// Many groups, whose counts are added up in several rounds; and few, each with many tiles.
+    /// Case 1: many groups, whose counts are scanned in several rounds. Case 2: few groups with many tiles each.
     #[test]
     fn groups_of_few_items_sort_many_keys() {
         const N: usize = 300_007;

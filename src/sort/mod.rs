@@ -1,22 +1,24 @@
-//! Sorting: keys ([`Device::sort`]), values with them ([`Device::sort_pairs`]), or the places of the keys in their order
-//! ([`Device::argsort`]). All are stable: equal keys stay in their order. Segments each by itself: [`segmented`];
-//! several columns of values: [`columns`]. In their own memory: [`in_place`].
+//! Stable sorts: of keys ([`Device::sort`]), of keys with values ([`Device::sort_pairs`]), and of indices by key
+//! ([`Device::argsort`]). Variants sort each segment ([`segmented`]), several columns of values ([`columns`]), or keys
+//! in their own memory ([`in_place`]).
 //!
 //! | property | |
 //! |---|---|
-//! | work | a pass for each 8 bits in which keys differ: one read and one write of each key and each value, and one read of the keys for all passes; where work-groups do not wait for one another, two reads of each key in each pass |
-//! | keys | integers of up to 16 bytes and floats, ascending or descending, by all bits or [some](Order::bits) |
-//! | order of floats | as NumPy's: -0 equals 0, and every NaN equals every other one and is larger than infinity. Each key keeps its bits. [`Order::total_order`] has all bits count |
-//! | determinism | everywhere: the result is a function of the input |
-//! | scratch | n keys (2 n without an output of keys) and n values, and some 256 counters for each work-group: [`Device::sort_scratch`] |
+//! | work | one pass per 8 bits in which keys differ. With look-back, a pass reads and writes each key and value once, and all passes share one more read of the keys. Without look-back, each pass reads each key twice |
+//! | keys | integers of up to 16 bytes and floats, ascending or descending, by all bits or by [some](Order::bits) |
+//! | order of floats | as in NumPy: -0 equals 0, and all NaN are equal and larger than infinity. Each key keeps its bits. [`Order::total_order`] compares all bits |
+//! | determinism | same bits everywhere: the result is a function of the input |
+//! | scratch | n keys (2 n without an output of keys), n values, and about 256 counters per work-group: [`Device::sort_scratch`] |
 //! | limits | any n that fits the device |
 //!
-//! This is radix sort from the least significant digit on (Merrill and Grimshaw 2011). On a GPU the digits of all passes are
-//! counted first; in a pass a work-group puts a tile of keys in order in local memory, learns from those before it how many of
-//! each digit precede them, and moves each key to its place (Adinets and Merrill 2022). Where work-groups do not wait for one
-//! another, each pass counts its digits for each work-group and adds the counts up. Passes over digits that are the same in all keys are left out without asking the host. On the
-//! CPU the most significant digits put keys into buckets, in parallel, each of which one thread sorts in its cache; keys alone
-//! are sorted by `rdst`. Keys of 16 bytes are sorted by merges there.
+//! This is radix sort that starts at the least significant digit (Merrill and Grimshaw 2011). On a GPU, one kernel
+//! counts the digits of all passes. In a pass, a work-group sorts a tile of keys in local memory. Decoupled look-back
+//! gives it the number of earlier keys with each digit, and so the output offsets (Adinets and Merrill 2022). On
+//! devices without look-back, each pass counts its digits per work-group and scans the counts. A pass whose digit is
+//! the same in all keys is skipped, and the host does not take part.
+//!
+//! On the CPU, the most significant digits distribute keys to buckets, in parallel. One thread then sorts each bucket
+//! in its cache. `rdst` sorts keys without values, and merges sort keys of 16 bytes.
 
 pub mod columns;
 #[doc(hidden)]
@@ -38,10 +40,10 @@ use crate::{
     runtime::{ClInput, opencl::ClDevice},
 };
 
-/// The most keys whose places are `u32`.
+/// The largest number of keys whose indices fit `u32`.
 pub(crate) const NARROW: usize = 1 << 32;
 
-/// Bytes that a value of `size` goes along by: itself, or its place.
+/// Bytes that a sort moves for a value of `size` bytes: the value itself, or its index.
 fn moved_bytes(size: usize, n: usize) -> usize {
     match size {
         1 | 2 | 4 | 8 | 16 => size,
@@ -58,12 +60,13 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
 }
 
 impl Device {
-    /// The keys in order.
+    /// Sorted copy of the keys; equal keys keep their order.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result and as much scratch;
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the order names bits that keys have not.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result and as much scratch do not fit the
+    /// device; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the order selects bits that the keys do
+    /// not have.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -71,7 +74,7 @@ impl Device {
     /// let device = Device::best()?;
     /// let x = device.upload(&[2.5f32, -0.0, f32::NAN, 0.0, -1.0])?;
     /// let sorted = device.sort(&x, Order::ascending())?.to_vec()?;
-    /// // -0 and 0 are equal, and stay in their order; NaN is the largest.
+    /// // -0 and 0 are equal and keep their order; NaN is the largest.
     /// assert_eq!(sorted[..4], [-1.0, -0.0, 0.0, 2.5]);
     /// assert!(sorted[1].is_sign_negative() && sorted[4].is_nan());
     /// assert_eq!(device.sort(&[3u8, 1, 2], Order::descending())?.to_vec()?, [3, 2, 1]);
@@ -84,13 +87,13 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::sort`] into a caller's slice, buffer or view of the same length. Does not wait, unless `output` is a host
+    /// [`Device::sort`] into a caller's slice, buffer or view of the same length. Waits only if `output` is a host
     /// slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths differ, or both
-    /// are over one memory of a user's and overlap.
+    /// Same as [`Device::sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths
+    /// differ, or both overlap in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Order, Scratch};
@@ -115,7 +118,7 @@ impl Device {
         self.sort_one(input.into(), output.into(), &order, scratch)
     }
 
-    /// [`Device::sort_into`], built once for each type.
+    /// Body of [`Device::sort_into`], compiled once per type.
     fn sort_one<T: Key>(
         &self,
         input: Input<'_, T>,
@@ -148,11 +151,11 @@ impl Device {
         Ok(())
     }
 
-    /// The bytes of scratch that sorts of `n` keys by all bits use.
+    /// Bytes of scratch that [`Device::sort_into`] uses for `n` keys, sorted by all bits.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the device cannot be asked what it can do.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a query of the device fails.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -175,15 +178,15 @@ impl Device {
         }
     }
 
-    /// The keys in order, and each key's value at its place.
+    /// Sorted copy of the keys, with the values in the order of their keys.
     ///
-    /// Values are plain data of any size. Those of 1, 2, 4, 8 and 16 bytes go along with the keys; others are gathered by the
-    /// places of the keys in the end.
+    /// Values are plain data of any size. Values of 1, 2, 4, 8 and 16 bytes move with the keys. Values of other sizes
+    /// are gathered by the sorted indices at the end.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there is not one value for
-    /// each key; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
+    /// Same as [`Device::sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the numbers of
+    /// keys and values differ; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the values are zero-sized.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -207,12 +210,12 @@ impl Device {
         Ok((keys_out, values_out))
     }
 
-    /// [`Device::sort_pairs`] into a caller's slices, buffers or views. Does not wait, unless one of them is a host slice.
+    /// [`Device::sort_pairs`] into a caller's slices, buffers or views. Waits only if one of them is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if a length differs, or
-    /// two arguments are over one memory of a user's and overlap.
+    /// Same as [`Device::sort_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if a length
+    /// does not match, or two arguments overlap in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Order, Scratch};
@@ -240,7 +243,7 @@ impl Device {
         self.sort_pairs_one(inputs, outputs, &order, scratch)
     }
 
-    /// [`Device::sort_pairs_into`], built once for each pair of types.
+    /// Body of [`Device::sort_pairs_into`], compiled once per pair of types.
     fn sort_pairs_one<K: Key, V: Pod>(
         &self,
         (input, values): (Input<'_, K>, Input<'_, V>),
@@ -287,7 +290,7 @@ impl Device {
         }
     }
 
-    /// Values of any size from their places, which are all within.
+    /// Gathers values of any size by `places`, which are all in bounds.
     #[cfg(feature = "opencl")]
     pub(crate) fn gather_values<I: Offset>(
         &self,
@@ -303,7 +306,8 @@ impl Device {
         gather::run(device, form, values, &Input::from(places).cl(device)?, to, &outside)
     }
 
-    /// Lets `sort` take values along; of other sizes than it can, it takes places, by which they are gathered.
+    /// Calls `sort` with the values, or with their indices if it cannot move values of this size; then gathers the
+    /// values.
     #[cfg(feature = "opencl")]
     fn with_values(
         &self,
@@ -324,7 +328,7 @@ impl Device {
         }
     }
 
-    /// The places that `sort` writes.
+    /// The indices that `sort` writes.
     #[cfg(feature = "opencl")]
     fn places_by<I: Offset>(
         &self,
@@ -339,12 +343,12 @@ impl Device {
         Ok(places)
     }
 
-    /// The bytes of scratch that [`Device::sort_pairs_into`] uses for `n` keys by all bits, beside 4 or 8 for each value whose
-    /// size is not 1, 2, 4, 8 or 16.
+    /// Bytes of scratch that [`Device::sort_pairs_into`] uses for `n` keys, sorted by all bits. The call also allocates
+    /// 4 or 8 bytes per value whose size is not 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort_scratch`].
+    /// Same as [`Device::sort_scratch`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -357,13 +361,13 @@ impl Device {
         self.sort_scratch_of(n, size_of::<K>(), moved_bytes(size_of::<V>(), n), true)
     }
 
-    /// The places of the keys in their order: `input[output[0]]` is the first key, `input[output[1]]` the next one. Indices are
+    /// Indices that sort the keys: `input[output[0]]` is the first key, `input[output[1]]` the next one. Indices are
     /// `u32` or `u64`.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are more than 2^32 keys
-    /// and indices are `u32`.
+    /// Same as [`Device::sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are more
+    /// than 2^32 keys and indices are `u32`.
     ///
     /// ```
     /// use oclprim::{Buffer, Device, Order};
@@ -382,13 +386,13 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::argsort`] into a caller's slice, buffer or view of the same length. Does not wait, unless `output` is a host
+    /// [`Device::argsort`] into a caller's slice, buffer or view of the same length. Waits only if `output` is a host
     /// slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::argsort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths differ, or
-    /// both are over one memory of a user's and overlap.
+    /// Same as [`Device::argsort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths
+    /// differ, or both overlap in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Order, Scratch};
@@ -408,7 +412,7 @@ impl Device {
         self.argsort_one(input.into(), output.into(), &order, scratch)
     }
 
-    /// [`Device::argsort_into`], built once for each pair of types.
+    /// Body of [`Device::argsort_into`], compiled once per pair of types.
     fn argsort_one<T: Key, I: Offset>(
         &self,
         input: Input<'_, T>,
@@ -420,7 +424,7 @@ impl Device {
         output.expect_len(n, "an argsort")?;
         let keys = Keys::new::<T>(order)?;
         if size_of::<I>() == 4 && n > NARROW {
-            return Err(Error::invalid(format!("the places of {n} keys are no u32: there are 2^32")));
+            return Err(Error::invalid(format!("the indices of {n} keys do not fit u32: at most 2^32 keys do")));
         }
         match self.backend() {
             Backend::Cpu => {
@@ -451,11 +455,11 @@ impl Device {
         Ok(())
     }
 
-    /// The bytes of scratch that [`Device::argsort_into`] uses for `n` keys by all bits.
+    /// Bytes of scratch that [`Device::argsort_into`] uses for `n` keys, sorted by all bits.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort_scratch`].
+    /// Same as [`Device::sort_scratch`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;

@@ -1,28 +1,28 @@
-//! Matrices with gaps between their rows, and many of them.
+//! Transposition of matrices with gaps between their rows, and of many matrices.
 
 use bytemuck::Pod;
 
 use crate::{Buffer, Device, Error, Input, Layout, NdView, NdViewMut, Output, Result, permute};
 
-/// The matrices of a transposition: their shape, how many there are, and how far rows and matrices are apart, in elements.
+/// The matrices of a transposition: shape, number, and the distances of rows and matrices in elements.
 ///
-/// Leading dimensions are those of row-major BLAS: the distance between the starts of neighbouring rows.
+/// A leading dimension is the distance between the starts of neighbouring rows, as in row-major BLAS.
 ///
 /// ```
 /// use oclprim::{Device, Matrices};
 ///
 /// let device = Device::best()?;
-/// // Two matrices of 2 x 3 one after another.
+/// // Two matrices of 2 x 3, one after another.
 /// let x = device.upload(&[1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60])?;
 /// let turned = device.transpose_batch(&x, &Matrices::new(2, 3).count(2))?;
 /// assert_eq!(turned.to_vec()?, [1, 4, 2, 5, 3, 6, 10, 40, 20, 50, 30, 60]);
 ///
-/// // The first two columns of the first one, into rows that are four apart.
+/// // The first two columns of the first matrix, into rows that are four elements apart.
 /// let mut out = device.zeroed::<i32>(6)?;
 /// device.transpose_batch_into(&x, &Matrices::new(2, 2).leading(3, 4), &mut out)?;
 /// assert_eq!(out.to_vec()?, [1, 4, 0, 0, 2, 5]);
 ///
-/// // The same, twice.
+/// // The same matrix twice.
 /// let twice = device.transpose_batch(&x, &Matrices::new(2, 2).leading(3, 2).count(2).strides(0, 4))?;
 /// assert_eq!(twice.to_vec()?, [1, 4, 2, 5, 1, 4, 2, 5]);
 /// # Ok::<(), oclprim::Error>(())
@@ -51,7 +51,8 @@ impl Matrices {
         Self { rows, cols, count: 1, leading: None, strides: None }
     }
 
-    /// How far rows are apart: those of the input, at least `cols`, and those of the output, at least `rows`.
+    /// Sets the leading dimensions: the distance of rows in the input, at least `cols`, and in the output, at least
+    /// `rows`.
     ///
     /// ```
     /// use oclprim::{Device, Matrices};
@@ -65,7 +66,7 @@ impl Matrices {
         Self { leading: Some((input, output)), ..self }
     }
 
-    /// How many matrices there are.
+    /// Sets the number of matrices.
     ///
     /// ```
     /// use oclprim::{Device, Matrices};
@@ -79,8 +80,9 @@ impl Matrices {
         Self { count, ..self }
     }
 
-    /// How far the starts of neighbouring matrices are apart: those of the input, where 0 repeats one, and those of the
-    /// output, which must not overlap. Unless given, matrices follow one another, whole leading dimensions each.
+    /// Sets the distances between the starts of neighbouring matrices, in the input and in the output. In the input, 0
+    /// repeats one matrix; in the output, matrices must not overlap. By default, a matrix follows the last row of its
+    /// predecessor, with its whole leading dimension.
     ///
     /// ```
     /// use oclprim::{Device, Matrices};
@@ -94,7 +96,7 @@ impl Matrices {
         Self { strides: Some((input, output)), ..self }
     }
 
-    /// Where element (matrix, column, row) lies in the input and in the output.
+    /// The layouts of input and output, with the axes (matrix, column, row).
     fn layouts(&self) -> Result<(Layout, Layout)> {
         let Self { rows, cols, count, .. } = *self;
         let (ld_in, ld_out) = self.leading.unwrap_or((cols, rows));
@@ -115,7 +117,7 @@ impl Matrices {
             Some(strides) => strides,
             None => (product(rows, ld_in)?, product(cols, ld_out)?),
         };
-        // A distance has no meaning along an axis of one element.
+        // The stride of an axis of one element has no meaning.
         let stride = |n: usize, distance: usize| match n {
             0 | 1 => Ok(0),
             _ => isize::try_from(distance).map_err(|_| overflow()),
@@ -128,17 +130,17 @@ impl Matrices {
 }
 
 impl Device {
-    /// Transposes matrices that may have gaps between their rows, or many of them: each becomes `cols` rows of `rows`
-    /// elements, as [`Matrices`] places them. What lies in gaps of the result is zero.
+    /// Transposes many matrices, or matrices with gaps between their rows: each becomes `cols` rows of `rows` elements,
+    /// as [`Matrices`] describes. Gaps in the result are zero.
     ///
-    /// `input` may have more elements than are read. Does not wait for the result.
+    /// `input` may be longer than needed. Does not wait for the result.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a leading dimension is less than its rows' length,
-    /// if results would overlap, if `input` is too short, or if a product overflows;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a leading dimension is less than the length of
+    /// its rows, or if results would overlap. The same error if `input` is too short, or if a product overflows.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) and
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) as [`Device::transpose`].
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) as for [`Device::transpose`].
     ///
     /// ```
     /// use oclprim::{Device, Matrices};
@@ -164,15 +166,15 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::transpose_batch`] into a buffer, a view or a slice, which may have more elements than are written. Its
-    /// gaps are left as they are.
+    /// [`Device::transpose_batch`] into a buffer, a view or a slice, which may be longer than needed. Gaps do not
+    /// change.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits only if `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::transpose_batch`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` is
-    /// too short.
+    /// Same as [`Device::transpose_batch`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if
+    /// `output` is too short.
     ///
     /// ```
     /// use oclprim::{Device, Matrices};

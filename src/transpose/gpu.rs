@@ -12,27 +12,27 @@ use crate::{
 
 const TEXT: &str = include_str!("../../cl/transpose.cl");
 
-/// Matrices and where they lie; everything that a plan depends on besides the device. Distances are in elements.
+/// Shape and layout of the matrices: all that a plan depends on besides the device. Distances are in elements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
     pub rows: usize,
     pub cols: usize,
     /// Bytes of an element.
     pub size: usize,
-    /// The distances of the input's rows and of the output's.
+    /// Leading dimensions of the input and of the output.
     pub ld_in: usize,
     pub ld_out: usize,
-    /// Bytes before the matrices' places begin.
+    /// Byte offset of the first element in the input's buffer, then in the output's.
     pub input: usize,
     pub output: usize,
-    /// The first matrix's place in the input.
+    /// Offset of the first matrix in the input.
     pub first_in: usize,
-    /// The axes along which there are several matrices, the innermost first.
+    /// The axes of the batch, the innermost first.
     pub batch: Vec<Axis>,
 }
 
 impl Shape {
-    /// The most axes of a batch.
+    /// Maximum number of axes of a batch.
     pub const MAX_BATCH: usize = 6;
 
     /// One matrix without gaps.
@@ -44,7 +44,7 @@ impl Shape {
         self.batch.iter().map(|axis| axis.n).product()
     }
 
-    /// One more than the highest place on either side.
+    /// One more than the highest offset on either side.
     fn end(&self) -> usize {
         let reaches = || self.batch.iter().map(Axis::reach);
         let from = reaches().map(|(from, _)| from.max(0) as usize).sum::<usize>();
@@ -53,21 +53,21 @@ impl Shape {
         input.max((self.cols - 1) * self.ld_out + self.rows + to)
     }
 
-    /// Whether each matrix, and each line of one, begins at a multiple of so many bytes.
+    /// True if each matrix and each row begins at a multiple of `bytes` bytes, on both sides.
     fn whole(&self, bytes: usize) -> bool {
         let from = self.batch.iter().map(|axis| axis.from.unsigned_abs()).chain([self.ld_in, self.first_in]);
         let from = from.fold(self.input, |bits, distance| bits | (distance * self.size));
         from.is_multiple_of(bytes) && self.whole_out(bytes)
     }
 
-    /// The same of the output alone.
+    /// [`Shape::whole`] for the output alone.
     fn whole_out(&self, bytes: usize) -> bool {
         let to = self.batch.iter().map(|axis| axis.to.unsigned_abs()).chain([self.ld_out]);
         to.fold(self.output, |bits, distance| bits | (distance * self.size)).is_multiple_of(bytes)
     }
 }
 
-/// How a tile is cut, as the arguments of the kernel.
+/// The kernel of a launch, and its arguments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kernel {
     Blocks,
@@ -75,7 +75,7 @@ pub enum Kernel {
         log_rows: u32,
         log_cols: u32,
     },
-    /// Whether the matrix has few columns; else it has few rows.
+    /// `tall`: the matrix has few columns; otherwise it has few rows.
     Narrow {
         tall: bool,
     },
@@ -144,13 +144,13 @@ pub fn plan(shape: &Shape, caps: &Capabilities, wide: impl Fn(usize) -> bool) ->
     Plan { program, kernel, groups, work_group: params.work_group, wide }
 }
 
-/// Whether every block lies at a multiple of its vectors on both sides.
+/// True if every block is aligned to its vectors on both sides.
 fn in_blocks(shape: &Shape, block: usize) -> bool {
     shape.whole(block * shape.size) && shape.rows.is_multiple_of(block) && shape.cols.is_multiple_of(block)
 }
 
-/// The elements of a sector of memory, where rows of the output begin anywhere in sectors and have so many tiles that a
-/// sector more of each tile is little; else 0.
+/// Elements of a memory sector, by which tiles grow if rows of the output are not aligned to sectors; otherwise 0. Rows
+/// must have many tiles, so that one more sector per tile costs little.
 fn lead(shape: &Shape, (log_rows, log_cols): (u32, u32), tile: usize, caps: &Capabilities) -> usize {
     const SECTOR: usize = 32;
     let lead = SECTOR / shape.size;
@@ -159,12 +159,12 @@ fn lead(shape: &Shape, (log_rows, log_cols): (u32, u32), tile: usize, caps: &Cap
     if matches!(shape.size, 1 | 2 | 4 | 8) && many && fits && !shape.whole_out(SECTOR) { lead } else { 0 }
 }
 
-/// Of a matrix with one short side: whether that are its columns, how many, and the work-group for it.
+/// For a matrix with one short side: true if that side is the columns, the length of that side, and the work-group.
 fn narrow(shape: &Shape, caps: &Capabilities) -> Option<(bool, usize, usize)> {
     let tall = shape.cols <= shape.rows;
     let (short, long) = if tall { (shape.cols, shape.rows) } else { (shape.rows, shape.cols) };
     let packed = if tall { shape.ld_in } else { shape.ld_out } == short;
-    // Without gaps between short lines their own length need not be whole.
+    // Without gaps between short rows, their own length need not be a multiple of 16 bytes.
     let lines =
         Shape { ld_in: shape.ld_in * usize::from(!tall), ld_out: shape.ld_out * usize::from(tall), ..shape.clone() };
     let whole = (long * shape.size).is_multiple_of(16) && lines.whole(16);
@@ -172,7 +172,7 @@ fn narrow(shape: &Shape, caps: &Capabilities) -> Option<(bool, usize, usize)> {
     tuning::narrow(caps, shape.size, short, long).filter(|_| fits).map(|work_group| (tall, short, work_group))
 }
 
-/// The sides of a tile of `1 << log` elements: near a square, unless the matrix is narrower than that.
+/// Binary logarithms of the sides of a tile of `1 << log` elements: near a square, unless the matrix is narrower.
 pub fn sides(rows: usize, cols: usize, log: u32) -> (u32, u32) {
     let bits = |n: usize| n.next_power_of_two().ilog2();
     let square = (log / 2, log - log / 2);
@@ -185,7 +185,7 @@ pub fn sides(rows: usize, cols: usize, log: u32) -> (u32, u32) {
     }
 }
 
-/// One matrix without gaps.
+/// Transposes one matrix without gaps.
 pub fn transpose(
     device: &ClDevice,
     input: &ClInput,
@@ -195,14 +195,15 @@ pub fn transpose(
 ) -> Result<()> {
     let (from, to) = (input.byte_offset(), output.byte_offset());
     if rows <= 1 || cols <= 1 {
-        // A vector lies in memory alike, whichever way it points. Not the driver's copy: beyond 4 GiB none of them is tested.
+        // A row vector and a column vector have the same layout. The driver's copy is not used: none is tested beyond 4
+        // GiB.
         return crate::copy::gpu::copy(device, (input.mem(), from), (output.mem(), to), rows * cols * size);
     }
     let shape = Shape { input: from, output: to, ..Shape::dense(rows, cols, size) };
     launch(device, &shape, input.mem(), output.mem())
 }
 
-/// Transposes matrices of at least two rows and two columns; `shape` has the places within both buffers.
+/// Transposes matrices of at least two rows and two columns; `shape` has the offsets in both buffers.
 pub fn launch(device: &ClDevice, shape: &Shape, input: &ClMem, output: &ClMem) -> Result<()> {
     let cells = shape.count() * shape.rows * shape.cols;
     let caps = device.capabilities_for("transpose", shape.size, cells)?;
@@ -234,7 +235,7 @@ pub fn launch(device: &ClDevice, shape: &Shape, input: &ClMem, output: &ClMem) -
         Kernel::Runs { run } => launch.offset(run as u64, wide),
     };
     let launch = launch.offset(shape.count() as u64, wide).offset(shape.first_in as u64, wide);
-    // Axes that are not there have one matrix.
+    // Missing axes have length 1.
     let lengths = shape.batch.iter().map(|axis| axis.n as i64).chain(std::iter::repeat(1));
     let launch = launch.eight_offsets(wide, lengths);
     let launch = launch.eight_offsets(wide, shape.batch.iter().map(|axis| axis.from as i64));

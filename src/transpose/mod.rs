@@ -4,13 +4,13 @@
 //! |---|---|
 //! | work | one read and one write of every element |
 //! | elements | any plain type of 1 to 16 bytes; only its size counts |
-//! | determinism | everywhere: elements are moved, never computed with, but by [`mapped`] |
-//! | in place | [`Device::transpose_in_place`]: [`in_place`]; elsewhere input and output are distinct |
-//! | scratch | none, but for rectangles in place |
+//! | determinism | same bits everywhere: elements are moved, not computed, except by [`mapped`] |
+//! | in place | [`Device::transpose_in_place`] (see [`in_place`]); otherwise input and output are distinct |
+//! | scratch | none, except for rectangles in place |
 //! | limits | any shape that fits the device |
 //!
-//! The design is that of Ruetsch and Micikevicius (2009), tiles that cross local memory so that both sides are read and
-//! written along rows, with blocks of 4 x 4 elements turned in registers so that every access is of 8 or 16 bytes.
+//! The design follows Ruetsch and Micikevicius (2009). Tiles pass through local memory, so both sides are read and
+//! written along rows. Blocks of 4 x 4 elements are transposed in registers, so every access has 8 or 16 bytes.
 
 pub(crate) mod batch;
 #[cfg(feature = "opencl")]
@@ -29,10 +29,10 @@ use crate::{
     runtime::Backend,
 };
 
-/// The largest element in bytes.
+/// Maximum bytes of an element.
 const MAX_BYTES: usize = 16;
 
-/// Whether elements of a size are transposed.
+/// Returns an error for element sizes that are not supported.
 fn check_size(size: usize) -> Result<()> {
     if size == 0 || size > MAX_BYTES {
         return Err(Error::unsupported(format!("transpose takes elements of 1 to {MAX_BYTES} bytes, not of {size}")));
@@ -40,7 +40,8 @@ fn check_size(size: usize) -> Result<()> {
     Ok(())
 }
 
-/// Whether the lengths fit the shape and the type; the number of elements.
+/// The number of elements. Returns an error if the input's length does not match the shape, or if the type is not
+/// supported.
 fn validate<T: Pod>(input: &Input<'_, T>, rows: usize, cols: usize) -> Result<usize> {
     check_size(size_of::<T>())?;
     let len = rows
@@ -54,16 +55,15 @@ fn validate<T: Pod>(input: &Input<'_, T>, rows: usize, cols: usize) -> Result<us
 }
 
 impl Device {
-    /// The transposed matrix: element (r, c) of a `rows` x `cols` matrix, stored row by row, becomes element (c, r) of a
-    /// `cols` x `rows` matrix, stored row by row too.
+    /// Transposed matrix: `out[c * rows + r] = input[r * cols + c]`. Both matrices are stored row by row.
     ///
     /// Does not wait for the result.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `input` has not `rows * cols` elements or that
-    /// product overflows; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if an element has 0 or more than 16
-    /// bytes; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device cannot hold the result.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `input` does not have `rows * cols` elements or
+    /// that product overflows; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if an element has 0 or more
+    /// than 16 bytes; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result does not fit the device.
     ///
     /// ```
     /// use oclprim::Device;
@@ -82,12 +82,12 @@ impl Device {
 
     /// [`Device::transpose`] into a buffer, a view or a slice of `rows * cols` elements.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits only if `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::transpose`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has
-    /// another length.
+    /// Same as [`Device::transpose`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has
+    /// the wrong length.
     ///
     /// ```
     /// use oclprim::Device;

@@ -1,4 +1,4 @@
-// The driver's copies, one by vectors of four, CUB's batched copy, and a gather by Thrust.
+// The driver's copies, a copy by vectors of four, CUB's batched copy, and a gather by Thrust.
 #include "harness.cuh"
 
 #include <cub/device/device_memcpy.cuh>
@@ -27,7 +27,7 @@ void plain(const Wanted& wanted, const std::string& what, const char* element, s
     }
 }
 
-// Four elements at once, and what is left one by one.
+// Copies four elements at once, and the rest one by one.
 static __global__ void by_fours(const uint32_t* in, uint32_t* out, size_t n)
 {
     size_t first = blockIdx.x * (size_t)blockDim.x + threadIdx.x, step = gridDim.x * (size_t)blockDim.x;
@@ -57,7 +57,7 @@ void vectors(const Wanted& wanted)
     }
 }
 
-// Rows of 1,024, `gap` elements apart.
+// Rows of 1,024 elements, `gap` elements apart.
 void rows(const Wanted& wanted, const std::string& what, size_t gap)
 {
     size_t n = size_t(1) << 28, pitch = 1024 + gap;

@@ -1,4 +1,5 @@
-// What the CUDA peers share: data, checks on the device, timing by events and by the host's clock, one JSON line for each result.
+// Common code of the CUDA peers: data, checks on the device, timing by events and by the host's clock, and one JSON
+// line per result.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -25,7 +26,7 @@
         }                                                                                                 \
     } while (0)
 
-// Device memory, freed with its owner.
+// Device memory, freed by its owner.
 template <class T>
 struct Buffer {
     T* data = nullptr;
@@ -54,7 +55,7 @@ __host__ __device__ inline uint64_t mix(uint64_t i)
     return z ^ (z >> 31);
 }
 
-// As the crate's random data: all bits of integers, [-1, 1) of floats.
+// Random data as in the crate: integers of all bits, floats in [-1, 1).
 template <class T>
 __host__ __device__ inline T random(uint64_t i)
 {
@@ -65,7 +66,8 @@ __host__ __device__ inline T random(uint64_t i)
     }
 }
 
-// Offsets of segments as the crate's: 0 or 1 elements half of the time, then up to each next power of two half as often.
+// Offsets of segments as in the crate. Half of the segments have 0 or 1 elements; each next power of two is half as
+// frequent.
 inline std::vector<uint32_t> power_law(size_t n)
 {
     std::vector<uint32_t> offsets{0};
@@ -106,7 +108,7 @@ __global__ void add_up(size_t n, unsigned long long* sum, F f)
     atomicAdd(sum, own);
 }
 
-// The sum of f(0) to f(n - 1) modulo 2^64: how many are wrong, or what does not change with the order.
+// The sum of f(0) to f(n - 1) modulo 2^64: the number of errors, or a hash that does not depend on the order.
 template <class F>
 uint64_t total(size_t n, F f)
 {
@@ -119,7 +121,8 @@ uint64_t total(size_t n, F f)
     return sum.host(1)[0];
 }
 
-// The bits of a key, as they are ordered; of the two zeros of floats, which CUB does not tell apart, the positive one.
+// A number that orders the keys. Both zeros of floats have the number of the positive zero, because CUB treats them as
+// equal.
 template <class T>
 __host__ __device__ inline uint64_t ordered(T x)
 {
@@ -135,7 +138,7 @@ __host__ __device__ inline uint64_t ordered(T x)
     }
 }
 
-// Whether `out` has the keys of `in` in order.
+// True if `out` has the keys of `in` in order.
 template <class T>
 bool sorted(const T* in, const T* out, size_t n)
 {
@@ -166,7 +169,7 @@ static __global__ void read_all(const uint4* in, size_t n, uint32_t* sink)
     }
 }
 
-// Reads twice the second-level cache, so that nothing of an earlier run is left in it.
+// Reads twice the size of the L2 cache, so that it keeps nothing of an earlier run.
 inline void scrub()
 {
     static Buffer<uint32_t> other = [] {
@@ -182,9 +185,10 @@ struct Times {
     Sample device, wall;
 };
 
-// As `oclprim bench` does: three runs to warm up, 25 timed, after a second no more than three, caches cold. Runs timed by the device's clock are queued behind
-// the kernel that fills the caches, so that the host's time to launch them stays out; then come as many by the host's clock,
-// from an idle device. `finish` ends what counts as wall time, such as a copy of the result to the host.
+// Timing as in `oclprim bench`: three runs to warm up, then 25 timed runs, but after a second no more than three;
+// caches are cold. Runs by the device's clock are queued after the kernel that fills the caches, so the host's time to
+// launch them does not count. As many runs follow by the host's clock, from an idle device. `finish` is the end of the
+// wall time, such as a copy of the result to the host.
 template <class Run, class Finish>
 Times measure(Run run, Finish finish)
 {
@@ -228,7 +232,7 @@ Times measure(Run run)
     return measure(run, [] {});
 }
 
-// Asks CUB for its temporary storage once; then a call is one run.
+// Asks CUB once for the size of its temporary storage. Then each call is one run.
 template <class F>
 struct Prepared {
     F call;
@@ -246,7 +250,7 @@ struct Prepared {
     }
 };
 
-// What is measured, of all that a program knows: its arguments, such as `scan sum inclusive u32 16777216`; without any, all.
+// The rows to measure, from the arguments, such as `scan sum inclusive u32 16777216`. Without arguments, all rows.
 struct Wanted {
     std::set<std::string> rows;
     Wanted(int count, char** arguments) : rows(arguments + 1, arguments + count) {}
@@ -255,7 +259,7 @@ struct Wanted {
     }
 };
 
-// `what` is the crate's own name of the benchmark, so that the two lines meet.
+// `what` is the crate's own name of the benchmark case, so that both results are matched.
 inline void report(std::string peer, const std::string& what, const char* element, size_t n, double bytes, Times times, bool ok)
 {
 #ifdef CUB_VERSION

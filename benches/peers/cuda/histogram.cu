@@ -1,9 +1,9 @@
-// CUB's histograms, and those in shared memory and by atomics on global memory as textbooks have them.
+// CUB's histograms, and textbook histograms: in shared memory, and by atomics in global memory.
 #include "harness.cuh"
 
 #include <cub/device/device_histogram.cuh>
 
-// Whether the counts of samples that are bin numbers, or have them as their whole part, are right.
+// True if the counts are right. A sample is its bin's number, or has it as its whole part.
 template <class T>
 bool counted(const T* in, size_t n, const int* counts, int bins)
 {
@@ -14,7 +14,7 @@ bool counted(const T* in, size_t n, const int* counts, int bins)
     return total(bins, [=] __device__(size_t i) { return counts[i] != want[i]; }) == 0;
 }
 
-// Each block counts in its shared memory and writes its counts behind those of the block before.
+// Each block counts in its shared memory and writes its counts after those of the previous block.
 template <class T>
 __global__ void count_in_blocks(const T* in, size_t n, int bins, unsigned* counts)
 {
@@ -32,7 +32,7 @@ __global__ void count_in_blocks(const T* in, size_t n, int bins, unsigned* count
     }
 }
 
-// A block for each bin adds up what all blocks counted.
+// One block per bin sums the counts of all blocks.
 static __global__ void add_blocks(const unsigned* counts, int blocks, int bins, int* out)
 {
     __shared__ unsigned sums[256];
@@ -60,7 +60,7 @@ __global__ void count_in_global(const T* in, size_t n, int* counts)
     }
 }
 
-// In shared memory while that holds the bins without being asked for more, else by atomics on global memory.
+// Counts in shared memory if the default size holds the bins, otherwise by atomics in global memory.
 template <class T>
 void by_hand(const std::string& what, const char* element, const Buffer<T>& in, Buffer<int>& counts)
 {
@@ -101,14 +101,14 @@ void one(const Wanted& wanted, const std::string& what, const char* element, int
     Times times = measure([&] { run(); });
     bool ok = counted(in.data, n, counts.data, bins);
     report("CUB", what, element, n, (double)n * sizeof(T) + 4.0 * bins, times, ok);
-    // The whole part of a sample is its bin, too, where the edges are even.
+    // With even edges, the whole part of a sample is its bin, too.
     by_hand(what, element, in, counts);
 }
 
 template <class T, class Make>
 void even(const Wanted& wanted, const std::string& what, const char* element, int bins, Make make)
 {
-    // Levels as wide as CUB wants them.
+    // Levels in the type that CUB expects.
     using Level = typename std::conditional<std::is_floating_point<T>::value, float, int>::type;
     auto count = [=](void* t, size_t& b, const T* in, int* counts, int n) {
         return cub::DeviceHistogram::HistogramEven(t, b, in, counts, bins + 1, (Level)0, (Level)bins, n);
@@ -116,7 +116,7 @@ void even(const Wanted& wanted, const std::string& what, const char* element, in
     one<T>(wanted, what, element, bins, make, count);
 }
 
-// The k-th bin with a share of about 1/k: the inverse of the logarithm of its number.
+// The bin of sample i, where bin k has a share of about 1/k: the inverse of the logarithm of its number.
 __host__ __device__ inline double zipf(size_t i, int bins)
 {
     double share = (mix(i) >> 11) * (1.0 / (1ull << 53));
@@ -141,7 +141,7 @@ int main(int argc, char** argv)
     }
     bins<uint8_t>(wanted, "ids, ", "u8", 256);
     bins<float>(wanted, "even, ", "f32", 256);
-    // By edges, which are even here.
+    // By given edges, which are even here.
     std::vector<float> levels;
     for (int i = 0; i <= 256; i++) {
         levels.push_back((float)i);

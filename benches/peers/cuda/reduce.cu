@@ -1,4 +1,4 @@
-// CUB's reductions, of all and of segments, and a sum step by step as textbooks have it.
+// CUB's reductions, whole and segmented, and textbook sums in several steps.
 #include "harness.cuh"
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 const size_t SIZES[] = {size_t(1) << 10, size_t(1) << 16, size_t(1) << 20, size_t(1) << 24, size_t(1) << 28};
 
-// Whether a value is there, and nothing less.
+// True if `value` occurs and no element is less.
 template <class T>
 bool least(const T* x, size_t n, T value)
 {
@@ -17,11 +17,12 @@ bool least(const T* x, size_t n, T value)
         && total(n, [=] __device__(size_t i) { return x[i] == value; }) > 0;
 }
 
-// What an element of a block is added up in: an integer wraps around.
+// The type in which a block sums its elements: integers wrap.
 template <class T>
 using Added = typename std::conditional<std::is_integral<T>::value, unsigned, T>::type;
 
-// The textbooks' last but one step: four elements a thread, then a tree in shared memory, its last levels by shuffles.
+// The textbooks' second-last step: four elements per thread, then a tree in shared memory, with shuffles at its last
+// levels.
 template <class T>
 __global__ void by_blocks(const T* in, size_t n, T* out)
 {
@@ -52,7 +53,8 @@ __global__ void by_blocks(const T* in, size_t n, T* out)
     }
 }
 
-// The last step: each thread strides over the whole input, so that one small launch more adds up what few blocks left.
+// The last step: each thread strides over the whole input, so that one more small launch sums the results of a few
+// blocks.
 template <class T>
 __global__ void by_strides(const T* in, size_t n, T* out)
 {
@@ -79,7 +81,7 @@ __global__ void by_strides(const T* in, size_t n, T* out)
     }
 }
 
-// Sums of blocks are summed again, until there is one.
+// Sums of blocks are summed again until one is left.
 template <class T>
 struct Passes {
     Buffer<T> first, second;
@@ -179,7 +181,7 @@ void wider(const Wanted& wanted, const char* element, const char* sum_element)
     }
     Buffer<T> in(n);
     Buffer<U> out(1);
-    // Of each two neighbours one is 1, so that the sum is known.
+    // One of each two neighbours is 1, so the sum is known.
     fill(in, [] __device__(size_t i) { return (T)(float)(mix(i / 2) >> 63 ^ (i & 1)); });
     auto call = [&](void* t, size_t& b) {
         return cub::DeviceReduce::Reduce(t, b, in.data, out.data, (int)n, ::cuda::std::plus<U>{}, U{});

@@ -17,7 +17,7 @@ int main(int argc, char** argv)
         if (!wanted(unique, "u32", n) && !wanted(encoded, "u32", n) && !wanted(by_key, "f32", n)) {
             continue;
         }
-        // As the crate's: from one element to twice as many less one.
+        // Runs of 1 to 2 * length - 1 elements, as in the crate.
         std::vector<uint32_t> host(n), want, lengths;
         uint32_t value = 0;
         for (size_t i = 0, run = 0; i < n; run++) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cub/device/device_scan.cuh>
 
-// Whether each output is what follows from the one before it, and the last one is the sum of all.
+// True if each output follows from its predecessor, and the last one is the sum of all.
 template <class T>
 bool scanned(const T* in, const T* out, size_t n, bool inclusive)
 {
@@ -56,7 +56,7 @@ void scans(const Wanted& wanted, const char* element)
     }
 }
 
-// Sums that begin anew where the key changes, of small whole numbers, so that floats are exact.
+// Sums that restart where the key changes. Elements are small whole numbers, so floats are exact.
 template <class T>
 void by_key(const Wanted& wanted, const char* element, size_t length)
 {

@@ -4,8 +4,8 @@
 #include <cub/device/device_partition.cuh>
 #include <cub/device/device_select.cuh>
 
-// An element has its place in the lower bits and a bit of its own for whether it is taken, so that what was written tells
-// whether it is right: rising places, or falling ones of what a partition puts at the end.
+// An element has its index in the low bits and a selection bit. So the output shows whether it is right: indices rise,
+// or fall in the unstable tail of a partition.
 constexpr uint32_t LIMIT = 1u << 31;
 
 struct Below {
@@ -58,7 +58,7 @@ int main(int argc, char** argv)
             one(wanted, "select flagged" + share, n, 5.0 * n + written, [&](void* t, size_t& b) {
                 return cub::DeviceSelect::Flagged(t, b, in.data, flags.data, out.data, count.data, (int)n);
             }, out, count, taken, taken);
-            // CUB writes what is rejected backwards from the end.
+            // CUB writes rejected elements backwards from the end.
             for (const char* name : {"select parted", "select parted, rest reversed"}) {
                 one(wanted, name + share, n, 8.0 * n, [&](void* t, size_t& b) {
                     return cub::DevicePartition::If(t, b, in.data, out.data, count.data, (int)n, Below{});

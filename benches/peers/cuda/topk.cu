@@ -1,4 +1,4 @@
-// CUB's top-k, which came after its version 3.1.
+// CUB's top-k, which versions after 3.1 have.
 #include "harness.cuh"
 
 #if __has_include(<cub/device/device_topk.cuh>)

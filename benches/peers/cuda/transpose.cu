@@ -1,9 +1,9 @@
-// cuBLAS's transpositions: `geam` with nothing added; and by tiles in shared memory as textbooks have it.
+// Transposition by cuBLAS (`geam` that adds nothing), and the textbooks' tiles in shared memory.
 #include "harness.cuh"
 
 #include <dlfcn.h>
 
-// By dlopen, so that neither header nor link line is needed.
+// Loaded by dlopen, so that no header and no link line is needed.
 struct Blas {
     using Handle = void*;
     int (*create)(Handle*) = nullptr;
@@ -31,7 +31,8 @@ struct Blas {
     }
 };
 
-// Tiles of 32 x 32, with a column more so that no two rows of a column share a bank; each thread has four elements.
+// Tiles of 32 x 32 with one more column, so that the rows of a column are in different banks. Each thread has four
+// elements.
 template <class T>
 __global__ void by_tiles(const T* in, T* out, size_t rows, size_t cols)
 {
@@ -50,7 +51,7 @@ __global__ void by_tiles(const T* in, T* out, size_t rows, size_t cols)
     }
 }
 
-// `n` is what the crate's form makes this shape of.
+// `n` is the size for which the crate's benchmark case has this shape.
 template <class T>
 void transposition(const Wanted& wanted, Blas& blas, const std::string& form, const char* element, size_t n, size_t rows, size_t cols)
 {

@@ -36,7 +36,7 @@ compute::buffer_iterator<T> end(const Buffer<T>& buffer)
     return at(buffer, buffer.len);
 }
 
-// Runs with the library's own kind of queue.
+// Runs with the library's own type of queue.
 template <class F>
 auto on(F f)
 {
@@ -122,7 +122,7 @@ Outcome least(size_t n)
     return {(double)n * sizeof(T), times, out.host()[0] == *std::min_element(all.begin(), all.end())};
 }
 
-// Of several least elements the library may find any.
+// If the minimum occurs several times, any of its indices is right.
 template <class T>
 Outcome place_of_least(size_t n)
 {
@@ -156,14 +156,14 @@ Outcome scanned(size_t n)
     return {2.0 * n * sizeof(T), times, out.host() == want};
 }
 
-// Floats without NaN, whose order the library does not tell.
+// Floats without NaN, because the library does not define their order.
 template <class T>
 T key(size_t i)
 {
     return std::is_integral<T>::value ? (T)mix(i) : (T)((double)(mix(i) >> 40) / (1 << 23) - 1.0);
 }
 
-// In place, of a copy that is not timed.
+// In place, on a copy that is not timed.
 template <class T>
 Outcome sorted_keys(size_t n)
 {
@@ -186,7 +186,7 @@ Outcome sorted_pairs(size_t n)
         on([&](compute::command_queue& queue) {
             compute::stable_sort_by_key(at(keys_out), end(keys_out), at(values_out), queue);
         }));
-    // Pairs that rise and are all from the input are the input's, in their order.
+    // If pairs rise and all are from the input, they are the sorted input.
     std::vector<uint32_t> key = keys_out.host(), value = values_out.host();
     auto pair = [&](size_t i) { return (uint64_t)key[i] << 32 | value[i]; };
     bool ok = true;
@@ -198,7 +198,7 @@ Outcome sorted_pairs(size_t n)
 
 BOOST_COMPUTE_FUNCTION(bool, before, (compute::uint_ a, compute::uint_ b), { return a < b; });
 
-// By a comparison of one's own: with the library's it is a radix sort.
+// By a custom comparison: with the library's own comparison, it is a radix sort.
 Outcome merge_sorted(size_t n)
 {
     std::vector<uint32_t> all = made<uint32_t>(n, mix);
@@ -210,7 +210,7 @@ Outcome merge_sorted(size_t n)
 
 Outcome merged(size_t n)
 {
-    // Two halves that rise: one element in each of as many steps.
+    // Two halves that rise: one element of each half in each of as many steps.
     size_t half = n / 2, step = (uint64_t(1) << 32) / std::max<size_t>(half, 1);
     std::vector<uint32_t> all = made<uint32_t>(2 * half, [&](size_t i) { return i % half * step + mix(i) % step; });
     Buffer<uint32_t> in(all), out(2 * half);
@@ -220,7 +220,7 @@ Outcome merged(size_t n)
     return {16.0 * half, times, sorted(all, out.host())};
 }
 
-// An element has its place in the lower bits and a bit of its own for whether it is taken.
+// An element has its index in the low bits and a selection bit.
 constexpr uint32_t LIMIT = 1u << 31;
 
 template <bool PARTED>

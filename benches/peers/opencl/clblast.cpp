@@ -1,4 +1,4 @@
-// CLBlast: copies, sums, places of minima, and transpositions as `omatcopy` times 1.
+// CLBlast: copies, sums, indices of minima, and transpositions (`omatcopy` with a factor of 1).
 #include "harness.hpp"
 
 #include <clblast.h>
@@ -20,7 +20,7 @@ void check(clblast::StatusCode status)
 
 Outcome copied(size_t n)
 {
-    // As floats, but none of them NaN or denormal, which may change on the way.
+    // The bits are copied as floats. None is NaN or subnormal, which a copy may change.
     std::vector<float> all = made<float>(n, [](size_t i) { return mix(i) >> 41; });
     Buffer<float> in(all), out(n);
     Times times = measure([&](cl_command_queue queue) {
@@ -45,7 +45,7 @@ Outcome summed(size_t n)
     return {(double)n * sizeof(T), times, got == (T)sum};
 }
 
-// Of several least elements the library may find any.
+// If the minimum occurs several times, any of its indices is right.
 template <class T>
 Outcome place_of_least(size_t n)
 {
@@ -59,7 +59,7 @@ Outcome place_of_least(size_t n)
     return {(double)n * sizeof(T), times, found < n && all[found] == *std::min_element(all.begin(), all.end())};
 }
 
-// Elements that stay what they are when they are multiplied by 1: halves from 1 to 2, whole numbers else.
+// Elements that a multiplication by 1 does not change: halves from 1 to 2, otherwise whole numbers.
 template <class T>
 T cell(size_t i)
 {
@@ -83,7 +83,7 @@ Outcome transposed(size_t rows, size_t cols)
         check(clblast::Omatcopy<T>(clblast::Layout::kRowMajor, clblast::Transpose::kYes, rows, cols, one,
             in.mem, 0, cols, out.mem, 0, rows, &queue));
     });
-    // In blocks, as the host's caches like it.
+    // In blocks, for the host's caches.
     for (size_t row = 0; row < rows; row += 32) {
         for (size_t col = 0; col < cols; col++) {
             for (size_t r = row; r < std::min(row + 32, rows); r++) {
@@ -94,7 +94,7 @@ Outcome transposed(size_t rows, size_t cols)
     return {2.0 * rows * cols * sizeof(T), times, out.host() == want};
 }
 
-// Shapes of about `n` elements, as the crate's benchmarks have them.
+// Shapes of about `n` elements, as in the crate's benchmarks.
 size_t near_root(size_t n)
 {
     size_t rows = 1;

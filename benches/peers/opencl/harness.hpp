@@ -1,4 +1,5 @@
-// What the OpenCL peers share: the device, data, timing by events and by the host's clock, a JSON line for each result.
+// Common code of the OpenCL peers: the device, data, timing by events and by the host's clock, and one JSON line per
+// result.
 #pragma once
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -49,7 +50,7 @@ T number(cl_device_id device, cl_device_info info)
     return value;
 }
 
-// The device named `platform / device`, as the crate names it; the first of all for an empty name.
+// The device named `platform / device`, as the crate names it; the first device for an empty name.
 inline cl_device_id find_device(const std::string& wanted)
 {
     cl_platform_id platforms[16];
@@ -72,7 +73,7 @@ inline cl_device_id find_device(const std::string& wanted)
     throw std::runtime_error("no device `" + wanted + "`");
 }
 
-// The largest cache that Linux lists for the first processor; 0 where it lists none.
+// The largest cache that Linux lists for the first processor; 0 if it lists none.
 inline uint64_t host_cache_bytes()
 {
     uint64_t most = 0, kib = 0;
@@ -101,14 +102,14 @@ std::vector<T> made(size_t n, F f)
     return all;
 }
 
-// Whole numbers from -8 to 8. Sums of millions of them stay below 2^24, so that floats are exact in any order.
+// Whole numbers from -8 to 8. Sums of millions of them stay below 2^24, so floats are exact in any order.
 template <class T>
 T small(size_t i)
 {
     return (T)((int)(mix(i) % 17) - 8);
 }
 
-// Whether `out` has the keys of `in` in order.
+// True if `out` has the keys of `in` in order.
 template <class T>
 bool sorted(const std::vector<T>& in, const std::vector<T>& out)
 {
@@ -124,7 +125,7 @@ bool sorted(const std::vector<T>& in, const std::vector<T>& out)
     return std::is_sorted(out.begin(), out.end()) && hash(in) == hash(out);
 }
 
-// Elements in runs as the crate's: from one to twice as many as `length` less one.
+// Runs of 1 to 2 * length - 1 equal elements, as in the crate.
 struct Runs {
     std::vector<uint32_t> all, values;
     std::vector<size_t> ends;
@@ -157,14 +158,14 @@ struct Times {
     Sample device, wall;
 };
 
-// What came of a row: the bytes that must be read and written at least, its times, whether the result is right.
+// The result of a row: the bytes that must be read and written at least, the times, and whether the output is right.
 struct Outcome {
     double bytes;
     Times times;
     bool ok;
 };
 
-// The device with a queue that records events and one that does not.
+// The device, with a queue that records events and one that does not.
 struct Opened {
     cl_device_id device;
     cl_context context;
@@ -196,13 +197,13 @@ struct Opened {
         check(status, "clCreateKernel");
         last = clCreateKernel(program, "last", &status);
         check(status, "clCreateKernel");
-        // As the crate: twice the last-level cache, which GPUs' drivers may not know of.
+        // As in the crate: twice the last-level cache, whose size drivers of GPUs may not report.
         bool cpu = number<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
         uint64_t cache = number<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
         cache = std::max<uint64_t>(cache, cpu ? host_cache_bytes() : 256 << 20);
         uint64_t most = std::min<uint64_t>(number<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE), 1 << 30);
         other_bytes = std::min(std::max<uint64_t>(2 * cache, 1 << 20), most) / 16 * 16;
-        // Ones: memory that was never written can be one page over and over.
+        // Ones, because memory that was never written can be one page, repeated.
         std::vector<uint32_t> ones(other_bytes / 4, 1);
         other = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, other_bytes, ones.data(), &status);
         check(status, "clCreateBuffer");
@@ -215,7 +216,7 @@ struct Opened {
         check(clSetKernelArg(last, 0, sizeof sink, &sink), "clSetKernelArg");
     }
 
-    // Fills the caches, so that nothing of an earlier run is left in them.
+    // Fills the caches, so that they keep nothing of an earlier run.
     void scrub(cl_command_queue queue, cl_event* event = nullptr) {
         size_t items = 1 << 18, group = 64;
         check(clEnqueueNDRangeKernel(queue, read, 1, nullptr, &items, &group, 0, nullptr, event), "scrub");
@@ -231,7 +232,7 @@ struct Opened {
     }
 };
 
-// Opened by the first row that is measured, under the name that `measure_rows` was given.
+// The name that `measure_rows` was given. The first measured row opens the device.
 inline std::string& device_name()
 {
     static std::string name;
@@ -244,7 +245,7 @@ inline Opened& opened()
     return it;
 }
 
-// Device memory, freed with its owner.
+// Device memory, freed by its owner.
 template <class T>
 struct Buffer {
     cl_mem mem = nullptr;
@@ -286,12 +287,12 @@ inline double nanoseconds(cl_event event, cl_profiling_info when)
     return (double)value;
 }
 
-// As `oclprim bench` does: three runs to warm up, 25 timed, after a second no more than three, caches cold. By the
-// device's clock a run lasts from the end of the kernel that fills the caches to the start of one behind the run. Its
-// commands are queued behind the first of these, so that the host's time to launch them stays out as long as it is the
-// shorter one; where a library waits for the host in between, as for a result or memory, that time is in. Then come as
-// many by the host's clock, from an idle queue that records nothing. `reset` goes before each run and is not timed;
-// `finish` ends what counts as wall time.
+// Timing as in `oclprim bench`: three runs to warm up, then 25 timed runs, but after a second no more than three;
+// caches are cold. By the device's clock, a run lasts from the end of the kernel that fills the caches to the start of
+// a kernel after the run. The run's commands are queued after the first kernel, so the host's time to launch them does
+// not count while it is shorter. If a library waits for the host in between, as for a result or memory, that time
+// counts. As many runs follow by the host's clock, from an idle queue that records nothing. `reset` runs before each
+// run and is not timed; `finish` is the end of the wall time.
 template <class Reset, class Run, class Finish>
 Times measure(Reset reset, Run run, Finish finish)
 {
@@ -339,11 +340,13 @@ Times measure(Run run)
     return measure([](cl_command_queue) {}, run);
 }
 
-// What a program can measure, by the crate's own name of the benchmark and the element type, for a number of elements.
+// The rows that a program can measure: the crate's own name of the benchmark case and the element type, and a function
+// of the number of elements.
 using Rows = std::map<std::string, std::function<Outcome(size_t)>>;
 
-// Measures what is asked for, of what is known: `PROGRAM 'PLATFORM / DEVICE' 'scan sum inclusive u32 16777216' ...`.
-// Without rows it lists those it knows. A row is told before it begins, so that one that ends the program is known.
+// Measures those of the given rows that are known: `PROGRAM 'PLATFORM / DEVICE' 'scan sum inclusive u32 16777216' ...`.
+// Without rows, it lists the known ones. It prints a row before the row begins, so that a row that ends the program is
+// known.
 inline int measure_rows(const char* peer, const Rows& known, int count, char** arguments)
 {
     device_name() = count > 1 ? arguments[1] : "";

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The peers in pyopencl: `pyopencl_peers.py 'PLATFORM / DEVICE' 'scan sum inclusive u32 16777216' ...`
 
-Measures as harness.hpp does, and prints the same lines. Without rows it lists those it knows.
+Measures and prints the same lines as harness.hpp. Without rows, it lists the known ones.
 """
 import json
 import pathlib
@@ -40,7 +40,7 @@ class Opened:
         self.plain = cl.CommandQueue(self.context)
         program = cl.Program(self.context, KERNELS).build()
         self.read_all, self.last = cl.Kernel(program, "read_all"), cl.Kernel(program, "last")
-        # As the crate: twice the last-level cache, which GPUs' drivers may not know of.
+        # As in the crate: twice the last-level cache, whose size drivers of GPUs may not report.
         on_cpu = self.device.type & cl.device_type.CPU
         cache = max(self.device.global_mem_cache_size, host_cache_bytes() if on_cpu else 256 << 20)
         most = min(self.device.max_mem_alloc_size, 1 << 30)
@@ -57,7 +57,7 @@ class Opened:
         return cl.enqueue_nd_range_kernel(queue, self.last, (1,), (1,))
 
     def array(self, host):
-        """On the device, its outputs from a pool, so that they are allocated once."""
+        """An array on the device. Outputs come from a pool, so that they are allocated once."""
         pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.plain))
         return cl.array.to_device(self.plain, host, allocator=pool)
 
@@ -77,7 +77,7 @@ def host_cache_bytes():
 
 
 def measure(opened, run, finish=lambda result, queue: None):
-    """The last result, the median by the device's clock with its spread, and the one by the host's."""
+    """Returns the last result, the median and spread by the device's clock, and the median by the host's."""
 
     def rounds(most, least):
         begin = time.perf_counter()
@@ -120,7 +120,7 @@ def random(n):
 
 
 def small(n, dtype):
-    """From -8 to 8: sums of millions of them stay below 2^24, so that floats are exact in any order."""
+    """Whole numbers from -8 to 8. Sums of millions of them stay below 2^24, so floats are exact in any order."""
     return ((random(n) % np.uint64(17)).astype(np.int64) - 8).astype(dtype)
 
 
@@ -179,7 +179,7 @@ def sorted_keys(opened, n, pairs):
     (out, _), times = measure(opened, lambda queue: sort(*arrays, key_bits=32, queue=queue))
     got = [array.get(opened.plain) for array in out]
     if pairs:
-        # Pairs that rise and are all from the input are the input's, in their order.
+        # If pairs rise and all are from the input, they are the sorted input.
         both = got[0].astype(np.uint64) << np.uint64(32) | got[1]
         ok = bool((both[:-1] < both[1:]).all()) and int(got[1].max()) < n and np.array_equal(keys[got[1]], got[0])
     else:
@@ -187,7 +187,7 @@ def sorted_keys(opened, n, pairs):
     return 8 * n * len(names), times, ok
 
 
-# An element has its place in the lower bits and a bit of its own for whether it is taken.
+# An element has its index in the low bits and a selection bit.
 LIMIT = np.uint32(1 << 31)
 
 
@@ -204,7 +204,7 @@ def selected(opened, n, percent, parted):
 
 
 def runs(n, length):
-    """Elements in runs as the crate's: from one to twice as many as `length` less one."""
+    """Runs of 1 to 2 * length - 1 equal elements, as in the crate."""
     bits = random(2 * n // length + 1000)
     ends = np.cumsum(1 + (bits & np.uint64(0xFFFFFFFF)) % np.uint64(2 * length - 1))
     values = np.cumsum(1 + (bits >> np.uint64(32)) % np.uint64(100)) % np.uint64(120)
@@ -224,7 +224,7 @@ def unique(opened, n, length):
 
 
 def known():
-    """What can be measured, by the crate's own name of the benchmark and the element type."""
+    """The rows that can be measured: the crate's own name of the benchmark case and the element type."""
     rows = {}
     for element in ["i32", "f32", "f64"]:
         rows[f"reduce sum {element}"] = lambda opened, n, element=element: summed(opened, n, element)

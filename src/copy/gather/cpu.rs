@@ -8,25 +8,27 @@ use crate::{
     segments::Offsets,
 };
 
-/// Indices of a task.
+/// Indices per task.
 const CHUNK: usize = parallel::SERIAL;
 
-/// Elements of `size` bytes from `table` to `line`. Returns where the first index is that is not below the table's length.
+/// Gathers elements of `size` bytes from `table` to `line`. Returns the position of the first index that is not below
+/// the table's length.
 pub(super) fn gather(size: usize, table: &[u8], index: Offsets<'_>, line: &mut [u8]) -> Option<usize> {
     by_size!(size, gather_elements(size, table, index, line))
 }
 
-/// Elements of `size` bytes from `line` to `table`; of equal indices the last one's stays. Returns as [`gather`].
+/// Scatters elements of `size` bytes from `line` to `table`; the last of equal indices wins. Returns the same as
+/// [`gather`].
 pub(super) fn scatter(size: usize, table: &mut [u8], index: Offsets<'_>, line: &[u8]) -> Result<Option<usize>> {
     by_size!(size, scatter_elements(size, table, index, line))
 }
 
-/// The bytes of element `i`, where there is one.
+/// The bytes of element `i`; `None` if it is out of range.
 fn range(i: usize, size: usize, len: usize) -> Option<std::ops::Range<usize>> {
     (i < len).then(|| i * size..(i + 1) * size)
 }
 
-/// `N` is the size, or 0.
+/// `N` is the size of an element, or 0 if the size is not constant.
 fn gather_elements<const N: usize>(size: usize, table: &[u8], index: Offsets<'_>, line: &mut [u8]) -> Option<usize> {
     match index {
         Offsets::U32(index) => gather_by::<N, _>(size, table, index, &|i| i as usize, line),
@@ -36,7 +38,7 @@ fn gather_elements<const N: usize>(size: usize, table: &[u8], index: Offsets<'_>
     }
 }
 
-/// A task whose indices are all in range can write past the caches; others leave some elements as they are.
+/// A task whose indices are all in range can write past the caches. Other tasks leave some elements unchanged.
 fn gather_by<const N: usize, I: Copy + Ord + Default + Sync>(
     size: usize,
     table: &[u8],
@@ -80,7 +82,7 @@ fn gather_by<const N: usize, I: Copy + Ord + Default + Sync>(
     Some(outside.into_inner()).filter(|&first| first < usize::MAX)
 }
 
-/// Each task owns a part of the table, and looks at all indices: reading them in order costs little beside the writes.
+/// Each task owns a part of the table and reads all indices. Reading them in order costs little compared to the writes.
 fn scatter_elements<const N: usize>(
     size: usize,
     table: &mut [u8],

@@ -8,7 +8,7 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/gather.cl");
-/// Units of one launch at most, so that 32-bit numbers count them.
+/// Maximum units of one launch, so that 32-bit counters hold them.
 const MAX_UNITS: usize = 1 << 31;
 
 /// A launch over n > 0 elements.
@@ -17,15 +17,16 @@ pub struct Plan {
     pub program: ProgramSpec,
     pub groups: usize,
     pub work_group: usize,
-    /// Neighbours of one item on CPU drivers, else 0.
+    /// Contiguous elements of a work-item on CPU drivers; otherwise 0.
     pub run: usize,
-    /// Elements before the first four whose place in the line is aligned.
+    /// Elements before the first group of four that is aligned in the line.
     pub head: usize,
-    /// Whether the indices of four elements are whole 16-byte words.
+    /// True if the indices of four elements are whole 16-byte words.
     pub whole: bool,
 }
 
-/// The plan for elements of `size` bytes, indices of `index_size`, and the bytes at which line and indices begin.
+/// The plan for elements of `size` bytes and indices of `index_size` bytes. `begin` has the byte offsets of line and
+/// indices.
 pub fn plan(n: usize, size: usize, index_size: usize, begin: [usize; 2], caps: &Capabilities) -> Plan {
     let params = tuning::gather(caps, size);
     let unit = tuning::unit(size).min(16);
@@ -52,7 +53,7 @@ pub fn plan(n: usize, size: usize, index_size: usize, begin: [usize; 2], caps: &
     Plan { program, groups, work_group, run: 0, head, whole }
 }
 
-/// Elements of `size` bytes, which `way` moves, and the bytes of an index.
+/// Direction, bytes of an element, and bytes of an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
     pub(crate) way: Way,
@@ -60,7 +61,7 @@ pub struct Form {
     pub index_size: usize,
 }
 
-/// Enqueues the move between `table` and `line`, and sets `outside`.
+/// Enqueues the copy between `table` and `line`, and sets `outside`.
 pub fn run(
     device: &ClDevice,
     form: Form,
@@ -73,7 +74,7 @@ pub fn run(
     run_by(device, form, table, index, line, outside, (MAX_UNITS / parts.next_power_of_two()).max(1))
 }
 
-/// The same by launches over `most` elements each, a power of two.
+/// [`run`] by launches over `most` elements each; `most` is a power of two.
 fn run_by(
     device: &ClDevice,
     form: Form,
@@ -118,7 +119,7 @@ fn run_by(
     Ok(())
 }
 
-/// Every program of a device with these capabilities, for elements of these sizes.
+/// All programs that plans for `caps` use, for elements of these sizes.
 pub fn programs(caps: &Capabilities, sizes: &[usize]) -> Vec<ProgramSpec> {
     let plans = sizes.iter().flat_map(|&size| [4, 8].map(|index_size| plan(1 << 20, size, index_size, [0, 0], caps)));
     plans.map(|plan| plan.program).collect()

@@ -1,11 +1,11 @@
-//! Gather and scatter: elements from or to the places that indices name, [`Device::gather`] and [`Device::scatter`].
+//! Gather and scatter: copies from or to given indices ([`Device::gather`], [`Device::scatter`]).
 //!
 //! | property | |
 //! |---|---|
 //! | work | one read of each index, one read and one write of each element |
 //! | elements | any plain type; only its size counts. Indices are `u32` or `u64` |
-//! | indices out of range | read and write nothing; the first one is an error, or told |
-//! | determinism | exact; which one of equal indices a scatter takes is the device's choice, on the CPU the last |
+//! | indices out of range | they read and write nothing; the first one is returned, as an error or as a number |
+//! | determinism | exact. If indices are equal, a scatter takes the last one on the CPU, and any of them on a device |
 //! | scratch | none |
 //! | limits | any n that fits the device |
 
@@ -19,10 +19,10 @@ use bytemuck::Pod;
 
 use crate::{Buffer, Device, Error, Input, Offset, Output, Result, runtime::Backend, segments::Offsets};
 
-/// What is written where every index is in range.
+/// The value of `outside` if all indices are in range.
 const NONE: u64 = u64::MAX;
 
-/// Which of table and line is read.
+/// The direction of the copy between table and line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Gather,
@@ -30,7 +30,7 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    /// Refuses elements and lengths that do not fit.
+    /// Returns an error for zero-sized elements, and for lengths that do not match.
     fn check(self, size: usize, indices: usize, line: usize, outside: usize) -> Result<()> {
         if size == 0 {
             return Err(Error::unsupported("elements of 0 bytes have no places"));
@@ -48,12 +48,12 @@ impl Way {
     }
 }
 
-/// As `outside` has it.
+/// The value of `outside`.
 fn place(found: Option<usize>) -> u64 {
     found.map_or(NONE, |found| found as u64)
 }
 
-/// The error of the calls that wait: `found` is where the first index out of range is.
+/// The error of the calls that wait, where `found` is the position of the first index out of range.
 fn inside<I: Offset>(found: u64, indices: Input<'_, I>, len: usize) -> Result<()> {
     if found == NONE {
         return Ok(());
@@ -67,14 +67,14 @@ fn inside<I: Offset>(found: u64, indices: Input<'_, I>, len: usize) -> Result<()
 }
 
 impl Device {
-    /// The elements that indices name: `output[i] = input[indices[i]]`. Waits, to see whether all indices are in range;
-    /// [`Device::gather_into`] need not.
+    /// Gather: `output[i] = input[indices[i]]`. Waits for the check that all indices are in range;
+    /// [`Device::gather_into`] does not need to.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with the first index that is out of range;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have no bytes;
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device cannot hold the result.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements are zero-sized;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result does not fit the device.
     ///
     /// ```
     /// use oclprim::Device;
@@ -97,17 +97,17 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::gather`] into a caller's slice, buffer or view, which has one element for each index.
+    /// [`Device::gather`] into a caller's slice, buffer or view with one element per index.
     ///
-    /// An index out of range leaves its element of `output` as it is. The one element of `outside` becomes the position
-    /// of the first such index, [`u64::MAX`] if there is none. Where it is a host slice the call waits, and such an index
-    /// is an error; else the caller decides when to look.
+    /// An index out of range leaves its element of `output` unchanged. The one element of `outside` becomes the
+    /// position of the first such index, or [`u64::MAX`] if there is none. If `outside` is a host slice, the call waits
+    /// and returns such an index as an error. Otherwise the caller reads it later.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a length does not fit, two of the arguments overlap,
-    /// or `outside` is a host slice and an index out of range;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have no bytes.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a length does not match, if two arguments
+    /// overlap, or if `outside` is a host slice and an index is out of range;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements are zero-sized.
     ///
     /// ```
     /// use oclprim::Device;
@@ -128,7 +128,7 @@ impl Device {
         self.gather_or_tell(input.into(), indices.into(), output.into(), outside.into())
     }
 
-    /// [`Device::gather_into`], built once for each pair of types.
+    /// Body of [`Device::gather_into`], compiled once per pair of types.
     fn gather_or_tell<T: Pod, I: Offset>(
         &self,
         table: Input<'_, T>,
@@ -174,17 +174,17 @@ impl Device {
         Ok(())
     }
 
-    /// `len` elements, those of `input` at the places that indices name: `output[indices[i]] = input[i]`. Elements that no
-    /// index names are zero bits. Waits, to see whether all indices are in range; [`Device::scatter_into`] need not.
+    /// Scatter into `len` elements: `output[indices[i]] = input[i]`. All other elements are zero bits. Waits for the
+    /// check that all indices are in range; [`Device::scatter_into`] does not need to.
     ///
-    /// Where indices are equal, the element of one of them is written: on the CPU of the last, on a device of any, which
-    /// may be another one at each call. Of elements that have not 1, 2, 4, 8 or 16 bytes a device may mix the parts of
+    /// If indices are equal, the element of one of them is written. On the CPU it is the last one; on a device it is
+    /// any, and can differ between calls. If elements do not have 1, 2, 4, 8 or 16 bytes, a device may mix the parts of
     /// several.
     ///
     /// # Errors
     ///
-    /// As [`Device::gather`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there is not one index
-    /// for each element.
+    /// Same as [`Device::gather`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the numbers of
+    /// elements and indices differ.
     ///
     /// ```
     /// use oclprim::Device;
@@ -206,15 +206,15 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::scatter`] into a caller's slice, buffer or view. Elements that no index names are left as they are.
+    /// [`Device::scatter`] into a caller's slice, buffer or view. Elements whose index is not given do not change.
     ///
     /// An index out of range writes nothing. The one element of `outside` becomes the position of the first such index,
-    /// [`u64::MAX`] if there is none. Where it is a host slice the call waits, and such an index is an error; else the
-    /// caller decides when to look.
+    /// or [`u64::MAX`] if there is none. If `outside` is a host slice, the call waits and returns such an index as an
+    /// error. Otherwise the caller reads it later.
     ///
     /// # Errors
     ///
-    /// As [`Device::gather_into`].
+    /// Same as [`Device::gather_into`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -235,7 +235,7 @@ impl Device {
         self.scatter_or_tell(input.into(), indices.into(), output.into(), outside.into())
     }
 
-    /// [`Device::scatter_into`], built once for each pair of types.
+    /// Body of [`Device::scatter_into`], compiled once per pair of types.
     fn scatter_or_tell<T: Pod, I: Offset>(
         &self,
         line: Input<'_, T>,

@@ -1,4 +1,5 @@
-//! Long rows on GPUs that do not lie alike within 16-byte words: each by its own words, as other copies.
+//! Strided copies of long rows on GPUs, if source and destination have different offsets within 16-byte words. Each row
+//! is copied in its own words, as in other copies.
 
 use crate::{
     Result,
@@ -7,30 +8,31 @@ use crate::{
     runtime::{Capabilities, ClInput, DeviceClass, opencl::ClDevice},
 };
 
-/// In shorter rows, byte by byte, the edges are too much.
+/// In shorter rows, the bytes at the edges would cost too much.
 const MIN_ROW: usize = 256;
-/// The fewest items of a row.
+/// Minimum work-items per row.
 const MIN_LANES: usize = 8;
-/// The most axes that the kernel takes.
+/// Maximum number of axes that the kernel takes.
 const MAX_AXES: usize = 8;
-/// Tiles are counted in 32 bits, together with those that fill the last group.
+/// Maximum tiles, so that 32-bit counters hold them and those that fill the last work-group.
 const MAX_TILES: usize = 1 << 31;
 
-/// Rows to be copied.
+/// The rows of a copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
     plan: ranges::Plan,
-    /// Bytes of a row, its tiles, and the items of a tile.
+    /// Bytes of a row; then its tiles, and the work-items of a tile.
     bytes: usize,
     tiles: usize,
     lanes: usize,
     rows: usize,
-    /// The axes of rows, the innermost first: length, and bytes to the next.
+    /// The axes of rows, the innermost first: length, and bytes between neighbours in source and destination.
     axes: Vec<(usize, isize, isize)>,
 }
 
 impl Rows {
-    /// The rows of `job`, whose buffers' first elements are at the bytes `bases`, where words of their own are worth it.
+    /// The rows of `job`; `None` if copying rows in their own words does not pay. `bases` has the byte offsets of the
+    /// buffers' first elements.
     pub fn of(job: &Job, bases: [usize; 2], caps: &Capabilities) -> Option<Self> {
         let (&Axis { n, from: 1, to: 1 }, outer) = job.axes.split_last()? else { return None };
         let bytes = n * job.size;
@@ -53,7 +55,7 @@ impl Rows {
     }
 }
 
-/// Enqueues the copy of `rows`, of which the first lies at these bytes of the buffers.
+/// Enqueues the copy of `rows`; the first row is at the given byte offsets of the buffers.
 pub fn copy(device: &ClDevice, rows: &Rows, input: (&ClInput, usize), output: (&ClInput, usize)) -> Result<()> {
     let (mut lengths, mut from, mut to) = ([1u32; MAX_AXES], [0i64; MAX_AXES], [0i64; MAX_AXES]);
     for (i, axis) in rows.axes.iter().enumerate() {

@@ -1,16 +1,16 @@
-//! Strided copies: from the places of one N-dimensional layout to those of another, [`Device::copy_nd`].
+//! Strided copies between N-dimensional layouts ([`Device::copy_nd`]).
 //!
 //! | property | |
 //! |---|---|
 //! | work | one read and one write of each element |
 //! | elements | any plain type; only its size counts |
-//! | views | any: sliced, stepped, reversed or broadcast inputs; outputs with gaps, which are left as they are |
+//! | views | any: sliced, stepped, reversed or broadcast inputs; outputs with gaps, which do not change |
 //! | determinism | exact |
 //! | scratch | none |
 //! | limits | any shape that fits the device |
 //!
-//! A strided copy is a [permutation](Device::permute_into) that leaves the axes in their order. What is contiguous on both
-//! sides moves in words of up to 16 bytes; rows of 256 bytes or more do on GPUs wherever each of them starts.
+//! A strided copy is a [permutation](Device::permute_into) that keeps the order of the axes. Elements that are
+//! contiguous on both sides move in words of up to 16 bytes. On GPUs, rows of 256 bytes or more do so at any offset.
 
 #[cfg(feature = "opencl")]
 #[doc(hidden)]
@@ -21,16 +21,16 @@ use bytemuck::Pod;
 use crate::{Device, Error, NdView, NdViewMut, Result, permute};
 
 impl Device {
-    /// Copies an N-dimensional array into the places of another of the same shape: rows with a pitch, blocks of a volume,
-    /// every second element, an axis backwards or repeated.
+    /// Copies an N-dimensional array to another of the same shape: for example rows with a pitch, blocks of a volume,
+    /// every second element, or a reversed or repeated axis.
     ///
-    /// What lies between the places of `output` is left as it is. Does not wait, unless `output` is a host slice.
-    /// [`Device::permute`] with the axes in their order is the form that allocates its result. Neither uses scratch.
+    /// Gaps between the elements of `output` do not change. Waits only if `output` is a host slice. To allocate the
+    /// result, use [`Device::permute`] with the axes in their order. Neither uses scratch.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the shapes differ, or input and output overlap;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have no bytes.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements are zero-sized.
     ///
     /// ```
     /// use oclprim::Device;

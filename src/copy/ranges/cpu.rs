@@ -3,13 +3,13 @@
 use super::Piece;
 use crate::{Result, memory, parallel};
 
-/// Up to this many bytes threads cost more than they bring; and the bytes of a task at least.
+/// Up to this many bytes, threads cost more than they save. It is also the size of a task.
 const TASK: usize = 128 << 10;
 
-/// A task's parts: where each comes from, and where it goes.
+/// The parts of a task: offset in the source, and destination.
 type Parts<'a> = Vec<(usize, &'a mut [u8])>;
 
-/// The pieces are in the order of their destinations, which do not overlap.
+/// Copies `pieces`, which are sorted by their destinations and do not overlap there.
 pub(super) fn copy(from: &[u8], mut to: &mut [u8], pieces: &[Piece]) -> Result<()> {
     let mut tasks: Vec<Parts<'_>> = Vec::new();
     let (mut parts, mut bytes, mut done) = (Parts::new(), 0, 0);

@@ -20,7 +20,7 @@ pub struct Plan {
     pub work_group: usize,
     /// Bytes of a tile.
     pub tile: usize,
-    /// Whether only whole words are in tiles.
+    /// True if tiles have whole words only.
     pub words: bool,
 }
 
@@ -39,7 +39,7 @@ pub fn plan(caps: &Capabilities) -> Plan {
     }
 }
 
-/// What `cl/copy_ranges.cl` has as `ranges`, and the range of each tile behind it, for buffers whose offsets are `begin`.
+/// The `ranges` of `cl/copy_ranges.cl`, and the range of each tile. `begin` has the byte offsets of the buffers.
 fn tables(plan: &Plan, pieces: &[Piece], begin: [usize; 2]) -> Result<(Vec<[u64; 4]>, Vec<u32>)> {
     let (mut ranges, mut owner) = (memory::with_capacity(pieces.len())?, Vec::new());
     for piece in pieces {
@@ -57,7 +57,7 @@ fn tables(plan: &Plan, pieces: &[Piece], begin: [usize; 2]) -> Result<(Vec<[u64;
     Ok((ranges, owner))
 }
 
-/// The pieces are at least one.
+/// Enqueues the copies; there is at least one.
 pub(crate) fn copy(device: &ClDevice, from: &ClInput, to: &ClInput, pieces: &[Piece]) -> Result<()> {
     let bytes = pieces.iter().map(|piece| piece.bytes).sum();
     let plan = plan(device.capabilities_for("copy_ranges", 1, bytes)?.as_ref());

@@ -1,14 +1,14 @@
-//! Many copies at once, from ranges of one buffer to ranges of another: [`Device::copy_ranges`].
+//! Many copies in one launch, from ranges of one buffer to ranges of another ([`Device::copy_ranges`]).
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read and one write of each element, one small table a call |
+//! | work | one read and one write of each element, and one small table per call |
 //! | elements | any plain type, of any size |
 //! | determinism | exact |
-//! | scratch | 32 bytes a range and 4 bytes for each 16 KiB, allocated with what they hold at each call: a write to memory that is there would wait for earlier commands |
+//! | scratch | 32 bytes per range and 4 bytes per 16 KiB. Each call allocates them with their contents, because a write to existing memory would wait for earlier commands |
 //! | limits | any ranges that fit; fewer than 2^32 |
 //!
-//! Ranges are cut into tiles of one size, so that long ones and short ones are shared out evenly.
+//! Ranges are cut into tiles of one size, so long and short ranges are balanced.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -22,7 +22,7 @@ use bytemuck::Pod;
 
 use crate::{Device, Error, Input, Output, Result, memory, runtime::Backend};
 
-/// A range in bytes.
+/// A copy, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     from: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Piece {
     bytes: usize,
 }
 
-/// The ranges that are not empty by their destinations, in bytes; checked against both lengths and each other.
+/// The non-empty ranges in bytes, sorted by destination. Checks them against both lengths and each other.
 fn pieces(ranges: &[(Range<usize>, usize)], size: usize, from_len: usize, to_len: usize) -> Result<Vec<Piece>> {
     let mut pieces = memory::with_capacity(ranges.len())?;
     for (from, to) in ranges {
@@ -61,15 +61,15 @@ fn pieces(ranges: &[(Range<usize>, usize)], size: usize, from_len: usize, to_len
 }
 
 impl Device {
-    /// Copies ranges of `input` into `output` in one launch: of each pair the elements of the range to those from the
-    /// number on. Elements of `output` in no destination are left as they are.
+    /// Copies ranges of `input` into `output` in one launch. A pair `(range, to)` copies `input[range]` to
+    /// `output[to..]`. Other elements of `output` do not change.
     ///
-    /// Does not wait, unless `output` is a host slice. The ranges are read before this returns.
+    /// Waits only if `output` is a host slice. The call does not use `ranges` after it returns.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a range is not within `input` or its destination not
-    /// within `output`, if two destinations overlap, or if `input` and `output` do. Nothing is copied then.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a range or its destination is out of bounds, if
+    /// two destinations overlap, or if `input` and `output` overlap. Nothing is copied then.
     ///
     /// ```
     /// use oclprim::Device;
@@ -90,7 +90,7 @@ impl Device {
         self.copy_ranges_one(input.into(), output.into(), ranges)
     }
 
-    /// [`Device::copy_ranges`], built once for each type.
+    /// Body of [`Device::copy_ranges`], compiled once per type.
     fn copy_ranges_one<T: Pod>(
         &self,
         input: Input<'_, T>,

@@ -5,20 +5,20 @@ use crate::{
     runtime::lines::{STREAM_BYTES, Stream},
 };
 
-/// Elements of a task.
+/// Elements per task.
 const CHUNK: usize = parallel::SERIAL;
 
-/// Elements of `size` bytes; both slices have the same length.
+/// Reverses elements of `size` bytes from `from` to `to`, which has the same length.
 pub(super) fn reverse(size: usize, from: &[u8], to: &mut [u8]) {
     by_size!(size, reverse_elements(size, from, to));
 }
 
-/// Elements of `size` bytes in place.
+/// Reverses elements of `size` bytes in place.
 pub(super) fn swap(size: usize, x: &mut [u8]) -> Result<()> {
     by_size!(size, swap_elements(size, x))
 }
 
-/// `N` is the size, or 0.
+/// `N` is the size of an element, or 0 if the size is not constant.
 fn reverse_elements<const N: usize>(size: usize, from: &[u8], to: &mut [u8]) {
     let size = if N > 0 { N } else { size };
     let streams = to.len() >= STREAM_BYTES;
@@ -36,7 +36,7 @@ fn reverse_elements<const N: usize>(size: usize, from: &[u8], to: &mut [u8]) {
     });
 }
 
-/// Arrays, not slices of `N` bytes: those are turned round by vector instructions.
+/// Arrays of `N` bytes let the compiler reverse them by vector instructions; slices do not.
 fn reversed<const N: usize>(size: usize, from: &[u8], to: &mut [u8]) {
     if N > 0 {
         let (from, to): (&[[u8; N]], &mut [[u8; N]]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));

@@ -20,20 +20,20 @@ pub struct Plan {
     pub way: Way,
 }
 
-/// How elements are moved.
+/// The access pattern of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// So many by one item.
+    /// Contiguous elements of one work-item.
     Runs(usize),
     Units,
-    /// Whole words, from a byte on.
+    /// Whole words, from byte `head` on.
     Words {
         head: usize,
         words: usize,
     },
 }
 
-/// Bytes of a unit of elements of `size` bytes.
+/// Bytes of the unit in which elements of `size` bytes move.
 fn unit(size: usize) -> usize {
     tuning::unit(size).min(WORD)
 }
@@ -61,7 +61,8 @@ pub fn plan(n: usize, size: usize, from: usize, to: usize, caps: &Capabilities) 
     }
     let bytes = n * size;
     let mut head = to.wrapping_neg() % WORD;
-    // The word that ends `head` bytes before the input's end straddles two, of which the second has to end within.
+    // The word that ends `head` bytes before the input's end straddles two words of the source. The second one must end
+    // within the input.
     let shift = (from + bytes).wrapping_sub(head) % WORD;
     if shift > 0 && head < WORD - shift {
         head += WORD;
@@ -131,7 +132,7 @@ pub fn swap(device: &ClDevice, size: usize, x: &ClInput) -> Result<()> {
     launch.run([plan.groups, 1, 1], [plan.work_group, 1, 1])
 }
 
-/// Every program of a device with these capabilities, for elements of these sizes.
+/// All programs that plans for `caps` use, for elements of these sizes.
 pub fn programs(caps: &Capabilities, sizes: &[usize]) -> Vec<ProgramSpec> {
     sizes.iter().map(|&size| program(size, caps)).collect()
 }

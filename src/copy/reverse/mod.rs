@@ -1,5 +1,4 @@
-//! Reverse: the elements in the other order, into another place ([`Device::reverse`]) or in place
-//! ([`Device::reverse_in_place`]).
+//! Reverse: `out[i] = x[n - 1 - i]`, out of place ([`Device::reverse`]) or in place ([`Device::reverse_in_place`]).
 //!
 //! | property | |
 //! |---|---|
@@ -9,8 +8,8 @@
 //! | scratch | none |
 //! | limits | any n that fits the device |
 //!
-//! Elements of 1, 2, 4, 8 or 16 bytes move in aligned 16-byte words, wherever input and output start; in place where both
-//! ends lie alike within their words. Others move one by one.
+//! Elements of 1, 2, 4, 8 or 16 bytes move in aligned 16-byte words, at any offset. In place, the begin must be as far
+//! before a word boundary as the end is after one. All other elements move one by one.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -27,12 +26,12 @@ fn check_size(size: usize) -> Result<()> {
 }
 
 impl Device {
-    /// The elements of `input` in the other order. Does not wait.
+    /// Reversed copy: `out[i] = input[n - 1 - i]`. Does not wait.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have no bytes;
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device cannot hold the result.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements are zero-sized;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result does not fit the device.
     ///
     /// ```
     /// let x = oclprim::Device::best()?.reverse(&[1u8, 2, 3])?;
@@ -46,12 +45,12 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::reverse`] into a caller's slice, buffer or view. Does not wait, unless `output` is a host slice.
+    /// [`Device::reverse`] into a caller's slice, buffer or view. Waits only if `output` is a host slice.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ, or input and output overlap;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have no bytes.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements are zero-sized.
     ///
     /// ```
     /// let mut out = [0; 3];
@@ -67,7 +66,7 @@ impl Device {
         self.reverse_one(input.into(), output.into())
     }
 
-    /// [`Device::reverse_into`], built once for each type.
+    /// Body of [`Device::reverse_into`], compiled once per type.
     fn reverse_one<T: Pod>(&self, input: Input<'_, T>, output: Output<'_, T>) -> Result<()> {
         let size = size_of::<T>();
         check_size(size)?;
@@ -87,11 +86,11 @@ impl Device {
         Ok(())
     }
 
-    /// Puts the elements of a slice, buffer or view into the other order. Does not wait, unless it is a host slice.
+    /// Reverses the elements of a slice, buffer or view in place. Waits only for a host slice.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have no bytes.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements are zero-sized.
     ///
     /// ```
     /// use oclprim::Device;
@@ -106,7 +105,7 @@ impl Device {
         self.swap_one(x.into())
     }
 
-    /// [`Device::reverse_in_place`], built once for each type.
+    /// Body of [`Device::reverse_in_place`], compiled once per type.
     fn swap_one<T: Pod>(&self, x: Output<'_, T>) -> Result<()> {
         let size = size_of::<T>();
         check_size(size)?;

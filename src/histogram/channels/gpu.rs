@@ -17,7 +17,7 @@ use crate::{
 const NAME: &str = "histogram_channels.cl";
 const TEXT: &str = include_str!("../../../cl/histogram_channels.cl");
 
-/// The launches of one round over channels whose bins are of one kind.
+/// The launches of one round over channels with bins of the same kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub count: ProgramSpec,
@@ -31,7 +31,7 @@ pub struct Plan {
     pub scratch_bytes: usize,
 }
 
-/// `vector`: pixels are aligned to their size. `bins` are those of the channels that are counted.
+/// `vector`: pixels are aligned to their size. `bins`: numbers of bins of the counted channels.
 pub fn plan(
     pixels: usize,
     (element, counter): (ElementType, ElementType),
@@ -68,7 +68,7 @@ pub fn plan(
     Ok(Plan { count, work_group, groups, table_count, replica_bits, merges, scratch_bytes: 4 * slots * table_count })
 }
 
-/// The arguments of `CHANNEL_PARAMS`: four of each, one a channel.
+/// Adds the arguments of `CHANNEL_PARAMS`: four values of each, one per channel.
 fn channel_arguments<'d>(device: &ClDevice, launch: Launch<'d>, maps: &[(&Map, usize)]) -> Result<Launch<'d>> {
     fn four<X: Copy>(maps: &[(&Map, usize)], of: impl Fn(&Map) -> X) -> [X; MAX_CHANNELS] {
         std::array::from_fn(|c| of(maps[c.min(maps.len() - 1)].0))
@@ -104,14 +104,15 @@ fn channel_arguments<'d>(device: &ClDevice, launch: Launch<'d>, maps: &[(&Map, u
     })
 }
 
-/// The channels from the first of `maps` on that share a pass: those of one kind; edges are arguments of one channel.
+/// The first channels of `maps` that share a pass. Their bins are of the same kind; a channel with given edges has its
+/// own pass.
 fn pass<'a, 'm>(maps: &'a [(&'m Map, usize)]) -> &'a [(&'m Map, usize)] {
     let map = Form::map_of(maps[0].0);
     let alike = maps.iter().take_while(|(other, _)| Form::map_of(other) == map).count();
     &maps[..if matches!(maps[0].0, Map::List { .. }) { 1 } else { alike }]
 }
 
-/// The bytes that the pass with the largest tables takes.
+/// Bytes of scratch of the pass with the largest tables.
 pub fn scratch_bytes(
     device: &ClDevice,
     element: ElementType,
@@ -132,7 +133,8 @@ pub fn scratch_bytes(
     Ok(bytes)
 }
 
-/// `maps` has the bins of each channel that is counted, and how many they are; `outputs` are counts and those outside.
+/// `maps` has the bins of each counted channel, and their number. `outputs` are the counts, and the counts outside the
+/// bins.
 #[allow(clippy::too_many_arguments, reason = "what is generic above ends here")]
 pub fn channels(
     device: &ClDevice,

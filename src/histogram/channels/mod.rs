@@ -9,10 +9,10 @@ pub(crate) mod gpu;
 use super::{Accumulate, Bins, Counter, Histogram, Outside, bins::OUTSIDE};
 use crate::{Device, Element, Error, Input, Output, Result, Scratch, memory, runtime::Backend};
 
-/// The most channels of a pixel.
+/// The maximum number of channels per pixel.
 const MAX_CHANNELS: usize = 4;
 
-/// Checks that there are whole pixels, and bins for one channel at least; the number of pixels.
+/// The number of pixels. Checks that the last pixel is complete and that at least one channel has bins.
 fn pixels<T: Element>(n: usize, channels: usize, bins: &[Bins<T>]) -> Result<usize> {
     if channels == 0 || channels > MAX_CHANNELS {
         return Err(Error::invalid(format!("pixels have 1 to {MAX_CHANNELS} channels, not {channels}")));
@@ -29,21 +29,25 @@ fn pixels<T: Element>(n: usize, channels: usize, bins: &[Bins<T>]) -> Result<usi
     Ok(n / channels)
 }
 
-/// The bins of all channels together.
+/// The number of bins in all channels together.
 fn total<T: Element>(bins: &[Bins<T>]) -> usize {
     bins.iter().map(Bins::len).sum()
 }
 
 impl Device {
-    /// A histogram of each channel of interleaved pixels, from one pass over them: sample `c` of pixel `i` is
-    /// `input[i * channels + c]`, and falls into `bins[c]`. With less bins than channels, the last channels are not counted.
+    /// A histogram per channel of interleaved pixels: sample `c` of pixel `i` is `input[i * channels + c]`, and falls
+    /// into `bins[c]`.
     ///
-    /// Channels with [given edges](Bins::edges) take a pass each.
+    /// All channels share one pass over the input. If there are fewer bins than channels, the last channels are not
+    /// counted.
+    ///
+    /// Each channel with [given edges](Bins::edges) takes its own pass.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not 1 to 4 channels, if `bins` has none or
-    /// more than there are channels, or if the last pixel is not whole; else as [`Device::histogram`].
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `channels` is not 1 to 4, or if the last pixel is
+    /// incomplete. The same error if `bins` is empty or has more entries than there are channels. Otherwise same as
+    /// [`Device::histogram`].
     ///
     /// ```
     /// use oclprim::{Bins, Device};
@@ -77,13 +81,13 @@ impl Device {
 
     /// [`Device::histogram_channels`] into counters that can stay on the device.
     ///
-    /// `counts` has those of the first channel, then those of the next; `outside` for each channel the counts below, above
-    /// and of NaN. Does not wait for the result, unless an output is a host slice.
+    /// `counts` has the bins of the first channel, then those of the next. For each channel, `outside` has the counts
+    /// below, above and of NaN. Waits only if an output is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::histogram_channels`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has
-    /// another length.
+    /// Same as [`Device::histogram_channels`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if an
+    /// output has the wrong length.
     ///
     /// ```
     /// use oclprim::{Accumulate, Bins, Device, Scratch};
@@ -134,11 +138,11 @@ impl Device {
         Ok(())
     }
 
-    /// The bytes of scratch that histograms of the channels of `n` samples with these bins use.
+    /// Bytes of scratch that [`Device::histogram_channels_into`] uses for `n` samples and these bins.
     ///
     /// # Errors
     ///
-    /// As [`Device::histogram_channels`].
+    /// Same as [`Device::histogram_channels`].
     ///
     /// ```
     /// use oclprim::{Bins, Device, Scratch};

@@ -1,4 +1,4 @@
-//! Histograms of what a function of the user's gives for each sample.
+//! Histograms of a custom function of the samples.
 
 #[cfg(feature = "opencl")]
 use super::gpu;
@@ -10,15 +10,16 @@ use super::{
 use crate::{Device, Element, Input, Output, Result, Scratch, memory, op::Map, runtime::Backend};
 
 impl Device {
-    /// Counts what `map` gives for the samples, as [`Device::histogram`] counts the samples: in one pass over them.
+    /// Histogram of `map(x)` for each sample `x`, in one pass over the samples. The result is that of
+    /// [`Device::histogram`] for the mapped samples.
     ///
-    /// The function takes the type that `T` is computed with, `f32` for `f16` and `bf16`, else `T` itself; the bins are of its
-    /// result.
+    /// The input of the function is the type in which `T` is computed: `f32` for `f16` and `bf16`, otherwise `T`. The
+    /// bins apply to its result.
     ///
     /// # Errors
     ///
-    /// As [`Device::histogram`]; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver refuses the expression: the
-    /// [log](crate::Error::build_log) shows its lines.
+    /// Same as [`Device::histogram`]; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the
+    /// expression. The [log](crate::Error::build_log) shows its lines.
     ///
     /// ```
     /// use oclprim::{Bins, Device, op::Map};
@@ -49,13 +50,13 @@ impl Device {
 
     /// [`Device::map_histogram`] into counters that can stay on the device.
     ///
-    /// `counts` has a counter for each bin; `outside` the counts below, above and of NaN. Does not wait for the result,
-    /// unless an output is a host slice.
+    /// `counts` has a counter per bin; `outside` has the counts below, above and of NaN. Waits only if an output is a
+    /// host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::map_histogram`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has another
-    /// length.
+    /// Same as [`Device::map_histogram`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if an output
+    /// has the wrong length.
     ///
     /// ```
     /// use oclprim::{Accumulate, Bins, Device, Scratch, op::Map};
@@ -107,11 +108,11 @@ impl Device {
         Ok(())
     }
 
-    /// The bytes of scratch that histograms of what a function gives for `n` samples of type `T` use with these bins.
+    /// Bytes of scratch that [`Device::map_histogram_into`] uses for `n` samples of type `T` and these bins.
     ///
     /// # Errors
     ///
-    /// As [`Device::histogram`].
+    /// Same as [`Device::histogram`].
     ///
     /// ```
     /// use oclprim::{Bins, Device};

@@ -1,7 +1,7 @@
-//! Weighted histograms on the CPU: tables of 128-bit sums for parts of the input.
+//! Weighted histograms on the CPU: threads sum parts of the input in tables of 128-bit sums.
 //!
-//! The sums of floats are whole multiples of a unit, from the largest weight down. Weights that are no such multiples are set
-//! aside with their slots, and added up for each slot by digits that every float has.
+//! Sums of floats are whole multiples of a unit that follows from the largest weight. A weight that is not such a
+//! multiple is stored with its slot. Later, these weights are summed per slot in digits that hold every float.
 
 use super::{Weight, log_n};
 use crate::{
@@ -16,15 +16,15 @@ use crate::{
     parallel,
 };
 
-/// Marks of weights that are not finite.
+/// Marks for infinite and NaN weights.
 const NAN: u8 = 1;
 const PLUS: u8 = 2;
 const MINUS: u8 = 4;
 
-/// The exponent of the least double, the unit of all digits.
+/// The exponent of the smallest positive `f64`, which is the unit of the digits.
 const LEAST: i32 = -1074;
 
-/// The sums of a part, the marks of what is not finite, and the weights that are not whole.
+/// The sums of a part, the marks of infinite and NaN weights, and the weights that are not whole multiples of the unit.
 struct Table {
     sums: Vec<i128>,
     marks: Vec<u8>,
@@ -57,7 +57,7 @@ pub(super) fn weighted<W: Weight>(
     Ok(())
 }
 
-/// The exponent of the largest unit in which as many weights as these fit 126 bits.
+/// The exponent of the unit: the smallest for which the sum of all weights fits 126 bits.
 fn unit<W: Weight>(weights: &[W]) -> Result<i32> {
     const CHUNK: usize = 1 << 16;
     let field = |w: &W| {
@@ -73,7 +73,7 @@ fn field(w: f64) -> u32 {
     (w.to_bits() >> 52) as u32 & 0x7ff
 }
 
-/// A finite weight's size, and its exponent.
+/// The integer significand of a finite weight, and its exponent.
 fn parts(w: f64) -> (u64, i32) {
     let field = field(w);
     let fraction = w.to_bits() & ((1 << 52) - 1);
@@ -152,7 +152,7 @@ fn part<W: Weight>(
     Ok(table)
 }
 
-/// The number nearest to `sum` units and a slot's other weights, ties to even.
+/// The number nearest to `sum` units plus the other weights of a slot; ties to even.
 fn rounded<S: Element>(sum: i128, unit: i32, rest: &[(u32, f64)]) -> S {
     if rest.is_empty() {
         return nearest(sum.unsigned_abs(), false, unit, sum < 0);
@@ -166,14 +166,15 @@ fn rounded<S: Element>(sum: i128, unit: i32, rest: &[(u32, f64)]) -> S {
     digits.rounded()
 }
 
-/// The float nearest to `size * 2^exponent`, and a part of that unit if there is `more`, of this sign; ties to even, +0 for 0.
+/// The float nearest to `size * 2^exponent` with the given sign; ties to even, +0 for 0. If `more`, the exact magnitude
+/// is larger by less than one unit.
 fn nearest<S: Element>(size: u128, more: bool, exponent: i32, negative: bool) -> S {
     if size == 0 {
         return S::ZERO;
     }
     let zeros = size.leading_zeros();
     let leading = size << zeros;
-    // The 64 leading bits, of which the last one stands for all that follow.
+    // The 64 leading bits; the last one is also set if any lower bit is.
     let top = (leading >> 64) as u64 | u64::from(more || leading as u64 != 0);
     let highest = 127 - zeros as i32 + exponent;
     if S::TYPE.needs_fp64() {
@@ -184,22 +185,24 @@ fn nearest<S: Element>(size: u128, more: bool, exponent: i32, negative: bool) ->
     }
 }
 
-/// The bits of the float nearest to `top * 2^(above - 63)` of the least one, for a `top` with its highest bit.
+/// The bits of the float nearest to `top * 2^(above - 63)` times the smallest positive float. The highest bit of `top`
+/// is set.
 fn bits(top: u64, above: i32, precision: i32, infinity: u64) -> u64 {
     if above < precision {
         return top >> (63 - above);
     }
     let (whole, part) = (top >> (64 - precision), top << precision);
     let up = part > 1 << 63 || (part == 1 << 63 && whole % 2 == 1);
-    // The first bit adds 1 to the exponent, and so does a size that is rounded up to the next power of two.
+    // The leading bit of `whole` adds 1 to the exponent. So does a carry to the next power of two.
     let bits = (((above - (precision - 1)) as u64) << (precision - 1)) + whole + u64::from(up);
     Ord::min(bits, infinity)
 }
 
-/// An exact sum of doubles, by digits of 32 bits from 2^-1074 on; the highest ones leave room for 2^64 of the largest.
+/// An exact sum of doubles, in 32-bit digits from 2^-1074 on. The highest digits have room for 2^64 times the largest
+/// double.
 struct Digits {
     digits: [i64; Digits::COUNT],
-    /// Additions since carries were last carried.
+    /// Additions since the last carry.
     added: u32,
 }
 
@@ -212,7 +215,7 @@ impl Default for Digits {
 impl Digits {
     const COUNT: usize = 70;
 
-    /// Adds `size * 2^exponent`, or takes it off.
+    /// Adds `size * 2^exponent`, or subtracts it if `negative`.
     fn add(&mut self, size: u128, exponent: i32, negative: bool) {
         let bit = (exponent - LEAST) as usize;
         let mut left = size;
@@ -233,7 +236,7 @@ impl Digits {
         }
     }
 
-    /// Takes each digit but the last to 0..2^32.
+    /// Normalises each digit except the last to 0..2^32.
     fn carry(&mut self) {
         let mut carry = 0;
         for digit in &mut self.digits[..Self::COUNT - 1] {
@@ -245,7 +248,7 @@ impl Digits {
         self.added = 0;
     }
 
-    /// The nearest number, ties to even; +0 for 0.
+    /// The nearest number; ties to even, +0 for 0.
     fn rounded<S: Element>(mut self) -> S {
         self.carry();
         let negative = self.digits[Self::COUNT - 1] < 0;
@@ -276,7 +279,7 @@ mod tests {
         for x in [1.0, -1.5, 5e-324, -5e-324, f64::MIN_POSITIVE, f64::MAX, -f64::MAX, 0.1, 1e-310] {
             assert_eq!(sum(&[x]).to_bits(), x.to_bits(), "{x:e}");
             let narrow: f32 = rounded(0, 0, &[(0, f64::from(x as f32))]);
-            // What rounds to zero is +0.
+            // A result of 0 is +0.
             assert!(narrow == x as f32 || (x as f32).is_infinite(), "{x:e}");
         }
         assert_eq!(sum(&[1.0, f64::EPSILON / 2.0]), 1.0);

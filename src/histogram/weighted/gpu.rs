@@ -13,17 +13,17 @@ use crate::{
 
 const NAME: &str = "histogram_weighted.cl";
 const TEXT: &str = include_str!("../../../cl/histogram_weighted.cl");
-/// `HEAD` of the kernels.
+/// Words of the kernels' `HEAD`.
 const HEAD: usize = 4;
-/// Weights of each group's share of which the largest is the upper end of the window.
+/// Number of weights that each work-group reads. The largest of them is the upper end of the window.
 const LOOKED: usize = 1 << 10;
-/// Bytes of scratch, and the part of the device's memory that it may be; more slots are counted in ranges, each of which reads
-/// the input once. Least bytes: those of a device with little memory.
+/// Maximum bytes of scratch, and the divisor of the device's memory that also limits it. More slots are counted in
+/// ranges, each of which reads the input once. `LEAST_BYTES` is for devices with little memory.
 const SCRATCH_BYTES: usize = 1 << 30;
 const MEMORY_PART: u64 = 16;
 const LEAST_BYTES: usize = 16 << 20;
 
-/// What a weighted histogram is of: everything but its size.
+/// A weighted histogram without its size: types and bins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Form {
     pub samples: gpu::Form,
@@ -35,7 +35,7 @@ pub struct Form {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub count: ProgramSpec,
-    /// Of the kernels that zero, look for the largest weight, and merge.
+    /// The program of the kernels that zero, find the largest weight, and merge.
     pub weights: ProgramSpec,
     pub work_group: usize,
     pub groups: usize,
@@ -50,7 +50,7 @@ pub struct Plan {
     pub range: usize,
     pub table_word: usize,
     pub scratch_bytes: usize,
-    /// The window has room for `1 << log_n` weights.
+    /// The window has room for the sum of `1 << log_n` weights.
     pub log_n: u32,
     pub wide: bool,
 }
@@ -60,7 +60,7 @@ fn limbs(weight: ElementType) -> usize {
     if weight.needs_fp64() { 4 } else { 2 }
 }
 
-/// Words of a slot beside the tables: a mark, and `REST` of the kernels.
+/// Words of a slot besides the tables: a mark, and `REST` of the kernels.
 fn others(weight: ElementType) -> usize {
     match weight {
         ElementType::F64 => 1 + 68,
@@ -103,7 +103,7 @@ pub fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wide: bool
         let table_count = most.min(room(bytes)).min((n / range).max(1));
         (count.define("WG", params.work_group).flag("GLOBAL_TABLES", true), most, table_count, None, params.work_group)
     };
-    // Sums of 16 bytes for each item must fit local memory.
+    // A 16-byte sum per work-item must fit local memory.
     let merge_work_group = params.work_group.min((caps.local_bytes / 32).max(1));
     let merge_work_group = 1 << merge_work_group.ilog2();
     let merge_row_bits = table_count.min(merge_work_group / 32).max(1).ilog2();
@@ -112,7 +112,8 @@ pub fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wide: bool
     let merge_slots = merge_slots.next_multiple_of(1 << merge_column_bits);
     let weights = ProgramSpec::new(NAME, TEXT, caps).unoptimised_on_a_checker(caps);
     let weights = with_weights(weights).flag("WEIGHTS_ONLY", true);
-    // What a table has, the last units and the last elements among it. Tables are added up in 128 bits.
+    // Maximum samples of a table, with the last vectors and elements of its work-groups. Sums over tables have 128
+    // bits.
     let samples_of_table = (n.div_ceil(groups) + 4 * work_group + 4) * groups.div_ceil(table_count);
     let log_n = log_n(if weight.needs_fp64() { n } else { samples_of_table.min(n) });
     Ok(Plan {
@@ -134,7 +135,7 @@ pub fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wide: bool
     })
 }
 
-/// `inputs` are samples and weights, `outputs` sums and those outside.
+/// `inputs` are samples and weights; `outputs` are the sums, and the sums outside the bins.
 pub fn weighted(
     device: &ClDevice,
     form: Form,

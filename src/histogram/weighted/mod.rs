@@ -9,7 +9,7 @@ pub(crate) mod gpu;
 use super::{Accumulate, Bins, Outside, bins::OUTSIDE};
 use crate::{Device, Element, Error, Input, Output, Result, Scratch, bf16, f16, memory, runtime::Backend};
 
-/// The types of weights, and of their sums.
+/// The types of weights, and the types of their sums.
 ///
 /// ```
 /// use oclprim::{Bins, Device, Weight};
@@ -33,7 +33,7 @@ macro_rules! weights {
 }
 weights!(i8 i64, i16 i64, i32 i64, i64 i64, u8 u64, u16 u64, u32 u64, u64 u64, f16 f32, bf16 f32, f32 f32, f64 f64);
 
-/// Sums of weights, in the shape of a [`Histogram`](super::Histogram).
+/// Sums of weights, in the layout of a [`Histogram`](super::Histogram).
 ///
 /// ```
 /// use oclprim::{Bins, Device};
@@ -46,41 +46,43 @@ weights!(i8 i64, i16 i64, i32 i64, i64 i64, u8 u64, u16 u64, u32 u64, u64 u64, f
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct WeightedHistogram<S> {
-    /// The weight of each bin.
+    /// The sum of weights in each bin.
     pub sums: Vec<S>,
-    /// The weight of the samples in none.
+    /// The sums of the weights outside the bins.
     pub outside: Outside<S>,
 }
 
-/// The exponent of the least power of two that is not below `n`.
+/// Binary logarithm of `n`, rounded up.
 fn log_n(n: usize) -> u32 {
     usize::BITS - n.saturating_sub(1).leading_zeros()
 }
 
 impl Device {
-    /// Adds up the weights of the samples in each bin, and of those in none: `weights[i]` is that of `input[i]`.
+    /// Weighted histogram: `sums[k]` is the sum of `weights[i]` over all `input[i]` in bin `k`, and `outside` has the
+    /// sums of the others.
     ///
     /// # The sum of weights
     ///
-    /// Integers are added up in 64 bits, wrapping. The sum of floats is the exact sum of the bin's own weights, rounded once
-    /// to the type of the sum, to the nearest number, ties to even:
+    /// Sums of integers have 64 bits and wrap. The sum of floats is the exact sum of the bin's own weights, rounded
+    /// once to the sum's type, ties to even:
     ///
     /// ```text
     /// |sum - (w[1] + ... + w[m])| <= u * |w[1] + ... + w[m]|     u = 2^-24, for f64 2^-53; subnormal sums are exact
     /// ```
     ///
-    /// So no weight is too small beside others, no order matters, and the result has the same bits on every run, on every
-    /// device and on the CPU, devices that flush subnormals among them. A sum is infinite where the rounded exact sum is
-    /// beyond the range, as where an infinity is among its weights; NaN, or both infinities, make it NaN. A sum of 0 is +0.
+    /// So a small weight is not lost among large ones, and the order does not matter. The result has the same bits on
+    /// every run, on every device and on the CPU, even on devices that flush subnormals. A sum is infinite if the
+    /// rounded exact sum is out of range, or if one of its weights is infinite. NaN, or infinities of both signs, make
+    /// it NaN. A sum of 0 is +0.
     ///
-    /// A device adds up most weights in a window of 64 bits (`f64`: 128) below the largest of some of them. Weights with
-    /// bits outside of that window cost more: they are added up in global memory.
+    /// A device sums most weights in a window of 64 bits (`f64`: 128) below the largest of a sample of the weights.
+    /// Weights with bits outside the window cost more, because they are summed in global memory.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are more samples than weights, or less;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of samples and weights differ;
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` or `W` needs it;
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the tables do not fit it.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the tables do not fit the device.
     ///
     /// ```
     /// use oclprim::{Bins, Device};
@@ -88,7 +90,7 @@ impl Device {
     /// let energies = [0.5f32, 1.5, 1.75, 9.0];
     /// let found = Device::best()?.histogram_weighted(&energies, &[1.0f32, 0.25, 0.5, 2.0], &Bins::even(0.0, 2.0, 2)?)?;
     /// assert_eq!((found.sums, found.outside.above), (vec![1.0, 0.75], 2.0));
-    /// // Bins are independent of one another.
+    /// // Bins do not affect one another.
     /// let found = Device::best()?.histogram_weighted(&[0u8, 1], &[1e12f32, 1e-7], &Bins::ids(2)?)?;
     /// assert_eq!(found.sums, [1e12, 1e-7]);
     /// # Ok::<(), oclprim::Error>(())
@@ -109,13 +111,13 @@ impl Device {
 
     /// [`Device::histogram_weighted`] into sums that can stay on the device.
     ///
-    /// `sums` has one for each bin; `outside` those below, above and of NaN. [`Accumulate::Add`] adds the new sums to those
-    /// that are there, in the arithmetic of their type. Does not wait for the result, unless an output is a host slice.
+    /// `sums` has a sum per bin; `outside` has the sums below, above and of NaN. [`Accumulate::Add`] adds the new sums
+    /// to the present ones, in the arithmetic of their type. Waits only if an output is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::histogram_weighted`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has
-    /// another length.
+    /// Same as [`Device::histogram_weighted`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if an
+    /// output has the wrong length.
     ///
     /// ```
     /// use oclprim::{Accumulate, Bins, Device, Scratch};
@@ -171,11 +173,11 @@ impl Device {
         Ok(())
     }
 
-    /// The bytes of scratch that weighted histograms of `n` samples with these bins use.
+    /// Bytes of scratch that [`Device::histogram_weighted_into`] uses for `n` samples and these bins.
     ///
     /// # Errors
     ///
-    /// As [`Device::histogram_weighted`].
+    /// Same as [`Device::histogram_weighted`].
     ///
     /// ```
     /// use oclprim::{Bins, Device, Scratch};

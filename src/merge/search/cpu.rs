@@ -3,10 +3,10 @@
 use super::Bound;
 use crate::{Offset, Result, parallel};
 
-/// Needles, or elements, of a task.
+/// Needles or elements per task.
 const CHUNK: usize = 1 << 14;
 
-/// The bounds of needles in a range.
+/// Writes the lower or upper bound of each needle in `range` to `to`.
 pub(super) fn bounds<T: Sync, I: Offset>(
     bound: Bound,
     range: &[T],
@@ -25,7 +25,7 @@ pub(super) fn bounds<T: Sync, I: Offset>(
     });
 }
 
-/// The first element that comes before the one in front of it.
+/// Index of the first element that comes before its predecessor in the order.
 pub(super) fn first_unsorted<T: Sync>(range: &[T], less: &(impl Fn(&T, &T) -> bool + Sync)) -> Result<Option<usize>> {
     let found = parallel::map(range.len().div_ceil(CHUNK), &|chunk| {
         let first = chunk * CHUNK;

@@ -9,17 +9,17 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/search.cl");
-/// Local memory for pivots, at most.
+/// Maximum bytes of local memory for pivots.
 const PIVOT_BYTES: usize = 8 << 10;
-/// Elements of one launch at most, so that 32-bit numbers count them.
+/// Maximum elements of one launch, so that 32-bit counters hold them.
 const MAX_ELEMENTS: usize = 1 << 31;
 
-/// Needles that an item searches for at once.
+/// Needles per work-item at a time.
 fn each(shape: &Shape) -> usize {
     if shape.work_group == 1 { 8 } else { 4 }
 }
 
-/// The plan of a search in a range; `count` is the larger of the numbers of elements and of needles.
+/// The plan of a search in a range; `count` is the larger of the numbers of elements and needles.
 pub fn plan(
     bound: Bound,
     place_bytes: usize,
@@ -37,7 +37,7 @@ pub fn plan(
     Plan::new(count.max(1), form, program, shape, caps, wide)
 }
 
-/// The bounds of needles in a range, to `to`.
+/// Writes the lower or upper bound of each needle to `to`.
 pub fn bounds(
     device: &ClDevice,
     bound: Bound,
@@ -51,7 +51,7 @@ pub fn bounds(
         return Ok(());
     }
     let caps = device.capabilities_for("merge", form.size, n.max(count))?;
-    // A share may reach beyond the last needle.
+    // The last work-group's share may reach beyond the last needle.
     let wide = device.tuning().wide(n.max(2 * count));
     let plan = plan(bound, place_bytes, n.max(count), form, &caps, wide)?;
     let tiles = count.div_ceil(each(&plan.shape) * plan.shape.work_group);
@@ -62,18 +62,18 @@ pub fn bounds(
     launch.run([tiles.div_ceil(share), 1, 1], plan.local())
 }
 
-/// The first element that comes before the one in front of it, to the one of `found`; all ones where there is none.
+/// Writes the index of the first element that comes before its predecessor to `found`; `u64::MAX` if there is none.
 pub fn first_unsorted(device: &ClDevice, form: &Form, range: &ClInput, found: &ClInput) -> Result<()> {
     first_unsorted_by(device, form, range, found, MAX_ELEMENTS)
 }
 
-/// The same by launches over `most` elements each, a power of two.
+/// [`first_unsorted`] by launches over `most` elements each; `most` is a power of two.
 fn first_unsorted_by(device: &ClDevice, form: &Form, range: &ClInput, found: &ClInput, most: usize) -> Result<()> {
     device.fill(found.mem(), found.byte_offset(), 8, &[0xFF; 8])?;
     let caps = device.capabilities_for("merge", form.size, range.len())?;
     let plan = plan(Bound::Lower, 4, range.len(), form, &caps, device.tuning().wide(range.len()))?;
     for start in (0..range.len()).step_by(most) {
-        // The first element has none in front of it.
+        // The first element has no predecessor.
         let (first, end) = (start.max(1), range.len().min(start + most));
         if first >= end {
             continue;

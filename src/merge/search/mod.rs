@@ -1,16 +1,16 @@
-//! Searches in sorted ranges: [`Device::lower_bound`], [`Device::upper_bound`]; and whether a range is sorted:
-//! [`Device::is_sorted`], [`Device::first_unsorted`].
+//! Searches in sorted ranges ([`Device::lower_bound`], [`Device::upper_bound`]), and tests for sorted ranges
+//! ([`Device::is_sorted`], [`Device::first_unsorted`]).
 //!
 //! | property | |
 //! |---|---|
-//! | work | of a search log2 n comparisons for each needle; else one read of each element |
-//! | elements, order | as of [`merge`](crate::merge). Places are `u32` or `u64` |
-//! | determinism | everywhere: the result is a function of the input |
+//! | work | a search makes log2 n comparisons per needle; a test reads each element once |
+//! | elements, order | as for [`merge`](crate::merge). Indices are `u32` or `u64` |
+//! | determinism | same bits everywhere: the result is a function of the input |
 //! | scratch | none |
-//! | limits | any n that fits the device; with places in `u32` below 2^32 |
+//! | limits | any n that fits the device; with `u32` indices, n below 2^32 |
 //!
-//! On a GPU the first steps of all searches go through a sample of the range in local memory, and each work-item searches for
-//! several needles at once. Needles in order are found faster, since neighbours read the same lines.
+//! On a GPU, the first steps of all searches read a sample of the range in local memory. Each work-item searches for
+//! several needles at once. Sorted needles are faster, because neighbours read the same cache lines.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -24,7 +24,7 @@ use bytemuck::Pod;
 use super::form;
 use crate::{Buffer, Device, Error, Input, Offset, Output, Result, op::Compare, runtime::Backend};
 
-/// Which place among equal elements is meant.
+/// The lower or the upper bound among equal elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     #[doc(hidden)]
@@ -33,17 +33,17 @@ pub enum Bound {
     Upper,
 }
 
-/// What is written where a range is sorted.
+/// The result for a sorted range.
 const NONE: u64 = u64::MAX;
 
 impl Device {
-    /// For each needle the place of the first element of a sorted range that does not come before it: before which place
-    /// it could be inserted first. Places are `u32` or `u64`.
+    /// Lower bound of each needle: `out[i]` is the number of elements that come before `needles[i]`. It is the first
+    /// index at which the needle can be inserted. Indices are `u32` or `u64`.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are 2^32 elements or
-    /// more, and places are `u32`.
+    /// Same as [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if indices are `u32`
+    /// and there are 2^32 elements or more.
     ///
     /// ```
     /// use oclprim::{Buffer, Device, Order};
@@ -63,13 +63,13 @@ impl Device {
         self.bounds(Bound::Lower, range.into(), needles.into(), order)
     }
 
-    /// [`Device::lower_bound`] into a caller's slice, buffer or view, which has one element for each needle. Does not wait,
-    /// unless `output` is a host slice.
+    /// [`Device::lower_bound`] into a caller's slice, buffer or view with one element per needle. Waits only if
+    /// `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::lower_bound`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths differ, or
-    /// `output` is over the memory of a user's that another argument is over.
+    /// Same as [`Device::lower_bound`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths
+    /// differ, or `output` overlaps another argument in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -89,12 +89,12 @@ impl Device {
         self.bounds_into(Bound::Lower, range.into(), needles.into(), output.into(), order)
     }
 
-    /// For each needle the place of the first element of a sorted range that comes after it: before which place it could be
-    /// inserted last. Places are `u32` or `u64`.
+    /// Upper bound of each needle: `out[i]` is the number of elements that do not come after `needles[i]`. It is the
+    /// last index at which the needle can be inserted. Indices are `u32` or `u64`.
     ///
     /// # Errors
     ///
-    /// As [`Device::lower_bound`].
+    /// Same as [`Device::lower_bound`].
     ///
     /// ```
     /// use oclprim::{Buffer, Device, Order};
@@ -113,11 +113,11 @@ impl Device {
         self.bounds(Bound::Upper, range.into(), needles.into(), order)
     }
 
-    /// [`Device::upper_bound`] into a caller's slice, buffer or view, as [`Device::lower_bound_into`].
+    /// [`Device::upper_bound`] into a caller's slice, buffer or view. Otherwise same as [`Device::lower_bound_into`].
     ///
     /// # Errors
     ///
-    /// As [`Device::lower_bound_into`].
+    /// Same as [`Device::lower_bound_into`].
     ///
     /// ```
     /// use oclprim::{Device, op::Less};
@@ -150,7 +150,7 @@ impl Device {
         Ok(output)
     }
 
-    /// Built once for each pair of types and order.
+    /// Body of both searches, compiled once per pair of types and order.
     fn bounds_into<T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
         &self,
         bound: Bound,
@@ -162,7 +162,7 @@ impl Device {
         let n = range.len();
         output.expect_len(needles.len(), "a search")?;
         if size_of::<I>() == 4 && n > u32::MAX as usize {
-            return Err(Error::invalid(format!("places among {n} elements are no u32: there are 2^32")));
+            return Err(Error::invalid(format!("indices among {n} elements do not fit u32: the limit is 2^32 - 1")));
         }
         match self.backend() {
             Backend::Cpu => {
@@ -180,11 +180,11 @@ impl Device {
         }
     }
 
-    /// Whether each element comes not before the one in front of it. Waits.
+    /// True if no element comes before its predecessor in the order. Waits.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge`].
+    /// Same as [`Device::merge`].
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -202,11 +202,11 @@ impl Device {
         Ok(self.first_unsorted(input, order)?.is_none())
     }
 
-    /// The first element that comes before the one in front of it: up to there the elements are sorted. Waits.
+    /// Index of the first element that comes before its predecessor in the order; `None` if the input is sorted. Waits.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge`].
+    /// Same as [`Device::merge`].
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -226,13 +226,13 @@ impl Device {
         Ok(if found[0] == NONE { None } else { Some(found[0] as usize) })
     }
 
-    /// [`Device::first_unsorted`] into the one element of `output`, which can stay on the device: [`u64::MAX`] where all are
-    /// sorted. Does not wait, unless `output` is a host slice.
+    /// [`Device::first_unsorted`] into the one element of `output`, which can stay on the device. It becomes
+    /// [`u64::MAX`] if the input is sorted. Waits only if `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has not one element,
-    /// or is over the memory of a user's that `input` is over.
+    /// Same as [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` does not
+    /// have one element, or overlaps `input` in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -252,7 +252,7 @@ impl Device {
         self.first_unsorted_one(input.into(), output.into(), order)
     }
 
-    /// [`Device::first_unsorted_into`], built once for each type and order.
+    /// Body of [`Device::first_unsorted_into`], compiled once per type and order.
     fn first_unsorted_one<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         input: Input<'_, T>,

@@ -1,4 +1,4 @@
-//! Set operations on the CPU: parts in the order in which both ranges merge.
+//! Set operations on the CPU: threads process parts of the merged sequence of both ranges.
 
 use super::SetOp;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     parallel,
 };
 
-/// The elements that are kept, by parts.
+/// The kept elements, one vector per part.
 pub(super) fn kept<T: Copy + Send + Sync>(
     op: SetOp,
     a: &[T],
@@ -18,12 +18,12 @@ pub(super) fn kept<T: Copy + Send + Sync>(
     parallel::try_map(n.div_ceil(PART), &|i| part(op, a, b, i * PART, (n - i * PART).min(PART), less))
 }
 
-/// Where the equals of x[at] begin.
+/// Index of the first element that is equal to `x[at]`.
 fn equals<T>(x: &[T], at: usize, less: &impl Fn(&T, &T) -> bool) -> usize {
     x.get(at).map_or(at, |found| x[..at].partition_point(|x| less(x, found)))
 }
 
-/// What is kept of `len` elements from the `d`-th on: `cl/set.cl` says how.
+/// The kept elements among `len` elements of the merged sequence, from index `d` on, as in `cl/set.cl`.
 fn part<T: Copy>(op: SetOp, a: &[T], b: &[T], d: usize, len: usize, less: &impl Fn(&T, &T) -> bool) -> Result<Vec<T>> {
     let mut at_a = split(a, b, d, less);
     let mut at_b = d - at_a;

@@ -1,4 +1,4 @@
-//! Set operations on OpenCL devices: what is kept of each tile is counted, then written.
+//! Set operations on OpenCL devices: the kept elements of each tile are counted, then written.
 
 use super::SetOp;
 use crate::{
@@ -11,9 +11,9 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/set.cl");
-/// Bytes of local memory of an item beside its elements: a count, or a sum of them.
+/// Bytes of local memory per work-item, besides its elements: a count, or a sum of counts.
 const ITEM_BYTES: usize = 8;
-/// Numbers in scratch for each tile.
+/// Numbers per tile in scratch.
 const NUMBERS: usize = 4;
 
 pub fn plan(op: SetOp, n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Result<Plan> {
@@ -21,7 +21,7 @@ pub fn plan(op: SetOp, n: usize, form: &Form, caps: &Capabilities, wide: bool) -
     Plan::new(n, form, program, shape(form, ITEM_BYTES, false, caps), caps, wide)
 }
 
-/// A set operation between its passes.
+/// A set operation in progress.
 pub struct Run<'a> {
     device: &'a ClDevice,
     plan: Plan,
@@ -30,7 +30,7 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// For ranges of n > 0 elements in all.
+    /// Starts an operation on ranges of n > 0 elements together.
     pub fn new(
         op: SetOp,
         device: &'a ClDevice,
@@ -58,11 +58,11 @@ impl<'a> Run<'a> {
         launch.scalar(writes).run([self.plan.groups, 1, 1], self.plan.local())
     }
 
-    /// How many elements are kept, to the one of `total`.
+    /// Writes the number of kept elements to the one element of `total`.
     pub fn count(&mut self, total: &ClInput) -> Result<()> {
         let (groups, local) = (self.plan.item_groups(), self.plan.local());
         self.ranges("set_splits")?.run(groups, local)?;
-        // Nothing is written yet: any buffer does.
+        // This launch writes no elements, so any buffer can be the output.
         let range = self.ranges[0];
         self.tiles(range, 0)?;
         let launch = self.device.launch(&self.plan.program, "set_offsets")?.scalar(self.plan.tiles as u32);
@@ -70,7 +70,7 @@ impl<'a> Run<'a> {
         Place::of(total).add(launch).run([1, 1, 1], local)
     }
 
-    /// These elements, as far as there is room. They have been counted.
+    /// Writes the kept elements, as many as `to` has. [`Run::count`] must come first.
     pub fn write(&mut self, to: &ClInput) -> Result<()> {
         self.tiles(to, 1)
     }

@@ -2,16 +2,16 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | two reads of each element, one write of each that is kept; where equal elements are so many that they fill tiles, another read of each |
-//! | elements, order | as of [`merge`](crate::merge) |
-//! | equal elements | of m in the first range and n in the second the union has max(m, n), the intersection min(m, n), the difference m - n or none: as C++'s `std::set_union` and its like |
-//! | determinism | everywhere: the result is a function of the input |
-//! | scratch | four times 4 or 8 bytes for each tile: [`Device::set_scratch`] |
+//! | work | two reads of each element, one write of each kept element; one more read if runs of equal elements fill whole tiles |
+//! | elements, order | as for [`merge`](crate::merge) |
+//! | equal elements | if an element occurs m times in the first range and n times in the second: max(m, n) times in the union, min(m, n) in the intersection, max(m - n, 0) in the difference. This is the rule of C++'s `std::set_union` and the other set algorithms |
+//! | determinism | same bits everywhere: the result is a function of the input |
+//! | scratch | 16 or 32 bytes per tile: [`Device::set_scratch`] |
 //! | limits | any n that fits the device |
 //!
-//! Ranges are gone through by the tiles of [`merge`](crate::merge). Whether an element is kept depends on its rank among its
-//! equals, and on whether the other range has an equal of that rank, which binary searches and steps of the merge tell. So
-//! tiles may begin anywhere among equal elements. What is kept is counted first, then written.
+//! The tiles are those of [`merge`](crate::merge). An element has a rank among its equals. It is kept or dropped by
+//! whether the other range has an equal element of that rank. Binary searches and the steps of the merge find that
+//! element, so a tile may begin anywhere in a run of equals. The kept elements are counted first, then written.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -25,7 +25,7 @@ use bytemuck::Pod;
 use super::form;
 use crate::{Buffer, Device, Input, Output, Result, Scratch, counted::in_room, op::Compare, runtime::Backend};
 
-/// What is kept of two sorted ranges, where equal elements count as often as they occur.
+/// Set operations on two sorted multisets: equal elements count as often as they occur.
 ///
 /// ```
 /// use oclprim::{Device, Order, SetOp};
@@ -41,18 +41,19 @@ use crate::{Buffer, Device, Input, Output, Result, Scratch, counted::in_room, op
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SetOp {
-    /// All of the first range, and what the second has more of.
+    /// All of the first range, and the surplus of the second.
     Union,
-    /// What the first range has, as often as the second has it, too: its first ones.
+    /// The elements of the first range that the second also has, as often as both have them. They are the first of
+    /// their equals.
     Intersection,
-    /// What the first range has more of: its last ones.
+    /// The surplus of the first range. Its elements are the last of their equals.
     Difference,
-    /// What either range has more of: its last ones.
+    /// The surplus of either range. Its elements are the last of their equals.
     SymmetricDifference,
 }
 
 impl SetOp {
-    /// Every operation.
+    /// All operations.
     ///
     /// ```
     /// use oclprim::{Device, Order, SetOp};
@@ -82,12 +83,12 @@ impl SetOp {
 }
 
 impl Device {
-    /// What a set operation keeps of two sorted ranges, in order. Waits, to know how many there are;
-    /// [`Device::set_operation_into`] need not.
+    /// Sorted result of a set operation on two sorted ranges. Waits for the number of elements;
+    /// [`Device::set_operation_into`] does not need to.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge`].
+    /// Same as [`Device::merge`].
     ///
     /// ```
     /// use oclprim::{Device, SetOp, op::Less};
@@ -107,7 +108,7 @@ impl Device {
         self.set_operation_one(op, a.into(), b.into(), order)
     }
 
-    /// [`Device::set_operation`], built once for each type and order.
+    /// Body of [`Device::set_operation`], compiled once per type and order.
     fn set_operation_one<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         op: SetOp,
@@ -139,16 +140,18 @@ impl Device {
         }
     }
 
-    /// [`Device::set_operation`] into a caller's slice, buffer or view. The one element of `count` becomes the number of
-    /// elements that are kept; elements of `output` beyond that are left as they are.
+    /// [`Device::set_operation`] into a caller's slice, buffer or view. The one element of `count` becomes the number
+    /// of kept elements. Elements of `output` beyond that number do not change.
     ///
-    /// `output` may have room for less: then its elements are the first of those that are kept, and nothing is written beyond.
-    /// Where `count` is a host slice the call waits, and that is an error; else the caller decides when to look.
+    /// If `output` is too short, it gets the first of the kept elements, and nothing is written beyond it. If `count`
+    /// is a host slice, the call waits and returns this as an error. Otherwise the caller compares `count` with the
+    /// length later.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `count` has not one element,
-    /// two arguments are over one memory of a user's and overlap, or `count` is a host slice and there is no room.
+    /// Same as [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `count` does not
+    /// have one element, or two arguments overlap in imported OpenCL memory. The same error if `count` is a host slice
+    /// and `output` is too short.
     ///
     /// ```
     /// use oclprim::{Device, Order, Scratch, SetOp};
@@ -181,7 +184,7 @@ impl Device {
         })
     }
 
-    /// Writes what there is room for, and sets `count`; built once for each type and order.
+    /// Writes the elements that fit `output`, and sets `count`; compiled once per type and order.
     fn set_operation_to<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         op: SetOp,
@@ -217,11 +220,11 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that a set operation on `n` elements in all uses.
+    /// Bytes of scratch that [`Device::set_operation_into`] uses for `n` elements in both ranges together.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge_scratch`].
+    /// Same as [`Device::merge_scratch`].
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -238,7 +241,7 @@ impl Device {
     }
 }
 
-/// The parts one behind the other, as far as there is room.
+/// Copies the parts one after the other, until `output` is full.
 fn fill<T: Copy>(parts: &[Vec<T>], output: &mut [T]) {
     let mut rest = output;
     for part in parts {

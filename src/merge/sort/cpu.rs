@@ -1,4 +1,4 @@
-//! Merge sort on the CPU: chunks in parallel, then their merges.
+//! Merge sort on the CPU: threads sort chunks, then merge them.
 
 use bytemuck::Pod;
 
@@ -8,12 +8,12 @@ use crate::{
     parallel,
 };
 
-/// Elements that are sorted by insertion.
+/// Elements per run of the insertion sort.
 const INSERTED: usize = 16;
-/// The fewest elements of a chunk.
+/// Minimum elements of a chunk.
 const CHUNK: usize = 1 << 14;
 
-/// Sorts by insertion.
+/// Insertion sort.
 fn insert<T: Copy, V: Copy>((keys, values): PairsMut<'_, T, V>, less: &impl Fn(&T, &T) -> bool) {
     for i in 1..keys.len() {
         let (key, value) = (keys[i], values[i]);
@@ -26,14 +26,14 @@ fn insert<T: Copy, V: Copy>((keys, values): PairsMut<'_, T, V>, less: &impl Fn(&
     }
 }
 
-/// Splits runs of `run` elements, two of which are merged.
+/// Splits a pair of runs of `run` elements into the two runs.
 fn halves<'a, T, V>((keys, values): Pairs<'a, T, V>, run: usize) -> (Pairs<'a, T, V>, Pairs<'a, T, V>) {
     let (first, second) = keys.split_at(run.min(keys.len()));
     let (first_values, second_values) = values.split_at(run.min(values.len()));
     ((first, first_values), (second, second_values))
 }
 
-/// Sorts `from` into `to`. The standard library's sort may panic where `less` is no order; this does not.
+/// Sorts `from` into `to`. It never panics; the standard library's sort may, if `less` is not a strict weak order.
 fn chunk<T: Copy, V: Copy>(
     from: Pairs<'_, T, V>,
     to: PairsMut<'_, T, V>,
@@ -58,7 +58,7 @@ fn chunk<T: Copy, V: Copy>(
     }
 }
 
-/// Sorts `from` into `to`; stable.
+/// Stable sort of `from` into `to`.
 pub(crate) fn sort<T: Pod + Send + Sync, V: Pod + Send + Sync>(
     from: Pairs<'_, T, V>,
     to: PairsMut<'_, T, V>,

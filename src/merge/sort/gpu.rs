@@ -1,4 +1,4 @@
-//! Merge sorts on OpenCL devices: blocks, then merges of pairs of runs.
+//! Merge sorts on OpenCL devices: each tile is sorted, then pairs of runs are merged.
 
 use crate::{
     Result, Scratch,
@@ -6,7 +6,7 @@ use crate::{
     runtime::{ClInput, opencl::ClDevice},
 };
 
-/// Where in scratch everything lies, in bytes.
+/// Byte offsets of the regions in scratch.
 struct Regions {
     spare: usize,
     values: usize,
@@ -14,15 +14,15 @@ struct Regions {
     end: usize,
 }
 
-/// How often runs are merged until there is one.
+/// Number of merge passes until one run is left.
 fn levels(plan: &Plan) -> u32 {
     plan.tiles.next_power_of_two().ilog2()
 }
 
 fn regions(n: usize, form: &Form, plan: &Plan) -> Regions {
-    // One item merges in its block, too.
+    // A single work-item also needs the spare memory to sort its tile by merges.
     let spare = if levels(plan) > 0 || plan.shape.work_group == 1 { n } else { 0 };
-    // Whole elements from the start on, whatever their size.
+    // `values` is a multiple of both 16 bytes and the size of a value.
     let values = (spare * form.size).next_multiple_of(16 * form.value_bytes.max(1));
     let splits = (values + spare * form.value_bytes).next_multiple_of(16);
     Regions { spare: 0, values, splits, end: splits + plan.room * plan.offset_bytes() }
@@ -35,7 +35,7 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> 
     })
 }
 
-/// Sorts `from` into `to`, and values with them.
+/// Sorts `from` into `to`, and the values with the keys.
 pub fn run(
     device: &ClDevice,
     form: &Form,

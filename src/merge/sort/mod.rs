@@ -1,17 +1,18 @@
-//! Sorting by any order: [`Device::merge_sort`], with values [`Device::merge_sort_pairs`].
+//! Stable sorts by any order: of elements ([`Device::merge_sort`]), and of keys with values
+//! ([`Device::merge_sort_pairs`]).
 //!
 //! | property | |
 //! |---|---|
-//! | work | n log n comparisons; a read and a write of each element, and another for each time that runs of a tile, of some thousand elements, double until there is one |
-//! | order | that of the elements, as of [`sort`](crate::sort), or a user's: [`Compare`]; stable: equal elements stay in their order |
-//! | elements | integers and floats; of a user's order any plain type of 1 to 64 bytes. Values: any plain type |
-//! | determinism | everywhere: the result is a function of the input |
-//! | scratch | n elements, n values, 4 or 8 bytes for each tile: [`Device::merge_sort_scratch`] |
+//! | work | n log n comparisons. Each element is read and written once for the tiles of some thousand elements, and once more each time the run length doubles |
+//! | order | the order of [`sort`](crate::sort), or a custom order: [`Compare`]. Stable: equal elements keep their order |
+//! | elements | integers and floats; with a custom order, any plain type of 1 to 64 bytes. Values: any plain type |
+//! | determinism | same bits everywhere: the result is a function of the input |
+//! | scratch | n elements, n values, and 4 or 8 bytes per tile: [`Device::merge_sort_scratch`] |
 //! | limits | any n that fits the device |
 //!
-//! On a GPU work-groups sort tiles in local memory, each item its own elements by odd-even transpositions (Knuth, volume 3,
-//! 5.3.4), all of them by merges; then pairs of runs are merged, as [`merge`](crate::merge) does it. Elements in their own order
-//! are sorted faster by their bits: [`sort`](crate::sort).
+//! On a GPU, work-groups sort tiles in local memory. Each work-item sorts its own elements by odd-even transposition
+//! (Knuth, volume 3, 5.3.4), and merges combine them. Then pairs of runs are merged as in [`merge`](crate::merge). For
+//! elements in their natural order, the radix [`sort`](crate::sort) is faster.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -27,14 +28,14 @@ use super::form;
 use crate::{Buffer, Device, Input, Output, Result, Scratch, op::Compare, runtime::Backend};
 
 impl Device {
-    /// The elements in order.
+    /// Sorted copy of the elements; equal elements keep their order.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result and as much scratch;
-    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user's order does not compile;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have more than
-    /// [64 bytes](crate::op::Less::MAX_BYTES), or the device lacks fp64 and a user's order is of `f64`.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result and as much scratch do not fit the
+    /// device; [`ErrorKind::Build`](crate::ErrorKind::Build) if the source of a custom order does not compile;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have more than [64
+    /// bytes](crate::op::Less::MAX_BYTES), or the device lacks fp64 and a custom order is for `f64`.
     ///
     /// ```
     /// use oclprim::{Device, op::Less};
@@ -56,13 +57,13 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::merge_sort`] into a caller's slice, buffer or view of the same length. Does not wait, unless `output` is a
+    /// [`Device::merge_sort`] into a caller's slice, buffer or view of the same length. Waits only if `output` is a
     /// host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge_sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths differ, or
-    /// both are over one memory of a user's and overlap.
+    /// Same as [`Device::merge_sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths
+    /// differ, or both overlap in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Order, Scratch};
@@ -85,7 +86,7 @@ impl Device {
         self.merge_sort_one(input.into(), output.into(), order, scratch)
     }
 
-    /// [`Device::merge_sort_into`], built once for each type and order.
+    /// Body of [`Device::merge_sort_into`], compiled once per type and order.
     fn merge_sort_one<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         input: Input<'_, T>,
@@ -111,11 +112,12 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that a merge sort of `n` elements uses.
+    /// Bytes of scratch that [`Device::merge_sort_into`] uses for `n` elements.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the device cannot be asked what it can do; as [`Device::merge_sort`].
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a query of the device fails; otherwise same as
+    /// [`Device::merge_sort`].
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -135,12 +137,13 @@ impl Device {
         }
     }
 
-    /// The keys in order, and each key's value at its place. Returns keys and values.
+    /// [`Device::merge_sort`] of keys with values: returns the sorted keys, and the values in the order of their keys.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge_sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there is not one value
-    /// for each key; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
+    /// Same as [`Device::merge_sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the numbers
+    /// of keys and values differ; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the values are
+    /// zero-sized.
     ///
     /// ```
     /// use oclprim::{Device, op::Less};
@@ -164,12 +167,13 @@ impl Device {
         Ok((keys_out, values_out))
     }
 
-    /// [`Device::merge_sort_pairs`] into a caller's slices, buffers or views. Does not wait, unless one of them is a host slice.
+    /// [`Device::merge_sort_pairs`] into a caller's slices, buffers or views. Waits only if one of them is a host
+    /// slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge_sort_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if a length differs,
-    /// or two arguments are over one memory of a user's and overlap.
+    /// Same as [`Device::merge_sort_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if a
+    /// length does not match, or two arguments overlap in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Order, Scratch};
@@ -194,7 +198,7 @@ impl Device {
         self.merge_sort_pairs_one(inputs, outputs, order, scratch)
     }
 
-    /// [`Device::merge_sort_pairs_into`], built once for each pair of types and order.
+    /// Body of [`Device::merge_sort_pairs_into`], compiled once per pair of types and order.
     fn merge_sort_pairs_one<K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
         &self,
         (keys, values): (Input<'_, K>, Input<'_, V>),
@@ -223,11 +227,11 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that [`Device::merge_sort_pairs_into`] uses for `n` keys.
+    /// Bytes of scratch that [`Device::merge_sort_pairs_into`] uses for `n` keys.
     ///
     /// # Errors
     ///
-    /// As [`Device::merge_sort_scratch`].
+    /// Same as [`Device::merge_sort_scratch`].
     ///
     /// ```
     /// use oclprim::{Device, Order};

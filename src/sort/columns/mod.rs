@@ -1,15 +1,15 @@
-//! Sorts of tables: keys with several columns of values, each of its own type, [`Device::sort_columns`].
+//! Sort of a table: keys with several columns of values, each of its own type ([`Device::sort_columns`]).
 //!
 //! | property | |
 //! |---|---|
-//! | work | a [sort](crate::sort) of the keys with their places, and a [gather](crate::copy::gather) of each column |
-//! | keys, determinism | as `sort`; stable |
-//! | values | any plain types, each column of its own |
-//! | scratch | as `sort` with values of 4 bytes, of 8 from 2^32 keys on: [`Device::sort_columns_scratch`]; and as many for each key |
+//! | work | a [sort](crate::sort) of the keys with their indices, and a [gather](crate::copy::gather) of each column |
+//! | keys, determinism | as for `sort`; stable |
+//! | values | any plain type, a different one in each column |
+//! | scratch | as for `sort` with values of 4 bytes, or of 8 bytes from 2^32 keys on: [`Device::sort_columns_scratch`]. A call also allocates 4 or 8 bytes per key |
 //! | limits | any n that fits the device |
 //!
-//! A pass over the keys would read and write every column, so that from two columns on it is less work to move places and to read
-//! each value once, from where it is. One column alone goes as the values of [`Device::sort_pairs`].
+//! If each pass moved the values, it would read and write every column. From two columns on, it is cheaper to move
+//! indices and to gather each value once. A single column is sorted as the values of [`Device::sort_pairs`].
 
 use bytemuck::Pod;
 
@@ -21,7 +21,7 @@ use crate::keys::Keys;
 use crate::runtime::{ClInput, ClOutput, opencl::ClDevice};
 use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, View, memory, runtime::Backend};
 
-/// Columns of values, and where they go.
+/// Columns of values, and their outputs.
 ///
 /// ```
 /// use oclprim::{Columns, Device, Order, Scratch};
@@ -40,7 +40,7 @@ pub struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// None yet.
+    /// An empty list of columns.
     ///
     /// ```
     /// use oclprim::{Columns, Device, Order, Scratch};
@@ -54,7 +54,7 @@ impl<'a> Columns<'a> {
         Self::default()
     }
 
-    /// One more.
+    /// Adds a column and its output.
     ///
     /// ```
     /// use oclprim::{Columns, Device, Order, Scratch};
@@ -78,17 +78,17 @@ impl std::fmt::Debug for Columns<'_> {
     }
 }
 
-/// Places on the host.
+/// Sorted indices on the host.
 enum Places {
     Narrow(Vec<u32>),
     Wide(Vec<u64>),
 }
 
-/// A column, of whatever type.
+/// A column of any type, and its output.
 trait Pair<'a> {
     fn size(&self) -> usize;
     fn check(&self, n: usize) -> Result<()>;
-    /// On the host.
+    /// Gathers the column on the host.
     fn gather(self: Box<Self>, device: &Device, places: &Places) -> Result<()>;
     #[cfg(feature = "opencl")]
     fn cl(self: Box<Self>, device: &ClDevice) -> Result<(ClInput, ClOutput<'a>)>;
@@ -125,7 +125,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// What a column of values may be: a slice, array, vector, buffer or view.
+/// Types that can be a column of values: a slice, array, vector, buffer or view.
 ///
 /// ```
 /// use oclprim::{Column, Device};
@@ -140,7 +140,7 @@ mod sealed {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub trait Column<'a>: Into<Input<'a, Self::Value>> + sealed::Sealed {
-    /// What is in it.
+    /// The type of the column's values.
     type Value: Pod;
 }
 
@@ -175,9 +175,9 @@ columns! {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub trait Table<'a>: sealed::Sealed {
-    /// A buffer for each column.
+    /// A buffer per column.
     type Sorted;
-    /// What `sort` makes of the columns.
+    /// The columns that `sort` writes.
     #[doc(hidden)]
     fn sorted(self, device: &Device, sort: &mut dyn FnMut(Columns<'_>) -> Result<()>) -> Result<Self::Sorted>;
 }
@@ -210,11 +210,11 @@ tables! {
 }
 
 impl Device {
-    /// The keys in order, and each key's values at its place in every column.
+    /// Sorted copy of the keys, with every column in the order of the keys.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort_pairs`].
+    /// Same as [`Device::sort_pairs`].
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -240,12 +240,12 @@ impl Device {
         Ok((output, sorted))
     }
 
-    /// [`Device::sort_columns`] into a caller's slices, buffers or views; any number of [`Columns`]. Does not wait, unless one of
-    /// them is a host slice.
+    /// [`Device::sort_columns`] into a caller's slices, buffers or views, with any number of [`Columns`]. Waits only if
+    /// one of them is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort_pairs_into`].
+    /// Same as [`Device::sort_pairs_into`].
     ///
     /// ```
     /// use oclprim::{Columns, Device, Order, Scratch};
@@ -270,7 +270,7 @@ impl Device {
         self.sort_columns_one(keys.into(), columns, keys_out.into(), &order, scratch)
     }
 
-    /// [`Device::sort_columns_into`], built once for each type of keys.
+    /// Body of [`Device::sort_columns_into`], compiled once per type of keys.
     fn sort_columns_one<K: Key>(
         &self,
         input: Input<'_, K>,
@@ -325,7 +325,7 @@ impl Device {
         }
     }
 
-    /// Sorts places, and gathers columns by them.
+    /// Sorts indices and gathers the columns by them.
     #[cfg(feature = "opencl")]
     fn gather_columns<I: crate::Offset>(
         &self,
@@ -342,12 +342,12 @@ impl Device {
             .try_for_each(|((from, to), &size)| self.gather_values(device, size, from, &places, to))
     }
 
-    /// The bytes of scratch that [`Device::sort_columns_into`] uses for `n` keys by all bits, beside 4 or 8 for each key. One
-    /// column alone takes what [`Device::sort_pairs_scratch`] says.
+    /// Bytes of scratch that [`Device::sort_columns_into`] uses for `n` keys, sorted by all bits. With several columns,
+    /// the call also allocates 4 or 8 bytes per key. A single column needs the bytes of [`Device::sort_pairs_scratch`].
     ///
     /// # Errors
     ///
-    /// As [`Device::sort_scratch`].
+    /// Same as [`Device::sort_scratch`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

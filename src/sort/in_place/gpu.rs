@@ -10,21 +10,21 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/sort_in_place.cl");
-/// Keys of an item, and the bits of how many there are.
+/// Keys of a work-item, and their binary logarithm.
 const HELD: usize = 16;
 const HELD_BITS: u32 = 4;
-/// Bytes of a tile, where one item sorts it.
+/// Bytes of a tile that one work-item sorts.
 const CPU_TILE_BYTES: usize = 16 << 10;
-/// Of `tiles`.
+/// Mode bits of the kernel `sort_in_place_tiles`.
 const FROM_KEYS: u32 = 1;
 const TO_KEYS: u32 = 2;
 
 /// One launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
-    /// All of a tile, or what is left of larger blocks in it.
+    /// All steps within a tile. If `merges`, only the last steps of blocks that are larger than a tile.
     Tiles { merges: bool },
-    /// Keys that are 2^low_bits apart.
+    /// Compares keys at four distances, from 2^(low_bits + 3) down to 2^low_bits.
     Exchange { low_bits: u32, turned: bool },
 }
 
@@ -71,7 +71,7 @@ pub fn plan(n: usize, key_bytes: usize, floats: bool, caps: &Capabilities, wide:
     Plan { program: program.unoptimised_on_a_checker(caps), work_group, tile_bits, steps }
 }
 
-/// Sorts keys where they are.
+/// Sorts keys in their own memory.
 pub(crate) fn run(device: &ClDevice, keys: &Keys, data: &ClInput) -> Result<()> {
     let n = data.len();
     if n == 0 {
@@ -108,7 +108,7 @@ pub(crate) fn run(device: &ClDevice, keys: &Keys, data: &ClInput) -> Result<()> 
     Ok(())
 }
 
-/// Every program of a device with these capabilities.
+/// All programs that plans for `caps` use.
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let wide = [false, true].into_iter();
     wide.flat_map(|wide| KEY_KINDS.map(|(bytes, floats)| plan(1 << 20, bytes, floats, caps, wide).program)).collect()

@@ -1,15 +1,16 @@
-//! Sorts of keys in their own memory, [`Device::sort_in_place`]: for arrays beside which there is no room for another one.
+//! Sort of keys in their own memory ([`Device::sort_in_place`]), for arrays that leave no room for a second one.
 //!
 //! | property | |
 //! |---|---|
-//! | work | n log(n)² / 4 comparisons; with m = log2(n / tile) about m² / 8 + 3 m / 2 reads and writes of all keys. A tile is 4096 keys of 4 bytes on most GPUs, so that 2^28 of them are read and written 57 times, where [`sort`](crate::sort) does so four times |
-//! | keys | as `sort`, by all bits. Equal keys are alike then, but for zeros and NaN: ascending, -0 comes before 0, and NaN are in an order of their bits, those with a sign last; descending, the other way round |
-//! | determinism | everywhere: the result is a function of the input |
-//! | scratch | none, on the CPU a stack for each thread |
+//! | work | n log(n)² / 4 comparisons. With m = log2(n / tile), all keys are read and written about m² / 8 + 3 m / 2 times. On most GPUs, a tile is 4096 keys of 4 bytes. Then 2^28 keys are read and written 57 times, by [`sort`](crate::sort) four times |
+//! | keys | as for `sort`, by all bits. Equal keys are identical, except for zeros and NaN. Ascending, -0 comes before 0, and NaN are ordered by their bits, negative ones last. Descending reverses this |
+//! | determinism | same bits everywhere: the result is a function of the input |
+//! | scratch | none; on the CPU, a stack per thread |
 //! | limits | any n that fits the device |
 //!
-//! A bitonic sort (Batcher 1968) that compares in one direction, and so takes any n; a launch does four distances with 16 keys in
-//! registers, or all that are left in local memory. On the CPU it is quicksort in parallel.
+//! On a GPU this is a bitonic sort (Batcher 1968) that compares in one direction only, so any n works. A launch
+//! compares at four distances with 16 keys in registers, or at all remaining distances in local memory. The CPU uses a
+//! parallel quicksort.
 
 #[cfg(feature = "opencl")]
 #[doc(hidden)]
@@ -20,13 +21,15 @@ use crate::keys::Keys;
 use crate::{Device, Error, Output, Result, runtime::Backend};
 
 impl Device {
-    /// Puts keys in order where they are, with no memory beside them: slower than [`Device::sort`] for large n, which takes a second
-    /// and a third array of n keys. Does not wait, unless `keys` is a host slice; that is sorted in a copy on the device.
+    /// Sorts the keys in their own memory.
+    ///
+    /// It uses no other memory. For large n it is slower than [`Device::sort`], which takes two more arrays of n keys.
+    /// Waits only if `keys` is a host slice, which is sorted in a copy on the device.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the order has not all bits of the keys;
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if it names bits that keys have not.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the order leaves out bits of the keys;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if it selects bits that the keys do not have.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -42,7 +45,7 @@ impl Device {
         self.sort_in_place_one(keys.into(), &order)
     }
 
-    /// [`Device::sort_in_place`], built once for each type.
+    /// Body of [`Device::sort_in_place`], compiled once per type.
     fn sort_in_place_one<T: Key>(&self, data: Output<'_, T>, order: &Order) -> Result<()> {
         let keys = Keys::new::<T>(order)?;
         if !keys.whole() {

@@ -1,4 +1,5 @@
-//! Segmented sorts on the CPU: runs of segments in parallel, then those that are worth it one by one, each in parallel.
+//! Segmented sorts on the CPU. Tasks of several short segments run in parallel; then all threads sort each long
+//! segment.
 
 use bytemuck::Pod;
 
@@ -13,14 +14,14 @@ use crate::{
     },
 };
 
-/// Keys of a task. A segment of more is sorted by all threads.
+/// Keys of a task. All threads sort a segment that has more.
 const TASK: usize = 1 << 16;
 
-/// A key by a number of which all bits count.
+/// A key that maps to a number; keys are ordered by that number under a mask.
 trait Ranked: Pod + Send + Sync {
     type Rank: Copy + Ord;
     fn rank(self, keys: &Keys, mask: u128) -> Self::Rank;
-    /// The ranks that keys of different bits have, where all bits count.
+    /// The ranks that keys with different bits share, if all bits count.
     fn shared(keys: &Keys) -> impl Iterator<Item = Self::Rank>;
 }
 
@@ -48,15 +49,15 @@ impl Ranked for u128 {
     }
 }
 
-/// What goes with the keys.
+/// Data that moves with the keys.
 trait With<V>: Sync {
-    /// That of the i-th key of all.
+    /// The datum of key `i` of the input.
     fn of(&self, i: usize) -> V;
-    /// Sorts a segment that begins there by all threads.
+    /// Sorts a segment that begins at index `begin`, with all threads.
     fn sort(&self, keys: &Keys, begin: usize, input: &[u8], output: Option<&mut [u8]>, values: &mut [V]) -> Result<()>;
 }
 
-/// Nothing.
+/// Keys without values.
 struct Alone;
 
 impl With<()> for Alone {
@@ -67,7 +68,7 @@ impl With<()> for Alone {
     }
 }
 
-/// Values.
+/// Keys with values.
 struct Values<'a, V>(&'a [V]);
 
 impl<V: Pod + Send + Sync> With<V> for Values<'_, V> {
@@ -76,7 +77,7 @@ impl<V: Pod + Send + Sync> With<V> for Values<'_, V> {
     }
 
     fn sort(&self, keys: &Keys, begin: usize, input: &[u8], output: Option<&mut [u8]>, to: &mut [V]) -> Result<()> {
-        // Values come with their keys.
+        // Values always come with an output of keys.
         let Some(output) = output else { return Ok(()) };
         let from = &self.0[begin..begin + to.len()];
         if cpu::pairs(keys, (input, &mut *output), (from, &mut *to))? {
@@ -90,7 +91,7 @@ impl<V: Pod + Send + Sync> With<V> for Values<'_, V> {
     }
 }
 
-/// Values from their places.
+/// Sorts indices and gathers the values by them.
 fn gathered<I: crate::Offset, V: Pod + Send + Sync>(
     keys: &Keys,
     (input, output): (&[u8], &mut [u8]),
@@ -106,7 +107,7 @@ fn gathered<I: crate::Offset, V: Pod + Send + Sync>(
     Ok(())
 }
 
-/// The keys' places among all.
+/// Indices of the keys in the whole input.
 struct Places;
 
 impl<I: crate::Offset> With<I> for Places {
@@ -123,13 +124,13 @@ impl<I: crate::Offset> With<I> for Places {
     }
 }
 
-/// Sorts the segments of keys alone.
+/// Sorts the segments of keys without values.
 pub(super) fn keys(keys: &Keys, input: &[u8], offsets: Offsets<'_>, output: &mut [u8]) -> Result<()> {
     let n = input.len() / keys.bytes;
     by_size(keys, input, offsets, Some(output), &mut vec![(); n], &Alone)
 }
 
-/// Sorts them with values.
+/// Sorts the segments of keys with values.
 pub(super) fn pairs<V: Pod + Send + Sync>(
     keys: &Keys,
     offsets: Offsets<'_>,
@@ -139,7 +140,7 @@ pub(super) fn pairs<V: Pod + Send + Sync>(
     by_size(keys, input, offsets, Some(output), values_out, &Values(values))
 }
 
-/// The places of the keys, sorted by segments.
+/// Writes the indices that sort the keys of each segment.
 pub(super) fn places<I: crate::Offset>(
     keys: &Keys,
     input: &[u8],
@@ -166,7 +167,7 @@ fn by_size<V: Copy + Send + Sync>(
     }
 }
 
-/// Segments of so many, and where their keys and values go.
+/// A range of segments, and their outputs of keys and values.
 struct Task<'a, K, V> {
     segments: std::ops::Range<usize>,
     begin: usize,
@@ -174,7 +175,7 @@ struct Task<'a, K, V> {
     values: &'a mut [V],
 }
 
-/// Takes the first `len` elements off.
+/// Splits off the first `len` elements.
 fn take<'a, T>(rest: &mut &'a mut [T], len: usize) -> &'a mut [T] {
     rest.split_off_mut(..len).unwrap_or_default()
 }
@@ -191,7 +192,7 @@ fn of<K: Ranked, V: Copy + Send + Sync>(
     let (n, count) = (input.len(), offsets.len() - 1);
     let at = |i: usize| offsets.get(i).min(n);
     let mut output = output.map(bytemuck::cast_slice_mut::<u8, K>);
-    // Of offsets that are none everything stays where it is.
+    // If an offset is beyond the next one, all elements keep their order.
     let sound = (0..count).all(|i| at(i) <= at(i + 1));
     let (first, last) = if sound { (at(0), at(count)) } else { (n, n) };
     let (mut tasks, mut long) = (Vec::new(), Vec::new());
@@ -204,7 +205,7 @@ fn of<K: Ranked, V: Copy + Send + Sync>(
     let mut segment = 0;
     while sound && segment < count {
         let begin = at(segment);
-        // As many as begin within a task, without a long one behind others.
+        // A task takes the segments that begin in its keys; a long segment gets its own task.
         let mut next = offsets.rank(begin + TASK).clamp(segment + 1, count);
         if next - segment > 1 && at(next) - at(next - 1) > TASK {
             next -= 1;
@@ -221,7 +222,7 @@ fn of<K: Ranked, V: Copy + Send + Sync>(
     Ok(())
 }
 
-/// Sorts short segments one after the other; without any, all stays in its place.
+/// Sorts short segments one after the other. Without segments, it copies the keys.
 fn sort_task<K: Ranked, V: Copy>(
     keys: &Keys,
     input: &[K],
@@ -246,7 +247,7 @@ fn sort_task<K: Ranked, V: Copy>(
             if let Some(output) = &mut output {
                 let (to, of) = (&mut output[part], |key: &K| key.rank(keys, mask));
                 to.sort_unstable_by_key(of);
-                // Which of two equal keys comes first shows where their bits differ.
+                // The order of equal keys is visible if their bits differ.
                 for rank in K::shared(keys) {
                     let range = to.partition_point(|key| of(key) < rank)..to.partition_point(|key| of(key) <= rank);
                     let came = from.iter().filter(|key| of(key) == rank);
@@ -258,7 +259,7 @@ fn sort_task<K: Ranked, V: Copy>(
         ranks.clear();
         memory::reserve(&mut ranks, from.len())?;
         ranks.extend(from.iter().map(|key| key.rank(keys, mask)).zip(0..));
-        // No two are equal.
+        // The ranks include the index, so no two are equal.
         ranks.sort_unstable();
         for (&(_, place), to) in ranks.iter().zip(part) {
             if let Some(output) = &mut output {

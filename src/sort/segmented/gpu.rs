@@ -12,17 +12,17 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/sort_segments.cl");
-/// Keys of a tile, where one item sorts it.
+/// Keys of a tile that one work-item sorts.
 const CPU_TILE: usize = 1 << 14;
-/// Segments that such an item looks at, at least.
+/// Minimum segments that such a work-item reads.
 const CPU_SEGMENTS: usize = 1024;
-/// Words of registers for an item's keys and their places, so that four work-groups of 256 fit a multiprocessor.
+/// Registers of a work-item for its keys and their indices: four work-groups of 256 must fit a multiprocessor.
 const HELD_WORDS: usize = 28;
 /// A work-group and its keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shape {
     work_group: usize,
-    /// Of an item; odd, but where one has the tile for itself.
+    /// Keys per work-item; odd, unless one work-item has the whole tile.
     items: usize,
 }
 
@@ -31,7 +31,7 @@ impl Shape {
         self.work_group * self.items
     }
 
-    /// Keys in which the segments of a tile begin: what is left is for the end of the last one.
+    /// Keys in which the segments of a tile begin; the rest of the tile holds the end of the last segment.
     const fn window(self) -> usize {
         self.tile() * 4 / 5 / 32 * 32
     }
@@ -43,7 +43,7 @@ impl Shape {
     }
 }
 
-/// `None` where local memory is too small for any.
+/// The shape; `None` if local memory is too small for any.
 fn shape(form: Form, caps: &Capabilities) -> Option<Shape> {
     let params = tuning::sort(caps, form.key_bytes, form.value_bytes);
     if caps.class == DeviceClass::Cpu {
@@ -66,11 +66,11 @@ pub struct Plan {
     pub work_group: usize,
     pub tile: usize,
     pub window: usize,
-    /// Segments that no window has, and that fit a tile, at most.
+    /// Maximum number of listed segments: those that fit a tile, but do not end within the tile of their window.
     pub listed: usize,
-    /// Groups of kernels that go through lists.
+    /// Work-groups of the kernels that process lists.
     pub groups: usize,
-    /// Long segments, and where in scratch all of it lies.
+    /// The plan for long segments; its regions describe all of scratch.
     pub long: gpu::Plan,
 }
 
@@ -94,7 +94,7 @@ pub fn plan(n: usize, form: Form, offset: ElementType, caps: &Capabilities, wide
         0 => program,
         bytes => program.define("VALUE", tuning::unit_type(bytes)).define("VALUE_BYTES", bytes),
     };
-    // A segment that does not end within the tile of its window has this many keys at least.
+    // A segment that does not end within the tile of its window has at least this many keys.
     let listed = n / (tile - window + 1);
     let heads_bytes = 4 * ((n + tile) / 32 + 2);
     let listed_bytes = listed * if wide { 16 } else { 8 };
@@ -110,7 +110,7 @@ pub fn plan(n: usize, form: Form, offset: ElementType, caps: &Capabilities, wide
     }
 }
 
-/// Sorts the segments of `from` into `to`, if it is wanted, and values with them.
+/// Sorts the segments of `from` into `to` if it is given, and the values with the keys.
 pub(crate) fn run(
     device: &ClDevice,
     keys: &Keys,
@@ -151,7 +151,7 @@ pub(crate) fn run(
     };
     let windows = n.div_ceil(plan.window);
     small(windows, windows)?;
-    // Where there cannot be any, nothing is asked.
+    // If no segment can be listed, no launch is needed.
     if plan.listed > 0 {
         small(0, plan.listed.min(plan.groups))?;
     }
@@ -170,7 +170,7 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
     Ok(if n == 0 { 0 } else { plan(n, form, ElementType::U64, &caps, wide).long.scratch.end })
 }
 
-/// Every program of a device with these capabilities.
+/// All programs that plans for `caps` use.
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
     for (key_bytes, floats) in gpu::KEY_KINDS {
@@ -207,7 +207,7 @@ mod tests {
                             Some(shape) => assert!(shape.local_bytes(form) <= local_bytes, "{what}"),
                             None => assert_eq!(plan.work_group, 1, "{what}"),
                         }
-                        // Items keep places within a tile in 16 bits.
+                        // A work-item keeps positions in a tile in 16 bits.
                         assert!(plan.work_group <= caps.max_work_group && plan.tile < 1 << 16, "{what}");
                         assert!(u32::try_from(n.div_ceil(plan.window)).is_ok(), "{what}");
                     }

@@ -1,18 +1,21 @@
-//! Segmented sorts: each segment of an array by itself. Keys ([`Device::sort_segments`]), values with them
-//! ([`Device::sort_segments_pairs`]), or the places of the keys in their order ([`Device::argsort_segments`]). All are stable.
+//! Segmented sorts: each segment of an array is sorted alone. There are sorts of keys ([`Device::sort_segments`]), of
+//! keys with values ([`Device::sort_segments_pairs`]), and of indices by key ([`Device::argsort_segments`]). All are
+//! stable.
 //!
 //! | property | |
 //! |---|---|
-//! | work | where segments are short, one read and one write of each key and value, and log(length) comparisons of a key in local memory; longer ones as [`sort`](crate::sort) |
-//! | keys | as `sort`, ascending or descending, by all bits or [some](Order::bits) |
-//! | determinism | everywhere: the result is a function of the input |
-//! | scratch | as `sort`, and about a byte more for each key: [`Device::sort_segments_scratch`] |
+//! | work | for short segments, one read and one write of each key and value, and log(length) comparisons per key in local memory; for long ones as [`sort`](crate::sort) |
+//! | keys | as for `sort`, ascending or descending, by all bits or by [some](Order::bits) |
+//! | determinism | same bits everywhere: the result is a function of the input |
+//! | scratch | as for `sort`, and about one byte more per key: [`Device::sort_segments_scratch`] |
 //! | limits | any n and any number of segments that fit the device |
 //!
-//! What is shared out are the keys, in windows of some thousands; a work-group sorts all segments that begin in one by merges in
-//! local memory, of lists that never mix segments (after Baxter's segmented sort of 2013). Segments that do not fit are
-//! listed on the device: those up to a tile are sorted by a work-group each, longer ones by the digits of their keys, all at once,
-//! in tiles of their own. So any mix of lengths goes, and the host waits for nothing.
+//! Work-groups share the keys, not the segments, so any mix of lengths is balanced. A window is some thousand keys. A
+//! work-group sorts all segments that begin in its window, by merges in local memory. It never merges two segments
+//! (after Baxter's segmented sort of 2013).
+//!
+//! The device lists segments that do not fit. One work-group sorts each segment of up to a tile. Longer ones are sorted
+//! by digits, all at once, in tiles of their own. The host waits for nothing.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -33,15 +36,17 @@ use crate::{
 };
 
 impl Device {
-    /// The keys of each segment in order: segment `s` is `input[offsets[s]..offsets[s + 1]]`, and stays where it is. Keys before
-    /// the first offset and from the last one on are in no segment, and stay, too.
+    /// Copy of the keys in which each segment is sorted. Segment `s` is `input[offsets[s]..offsets[s + 1]]` and keeps
+    /// its range.
     ///
-    /// Offsets are checked, which waits; [`Device::sort_segments_into`] does neither.
+    /// Keys before the first offset, and from the last offset on, belong to no segment and keep their indices.
+    ///
+    /// The call checks the offsets and waits; [`Device::sort_segments_into`] does neither.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if an offset is beyond the next one
-    /// or beyond the input, or there is none at all.
+    /// Same as [`Device::sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if an offset is
+    /// beyond the next one or beyond the input, or if there are no offsets.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -70,13 +75,14 @@ impl Device {
 
     /// [`Device::sort_segments`] into a caller's slice, buffer or view of the same length.
     ///
-    /// Does not wait for the result, unless `output` is a host slice, and does not check the offsets: one beyond the input
-    /// counts as its end, and where one is beyond the next, results are unspecified. Whatever they are, nothing is read or
-    /// written out of bounds. [`Device::check_segments`] checks them.
+    /// Waits for the result only if `output` is a host slice. It does not check the offsets: [`Device::check_segments`]
+    /// does. An offset beyond the input counts as its end. If an offset is beyond the next one, the result is
+    /// unspecified. In all cases, nothing is read or written out of bounds.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort_into`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are no offsets.
+    /// Same as [`Device::sort_into`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are no
+    /// offsets.
     ///
     /// ```
     /// use oclprim::{Device, Order, Scratch};
@@ -100,7 +106,7 @@ impl Device {
         self.sort_segments_one(input.into(), offsets.into(), output.into(), &order, scratch)
     }
 
-    /// [`Device::sort_segments_into`], built once for each pair of types.
+    /// Body of [`Device::sort_segments_into`], compiled once per pair of types.
     fn sort_segments_one<T: Key, C: Offset>(
         &self,
         input: Input<'_, T>,
@@ -127,11 +133,11 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that sorts of segments of `n` keys in all, by all bits, use.
+    /// Bytes of scratch that [`Device::sort_segments_into`] uses for `n` keys in all segments, sorted by all bits.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort_scratch`].
+    /// Same as [`Device::sort_scratch`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -152,12 +158,12 @@ impl Device {
         }
     }
 
-    /// The keys of each segment in order, as by [`Device::sort_segments`], and each key's value at its place. Values are plain
-    /// data of any size, as [`Device::sort_pairs`] has them.
+    /// [`Device::sort_segments`] with values: copies of keys and values, with the values in the order of their keys.
+    /// Values are plain data of any size, as in [`Device::sort_pairs`].
     ///
     /// # Errors
     ///
-    /// As [`Device::sort_segments`] and [`Device::sort_pairs`].
+    /// Same as [`Device::sort_segments`] and [`Device::sort_pairs`].
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -184,12 +190,12 @@ impl Device {
         Ok((keys_out, values_out))
     }
 
-    /// [`Device::sort_segments_pairs`] into a caller's slices, buffers or views, as [`Device::sort_segments_into`]: it neither
-    /// waits nor checks the offsets.
+    /// [`Device::sort_segments_pairs`] into a caller's slices, buffers or views. As [`Device::sort_segments_into`], it
+    /// does not check the offsets, and waits only for host slices.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort_segments_into`] and [`Device::sort_pairs_into`].
+    /// Same as [`Device::sort_segments_into`] and [`Device::sort_pairs_into`].
     ///
     /// ```
     /// use oclprim::{Device, Order, Scratch};
@@ -219,7 +225,7 @@ impl Device {
         self.sort_segments_pairs_one(inputs, offsets.into(), outputs, &order, scratch)
     }
 
-    /// [`Device::sort_segments_pairs_into`], built once for each set of types.
+    /// Body of [`Device::sort_segments_pairs_into`], compiled once per set of types.
     fn sort_segments_pairs_one<K: Key, V: Pod + Send + Sync, C: Offset>(
         &self,
         (input, values): (Input<'_, K>, Input<'_, V>),
@@ -259,12 +265,12 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that [`Device::sort_segments_pairs_into`] uses for `n` keys in all by all bits, beside 4 or 8 for each
-    /// value whose size is not 1, 2, 4, 8 or 16.
+    /// Bytes of scratch that [`Device::sort_segments_pairs_into`] uses for `n` keys in all segments, sorted by all
+    /// bits. The call also allocates 4 or 8 bytes per value whose size is not 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort_scratch`].
+    /// Same as [`Device::sort_scratch`].
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -277,13 +283,15 @@ impl Device {
         self.sort_segments_scratch_of(n, size_of::<K>(), super::moved_bytes(size_of::<V>(), n), true)
     }
 
-    /// The places of the keys in their order within each segment, among all keys: where segment `s` begins, `output` names its first
-    /// key, then the next one. What is in no segment names itself. Indices are `u32` or `u64`.
+    /// Indices in the whole input that sort the keys of each segment: `output[offsets[s]]` is the index of the first
+    /// key of segment `s`.
+    ///
+    /// A key in no segment has its own index. Indices are `u32` or `u64`.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort_segments`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are more than 2^32
-    /// keys and indices are `u32`.
+    /// Same as [`Device::sort_segments`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if there are
+    /// more than 2^32 keys and indices are `u32`.
     ///
     /// ```
     /// use oclprim::{Buffer, Device, Order};
@@ -307,12 +315,12 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::argsort_segments`] into a caller's slice, buffer or view of the same length, as
-    /// [`Device::sort_segments_into`]: it neither waits nor checks the offsets.
+    /// [`Device::argsort_segments`] into a caller's slice, buffer or view of the same length. As
+    /// [`Device::sort_segments_into`], it does not check the offsets, and waits only for host slices.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort_segments_into`] and [`Device::argsort_into`].
+    /// Same as [`Device::sort_segments_into`] and [`Device::argsort_into`].
     ///
     /// ```
     /// use oclprim::{Device, Order, Scratch};
@@ -334,7 +342,7 @@ impl Device {
         self.argsort_segments_one(input.into(), offsets.into(), output.into(), &order, scratch)
     }
 
-    /// [`Device::argsort_segments_into`], built once for each set of types.
+    /// Body of [`Device::argsort_segments_into`], compiled once per set of types.
     fn argsort_segments_one<T: Key, C: Offset, I: Offset>(
         &self,
         input: Input<'_, T>,
@@ -348,7 +356,7 @@ impl Device {
         output.expect_len(n, "an argsort of segments")?;
         let keys = Keys::new::<T>(order)?;
         if size_of::<I>() == 4 && n > NARROW {
-            return Err(Error::invalid(format!("the places of {n} keys are no u32: there are 2^32")));
+            return Err(Error::invalid(format!("the indices of {n} keys do not fit u32: at most 2^32 keys do")));
         }
         match self.backend() {
             Backend::Cpu => {
@@ -366,11 +374,11 @@ impl Device {
         }
     }
 
-    /// The bytes of scratch that [`Device::argsort_segments_into`] uses for `n` keys in all by all bits.
+    /// Bytes of scratch that [`Device::argsort_segments_into`] uses for `n` keys in all segments, sorted by all bits.
     ///
     /// # Errors
     ///
-    /// As [`Device::sort_scratch`].
+    /// Same as [`Device::sort_scratch`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;

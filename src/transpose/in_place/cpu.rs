@@ -11,12 +11,12 @@ use crate::{
     runtime::lines,
 };
 
-/// Blocks of a tile's side; pairs of tiles change places.
+/// Blocks per side of a tile; pairs of tiles are swapped.
 const SIDE: usize = 8;
-/// Elements of a task at least, where there are as many.
+/// Minimum elements of a task, if there are as many.
 const TASK_CELLS: usize = parallel::SERIAL;
 
-/// `data` is the bytes of `rows * cols` elements of `size` bytes.
+/// Transposes `rows * cols` elements of `size` bytes in `data`.
 pub(super) fn transpose(data: &mut [u8], (rows, cols): (usize, usize), size: usize, strip: usize) -> Result<()> {
     if rows <= 1 || cols <= 1 {
         return Ok(());
@@ -35,8 +35,8 @@ fn by_shape<const N: usize, const S: usize>(data: &mut [u8], (rows, cols): (usiz
     if rows == cols { square::<N, S>(data, rows) } else { rectangle(data, &Steps::new(rows, cols), strip) }
 }
 
-/// The tiles of each band of rows change places with those of the band of columns below it, each pair a task, and so is
-/// the tile on the diagonal.
+/// For each band of rows, swaps its tiles with those of the band of columns below the diagonal. Each pair is a task,
+/// and so is the tile on the diagonal.
 fn square<const N: usize, const S: usize>(data: &mut [[u8; N]], n: usize) -> Result<()> {
     let side = SIDE * S;
     for first in (0..n).step_by(side) {
@@ -58,7 +58,7 @@ fn square<const N: usize, const S: usize>(data: &mut [[u8; N]], n: usize) -> Res
     Ok(())
 }
 
-/// The tile of these rows, which is as high as wide.
+/// Transposes the tile of these rows, which is square.
 fn turn_tile<const N: usize, const S: usize>(rows: &mut [&mut [[u8; N]]]) {
     let n = rows.len();
     let (mut above, mut below, mut turned) = ([[[0; N]; S]; S], [[[0; N]; S]; S], [[[0; N]; S]; S]);
@@ -86,10 +86,10 @@ fn turn_tile<const N: usize, const S: usize>(rows: &mut [&mut [[u8; N]]]) {
     }
 }
 
-/// Element (k, first + i) of `tile`, whose rows have n elements, changes places with element k of piece i.
+/// Swaps element (k, first + i) of `tile`, whose rows have n elements, with element k of piece i.
 ///
-/// Blocks of a cache line's width go by way of buffers: the lines of a matrix whose row is a power of two long compete
-/// for the same places of a cache, so each is used whole at once, and asked for before.
+/// Blocks of a cache line's width go through buffers. If the row length is a power of two, the rows compete for the
+/// same sets of a cache. So each line is used whole at once, and prefetched.
 fn swap_tiles<const N: usize, const S: usize>(
     tile: &mut [[u8; N]],
     (n, first): (usize, usize),
@@ -145,7 +145,7 @@ fn rectangle<const N: usize>(data: &mut [[u8; N]], steps: &Steps, strip: usize) 
     Ok(())
 }
 
-/// Element j of row i goes to column ((i + j / b) % m + j * m) % n.
+/// Moves element j of row i to column ((i + j / b) % m + j * m) % n.
 fn spread<E: Copy>(from: &[E], to: &mut [E], i: usize, &Steps { m, n, b, .. }: &Steps) {
     let wrapped = |x: usize| if x < n { x } else { x - n };
     let (mut multiple, mut turn) = (0, i);
@@ -159,7 +159,7 @@ fn spread<E: Copy>(from: &[E], to: &mut [E], i: usize, &Steps { m, n, b, .. }: &
     }
 }
 
-/// Element (i, j) from row `(k + j / div) % m`, where k is `from(i)`, for all columns, strip by strip.
+/// Takes element (i, j) from row `(k + j / div) % m`, where k is `from(i)`, for all columns, strip by strip.
 fn columns<const N: usize>(
     data: &mut [[u8; N]],
     (m, n): (usize, usize),

@@ -12,10 +12,10 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/transpose_in_place.cl");
-/// Rows of one item of a strip; as in `cl/transpose_in_place.cl`.
+/// Rows per work-item in a strip, as in `cl/transpose_in_place.cl`.
 const EACH: usize = 8;
 
-/// What every launch on a matrix has in common.
+/// The common part of all launches on a matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub program: ProgramSpec,
@@ -24,12 +24,12 @@ pub struct Plan {
     pub wide: bool,
 }
 
-/// How a launch is shared out: its groups, and the kernel's last argument.
+/// The work-groups of a launch, and the kernel's last argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Share {
-    /// Rows, or pairs of tiles, of one item.
+    /// Rows, or pairs of tiles, per work-item.
     Run { groups: usize, run: usize },
-    /// The binary logarithm of the columns of a group.
+    /// Binary logarithm of the columns per work-group.
     Columns { groups: usize, log: u32 },
 }
 
@@ -50,13 +50,13 @@ pub fn plan(cells: usize, size: usize, caps: &Capabilities, wide: impl Fn(usize)
 }
 
 impl Plan {
-    /// Rows, or pairs of tiles, one after another.
+    /// Contiguous runs of rows, or of pairs of tiles.
     fn runs(&self, n: usize) -> Share {
         let run = n.div_ceil(self.params.max_groups);
         Share::Run { groups: n.div_ceil(run), run }
     }
 
-    /// A strip.
+    /// The work-groups of a strip.
     fn strip(&self, rows: usize, width: usize) -> Share {
         if self.class == DeviceClass::Cpu {
             return self.runs(rows);
@@ -130,7 +130,7 @@ fn rectangle(
 ) -> Result<()> {
     let &Steps { m, n, c, a, b } = steps;
     let cells = scratch_bytes((m, n), size, strip) / size;
-    // Every kernel of a strip takes it by its rows and its width, then four numbers at most.
+    // Every kernel of a strip takes its rows and its width, then up to four numbers.
     let launch = |name: &'static str, (rows, width): (usize, usize), numbers: &[usize]| -> Result<()> {
         let launch = device.launch(&plan.program, name)?.mem(data.mem()).scalar(data.offset() as u64).mem(scratch);
         let numbers = [rows, width].into_iter().chain(numbers.iter().copied());
@@ -163,7 +163,7 @@ fn rectangle(
     columns(1, n % m, a)
 }
 
-/// The programs of a device, for compile-only checks.
+/// All programs that plans for `caps` use, for compile-only checks.
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let of_size = |size| [false, true].map(|wide| plan(100, size, caps, |_| wide).program);
     [1, 2, 3, 4, 8, 12, 16].into_iter().flat_map(of_size).collect()

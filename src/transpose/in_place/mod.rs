@@ -1,15 +1,16 @@
-//! Transposition within a matrix's own memory: [`Device::transpose_in_place`].
+//! Transposition of a matrix in its own memory ([`Device::transpose_in_place`]).
 //!
 //! | property | |
 //! |---|---|
-//! | work | a square: one read and one write of every element; else two of each, twice or three times, one in scratch |
+//! | work | a square: one read and one write of each element. Other matrices: two or three passes, each with two reads and two writes, of which one goes to scratch |
 //! | elements | any plain type of 1 to 16 bytes; only its size counts |
-//! | determinism | everywhere: elements are moved, never computed with |
-//! | scratch | none for a square; else at most 16 MiB, or one row or column where that is more |
+//! | determinism | same bits everywhere: elements are moved, not computed |
+//! | scratch | none for a square; otherwise at most 16 MiB, or one row or column if that is larger |
 //! | limits | matrices without gaps between their rows |
 //!
-//! Rectangles are taken apart as by Catanzaro, Keller and Garland (2014): columns are rotated, rows permuted, columns
-//! permuted, in strips that go through scratch. Where scratch holds the whole matrix, it is transposed there and copied back.
+//! Rectangles are decomposed as by Catanzaro, Keller and Garland (2014): columns are rotated, rows are permuted,
+//! columns are permuted. Each step goes through scratch in strips. If scratch holds the whole matrix, it is transposed
+//! there and copied back.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -21,10 +22,10 @@ use bytemuck::Pod;
 
 use crate::{Device, Error, Output, Result, Scratch, runtime::Backend};
 
-/// Bytes of a strip that goes through scratch, unless a row or a column is longer.
+/// Bytes of a strip in scratch, unless a row or a column is larger.
 pub const STRIP_BYTES: usize = 16 << 20;
 
-/// The numbers of a matrix of m rows and n columns: their greatest common divisor, and what it leaves of both.
+/// A matrix of m rows and n columns: c is their greatest common divisor, a = m / c, b = n / c.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Steps {
     m: usize,
@@ -44,8 +45,8 @@ impl Steps {
     }
 }
 
-/// Bytes of scratch for strips of `strip` bytes, of which each is a row or a column at least. A matrix of at most `strip`
-/// bytes fits whole.
+/// Bytes of scratch for strips of `strip` bytes, where a strip has at least one row or column. A matrix of at most
+/// `strip` bytes fits whole.
 fn scratch_bytes((rows, cols): (usize, usize), size: usize, strip: usize) -> usize {
     if rows == cols || rows <= 1 || cols <= 1 {
         return 0;
@@ -84,16 +85,16 @@ pub fn transpose<T: Pod>(
 }
 
 impl Device {
-    /// Transposes a matrix of `rows` x `cols` elements, without gaps between its rows, within its own memory: afterwards
-    /// `data` has `cols` rows of `rows` elements.
+    /// Transposes a matrix of `rows` x `cols` elements without gaps in its own memory: then `data` has `cols` rows of
+    /// `rows` elements.
     ///
-    /// A square needs no scratch, and is as fast as [`Device::transpose`]. Another matrix goes through `scratch` in strips,
-    /// two or three times: it takes several times as long. Does not wait for the result, unless `data` is a host slice.
+    /// A square needs no scratch, and is as fast as [`Device::transpose`]. Other matrices go through `scratch` in
+    /// strips, two or three times, and take several times as long. Waits only if `data` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::transpose`]; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device cannot hold the
-    /// [scratch](Device::transpose_in_place_scratch).
+    /// Same as [`Device::transpose`]; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the
+    /// [scratch](Device::transpose_in_place_scratch) does not fit the device.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};
@@ -114,10 +115,12 @@ impl Device {
         transpose(self, data.into(), (rows, cols), STRIP_BYTES, scratch)
     }
 
-    /// The bytes of scratch that [`Device::transpose_in_place`] uses: none for a square, a row or a column, else those of
-    /// the matrix, but at most 16 MiB, or one row or column where that is more.
+    /// Bytes of scratch that [`Device::transpose_in_place`] uses.
     ///
-    /// The CPU backend takes as much from the host, and a row for each thread.
+    /// A square, a row or a column needs none. Other matrices need their own size, but at most 16 MiB, or one row or
+    /// column if that is larger.
+    ///
+    /// The CPU backend allocates as much on the host, and one row per thread.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;

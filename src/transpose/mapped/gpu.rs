@@ -8,14 +8,14 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/transpose_map.cl");
-/// The side of a tile of CPU drivers; as in `cl/transpose_map.cl`.
+/// The side of a tile on CPU drivers, as in `cl/transpose_map.cl`.
 const CPU_SIDE: usize = 128;
 
-/// Blocks of a tile's side, and elements of a block's.
+/// Blocks per side of a tile, and elements per side of a block.
 const SIDE: usize = 16;
 const BLOCK: usize = 4;
 
-/// Types, and the text of the user's function.
+/// Element types, and the source of the custom function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
     pub from: ElementType,
@@ -24,7 +24,7 @@ pub struct Form {
     pub prelude: Option<String>,
 }
 
-/// How tiles are shared out.
+/// The kernel of a launch, and its arguments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kernel {
     Blocks,
@@ -42,7 +42,7 @@ pub struct Plan {
     pub wide: bool,
 }
 
-/// `in_blocks`: whether both offsets are multiples of a block's side.
+/// `in_blocks`: both offsets are multiples of a block's side.
 pub fn plan(
     form: &Form,
     (rows, cols): (usize, usize),
@@ -86,7 +86,7 @@ pub fn plan(
     Ok(Plan { program, kernel, groups: tiles.min(params.max_groups), work_group: params.work_group, wide })
 }
 
-/// `factor` is the bytes of an accumulator.
+/// Transposes and maps a matrix; `factor` has the bytes of an accumulator.
 pub fn transpose(
     device: &ClDevice,
     form: &Form,

@@ -1,10 +1,10 @@
-//! Transposition of what is made of the elements, in one pass: [`Device::transpose_map`].
+//! Transposition of mapped elements in one pass ([`Device::transpose_map`]).
 //!
 //! | property | |
 //! |---|---|
 //! | work | one read and one write of every element |
-//! | elements | as [`reduce`](crate::reduce); the result's may be of another type |
-//! | determinism | everywhere, for floats where the device keeps subnormals; the user's function as its [`Map`](crate::op::Map) |
+//! | elements | as for [`reduce`](crate::reduce); the result may have another type |
+//! | determinism | same bits everywhere; for floats, if the device keeps subnormals, and for a custom function as its [`Map`](crate::op::Map) says |
 //! | in place | no: input and output are distinct |
 //! | scratch | none |
 //! | limits | matrices without gaps between their rows; any shape that fits the device |
@@ -21,23 +21,23 @@ use crate::{
     runtime::{Backend, lines},
 };
 
-/// Elements of a task of a row or a column.
+/// Elements of a task of a row or a column vector.
 const TASK_CELLS: usize = parallel::SERIAL;
 
 impl Device {
-    /// The transposed matrix of what `map` makes of each element: another type ([`Cast`](crate::op::Cast)), a multiple
-    /// ([`Scale`](crate::op::Scale)), or what a function of the user's gives ([`Map`](crate::op::Map)). The matrix is that
-    /// of [`Device::transpose`].
+    /// Transposed matrix of `map(x)` for each element `x`. `map` converts to another type ([`Cast`](crate::op::Cast)),
+    /// multiplies ([`Scale`](crate::op::Scale)), or calls a custom function ([`Map`](crate::op::Map)). The layout of
+    /// both matrices is as in [`Device::transpose`].
     ///
     /// Does not wait for the result.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `input` has not `rows * cols` elements or that
-    /// product overflows; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type
-    /// needs it; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver refuses the user's expression: the
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `input` does not have `rows * cols` elements or
+    /// that product overflows; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a
+    /// type needs it; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the custom expression: the
     /// [log](crate::Error::build_log) shows its lines; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the
-    /// device cannot hold the result.
+    /// result does not fit the device.
     ///
     /// ```
     /// use oclprim::{Device, f16, op::{Cast, Map, Scale}};
@@ -67,12 +67,12 @@ impl Device {
 
     /// [`Device::transpose_map`] into a buffer, a view or a slice of `rows * cols` elements.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits only if `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// As [`Device::transpose_map`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has
-    /// another length.
+    /// Same as [`Device::transpose_map`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output`
+    /// has the wrong length.
     ///
     /// ```
     /// use oclprim::{Device, op::Cast};
@@ -115,7 +115,7 @@ impl Device {
     }
 }
 
-/// What `map` makes of the elements is turned as they would be: the loops over matrices know sizes alone.
+/// Maps elements while it reads them, and transposes the results. The loops over matrices depend on sizes alone.
 fn on_cpu<T: Element, U: Element>(
     input: &[T],
     output: &mut [U],

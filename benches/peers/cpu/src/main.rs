@@ -1,5 +1,5 @@
-//! What the CPU backend is set beside: plain loops, copies by the C library, rayon, ndarray, `transpose`, `rdst`. One JSON
-//! line for each result: `cpu-peers FAMILY:N ...`. Other families have no peers here.
+//! Peers of the CPU backend: plain loops, copies by the C library, rayon, ndarray, `transpose` and `rdst`. It prints
+//! one JSON line per result: `cpu-peers FAMILY:N ...`. Other families have no peers here.
 
 use std::cell::RefCell;
 
@@ -10,7 +10,7 @@ use oclprim::{
 };
 use rayon::prelude::*;
 
-/// `what` is the crate's own name of the benchmark, so that the two lines meet.
+/// `what` is the crate's own name of the benchmark case, so that both results are matched.
 fn report<R>(
     (peer, what, element): (&str, &str, &str),
     (n, bytes): (usize, usize),
@@ -20,7 +20,7 @@ fn report<R>(
     report_after((peer, what, element), (n, bytes), || (), run, check);
 }
 
-/// The same with what comes before each run and is not timed.
+/// [`report`] with a step before each run, which is not timed.
 fn report_after<R>(
     (peer, what, element): (&str, &str, &str),
     (n, bytes): (usize, usize),
@@ -57,12 +57,12 @@ fn data<T: Send>(n: usize, value: impl Fn(u64) -> T + Sync) -> Vec<T> {
     (0..n).into_par_iter().map(|i| value(mix(i))).collect()
 }
 
-/// Elements of each task, so that all threads have several.
+/// Elements per task, so that each thread has several tasks.
 fn part(n: usize) -> usize {
     n.div_ceil(4 * rayon::current_num_threads()).max(1 << 12)
 }
 
-/// The sum in 32 lanes, which compilers vectorise without another order being allowed.
+/// The sum in 32 lanes, which compilers vectorise without a permission to reorder.
 fn lanes<T: Element>(x: &[T], add: impl Fn(T, T) -> T) -> T {
     let mut lane = [T::ZERO; 32];
     let rows = x.chunks_exact(32);
