@@ -170,10 +170,11 @@ impl Digit {
 pub struct Keys {
     /// Bytes of a key.
     pub bytes: usize,
-    /// `flip` is the mask to invert in keys whose highest bit is set, `always` the mask to invert in all keys. For `floats`,
-    /// `flip` is the bits of infinity, and `always` inverts the rank.
+    /// Mask to invert in keys whose highest bit is set; for `floats` the bits of infinity.
     pub flip: u64,
+    /// Mask to invert in all keys afterwards; for `floats` in the rank.
     pub always: u128,
+    /// The bits that the order compares.
     pub bits: Range<u32>,
     /// True if the keys are floats whose zeros are equal, and whose NaNs are equal.
     pub floats: bool,
