@@ -2,7 +2,7 @@
 
 use crate::ElementType;
 
-/// The result of [`Device::moments_axis`] for a line.
+/// The result of [`Device::moments_axis`](crate::Device::moments_axis) for a line.
 ///
 /// ```
 /// use oclprim::Device;
