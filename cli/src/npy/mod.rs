@@ -228,7 +228,9 @@ impl Array {
         }
         let len = metadata.len();
         let front = Front::read(&mut file, Some(len))?;
-        if front.bytes >= MAPPED
+        // Elsewhere a mapped file cannot be replaced, and the input may be the output.
+        if cfg!(unix)
+            && front.bytes >= MAPPED
             && front.start.is_multiple_of(align_of::<u128>())
             && let Ok(map) = mapped::map(path, &file, len)
         {
