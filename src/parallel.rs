@@ -7,7 +7,7 @@ use std::{
     collections::VecDeque,
     ops::Range,
     sync::{
-        Mutex, MutexGuard, OnceLock, PoisonError,
+        Mutex, MutexGuard,
         atomic::{AtomicU8, AtomicUsize, Ordering, fence},
     },
 };
@@ -38,18 +38,51 @@ pub(crate) fn for_each(tasks: usize, body: &(dyn Fn(usize) + Sync)) {
 
 /// The results of `body` for each of `0..tasks`, in order.
 pub(crate) fn map<R: Send + Sync>(tasks: usize, body: &(dyn Fn(usize) -> R + Sync)) -> Vec<R> {
-    let results: Vec<OnceLock<R>> = (0..tasks).map(|_| OnceLock::new()).collect();
+    // Loops, here and below: each chain of iterators would be compiled anew for each type, ten functions at a time.
+    let mut results = Vec::with_capacity(tasks);
+    for _ in 0..tasks {
+        results.push(Mutex::new(None));
+    }
     for_each(tasks, &|i| {
-        results[i].get_or_init(|| body(i));
+        let result = body(i);
+        *locked(&results[i]) = Some(result);
     });
-    results.into_iter().map(|result| result.into_inner().expect("each task ran")).collect()
+    let mut all = Vec::with_capacity(tasks);
+    for result in results {
+        match result.into_inner() {
+            Ok(Some(result)) => all.push(result),
+            _ => unreachable!("each task ran"),
+        }
+    }
+    all
+}
+
+/// [`map`] on this thread.
+pub(crate) fn map_here<R>(tasks: usize, body: &dyn Fn(usize) -> R) -> Vec<R> {
+    let mut all = Vec::with_capacity(tasks);
+    for i in 0..tasks {
+        all.push(body(i));
+    }
+    all
+}
+
+/// Locks, whether a thread has panicked or not.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    match mutex.lock() {
+        Ok(guard) => guard,
+        Err(poisoned) => poisoned.into_inner(),
+    }
 }
 
 /// Hands each of `items` to `body`.
 pub(crate) fn consume<I: Send>(items: Vec<I>, body: &(dyn Fn(I) + Sync)) {
-    let items: Vec<_> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
-    for_each(items.len(), &|i| {
-        if let Some(item) = items[i].lock().unwrap_or_else(PoisonError::into_inner).take() {
+    let mut cells = Vec::with_capacity(items.len());
+    for item in items {
+        cells.push(Mutex::new(Some(item)));
+    }
+    for_each(cells.len(), &|i| {
+        let item = locked(&cells[i]).take();
+        if let Some(item) = item {
             body(item);
         }
     });
@@ -57,7 +90,11 @@ pub(crate) fn consume<I: Send>(items: Vec<I>, body: &(dyn Fn(I) + Sync)) {
 
 /// Hands each run of `len` elements, and its number, to `body`; the last may be shorter.
 pub fn chunks_mut<T: Send>(data: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T]) + Sync)) {
-    consume(data.chunks_mut(len).enumerate().collect(), &|(i, chunk)| body(i, chunk));
+    let mut chunks = Vec::with_capacity(data.len().div_ceil(len));
+    for chunk in data.chunks_mut(len) {
+        chunks.push((chunks.len(), chunk));
+    }
+    consume(chunks, &|(i, chunk)| body(i, chunk));
 }
 
 type Turn<'t, K, W> = dyn FnMut(usize, &K) -> W + Send + 't;
@@ -80,25 +117,28 @@ const TURNED: u8 = 3;
 
 impl<K, W> Slot<K, W> {
     fn cell(&self) -> MutexGuard<'_, Option<(K, Option<W>)>> {
-        self.cell.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.cell)
     }
 }
 
 /// Runs the turns of tasks whose time has come, unless another thread does; `task` was found just now. Gives those that were left.
 fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, W>)>, mut task: usize) -> Vec<usize> {
     let mut left = Vec::new();
-    let state = |task: usize| slots.get(task).map(|slot| slot.state.load(Ordering::Acquire));
+    let state = |task: usize| match slots.get(task) {
+        Some(slot) => slot.state.load(Ordering::Acquire),
+        None => SOUGHT,
+    };
     loop {
         // No task is forgotten: who has found one marks it, and then tries the lock; who has had the lock gives it back, and then
         // looks for a mark. Fences between the two have one of them see what the other did.
         fence(Ordering::SeqCst);
-        if !matches!(state(task), Some(FOUND | LEFT)) {
+        if !matches!(state(task), FOUND | LEFT) {
             return left;
         }
         // After a panic in a turn there are no others.
         let Ok(mut line) = line.try_lock() else { return left };
         let (now, turn) = &mut *line;
-        while let Some(FOUND | LEFT) = state(*now) {
+        while let FOUND | LEFT = state(*now) {
             let slot = &slots[*now];
             if let Some((room, work)) = &mut *slot.cell() {
                 *work = Some(turn(*now, room));
@@ -124,8 +164,10 @@ pub(crate) fn in_turn<K: Send, W: Send>(
     turn: &mut Turn<'_, K, W>,
     finish: &(dyn Fn(usize, W, &mut K) + Sync),
 ) {
-    let slot = |_| Slot { state: AtomicU8::new(SOUGHT), cell: Mutex::new(None) };
-    let slots: Vec<Slot<K, W>> = (0..tasks).map(slot).collect();
+    let mut slots: Vec<Slot<K, W>> = Vec::with_capacity(tasks);
+    for _ in 0..tasks {
+        slots.push(Slot { state: AtomicU8::new(SOUGHT), cell: Mutex::new(None) });
+    }
     let (next, line) = (AtomicUsize::new(0), Mutex::new((0, turn)));
     let finish_one = |task: usize| {
         let (mut room, work) = slots[task].cell().take()?;
@@ -133,8 +175,13 @@ pub(crate) fn in_turn<K: Send, W: Send>(
         Some(room)
     };
     let finish_turned = |own: &mut VecDeque<usize>, free: &mut Vec<K>| {
-        while own.front().is_some_and(|&task| slots[task].state.load(Ordering::Acquire) == TURNED) {
-            free.extend(own.pop_front().and_then(finish_one));
+        while let Some(&task) = own.front()
+            && slots[task].state.load(Ordering::Acquire) == TURNED
+        {
+            own.pop_front();
+            if let Some(room) = finish_one(task) {
+                free.push(room);
+            }
         }
     };
     for_each(tasks.min(threads()), &|_| {
@@ -144,7 +191,10 @@ pub(crate) fn in_turn<K: Send, W: Send>(
             if task >= tasks {
                 break;
             }
-            let mut found = free.pop().unwrap_or_else(room);
+            let mut found = match free.pop() {
+                Some(room) => room,
+                None => room(),
+            };
             find(task, &mut found);
             *slots[task].cell() = Some((found, None));
             slots[task].state.store(FOUND, Ordering::Release);
@@ -154,9 +204,13 @@ pub(crate) fn in_turn<K: Send, W: Send>(
             // Who has left them has nothing else to do.
             for_each(left.len(), &|i| drop(finish_one(left[i])));
         }
-        own.retain(|&task| {
-            slots[task].state.compare_exchange(FOUND, LEFT, Ordering::AcqRel, Ordering::Acquire).is_err()
-        });
+        for _ in 0..own.len() {
+            if let Some(task) = own.pop_front()
+                && slots[task].state.compare_exchange(FOUND, LEFT, Ordering::AcqRel, Ordering::Acquire).is_err()
+            {
+                own.push_back(task);
+            }
+        }
         finish_turned(&mut own, &mut free);
     });
 }

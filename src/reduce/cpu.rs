@@ -47,12 +47,14 @@ pub(super) fn reduce_rows<T: Element, U: Element, O: Op<U>, R: Iterator<Item = U
         }
     };
     let mut partials: Vec<U::Acc> = if n * size_of::<T>() <= SERIAL_BYTES {
-        (0..n.div_ceil(tile)).map(partial).collect()
+        parallel::map_here(n.div_ceil(tile), &partial)
     } else {
         parallel::map(n.div_ceil(tile), &partial)
     };
     while partials.len() > 1 {
-        let reduce = |part: &[U::Acc]| {
+        let tile = self::tile::<U::Acc>();
+        let reduce = |i: usize| {
+            let part = &partials[i * tile..partials.len().min((i + 1) * tile)];
             let row = |row: Range<usize>| part[row].iter().copied();
             if const { U::TYPE.is_float() } {
                 reduce_tile::<U, O, _>(lanes::<U::Acc>(), 0..part.len(), &row)
@@ -60,7 +62,7 @@ pub(super) fn reduce_rows<T: Element, U: Element, O: Op<U>, R: Iterator<Item = U
                 reduce_any::<U, O, _>(0..part.len(), &row)
             }
         };
-        partials = partials.chunks(self::tile::<U::Acc>()).map(reduce).collect();
+        partials = parallel::map_here(partials.len().div_ceil(tile), &reduce);
     }
     U::narrow(partials[0])
 }

@@ -210,6 +210,7 @@ impl Device {
     }
 
     /// [`Device::scan_into`], built once for each pair of types and operator.
+    #[inline(never)]
     fn scan_one<T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
         input: Input<'_, T>,
@@ -219,7 +220,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let by = (&monoid::<U, O>(), O::source());
-        self.scan_taken(by, input, (&|x| U::from(x).widen(), None), kind, output, scratch)
+        self.scan_taken(by, input, (&cpu::widened::<T, U>, None), kind, output, scratch)
     }
 
     /// A scan of any kind by an operator of the user's, which need not be commutative.
@@ -403,6 +404,7 @@ impl Device {
     }
 
     /// [`Device::scan_in_place`], built once for each type and operator.
+    #[inline(never)]
     fn scan_within<T: Element, O: Op<T>>(
         &self,
         x: Output<'_, T>,
