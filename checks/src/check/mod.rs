@@ -101,7 +101,11 @@ impl Case {
         n: usize,
         run: impl Fn(&Device) -> Result<(), Failure> + Send + Sync + 'static,
     ) -> Self {
-        Self { form: form.into(), element, shape: shape.into(), data: data.into(), n, run: Box::new(run) }
+        Self::of(form.into(), element, shape.into(), data.into(), n, Box::new(run))
+    }
+
+    fn of(form: String, element: ElementType, shape: String, data: String, n: usize, run: Box<Check>) -> Self {
+        Self { form, element, shape, data, n, run }
     }
 
     /// The same check on the device in another geometry, as another form.
