@@ -1,6 +1,8 @@
 //! What `oclprim-checks` needs beside the public API: plans, tile sizes, launches. No part of the API; it changes at any time.
 
 pub mod data;
+#[cfg(feature = "instances")]
+pub mod instances;
 pub mod testing;
 
 pub use crate::{with_element, with_integer};

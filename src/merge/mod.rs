@@ -109,6 +109,7 @@ impl Device {
     }
 
     /// [`Device::merge_into`], built once for each type and order.
+    #[inline(never)]
     fn merge_one<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         a: Input<'_, T>,
@@ -222,6 +223,7 @@ impl Device {
     }
 
     /// [`Device::merge_pairs_into`], built once for each pair of types and order.
+    #[inline(never)]
     fn merge_pairs_one<K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
         &self,
         a: (Input<'_, K>, Input<'_, V>),

@@ -206,6 +206,7 @@ impl Device {
     }
 
     /// [`Device::reduce_into`], built once for each type and operator.
+    #[inline(never)]
     fn reduce_one<T: Element, O: Op<T>>(
         &self,
         input: Input<'_, T>,
@@ -329,6 +330,7 @@ impl Device {
         Ok(Extreme { index: index[0] as usize, value: value[0] })
     }
 
+    #[inline(never)]
     fn arg_reduce_into<T: Element>(
         &self,
         input: Input<'_, T>,

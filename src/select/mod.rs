@@ -218,6 +218,7 @@ impl Device {
         Ok(output)
     }
 
+    #[inline(never)]
     fn select_by<T: Element, F: Fn(T::Acc) -> bool + Sync>(
         &self,
         input: Input<'_, T>,
@@ -297,6 +298,7 @@ impl Device {
     }
 
     /// Flagged values, and with `lists` = 2 the others behind them.
+    #[inline(never)]
     fn move_flagged<V: Pod + Send + Sync>(
         &self,
         values: Input<'_, V>,
@@ -448,6 +450,7 @@ impl Device {
     }
 
     /// The places of what `takes`, and `marks` in OpenCL C, tell.
+    #[inline(never)]
     fn places<T: Element, I: Offset>(
         &self,
         (input, takes): (Input<'_, T>, &(impl Fn(T) -> bool + Sync)),

@@ -118,6 +118,7 @@ impl Device {
     }
 
     /// [`Device::sort_into`], built once for each type.
+    #[inline(never)]
     fn sort_one<T: Key>(
         &self,
         input: Input<'_, T>,
@@ -243,6 +244,7 @@ impl Device {
     }
 
     /// [`Device::sort_pairs_into`], built once for each pair of types.
+    #[inline(never)]
     fn sort_pairs_one<K: Key, V: Pod>(
         &self,
         (input, values): (Input<'_, K>, Input<'_, V>),
@@ -411,6 +413,7 @@ impl Device {
     }
 
     /// [`Device::argsort_into`], built once for each pair of types.
+    #[inline(never)]
     fn argsort_one<T: Key, I: Offset>(
         &self,
         input: Input<'_, T>,

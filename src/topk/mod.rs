@@ -399,6 +399,7 @@ impl Device {
     }
 
     /// [`Device::top_k_pairs_into`], built once for each pair of types.
+    #[inline(never)]
     fn top_pairs<K: Element, V: Pod>(
         &self,
         (keys, values): (Input<'_, K>, Input<'_, V>),
@@ -459,6 +460,7 @@ impl Device {
     }
 
     /// All selections of keys. The type of places that are not wanted is of no matter.
+    #[inline(never)]
     fn top<T: Element, I: Offset>(
         &self,
         input: Input<'_, T>,
@@ -580,6 +582,7 @@ impl Device {
     }
 
     /// [`Device::nth_elements_into`], built once for each type.
+    #[inline(never)]
     fn nth<T: Element>(
         &self,
         input: Input<'_, T>,

@@ -240,6 +240,7 @@ impl Device {
     }
 
     /// [`Device::quantiles_into`], built once for each type.
+    #[inline(never)]
     fn quantiles_of<T: Element>(
         &self,
         input: Input<'_, T>,

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use bytemuck::Pod;
+use oclprim::internals::instances::below;
 
 #[cfg(feature = "opencl")]
 use super::gpu;
@@ -74,12 +75,6 @@ impl Part {
 /// The same as elements.
 fn elements<T: Element>(values: &[u64]) -> Vec<T> {
     values.iter().map(|&value| T::from_f64(value as f64)).collect()
-}
-
-/// Whether an element is below a whole number, in Rust and in OpenCL C.
-fn below<A: Element>(limit: u64) -> Map<impl Fn(A) -> bool + Sync> {
-    let bound = A::from_f64(limit as f64);
-    Map::new(move |x: A| x < bound, format!("x < {limit}"))
 }
 
 /// Compares what was written to an output with what there was to write: as much as there was room for, and nothing behind.

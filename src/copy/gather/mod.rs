@@ -146,6 +146,7 @@ impl Device {
     }
 
     /// Gathers, and sets `outside`.
+    #[inline(never)]
     fn gather_one<T: Pod, I: Offset>(
         &self,
         table: Input<'_, T>,
@@ -254,6 +255,7 @@ impl Device {
     }
 
     /// Scatters, and sets `outside`.
+    #[inline(never)]
     fn scatter_one<T: Pod, I: Offset>(
         &self,
         line: Input<'_, T>,

@@ -91,6 +91,7 @@ impl Device {
     }
 
     /// [`Device::copy_ranges`], built once for each type.
+    #[inline(never)]
     fn copy_ranges_one<T: Pod>(
         &self,
         input: Input<'_, T>,

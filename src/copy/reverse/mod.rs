@@ -68,6 +68,7 @@ impl Device {
     }
 
     /// [`Device::reverse_into`], built once for each type.
+    #[inline(never)]
     fn reverse_one<T: Pod>(&self, input: Input<'_, T>, output: Output<'_, T>) -> Result<()> {
         let size = size_of::<T>();
         check_size(size)?;
@@ -107,6 +108,7 @@ impl Device {
     }
 
     /// [`Device::reverse_in_place`], built once for each type.
+    #[inline(never)]
     fn swap_one<T: Pod>(&self, x: Output<'_, T>) -> Result<()> {
         let size = size_of::<T>();
         check_size(size)?;

@@ -151,6 +151,7 @@ impl Device {
     }
 
     /// Built once for each pair of types and order.
+    #[inline(never)]
     fn bounds_into<T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
         &self,
         bound: Bound,
@@ -253,6 +254,7 @@ impl Device {
     }
 
     /// [`Device::first_unsorted_into`], built once for each type and order.
+    #[inline(never)]
     fn first_unsorted_one<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         input: Input<'_, T>,

@@ -108,6 +108,7 @@ impl Device {
     }
 
     /// [`Device::set_operation`], built once for each type and order.
+    #[inline(never)]
     fn set_operation_one<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         op: SetOp,
@@ -182,6 +183,7 @@ impl Device {
     }
 
     /// Writes what there is room for, and sets `count`; built once for each type and order.
+    #[inline(never)]
     fn set_operation_to<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         op: SetOp,

@@ -86,6 +86,7 @@ impl Device {
     }
 
     /// [`Device::merge_sort_into`], built once for each type and order.
+    #[inline(never)]
     fn merge_sort_one<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         input: Input<'_, T>,
@@ -195,6 +196,7 @@ impl Device {
     }
 
     /// [`Device::merge_sort_pairs_into`], built once for each pair of types and order.
+    #[inline(never)]
     fn merge_sort_pairs_one<K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
         &self,
         (keys, values): (Input<'_, K>, Input<'_, V>),

@@ -320,6 +320,7 @@ impl Device {
     }
 
     /// All forms, built once for each type and operator.
+    #[inline(never)]
     fn reduce_lines<T, U, F>(
         &self,
         op: &Monoid<U, F>,

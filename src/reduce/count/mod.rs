@@ -257,6 +257,7 @@ impl Device {
     }
 
     /// `R` is `u64`, or `u8` for a yes or no.
+    #[inline(never)]
     fn answer<T: Element, R: Pod + From<u8> + TryFrom<u64>>(
         &self,
         input: Input<'_, T>,

@@ -75,12 +75,24 @@ impl Device {
     pub fn reduce_as_into<'a, 'b, T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
         input: impl Into<Input<'a, T>>,
-        _: O,
+        op: O,
         determinism: Determinism,
         output: impl Into<Output<'b, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, output) = (input.into(), output.into());
+        self.reduce_as_one(input.into(), op, determinism, output.into(), scratch)
+    }
+
+    /// [`Device::reduce_as_into`], built once for each set of types.
+    #[inline(never)]
+    fn reduce_as_one<T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        input: Input<'_, T>,
+        _: O,
+        determinism: Determinism,
+        output: Output<'_, U>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         output.expect_len(1, "reduce")?;
         match self.backend() {
             Backend::Cpu => {
@@ -150,12 +162,25 @@ impl Device {
         &self,
         input: impl Into<Input<'a, T>>,
         map: &Map<F>,
-        _: O,
+        op: O,
         determinism: Determinism,
         output: impl Into<Output<'b, R>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, output) = (input.into(), output.into());
+        self.map_reduce_one(input.into(), map, op, determinism, output.into(), scratch)
+    }
+
+    /// [`Device::map_reduce_into`], built once for each set of types.
+    #[inline(never)]
+    fn map_reduce_one<T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
+        &self,
+        input: Input<'_, T>,
+        map: &Map<F>,
+        _: O,
+        determinism: Determinism,
+        output: Output<'_, R>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         output.expect_len(1, "reduce")?;
         match self.backend() {
             Backend::Cpu => {
@@ -229,7 +254,19 @@ impl Device {
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (x, y, output) = (x.into(), y.into(), output.into());
+        self.dot_one(x.into(), y.into(), determinism, output.into(), scratch)
+    }
+
+    /// [`Device::dot_into`], built once for each set of types.
+    #[inline(never)]
+    fn dot_one<T: Element, U: Element + From<T>>(
+        &self,
+        x: Input<'_, T>,
+        y: Input<'_, T>,
+        determinism: Determinism,
+        output: Output<'_, U>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         output.expect_len(1, "dot")?;
         if x.len() != y.len() {
             return Err(Error::invalid(format!("dot of {} and {} elements", x.len(), y.len())));

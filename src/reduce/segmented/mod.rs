@@ -368,6 +368,7 @@ impl Device {
     }
 
     /// All forms, built once for each type and operator.
+    #[inline(never)]
     pub(crate) fn reduce_parts<T, U, C, F>(
         &self,
         op: &Monoid<U, F>,

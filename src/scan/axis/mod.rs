@@ -212,6 +212,7 @@ impl Device {
     }
 
     /// All forms, built once for each type and operator.
+    #[inline(never)]
     fn scan_lines<T, U, F>(
         &self,
         by: (&Monoid<U, F>, Source),

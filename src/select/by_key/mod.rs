@@ -278,6 +278,7 @@ impl Device {
     }
 
     /// All forms that do not allocate, built once for each type and operator.
+    #[inline(never)]
     fn reduce_keyed_into<K, V, U, F>(
         &self,
         op: &Monoid<U, F>,

@@ -251,6 +251,7 @@ impl Device {
     }
 
     /// Elements go to one of so many lists, as `list`, and `texts` in OpenCL C, tell; the second one may be `reversed`.
+    #[inline(never)]
     fn part<T: Element, const LISTS: usize>(
         &self,
         (input, list): (Input<'_, T>, &(impl Fn(T) -> usize + Sync)),

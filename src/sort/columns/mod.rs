@@ -270,6 +270,7 @@ impl Device {
     }
 
     /// [`Device::sort_columns_into`], built once for each type of keys.
+    #[inline(never)]
     fn sort_columns_one<K: Key>(
         &self,
         input: Input<'_, K>,

@@ -42,6 +42,7 @@ impl Device {
     }
 
     /// [`Device::sort_in_place`], built once for each type.
+    #[inline(never)]
     fn sort_in_place_one<T: Key>(&self, data: Output<'_, T>, order: &Order) -> Result<()> {
         let keys = Keys::new::<T>(order)?;
         if !keys.whole() {

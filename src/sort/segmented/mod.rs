@@ -100,6 +100,7 @@ impl Device {
     }
 
     /// [`Device::sort_segments_into`], built once for each pair of types.
+    #[inline(never)]
     fn sort_segments_one<T: Key, C: Offset>(
         &self,
         input: Input<'_, T>,
@@ -219,6 +220,7 @@ impl Device {
     }
 
     /// [`Device::sort_segments_pairs_into`], built once for each set of types.
+    #[inline(never)]
     fn sort_segments_pairs_one<K: Key, V: Pod + Send + Sync, C: Offset>(
         &self,
         (input, values): (Input<'_, K>, Input<'_, V>),
@@ -334,6 +336,7 @@ impl Device {
     }
 
     /// [`Device::argsort_segments_into`], built once for each set of types.
+    #[inline(never)]
     fn argsort_segments_one<T: Key, C: Offset, I: Offset>(
         &self,
         input: Input<'_, T>,
