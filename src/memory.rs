@@ -65,7 +65,8 @@ pub(crate) fn refill<T: Clone>(all: &mut Vec<T>, len: usize, value: T) -> Result
 
 /// Fails unless `bytes` bytes can be allocated now. Call it before foreign code that ends the process when memory is short.
 pub(crate) fn probe(bytes: usize) -> Result<()> {
-    with_capacity::<u8>(bytes).map(drop)
+    // The optimiser would remove memory that nobody uses.
+    with_capacity::<u8>(bytes).map(|room| drop(std::hint::black_box(room)))
 }
 
 #[cfg(test)]

@@ -223,7 +223,11 @@ pub(crate) fn in_turn<K: Send, W: Send>(
             if task >= tasks {
                 break;
             }
-            let Some(mut found) = free.pop().or_else(|| failure.keep(room())) else { break };
+            let Some(mut found) = free.pop().or_else(|| failure.keep(room())) else {
+                // No later task gets a turn, so none takes a room.
+                next.fetch_max(tasks, Ordering::Relaxed);
+                break;
+            };
             find(task, &mut found);
             *slots[task].cell() = Some((found, None));
             slots[task].state.store(FOUND, Ordering::Release);

@@ -135,6 +135,7 @@ where
     each("merge_pairs", &mut || device.merge_pairs_scratch::<T, [u64; 8], _>(n, &order));
     each("merge_sort", &mut || device.merge_sort_scratch::<T, _>(n, &order));
     each("merge_sort_pairs", &mut || device.merge_sort_pairs_scratch::<T, [u64; 8], _>(n, &order));
+    each("merge_sort_pairs of large values", &mut || device.merge_sort_pairs_scratch::<T, [u8; 1 << 20], _>(n, &order));
     each("set_operation", &mut || device.set_scratch::<T, _>(n, &order));
     each("select", &mut || device.select_scratch::<T>(n));
     each("reduce_by_key", &mut || device.reduce_by_key_scratch::<T, T>(n));

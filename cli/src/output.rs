@@ -89,8 +89,9 @@ pub(crate) const STDOUT: &str = "-";
 pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write) -> Result<(), Stop> {
     let mut drafts = Vec::new();
     for (path, parts) in files {
+        // A pipe takes bytes at once, so this cannot wait until all are written.
+        inputs_are_whole()?;
         if path.as_os_str() == STDOUT {
-            inputs_are_whole()?;
             parts.iter().try_for_each(|part| out.write_all(part.as_ref()))?;
             out.flush()?;
             continue;

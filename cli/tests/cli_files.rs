@@ -118,7 +118,13 @@ fn a_mapped_file_that_is_cut_short_is_an_error_and_leaves_no_output() {
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
     let whole = 4 * N as u64 + 128;
     // Within the last page, where zeros would be read, and before it, where a read raises a signal.
-    for (cut, want) in [(0, None), (4, Some("cut short while it was read")), (whole - 4096, Some("was cut short"))] {
+    let regrown = u64::MAX;
+    for (cut, want) in [
+        (0, None),
+        (4, Some("cut short while it was read")),
+        (whole - 4096, Some("was cut short")),
+        (regrown, Some("changed while it was read")),
+    ] {
         let input = folder.save("in.npy", &[N as u64], &[7u32; N]);
         let file = fs::OpenOptions::new().write(true).open(&input).expect("the input");
         let before = file.metadata().expect("its length").len();
@@ -126,7 +132,12 @@ fn a_mapped_file_that_is_cut_short_is_an_error_and_leaves_no_output() {
         let child = program(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         // The program opens the pipe after it has mapped the input; this waits until then.
         let mut pipe = fs::OpenOptions::new().write(true).open(&fifo).expect("the pipe");
-        file.set_len(before - cut.min(before)).expect("a shorter file");
+        if cut == regrown {
+            file.set_len(0).expect("an empty file");
+            file.set_len(before).expect("a file of zeros");
+        } else if cut > 0 {
+            file.set_len(before - cut).expect("a shorter file");
+        }
         pipe.write_all(&indices).expect("the pipe takes them");
         drop(pipe);
         let found = child.wait_with_output().expect("its end");

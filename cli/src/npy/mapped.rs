@@ -1,40 +1,53 @@
 //! Input files in memory: mapped, so that their bytes are read where the page cache has them.
 //!
 //! Another program can cut a file short while it is mapped. A page beyond the new end raises a signal, which ends this program
-//! with an error. The rest of the last page reads as zeros, so [`still_whole`] compares the lengths before a result is written.
+//! with an error. The rest of the last page reads as zeros, and other bytes may follow later. So [`still_whole`] compares length
+//! and time of modification before a result is written.
 
 use std::{
-    fs::File,
+    fs::{File, Metadata},
     io,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
+    time::SystemTime,
 };
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapOptions};
 
-/// A mapped file: its path, itself, and the bytes that it had.
-type Input = (PathBuf, File, u64);
+/// A mapped file, and its state before it was mapped.
+struct Input {
+    path: PathBuf,
+    file: File,
+    len: u64,
+    modified: SystemTime,
+}
 
 static INPUTS: Mutex<Vec<Input>> = Mutex::new(Vec::new());
 
-/// Maps a plain file of `len` bytes.
-pub(crate) fn map(path: &Path, file: &File, len: u64) -> io::Result<Mmap> {
+/// Maps a plain file that has, or had, this metadata.
+pub(crate) fn map(path: &Path, file: &File, metadata: &Metadata) -> io::Result<Mmap> {
     #[cfg(unix)]
     cut_files_are_errors();
-    let kept = file.try_clone()?;
+    let (kept, len, modified) = (file.try_clone()?, metadata.len(), metadata.modified()?);
     // SAFETY: the mapping is read alone. If another program changes the file meanwhile, bytes of either state are read, as by
     // `read`, and every pattern of bits is an element. If it cuts the file short, see above.
-    let map = unsafe { Mmap::map(file)? };
-    INPUTS.lock().unwrap_or_else(PoisonError::into_inner).push((path.to_owned(), kept, len));
+    let map = unsafe { MmapOptions::new().len(len as usize).map(file)? };
+    let input = Input { path: path.to_owned(), file: kept, len, modified };
+    INPUTS.lock().unwrap_or_else(PoisonError::into_inner).push(input);
     Ok(map)
 }
 
-/// Fails with the path of a mapped file that is shorter than it was.
+/// Fails with the path of a mapped file that has changed.
 pub(crate) fn still_whole() -> Result<(), (PathBuf, String)> {
-    for (path, file, len) in &*INPUTS.lock().unwrap_or_else(PoisonError::into_inner) {
-        let now = file.metadata().map_err(|error| (path.clone(), error.to_string()))?.len();
-        if now < *len {
+    for Input { path, file, len, modified } in &*INPUTS.lock().unwrap_or_else(PoisonError::into_inner) {
+        let failed = |error: io::Error| (path.clone(), error.to_string());
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.len() < *len {
+            let now = metadata.len();
             return Err((path.clone(), format!("cut short while it was read, from {len} bytes to {now}")));
+        }
+        if metadata.modified().map_err(failed)? != *modified {
+            return Err((path.clone(), "changed while it was read".into()));
         }
     }
     Ok(())
@@ -46,7 +59,7 @@ fn cut_files_are_errors() {
     use std::sync::Once;
 
     static ONCE: Once = Once::new();
-    const MESSAGE: &[u8] = b"error: an input file was cut short while it was read\n";
+    const MESSAGE: &[u8] = b"error: a read of memory failed, most likely because an input file was cut short\n";
     ONCE.call_once(|| {
         let end = || {
             // With no standard error left there is nobody to tell.

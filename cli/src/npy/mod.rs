@@ -232,7 +232,7 @@ impl Array {
         if cfg!(unix)
             && front.bytes >= MAPPED
             && front.start.is_multiple_of(align_of::<u128>())
-            && let Ok(map) = mapped::map(path, &file, len)
+            && let Ok(map) = mapped::map(path, &file, &metadata)
         {
             return front.array(Held::Mapped(map, front.start));
         }

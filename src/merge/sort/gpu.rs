@@ -1,7 +1,7 @@
 //! Merge sorts on OpenCL devices: each tile is sorted, then pairs of runs are merged.
 
 use crate::{
-    Result, Scratch,
+    Error, ErrorKind, Result, Scratch,
     merge::gpu::{Form, Pass, Place, Plan, plan},
     runtime::{ClInput, opencl::ClDevice},
 };
@@ -29,6 +29,12 @@ fn regions(n: usize, form: &Form, plan: &Plan) -> Regions {
 }
 
 pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
+    // A value can have any size, so two regions of them may not fit a number.
+    let each = form.size.saturating_add(form.value_bytes);
+    if n.checked_mul(each).is_none_or(|bytes| bytes > isize::MAX as usize / 2) {
+        let message = format!("{n} elements of {each} bytes are more than a device's memory can have");
+        return Err(Error::new(ErrorKind::OutOfMemory, message));
+    }
     device.most_of("merge", n, |caps| {
         let plan = plan(n, form, caps, device.tuning().wide(n))?;
         Ok(if n == 0 { 0 } else { regions(n, form, &plan).end })
