@@ -296,7 +296,7 @@ fn narrow_matrices_of_every_size_are_transposed() {
     }
 }
 
-/// Where rows of the output begin within sectors, tiles of GPUs end at sector boundaries and write each element once.
+/// Rows of the output may begin within sectors. Then a GPU's tiles end at sector boundaries and write each element once.
 #[test]
 fn rows_that_begin_within_sectors_are_complete() {
     for (name, device) in devices().into_iter().chain(odd_devices()) {

@@ -110,7 +110,7 @@ struct Target {
     refused: Option<String>,
 }
 
-/// What to check, reports of the devices that do not work, and a description of each device.
+/// The devices to check, the reports of devices that do not work, and a description of each device.
 struct Targets {
     targets: Vec<Target>,
     unusable: Vec<Report>,

@@ -42,7 +42,7 @@ pub(crate) struct Run {
     /// The options that leave checks out; empty if all of the level ran.
     pub(crate) limits: BTreeMap<&'static str, String>,
     pub(crate) seconds: f64,
-    /// Whether the run came to its end.
+    /// True if the run ended by itself.
     pub(crate) complete: bool,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Geometry<'a> {
     }
 }
 
-/// What would name this machine or its user.
+/// Texts that identify this machine or its user.
 struct Names {
     words: BTreeSet<String>,
     /// The home folders, which may have blanks in them.

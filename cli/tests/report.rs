@@ -154,7 +154,7 @@ fn records_make_a_page_with_their_figures() {
         value(&bench)["lines"].as_array().expect("lines").iter().find(|line| line["n"] == 4096).expect("2^12").clone();
     assert_eq!(value(&all)["bandwidths"][0]["sample"], written["sample"]);
     assert_eq!((&value(&all)["cold"], &value(&all)["checks"]["level"]), (&false.into(), &"tiny".into()));
-    // What one page shows makes the same page again, but for its origin.
+    // The records of a page make the same page again, except for its origin.
     succeeds(&["report", "--from", &all, "-o", &again]);
     let again = fs::read_to_string(&again).expect("the page").replace("from records: from records", "from records");
     assert_eq!(again, html);

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use arbitrary::{Result, Unstructured};
-use oclprim::{Device, Layout, NdView, NdViewMut, op::Sum};
+use oclprim::{Device, Layout, NdView, NdViewMut, internals::testing::accepted, op::Sum};
 
 /// Largest number of elements for which every index is checked.
 const SMALL: usize = 512;
@@ -33,17 +33,6 @@ fn stride(u: &mut Unstructured) -> Result<isize> {
 
 fn list<T>(u: &mut Unstructured, n: usize, each: impl Fn(&mut Unstructured) -> Result<T>) -> Result<Vec<T>> {
     (0..n).map(|_| each(u)).collect()
-}
-
-/// The value of a result; an error must be one line.
-fn accepted<T>(result: oclprim::Result<T>) -> Option<T> {
-    match result {
-        Ok(value) => Some(value),
-        Err(error) => {
-            assert_eq!(error.to_string().lines().count(), 1, "{error}");
-            None
-        }
-    }
 }
 
 /// Every index of a small layout, in row-major order.

@@ -6,8 +6,9 @@ use arbitrary::{Result, Unstructured};
 use oclprim::{
     Capabilities, Determinism, DeviceClass, Element, ElementType, Layout, Order, ProgramSpec, SubGroupBackend,
     internals::{
-        copy, histogram, iota, merge, op, permute, random, reduce, scan, select, sort, testing::with_choice, topk,
-        transpose, with_element,
+        copy, histogram, iota, merge, op, permute, random, reduce, scan, select, sort,
+        testing::{accepted, with_choice},
+        topk, transpose, with_element,
     },
     op::{Max, Min, Op, Sum},
     tuning,
@@ -23,17 +24,6 @@ const MAX_ELEMENTS: usize = 1 << 48;
 const LARGE_ELEMENTS: usize = 1 << 34;
 /// Work-groups of a launch at most, on NVIDIA's GPUs.
 const MAX_GROUPS: usize = (1 << 31) - 1;
-
-/// What was refused says so in one line.
-fn accepted<T>(result: oclprim::Result<T>) -> Option<T> {
-    match result {
-        Ok(value) => Some(value),
-        Err(error) => {
-            assert_eq!(error.to_string().lines().count(), 1, "{error}");
-            None
-        }
-    }
-}
 
 /// A size up to `most`: small, near a power of two, or any.
 fn size(u: &mut Unstructured, most: usize) -> Result<usize> {

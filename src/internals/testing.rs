@@ -184,6 +184,22 @@ fn guarded_by<T: bytemuck::Pod + PartialEq>(
     Ok(all.split_off(first))
 }
 
+/// The value of a result; `None` for an error.
+///
+/// # Panics
+///
+/// Panics if the error is not one line.
+#[doc(hidden)]
+pub fn accepted<T>(result: crate::Result<T>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(error) => {
+            assert_eq!(error.to_string().lines().count(), 1, "{error}");
+            None
+        }
+    }
+}
+
 /// Logs that a part of a test did not run, to the file named by `OCLPRIM_SKIP_LOG`, whose lines `scripts/test` counts.
 #[doc(hidden)]
 pub fn log_skip(test: &str, reason: &str) {

@@ -67,7 +67,7 @@ fn cut_files_are_errors() {
             signal_hook::low_level::exit(2);
         };
         // SAFETY: the handler makes two system calls, which a handler may make, and does not return.
-        // Where it cannot be set, the signal ends the process by itself.
+        // If the handler cannot be set, the signal ends the process by itself.
         let _ = unsafe { signal_hook::low_level::register(signal_hook::consts::SIGBUS, end) };
     });
 }

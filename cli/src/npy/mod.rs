@@ -123,10 +123,10 @@ fn size_of_array(dtype: &Dtype, shape: &[usize]) -> Option<usize> {
     (bytes <= isize::MAX as usize).then_some(if shape.contains(&0) { 0 } else { bytes })
 }
 
-/// What stands before an array's bytes.
+/// The header of a file, and the range of its array.
 struct Front {
     header: Header,
-    /// Where the array's bytes start in the file, and how many they are.
+    /// The array's offset in the file, and its size, in bytes.
     start: usize,
     bytes: usize,
 }

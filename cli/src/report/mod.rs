@@ -78,7 +78,7 @@ struct Found {
     origin: String,
     os: Option<Os>,
     description: Description,
-    /// Whether caches were cold for the bandwidths; `None` where there are none.
+    /// True if caches were cold for the bandwidths; `None` without bandwidths.
     cold: Option<bool>,
     bandwidths: Vec<Line>,
     growth: Vec<Series>,

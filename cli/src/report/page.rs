@@ -18,7 +18,7 @@ use crate::{
     output::{bytes, count, digits, percent, time},
 };
 
-/// Nothing is loaded, from nowhere.
+/// The page loads nothing; styles within it are allowed.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 pub(super) fn of(found: &Found) -> Markup {

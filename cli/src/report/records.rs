@@ -20,7 +20,7 @@ use crate::{
     submission::Os,
 };
 
-/// What the page needs of a file of `oclprim check --report`.
+/// The parts of a file of `oclprim check --report` that the page shows.
 #[derive(Deserialize)]
 struct Submission {
     version: String,
@@ -82,7 +82,7 @@ impl Record {
     }
 }
 
-/// What the files have of one device: the one whose name contains `selector`, or the only one that all files have.
+/// Returns the records of one device: the one whose name contains `selector`, or the only one in all files.
 pub(super) fn read(paths: &[PathBuf], selector: Option<&str>) -> Result<Found, Stop> {
     let mut records = Vec::new();
     for path in paths {
