@@ -1,4 +1,4 @@
-//! Measuring: repeats, median and spread, and the bandwidth of a copy to set them against.
+//! Timing: repeated runs, their median and spread, and the bandwidth of a plain copy for comparison.
 
 use std::{fs, time::Instant};
 
@@ -11,7 +11,7 @@ use crate::{
 };
 use crate::{ElementType, ladder::Climb};
 
-/// The times of repeated runs of one thing, in seconds.
+/// Statistics of the times of repeated runs, in seconds.
 ///
 /// ```
 /// use oclprim_checks::bench::Sample;
@@ -22,18 +22,18 @@ use crate::{ElementType, ladder::Climb};
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// The middle one of the runs.
+    /// Median time.
     pub median: f64,
-    /// Half the distance between the 5th and the 95th percentile, as a part of the median.
+    /// Half the distance between the 5th and the 95th percentile, divided by the median.
     pub spread: f64,
-    /// The shortest run.
+    /// Shortest time.
     pub min: f64,
-    /// How many runs were timed.
+    /// Number of timed runs.
     pub runs: usize,
 }
 
 impl Sample {
-    /// Sums up `seconds`; of none all is 0.
+    /// Statistics of `seconds`. For empty input, all of them are 0.
     ///
     /// ```
     /// let sample = oclprim_checks::bench::Sample::of(vec![3.0, 1.0, 2.0]);
@@ -50,7 +50,7 @@ impl Sample {
         Self { median, spread, min: at(0.0), runs: seconds.len() }
     }
 
-    /// Effective bandwidth in GB/s (10^9 bytes a second).
+    /// Effective bandwidth in GB/s: `bytes / median / 1e9`, or 0 if the median is 0.
     ///
     /// ```
     /// assert_eq!(oclprim_checks::bench::Sample::of(vec![0.5]).bandwidth(3_000_000_000), 6.0);
@@ -60,7 +60,7 @@ impl Sample {
     }
 }
 
-/// The times of repeated runs, by two clocks.
+/// Times of repeated runs on two clocks.
 ///
 /// ```
 /// use oclprim::{Device};
@@ -73,14 +73,15 @@ impl Sample {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Times {
-    /// From the START of a run's first command to the END of its last, by the device's clock; the host's for the CPU.
+    /// Time on the device's clock, from START of a run's first command to END of its last. On the CPU backend, the host's
+    /// clock.
     pub device: Sample,
-    /// From the call to the end of the wait for it, by the host's clock: of other runs, in turns with these, as recording takes
-    /// time, too.
+    /// Time on the host's clock, from the call until its commands have finished.
+    /// On OpenCL devices these are separate runs, interleaved with those of `device`, because recording events takes time too.
     pub wall: Sample,
 }
 
-/// How often to run, and on what caches.
+/// Number of runs, time limit, and state of the caches.
 ///
 /// ```
 /// let thorough = oclprim_checks::bench::Effort { runs: 100, seconds: 10.0, cold: true, ..Default::default() };
@@ -88,13 +89,13 @@ pub struct Times {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Runs before timing, for compilers, caches and clocks.
+    /// Number of untimed runs before timing, for compilers, caches and clocks.
     pub warm_up: usize,
-    /// Timed runs, at most; one at least.
+    /// Largest number of timed runs; 0 counts as 1.
     pub runs: usize,
-    /// Seconds after which no further run starts, once there are three.
+    /// Seconds after which no further run starts, once three runs are timed.
     pub seconds: f64,
-    /// Whether the last-level cache is filled with other data before each run.
+    /// If true, other data replaces the contents of the last-level cache before each run.
     pub cold: bool,
 }
 
@@ -104,7 +105,7 @@ impl Default for Effort {
     }
 }
 
-/// Bytes of the last-level cache of a device, as far as is known; 0 else.
+/// Size of a device's last-level cache in bytes, or 0 if it is unknown.
 ///
 /// ```
 /// let device = oclprim::Device::best()?;
@@ -117,7 +118,7 @@ pub fn cache_bytes(device: &Device) -> u64 {
     if device.info().ty == DeviceType::Cpu {
         return reported.max(host_cache_bytes());
     }
-    // NVIDIA's driver reports the multiprocessors' own caches, not the second level that they share.
+    // NVIDIA's driver reports the caches of single multiprocessors, not the second-level cache that they share.
     let shared = match compute_capability {
         100.. => 126,
         90.. => 60,
@@ -130,7 +131,7 @@ pub fn cache_bytes(device: &Device) -> u64 {
     reported.max(shared << 20)
 }
 
-/// The largest cache that Linux lists for the first processor.
+/// Size in bytes of the largest cache that Linux lists for the first processor, or 0 if there is no list.
 fn host_cache_bytes() -> u64 {
     let Ok(caches) = fs::read_dir("/sys/devices/system/cpu/cpu0/cache") else { return 0 };
     let size = |entry: fs::DirEntry| {
@@ -141,7 +142,7 @@ fn host_cache_bytes() -> u64 {
     caches.flatten().filter_map(size).max().unwrap_or(0)
 }
 
-/// Takes the place of what is in the caches: reads twice as much of something else, which leaves nothing to write back.
+/// Replaces the contents of the caches: reads other data of twice their size. Reads leave nothing to write back.
 struct Scrub {
     other: Buffer<u32>,
     out: Buffer<u32>,
@@ -151,13 +152,13 @@ struct Scrub {
 impl Scrub {
     fn new(device: &Device) -> Result<Self> {
         let bytes = Self::bytes(cache_bytes(device), &device.info());
-        // Ones: memory of zeros that was never written can be one page over and over.
+        // Filled with ones, because zeroed memory that was never written can be a single page mapped many times.
         Ok(Self { other: device.filled(bytes as usize / 4, 1)?, out: device.zeroed(1)?, scratch: Scratch::new() })
     }
 
-    /// What is read for a last-level cache of `cache` bytes: 0 where that is unknown.
+    /// Number of bytes to read for a last-level cache of `cache` bytes; a `cache` of 0 means unknown.
     fn bytes(cache: u64, info: &DeviceInfo) -> u64 {
-        // GPUs' drivers may know of smaller caches than the last.
+        // A GPU's driver may report a smaller cache than the last level.
         let known = info.ty == DeviceType::Cpu && cache > 0;
         let least = if known { 1 << 20 } else { 512 << 20 };
         let most = [info.global_bytes / 4, info.max_allocation_bytes].into_iter().filter(|&bytes| bytes > 0);
@@ -169,12 +170,13 @@ impl Scrub {
     }
 }
 
-/// Times `run` on a [profiled](Device::profiled) device. `reset` goes before each run and is not timed; no more is the
-/// filling of caches that [`Effort::cold`] asks for.
+/// Times of repeated calls of `run` on a [profiled](Device::profiled) device.
+///
+/// `reset` is called before each `run`. Neither `reset` nor the reads for [`Effort::cold`] are timed.
 ///
 /// # Errors
 ///
-/// What `reset` and `run` return, and [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a command failed.
+/// The errors of `reset` and `run`, and [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a command fails.
 ///
 /// ```
 /// use oclprim::{Device, op::Sum};
@@ -194,15 +196,16 @@ pub fn measure(
     mut run: impl FnMut() -> Result<()>,
 ) -> Result<Times> {
     let mut times = rounds(device, effort, &mut [(&mut reset, &mut run)])?;
-    Ok(times.pop().expect("one contender has one sample"))
+    Ok(times.pop().expect("one case has one sample"))
 }
 
-/// Times several climbs in turns, so that what changes with time, such as clocks, changes for all of them. `effort` counts
-/// the runs of each, and the seconds of all.
+/// Times of several benchmark cases, interleaved, so that drift, such as that of clocks, hits all of them.
+///
+/// `effort.runs` is the number of runs of each case; `effort.seconds` is the limit for all of them together.
 ///
 /// # Errors
 ///
-/// Those of [`measure`].
+/// The errors of [`measure`].
 ///
 /// ```
 /// use oclprim::{Device};
@@ -227,7 +230,7 @@ pub fn measure_in_turns(device: &Device, effort: Effort, climbs: &mut [&mut Clim
 
 type Step<'a> = dyn FnMut() -> Result<()> + 'a;
 
-/// One contender's runs, and the commands of each.
+/// Times of one benchmark case, and the number of commands of its last recorded run.
 #[derive(Clone, Default)]
 struct Runs {
     seconds: Vec<f64>,
@@ -235,8 +238,9 @@ struct Runs {
     commands: usize,
 }
 
-/// Times a run: by the host's clock, and by the device's, if that is to be. Then `ends` is how many commands a run before had:
-/// those between the first and the last have no event, which would take time itself. Returns how many there were, too.
+/// Times one run: its seconds on the host's clock, its seconds on the device's clock, and its number of commands.
+/// `ends` asks for the device's clock and is the number of commands of an earlier run. Only the first and the last of that
+/// many commands have an event, because each event takes time itself.
 fn time(device: &Device, run: &mut Step<'_>, ends: Option<usize>) -> Result<(f64, Option<f64>, usize)> {
     device.finish()?;
     #[cfg(feature = "opencl")]
@@ -263,7 +267,7 @@ fn time(device: &Device, run: &mut Step<'_>, ends: Option<usize>) -> Result<(f64
     Ok((wall, span, commands))
 }
 
-/// A run of each in every round: what resets it, and what is timed.
+/// Times all cases, each given as (reset, run). Every round runs each of them.
 fn rounds(device: &Device, effort: Effort, all: &mut [(&mut Step<'_>, &mut Step<'_>)]) -> Result<Vec<Times>> {
     let begin = Instant::now();
     let mut scrub = if effort.cold { Some(Scrub::new(device)?) } else { None };
@@ -284,7 +288,7 @@ fn rounds(device: &Device, effort: Effort, all: &mut [(&mut Step<'_>, &mut Step<
             while !device.is_cpu() {
                 prepare()?;
                 let (_, span, commands) = time(device, run, Some(sample.commands))?;
-                // Without an event of the last one it is done again.
+                // A run of fewer commands than the one before has no event at its last command: repeat it.
                 if std::mem::replace(&mut sample.commands, commands) <= commands {
                     seconds = span.unwrap_or(wall);
                     break;
@@ -300,7 +304,7 @@ fn rounds(device: &Device, effort: Effort, all: &mut [(&mut Step<'_>, &mut Step<
     Ok(samples.into_iter().map(times).collect())
 }
 
-/// Puts a benchmark's data on a device, for a number of elements.
+/// Function that uploads a benchmark case's data for a number of elements.
 ///
 /// ```
 /// use oclprim_checks::{bench::Prepare, ladder::Climb};
@@ -310,7 +314,7 @@ fn rounds(device: &Device, effort: Effort, all: &mut [(&mut Step<'_>, &mut Step<
 /// ```
 pub type Prepare = dyn Fn(&Device, usize) -> Result<Climb>;
 
-/// One form of a primitive, to be measured at several sizes.
+/// One operation on one type and data set, timed at several sizes.
 ///
 /// ```
 /// use oclprim::{Device, ElementType, op::Sum};
@@ -328,15 +332,15 @@ pub type Prepare = dyn Fn(&Device, usize) -> Result<Climb>;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub struct Bench {
-    /// What is run, such as `sum fixed`.
+    /// Name of the operation, such as `sum fixed`.
     pub form: String,
     /// The element type.
     pub element: ElementType,
-    /// The numbers of elements at which it is measured unless others are asked for.
+    /// Default numbers of elements.
     pub sizes: Vec<usize>,
-    /// The bytes that it has to read and write at least, for a number of elements.
+    /// Bytes that the operation must at least read and write, by number of elements.
     pub bytes: Box<dyn Fn(usize) -> u64>,
-    /// Puts its data on a device.
+    /// Uploads the data to a device.
     pub prepare: Box<Prepare>,
 }
 
@@ -363,13 +367,13 @@ impl Bench {
     }
 }
 
-/// Times a copy that moves `bytes` bytes, half of them read and half of them written: what the device's memory gives.
+/// Times of a copy that reads `bytes / 2` bytes and writes as many: the bandwidth of the device's memory.
 ///
-/// The copy is the driver's own, or one by all threads on the CPU backend.
+/// OpenCL devices run the driver's own copy. The CPU backend copies with all threads.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold two such halves.
+/// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if two buffers of `bytes / 2` bytes do not fit the device.
 ///
 /// ```
 /// use oclprim::{Device};

@@ -1,6 +1,6 @@
 //! Cross-checks, benchmarks and ladders of the primitives of [`oclprim`].
 //!
-//! [`check::registry`] lists the specs, one a primitive. Tests and the program `oclprim` read nothing else.
+//! [`check::registry`] lists the specs, one per primitive. Tests and the program `oclprim` read nothing else.
 //!
 //! Each primitive has a cargo feature. `--no-default-features --features opencl,scan` builds one of them alone, in a fraction
 //! of the time.
@@ -11,7 +11,7 @@
         dead_code,
         unused_imports,
         unused_variables,
-        reason = "one primitive, or the CPU backend alone, needs a part of what specs share"
+        reason = "a build of one primitive, or of the CPU backend alone, uses a part of the shared code"
     )
 )]
 
@@ -29,10 +29,11 @@ mod op {
 
     use crate::Element;
 
-    /// How two accumulators combine. By a pointer, references are compiled once for each type, not for each operator too.
+    /// Function that combines two accumulators. With a pointer, references are compiled once per type, not once per operator
+    /// and type.
     pub(crate) type Function<A> = fn(A, A) -> A;
 
-    /// A built-in operator as the references take it.
+    /// Built-in operator with a function pointer, for the references.
     pub(crate) fn monoid<U: Element, O: Op<U>>() -> Monoid<U, Function<U::Acc>> {
         let Monoid { identity, empty, ordered, .. } = oclprim::internals::op::monoid::<U, O>();
         Monoid { identity, empty, ordered, combine: O::combine }

@@ -4,11 +4,12 @@ use oclprim::{Determinism, Device, Element, ElementType};
 
 use oclprim::internals::reduce::cpu;
 
-/// The bound on the distance between a [`Determinism::Fast`] sum on a device and the [`Determinism::Fixed`] one.
+/// Bound on `|fast - fixed|`, the distance between the [`Determinism::Fast`] and the [`Determinism::Fixed`] sum of `input` on
+/// a device.
 ///
 /// # Errors
 ///
-/// As [`Device::reduce`].
+/// The errors of [`Device::reduce`].
 ///
 /// ```
 /// use oclprim::{Determinism, Device, op::Sum};
@@ -25,12 +26,12 @@ pub fn sum_bound<T: Element>(device: &Device, input: &[T]) -> oclprim::Result<f6
     Ok(sum_error(input, depth) + fixed_bound(input))
 }
 
-/// The bound on the error of the fixed tree's sum.
+/// Bound on the error of a sum by the fixed tree.
 pub(crate) fn fixed_bound<T: Element>(input: &[T]) -> f64 {
     sum_error(input, fixed_depth::<T>(input.len()))
 }
 
-/// The additions that an element goes through at most, as [`Determinism`] states it.
+/// Largest number of additions on the path of an element, as [`Determinism`] documents it.
 pub(crate) fn sum_depth<T: Element>(device: &Device, n: usize, determinism: Determinism) -> oclprim::Result<f64> {
     let caps = device.capabilities()?.filter(|_| determinism == Determinism::Fast);
     Ok(caps.map_or(fixed_depth::<T>(n), |caps| {
@@ -48,22 +49,22 @@ fn fixed_depth<T: Element>(n: usize) -> f64 {
     28.0 * levels
 }
 
-/// The bound on the error of a sum of `n` elements that [`Determinism`] states, as a part of the sum of their sizes.
+/// Bound that [`Determinism`] documents on the error of a sum of `n` elements, divided by the sum of their magnitudes.
 pub(crate) fn stated_bound<T: Element>(device: &Device, n: usize, determinism: Determinism) -> oclprim::Result<f64> {
     Ok(1.01 * sum_depth::<T>(device, n, determinism)? * unit::<T>() + narrowing::<T>())
 }
 
-/// The bound on the error of a sum in which each value passes through at most `depth` additions.
+/// Bound on the error of a sum in which each value passes through at most `depth` additions.
 pub(crate) fn sum_error<T: Element>(input: &[T], depth: f64) -> f64 {
     let sizes = || input.iter().map(|x| x.to_f64().abs());
-    // The reference's own rounding is that of n additions in f64.
+    // The reference itself rounds in n additions of f64.
     let part = (depth * unit::<T>() + input.len() as f64 * f64::EPSILON) * 1.01 + narrowing::<T>();
     let magnitude: f64 = sizes().sum();
-    // What is beyond the range in all need not be so in part: no bound would allow every sum.
+    // If the sum of magnitudes overflows, each magnitude is scaled first: an infinite bound would accept every sum.
     if magnitude.is_finite() { magnitude * part } else { sizes().map(|size| size * part).sum() }
 }
 
-/// The rounding of one operation on floats of the accumulator's type.
+/// Relative rounding error of one operation on floats of the accumulator's type.
 pub(crate) fn unit<T: Element>() -> f64 {
     match T::Acc::TYPE {
         ElementType::F64 => f64::EPSILON / 2.0,
@@ -71,7 +72,7 @@ pub(crate) fn unit<T: Element>() -> f64 {
     }
 }
 
-/// The rounding from the accumulator to the element.
+/// Relative rounding error of the conversion from the accumulator to the element.
 pub(crate) fn narrowing<T: Element>() -> f64 {
     match T::TYPE {
         ElementType::F16 => f64::from(half::f16::EPSILON),
@@ -80,8 +81,8 @@ pub(crate) fn narrowing<T: Element>() -> f64 {
     }
 }
 
-/// The bound on the distance of two products of `n` elements, as a part of their value: each of the multiplications, in
-/// whatever order, rounds once, and so does the result.
+/// Bound on the distance of two products of `n` elements, divided by their value. In any order, each multiplication rounds
+/// once, and so does the result.
 pub(crate) fn product_error<T: Element>(n: usize) -> f64 {
     2.0 * ((n as f64 * unit::<T>()).exp_m1() + narrowing::<T>())
 }

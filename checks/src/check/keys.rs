@@ -1,9 +1,9 @@
-//! Keys, which lie in several ways.
+//! Data sets of keys.
 
 use super::{data::Data, sorted_indices};
 use crate::Element;
 
-/// How keys lie.
+/// A data set of keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Keys {
     As(Data),
@@ -11,16 +11,16 @@ pub(crate) enum Keys {
     Two,
     Sorted,
     Reversed,
-    /// Up, then down again.
+    /// Ascending, then descending.
     Pipe,
-    /// The k-th value with a share of 1/k.
+    /// The k-th value has a share proportional to 1/k.
     Zipf,
-    /// Zeros and NaN of both signs, infinities.
+    /// Zeros, NaN and infinities of both signs.
     Signs,
-    /// All alike but for bits of one byte, and of two.
+    /// Keys that differ in one byte only; in `Bytes`, they differ in two.
     Byte,
     Bytes,
-    /// Those of [`clustered`].
+    /// Keys by [`clustered`].
     Clusters,
 }
 
@@ -80,17 +80,17 @@ impl Keys {
         data.generate(n, n as u64)
     }
 
-    /// A key by some bits.
+    /// Key made of random bits.
     fn one<T: Element>(self, bits: u64) -> T {
         let high = 8 * (size_of::<T>() as u32 - 1);
         T::from_bits_lossy(match self {
             Self::Two => [0x1112_1314_1516_1718, 0x9192_9394_9596_9718][(bits & 1) as usize],
             Self::Signs => {
-                // A NaN, infinity and zero, with either sign.
+                // A NaN, an infinity or a zero, with either sign.
                 let half = u64::MAX >> (64 - 8 * size_of::<T>()) >> 1;
                 [half, self::bits(T::HIGHEST) & half, 0][(bits % 3) as usize] | ((bits >> 7 & 1) * (half + 1))
             }
-            // The values up to x have a share of log x.
+            // The share of the values up to x is proportional to log x.
             Self::Zipf => (5.3 * bits as f64 / 2f64.powi(8 * size_of::<T>() as i32)).exp() as u64,
             Self::Byte => {
                 let shift = (high / 2) & !7;
@@ -101,8 +101,8 @@ impl Keys {
     }
 }
 
-/// A key of clusters with the same higher digits: of any 256 neighbours 16 are below the last key of their cluster, which the
-/// next 16 have, and 248 below the last cluster. Bounds round these ranks lie within clusters.
+/// Key number `i` of clusters of keys that share their higher digits. Of any 256 neighbouring keys, 16 are below 1040, the
+/// next 16 equal 1040, and 248 are below the last cluster. Bounds near the ranks 16 and 248 of 256 lie within clusters.
 pub(crate) fn clustered(i: usize) -> u64 {
     let number = i as u64 * 151 % 256;
     match number {
@@ -114,14 +114,15 @@ pub(crate) fn clustered(i: usize) -> u64 {
     }
 }
 
-/// A key's bits.
+/// Bits of a key.
 pub(crate) fn bits<T: Element>(key: T) -> u64 {
     let mut bytes = [0; 8];
     bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&key));
     u64::from_le_bytes(bytes)
 }
 
-/// A number that rises with the key: of floats its distance from zero, on either side; NaN are beyond infinity.
+/// Number that orders keys: `rank(a) < rank(b)` if `a` sorts before `b`. Zeros of both signs have one rank, and NaN rank after
+/// infinity.
 pub(crate) fn rank<T: Element>(key: T) -> u64 {
     let (infinity, half) = (bits(T::HIGHEST), 1u64 << (8 * size_of::<T>() - 1));
     let bits = bits(key);

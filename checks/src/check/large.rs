@@ -1,7 +1,7 @@
-//! Checks beyond 2^31 and 2^32 elements, and of the errors of long sums, on devices that have the memory.
+//! Cases of more than 2^31 and 2^32 elements, and cases of the errors of long sums, for devices with enough memory.
 //!
-//! Inputs are filled on the device with one value and a few marks, so that the right answer is known without a second
-//! copy on the host.
+//! Inputs are filled on the device with one value and a few marked elements, so that the right result needs no copy on the
+//! host.
 
 use super::{Case, Failure, Level, Spec, bounds::stated_bound, close, data::Data, host_memory};
 use crate::{
@@ -10,26 +10,26 @@ use crate::{
     op::{Map, Max, Min, Operator, Scale, Sum},
 };
 
-/// Every primitive at sizes that 32-bit offsets cannot reach.
+/// Spec of all primitives at sizes that 32-bit offsets cannot reach.
 pub(super) struct Large;
 
-/// Beyond 2^32, and no multiple of anything.
+/// More than 2^32, and odd.
 const N: usize = (1 << 32) + 5;
-/// Beyond 2^31, where signed 32-bit offsets end.
+/// More than 2^31, where signed 32-bit offsets overflow.
 const N_WORDS: usize = (1 << 31) + 5;
-/// So many floats that one accumulator of f32 would lose most of their sum.
+/// Enough floats that a single f32 accumulator would lose most of their sum.
 const N_FLOATS: usize = 1 << 28;
-/// Rows and columns whose product is beyond 2^32.
+/// Rows and columns of a matrix of more than 2^32 elements.
 const SHAPE: (usize, usize) = (65_539, 65_537);
 
-/// The same with a common divisor, so that in place every step is taken.
+/// Rows and columns with a common divisor, so that a transpose in place takes every step.
 const IN_PLACE: (usize, usize) = (65_540, 65_536);
-/// The side of square matrices, and how many have more than 2^32 elements.
+/// Side and number of square matrices that together have more than 2^32 elements.
 const BATCH: (usize, usize) = (46_349, 2);
-/// An array of more than 2^32 elements whose rows stay rows.
+/// Shape of an array of more than 2^32 elements; its permutation keeps rows.
 const PLANES: [usize; 3] = [3, 65_539, 21_851];
 
-/// Bytes that the device has: where they are the host's, what that can still give.
+/// Bytes of the device's memory; on a CPU device, at most the memory that the host can still give.
 fn memory(device: &Device) -> u64 {
     let info = device.info();
     let own = if info.global_bytes == 0 { u64::MAX } else { info.global_bytes };
@@ -39,7 +39,8 @@ fn memory(device: &Device) -> u64 {
     }
 }
 
-/// `n` elements of `fill`, and `mark` at the given positions; refused where the device has not `buffers` times that.
+/// `n` elements of `fill`, except for the (index, value) pairs of `marks`. Refused unless the device has memory for `buffers`
+/// such buffers and one more.
 fn marked<T: bytemuck::Pod>(
     device: &Device,
     (n, buffers): (usize, u64),
@@ -48,7 +49,7 @@ fn marked<T: bytemuck::Pod>(
 ) -> Result<Buffer<T>> {
     let bytes = (n * size_of::<T>()) as u64;
     let (has, most) = (memory(device), device.info().max_allocation_bytes);
-    // 0 is an unknown limit.
+    // 0 means that the limit is unknown.
     if has / (buffers + 1) < bytes || (most != 0 && most < bytes) {
         let text = format!("needs {buffers} buffers of {bytes} bytes; the device has {has} in all, {most} at once");
         return Err(Error::unsupported(text));
@@ -88,7 +89,7 @@ fn count_and_widen_bytes(device: &Device) -> Result<(), Failure> {
     let found = device.map_histogram(&x, &ninth, &Bins::ids(2)?)?;
     equal(found.counts, vec![N as u64 - 1, 1], "counts of a function")?;
     drop(x);
-    // What decides is the last element.
+    // The last element decides the result.
     let ones = marked(device, (N, 1), 1u8, &[(N - 1, 0)])?;
     equal((device.all(&ones)?, device.all(ones.view(..N - 1)?)?), (false, true), "whether all are not 0")?;
     drop(ones);
@@ -101,7 +102,7 @@ fn scan_bytes(device: &Device) -> Result<(), Failure> {
     let sums = device.inclusive_scan(&x, Sum)?;
     equal(sums.view(..3)?.to_vec()?, vec![1, 2, 3], "the first sums")?;
     equal(sums.view(N - 2..)?.to_vec()?, vec![(N - 1) as u8, (N + 8) as u8], "the last sums")?;
-    // 2^32 has each value equally often, and the few beyond are below 7.
+    // The first 2^32 sums have each value equally often, and no other sum is 7.
     equal(device.count_of(&sums, 7)?, 1 << 24, "sums that are 7")
 }
 
@@ -112,7 +113,7 @@ fn reduce_words(device: &Device) -> Result<(), Failure> {
 }
 
 fn reduce_floats(device: &Device) -> Result<(), Failure> {
-    // Every partial sum is a whole number of ones, and the total is exact in f64.
+    // Every partial sum is an integer that f64 holds exactly.
     let x = marked(device, (N_WORDS, 1), 1f64, &[])?;
     for determinism in [Determinism::Fixed, Determinism::Fast] {
         equal(device.reduce_with(&x, Sum, determinism)?, N_WORDS as f64, determinism.name())?;
@@ -120,7 +121,7 @@ fn reduce_floats(device: &Device) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sums whose errors all have one sign, and sums of random elements, within the bound that the documentation states.
+/// Checks the documented error bound on sums whose errors all have one sign, and on sums of random elements.
 fn reduce_within_bound(device: &Device) -> Result<(), Failure> {
     let within = |x: &Buffer<f32>, exact: f64, what: &str| {
         for determinism in [Determinism::Fixed, Determinism::Fast] {
@@ -162,7 +163,7 @@ fn reduce_rows(device: &Device) -> Result<(), Failure> {
 }
 
 fn reduce_columns(device: &Device) -> Result<(), Failure> {
-    // The indices of as many results are eight times as many bytes as there are elements of one row.
+    // The indices of the results take 8 bytes per column, where the elements of a row take 1.
     let x = marked(device, (2 * N, 6), 1u8, &[(0, 5), (2 * N - 1, 9)])?;
     let most = device.info().max_allocation_bytes;
     if most != 0 && most < 8 * N as u64 {
@@ -203,7 +204,7 @@ fn copy_nd(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (n, 2), 0u8, &[((p * rows + r) * cols + c, 9)])?;
     let mut y = marked(device, (n, 2), 1u8, &[])?;
     device.copy_nd(x.nd(&PLANES)?.reverse(1)?, y.nd_mut(&PLANES)?)?;
-    equal(device.arg_max(&y)?.index, (p * rows + rows - 1 - r) * cols + c, "the mark's place")?;
+    equal(device.arg_max(&y)?.index, (p * rows + rows - 1 - r) * cols + c, "the mark's index")?;
     equal(device.reduce(&y, Sum)?, 9, "sum")
 }
 
@@ -212,12 +213,12 @@ fn copy_bytes(device: &Device) -> Result<(), Failure> {
     let mut y = marked(device, (N, 2), 0u8, &[])?;
     device.copy(x.view(3..)?, y.view_mut(1..N - 2)?)?;
     equal(device.reduce(&y, Sum)?, (N - 3 + 6 + 8) as u8, "sum of the copy")?;
-    equal(device.arg_max(&y)?.index, N - 3, "the last mark's place")?;
+    equal(device.arg_max(&y)?.index, N - 3, "the last mark's index")?;
     equal(y.view(..2)?.to_vec()?, vec![0, 7], "the copy's start")
 }
 
 fn copy_within(device: &Device) -> Result<(), Failure> {
-    // The halves overlap, and both offsets and the length are beyond 32 bits.
+    // Source and destination overlap, and their ends and their length exceed 32 bits.
     let mut x = marked(device, (N + 7, 1), 1u8, &[(2, 5), (N - 1, 9)])?;
     x.copy_within(..N, 7)?;
     equal(x.view(..10)?.to_vec()?, vec![1, 1, 5, 1, 1, 1, 1, 1, 1, 5], "the start")?;
@@ -244,14 +245,14 @@ fn gather_scatter(device: &Device) -> Result<(), Failure> {
     equal(device.reduce(&x, Sum)?, (N - 3 + 2 + 3 + 5) as u8, "sum")
 }
 
-/// By more indices than one launch takes, the first wrong one of which is in the second.
+/// Gathers by more indices than one launch takes. The first index out of range is in the second launch.
 fn gather_many(device: &Device) -> Result<(), Failure> {
     let by = marked(device, (N_WORDS, 2), 1u32, &[(N_WORDS - 1, 2), (N_WORDS - 3, 3)])?;
     let (mut y, mut outside) = (device.zeroed::<u8>(N_WORDS)?, device.zeroed::<u64>(1)?);
     device.gather_into(&[5u8, 6, 7], &by, &mut y, &mut outside)?;
     equal(outside.to_vec()?, vec![N_WORDS as u64 - 3], "outside")?;
     equal(device.reduce(&y, Sum)?, (6 * (N_WORDS - 2) + 7) as u8, "sum")?;
-    equal(device.arg_max(&y)?.index, N_WORDS - 1, "the mark's place")
+    equal(device.arg_max(&y)?.index, N_WORDS - 1, "the mark's index")
 }
 
 fn reverse_bytes(device: &Device) -> Result<(), Failure> {
@@ -263,7 +264,7 @@ fn reverse_bytes(device: &Device) -> Result<(), Failure> {
 }
 
 fn fill_words(device: &Device) -> Result<(), Failure> {
-    // From an odd place to one beyond 2^32 bytes.
+    // From an odd offset to one of more than 2^32 bytes.
     let mut x = marked(device, (N_WORDS, 1), 1u32, &[])?;
     x.view_mut(3..N_WORDS - 3)?.fill(2)?;
     equal(device.reduce(&x, Sum)?, (2 * (N_WORDS - 6) + 6) as u32, "sum")?;
@@ -304,7 +305,7 @@ fn transpose_map_bytes(device: &Device) -> Result<(), Failure> {
     let (r, c) = (rows - 2, cols - 1);
     let x = marked(device, (rows * cols, 2), 0u8, &[(r * cols + c, 9)])?;
     let y = device.transpose_map::<u8, u8>(&x, rows, cols, &Scale(3))?;
-    equal(device.arg_max(&y)?.index, c * rows + r, "the mark's place")?;
+    equal(device.arg_max(&y)?.index, c * rows + r, "the mark's index")?;
     equal(device.reduce(&y, Sum)?, 27, "sum")
 }
 
@@ -313,7 +314,7 @@ fn transpose_bytes(device: &Device) -> Result<(), Failure> {
     let (r, c) = (rows - 2, cols - 1);
     let x = marked(device, (rows * cols, 2), 0u8, &[(r * cols + c, 9)])?;
     let y = device.transpose(&x, rows, cols)?;
-    equal(device.arg_max(&y)?.index, c * rows + r, "the mark's place")?;
+    equal(device.arg_max(&y)?.index, c * rows + r, "the mark's index")?;
     equal(device.reduce(&y, Sum)?, 9, "sum")
 }
 
@@ -322,7 +323,7 @@ fn transpose_in_place_bytes(device: &Device) -> Result<(), Failure> {
     let (r, c) = (rows - 2, cols - 1);
     let mut x = marked(device, (rows * cols, 1), 0u8, &[(r * cols + c, 9)])?;
     device.transpose_in_place(&mut x, rows, cols, &mut Scratch::new())?;
-    equal(device.arg_max(&x)?.index, c * rows + r, "the mark's place")?;
+    equal(device.arg_max(&x)?.index, c * rows + r, "the mark's index")?;
     equal(device.reduce(&x, Sum)?, 9, "sum")
 }
 
@@ -332,7 +333,7 @@ fn transpose_batch_bytes(device: &Device) -> Result<(), Failure> {
     let last = (count - 1) * side * side;
     let x = marked(device, (count * side * side, 2), 0u8, &[(last + r * side + c, 9)])?;
     let y = device.transpose_batch(&x, &Matrices::new(side, side).count(count))?;
-    equal(device.arg_max(&y)?.index, last + c * side + r, "the mark's place")?;
+    equal(device.arg_max(&y)?.index, last + c * side + r, "the mark's index")?;
     equal(device.reduce(&y, Sum)?, 9, "sum")
 }
 
@@ -341,7 +342,7 @@ fn permute_bytes(device: &Device) -> Result<(), Failure> {
     let (p, r, c) = (planes - 1, rows - 2, cols - 3);
     let x = marked(device, (planes * rows * cols, 2), 0u8, &[((p * rows + r) * cols + c, 9)])?;
     let y = device.permute(x.nd(&PLANES)?, &[1, 0, 2])?;
-    equal(device.arg_max(&y)?.index, (r * planes + p) * cols + c, "the mark's place")?;
+    equal(device.arg_max(&y)?.index, (r * planes + p) * cols + c, "the mark's index")?;
     equal(device.reduce(&y, Sum)?, 9, "sum")
 }
 
@@ -362,15 +363,15 @@ fn sort_segments_of_bytes(device: &Device) -> Result<(), Failure> {
     equal(device.reduce(&y, Sum)?, (7 * (N - 3) + 202) as u8, "sum")
 }
 
-/// Little is written, so that what counts is where it comes from.
+/// Few elements are selected, but from indices that exceed 32 bits.
 fn select_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
     let (other, scratch) = (Map::new(|x: u8| x != 7, "x != 7"), &mut Scratch::new());
     let (mut found, mut places, mut count) = ([9u8; 4], [9u64; 4], [0]);
     device.select_into(&x, &other, &mut found, &mut count, scratch)?;
-    equal((found, count), ([200, 0, 2, 9], [3]), "what differs")?;
+    equal((found, count), ([200, 0, 2, 9], [3]), "selected elements")?;
     device.select_indices_into(&x, &other, &mut places, &mut count, scratch)?;
-    equal((places, count), ([3, N as u64 / 2, N as u64 - 1, 9], [3]), "where it does")
+    equal((places, count), ([3, N as u64 / 2, N as u64 - 1, 9], [3]), "selected indices")
 }
 
 fn runs_of_bytes(device: &Device) -> Result<(), Failure> {
@@ -389,18 +390,18 @@ fn merge_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 3), 7u8, &[(0, 2), (N - 1, 200)])?;
     let (middle, order) = (N / 3, Order::ascending());
     let (a, b) = (x.view(..middle)?, x.view(middle..)?);
-    // Reversed, so that the range that begins with the smallest comes second.
+    // `b` is before `a`, so that the range with the smallest element comes second.
     let y = device.merge(b, a, &order)?;
     let ends = [y.view(..3)?.to_vec()?, y.view(N - 2..)?.to_vec()?];
     equal(ends, [vec![2, 7, 7], vec![7, 200]], "the smallest and the largest")?;
     equal(device.reduce(&y, Sum)?, (7 * (N - 2) + 202) as u8, "sum")?;
     drop(y);
     let places: Buffer<u64> = device.lower_bound(&x, &[200, 7, 255], &order)?;
-    equal(places.to_vec()?, vec![N as u64 - 1, 1, N as u64], "places")?;
-    equal(device.first_unsorted(&x, &order)?, None, "what is out of order")?;
-    equal(device.first_unsorted(&x, &Order::descending())?, Some(1), "what is out of order, descending")?;
-    // Behind all that the first launch looks at.
-    equal(device.first_unsorted(x.view(1..)?, &Order::descending())?, Some(N - 2), "the last is out of order")?;
+    equal(places.to_vec()?, vec![N as u64 - 1, 1, N as u64], "lower bounds")?;
+    equal(device.first_unsorted(&x, &order)?, None, "first unsorted element")?;
+    equal(device.first_unsorted(&x, &Order::descending())?, Some(1), "first unsorted element, descending")?;
+    // After all elements that the first launch compares.
+    equal(device.first_unsorted(x.view(1..)?, &Order::descending())?, Some(N - 2), "the last unsorted element")?;
     let kept = device.set_operation(SetOp::Difference, b, a, &order)?;
     equal(kept.len(), N - 2 * middle + 1, "the difference")?;
     equal(kept.view(kept.len() - 2..)?.to_vec()?, vec![7, 200], "the difference's end")
@@ -430,7 +431,7 @@ fn histogram_weights(device: &Device) -> Result<(), Failure> {
 }
 
 fn histogram_channels(device: &Device) -> Result<(), Failure> {
-    // Two channels of one sample more than 2^31 each.
+    // Two channels of more than 2^31 samples each.
     let x = marked(device, (N + 1, 1), 7u8, &[(0, 3), (N, 200)])?;
     let found = device.histogram_channels(&x, 2, &[Bins::ids(100)?, Bins::ids(100)?])?;
     let pixels = (N as u64).div_ceil(2);
@@ -442,11 +443,11 @@ fn transpose_row(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 2), 1u8, &[(N - 1, 9)])?;
     let y = device.transpose(&x, 1, N)?;
     equal(device.reduce(&y, Sum)?, (N - 1 + 9) as u8, "sum")?;
-    equal(device.arg_max(&y)?.index, N - 1, "the mark's place")
+    equal(device.arg_max(&y)?.index, N - 1, "the mark's index")
 }
 
 fn fill_triples(device: &Device) -> Result<(), Failure> {
-    // OpenCL fills with powers of two of bytes alone, so these are copied.
+    // OpenCL fills only with patterns of a power of two of bytes, so patterns of 3 bytes are copied.
     let n = N / 3 + 1;
     let x = marked(device, (n, 1), [7u8, 5, 3], &[])?;
     for start in [0, (1 << 30) / 3 - 1, (1 << 31) / 3 - 1, (1usize << 32) / 3 - 1, n - 3] {
@@ -455,17 +456,17 @@ fn fill_triples(device: &Device) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Random keys come out in order, each as often as it went in.
+/// Checks that sorted random keys are in order, and that each key occurs as often as before.
 fn sort_random_bytes(device: &Device) -> Result<(), Failure> {
     let mut x = marked(device, (N, 2), 0u8, &[])?;
     device.random_into(Philox::new(5), &mut x)?;
     let y = device.sort(&x, Order::ascending())?;
-    equal(device.first_unsorted(&y, &Order::ascending())?, None, "what is out of order")?;
+    equal(device.first_unsorted(&y, &Order::ascending())?, None, "first unsorted element")?;
     let counts = |x: &Buffer<u8>| device.histogram(x, &Bins::ids(256)?).map(|found| found.counts);
-    equal(counts(&y)?, counts(&x)?, "how often each key is there")
+    equal(counts(&y)?, counts(&x)?, "counts of keys")
 }
 
-/// Places among random keys: in order, those of equal keys rising, and each is its key's.
+/// Checks the indices of sorted random keys: `keys[i] == x[indices[i]]`, and indices of equal keys ascend.
 fn sort_random_pairs(device: &Device) -> Result<(), Failure> {
     let mut x = marked(device, (N_WORDS, 17), 0u8, &[])?;
     device.random_into(Philox::new(6), &mut x)?;
@@ -476,7 +477,7 @@ fn sort_random_pairs(device: &Device) -> Result<(), Failure> {
     let mut at = 0;
     for count in device.histogram(&x, &Bins::ids(256)?)?.counts {
         let end = at + count as usize;
-        equal(device.first_unsorted(places.view(at..end)?, &Order::ascending())?, None, "places of equal keys")?;
+        equal(device.first_unsorted(places.view(at..end)?, &Order::ascending())?, None, "indices of equal keys")?;
         at = end;
     }
     Ok(())
@@ -508,18 +509,18 @@ fn partition_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 3), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
     let seven = Map::new(|x: u8| x == 7, "x == 7");
     let (y, count) = device.partition(&x, &seven)?;
-    equal((count, device.count_of(&y, 7)?), (N - 3, N - 3), "how many are of the first kind")?;
-    equal(y.view(N - 4..)?.to_vec()?, vec![7, 200, 0, 2], "the second kind")
+    equal((count, device.count_of(&y, 7)?), (N - 3, N - 3), "the count of the first part")?;
+    equal(y.view(N - 4..)?.to_vec()?, vec![7, 200, 0, 2], "the second part")
 }
 
 fn top_of_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 7u8, &[(3, 199), (N - 1, 200), (N / 2, 0)])?;
     let (keys, places) = device.top_k_places::<u8, u64>(&x, Top::largest(4).sorted())?;
     equal(keys.to_vec()?, vec![200, 199, 7, 7], "the largest")?;
-    equal(places.to_vec()?, vec![N as u64 - 1, 3, 0, 1], "their places")?;
+    equal(places.to_vec()?, vec![N as u64 - 1, 3, 0, 1], "their indices")?;
     let (keys, places) = device.top_k_places::<u8, u64>(&x, Top::smallest(2).sorted())?;
-    equal((keys.to_vec()?, places.to_vec()?), (vec![0, 7], vec![N as u64 / 2, 0]), "the smallest, and their places")?;
-    equal(device.nth_element(&x, N - 2)?, 199, "the last but one in order")
+    equal((keys.to_vec()?, places.to_vec()?), (vec![0, 7], vec![N as u64 / 2, 0]), "the smallest, and their indices")?;
+    equal(device.nth_element(&x, N - 2)?, 199, "the second largest")
 }
 
 impl Spec for Large {
@@ -583,7 +584,7 @@ impl Spec for Large {
     }
 
     fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
-        // The primitives' own specs list their wide builds.
+        // The specs of the primitives list their programs with 64-bit offsets.
         Vec::new()
     }
 }

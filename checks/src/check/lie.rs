@@ -1,18 +1,18 @@
-//! How the elements of an array lie.
+//! Memory layouts of arrays.
 
 use crate::{Layout, Result};
 
-/// How the elements lie, whose shape is given.
+/// Memory layout of an array of a given shape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lie {
     Contiguous,
-    /// Every axis backwards.
+    /// Every axis is reversed.
     Backwards,
-    /// Every second one along the last axis of one that is twice as long.
+    /// Every second element of a last axis that is twice as long.
     Stepped,
-    /// The axes in the opposite order in memory.
+    /// The axes are in reverse order in memory.
     Turned,
-    /// The first axis repeats one element.
+    /// The first axis is broadcast.
     Repeated,
 }
 

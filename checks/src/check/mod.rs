@@ -1,7 +1,7 @@
-//! Cross-checks of every primitive on every device against the CPU, and of the CPU against plain loops.
+//! Cross-checks of every primitive: devices against the CPU backend, and the CPU backend against plain loops.
 //!
-//! Each primitive describes itself once, in its `spec.rs`: what it is, at which sizes and types it is checked, with
-//! which data, how to run it and how to compare. Tests, benches and the program all go through [`registry`].
+//! Each primitive has one `spec.rs`. It lists the operations, sizes, types and data sets, and how to run and compare them.
+//! Tests, benches and the program read the specs from [`registry`].
 
 pub(crate) mod bounds;
 pub(crate) mod keys;
@@ -32,7 +32,7 @@ use oclprim::{Capabilities, Device, ElementType, ErrorKind, ProgramSpec, Tuning}
 
 use crate::bench::Bench;
 
-/// How much to check.
+/// Level of checking, which determines the cases.
 ///
 /// ```
 /// use oclprim_checks::check::{Level, registry};
@@ -45,15 +45,15 @@ use crate::bench::Bench;
 pub enum Level {
     /// Sizes for an interpreter such as Oclgrind: every kernel, at most 20,000 work-items.
     Tiny,
-    /// Every form and type at its edges, in under a minute on two cores.
+    /// Every operation and type at the edges of tiles, in under a minute on two cores.
     Quick,
-    /// Every form, type, size, data set and offset.
+    /// Every operation, type, size, data set and offset.
     Full,
 }
 
 type Check = dyn Fn(&Device) -> Result<(), Failure> + Send + Sync;
 
-/// One check: a form of a primitive, on one type, size and data set.
+/// One check: an operation on one type, shape and data set.
 ///
 /// ```
 /// use oclprim::{Device, ElementType, op::Sum};
@@ -66,23 +66,23 @@ type Check = dyn Fn(&Device) -> Result<(), Failure> + Send + Sync;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub struct Case {
-    /// What is run, such as `sum fixed`.
+    /// Name of the operation, such as `sum fixed`.
     pub form: String,
-    /// The element type, or the one of the same size where only the size counts.
+    /// The element type, or a type of the same size if only the size matters.
     pub element: ElementType,
-    /// The shape, such as `n = 4097 + 3` (3 being the offset into the buffer).
+    /// The shape, such as `n = 4097 at 3`, where 3 is the offset into the buffer.
     pub shape: String,
-    /// The data set's name.
+    /// Name of the data set.
     pub data: String,
-    /// Elements, for ordering failures by size.
+    /// Number of elements, for ordering failures by size.
     pub n: usize,
     run: Box<Check>,
 }
 
 impl Case {
-    /// A check that `run` performs on the device it is given.
+    /// Case that checks a device by `run(device)`.
     ///
-    /// On the CPU backend `run` compares with a plain loop; elsewhere with the CPU backend.
+    /// On the CPU backend, `run` compares with a plain loop; on other devices, with the CPU backend.
     ///
     /// ```
     /// use oclprim::{Device, ElementType};
@@ -104,13 +104,13 @@ impl Case {
         Self { form: form.into(), element, shape: shape.into(), data: data.into(), n, run: Box::new(run) }
     }
 
-    /// The same check on the device in another geometry, as another form.
+    /// The same check on a device with `tuning`, as an operation named `form`.
     pub(crate) fn tuned(self, form: impl Into<String>, tuning: Tuning) -> Self {
         let Self { element, shape, data, n, run, .. } = self;
         Self::new(form, element, shape, data, n, move |device| run(&device.with_tuning(tuning.clone())?))
     }
 
-    /// Runs the check. A panic in it is a failure.
+    /// Outcome of the check on `device`. A panic in it is a failure.
     ///
     /// ```
     /// use oclprim::{Device, ElementType};
@@ -121,13 +121,13 @@ impl Case {
     /// ```
     pub fn run(&self, device: &Device) -> Outcome {
         let start = Instant::now();
-        // A case owns its buffers, and the device is whole between calls: nothing half-done is seen afterwards.
+        // Unwinding is safe: a case owns its buffers, and a device has no half-done state between calls.
         let result = catch_unwind(AssertUnwindSafe(|| (self.run)(device)))
             .unwrap_or_else(|panic| Err(Failure::Mismatch(format!("panic: {}", panic_text(&*panic)))));
         let verdict = match result {
             Ok(()) => Verdict::Pass,
             Err(Failure::Mismatch(text)) => Verdict::Fail(text),
-            // What the device cannot do is not wrong, but it is not checked either.
+            // An unsupported operation is not a failure, but it is not checked either.
             Err(Failure::Error(error)) if error.kind() == ErrorKind::Unsupported => Verdict::Skip(error.to_string()),
             Err(Failure::Error(error)) => {
                 let log = error.build_log().map_or(String::new(), |log| format!("\n{}", log.trim_end()));
@@ -143,15 +143,18 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("no message")
 }
 
-/// Whether a form that knows all types is checked on this one: at `Tiny` an integer of each size, and floats but bf16.
+/// Returns true if an operation on all types is checked with this one. `Tiny` takes one integer type of each size, and all
+/// floats except bf16.
 pub(crate) fn stands_for_its_size(level: Level, element: ElementType) -> bool {
     use ElementType::{F16, F32, F64, I16, I64, U8, U32};
     level > Level::Tiny || matches!(element, U8 | I16 | U32 | I64 | F16 | F32 | F64)
 }
 
-/// Keeps what is worth its builds in another geometry of a device: of each form one type, f32 or i64 where it has them.
-/// With a back end of sub-groups that is not the first, only what lanes exchange: a sum, an arg-max and a scan of each size,
-/// a sort.
+/// Keeps the cases that are worth their builds in another geometry of a device.
+///
+/// For the first back end of sub-groups, these are all operations, each with one type: f32 or i64 if possible. For a further
+/// back end, these are operations in which lanes exchange values: a sum, an arg-max and a scan with a type of each size, and a
+/// sort.
 ///
 /// ```
 /// use oclprim_checks::check::{Level, few_builds, registry};
@@ -182,7 +185,7 @@ pub fn few_builds(cases: &mut Vec<Case>, first_back_end: bool) {
     cases.retain(|case| rank(case) == best.get(&case.form).copied());
 }
 
-/// The result of one check.
+/// Outcome of one check.
 ///
 /// ```
 /// use oclprim::{Device, ElementType};
@@ -195,13 +198,13 @@ pub fn few_builds(cases: &mut Vec<Case>, first_back_end: bool) {
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// Whether it passed.
+    /// The verdict.
     pub verdict: Verdict,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// Whether a check passed.
+/// Verdict of a check: passed, skipped or failed.
 ///
 /// ```
 /// use oclprim::{Device, ElementType};
@@ -215,15 +218,16 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The answers agree.
+    /// The results agree.
     Pass,
-    /// The device cannot do this, with the reason.
+    /// The device cannot run the check; the text is the reason.
     Skip(String),
-    /// The answers differ, or the device returned an error it should not: a line, and below it a build's log.
+    /// The results differ, or the device returned an unexpected error. The text is one line, and below it a build log if there
+    /// is one.
     Fail(String),
 }
 
-/// The bytes of memory that the host can still give, where it says so, as Linux does.
+/// Bytes of memory that the host can still give, or `None` if the system does not report them. Linux does.
 ///
 /// ```
 /// if let Some(bytes) = oclprim_checks::check::host_memory() {
@@ -236,14 +240,14 @@ pub fn host_memory() -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// The indices of `n` elements in a stable order, which `compare` has between two of them. Compiled once, not for each type.
+/// Indices of `n` elements in the stable order of `compare`, which compares two indices. Compiled once, not once per type.
 pub(crate) fn sorted_indices(n: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..n).collect();
     indices.sort_by(|&a, &b| compare(a, b));
     indices
 }
 
-/// What a primitive says of itself: the one place that tests, benches and the program read.
+/// Spec of a primitive: its cases, programs and benchmark cases. Tests, benches and the program read nothing else.
 ///
 /// ```
 /// use oclprim::{Capabilities};
@@ -256,22 +260,22 @@ pub(crate) fn sorted_indices(n: usize, compare: &dyn Fn(usize, usize) -> Orderin
 /// }
 /// ```
 pub trait Spec: Sync {
-    /// The primitive's name, such as `reduce`.
+    /// Name of the primitive, such as `reduce`.
     fn name(&self) -> &'static str;
 
-    /// Every check of a level.
+    /// All cases of a level.
     fn cases(&self, level: Level) -> Vec<Case>;
 
-    /// Every program that a device with these capabilities could be given, for compile-only checks.
+    /// All programs that a device with these capabilities may build, for compile-only checks.
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec>;
 
-    /// What is measured of it.
+    /// All benchmark cases.
     fn benches(&self) -> Vec<Bench> {
         Vec::new()
     }
 }
 
-/// Every primitive.
+/// Specs of all primitives.
 ///
 /// ```
 /// use oclprim::{Device};
@@ -313,7 +317,7 @@ pub fn registry() -> &'static [&'static dyn Spec] {
     ]
 }
 
-/// Every program that a device with these capabilities could be given: the primitives' and the runtime's own.
+/// All programs that a device with these capabilities may build: those of the primitives and of the runtime.
 ///
 /// ```
 /// use oclprim::{Capabilities};

@@ -1,8 +1,8 @@
-//! Operators as users write them.
+//! User-defined operators of the cases.
 
 use crate::op::{Function, Operator};
 
-/// An operator of the user's by a function.
+/// User-defined operator with a function pointer.
 pub(crate) type Tried<T> = Operator<T, Function<T>>;
 
 fn gcd(mut a: u32, mut b: u32) -> u32 {
@@ -22,17 +22,17 @@ pub(crate) fn either() -> Tried<f32> {
     Operator::new("either", 0.0, (|a, b| a + b - a * b) as fn(f32, f32) -> f32, "a + b - a * b")
 }
 
-/// The built-in sum, by a text: it rounds, and -0 is neutral to all that there is.
+/// The built-in sum as a user-defined operator. It rounds, and -0 is the identity of all values.
 pub(crate) fn plus() -> Tried<f32> {
     Operator::new("a + b", -0.0, (|a, b| a + b) as fn(f32, f32) -> f32, "a + b")
 }
 
-/// One that shows each element that is left out, and whose identity is not 0.
+/// Bitwise XNOR, which reveals missing elements and has an identity other than 0.
 pub(crate) fn alike() -> Tried<u32> {
     Operator::new("bits alike", u32::MAX, (|a, b| !(a ^ b)) as fn(u32, u32) -> u32, "~(a ^ b)")
 }
 
-/// Likewise, and not commutative: first `a`, then `b`, where x becomes low * x + high.
+/// Composition of the maps `x -> low * x + high`: first `a`, then `b`. It reveals missing elements and is not commutative.
 pub(crate) fn affine() -> Tried<u64> {
     fn after(a: u64, b: u64) -> u64 {
         let (factor, shift) = ((a as u32).wrapping_mul(b as u32), (b as u32).wrapping_mul((a >> 32) as u32));

@@ -1,24 +1,24 @@
-//! How arrays are cut into segments.
+//! Ways to cut arrays into segments.
 
 use super::data::Rng;
 use crate::Offset;
 
-/// How the input is cut.
+/// Way to cut an input into segments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cut {
-    /// Segments of that length; the last one shorter.
+    /// Segments of this length; the last one may be shorter.
     Every(usize),
-    /// Lengths by a power law, from 0 on.
+    /// Lengths by a power law, including 0.
     PowerLaw,
-    /// Runs of segments of that length, and of shorter, longer and empty ones, in turn.
+    /// Series of segments of this length, between series of shorter, longer and empty ones.
     Mixed(usize),
-    /// One segment of nearly everything among many empty ones.
+    /// One segment of almost all elements among many empty ones.
     Huge,
-    /// Nothing but empty segments, at one place.
+    /// Only empty segments, all at one offset.
     Empty,
-    /// Gaps before the first and behind the last segment.
+    /// Gaps before the first segment and after the last.
     Gaps,
-    /// Short segments, and among them places with more empty ones than a tile has elements.
+    /// Short segments. At two offsets there are more empty segments than a tile has elements.
     Crowded,
 }
 
@@ -27,7 +27,7 @@ impl Cut {
         match self {
             Self::Every(len) => format!("of {len}"),
             Self::PowerLaw => "by a power law".into(),
-            Self::Mixed(len) => format!("of {len} and others in turn"),
+            Self::Mixed(len) => format!("of {len} between others"),
             Self::Huge => "one huge".into(),
             Self::Empty => "all empty".into(),
             Self::Gaps => "between gaps".into(),
@@ -43,7 +43,7 @@ impl Cut {
                 let mut rng = Rng::new(n as u64);
                 let mut end = 0;
                 while end < n {
-                    // 0 to 2 half of the time, then each next power of two half as often.
+                    // Below 2 half of the time, below 4 a quarter of the time, and so on.
                     let scale = 2u64 << (rng.next().trailing_ones() as usize).min(17);
                     end = n.min(end + rng.below(scale) as usize);
                     offsets.push(end);

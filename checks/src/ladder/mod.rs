@@ -1,7 +1,7 @@
-//! Ladders: the steps by which a kernel becomes fast, each a runnable, checked and measured variant.
+//! Ladders: the steps by which a kernel becomes fast. Each step is a variant that runs, is verified and is timed.
 //!
-//! Every kernel of the articles that the crate grew from is a rung, corrected where it was wrong; the crate's own kernel
-//! is the last one. The kernels are in `cl/ladder/`; each primitive's `ladder.rs` lists its rungs.
+//! The crate grew from kernels in articles. Each of these kernels is a step, corrected where it was wrong; the crate's own
+//! kernel is the last step. The kernels are in `cl/ladder/`, and each primitive's `ladder.rs` lists its steps.
 
 pub mod model;
 
@@ -18,15 +18,15 @@ use crate::{
 
 pub use model::Model;
 
-/// Elements behind what a kernel writes that have to stay poisoned: as many as the widest vector has.
+/// Number of guard elements after a kernel's output, which must stay poisoned: the length of the widest vector.
 pub(crate) const GUARD: usize = 16;
 
-/// Whether a guard is still poisoned.
+/// Fails unless all elements of a guard are still poison.
 pub(crate) fn intact<T: bytemuck::Pod + std::fmt::Debug>(guard: &[T]) -> std::result::Result<(), Failure> {
-    same_bytes(guard, &vec![poison(); guard.len()], "behind the output: guard")
+    same_bytes(guard, &vec![poison(); guard.len()], "after the output: guard")
 }
 
-/// What to climb a ladder with.
+/// Size, data and effort for the steps of a ladder.
 ///
 /// ```
 /// use oclprim::{ElementType};
@@ -39,19 +39,19 @@ pub(crate) fn intact<T: bytemuck::Pod + std::fmt::Debug>(guard: &[T]) -> std::re
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {
-    /// Elements; of a transpose, rows times columns.
+    /// Number of elements; for a transpose, rows times columns.
     pub n: usize,
     /// Rows and columns of a transpose.
     pub shape: (usize, usize),
-    /// Work-items of a work-group, where the rung leaves a choice.
+    /// Work-group size. `None` takes the default of each step.
     pub block: Option<usize>,
     /// The element type.
     pub element: ElementType,
-    /// Bins of a histogram.
+    /// Number of bins of a histogram.
     pub bins: usize,
-    /// How a histogram's samples are distributed.
+    /// Distribution of a histogram's samples.
     pub distribution: Distribution,
-    /// How often each rung is timed.
+    /// Number of timed runs of each step.
     pub effort: Effort,
 }
 
@@ -70,7 +70,7 @@ impl Default for Request {
 }
 
 impl Request {
-    /// Refuses `n` elements of which two times cannot be addressed.
+    /// Fails unless two buffers of `n` elements fit the address space.
     pub(crate) fn addressable(&self, n: Option<usize>) -> Result<()> {
         let bytes = n.and_then(|n| n.checked_mul(2 * self.element.size()));
         if bytes.is_some_and(|bytes| bytes <= isize::MAX as usize) {
@@ -81,7 +81,7 @@ impl Request {
     }
 }
 
-/// How samples fall into bins.
+/// Distribution of samples over bins.
 ///
 /// ```
 /// let names = oclprim_checks::ladder::Distribution::ALL.map(|distribution| distribution.name());
@@ -90,25 +90,25 @@ impl Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Distribution {
-    /// Every bin alike.
+    /// All bins are equally likely.
     Uniform,
     /// Bin k with a probability proportional to 1 / (k + 1)^1.1.
     Zipf,
-    /// One bin for all.
+    /// All samples are in one bin.
     Constant,
-    /// Half of the samples are no bin's number: -1, the first beyond the bins, the lowest and the highest of the type.
+    /// Half of the samples are outside of the bins: -1, the number of bins, and the type's lowest and highest values.
     Outside,
 }
 
 impl Distribution {
-    /// Every distribution.
+    /// All distributions.
     ///
     /// ```
     /// assert_eq!(oclprim_checks::ladder::Distribution::ALL.len(), 4);
     /// ```
     pub const ALL: [Self; 4] = [Self::Uniform, Self::Zipf, Self::Constant, Self::Outside];
 
-    /// The distribution's name, such as `zipf`.
+    /// Name of the distribution, such as `zipf`.
     ///
     /// ```
     /// assert_eq!(oclprim_checks::ladder::Distribution::Zipf.name(), "zipf");
@@ -123,7 +123,7 @@ impl Distribution {
     }
 }
 
-/// Puts a rung's data on a device.
+/// Function that uploads a step's data to a device.
 ///
 /// ```
 /// use oclprim::{Device};
@@ -152,22 +152,22 @@ pub type Prepare = dyn Fn(&Device) -> Result<Climb>;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub struct Rung {
-    /// The kernel's name in `cl/ladder/`, or what stands for it.
+    /// Name of the kernel in `cl/ladder/`, or of the call that takes its place.
     pub name: &'static str,
-    /// What the step changes against the one before, in a line.
+    /// One line about the change since the previous step.
     pub step: &'static str,
-    /// Bytes that the step has to read and write at least.
+    /// Bytes that the step must at least read and write.
     pub bytes: u64,
-    /// Global transactions and bank conflicts, by the access pattern; `None` where the code is not the crate's, or no
-    /// device's memory is accessed.
+    /// Global transactions and bank conflicts, computed from the access pattern. `None` if the code is not the crate's, or if
+    /// no device memory is accessed.
     pub model: Option<Model>,
-    /// Why the rung cannot run on the device, if so.
+    /// The reason if the step cannot run on the device.
     pub unavailable: Option<String>,
-    /// Puts the rung's data on a device.
+    /// Uploads the step's data to a device.
     pub prepare: Box<Prepare>,
 }
 
-/// A rung with its data on the device.
+/// Benchmark case: a step or an operation with its data on a device.
 ///
 /// ```
 /// use oclprim_checks::{check::same, ladder::Climb};
@@ -180,16 +180,16 @@ pub struct Rung {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub struct Climb {
-    /// Restores what a run overwrites; not timed.
+    /// Restores the data that a run overwrites; not timed.
     pub reset: Box<dyn FnMut() -> Result<()>>,
-    /// Enqueues the rung's kernels.
+    /// Runs the step or the operation once.
     pub run: Box<dyn FnMut() -> Result<()>>,
-    /// Compares what the last run wrote with the CPU's answer.
+    /// Compares the output of the last run with the CPU's result.
     pub verify: Box<dyn FnMut() -> Result<(), Failure>>,
 }
 
 impl Climb {
-    /// A climb whose three parts share a state.
+    /// Benchmark case whose three functions share `state`.
     ///
     /// ```
     /// use oclprim_checks::{check::same, ladder::Climb};
@@ -215,8 +215,7 @@ impl Climb {
     }
 }
 
-/// What the rungs of a ladder share, made when the first of them needs it: rungs that are listed but not climbed cost
-/// nothing.
+/// Data that the steps of a ladder share, made on first use. Steps that are listed but do not run cost nothing.
 pub(crate) struct Shared<T>(Rc<Lazy<T>>);
 
 struct Lazy<T> {
@@ -256,10 +255,10 @@ impl<T> Clone for Shared<T> {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub trait Ladder: Sync {
-    /// The primitive's name, such as `reduce`.
+    /// Name of the primitive, such as `reduce`.
     fn name(&self) -> &'static str;
 
-    /// The rungs in order, for a request on a device.
+    /// The steps in order, for a request on a device.
     ///
     /// # Errors
     ///
@@ -267,7 +266,7 @@ pub trait Ladder: Sync {
     fn rungs(&self, request: &Request, device: &Device) -> Result<Vec<Rung>>;
 }
 
-/// Every ladder.
+/// All ladders.
 ///
 /// ```
 /// use oclprim::{Device};

@@ -1,12 +1,12 @@
-//! What an access pattern costs, counted rather than measured: 32-byte sectors of global memory and local-memory bank
-//! conflicts, for requests of 32 work-items.
+//! Cost of an access pattern, computed and not measured: 32-byte sectors of global memory and bank conflicts in local memory,
+//! for requests of 32 work-items.
 //!
-//! The model is that of NVIDIA's GPUs since Volta: a request of 32 lanes touches 32-byte sectors, and local memory has
-//! 32 banks of 4 bytes. It needs no counters, so that the same figures come out on every machine.
+//! The model is that of NVIDIA's GPUs since Volta: a request of 32 lanes touches 32-byte sectors, and local memory has 32
+//! banks of 4 bytes. It needs no hardware counters, so it gives the same numbers on every machine.
 
 use serde::Serialize;
 
-/// Lanes of a request.
+/// Number of lanes of a request.
 ///
 /// ```
 /// use oclprim_checks::ladder::model::{LANES, sectors};
@@ -17,7 +17,7 @@ pub const LANES: u64 = 32;
 const SECTOR: u64 = 32;
 const BANKS: u64 = 32;
 
-/// The cost of one run of a rung.
+/// Cost of one run of a step.
 ///
 /// ```
 /// use oclprim_checks::ladder::model::{Model, sectors};
@@ -33,11 +33,12 @@ pub struct Model {
     pub load_sectors: f64,
     /// Sectors written to global memory; atomics count here.
     pub store_sectors: f64,
-    /// Passes over local memory that a request needs beyond the first, on average.
+    /// Average number of passes over local memory that a request needs after the first.
     pub bank_conflicts: f64,
 }
 
-/// The sectors that one request touches: lane `l` accesses `bytes` bytes at `address(l)`; lanes with `None` are off.
+/// Number of sectors that one request touches. Lane `l` accesses `bytes` bytes at `address(l)`; lanes with `None` are
+/// inactive.
 ///
 /// ```
 /// use oclprim_checks::ladder::model::sectors;
@@ -53,8 +54,8 @@ pub fn sectors(bytes: u64, address: impl Fn(u64) -> Option<u64>) -> f64 {
     touched.len() as f64
 }
 
-/// The extra passes that one request of 4-byte accesses to local memory needs: the most distinct words in one bank, less
-/// one. Lanes that read the same word share it.
+/// Extra passes of one request of 4-byte accesses to local memory: the largest number of distinct words in one bank, minus
+/// one. Lanes that read the same word share the access.
 ///
 /// ```
 /// use oclprim_checks::ladder::model::bank_conflicts;
