@@ -13,12 +13,12 @@ use crate::{
 /// The ladder's entry in the registry.
 pub(crate) struct CopyLadder;
 
-/// Work-items of a group unless the request says otherwise.
+/// Default work-group size.
 const BLOCK: usize = 256;
-/// Groups of a grid-stride kernel at most.
+/// Largest number of work-groups of a grid-stride kernel.
 #[cfg(feature = "opencl")]
 const MAX_GROUPS: usize = 4096;
-/// The widest access of one work-item; a wider vector takes several.
+/// Bytes of the widest access of a work-item; a wider vector takes several accesses.
 const WIDEST: u64 = 16;
 
 /// A kernel of `cl/ladder/copy.cl`.
@@ -26,9 +26,9 @@ const WIDEST: u64 = 16;
 struct Kernel {
     name: &'static str,
     step: &'static str,
-    /// Elements of a vector.
+    /// Elements per vector.
     width: usize,
-    /// Whether the grid is capped, and its items walk on.
+    /// True if the grid is capped and its work-items loop.
     strides: bool,
 }
 
@@ -40,11 +40,11 @@ impl Kernel {
 
 #[rustfmt::skip]
 const KERNELS: [Kernel; 10] = [
-    Kernel::new("copy_scalar", 1, true, "a grid-stride loop, one element a work-item and turn"),
+    Kernel::new("copy_scalar", 1, true, "a grid-stride loop, one element a work-item and iteration"),
     Kernel::new("copy_vector2", 2, true, "2 elements an access: half as many requests for as many bytes"),
     Kernel::new("copy_vector4", 4, true, "4 elements an access: 16 bytes if an element has 4, the widest there is"),
-    Kernel::new("copy_vector8", 8, true, "8 elements: two accesses an item, each of them with gaps"),
-    Kernel::new("copy_vector16", 16, true, "16 elements: four accesses an item"),
+    Kernel::new("copy_vector8", 8, true, "8 elements: two accesses a work-item, each of them with gaps"),
+    Kernel::new("copy_vector16", 16, true, "16 elements: four accesses a work-item"),
     Kernel::new("copy_item1", 1, false, "no loop: a work-item for each element"),
     Kernel::new("copy_item2", 2, false, "a work-item for each vector of 2"),
     Kernel::new("copy_item4", 4, false, "a work-item for each vector of 4"),
@@ -52,7 +52,7 @@ const KERNELS: [Kernel; 10] = [
     Kernel::new("copy_item16", 16, false, "a work-item for each vector of 16"),
 ];
 
-/// The cost of moving `bytes` bytes by neighbouring vectors of `vector` bytes: each access of a vector is a request.
+/// Cost of copying `bytes` bytes in contiguous vectors of `vector` bytes. Each access to a vector is a request.
 fn model(bytes: u64, vector: u64) -> Model {
     let access = Ord::min(vector, WIDEST);
     let request = |at: u64| sectors(access, |lane| Some(lane * vector + at));
@@ -61,10 +61,10 @@ fn model(bytes: u64, vector: u64) -> Model {
     Model { load_sectors: all, store_sectors: all, bank_conflicts: 0.0 }
 }
 
-/// A rung's data.
+/// Data of a step.
 struct State<T: Element> {
     x: Buffer<T>,
-    /// With a guard behind it.
+    /// With a guard after it.
     out: Buffer<T>,
 }
 
@@ -134,7 +134,7 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     });
     rungs.push(Rung {
         name: "copy",
-        step: "the crate's own: a 16-byte word an item whatever the element, groups of 128, any alignment",
+        step: "the crate's own: one 16-byte word a work-item for any element, work-groups of 128, any alignment",
         bytes,
         model: own_model(device, bytes / 2)?,
         unavailable: None,
@@ -146,7 +146,7 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     Ok(rungs)
 }
 
-/// The cost of the crate's own kernel, where neighbouring items have neighbouring words.
+/// Cost of the crate's own kernel, if neighbouring work-items copy neighbouring words.
 #[cfg(feature = "opencl")]
 fn own_model(device: &Device, bytes: u64) -> Result<Option<Model>> {
     let words = |caps| matches!(crate::tuning::copy(&caps), crate::tuning::Copy::Words { .. });
@@ -173,21 +173,21 @@ use device::{driver_climb, kernel_climb};
 
 #[cfg(feature = "opencl")]
 pub(super) mod device {
-    //! The rungs on OpenCL devices.
+    //! Steps on OpenCL devices.
 
     use super::*;
     use crate::runtime::{Backend, Capabilities, ProgramSpec};
 
     use oclprim::internals::kernels::COPY as TEXT;
 
-    /// One program for all kernels; only the size of an element counts.
+    /// One program for all kernels; only the element size matters.
     fn program(size: usize, wide: bool, caps: &Capabilities) -> ProgramSpec {
         ProgramSpec::new("ladder/copy.cl", TEXT, caps)
             .define("T", ["uchar", "ushort", "uint", "ulong"][size.ilog2() as usize])
             .define("OFFSET_T", if wide { "ulong" } else { "uint" })
     }
 
-    /// Every program that the ladder could build.
+    /// All programs that the ladder may build.
     pub(in crate::copy) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
         [1, 2, 4, 8].into_iter().flat_map(|size| [false, true].map(|wide| program(size, wide, caps))).collect()
     }

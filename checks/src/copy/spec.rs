@@ -1,4 +1,4 @@
-//! What is checked of copies.
+//! Spec of copies: cases, programs and benchmark cases.
 
 use bytemuck::Pod;
 
@@ -12,7 +12,7 @@ use crate::{
 /// The primitive's entry in the registry.
 pub(crate) struct Copy;
 
-/// Any plain type that checks can handle.
+/// Plain element types of the cases.
 pub(super) trait Plain: Pod + PartialEq + std::fmt::Debug + Send + Sync {}
 impl<T: Pod + PartialEq + std::fmt::Debug + Send + Sync> Plain for T {}
 
@@ -24,7 +24,7 @@ fn obvious<T: Plain>(from: &[T]) -> Vec<T> {
     to
 }
 
-/// Elements at the edges of words, groups of words and runs.
+/// Numbers of elements at the edges of words, groups of words and runs.
 fn sizes<T>(level: Level) -> Vec<usize> {
     let of = |bytes: usize| bytes / size_of::<T>();
     let mut sizes = vec![0, 1, 2, 17, of(2048) + 1];
@@ -68,7 +68,7 @@ fn cases_of<T: Plain>(level: Level, name: &str, element: ElementType, cases: &mu
     }
 }
 
-/// Uploads and downloads through the same call.
+/// Checks uploads and downloads by the same call.
 fn check_host<T: Plain>(device: &Device, n: usize) -> Result<(), Failure> {
     let data: Vec<T> = random_bits(n, 1);
     let up = guarded(device, n, 1, |out| Ok(device.copy(&data, out)?))?;
@@ -82,7 +82,7 @@ fn check_host<T: Plain>(device: &Device, n: usize) -> Result<(), Failure> {
     same_bytes(&down, &data, "from slice to slice")
 }
 
-/// Every alignment of the destination for one of the source, at sizes around one and several words.
+/// Checks every alignment of the destination for one alignment of the source, at sizes around one and several words.
 fn check_alignments(device: &Device, from: usize, sizes: &[usize]) -> Result<(), Failure> {
     for to in 0..16 {
         for &n in sizes {
@@ -103,7 +103,7 @@ fn check_within<T: Plain>(device: &Device, all: usize, n: usize, from: usize, to
     same_bytes(&buffer.to_vec()?, &data, "copy within")
 }
 
-/// A part of a buffer set to one value, which is none that the buffer is likely to hold.
+/// Checks a fill of a part of a buffer, with a value that the buffer is unlikely to hold.
 fn check_fill<T: Plain>(device: &Device, n: usize, offset: usize) -> Result<(), Failure> {
     let value: T = random_bits(1, 7)[0];
     let got = guarded(device, n, offset, |mut out| Ok(out.fill(value)?))?;
@@ -177,7 +177,7 @@ fn bench<T: Plain>(form: &str, element: ElementType, first: usize, second: usize
     )
 }
 
-/// A copy of `n` elements within one buffer, to where the first of them is `shift(n)` elements on.
+/// A copy of `n` elements within one buffer, from offset 0 to offset `shift(n)`.
 fn bench_within<T: Plain>(form: &str, element: ElementType, shift: fn(usize) -> usize) -> Bench {
     Bench::new(
         form,
@@ -242,7 +242,7 @@ impl Spec for Copy {
             moves.extend([(20_000, 12_345, 7_000, 11), (20_000, 12_345, 11, 7_001), (20_000, 19_999, 1, 0)]);
         }
         if level >= Level::Full {
-            // More than the scratch, so that it is used in turns.
+            // Larger than the scratch, so that the copy takes several rounds.
             let all = 44 << 20;
             moves.extend([(all, all - 5, 5, 0), (all, all - 5, 0, 5), (all, 24 << 20, 0, 20 << 20)]);
         }

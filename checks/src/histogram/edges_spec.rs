@@ -1,4 +1,4 @@
-//! What is checked of bins between given edges.
+//! Cases and benchmark cases of bins between given edges.
 
 use super::{
     Accumulate, Bins,
@@ -16,17 +16,17 @@ use crate::{
     with_element,
 };
 
-/// How edges lie.
+/// Data set of edges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Pattern {
-    /// At equal distances, more or less.
+    /// At about equal distances.
     Even,
     /// Most of them close to the lowest.
     Cubes,
     Random,
-    /// Each twice: every other bin is empty.
+    /// Each edge occurs twice, so every other bin is empty.
     Twice,
-    /// One value: all bins are empty, but a closed last one.
+    /// All edges are equal, so all bins are empty except a closed last one.
     Equal,
     /// From the type's lowest value to its highest, which are infinite for floats.
     Everything,
@@ -47,9 +47,9 @@ impl Pattern {
         }
     }
 
-    /// `bins + 1` rising edges.
+    /// `bins + 1` ascending edges.
     fn edges<T: Element>(self, bins: usize) -> Vec<T> {
-        // Integers of few bits have fewer values than edges: then some are equal.
+        // Integers of few bits have fewer values than edges, so some edges are equal.
         let (low, span) = if T::TYPE.is_float() { (-1.0, 2.0) } else { (3.0, f64::max(100.0, 7.0 * bins as f64)) };
         let at = |part: f64| T::from_f64(low + part * span);
         let part = |k: usize| k as f64 / bins as f64;
@@ -69,7 +69,7 @@ impl Pattern {
     }
 }
 
-/// Edges, their neighbours, and any bits at all.
+/// Samples at edges, next to edges, and of random bits.
 fn samples<T: Element>(edges: &[T], n: usize) -> Vec<T> {
     let mut rng = Rng::new(n as u64);
     let mut sample = || match rng.below(4) {
@@ -77,14 +77,14 @@ fn samples<T: Element>(edges: &[T], n: usize) -> Vec<T> {
         1 => [T::LOWEST, T::HIGHEST, T::ZERO, T::from_f64(f64::NAN)][rng.below(4) as usize],
         _ => {
             let edge = edges[rng.below(edges.len() as u64) as usize];
-            // Infinity has a neighbour on one side alone.
+            // Infinity has a neighbour on one side only.
             if edge == T::LOWEST || edge == T::HIGHEST { edge } else { neighbour(edge, rng.below(3) as i32 - 1) }
         }
     };
     (0..n).map(|_| sample()).collect()
 }
 
-/// The slot of a sample, by its definition.
+/// The slot of a sample by definition.
 fn obvious_slot<T: Element>(x: T, edges: &[T], closed: bool) -> usize {
     let bins = edges.len() - 1;
     match x {
@@ -97,7 +97,7 @@ fn obvious_slot<T: Element>(x: T, edges: &[T], closed: bool) -> usize {
     }
 }
 
-/// The numbers of bins for a type. Each is a program on each driver.
+/// Numbers of bins for a type. Each number costs a build per driver.
 fn bin_counts(level: Level, element: ElementType) -> &'static [usize] {
     match (level, element) {
         (Level::Tiny, ElementType::F32 | ElementType::I32) => &[7, 257],
@@ -107,7 +107,7 @@ fn bin_counts(level: Level, element: ElementType) -> &'static [usize] {
         (Level::Quick, ElementType::I32) => &[16, 70_000],
         (Level::Quick, ElementType::U8 | ElementType::F16 | ElementType::I64 | ElementType::F64) => &[16],
         (Level::Quick, _) => &[],
-        // More edges than cells have room for.
+        // 2^20 bins have more edges than cells have room for.
         (Level::Full, ElementType::F32 | ElementType::I64) => &[1, 2, 16, 255, 256, 257, 5000, 70_000, 1 << 20],
         (Level::Full, _) => &[1, 2, 16, 255, 256, 257, 5000, 70_000],
     }

@@ -14,17 +14,17 @@ use crate::{
 /// The ladder's entry in the registry.
 pub(crate) struct HistogramLadder;
 
-/// Work-items of a group unless the request says otherwise: those of the article.
+/// Default work-group size, as in the article.
 const BLOCK: usize = 1024;
 
-/// Where a kernel counts.
+/// A step, by the memory in which its kernel counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Global,
     Persist,
-    /// In local memory, a group for each block of samples.
+    /// In local memory, with one work-group per tile of samples.
     LocalFull,
-    /// In local memory, as many groups as run at a time.
+    /// In local memory, with as many work-groups as run at a time.
     LocalCapped,
     Merge,
 }
@@ -32,15 +32,15 @@ enum Step {
 #[rustfmt::skip]
 const STEPS: [(Step, &str, &str); 5] = [
     (Step::Global, "v1_global",
-        "one sample an item, one atomic addition to global memory a sample"),
+        "one sample a work-item, one atomic addition to global memory a sample"),
     (Step::Persist, "v1_persist",
         "the same with a cache hint: the L2 cache keeps the counters, the samples stream through"),
     (Step::LocalFull, "v2_local full grid",
-        "each group counts in local memory, then adds its table to the global one; still one sample an item"),
+        "each work-group counts in local memory, then adds its table to the global one; still one sample a work-item"),
     (Step::LocalCapped, "v2_local capped grid",
-        "the same kernel with as many groups as run at a time: far fewer tables to add"),
+        "the same kernel with as many work-groups as run at a time: far fewer tables to add"),
     (Step::Merge, "v3_local + v3_merge",
-        "the same grid; groups write their tables, a second kernel adds them up without atomics"),
+        "the same grid; work-groups write their tables, a second kernel adds them up without atomics"),
 ];
 
 /// The samples, and their counts by the CPU.
@@ -50,7 +50,7 @@ struct Samples<T> {
     outside: [u64; OUTSIDE],
 }
 
-/// The bin of one sample after another; `bins` for one that has none.
+/// Generator of the bins of samples; `bins` stands for a sample outside of the bins.
 fn draw(distribution: Distribution, bins: usize, seed: u64) -> impl FnMut() -> usize {
     let (zipf, mut rng) = (Zipf::new(bins), Rng::new(seed));
     move || match distribution {
@@ -70,7 +70,7 @@ fn samples<T: Integer>(request: &Request) -> Result<Samples<T>> {
         let mut bin = draw(request.distribution, request.bins, i as u64);
         for (k, x) in chunk.iter_mut().enumerate() {
             let bin = bin() as i128;
-            // Of a type as narrow as the bins are many it may be a bin's number after all, as the CPU finds.
+            // In a narrow type, such a value can be a bin's number after all; the CPU counts it the same way.
             *x = T::from_i128(if bin < bins { bin } else { strangers[k % strangers.len()] });
         }
     });
@@ -146,7 +146,7 @@ fn rungs<T: Integer>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     Ok(rungs)
 }
 
-/// The mean over requests of 32 samples: `cost` gets the bin of each lane.
+/// Mean cost of requests of 32 samples. `cost` takes a function from a lane to its bin.
 fn expected(request: &Request, cost: impl Fn(&dyn Fn(u64) -> u64) -> f64) -> f64 {
     const REQUESTS: usize = 1000;
     let mut bin = draw(request.distribution, request.bins, 1);
@@ -158,12 +158,12 @@ fn expected(request: &Request, cost: impl Fn(&dyn Fn(u64) -> u64) -> f64) -> f64
     sum / REQUESTS as f64
 }
 
-/// Sectors of `count` neighbouring elements of 4 bytes.
+/// Number of sectors of `count` contiguous elements of 4 bytes.
 fn words(count: usize) -> f64 {
     count.div_ceil(8) as f64
 }
 
-/// What a kernel of `cl/ladder/histogram.cl` costs: lanes that meet in one counter are one access to it.
+/// Cost of a kernel of `cl/ladder/histogram.cl`. Lanes that add to one counter count as one access.
 fn model<T>(step: Step, request: &Request, groups: usize) -> Model {
     let (n, slots) = (request.n, request.bins + 1);
     let mut model = Model { load_sectors: (n * size_of::<T>()).div_ceil(32) as f64, ..Model::default() };
@@ -175,7 +175,7 @@ fn model<T>(step: Step, request: &Request, groups: usize) -> Model {
         }
         Step::LocalFull | Step::LocalCapped => model.store_sectors = groups as f64 * words(slots) + zeroed,
         Step::Merge => {
-            // Neighbouring items of the merging kernel read counters of different tables: a sector each.
+            // Neighbouring work-items of the merging kernel read counters of different tables: one sector each.
             model.load_sectors += (groups * slots) as f64;
             model.store_sectors = groups as f64 * words(slots) + slots as f64;
         }
@@ -194,7 +194,7 @@ fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Option<Mo
     let (n, bins) = (request.n, request.bins);
     let plan = plan(n, Form::of(&Bins::<T>::ids(bins)?), ElementType::U32, &*cl.capabilities()?, usize::MAX)?;
     let slots = plan.table_count * (bins + OUTSIDE);
-    // Samples in, tables and counters out.
+    // It reads the samples, and writes tables and counters.
     let load_sectors = (n * size_of::<T>()).div_ceil(32) as f64;
     let mut model = Model { load_sectors, store_sectors: words(bins) + words(slots), bank_conflicts: 0.0 };
     match plan.tables {
@@ -204,7 +204,7 @@ fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Option<Mo
             let word = |bin: u64, lane: u64| bin * replicas + lane % replicas;
             model.bank_conflicts = expected(request, |bin| bank_conflicts(|lane| Some(word(bin(lane), lane))));
         }
-        // The samples are read twice, and their numbers written and read; what the shared-out stores cost is left out.
+        // The samples are read twice, and their numbers are written and read. The extra cost of scattered stores is left out.
         Tables::Partition(_) => {
             let numbers = n.div_ceil(16) as f64;
             model.load_sectors = 2.0 * model.load_sectors + numbers + words(slots);
@@ -219,7 +219,7 @@ fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Option<Mo
     Ok(Some(model))
 }
 
-/// The crate's own histogram as a rung.
+/// The crate's own histogram as a step.
 fn own_climb<T: Integer>(device: &Device, shared: &Shared<Samples<T>>, request: &Request) -> Result<Climb> {
     struct State<T: Integer> {
         device: Device,
@@ -256,7 +256,7 @@ fn own_climb<T: Integer>(device: &Device, shared: &Shared<Samples<T>>, request: 
 
 #[cfg(not(feature = "opencl"))]
 mod kernels {
-    //! No kernels without OpenCL.
+    //! Without OpenCL there are no kernels.
 
     use super::*;
 
@@ -276,7 +276,7 @@ mod kernels {
 
 #[cfg(feature = "opencl")]
 pub(super) mod kernels {
-    //! The kernels' rungs on OpenCL devices.
+    //! Steps with kernels, on OpenCL devices.
 
     use super::*;
     use crate::{
@@ -286,7 +286,7 @@ pub(super) mod kernels {
     };
 
     use oclprim::internals::kernels::HISTOGRAM as TEXT;
-    /// The work-group of the merging kernel, as in the article.
+    /// Work-group size of the merging kernel, as in the article.
     const MERGE_BLOCK: usize = 256;
     /// Work-items that a compute unit of a GPU runs at a time.
     const RESIDENT: usize = 2048;
@@ -297,7 +297,7 @@ pub(super) mod kernels {
         pub(super) groups: usize,
     }
 
-    /// The step's grid, or why it cannot run.
+    /// Geometry of a step, or the reason why it cannot run.
     pub(super) fn geometry(step: Step, request: &Request, device: &Device) -> Result<Result<Geometry, String>> {
         let Backend::OpenCl(cl) = device.backend() else { return Ok(Err("a kernel needs an OpenCL device".into())) };
         let caps = cl.capabilities()?;
@@ -314,10 +314,10 @@ pub(super) mod kernels {
         let slots = request.bins + 1;
         if matches!(step, Step::LocalFull | Step::LocalCapped | Step::Merge) && 4 * slots > caps.local_bytes {
             let (needed, there) = (4 * slots, caps.local_bytes);
-            return Ok(Err(format!("a table of {needed} bytes does not fit local memory, of which there are {there}")));
+            return Ok(Err(format!("a table of {needed} bytes does not fit {there} bytes of local memory")));
         }
         if step == Step::Persist && !persists(&caps) {
-            return Ok(Err("OpenCL has no cache hints; inline PTX of compute capability 8.0 would".into()));
+            return Ok(Err("OpenCL has no cache hints; they need inline PTX of compute capability 8.0".into()));
         }
         let groups = if matches!(step, Step::LocalCapped | Step::Merge) { capped } else { full };
         Ok(Ok(Geometry { block, groups }))
@@ -336,7 +336,7 @@ pub(super) mod kernels {
         if 4 * (bins + 1) <= caps.local_bytes { program.define("LOCAL_SLOTS", bins + 1) } else { program }
     }
 
-    /// The programs of a ladder with its own choice of block.
+    /// All programs that the ladder may build with its default work-group size.
     pub(in crate::histogram) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
         let block = BLOCK.min(1 << caps.max_work_group.max(1).ilog2());
         let integers = ElementType::ALL.into_iter().filter(|element| !element.is_float());
@@ -351,7 +351,7 @@ pub(super) mod kernels {
         n: usize,
         bins: usize,
         x: Buffer<T>,
-        /// With one more for samples outside, and a guard behind them; tables have one, too.
+        /// With one more counter for samples outside, then a guard. Tables have a guard, too.
         counts: Buffer<u32>,
         tables: Buffer<u32>,
     }
@@ -439,7 +439,7 @@ mod tests {
     fn the_model_counts_sectors_that_lanes_share_once() {
         let request = |distribution, bins| Request { n: 1 << 28, bins, distribution, ..Request::default() };
         let sectors = |distribution, bins| model::<i32>(Step::Global, &request(distribution, bins), 1).store_sectors;
-        // 32 lanes in one counter; 32 counters far apart, nearly always; in between.
+        // The 32 lanes share one counter; or nearly always have 32 counters in different sectors; or are in between.
         let requests = (1u64 << 23) as f64;
         assert_eq!(sectors(Distribution::Constant, 256), requests + 33.0);
         let uniform = sectors(Distribution::Uniform, 5 << 20) / requests;
@@ -453,7 +453,7 @@ mod tests {
     fn invalid_requests_are_refused() {
         let rungs = |request: Request| HistogramLadder.rungs(&request, &Device::cpu()).map(|rungs| rungs.len());
         assert_eq!(rungs(Request::default()).unwrap(), 6);
-        // Sizes are 32-bit numbers for the kernels.
+        // The kernels take sizes as 32-bit numbers.
         let (most, more) = (u32::MAX as usize, u32::MAX as usize + 1);
         assert!(rungs(Request { n: most, ..Request::default() }).is_ok());
         for n in [0, more, more + 1000] {

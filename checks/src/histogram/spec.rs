@@ -1,4 +1,4 @@
-//! What is checked of histograms.
+//! Spec of histograms: cases, programs and benchmark cases.
 
 use std::fmt;
 
@@ -59,22 +59,22 @@ impl Zipf {
     }
 }
 
-/// How samples are made.
+/// Data set of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Samples {
-    /// Every bin alike.
+    /// All bins are equally likely.
     Uniform,
-    /// One bin for all.
+    /// All samples are in one bin.
     One,
-    /// Bin i mod bins.
+    /// Sample `i` is in bin `i % bins`.
     Each,
-    /// Zipf's law.
+    /// Bins by Zipf's law.
     Zipf,
-    /// On both sides of the bins and in them.
+    /// In the bins and on both sides of them.
     Around,
     /// Edges and their neighbours.
     Edges,
-    /// Any bits at all.
+    /// A data set that does not depend on the bins.
     Other(Data),
 }
 
@@ -91,7 +91,7 @@ impl Samples {
         }
     }
 
-    /// A bin number for sample `i`, which may be outside.
+    /// Bin number of sample `i`, which may be outside of the bins.
     fn bin(self, i: usize, bins: usize, zipf: &Zipf, rng: &mut Rng) -> i128 {
         match self {
             Self::One => bins as i128 / 2,
@@ -103,7 +103,7 @@ impl Samples {
     }
 }
 
-/// What bins a case has.
+/// Kind and range of the bins of a case.
 #[derive(Clone, Copy, Debug)]
 enum Shape<T: Element> {
     Ids,
@@ -131,12 +131,12 @@ impl<T: Element> Shape<T> {
         }
     }
 
-    /// The lower edge of bin `k`, or near it; of `bins`, the upper edge.
+    /// Lower edge of bin `k`, exact or nearly; for `k == bins`, the upper edge.
     fn edge(self, k: i128, bins: usize) -> T {
         self.place(k, 0.0, bins)
     }
 
-    /// What lies in bin `k`, for floats so much of its width above the edge.
+    /// A sample in bin `k`; for floats, `part` of the bin's width above its edge.
     fn place(self, k: i128, part: f64, bins: usize) -> T {
         match self {
             Self::Ids => from_i128(k),
@@ -146,7 +146,7 @@ impl<T: Element> Shape<T> {
             }
             Self::Even(lower, upper) | Self::Closed(lower, upper) => {
                 let (lower, upper, bins) = (to_i128(lower), to_i128(upper), bins as i128);
-                // Rounded up: the least sample of the bin.
+                // Rounded up to the smallest sample of the bin.
                 from_i128(lower + (k * (upper - lower) + bins - 1).div_euclid(bins))
             }
         }
@@ -160,7 +160,7 @@ impl<T: Element> Shape<T> {
         random_by(n, n as u64, |i, rng| {
             let bin = samples.bin(i, bins, &zipf, rng);
             if samples == Samples::Edges {
-                // The bin's edge, or the last sample before it, or the first after it, round both ends of the range too.
+                // The bin's edge, the last sample before it or the first after it. One in 8 samples is at an end of the range.
                 let bin = match i % 16 {
                     0 => 0,
                     1 => bins as i128,
@@ -177,7 +177,7 @@ pub(super) fn from_i128<T: Element>(value: i128) -> T {
     with_integer!(T::TYPE, U => bytemuck::cast::<U, T>(U::from_i128(value)), unreachable!("only integers have steps"))
 }
 
-/// The value `by` steps of the type away.
+/// The value `by` steps of the type from `x`.
 pub(super) fn neighbour<T: Element>(x: T, by: i32) -> T {
     if !T::TYPE.is_float() {
         return from_i128(to_i128(x) + i128::from(by));
@@ -185,13 +185,13 @@ pub(super) fn neighbour<T: Element>(x: T, by: i32) -> T {
     let mut bits = [0u8; 8];
     let size = size_of::<T>();
     bits[..size].copy_from_slice(bytemuck::bytes_of(&x));
-    // Away from zero or towards it; zero itself gets the least subnormal.
+    // Floats step away from zero or towards it. A step back from zero gives the smallest subnormal.
     let word = u64::from_le_bytes(bits);
     let moved = if by < 0 && x == T::ZERO { 1 } else { word.wrapping_add(i64::from(by) as u64) };
     T::from_bits_lossy(moved)
 }
 
-/// The slot of a sample, by its definition.
+/// The slot of a sample by definition.
 fn obvious_slot<T: Element>(x: T, shape: Shape<T>, bins: usize, edges: &[f64]) -> usize {
     let outside = |side: u32| bins + side as usize;
     let (lower, upper, closed) = match shape {
@@ -213,7 +213,7 @@ fn obvious_slot<T: Element>(x: T, shape: Shape<T>, bins: usize, edges: &[f64]) -
         _ if x >= upper => outside(ABOVE),
         _ if T::TYPE.is_float() => {
             let x = x.to_f64();
-            // The edges rise, so that the last one not above x can be searched for in either way.
+            // The edges ascend, so both searches find the last edge that is not above x.
             if bins <= 300 {
                 edges.iter().rposition(|&edge| edge <= x).expect("the lower edge is not above x")
             } else {
@@ -227,7 +227,7 @@ fn obvious_slot<T: Element>(x: T, shape: Shape<T>, bins: usize, edges: &[f64]) -
     }
 }
 
-/// `edge(k)` for every bin, as defined, in the type in which it is computed.
+/// `edge(k)` of every bin by definition, computed in the type of the definition.
 fn obvious_edges<T: Element>(shape: Shape<T>, bins: usize) -> Vec<f64> {
     let (Shape::Even(lower, upper) | Shape::Closed(lower, upper)) = shape else { return Vec::new() };
     if !T::TYPE.is_float() {
@@ -245,7 +245,7 @@ fn obvious_edges<T: Element>(shape: Shape<T>, bins: usize) -> Vec<f64> {
     if T::TYPE.needs_fp64() { edges!(f64) } else { edges!(f32) }
 }
 
-/// Compares a histogram of what follows `offset` with the obvious one, whose slots `obvious` knows.
+/// Checks a histogram of `all[offset..]`. `obvious` returns the slot of a sample by definition.
 pub(super) fn check<T: Element, C: Counter>(
     device: &Device,
     all: &[T],
@@ -283,10 +283,10 @@ pub(super) fn check<T: Element, C: Counter>(
 
 fn bin_counts<T>(level: Level) -> &'static [usize] {
     match level {
-        // Beyond the local memory of an interpreter, or in ranges.
+        // 20,000 bins do not fit the local memory of an interpreter, or are counted in ranges.
         Level::Tiny if size_of::<T>() == 4 => &[2, 257, 20_000],
         Level::Tiny => &[2, 257],
-        // Each is a program, on each driver.
+        // Each number costs a build per driver.
         Level::Quick if size_of::<T>() != 4 => &[256, 70_000],
         Level::Quick => &[1, 256, 1000, 70_000],
         Level::Full if size_of::<T>() != 4 => &[1, 2, 255, 256, 257, 1000, 4097, 70_000],
@@ -344,22 +344,22 @@ fn case<T: Element>(
     })
 }
 
-/// As many bins as there can be: samples that are fewer than bins, and some that are more.
+/// Cases of the largest number of bins, with fewer samples than bins and with more.
 fn most_bins<T: Element>(shape: Shape<T>, cases: &mut Vec<Case>) {
     for (n, samples) in [(1_000_003, Samples::Edges), (20_000_003, Samples::Around)] {
         cases.push(case::<T>(shape, n, 3, MAX_BINS, samples, Accumulate::Overwrite));
     }
 }
 
-/// Bins in more ranges than a GPU reads all samples for, where its local memory is little.
+/// Number of bins for which a GPU with little local memory does not read all samples for each range of bins.
 pub(super) const RANGED_BINS: usize = 9000;
 
-/// A GPU of little local memory.
+/// Tuning of a GPU with little local memory.
 pub(super) fn small_gpu() -> Tuning {
     Tuning::default().class(DeviceClass::Gpu).local_bytes(4096)
 }
 
-/// Numbers of samples that are counted in global memory, as they are fewer than a quarter of the bins, or shared out by ranges.
+/// Numbers of samples. Fewer than a quarter of the bins are counted in global memory; more are partitioned by ranges.
 pub(super) fn ranged_sizes(level: Level) -> &'static [usize] {
     match level {
         Level::Tiny => &[300, 6_011],
@@ -378,7 +378,7 @@ fn ranged_cases<T: Element>(level: Level, shape: Shape<T>, cases: &mut Vec<Case>
     }
 }
 
-/// The cases of one shape: every size once, then every bin count with every set of samples.
+/// Cases of one shape: every size, then every number of bins with every data set.
 fn shape_cases<T: Element>(level: Level, shape: Shape<T>, cases: &mut Vec<Case>) {
     let mut push = |n: usize, offset: usize, bins: usize, samples: Samples, accumulate: Accumulate| {
         if shape.bins(bins).is_ok() {
@@ -398,7 +398,7 @@ fn shape_cases<T: Element>(level: Level, shape: Shape<T>, cases: &mut Vec<Case>)
     }
 }
 
-/// How a case's shape is printed.
+/// Text of a case's shape.
 struct Text<T: Element>(Shape<T>, usize, usize, usize, &'static str);
 
 impl<T: Element> fmt::Display for Text<T> {
@@ -425,7 +425,7 @@ fn ranges<T: Element>(level: Level) -> Vec<Shape<T>> {
     shapes
 }
 
-/// What a benchmark of a histogram runs on.
+/// State of a benchmark case.
 struct Measured<T: Element> {
     device: Device,
     x: Buffer<T>,
@@ -509,7 +509,7 @@ impl Spec for Histogram {
             benches.extend(bins.map(|bins| bench::<i32>(Shape::Ids, bins, samples, 0)));
         }
         benches.extend([Samples::Zipf, Samples::One].map(|samples| bench::<u8>(Shape::Ids, 256, samples, 0)));
-        // On the edges each sample needs a second look.
+        // Samples on edges cost extra work.
         let even = [Samples::Uniform, Samples::Edges, Samples::Zipf, Samples::One];
         benches.extend(even.map(|samples| bench::<f32>(Shape::Even(-1.0, 1.0), 256, samples, 0)));
         super::edges_spec::benches(&mut benches);

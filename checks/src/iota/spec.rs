@@ -1,4 +1,4 @@
-//! What is checked and measured of iota.
+//! Spec of iota: cases, programs and benchmark cases.
 
 use crate::{
     Capabilities, Device, Element, ElementType, ProgramSpec,
@@ -65,7 +65,7 @@ impl Spec for Iota {
             sizes.extend([1, 255, 256, 257, 16_385, 100_003]);
         }
         let mut cases = Vec::new();
-        // Each type is a program.
+        // Each type costs a build.
         let known = |&element: &ElementType| match level {
             Level::Tiny => !element.is_float() && stands_for_its_size(level, element),
             Level::Quick => !element.is_float() || matches!(element, ElementType::F16 | ElementType::F32),

@@ -1,4 +1,4 @@
-//! What is checked and measured of merges; and the orders by which these and sorts, sets and searches are.
+//! Spec of merges, and the orders that merges, merge sorts, set operations and searches share.
 
 use std::{cmp::Ordering, fmt::Debug};
 
@@ -23,14 +23,14 @@ use crate::{
 /// The primitive's entry in the registry.
 pub(crate) struct Merge;
 
-/// Elements of a check.
+/// Element types of the cases.
 pub(super) trait Value: Pod + PartialEq + Debug + Send + Sync {}
 impl<T: Pod + PartialEq + Debug + Send + Sync> Value for T {}
 
-/// An order, what it is, and elements for it.
+/// An order, its definition, and elements for it.
 #[derive(Clone)]
 pub(super) struct Tried<T, C> {
-    /// Behind the form's name; nothing for the elements' own order.
+    /// Suffix of the operation's name; empty for the elements' own order.
     pub(super) name: &'static str,
     pub(super) element: ElementType,
     pub(super) order: C,
@@ -43,7 +43,7 @@ impl<T: Value, C: Compare<T>> Tried<T, C> {
         format!("{form}{}", self.name)
     }
 
-    /// Elements, the first `offset` of which are none of them.
+    /// `offset` other elements, then `n` elements.
     pub(super) fn make(&self, keys: Keys, n: usize, offset: usize) -> Vec<T> {
         (self.make)(keys, n + offset)
     }
@@ -52,7 +52,7 @@ impl<T: Value, C: Compare<T>> Tried<T, C> {
         (self.before)(a, b)
     }
 
-    /// Where the elements are before, in the order in which they are to be.
+    /// Indices that sort `x`, as from a stable argsort.
     pub(super) fn places(&self, x: &[T]) -> Vec<usize> {
         sorted_indices(x.len(), &|a, b| match (self.before(&x[a], &x[b]), self.before(&x[b], &x[a])) {
             (true, _) => Ordering::Less,
@@ -61,7 +61,7 @@ impl<T: Value, C: Compare<T>> Tried<T, C> {
         })
     }
 
-    /// Sorted elements, behind `offset` others. Those of another `part` of the data are others.
+    /// `offset` other elements, then `n` sorted ones. Another `part` gives other elements.
     pub(super) fn sorted(&self, keys: Keys, n: usize, offset: usize, part: usize) -> Vec<T> {
         let all = self.make(keys, n, offset + part);
         let x = &all[offset + part..];
@@ -70,10 +70,10 @@ impl<T: Value, C: Compare<T>> Tried<T, C> {
     }
 }
 
-/// A user's order of the tests.
+/// User-defined order with a function pointer.
 pub(super) type Own<T> = Less<fn(&T, &T) -> bool>;
 
-/// What makes cases, or programs, of an order.
+/// Visitor that makes cases or programs of an order.
 pub(super) trait Visit {
     fn visit<T: Value, C: Compare<T> + Clone + Send + 'static>(&mut self, tried: Tried<T, C>);
 }
@@ -96,7 +96,7 @@ struct Colour([u8; 3]);
 #[repr(C)]
 struct Point([i32; 3]);
 
-/// Sixteen bytes, or as many as there can be.
+/// Sixteen bytes, or the largest size of elements.
 type Named<const N: usize> = [u64; N];
 
 fn of_numbers<T: Pod, N: Element>(keys: Keys, n: usize, one: fn(N, usize) -> T) -> Vec<T> {
@@ -172,14 +172,14 @@ fn own<T: Element>(descending: bool) -> Tried<T, Order> {
     }
 }
 
-/// By the lowest four bits alone.
+/// Order by the lowest four bits only.
 fn by_low_bits() -> Tried<u16, Order> {
     let before: fn(&u16, &u16) -> bool = |a, b| a % 16 < b % 16;
     let order = Order::ascending().bits(0..4);
     Tried { name: " by low bits", element: ElementType::U16, order, before, make: |keys, n| keys.make(n) }
 }
 
-/// Every order of a level.
+/// Visits every order of a level.
 pub(super) fn visit_all(level: Level, visitor: &mut impl Visit) {
     for element in ElementType::ALL.into_iter().filter(|&element| stands_for_its_size(level, element)) {
         with_element!(element, T => visitor.visit(own::<T>(false)));
@@ -201,7 +201,7 @@ pub(super) fn visit_all(level: Level, visitor: &mut impl Visit) {
     }
 }
 
-/// Two ranges of a check: their lengths, and where outputs and the first one begin.
+/// Lengths of the two ranges of a case, and the offset of the first range and of the outputs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct What {
     pub(super) a: usize,
@@ -216,14 +216,14 @@ impl What {
     }
 }
 
-/// Elements of a tile of `size` bytes on GPUs of 256 items, without and with values, as `gpu::shape` has it; and on CPU
-/// drivers.
+/// Elements per tile for elements of `size` bytes: on GPUs with work-groups of 256 without and with values, as in
+/// `gpu::shape`, and on CPU drivers.
 pub(super) fn tiles(size: usize) -> [usize; 3] {
     let of = |items: usize| 256 * ((4 * items / size.max(4)).max(1) | 1);
     [of(17), of(13), 4096]
 }
 
-/// The ranges of checks of elements of `size` bytes.
+/// Ranges of the cases for elements of `size` bytes.
 pub(super) fn ranges(level: Level, size: usize) -> Vec<What> {
     let any = Keys::As(Data::Bits);
     let mut all = vec![(0, 0, 0, any), (1, 0, 1, any), (0, 5, 0, any), (170, 133, 3, any), (40, 600, 0, Keys::Zipf)];
@@ -243,7 +243,7 @@ pub(super) fn ranges(level: Level, size: usize) -> Vec<What> {
             }
         }
         all.extend([(300_007, 250_001, 1, any), (1, 100_000, 0, any), (262_144, 262_144, 0, any)]);
-        // These have large tiles on a GPU of 132 units.
+        // These sizes have large tiles on a GPU of 132 compute units.
         all.extend((size == 4).then_some((1_400_003, 900_011, 1, any)));
         all.extend(Keys::ALL.map(|keys| (20_011, 30_013, 1, keys)));
     }
@@ -267,7 +267,7 @@ fn check<T: Value, C: Compare<T>>(device: &Device, tried: &Tried<T, C>, what: Wh
     same_bytes(&got, &want, "merged")
 }
 
-/// Places, as far as a value holds them, so that equal keys in another order are seen.
+/// Indices, truncated to the size of a value, so that a wrong order of equal keys shows.
 pub(super) fn numbers<V: Pod>(n: usize, first: usize) -> Vec<V> {
     let mut values: Vec<V> = bytemuck::zeroed_vec(n);
     for (i, value) in (first..).zip(&mut values) {
@@ -339,7 +339,7 @@ impl Visit for Cases {
     }
 }
 
-/// Orders that are none: whatever comes out, nothing hangs, and nothing is written beside the outputs.
+/// Checks invalid comparators. Any result is right, but calls terminate and write only to their outputs.
 fn check_no_order(device: &Device, n: usize) -> Result<(), Failure> {
     let never: fn(&u32, &u32) -> bool = |_, _| false;
     let always: fn(&u32, &u32) -> bool = |_, _| true;
@@ -368,13 +368,13 @@ fn check_no_order(device: &Device, n: usize) -> Result<(), Failure> {
         let places = guarded(device, a.len(), 1, |out| Ok(device.lower_bound_into::<_, u32, _>(&b, &a, out, &order)?))?;
         let more = guarded(device, a.len(), 1, |out| Ok(device.upper_bound_into::<_, u32, _>(&b, &a, out, &order)?))?;
         if places.iter().chain(&more).any(|&place| place as usize > b.len()) {
-            return Err(Failure::Mismatch(format!("a place beyond {} elements", b.len())));
+            return Err(Failure::Mismatch(format!("an index beyond {} elements", b.len())));
         }
     }
     Ok(())
 }
 
-/// From host slices to host slices, and what is refused.
+/// Checks calls on host slices, and refused calls.
 fn check_host(device: &Device) -> Result<(), Failure> {
     let (order, scratch) = (Order::ascending(), &mut Scratch::new());
     let (mut keys, mut values) = ([0i8; 4], [0u16; 4]);
@@ -404,7 +404,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
         device.set_operation_into(crate::SetOp::Union, &[1i8, 2], &[3, 4, 5], &mut keys, &mut count, &order, scratch);
     refused(union, "the union has 5 elements, the output has room for 4")?;
     same_bytes(&count, &[5], "count")?;
-    same_bytes(&keys, &[1, 2, 3, 4], "what there is room for")
+    same_bytes(&keys, &[1, 2, 3, 4], "elements that fit")
 }
 
 impl Spec for Merge {
@@ -457,12 +457,12 @@ impl Spec for Merge {
     }
 }
 
-/// A sorted range of n elements, of which another `part` is another.
+/// `n` sorted elements. Another `part` gives other elements.
 pub(super) fn sorted<T: Element>(n: usize, part: u64) -> crate::Result<Vec<T>> {
     Device::cpu().sort(&Data::Random.generate::<T>(n, n as u64 + part), Order::ascending())?.to_vec()
 }
 
-/// Two ranges of n elements in all.
+/// Merges two ranges of `n` elements together.
 fn bench_merge<T: Element>() -> Bench {
     let bytes = |n| 2 * (n * size_of::<T>()) as u64;
     Bench::new("merge", T::TYPE, bytes, |device, n| {
@@ -549,7 +549,7 @@ mod programs {
         }
     }
 
-    /// Every program of a device with these capabilities.
+    /// All programs of a device with these capabilities.
     pub(super) fn all(caps: &Capabilities) -> Vec<ProgramSpec> {
         let mut programs = Programs { caps, programs: Vec::new() };
         visit_all(Level::Full, &mut programs);

@@ -1,4 +1,4 @@
-//! What is checked and measured of permutations.
+//! Spec of permutations: cases, programs and benchmark cases.
 
 use std::fmt::Debug;
 
@@ -14,20 +14,20 @@ use crate::{
 /// The primitive's entry in the registry.
 pub(crate) struct Permute;
 
-/// How an array lies in a buffer.
+/// Layout of an array in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Lies {
     /// Without gaps.
     Dense,
-    /// Within an array that is longer by three along each axis.
+    /// A part of an array that is three elements longer along each axis.
     Cut,
     /// Every second element along each axis.
     Stepped,
-    /// All axes backwards.
+    /// All axes are reversed.
     Reversed,
-    /// The first axis alone backwards.
+    /// Only the first axis is reversed.
     Flipped,
-    /// The first axis repeats one element.
+    /// The first axis is broadcast.
     Repeated,
 }
 
@@ -52,12 +52,12 @@ impl Lies {
     }
 }
 
-/// The elements that a layout reaches to.
+/// Length of the shortest buffer that holds a layout.
 fn end(layout: &Layout) -> usize {
     layout.span().map_or(0, |(_, last)| last + 1)
 }
 
-/// The definition, into `out`.
+/// The permutation by definition, into `out`.
 fn obvious<T: Pod>(input: &[T], from: &Layout, axes: &[usize], out: &mut [T], to: &Layout) -> Result<()> {
     let mut index = vec![0; axes.len()];
     for i in 0..to.len() {
@@ -72,7 +72,7 @@ fn obvious<T: Pod>(input: &[T], from: &Layout, axes: &[usize], out: &mut [T], to
     Ok(())
 }
 
-/// A permutation, and where its arrays lie.
+/// A permutation, and the layouts of its arrays.
 #[derive(Clone, Copy, Debug)]
 struct Shot {
     shape: &'static [usize],
@@ -92,7 +92,7 @@ impl Shot {
         let on_device = device.upload(&all)?;
         let input = on_device.view(at.0..)?.strided(from)?;
         let got = guarded(device, end(&to), at.1, |out| Ok(device.permute_into(input, axes, out.strided(to)?)?))?;
-        // What `guarded` puts there beforehand.
+        // `guarded` fills the output with poison first.
         let mut want = vec![poison::<T>(); end(&to)];
         if device.is_cpu() {
             obvious(&all[at.0..], &from, axes, &mut want, &to)?;
@@ -112,7 +112,7 @@ impl Shot {
     }
 }
 
-/// Shapes and orders: those that fold to a copy, to a matrix, to a batch of them, and those that do not.
+/// Shapes and orders of axes: some fold to a copy, to a matrix or to a batch of matrices, and some do not.
 const ORDERS: [(&[usize], &[usize]); 6] = [
     (&[3, 4, 5], &[0, 1, 2]),
     (&[9, 10, 33], &[2, 0, 1]),
@@ -132,10 +132,10 @@ const MORE_ORDERS: [(&[usize], &[usize]); 7] = [
     (&[4, 1100, 3], &[2, 1, 0]),
 ];
 
-/// Rows that the CPU backend cuts.
+/// Rows that the CPU backend splits.
 const LARGE_ORDERS: [(&[usize], &[usize]); 1] = [(&[300, 17, 70], &[2, 1, 0])];
 
-/// Ways to lie that go to different kernels.
+/// Layouts that run different kernels.
 const LIES: [(Lies, Lies); 8] = [
     (Dense, Dense),
     (Cut, Dense),
@@ -155,7 +155,7 @@ fn shots(level: Level) -> Vec<Shot> {
     let orders = ORDERS.into_iter().chain(more).chain(large);
     for (i, (shape, axes)) in orders.enumerate() {
         for (k, &lies) in LIES[..ways].iter().enumerate() {
-            // At the lower levels every order meets every way, and offsets take turns.
+            // Below `Full`, every order has every layout, and offsets alternate.
             let offsets: &[_] = match level {
                 Level::Full => &[(0, 0), (4, 8), (3, 1)],
                 _ if (i + k) % 2 == 0 => &[(0, 0)],
@@ -169,7 +169,7 @@ fn shots(level: Level) -> Vec<Shot> {
     all
 }
 
-/// A bench of a permutation of an array whose shape depends on the number of elements.
+/// Benchmark case of a permutation of an array whose shape depends on the number of elements.
 fn bench(form: &str, shape: fn(usize) -> Vec<usize>, axes: &'static [usize]) -> Bench {
     let cells = move |n| shape(n).iter().product::<usize>();
     let bytes = move |n| 8 * cells(n) as u64;
@@ -192,7 +192,7 @@ fn bench(form: &str, shape: fn(usize) -> Vec<usize>, axes: &'static [usize]) -> 
     })
 }
 
-/// The cube of about `n` elements, its side even.
+/// Cube of about `n` elements with an even side.
 fn cube(n: usize) -> Vec<usize> {
     let side = (n as f64).cbrt() as usize / 2 * 2;
     vec![side.max(2); 3]

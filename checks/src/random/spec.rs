@@ -1,4 +1,4 @@
-//! What is checked and measured of random numbers.
+//! Spec of random numbers: cases, programs and benchmark cases.
 
 use super::Philox;
 use crate::{
@@ -12,14 +12,14 @@ use crate::{
 /// The primitive's entry in the registry.
 pub(crate) struct Random;
 
-/// The numbers of a case: with bits in each word of the counter and the key.
+/// Stream of the cases, with nonzero bits in each word of the counter and of the key.
 const NUMBERS: Philox = Philox::new(0x0123_4567_89ab_cdef).stream(0x0fed_cba9_8765_4321);
 
-/// What a case makes.
+/// Kind of numbers of a case.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum What {
     Whole,
-    /// In a range of few values, of many, and of all.
+    /// In a range of few values; `Many` has many, and `All` has all.
     Few,
     Many,
     All,
@@ -35,7 +35,7 @@ impl What {
         }
     }
 
-    /// The lowest and the highest integer.
+    /// Lowest and highest integer of the range.
     fn integers<I: Integer>(self) -> (I, I) {
         match self {
             Self::Few => (I::from_i128(3), I::from_i128(9)),
@@ -44,17 +44,17 @@ impl What {
         }
     }
 
-    /// Floats from the first to the second, which is not among them.
+    /// Range of the floats, without its end.
     fn floats(self) -> (f64, f64) {
         match self {
-            // So narrow that many are rounded to the end.
+            // So narrow that many numbers round to the end.
             Self::Few => (1.0, 1.03125),
             _ => (-3.5, 1000.0),
         }
     }
 }
 
-/// One round after the other, as the article has it.
+/// Block `number` of the stream, in 10 separate rounds as in the article.
 fn block(number: u64, numbers: Philox) -> [u8; 16] {
     let mut x = [number as u32, (number >> 32) as u32, numbers.stream as u32, (numbers.stream >> 32) as u32];
     for round in 0..10u32 {
@@ -78,7 +78,7 @@ fn bytes(numbers: Philox, i: u64, len: u64) -> u128 {
     block[from..from + len as usize].iter().rev().fold(0, |all, &byte| all << 8 | u128::from(byte))
 }
 
-/// The high `bits` bits of as many times `count`, by schoolbook multiplication of 32-bit digits.
+/// `x * count >> bits`, by schoolbook multiplication of 32-bit digits.
 fn high(x: u128, bits: u32, count: u128) -> u128 {
     let digits = |x: u128| [x as u32, (x >> 32) as u32, (x >> 64) as u32, (x >> 96) as u32].map(u128::from);
     let mut sum = [0u128; 9];
@@ -119,7 +119,7 @@ fn obvious<T: Element>(what: What, numbers: Philox, n: usize) -> Vec<T> {
             if x < T::from_f64(upper) {
                 return x;
             }
-            // The number below a positive one.
+            // The number below `upper`, which is positive.
             let mut bits = [0; 8];
             bits[..size as usize].copy_from_slice(bytemuck::bytes_of(&T::from_f64(upper)));
             return T::from_bits_lossy(u64::from_le_bytes(bits) - 1);
@@ -164,7 +164,7 @@ fn check<T: Element>(device: &Device, what: What, numbers: Philox, n: usize, off
     same_bytes(&got, &want, "element ")
 }
 
-/// The end of a stream, and what lies beyond.
+/// Checks the end of a stream, and a call beyond it.
 fn check_end(device: &Device) -> Result<(), Failure> {
     let last = NUMBERS.skip(u64::MAX - 3);
     let got = device.random_in::<u64>(4, last, ..)?.to_vec()?;
@@ -201,7 +201,7 @@ impl Spec for Random {
 
     fn cases(&self, level: Level) -> Vec<Case> {
         let mut cases = Vec::new();
-        // Elements, where the output begins, and the place in the stream.
+        // Number of elements, offset of the output, and index in the stream.
         let mut shapes = vec![(0, 0, 0), (1, 1, 0), (700, 0, 5), (1500, 3, 0)];
         if level >= Level::Quick {
             shapes.extend([(255, 0, 0), (4097, 5, 1 << 40), (20_011, 3, 3), (70_001, 16, 1)]);

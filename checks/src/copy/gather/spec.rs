@@ -1,4 +1,4 @@
-//! What is checked and measured of gather and scatter.
+//! Cases and benchmark cases of gather and scatter.
 
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
@@ -15,14 +15,14 @@ use crate::{
     parallel,
 };
 
-/// How indices lie.
+/// Data set of indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     /// Ascending, with repeats.
     Sorted,
     /// Anywhere in range.
     Random,
-    /// Every third one out of range, by one or by far.
+    /// In the second half, every third one is out of range, by one or by far.
     Wild,
 }
 
@@ -37,7 +37,7 @@ impl Order {
         }
     }
 
-    /// `n` indices of a table of `len` elements; all are out of range where there are none.
+    /// `n` indices into a table of `len` elements. If the table is empty, all are out of range.
     fn indices<I: Offset>(self, n: usize, len: usize) -> Vec<I> {
         let mut rng = Rng::new((n + len) as u64);
         let mut all: Vec<u64> = (0..n).map(|_| rng.below(len.max(1) as u64)).collect();
@@ -54,12 +54,12 @@ impl Order {
     }
 }
 
-/// The element that an index names in a table, if it does.
+/// The index into a table of `len` elements, or `None` if it is out of range.
 fn named<I: Offset>(index: I, len: usize) -> Option<usize> {
     usize::try_from(index.to_i128()).ok().filter(|&place| place < len)
 }
 
-/// Compares what `outside` became with the definition.
+/// Compares `outside` with its definition: the position of the first index out of range.
 fn check_outside<I: Offset>(outside: &[u64], index: &[I], len: usize) -> Result<(), Failure> {
     let first = index.iter().position(|&i| named(i, len).is_none());
     same_bytes(outside, &[first.map_or(u64::MAX, |first| first as u64)], "outside")
@@ -99,7 +99,7 @@ fn check_scatter<T: Plain, I: Offset>(
     let mut index = [vec![I::HIGHEST; offset], order.indices(n, len)].concat();
     let mut taken = vec![false; len];
     for i in &mut index[offset..] {
-        // Each place once: what else would name it is out of range.
+        // Each index occurs once; repeated ones become out of range.
         match named(*i, len) {
             Some(place) if taken[place] => *i = I::HIGHEST,
             Some(place) => taken[place] = true,
@@ -125,7 +125,7 @@ fn check_scatter<T: Plain, I: Offset>(
     check_outside(&outside, index, len)
 }
 
-/// Equal indices: each element is one of those that were to go there.
+/// Checks equal indices: each output element is one of the candidates for its index.
 fn check_equal(device: &Device, n: usize, len: usize) -> Result<(), Failure> {
     let line: Vec<u32> = (0..n as u32).collect();
     let index: Vec<u32> = Order::Random.indices(n, len);
@@ -134,13 +134,13 @@ fn check_equal(device: &Device, n: usize, len: usize) -> Result<(), Failure> {
         let named = index.contains(&(place as u32));
         let right = if named { index[x as usize] == place as u32 } else { x == 0 };
         if !right {
-            return Err(Failure::Mismatch(format!("element {place} is {x}, which does not go there")));
+            return Err(Failure::Mismatch(format!("element {place} is {x}, which is not a candidate for it")));
         }
     }
     Ok(())
 }
 
-/// From host slices to host slices, and what is refused.
+/// Checks calls on host slices, and refused calls.
 fn check_host(device: &Device) -> Result<(), Failure> {
     let (mut out, mut outside) = ([9u16; 3], [7u64]);
     device.scatter_into(&[3u16, 4], &[2u64, 1], &mut out, &mut outside)?;
@@ -156,7 +156,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     refused(wild, "index 1 is 2, beyond the 2 elements")?;
     let wild = device.scatter_into(&[7u16, 8], &[1u64, 1 << 40], &mut out, &mut outside);
     refused(wild, "index 1 is 1099511627776, beyond the 3 elements")?;
-    same_bytes(&out, &[5, 7, 6], "what indices in range moved")?;
+    same_bytes(&out, &[5, 7, 6], "elements at indices in range")?;
     let by = device.upload(&[0u32, 2, 7])?;
     refused(device.gather(&[1u8, 2], &by).map(drop), "index 1 is 2, beyond the 2 elements")?;
     refused(device.scatter(&[1u8, 2], by.view(1..)?, 7).map(drop), "index 1 is 7, beyond the 7 elements")?;
@@ -224,7 +224,7 @@ pub(in crate::copy) fn cases(level: Level) -> Vec<Case> {
         cases_of::<[u16; 3], u32>(level, "6 bytes by u32", ElementType::U16, &mut cases);
         cases_of::<[u32; 3], u64>(level, "12 bytes by u64", ElementType::U32, &mut cases);
     }
-    // Where any of several may win, a checker sees a race.
+    // Any of several writers may win, which a checker reports as a race.
     if level >= Level::Quick {
         for (n, len) in [(100, 7), (3000, 1000)] {
             let shape = format!("{n} of {len}");
@@ -237,7 +237,8 @@ pub(in crate::copy) fn cases(level: Level) -> Vec<Case> {
     cases
 }
 
-/// `n` indices of `n` elements, sorted within blocks of `block`, which are in order.
+/// `n` indices into `n` elements. Each chunk of `block` indices is random within its own range; if there are several chunks,
+/// each one is sorted.
 fn bench_indices(n: usize, block: usize) -> Vec<u32> {
     let mut index = random_by(n, n as u64, |i, rng| {
         let first = i / block * block;
@@ -273,7 +274,7 @@ fn bench_gather<T: Plain>(form: &str, element: ElementType, block: usize) -> Ben
     )
 }
 
-/// To where neighbours swap within groups of 64: each place once, and no two neighbours together.
+/// Scatters by a permutation within every 64 elements. Each index occurs once, and no two neighbours stay together.
 fn bench_scatter(form: &str) -> Bench {
     Bench::new(
         form,

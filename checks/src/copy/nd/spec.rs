@@ -1,4 +1,4 @@
-//! What is checked and measured of strided copies beside what permutations are.
+//! Cases and benchmark cases of strided copies that the permutations do not cover.
 
 use crate::{
     Device, ElementType, ErrorKind, Layout, NdView, NdViewMut, Result,
@@ -8,7 +8,7 @@ use crate::{
     ladder::Climb,
 };
 
-/// The last `cols` columns of rows that are `pitch` elements apart, in planes that are one row longer.
+/// Layout of the last `cols` columns of rows of `pitch` elements, in planes with one more row at the start.
 fn pitched(planes: usize, rows: usize, cols: usize, pitch: usize) -> Result<Layout> {
     Layout::contiguous(&[planes, rows + 1, pitch])?.slice(1, 1..)?.slice(2, pitch - cols..)
 }
@@ -17,15 +17,15 @@ fn end(layout: &Layout) -> usize {
     layout.span().map_or(0, |(_, last)| last + 1)
 }
 
-/// How the input is read.
+/// Layout of the input.
 #[derive(Clone, Copy, Debug)]
 enum Read {
     Rows,
-    /// The last row first.
+    /// Rows in reverse order.
     Backwards,
-    /// Each row from its end.
+    /// Each row reversed.
     Mirrored,
-    /// One plane for all.
+    /// One plane, broadcast.
     Repeated,
 }
 
@@ -69,7 +69,7 @@ fn check<T: Plain>(device: &Device, shape: [usize; 3], pitches: [usize; 2], read
     same_bytes(&got, &want, "strided copy")
 }
 
-/// From slice to slice, and what is refused.
+/// Checks calls on host slices, and refused calls.
 fn check_host(device: &Device) -> Result<(), Failure> {
     let mut out = [9u16; 8];
     let to = Layout::contiguous(&[2, 4])?.slice(1, 1..3)?;
@@ -135,7 +135,7 @@ pub(in crate::copy) fn cases(level: Level) -> Vec<Case> {
     cases
 }
 
-/// Rows of 1,024 elements, `gap` elements apart in the input, to rows without gaps.
+/// Copies rows of 1,024 elements, with gaps of `gap` elements between them in the input, to contiguous rows.
 fn bench<T: Plain>(form: &str, element: ElementType, gap: usize) -> Bench {
     Bench::new(
         form,

@@ -1,4 +1,4 @@
-//! What is checked and measured of many copies at once.
+//! Cases and benchmark cases of copies of many ranges.
 
 use std::ops::Range;
 
@@ -23,13 +23,13 @@ fn below(rng: &mut Rng, bound: usize) -> usize {
     rng.below(bound as u64) as usize
 }
 
-/// `count` ranges of up to `longest` elements in any order, with gaps of up to 20 between their destinations, and the length
-/// of the output. Sources overlap.
+/// `count` ranges of up to `longest` elements in any order, and the length of the output. Gaps of up to 20 elements lie
+/// between destinations. Sources overlap.
 fn ranges(count: usize, longest: usize, input: usize) -> (Ranges, usize) {
     let mut rng = Rng::new((count + longest) as u64);
     let (mut ranges, mut end) = (Vec::with_capacity(count), 0);
     for i in 0..count {
-        // Some are short among long ones, some empty.
+        // Every third range is short, and some are empty.
         let most = if i % 3 == 0 { longest.min(40) } else { longest };
         let len = below(&mut rng, most + 1);
         let from = below(&mut rng, input - len + 1);
@@ -99,7 +99,7 @@ pub(in crate::copy) fn cases(level: Level) -> Vec<Case> {
     cases
 }
 
-/// Ranges of 64 KiB on average, from 0 to 128 KiB, to destinations without gaps from sources in another order.
+/// Ranges of 0 to 128 KiB, 64 KiB on average. Destinations are contiguous, and sources are in reverse order.
 fn bench_ranges<T: Plain>(element: ElementType) -> Bench {
     Bench::new(
         "ranges of 64 KiB",

@@ -1,4 +1,4 @@
-//! What is checked and measured of reversing.
+//! Cases and benchmark cases of reversals.
 
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};

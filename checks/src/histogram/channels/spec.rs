@@ -1,4 +1,4 @@
-//! What is checked and measured of histograms of channels.
+//! Cases and benchmark cases of histograms of channels.
 
 use crate::{
     Buffer, Device, Element, ElementType, Scratch,
@@ -9,11 +9,11 @@ use crate::{
     with_element,
 };
 
-/// Which kinds of bins the channels have.
+/// Kinds of bins of the channels.
 #[derive(Clone, Copy, Debug)]
 enum Kinds {
     Even,
-    /// Even ones and edges in turn.
+    /// Even bins and edges alternate.
     Mixed,
 }
 
@@ -52,7 +52,7 @@ fn check<T: Element, C: Counter>(
         })?;
         Ok(())
     })?;
-    // The outputs held poison before; each channel for itself is a histogram of its own.
+    // The outputs held poison before. Each channel alone is a plain histogram.
     let before = if accumulate == Accumulate::Add { poison::<u64>() } else { 0 };
     let (mut want, mut want_outside) = (Vec::new(), Vec::new());
     for (c, bins) in bins.iter().enumerate() {
@@ -74,7 +74,7 @@ fn type_cases<T: Element>(level: Level, shapes: &'static [(Kinds, usize, usize, 
     };
     for &(kinds, channels, active, bins) in shapes {
         for &pixels in sizes {
-            // An offset of the channels' number keeps vectors of pixels aligned, another does not.
+            // An offset of `channels` samples keeps vectors of pixels aligned; an offset of 1 does not.
             for offset in if pixels > 2 { vec![0, channels, 1] } else { vec![0] } {
                 let form = if matches!(kinds, Kinds::Even) { "channels even" } else { "channels mixed" };
                 let text = format!("{pixels} pixels at {offset}, {active} of {channels} channels, {bins} bins");
@@ -109,7 +109,7 @@ pub(crate) fn cases(level: Level, cases: &mut Vec<Case>) {
     }
 }
 
-/// What a benchmark runs on: RGBA pixels.
+/// State of a benchmark case on pixels.
 struct Measured<T: Element> {
     device: Device,
     x: Buffer<T>,

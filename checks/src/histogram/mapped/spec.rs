@@ -1,4 +1,4 @@
-//! What is checked and measured of histograms of what a function gives.
+//! Cases and benchmark cases of histograms of mapped samples.
 
 use crate::{
     Buffer, Device, Element, ElementType, Scratch,
@@ -14,7 +14,7 @@ use crate::{
     op::Map,
 };
 
-/// A function of `A`, the expression of the same, and the bins of what it gives.
+/// A function of `A`, the same as an OpenCL C expression, and the bins of its results.
 #[derive(Clone, Copy)]
 struct Mapped<A, U: Element> {
     function: fn(A) -> U,
@@ -92,7 +92,7 @@ fn form<T: Element, U: Element<Acc = U>>(level: Level, name: &str, mapped: Mappe
 pub(crate) fn cases(level: Level, cases: &mut Vec<Case>) {
     if level >= Level::Quick {
         form::<f32, f32>(level, "even", SQUARES, cases);
-        // Of samples that are shared out by ranges of bins.
+        // Here devices partition the samples by ranges of bins.
         let ranged = |device: &Device| check::<u32, u32>(device, RANGED, Data::Random, 6_011, 1);
         let case = Case::new("mapped, ids", ElementType::U32, "n = 6011 at 1", Data::Random.name(), 6_011, ranged);
         cases.push(case.tuned("mapped, ids in many ranges", small_gpu()));
@@ -108,7 +108,7 @@ pub(crate) fn cases(level: Level, cases: &mut Vec<Case>) {
     }
 }
 
-/// What a benchmark runs on.
+/// State of a benchmark case.
 struct Measured {
     device: Device,
     x: Buffer<f32>,

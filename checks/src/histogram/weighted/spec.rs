@@ -1,4 +1,4 @@
-//! What is checked and measured of weighted histograms.
+//! Cases and benchmark cases of weighted histograms.
 
 use super::Weight;
 use crate::{
@@ -18,13 +18,13 @@ use crate::{
     with_element,
 };
 
-/// How weights are made.
+/// Data set of weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Weights {
     Data(Data),
-    /// Floats so small that most of them, and of their sums, are subnormal.
+    /// Floats so small that most of them, and most of their sums, are subnormal.
     Tiny,
-    /// One in the middle is larger than those that are looked at first, where there are some thousands.
+    /// One weight in the middle is larger than those that are read first, if there are some thousands.
     OneLarge,
 }
 
@@ -56,7 +56,7 @@ impl Weights {
     }
 }
 
-/// What the samples are and the bins they fall into.
+/// Kind of bins.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Even,
@@ -71,7 +71,7 @@ impl Shape {
         }
     }
 
-    /// Bins of a part of the range from which [`samples`] are.
+    /// Bins over a part of the range of [`samples`].
     fn bins<T: Element>(self, bins: usize) -> crate::Result<Bins<T>> {
         let (lower, upper) = range(bins);
         match self {
@@ -84,12 +84,12 @@ impl Shape {
     }
 }
 
-/// Within every type; so narrow integers have fewer values than bins.
+/// Range of the bins, within every element type. Narrow integers have fewer values than bins.
 fn range(bins: usize) -> (f64, f64) {
     (10.0, 10.0 + (bins as f64).max(90.0))
 }
 
-/// Most of them in the bins, some on each side.
+/// `n` samples: most are in the bins, some on each side.
 fn samples<T: Element>(bins: usize, n: usize) -> Vec<T> {
     let ((lower, upper), mut rng) = (range(bins), Rng::new(n as u64));
     let part = |rng: &mut Rng| rng.below(1 << 20) as f64 / (1 << 20) as f64;
@@ -103,7 +103,7 @@ fn samples<T: Element>(bins: usize, n: usize) -> Vec<T> {
     (0..n).map(|_| sample(&mut rng)).collect()
 }
 
-/// The sums by their definition; the slots are taken from histograms of one sample each, which are checked for themselves.
+/// Sums by definition. `slots` are those of the samples, which other cases check.
 fn obvious<W: Weight>(weights: &[W], slots: &[u32], words: usize) -> Vec<W::Sum> {
     if !W::TYPE.is_float() {
         let mut sums = vec![0i128; words];
@@ -126,15 +126,16 @@ fn obvious<W: Weight>(weights: &[W], slots: &[u32], words: usize) -> Vec<W::Sum>
     sums.into_iter().map(finish).collect()
 }
 
-/// The nearest `f64`, or `f32` if `narrow`, to the sum of finite numbers, by bits that are as many as all of them need.
+/// The `f64` nearest to the exact sum of finite numbers, or the nearest `f32` if `narrow`. It adds in as many bits as the sum
+/// needs.
 fn exact(terms: &[f64], narrow: bool) -> f64 {
-    /// The exponents of the lowest bit, and of one beyond the sum of 2^64 of the largest.
+    /// Exponent of the lowest bit; `BITS` covers a sum of 2^64 of the largest numbers.
     const LOWEST: i32 = -1074;
     const BITS: usize = 1074 + 1024 + 65;
     if let [] | [_] = terms {
         return terms.iter().sum::<f64>() + 0.0;
     }
-    // How often each power of two is in the sum.
+    // Number of times that each power of two is in the sum.
     let mut counts = vec![0i64; BITS];
     for term in terms {
         let sign = if *term < 0.0 { -1 } else { 1 };
@@ -209,7 +210,7 @@ fn check<T: Element, W: Weight>(
     same(&outside, &want[bins..], "outside")
 }
 
-/// The cases of one pair of types.
+/// Cases of one pair of types.
 fn pair<T: Element, W: Weight>(level: Level, shape: Shape, bin_counts: &'static [usize], cases: &mut Vec<Case>) {
     let sizes: &[usize] = match level {
         Level::Tiny => &[300, 5003],
@@ -222,7 +223,7 @@ fn pair<T: Element, W: Weight>(level: Level, shape: Shape, bin_counts: &'static 
     for &bins in bin_counts {
         for &n in sizes {
             for (i, &data) in sets[..if float { sets.len() } else { 1 }].iter().enumerate() {
-                // One size for all sets; of the tiny ones the large one is there for weights beyond the window.
+                // Only large inputs take all data sets. At `Tiny`, the large input has weights beyond the window only.
                 let tried = match level {
                     Level::Tiny => (n == 300 && i < 2) || (n > 300 && data == Weights::OneLarge && W::TYPE.size() == 4),
                     _ => n >= 300 || i < 2,
@@ -264,7 +265,7 @@ pub(crate) fn cases(level: Level, cases: &mut Vec<Case>) {
     }
 }
 
-/// What a benchmark runs on.
+/// State of a benchmark case.
 struct Measured<W: Weight> {
     device: Device,
     x: Buffer<f32>,

@@ -1,4 +1,4 @@
-//! What is checked and measured of searches.
+//! Cases and benchmark cases of searches.
 
 use super::Bound;
 use crate::{
@@ -10,8 +10,8 @@ use crate::{
     op::Compare,
 };
 
-/// Whether the places of needles are what they are defined as: on their left is what comes before, on their right nothing
-/// of it.
+/// Fails unless the bounds of needles follow their definition: the element to the left comes before the needle, and the one to
+/// the right does not.
 fn check_places<T: Value, C: Compare<T>, I: Offset>(
     bound: Bound,
     tried: &Tried<T, C>,
@@ -28,13 +28,13 @@ fn check_places<T: Value, C: Compare<T>, I: Offset>(
             && range[..place].last().is_none_or(&before)
             && range[place..].first().is_none_or(|x| !before(x));
         if !right {
-            return Err(Failure::Mismatch(format!("needle {i}, {needle:?}, is not at {place}")));
+            return Err(Failure::Mismatch(format!("the bound of needle {i}, {needle:?}, is not {place}")));
         }
     }
     Ok(())
 }
 
-/// Elements of a range, and as many needles, in any order: some are in it.
+/// Checks the bounds of `b` needles, in any order, in a range of `a` elements. Every third needle is in the range.
 fn check<T: Value, C: Compare<T>, I: Offset>(
     device: &Device,
     bound: Bound,
@@ -64,10 +64,10 @@ fn check<T: Value, C: Compare<T>, I: Offset>(
         Bound::Lower => Device::cpu().lower_bound(range, needles, order)?.to_vec()?,
         Bound::Upper => Device::cpu().upper_bound(range, needles, order)?.to_vec()?,
     };
-    same_bytes(&got, &want, "places")
+    same_bytes(&got, &want, "bounds")
 }
 
-/// A sorted range, and with one element out of order.
+/// Checks a sorted range, and ranges with an element out of order.
 fn check_unsorted<T: Value, C: Compare<T>>(
     device: &Device,
     tried: &Tried<T, C>,
@@ -76,7 +76,7 @@ fn check_unsorted<T: Value, C: Compare<T>>(
     let mut all = tried.sorted(keys, a + b, offset, 0);
     let n = a + b;
     for wrong in [None, Some(n.saturating_sub(1)), Some(a), Some(1)] {
-        // In front of a place that is in order.
+        // Swaps an element with the first one, so that it is out of order.
         if let Some(wrong) = wrong.filter(|&wrong| wrong > 0 && wrong < n) {
             all.swap(offset, offset + wrong);
         }
@@ -96,7 +96,7 @@ fn check_unsorted<T: Value, C: Compare<T>>(
 
 struct Cases {
     level: Level,
-    /// What comes next.
+    /// Number of orders so far, which picks the operations of the next.
     next: usize,
     cases: Vec<Case>,
 }
@@ -122,7 +122,7 @@ impl Cases {
 
 impl Visit for Cases {
     fn visit<T: Value, C: Compare<T> + Clone + Send + 'static>(&mut self, tried: Tried<T, C>) {
-        // Each bound is a program: both of one type, and of the others one of each.
+        // Each bound costs a build: one type has both bounds, and the others have one each.
         let both = self.level >= Level::Full || (tried.element == ElementType::F32 && tried.name.is_empty());
         self.next += 1;
         if both || self.next.is_multiple_of(2) {
@@ -141,12 +141,12 @@ impl Visit for Cases {
 
 pub(in crate::merge) fn cases(level: Level) -> Vec<Case> {
     let mut cases = Cases { level, next: 0, cases: Vec::new() };
-    // The orders of the shortest checks stand for the others, whose kernels differ in the comparison alone.
+    // The orders of `Tiny` stand for the others, whose kernels differ only in the comparison.
     visit_all(if level == Level::Full { level } else { Level::Tiny }, &mut cases);
     cases.cases
 }
 
-/// n needles in as many elements.
+/// Searches for `n` needles in `n` elements.
 fn bench_bounds(in_order: bool) -> Bench {
     let form = if in_order { "lower bound, sorted needles" } else { "lower bound" };
     Bench::new(
@@ -163,7 +163,7 @@ fn bench_bounds(in_order: bool) -> Bench {
                 |(device, (range, needles), out)| device.lower_bound_into(&*range, &*needles, out, &Order::ascending()),
                 move |(_, _, out)| {
                     let want = Device::cpu().lower_bound::<_, u32, _>(&range, &needles, &Order::ascending())?;
-                    same_bytes(&out.to_vec()?, &want.to_vec()?, "places")
+                    same_bytes(&out.to_vec()?, &want.to_vec()?, "bounds")
                 },
             ))
         },

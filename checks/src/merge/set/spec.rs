@@ -1,4 +1,4 @@
-//! What is checked and measured of set operations.
+//! Cases and benchmark cases of set operations.
 
 use super::SetOp;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     op::Compare,
 };
 
-/// The definition, equals after equals: of m in `a` and n in `b` as many as the operation says.
+/// The operation by definition. Of m equal elements in `a` and n in `b`, it keeps as many as the operation defines.
 fn obvious<T: Value, C: Compare<T>>(op: SetOp, tried: &Tried<T, C>, a: &[T], b: &[T]) -> Vec<T> {
     let (mut a, mut b, mut kept) = (a, b, Vec::new());
     while let Some(x) = match (a.first(), b.first()) {
@@ -37,7 +37,7 @@ fn obvious<T: Value, C: Compare<T>>(op: SetOp, tried: &Tried<T, C>, a: &[T], b: 
     kept
 }
 
-/// Into room for all, for less, and for more; and allocating.
+/// Checks outputs with room for all results, for fewer and for more, and the call that allocates.
 fn check<T: Value, C: Compare<T>>(device: &Device, op: SetOp, tried: &Tried<T, C>, what: What) -> Result<(), Failure> {
     let What { a, b, offset, keys } = what;
     let (all, second) = (tried.sorted(keys, a, offset, 0), tried.sorted(keys, b, 0, 1));
@@ -61,7 +61,7 @@ fn check<T: Value, C: Compare<T>>(device: &Device, op: SetOp, tried: &Tried<T, C
         same_bytes(&count, &[want.len() as u64], "count")?;
         let filled = capacity.min(want.len());
         same_bytes(&got[..filled], &want[..filled], "kept")?;
-        same_bytes(&got[filled..], &vec![poison(); capacity - filled], "what is left")?;
+        same_bytes(&got[filled..], &vec![poison(); capacity - filled], "elements after the result")?;
     }
     let got = device.set_operation(op, there.view(offset..)?, &second_there, &tried.order)?;
     same_bytes(&got.to_vec()?, &want, "kept, allocating")
@@ -69,14 +69,14 @@ fn check<T: Value, C: Compare<T>>(device: &Device, op: SetOp, tried: &Tried<T, C
 
 struct Cases {
     level: Level,
-    /// What comes next.
+    /// Number of orders so far, which picks the operations of the next.
     next: usize,
     cases: Vec<Case>,
 }
 
 impl Visit for Cases {
     fn visit<T: Value, C: Compare<T> + Clone + Send + 'static>(&mut self, tried: Tried<T, C>) {
-        // Each operation is a program: all of one type, and of the others one of each.
+        // Each operation costs a build: one type has all of them, and the others have one each.
         let all = self.level >= Level::Full || (tried.element == ElementType::F32 && tried.name.is_empty());
         let ops = if all { SetOp::ALL.to_vec() } else { vec![SetOp::ALL[self.next % 4]] };
         self.next += 1;
@@ -94,7 +94,7 @@ impl Visit for Cases {
 
 pub(in crate::merge) fn cases(level: Level) -> Vec<Case> {
     let mut cases = Cases { level, next: 0, cases: Vec::new() };
-    // The orders of the shortest checks stand for the others, whose kernels differ in the comparison alone.
+    // The orders of `Tiny` stand for the others, whose kernels differ only in the comparison.
     visit_all(if level == Level::Full { level } else { Level::Tiny }, &mut cases);
     cases.cases
 }
@@ -107,7 +107,7 @@ fn bench(op: SetOp) -> Bench {
         |n| 8 * n as u64,
         move |device, n| {
             let (a, b) = (sorted::<u32>(n / 2, 0)?, sorted::<u32>(n - n / 2, 1)?);
-            // Some are in both.
+            // Some elements are in both ranges.
             let (a, b): (Vec<u32>, Vec<u32>) = (a.iter().map(|x| x >> 4).collect(), b.iter().map(|x| x >> 4).collect());
             let inputs = (device.upload(&a)?, device.upload(&b)?);
             let outputs = (device.zeroed::<u32>(n)?, device.zeroed::<u64>(1)?);

@@ -1,4 +1,4 @@
-//! What is checked and measured of merge sorts.
+//! Cases and benchmark cases of merge sorts.
 
 use crate::{
     Device, Element, Order, Scratch,
@@ -9,7 +9,7 @@ use crate::{
     op::Compare,
 };
 
-/// What a case sorts.
+/// Input of a case.
 #[derive(Clone, Copy, Debug)]
 struct What {
     n: usize,
@@ -36,7 +36,7 @@ fn inputs(level: Level, size: usize) -> Vec<What> {
             }
         }
         all.extend([2, 3, 15, 16, 17, 31, 33, 255, 1023].map(|n| (n, n % 4, any)));
-        // The last one has large tiles on a GPU of 132 units.
+        // The last size has large tiles on a GPU of 132 compute units.
         all.extend([(262_147, 1, any), (1_000_003, 0, any)]);
         all.extend((size == 4).then_some((2_300_003, 0, any)));
         all.extend(Keys::ALL.map(|keys| (50_021, 1, keys)));
@@ -113,7 +113,7 @@ impl Cases {
 impl Visit for Cases {
     fn visit<T: Value, C: Compare<T> + Clone + Send + 'static>(&mut self, tried: Tried<T, C>) {
         self.push(&tried, "merge sort", check);
-        // Values of one size at least go with each key.
+        // Keys of each size have values of one size.
         match size_of::<T>() {
             1 | 4 => self.push(&tried, "merge sort of pairs with 4 bytes", check_pairs::<T, C, u32>),
             2 if self.level > Level::Tiny => {
