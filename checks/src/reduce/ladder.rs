@@ -15,33 +15,33 @@ use crate::{
 /// The ladder's entry in the registry.
 pub(crate) struct ReduceLadder;
 
-/// Work-items of a group unless the request says otherwise: those of the originals' chapters 3 and 5.
+/// Default work-group sizes, as in the originals' chapters 3 and 5.
 const BLOCK_R: usize = 512;
 const BLOCK_S: usize = 128;
-/// The largest work-group for which `cl/ladder/reduce.cl` has unrolled steps.
+/// The largest work-group size for which `cl/ladder/reduce.cl` has unrolled steps.
 const MAX_BLOCK: usize = 8192;
 
-/// Where a kernel keeps its tree, and so which arguments it takes.
+/// Memory of a kernel's tree, which determines its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Memory {
-    /// In the input, of which the kernel gets a copy.
+    /// In the input; the kernel gets a copy of it.
     InPlace,
     /// In local memory of the work-group's size.
     Local,
     /// In local memory that is an argument.
     LocalArgument,
-    /// In registers, and one value a sub-group in local memory.
+    /// In registers, with one value per sub-group in local memory.
     Registers,
 }
 
-/// Which items take part in a step of the tree.
+/// Work-items that take part in a step of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tree {
-    /// Items 0, 2s, 4s, ... take in the value s above them.
+    /// Work-items 0, 2s, 4s, ... add the value at distance s.
     Neighbors,
-    /// The same pairs, by items 0, 1, 2, ...
+    /// The same pairs, by work-items 0, 1, 2, ...
     NeighborsPacked,
-    /// Items below s take in the value s above them.
+    /// Work-items below s add the value at distance s.
     Halves,
 }
 
@@ -72,49 +72,49 @@ const KERNELS: [Kernel; 16] = {
     use {Memory::*, Tree::*};
     [
         kernel("neighbored", BLOCK_R, 1, InPlace, Neighbors,
-            "in global memory, neighbours first: items at work spread ever further apart"),
+            "in global memory, neighbours first: active work-items are ever further apart"),
         kernel("neighbored_less", BLOCK_R, 1, InPlace, NeighborsPacked,
-            "the same pairs by the first items: whole warps are idle instead of parts of all"),
+            "the same pairs by the first work-items: whole sub-groups are idle instead of parts of all"),
         kernel("interleaved", BLOCK_R, 1, InPlace, Halves,
-            "the upper half onto the lower: neighbouring items access neighbouring elements"),
+            "the upper half onto the lower: neighbouring work-items access neighbouring elements"),
         kernel("unrolling2", BLOCK_R, 2, InPlace, Halves,
-            "each item first adds 2 elements, a block apart: half the groups"),
+            "each work-item first adds 2 elements, a work-group apart: half the work-groups"),
         kernel("unrolling4", BLOCK_R, 4, InPlace, Halves,
-            "4 elements an item: more loads in flight"),
+            "4 elements a work-item: more loads in flight"),
         kernel("unrolling8", BLOCK_R, 8, InPlace, Halves,
-            "8 elements an item"),
+            "8 elements a work-item"),
         kernel("unroll_warps8", BLOCK_R, 8, InPlace, Halves,
-            "the last 6 steps wait for the sub-group only, where it is known to have 32 items"),
+            "the last 6 steps wait for the sub-group only, if it is known to have 32 work-items"),
         kernel("complete_unroll8", BLOCK_R, 8, InPlace, Halves,
-            "no loop left: each step is behind a test of the block size"),
+            "no loop left: each step has a test of the work-group size"),
         kernel("template_unroll8", BLOCK_R, 8, InPlace, Halves,
-            "the block size is a constant: the compiler drops the tests"),
+            "the work-group size is a constant: the compiler drops the tests"),
         kernel("gmem", BLOCK_S, 1, InPlace, Halves,
-            "start of the second ladder: 1 element an item, unrolled, in global memory"),
+            "start of the second ladder: 1 element a work-item, unrolled, in global memory"),
         kernel("smem", BLOCK_S, 1, Memory::Local, Halves,
             "the tree in local memory: the input is read once and kept"),
         kernel("smem_dyn", BLOCK_S, 1, LocalArgument, Halves,
             "local memory sized by the host"),
         kernel("gmem_unroll", BLOCK_S, 4, InPlace, Halves,
-            "gmem after adding 4 elements an item"),
+            "gmem after adding 4 elements a work-item"),
         kernel("smem_unroll", BLOCK_S, 4, Memory::Local, Halves,
-            "smem after adding 4 elements an item"),
+            "smem after adding 4 elements a work-item"),
         kernel("smem_unroll_dyn", BLOCK_S, 4, LocalArgument, Halves,
             "local memory sized by the host"),
         kernel("shuffle_xor", BLOCK_S, 1, Registers, Halves,
-            "1 element an item; sub-groups exchange registers, then meet in local memory"),
+            "1 element a work-item; sub-groups exchange registers, then combine in local memory"),
     ]
 };
-/// What takes the place of `shuffle_xor`'s line where no sub-groups of the device fit the block.
+/// Line of `shuffle_xor` on devices without sub-groups that fit the work-group.
 const SHUFFLE_EMULATED: &str =
-    "1 element an item; sub-groups imitated in local memory, as the device has none that fit";
+    "1 element a work-item; sub-groups emulated in local memory, as the device has none that fit";
 
-/// The input, made when the first rung is prepared, and its sum by the CPU.
+/// The input and its sum by the CPU, made when the first step is prepared.
 struct Input<T> {
     host: Vec<T>,
     /// Exact for integers.
     sum: T,
-    /// For floats: the sum in f64, and that of the magnitudes.
+    /// For floats: the sum in f64.
     reference: f64,
 }
 
@@ -126,7 +126,7 @@ impl<T: Element> Input<T> {
         Ok(Self { host, sum, reference })
     }
 
-    /// Compares a sum that went through at most `depth` additions an element.
+    /// Compares a sum in which each element passes through at most `depth` additions.
     fn verify(&self, got: T, depth: f64) -> Result<(), Failure> {
         if T::TYPE.is_float() {
             crate::check::close(got, self.reference, sum_error(&self.host, depth), "sum")
@@ -149,7 +149,7 @@ impl Ladder for ReduceLadder {
         }
         if matches!(element, ElementType::F16 | ElementType::Bf16) {
             return Err(Error::invalid(format!(
-                "the reduce ladder adds up in its element type, which {element} is too coarse for"
+                "the reduce ladder adds in its element type, and {element} is too coarse for that"
             )));
         }
         with_element!(element, T => rungs::<T>(request, device))
@@ -160,14 +160,14 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     let n = request.n;
     let shared = Shared::new(move || Input::<T>::new(n));
     let mut rungs = kernel_rungs(request, device, &shared)?;
-    // For integers both levels are the same kernels.
+    // For integers, `Fast` and `Fixed` are the same kernels.
     let own: &[(Determinism, &str, &str)] = if T::TYPE.is_float() {
         &[
-            (Determinism::Fast, "reduce fast", "the crate's own: tiles of 64 KiB, groups walk over many, in any order"),
-            (Determinism::Fixed, "reduce fixed", "the crate's default: one tree by n alone, the same bits everywhere"),
+            (Determinism::Fast, "reduce fast", "the crate's own: 64 KiB tiles, many per work-group, in any order"),
+            (Determinism::Fixed, "reduce fixed", "the crate's default: a tree given by n, the same bits everywhere"),
         ]
     } else {
-        &[(Determinism::Fast, "reduce", "the crate's own: tiles of 64 KiB, 16-byte loads, groups walk over many")]
+        &[(Determinism::Fast, "reduce", "the crate's own: 64 KiB tiles, many per work-group, 16-byte loads")]
     };
     let unavailable = lacks_fp64(T::TYPE, device)?;
     let runs_kernels = !device.is_cpu() && unavailable.is_none();
@@ -194,12 +194,12 @@ fn lacks_fp64(element: ElementType, device: &Device) -> Result<Option<String>> {
     Ok(device.capabilities()?.and_then(|caps| caps.supports(element).err()).map(|error| error.to_string()))
 }
 
-/// The most additions that an element passes through in the crate's own sum of n elements, and what that sum costs by
+/// Largest number of additions on the path of an element in the crate's own sum of `n` elements, and the cost of that sum by
 /// the model.
 pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determinism) -> Result<(f64, Model)> {
     let size = size_of::<T>();
     let (tile, lanes) = (cpu::tile::<T>(), cpu::lanes::<T>());
-    // Elements, partial sums of them, and the tiles that one group adds up.
+    // The numbers of inputs and of outputs of each pass.
     let mut passes = Vec::new();
     let mut model = Model::default();
     #[cfg(feature = "opencl")]
@@ -207,7 +207,7 @@ pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determi
         let form = super::gpu::Form::of::<T, Sum>(determinism);
         let caps = cl.capabilities()?;
         let plan = super::gpu::plan(n, &form, true, &caps, &|n| cl.tuning().wide(n))?;
-        // The tree is the same in every group of every pass.
+        // The tree is the same in every work-group of every pass.
         let width = if caps.sub_group.backend.is_hardware() { caps.sub_group.width } else { 1 };
         model.bank_conflicts = tree_conflicts(plan.passes[0].work_group as u64, width.into(), form.acc.size() as u64);
         passes.extend(plan.passes.iter().map(|pass| (pass.n, pass.outputs)));
@@ -228,8 +228,8 @@ pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determi
     Ok((depth, model))
 }
 
-/// The bank conflicts of `wg_reduce` in `cl/lib/workgroup.cl`: a value of each `width` items goes to local memory, where
-/// neighbours meet first.
+/// Bank conflicts of `wg_reduce` in `cl/lib/workgroup.cl`. Every `width` work-items write one value to local memory, where a
+/// tree combines neighbours first.
 #[cfg(feature = "opencl")]
 fn tree_conflicts(work_group: u64, width: u64, size: u64) -> f64 {
     let count = work_group / width;
@@ -251,7 +251,7 @@ fn tree_conflicts(work_group: u64, width: u64, size: u64) -> f64 {
     counter.conflicts / counter.local_requests
 }
 
-/// The crate's own sum as a rung.
+/// The crate's own sum as a step.
 fn own_climb<T: Element>(
     device: &Device,
     shared: &Shared<Input<T>>,
@@ -280,7 +280,7 @@ fn own_climb<T: Element>(
     ))
 }
 
-/// What kernels cost, by their access pattern.
+/// Cost of a kernel by its access pattern.
 struct Counter {
     size: u64,
     block: u64,
@@ -294,7 +294,7 @@ impl Counter {
         Self { size, block, model: Model::default(), local_requests: 0.0, conflicts: 0.0 }
     }
 
-    /// The requests of all warps of a group: item i accesses element `at(i)`.
+    /// Calls `count` for the request of every 32 work-items of a work-group. Work-item i accesses element `at(i)`.
     fn warps(&self, at: impl Fn(u64) -> Option<u64>, mut count: impl FnMut(&dyn Fn(u64) -> Option<u64>)) {
         for warp in 0..self.block.div_ceil(LANES) {
             let lane = |lane: u64| Some(warp * LANES + lane).filter(|&item| item < self.block).and_then(&at);
@@ -326,7 +326,7 @@ impl Counter {
                 requests += 1.0;
                 conflicts += bank_conflicts(|l| lane(l).map(|i| i * size / 4));
             } else {
-                // 8-byte accesses go half a warp at a time, two words a lane.
+                // 8-byte accesses take 16 lanes at a time, two words per lane.
                 for half in 0..2 {
                     requests += 1.0;
                     conflicts += bank_conflicts(|l| lane(16 * half + l / 2).map(|i| 2 * i + l % 2));
@@ -337,7 +337,7 @@ impl Counter {
         self.conflicts += conflicts;
     }
 
-    /// One group with `left` elements.
+    /// Adds the cost of one work-group with `left` elements.
     fn group(&mut self, kernel: &Kernel, left: u64) {
         let block = self.block;
         let in_place = kernel.memory == Memory::InPlace;
@@ -353,7 +353,7 @@ impl Counter {
             }
         }
         if kernel.memory == Memory::Registers {
-            // One value a sub-group of 32 through local memory, until one is left.
+            // Each sub-group of 32 passes one value through local memory, until one value is left.
             let mut values = block.div_ceil(LANES);
             while values > 1 {
                 self.local(|i| Some(i / LANES).filter(|&j| i % LANES == 0 && j < values));
@@ -363,7 +363,7 @@ impl Counter {
         } else {
             let mut distance = 1;
             while distance < block {
-                // The order of the steps does not matter to their sum.
+                // The order of the steps does not change their total cost.
                 let s = distance;
                 let own = |i: u64| match kernel.tree {
                     Tree::Neighbors => Some(i).filter(|&i| i % (2 * s) == 0 && i + s < count),
@@ -388,7 +388,7 @@ impl Counter {
                 self.local(|i| (i == 0).then_some(0));
             }
         }
-        // The group's partial sum.
+        // The work-group's partial sum.
         self.model.store_sectors += 1.0;
     }
 }
@@ -398,7 +398,7 @@ impl Kernel {
         n.div_ceil(self.unroll * block)
     }
 
-    /// Every full group costs the same; the last one may be short.
+    /// Every full work-group costs the same; the last one may be short.
     fn model(&self, n: usize, block: usize, size: usize, second: Model) -> Model {
         let [mut full, mut short] = [0; 2].map(|_| Counter::new(size as u64, block as u64));
         let tile = self.unroll * block;
@@ -410,7 +410,7 @@ impl Kernel {
         }
         let times = (n / tile) as f64;
         let requests = full.local_requests * times + short.local_requests;
-        // Of this kernel alone.
+        // Conflicts of this kernel only, without `second`.
         let conflicts = full.conflicts * times + short.conflicts;
         Model {
             load_sectors: full.model.load_sectors * times + short.model.load_sectors + second.load_sectors,
@@ -425,7 +425,7 @@ use cpu_only as kernel_rungs;
 #[cfg(feature = "opencl")]
 use device::kernel_rungs;
 
-/// The kernels' rungs on the CPU backend, which runs no kernels.
+/// Steps with kernels, on the CPU backend, which runs no kernels.
 fn cpu_only<T: Element>(request: &Request, device: &Device, _: &Shared<Input<T>>) -> Result<Vec<Rung>> {
     KERNELS
         .iter()
@@ -456,7 +456,7 @@ fn check_block(block: usize, most: usize) -> Result<()> {
 
 #[cfg(feature = "opencl")]
 pub(super) mod device {
-    //! The kernels' rungs on OpenCL devices.
+    //! Steps with kernels, on OpenCL devices.
 
     use super::*;
     use crate::{
@@ -467,16 +467,16 @@ pub(super) mod device {
 
     use oclprim::internals::kernels::REDUCE as TEXT;
 
-    /// The largest block that the kernels can have on a device.
+    /// Largest work-group size of the kernels on a device.
     fn most(caps: &Capabilities, size: usize) -> usize {
-        // A tree in local memory, or the imitated shuffles' words and a value for each two items.
+        // Local memory holds a tree, or the words of emulated shuffles and a value for every two work-items.
         let local = caps.local_bytes / size.max(4 + size / 2);
         let most = caps.max_work_group.min(local).clamp(1, MAX_BLOCK);
         1 << most.ilog2()
     }
 
-    /// The sub-groups with which the kernels are built. Where the crate's own kernels do without, as on CPU drivers,
-    /// the ladder still takes those that passed the self-test; else it imitates them.
+    /// The sub-groups of the crate's own kernels, if they fit the work-group. If the crate uses none, as on CPU drivers,
+    /// sub-groups that passed the self-test. Otherwise emulated ones.
     fn sub_groups(caps: &Capabilities, block: usize) -> SubGroup {
         let fits = |group: &&SubGroup| {
             group.backend.is_hardware()
@@ -490,7 +490,7 @@ pub(super) mod device {
         *chosen.or(passed).unwrap_or(&imitated)
     }
 
-    /// One program for all kernels of a block and type.
+    /// One program for all kernels of a work-group size and type.
     fn program(element: ElementType, block: usize, wide: bool, caps: &Capabilities) -> ProgramSpec {
         let mut own = caps.clone();
         own.sub_group = sub_groups(caps, block);
@@ -502,7 +502,7 @@ pub(super) mod device {
             .define("OFFSET_T", if wide { "ulong" } else { "uint" })
     }
 
-    /// Every program that a ladder on such a device could build with its own choice of block.
+    /// All programs that the ladder may build on such a device with its default work-group sizes.
     pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
         let mut programs = Vec::new();
         for element in ElementType::ALL {
@@ -550,7 +550,7 @@ pub(super) mod device {
         KERNELS.iter().map(rung).collect()
     }
 
-    /// A kernel's buffers. The partial sums are reduced by the crate's own kernels, in the timed run.
+    /// State of a step. The crate's own kernels reduce the partial sums, within the timed run.
     struct State<T: Element> {
         device: Device,
         cl: ClDevice,
@@ -559,11 +559,11 @@ pub(super) mod device {
         n: usize,
         block: usize,
         wide: bool,
-        /// With poison behind the n elements, for a group's turn to run into.
+        /// With poison after the `n` elements, so that reads past the end show.
         x: Buffer<T>,
-        /// What kernels that reduce in place destroy.
+        /// Copy of `x` for kernels that reduce in place and destroy it.
         copy: Option<Buffer<T>>,
-        /// With a guard behind them.
+        /// With a guard after them.
         partials: Buffer<T>,
         out: Buffer<T>,
         scratch: Scratch,
@@ -646,10 +646,10 @@ mod tests {
     #[test]
     fn trees_of_neighbours_have_bank_conflicts() {
         assert_eq!(tree_conflicts(1, 1, 4), 0.0);
-        // A value of each of 8 sub-groups: a bank for each.
+        // One value of each of 8 sub-groups, each in its own bank.
         assert_eq!(tree_conflicts(256, 32, 4), 0.0);
-        // 64 values: two requests put them there, one takes the last; of the 6 steps between, of three requests each,
-        // all but the last have two words in a bank.
+        // 64 values: two requests write them, and one reads the result. Each of the 6 steps between has three requests. In all
+        // but the last step, banks have two words.
         let requests = 2.0 + 3.0 * 6.0 + 1.0;
         assert_eq!(tree_conflicts(64, 1, 4), 3.0 * 5.0 / requests);
     }

@@ -1,4 +1,4 @@
-//! What is checked of reductions.
+//! Spec of reductions: cases, programs and benchmark cases.
 
 use crate::{
     Buffer, Capabilities, Determinism, Device, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch,
@@ -50,7 +50,7 @@ fn offsets(level: Level) -> &'static [usize] {
     }
 }
 
-/// One case for each size, data set and offset.
+/// Adds one case for each size, data set and offset.
 fn grid<T: Element>(
     level: Level,
     form: &str,
@@ -58,7 +58,7 @@ fn grid<T: Element>(
     run: impl Fn(&Device, Vec<T>, usize) -> Result<(), Failure> + Copy + Send + Sync + 'static,
 ) {
     for n in sizes::<T>(level) {
-        // Sizes that are many tiles differ from the smaller ones in the number of partials alone.
+        // Sizes of many tiles differ from smaller ones only in the number of partials.
         let (data_sets, offsets) =
             if n > 100_000 { (&[Data::Random][..], &[0, 1][..]) } else { (data_sets(level), offsets(level)) };
         for &data in data_sets {
@@ -72,10 +72,10 @@ fn grid<T: Element>(
     }
 }
 
-/// Factors of which every product of some is in the type's range.
+/// Factors for which the product of any subset is in the type's range.
 #[derive(Clone, Copy)]
 enum Factors {
-    /// Signs, a few halves and as many twos: exact in any order, and nothing can be missing.
+    /// Signs, a few halves and as many twos. The product is exact in any order and reveals missing factors.
     Exact,
     /// Near 1, so that every multiplication rounds.
     Rounding,
@@ -100,7 +100,8 @@ impl Factors {
     }
 }
 
-/// Products by [`Determinism::Fast`]: those of the other forms' data leave the type's range, where order is everything.
+/// Cases of products by [`Determinism::Fast`]. Products of the other operations' data leave the type's range, and then depend
+/// on the order.
 fn fast_products<T: Element>(level: Level, form: &str, cases: &mut Vec<Case>) {
     let product = BuiltIn::<T>::of::<Product>();
     for n in sizes::<T>(level) {
@@ -121,8 +122,8 @@ fn fast_products<T: Element>(level: Level, form: &str, cases: &mut Vec<Case>) {
     }
 }
 
-/// The bitwise and of many random elements is 0, and their or all ones, whichever of them are taken. So all but one of `every`
-/// become what changes nothing.
+/// For a bitwise AND or OR, replaces all but one of `every` elements by the operator's identity.
+/// Otherwise the AND of many random elements is 0 and the OR is all ones, even if elements are missing.
 pub(super) fn thin<T: Element>(values: &mut [T], op: OpKind, every: usize) {
     let neutral = match op {
         OpKind::And => T::from_bits_lossy(u64::MAX),
@@ -133,7 +134,7 @@ pub(super) fn thin<T: Element>(values: &mut [T], op: OpKind, every: usize) {
     others.for_each(|(_, x)| *x = neutral);
 }
 
-/// A built-in operator: what references combine by, its name, and how devices run it.
+/// A built-in operator: its monoid for the references, its kind, and the function that runs it on a device.
 #[derive(Clone, Copy)]
 struct BuiltIn<T: Element> {
     op: Monoid<T, Function<T::Acc>>,
@@ -149,7 +150,7 @@ impl<T: Element> BuiltIn<T> {
         Self { op: monoid::<T, O>(), kind: O::KIND, run }
     }
 
-    /// Whether the result depends on the order of evaluation.
+    /// Returns true if the result depends on the order of evaluation.
     fn rounds(&self) -> bool {
         self.op.ordered
     }
@@ -161,7 +162,7 @@ impl<T: Element> BuiltIn<T> {
     }
 }
 
-/// What a plain loop gives for the CPU backend, or the CPU backend for a device.
+/// Compares the CPU backend with a plain loop, and other devices with the CPU backend.
 fn check_op<T: Element>(
     built_in: &BuiltIn<T>,
     device: &Device,
@@ -197,7 +198,7 @@ fn check_op<T: Element>(
     }
     let tree = obvious_tree::<T, T>(op, input.iter().map(|x| x.widen()).collect());
     same(&[got], &[tree], what)?;
-    // Where partial sums are beyond the range, the tree is all there is.
+    // If partial sums overflow, only the tree defines the result.
     let want: f64 = input.iter().map(|x| x.to_f64()).sum();
     if built_in.kind == OpKind::Sum && want.is_finite() && got.to_f64().is_finite() {
         return close(got, want, fixed_bound(input), what);
@@ -205,8 +206,7 @@ fn check_op<T: Element>(
     Ok(())
 }
 
-/// The fixed tree over what is taken of each `T`, written as its definition: element i of a tile belongs to lane i mod
-/// lanes.
+/// The fixed tree over `values` of elements of type `T`, by definition. Element i of a tile belongs to lane i mod lanes.
 pub(super) fn obvious_tree<T: Element, U: Element>(op: &Monoid<U, Function<U::Acc>>, mut values: Vec<U::Acc>) -> U {
     fn level<A: Copy>(x: &[A], lanes: usize, identity: A, combine: Function<A>) -> Vec<A> {
         let tile = |chunk: &[A]| {
@@ -229,7 +229,7 @@ pub(super) fn obvious_tree<T: Element, U: Element>(op: &Monoid<U, Function<U::Ac
     U::narrow(values[0])
 }
 
-/// One end of the elements, into views.
+/// Writes one extreme of the elements and its index into views.
 fn find<T: Element>(
     device: &Device,
     end: End,
@@ -252,7 +252,7 @@ fn check_arg<T: Element>(device: &Device, all: &[T], offset: usize, end: End) ->
     if input.is_empty() {
         return match alone(device) {
             Err(error) if error.kind() == crate::ErrorKind::Empty => Ok(()),
-            other => Err(Failure::Mismatch(format!("{} of nothing gave {other:?}", end.name()))),
+            other => Err(Failure::Mismatch(format!("{} of empty input gave {other:?}", end.name()))),
         };
     }
     let on_device = device.upload(all)?;
@@ -277,8 +277,8 @@ fn check_arg<T: Element>(device: &Device, all: &[T], offset: usize, end: End) ->
     same(&value, &[input[want]], end.name())
 }
 
-/// Each form and type costs a driver a build of up to half a second. Short of `Full`, every type is summed, and the
-/// other forms take types that differ in kind.
+/// Returns true if an operation is checked on a type. Each pair costs a driver a build of up to half a second. Below `Full`,
+/// sums take every type, and the other operations take types of different kinds.
 fn tried(level: Level, element: ElementType, form: &str) -> bool {
     use ElementType::{F16, F32, F64, I8, I32, U8, U64};
     level == Level::Full
@@ -325,7 +325,7 @@ fn bit_cases<T: Integer<Acc: Integer>>(level: Level, cases: &mut Vec<Case>) {
     op_cases::<T, Xor>(level, cases);
 }
 
-/// What a benchmark of a reduction runs on.
+/// State of a benchmark case.
 struct Measured<T: Element> {
     device: Device,
     host: Vec<T>,
@@ -371,7 +371,7 @@ fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism, 
     })
 }
 
-/// The result on the host, which small reductions are made for.
+/// Benchmark case with the result on the host, where small reductions are typical.
 fn host_bench<T: Element>() -> Bench {
     let bench = Bench::new("sum to the host", T::TYPE, bytes_read::<T>, |device, n| {
         Ok(Climb::new(

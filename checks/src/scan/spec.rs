@@ -1,4 +1,4 @@
-//! What is checked and measured of scans.
+//! Spec of scans: cases, programs and benchmark cases.
 
 use std::ops::Range;
 
@@ -25,18 +25,19 @@ use crate::{
 /// The primitive's entry in the registry.
 pub(crate) struct ScanSpec;
 
-/// Additions that a value passes through at most: of a run, twice, and up and down the trees of chunks, tiles and blocks.
+/// Largest number of additions on the path of a value: twice through a run, and up and down the trees of chunks, tiles and
+/// tile groups.
 const DEPTH: f64 = 2.0 * (8.0 + 5.0 + 6.0 + 6.0 * 6.0);
 
-/// What is asked of a scan.
+/// Variant of a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
     Inclusive,
     Exclusive,
-    /// Exclusive, with the total behind.
+    /// Exclusive, then the aggregate.
     Total,
     InPlace,
-    /// Exclusive, from the last element to the first, with the total in front.
+    /// Exclusive from the last element to the first, with the aggregate before them.
     Reversed,
     ReversedInPlace,
 }
@@ -70,7 +71,7 @@ impl Form {
     }
 }
 
-/// The totals of every 2^b neighbours, for every b.
+/// Aggregates of every 2^b neighbours, for every b.
 struct Blocks<A> {
     levels: Vec<Vec<A>>,
 }
@@ -92,8 +93,8 @@ impl<A: Copy> Blocks<A> {
     }
 }
 
-/// What precedes each run of `results` results, as the definition in `cl/scan.cl` has it: tiles and blocks of them, the largest
-/// first, and what precedes it in its tile.
+/// Exclusive prefixes of each run of `results` results, by the definition in `cl/scan.cl`: those over tile groups and tiles,
+/// the largest first, and the one within the tile.
 pub(super) fn preceding<P: Copy>(
     combine: &dyn Fn(P, P) -> P,
     identity: P,
@@ -107,7 +108,7 @@ pub(super) fn preceding<P: Copy>(
         chunks.map(|chunk| Blocks::of(&chunk.chunks(run).map(total).collect::<Vec<_>>(), combine)).collect()
     };
     let tiles: Vec<_> = values.chunks(cpu::TILE_RUNS * run).map(chunks).collect();
-    // Of an incomplete chunk nothing is taken.
+    // Incomplete chunks are left out.
     let whole = |tile: &Vec<Blocks<P>>| {
         let totals: Vec<_> = tile.iter().filter_map(|chunk| chunk.levels.get(5)).map(|total| total[0]).collect();
         Blocks::of(&totals, combine)
@@ -130,7 +131,7 @@ fn before<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, things: &[P], k: us
     Blocks::of(things, combine).before(k, identity, combine)
 }
 
-/// The totals of things, of blocks of them, of blocks of these.
+/// Aggregates of tiles or chunks, of groups of 32 of them, of groups of 32 of these, and so on.
 pub(super) fn levels<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, totals: Vec<P>) -> Vec<Vec<P>> {
     let mut levels = vec![totals];
     while levels[levels.len() - 1].len() >= cpu::BLOCK {
@@ -141,7 +142,7 @@ pub(super) fn levels<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, totals: 
     levels
 }
 
-/// What precedes thing t at each level, the highest first.
+/// Exclusive prefix of tile or chunk `t` at each level, the highest level first.
 pub(super) fn digits<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, levels: &[Vec<P>], mut t: usize) -> Vec<P> {
     let mut digits = Vec::new();
     for level in levels {
@@ -154,7 +155,7 @@ pub(super) fn digits<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, levels: 
     digits
 }
 
-/// The results that the definition gives for what is taken of the elements, in the order of the scan.
+/// Results by definition for `values` in the order of the scan.
 fn obvious<U: Element>(
     op: &Monoid<U, Function<U::Acc>>,
     values: &[U::Acc],
@@ -184,10 +185,10 @@ fn obvious<U: Element>(
     out
 }
 
-/// A call of the scan on a device.
+/// Function that runs a scan on a device.
 type Run<T, U> = fn(&Device, Input<'_, T>, Scan<U>, Output<'_, U>) -> crate::Result<()>;
 
-/// A built-in operator: what the definition combines by, its name, and how devices run it.
+/// A built-in operator: its monoid for the definition, its kind, and the function that runs it on a device.
 #[derive(Clone, Copy)]
 struct BuiltIn<T: Element, U: Element> {
     op: Monoid<U, Function<U::Acc>>,
@@ -204,14 +205,14 @@ impl<T: Element, U: Element + From<T>> BuiltIn<T, U> {
     }
 }
 
-/// How devices run a built-in operator in place.
+/// Function that runs a scan in place on a device.
 type InPlace<T> = fn(&Device, ViewMut<'_, T>, Scan<T>) -> crate::Result<()>;
 
 fn in_place<T: Element, O: Op<T> + Default>() -> InPlace<T> {
     |device, x, kind| device.scan_in_place(x, O::default(), kind, &mut Scratch::new())
 }
 
-/// What the definition gives for the CPU backend, or the CPU backend for a device.
+/// Compares the CPU backend with the definition, and other devices with the CPU backend.
 fn check<T: Element, U: Element + From<T>>(
     built_in: &BuiltIn<T, U>,
     device: &Device,
@@ -222,7 +223,7 @@ fn check<T: Element, U: Element + From<T>>(
     let input = &all[offset..];
     let (outputs, kind) = (form.outputs(input.len()), form.kind::<U>());
     let on_device = device.upload(all)?;
-    // Input and output are not aligned alike.
+    // Input and output have different alignments.
     let got = guarded(device, outputs, 2 * offset, |out| {
         Ok((built_in.run)(device, on_device.view(offset..)?.into(), kind, out.into())?)
     })?;
@@ -244,7 +245,7 @@ fn check<T: Element, U: Element + From<T>>(
     let Some(last) = got.last().filter(|_| sums) else {
         return Ok(());
     };
-    // Where partial sums are beyond the range, the order is all there is.
+    // If partial sums overflow, only the definition gives the result.
     let input: Vec<U> = input.iter().map(|&x| U::from(x)).collect();
     let want: f64 = input.iter().map(|x| x.to_f64()).sum();
     if want.is_finite() && last.to_f64().is_finite() {
@@ -271,7 +272,7 @@ fn check_in_place<T: Element>(
     same(&got, &want, form.name())
 }
 
-/// Sizes at the edges of runs, chunks, rows, tiles and blocks.
+/// Sizes at the edges of runs, chunks, rows, tiles and tile groups.
 pub(super) fn sizes<T>(level: Level) -> Vec<usize> {
     let (run, tile) = (cpu::run::<T>(), cpu::tile::<T>());
     let mut sizes = vec![1, tile + 3, run + 1];
@@ -284,7 +285,7 @@ pub(super) fn sizes<T>(level: Level) -> Vec<usize> {
     sizes
 }
 
-/// Each form and type costs a driver a build of up to half a second.
+/// Returns true if an operator is checked on a type. Each pair costs a driver a build of up to half a second.
 fn tried(level: Level, element: ElementType, op: OpKind) -> bool {
     use ElementType::{F16, F32, I32, I64, U8, U32};
     match (level, op) {
@@ -298,7 +299,7 @@ fn tried(level: Level, element: ElementType, op: OpKind) -> bool {
     }
 }
 
-/// The forms at the i-th size: another one each time, but for sums.
+/// Variants at the i-th size: the same ones for sums, and one after another for other operators.
 fn forms(level: Level, element: ElementType, op: OpKind, i: usize) -> Vec<Form> {
     let all =
         level == Level::Full || element == ElementType::F32 || (level, element) == (Level::Quick, ElementType::U32);
@@ -344,7 +345,7 @@ fn cases_of<T: Element>(level: Level, (built_in, run_in_place): (BuiltIn<T, T>, 
     }
 }
 
-/// To a wider type.
+/// Cases of sums in a wider type.
 fn wide_cases<T: Element, U: Element + From<T>>(level: Level, cases: &mut Vec<Case>) {
     let sum = BuiltIn::<T, U>::of::<Sum>();
     for (i, n) in sizes::<T>(level).into_iter().enumerate() {
@@ -359,7 +360,7 @@ fn wide_cases<T: Element, U: Element + From<T>>(level: Level, cases: &mut Vec<Ca
     }
 }
 
-/// Of a function of each element, to a type of another size.
+/// Cases of sums of a function of each element, in a type of another size.
 fn mapped_cases<T: Element, R: Element<Acc = R>>(
     level: Level,
     (function, text): (fn(T::Acc) -> R, &'static str),
@@ -381,7 +382,7 @@ fn mapped_cases<T: Element, R: Element<Acc = R>>(
     }
 }
 
-/// By operators of the user's.
+/// Cases of a user-defined operator.
 fn operator_cases<T: Element<Acc = T>>(level: Level, op: fn() -> Tried<T>, cases: &mut Vec<Case>) {
     for (i, n) in sizes::<T>(level).into_iter().enumerate() {
         for form in [Form::Inclusive, Form::Total, Form::Reversed] {
@@ -415,7 +416,7 @@ fn bit_cases<T: Integer<Acc: Integer>>(level: Level, cases: &mut Vec<Case>) {
     op_cases::<T, Xor>(level, cases);
 }
 
-/// What a benchmark runs on.
+/// State of a benchmark case.
 struct Measured<T: Element> {
     device: Device,
     host: Vec<T>,
@@ -467,7 +468,7 @@ impl Spec for ScanSpec {
             wide_cases::<u8, u32>(level, &mut cases);
             wide_cases::<f16, f32>(level, &mut cases);
         }
-        // As where work-groups do not wait for one another.
+        // As on devices where work-groups do not wait for one another.
         let (several, mut sums) = (Tuning::default().class(DeviceClass::Gpu).without_look_back(), Vec::new());
         op_cases::<f32, Sum>(level, &mut sums);
         sums.retain(|case| case.form == "sum with the total");
@@ -548,7 +549,7 @@ impl Spec for ScanSpec {
         waiting.forward_progress = false;
         for form in &forms {
             add(form, caps);
-            // What differs with the types and their sizes alone.
+            // These variants depend on the size of the type only.
             if form.source == <Sum as Op<u32>>::source() && [1, 4, 8].contains(&form.acc.size()) {
                 add(form, &waiting);
                 add(&gpu::Form { reversed: true, ..form.clone() }, caps);

@@ -1,4 +1,4 @@
-//! What is checked and measured of selections and partitions; beside them, of what the further forms are.
+//! Spec of selections and partitions, with runs, reductions by key and adjacent differences.
 
 use std::fmt::Debug;
 
@@ -24,20 +24,20 @@ use crate::{
 /// The primitive's entry in the registry.
 pub(crate) struct Select;
 
-/// Values are whole numbers below twice this, exact in every type; those below it are taken. Another one for each case would be
-/// another program.
+/// Values are integers below `2 * LIMIT`, exact in every type; values below `LIMIT` are selected. Each other limit would cost
+/// a build.
 const LIMIT: u64 = 60;
 
-/// Which elements are taken.
+/// The selected part of the elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::select) enum Part {
     None,
     All,
-    /// Every second one.
+    /// Every second element.
     Alternating,
-    /// So many of 100, at random.
+    /// This percentage, at random.
     Percent(u64),
-    /// One in the middle.
+    /// One element in the middle.
     One,
 }
 
@@ -55,7 +55,7 @@ impl Part {
         }
     }
 
-    /// n whole numbers, some of them below the limit.
+    /// `n` integers; those of the part are below the limit.
     fn values(self, n: usize) -> Vec<u64> {
         let value = |i: usize, rng: &mut Rng| {
             let taken = match self {
@@ -71,30 +71,30 @@ impl Part {
     }
 }
 
-/// The same as elements.
+/// The values as elements.
 fn elements<T: Element>(values: &[u64]) -> Vec<T> {
     values.iter().map(|&value| T::from_f64(value as f64)).collect()
 }
 
-/// Whether an element is below a whole number, in Rust and in OpenCL C.
+/// The predicate `x < limit`, in Rust and in OpenCL C.
 fn below<A: Element>(limit: u64) -> Map<impl Fn(A) -> bool + Sync> {
     let bound = A::from_f64(limit as f64);
     Map::new(move |x: A| x < bound, format!("x < {limit}"))
 }
 
-/// Compares what was written to an output with what there was to write: as much as there was room for, and nothing behind.
+/// Fails unless an output holds the wanted elements, as many as fit, and is untouched after them.
 pub(in crate::select) fn filled<T: Pod + Debug>(got: &[T], want: &[T], what: &str) -> Result<(), Failure> {
     let kept = got.len().min(want.len());
     same_bytes(&got[..kept], &want[..kept], what)?;
     untouched(&got[kept..], what)
 }
 
-/// What is behind that is as it was.
+/// Fails unless the elements after the result are still poison.
 pub(in crate::select) fn untouched<T: Pod + Debug>(behind: &[T], what: &str) -> Result<(), Failure> {
-    same_bytes(behind, &vec![poison(); behind.len()], &format!("{what} behind the last one, "))
+    same_bytes(behind, &vec![poison(); behind.len()], &format!("{what} after the last one, "))
 }
 
-/// Room for all, for as many as there are, for fewer, and for none.
+/// Length of an output: `n`, the number of results, or fewer.
 pub(in crate::select) fn rooms(n: usize, found: usize, i: usize) -> usize {
     match i % 4 {
         0 | 1 => n,
@@ -103,24 +103,24 @@ pub(in crate::select) fn rooms(n: usize, found: usize, i: usize) -> usize {
     }
 }
 
-/// What is selected of `n` elements at an offset, into an output of another alignment.
+/// Input of a case: `n` elements at an offset, the room for results, and the selected part.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::select) struct What {
     pub(in crate::select) n: usize,
     pub(in crate::select) offset: usize,
-    /// Which of the rooms.
+    /// Argument of `rooms`.
     pub(in crate::select) room: usize,
     pub(in crate::select) part: Part,
 }
 
 impl What {
-    /// Where the output begins: at no, or another, distance from a 16-byte word than the input.
+    /// Offset of the output: 0, or with another alignment to 16-byte words than the input.
     pub(in crate::select) fn out_offset(self) -> usize {
         3 * self.offset
     }
 }
 
-/// Runs `select` on poisoned outputs and count; what it wrote, and the count.
+/// Runs `select` on a poisoned output and a count, and returns both.
 fn run<T: Pod + PartialEq>(
     device: &Device,
     room: usize,
@@ -164,14 +164,14 @@ fn check_unordered<T: Element>(device: &Device, what: What) -> Result<(), Failur
     })?;
     same_bytes(&[count], &[want.len() as u64], "count ")?;
     let kept = room.min(want.len());
-    same_bytes(&got[kept..], &vec![poison(); room - kept], "elements behind the last one, ")?;
+    same_bytes(&got[kept..], &vec![poison(); room - kept], "elements after the last one, ")?;
     let mut found: Vec<u64> = got[..kept].iter().map(|x| x.to_f64() as u64).collect();
     found.sort_unstable();
     want.sort_unstable();
     if kept == want.len() {
         return same_bytes(&found, &want, "sorted elements");
     }
-    // Any of them, each as often as it is there.
+    // Any of the elements may be there, but each at most as often as it is selected.
     let mut rest = want.iter().copied();
     match found.iter().find(|&&x| !rest.any(|y| y == x)) {
         Some(x) => Err(Failure::Mismatch(format!("{x} was selected too often"))),
@@ -189,16 +189,16 @@ fn check_places<T: Element, I: Offset>(device: &Device, what: What) -> Result<()
         device.select_indices_into(input, &below::<T::Acc>(LIMIT), out, count, &mut Scratch::new())
     })?;
     same_bytes(&[count], &[want.len() as u64], "count ")?;
-    filled(&got, &want, "places")?;
+    filled(&got, &want, "indices")?;
     let flags: Vec<u8> = values.iter().map(|&value| if value < LIMIT { 1 << (value % 8) } else { 0 }).collect();
     let (got, count) = run(device, n, offset, |out, count| {
         device.select_indices_flagged_into(&flags[offset..], out, count, &mut Scratch::new())
     })?;
     same_bytes(&[count], &[want.len() as u64], "count of flags ")?;
-    filled(&got, &want, "places of flags")
+    filled(&got, &want, "indices of flags")
 }
 
-/// Values of any size, selected and parted by flags.
+/// Checks values of any size, selected and partitioned by flags.
 fn check_flags<V: Pod + PartialEq + Debug + Send + Sync>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, part, .. } = what;
     let numbers = part.values(offset + n);
@@ -221,7 +221,7 @@ fn check_flags<V: Pod + PartialEq + Debug + Send + Sync>(device: &Device, what: 
         device.partition_flagged_into(values, flags, out, count, &mut Scratch::new())
     })?;
     same_bytes(&[count], &[taken as u64], "count of a partition ")?;
-    same_bytes(&got, &want, "parted")
+    same_bytes(&got, &want, "partitioned")
 }
 
 fn check_partition<T: Element, const REVERSED: bool>(device: &Device, what: What) -> Result<(), Failure> {
@@ -246,10 +246,10 @@ fn check_partition<T: Element, const REVERSED: bool>(device: &Device, what: What
         others.reverse();
     }
     same_bytes(&[count], &[first.len() as u64], "count ")?;
-    same_bytes(&got, &[first, others].concat(), "parted")
+    same_bytes(&got, &[first, others].concat(), "partitioned")
 }
 
-/// Below half of the limit, else below it, else beyond.
+/// Checks three parts: below half of the limit, below the limit, and the rest.
 fn check_three<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, part, .. } = what;
     let values = part.values(offset + n);
@@ -268,10 +268,10 @@ fn check_three<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
         Ok(())
     })?;
     same_bytes(&counts, &[lists[0].len() as u64, lists[1].len() as u64], "counts")?;
-    same_bytes(&got, &lists.concat(), "parted")
+    same_bytes(&got, &lists.concat(), "partitioned")
 }
 
-/// Host slices, and what is refused.
+/// Checks calls on host slices, and refused calls.
 fn check_host(device: &Device) -> Result<(), Failure> {
     let odd = Map::new(|x: i8| x % 2 != 0, "x % 2 != 0");
     let (mut out, mut count) = ([9i8; 4], [7u64]);
@@ -279,7 +279,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     same_bytes(&out, &[3, 5, 9, 9], "slice")?;
     same_bytes(&count, &[2], "count")?;
     let refused = |result: crate::Result<()>, want: &str| {
-        let got = result.err().map_or("nothing".into(), |error| error.to_string());
+        let got = result.err().map_or("no error".into(), |error| error.to_string());
         if got == want { Ok(()) } else { Err(Failure::Mismatch(format!("`{got}` instead of `{want}`"))) }
     };
     let scratch = &mut Scratch::new();
@@ -299,7 +299,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
 
 pub(in crate::select) type Check = fn(&Device, What) -> Result<(), Failure>;
 
-/// Sizes at the edges of vectors, rows and tiles: those of 4 KiB to 32 KiB, of elements of `size` bytes.
+/// Sizes at the edges of vectors, rows and tiles of 4 KiB to 32 KiB, for elements of `size` bytes.
 pub(in crate::select) fn sizes(level: Level, size: usize) -> Vec<usize> {
     let (row, tile) = (4096 / size, (16 << 10) / size);
     let mut sizes = vec![0, 1, row + 3, 3 * row / 2];
@@ -312,7 +312,7 @@ pub(in crate::select) fn sizes(level: Level, size: usize) -> Vec<usize> {
     sizes
 }
 
-/// Cases of a form over elements of the type's size.
+/// Cases of an operation on elements of the type's size.
 pub(in crate::select) fn cases_of(level: Level, form: &str, element: ElementType, check: Check, cases: &mut Vec<Case>) {
     let mut i = element as usize;
     for n in sizes(level, element.size()) {
@@ -331,7 +331,7 @@ pub(in crate::select) fn cases_of(level: Level, form: &str, element: ElementType
     }
 }
 
-/// Selects what is below the limit into an output and a count.
+/// Function that selects the elements below the limit into an output and a count.
 type Measured<T> = fn(&Device, &Buffer<T>, &mut Buffer<T>, &mut Buffer<u64>, &mut Scratch) -> crate::Result<()>;
 
 fn bench<T: Element>(
@@ -419,7 +419,7 @@ fn bench_partition<T: Element, const REVERSED: bool>(percent: u64) -> Bench {
     )
 }
 
-/// By flags of a byte each.
+/// Selection by flags of one byte each.
 fn bench_flagged(percent: u64) -> Bench {
     let bytes = move |n: usize| (5 * n + 4 * (n * percent as usize / 100)) as u64;
     Bench::new(format!("flagged, {percent} %"), ElementType::U32, bytes, move |device, n| {
@@ -484,7 +484,7 @@ impl Spec for Select {
                 });
             }
         }
-        // As where work-groups do not wait for one another.
+        // As on devices where work-groups do not wait for one another.
         let (several, mut parted) = (Tuning::default().class(DeviceClass::Gpu).without_look_back(), Vec::new());
         cases_of(level, "parted", ElementType::F32, check_partition::<f32, false>, &mut parted);
         cases_of(level, "parted, rest reversed", ElementType::F32, check_partition::<f32, true>, &mut parted);
@@ -538,7 +538,7 @@ impl Spec for Select {
     }
 }
 
-/// Every form, and every type where it makes another program.
+/// Every variant, with every type that needs another program.
 #[cfg(feature = "opencl")]
 pub(in crate::select) fn forms() -> Vec<gpu::Form> {
     use gpu::{Form, Marks};

@@ -1,4 +1,4 @@
-//! What is checked and measured of sorts.
+//! Spec of sorts: cases, programs and benchmark cases.
 
 use bytemuck::Pod;
 
@@ -20,14 +20,14 @@ use crate::{
 /// The primitive's entry in the registry.
 pub(crate) struct Sort;
 
-/// Keys of any type, as cases have them.
+/// Key types of the cases.
 pub(super) trait Made: Key + PartialEq + std::fmt::Debug {
-    /// The element type that stands for it in the list of cases.
+    /// The element type that stands for the key type in the list of cases.
     const ELEMENT: ElementType;
     fn make(keys: Keys, n: usize) -> Vec<Self>;
-    /// What rises with the key, and is bits of it in orders by some bits.
+    /// Number that orders keys. An order by some bits takes those bits of it.
     fn number(self) -> u128;
-    /// What tells equal keys apart in a sort in place.
+    /// Number that orders equal keys of different bits in a sort in place.
     fn number_among_equals(self) -> u128;
 }
 
@@ -48,7 +48,7 @@ macro_rules! made {
                 let (bits, half) = (bits(self), 1u64 << (8 * size_of::<$T>() - 1));
                 match () {
                     () if !<$T as Element>::TYPE.is_float() => 0,
-                    // Those with a sign come first of zeros, and last of NaN, the higher ones before the others.
+                    // Among zeros, -0 comes first. Among NaN, those with a sign come last, in descending order of their bits.
                     () if bits < half => 1 + u128::from(bits),
                     () if Element::is_nan(self) => u128::MAX - u128::from(bits),
                     () => 0,
@@ -63,7 +63,7 @@ impl Made for u128 {
     const ELEMENT: ElementType = ElementType::U64;
 
     fn make(keys: Keys, n: usize) -> Vec<Self> {
-        // Half of the high halves are one of a few.
+        // Half of the high words have one of four values.
         let halves: (Vec<u64>, Vec<u64>) = (keys.make(n), Data::Bits.generate(n, 7));
         let high = |(x, y): (u64, u64)| if y >> 63 == 0 { y & 3 } else { y.rotate_left(20) ^ x };
         halves.0.into_iter().zip(halves.1).map(|pair| Self::from(high(pair)) << 64 | Self::from(pair.0)).collect()
@@ -94,12 +94,12 @@ impl Made for i128 {
     }
 }
 
-/// Which way a case sorts.
+/// Order of a case.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Way {
     Up,
     Down,
-    /// By some of the bits.
+    /// Ascending by some of the bits.
     UpBy(u32, u32),
     DownBy(u32, u32),
 }
@@ -123,7 +123,7 @@ impl Way {
         }
     }
 
-    /// Where each key is before, in the order in which keys are to be.
+    /// Indices that sort `keys`, as from a stable argsort.
     pub(super) fn places<T: Made>(self, keys: &[T]) -> Vec<usize> {
         let (begin, end) = match self {
             Self::UpBy(begin, end) | Self::DownBy(begin, end) => (begin, end),
@@ -139,7 +139,7 @@ impl Way {
     }
 }
 
-/// What a case sorts.
+/// Input of a case.
 #[derive(Clone, Copy, Debug)]
 struct What {
     n: usize,
@@ -169,7 +169,7 @@ fn check_keys<T: Made>(device: &Device, what: What) -> Result<(), Failure> {
     same_bytes(&got, &want, "keys")
 }
 
-/// Values that tell their places, as far as they hold them.
+/// Values that are their indices, truncated to their size.
 pub(super) fn numbered<V: Pod>(n: usize) -> Vec<V> {
     let mut values: Vec<V> = bytemuck::zeroed_vec(n);
     for (i, value) in values.iter_mut().enumerate() {
@@ -179,7 +179,7 @@ pub(super) fn numbered<V: Pod>(n: usize) -> Vec<V> {
     values
 }
 
-/// With the keys' places as values, as far as they hold them, so that equal keys in another order are seen.
+/// Checks pairs whose values are indices of keys, so that a wrong order of equal keys shows.
 fn check_pairs<K: Made, V: Pod + PartialEq + std::fmt::Debug>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, keys, way } = what;
     let all = K::make(keys, n + offset);
@@ -216,10 +216,10 @@ fn check_places<T: Made, I: Offset>(device: &Device, what: What) -> Result<(), F
     } else {
         Device::cpu().argsort(input, way.order())?.to_vec()?
     };
-    same_bytes(&got, &want, "places")
+    same_bytes(&got, &want, "indices")
 }
 
-/// From host slices to host slices, and what is refused.
+/// Checks calls on host slices, and refused calls.
 fn check_host(device: &Device) -> Result<(), Failure> {
     let scratch = &mut Scratch::new();
     let (mut keys, mut values) = ([0i8; 4], [0u16; 4]);
@@ -251,7 +251,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
 
 type Check = fn(&Device, What) -> Result<(), Failure>;
 
-/// Cases of a form.
+/// Cases of an operation.
 fn cases_of<K: Made>(level: Level, form: &str, check: Check, cases: &mut Vec<Case>) {
     let (element, w, any) = (K::ELEMENT, 8 * size_of::<K>() as u32, Keys::As(Data::Bits));
     let mut all = vec![
@@ -301,7 +301,7 @@ impl Spec for Sort {
 
     fn cases(&self, level: Level) -> Vec<Case> {
         let mut cases = Vec::new();
-        // Kernels know the size of keys alone: at the least one type of each.
+        // Kernels depend on the key size only, so `Tiny` takes one type of each size.
         let stands =
             |element| matches!(element, ElementType::U8 | ElementType::F16 | ElementType::F32 | ElementType::I64);
         for element in ElementType::ALL.into_iter().filter(|&element| level > Level::Tiny || stands(element)) {
@@ -430,7 +430,7 @@ fn bench_places<T: Element>() -> Bench {
             |(device, keys, out, scratch)| device.argsort_into(&*keys, out, Order::ascending(), scratch),
             |(_, keys, out, _)| {
                 let want = Device::cpu().argsort::<T, u32>(&keys.to_vec()?, Order::ascending())?;
-                same_bytes(&out.to_vec()?, &want.to_vec()?, "places")
+                same_bytes(&out.to_vec()?, &want.to_vec()?, "indices")
             },
         ))
     })

@@ -1,4 +1,4 @@
-//! What is checked and measured of selections.
+//! Spec of top-k selections: cases, programs and benchmark cases.
 
 use bytemuck::Pod;
 
@@ -20,7 +20,7 @@ use crate::{
 /// The primitive's entry in the registry.
 pub(crate) struct TopK;
 
-/// What a case selects: `top.k` of each of some rows, which begin at an offset.
+/// Input of a case: rows of keys at an offset, and the selection of `top.k` keys of each row.
 #[derive(Clone, Copy, Debug)]
 struct What {
     rows: usize,
@@ -45,7 +45,7 @@ impl What {
         format!("{} {which} of {rows} x {len} at {offset}{how}", top.k)
     }
 
-    /// The places in each row, by sorting all of it.
+    /// Indices of the selected keys in each row, by sorting the whole row.
     fn places<T: Element>(&self, keys: &[T]) -> Vec<usize> {
         let of_row = |row: usize| {
             let own = &keys[row * self.len..(row + 1) * self.len];
@@ -61,7 +61,7 @@ impl What {
         (0..self.rows).flat_map(of_row).collect()
     }
 
-    /// The keys at places in their rows.
+    /// The keys at indices in their rows.
     fn at<T: Copy>(&self, all: &[T], places: &[usize]) -> Vec<T> {
         places.iter().enumerate().map(|(i, place)| all[i / self.top.k * self.len + place]).collect()
     }
@@ -101,7 +101,7 @@ fn check_places<T: Element, I: Offset>(device: &Device, what: What) -> Result<()
         (keys.to_vec()?, places.to_vec()?)
     };
     same_bytes(&got, &want, "keys")?;
-    same_bytes(&places, &want_places, "places")
+    same_bytes(&places, &want_places, "indices")
 }
 
 fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device, what: What) -> Result<(), Failure> {
@@ -128,10 +128,10 @@ fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device
     same_bytes(&got_values, &want_values, "values")
 }
 
-/// Keys of several ranks among one row, whatever its k.
+/// Checks keys of several ranks in one row, whatever `top.k` is.
 fn check_ranks<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     let n = what.len;
-    // Some of them twice; of more than 16 the keys are sorted.
+    // Some ranks occur twice. For more than 16 ranks, all keys are sorted.
     let ranks: Vec<usize> = match (n, what.top.sorted) {
         (0, _) => Vec::new(),
         (_, false) => vec![n / 2, 0, n - 1, n / 2, 3 % n],
@@ -140,7 +140,7 @@ fn check_ranks<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     check_these_ranks::<T>(device, what, &ranks)
 }
 
-/// One rank: its k.
+/// Checks the key of rank `top.k`.
 fn check_rank<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     check_these_ranks::<T>(device, what, &[what.top.k])
 }
@@ -209,14 +209,14 @@ fn check_quantiles<T: Element>(device: &Device, what: What) -> Result<(), Failur
     Ok(())
 }
 
-/// From host slices to host slices, and what is refused.
+/// Checks calls on host slices, and refused calls.
 fn check_host(device: &Device) -> Result<(), Failure> {
     let scratch = &mut Scratch::new();
     let (mut keys, mut places) = ([0i8; 2], [0u32; 2]);
     let x = [3i8, -1, 2, -1];
     device.top_k_places_into(&x, &mut keys, &mut places, Top::smallest(2), scratch)?;
     same_bytes(&keys, &[-1, -1], "keys")?;
-    same_bytes(&places, &[1, 3], "places")?;
+    same_bytes(&places, &[1, 3], "indices")?;
     let refused = |result: crate::Result<()>, text: &str| match result {
         Err(error) if error.to_string() == text => Ok(()),
         other => Err(Failure::Mismatch(format!("{other:?} instead of: {text}"))),
@@ -247,7 +247,7 @@ fn cases_of(level: Level, form: &str, element: ElementType, check: Check, cases:
         of(1, 2600, 1, Keys::Signs, Top::smallest(100)),
         of(1, 3001, 2, Keys::As(Data::Constant), Top::largest(33)),
         of(3, 501, 1, any, Top::largest(20).sorted()),
-        // As many as are below a limit of the clusters.
+        // As many as there are keys below a limit of the clusters.
         of(1, 12 * 256, 1, Keys::Clusters, Top::smallest(12 * 248)),
     ];
     if level >= Level::Quick {
@@ -297,7 +297,8 @@ fn case(form: &str, element: ElementType, check: Check, what: What) -> Case {
     Case::new(form, element, what.shape(), what.keys.name(), what.n(), move |device| everywhere(check(device, what)))
 }
 
-/// Rows that many groups share, of which the longer one gets bounds: on a GPU of little local memory, where that takes few keys.
+/// Cases of a row that many work-groups share. The longer row gets bounds. On a GPU with little local memory, few keys
+/// suffice.
 fn shared_cases(form: &str, element: ElementType, check: Check, cases: &mut Vec<Case>) {
     let little = Tuning::default().class(DeviceClass::Gpu).local_bytes(12 << 10);
     for (len, keys, top) in
@@ -315,7 +316,7 @@ impl Spec for TopK {
 
     fn cases(&self, level: Level) -> Vec<Case> {
         let mut cases = Vec::new();
-        // Kernels know the size of keys alone.
+        // Kernels depend on the key size only.
         let stands =
             |element| matches!(element, ElementType::U8 | ElementType::F16 | ElementType::F32 | ElementType::I64);
         for element in ElementType::ALL.into_iter().filter(|&element| level >= Level::Full || stands(element)) {
@@ -374,7 +375,7 @@ impl Spec for TopK {
     }
 }
 
-/// Selections of k of n keys, where the name of k is that for many keys.
+/// Selection of `k(n)` of `n` keys; the name has `k` for large n.
 fn bench_keys<T: Element>(keys: Keys, k: fn(usize) -> usize) -> Bench {
     let name = match k(1 << 30) {
         k if k < 1 << 20 => format!("{k}, {}", keys.name()),
@@ -421,7 +422,7 @@ fn bench_places() -> Bench {
                 move |(_, x, (keys, places), _)| {
                     let want = Device::cpu().top_k_places::<f32, u32>(&x.to_vec()?, top(x.len()))?;
                     same_bytes(&keys.to_vec()?, &want.0.to_vec()?, "keys")?;
-                    same_bytes(&places.to_vec()?, &want.1.to_vec()?, "places")
+                    same_bytes(&places.to_vec()?, &want.1.to_vec()?, "indices")
                 },
             ))
         },

@@ -14,24 +14,25 @@ use crate::{
 /// The ladder's entry in the registry.
 pub(crate) struct TransposeLadder;
 
-/// Groups in the grid's second dimension; the third goes on from there.
+/// Largest number of work-groups in the grid's second dimension; the rest go to the third.
 #[cfg(feature = "opencl")]
 const MAX_GROUPS_Y: usize = 1 << 15;
-/// Blocks that the kernels can be built for: 32 items across, 1 to 32 down.
+/// Work-group sizes of the kernels: 32 work-items across, 1 to 32 down.
 const BLOCKS: std::ops::RangeInclusive<usize> = 32..=1024;
 /// Side of the tiles of the last families.
 const TILE: u64 = 32;
 
-/// How a kernel of `cl/ladder/transpose.cl` goes over the matrix.
+/// Access pattern of a kernel of `cl/ladder/transpose.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Item (x, y) moves `unroll` elements of a row, or of a column if `down`.
+    /// Work-item (x, y) moves `unroll` elements of a row, or of a column if `down`.
     Plain { down: bool, unroll: u64, diagonal: bool },
-    /// `unroll` tiles of the group's size through local memory whose rows are longer by `pad`.
+    /// A work-group moves `unroll` tiles of its size through local memory, whose rows are longer by `pad`.
     Through { unroll: u64, pad: u64 },
-    /// A tile of 32 x 32 through local memory, if it has a pitch; written along its columns if `turned`.
+    /// A work-group moves a tile of 32 x 32, through local memory if there is a pitch. If `turned`, neighbouring work-items
+    /// store a column of the tile, which is contiguous in the output.
     Tile { pitch: Option<u64>, turned: bool },
-    /// Item i moves column i mod cols of four rows.
+    /// Work-item i moves column i mod cols of four rows.
     Strip,
 }
 
@@ -41,12 +42,12 @@ struct Kernel {
     name: &'static str,
     step: &'static str,
     way: Way,
-    /// Work-items of a group unless the request says otherwise, and how many of them lie across.
+    /// Default work-group size, and the number of its work-items across.
     block: usize,
     across: usize,
-    /// Whether the matrix is transposed; else it is copied.
+    /// True if the matrix is transposed, false if it is copied.
     transposes: bool,
-    /// Whether local memory is an argument.
+    /// True if local memory is an argument.
     argument: bool,
 }
 
@@ -71,70 +72,69 @@ const fn plain(down: bool, unroll: u64, diagonal: bool) -> Way {
 #[rustfmt::skip]
 const KERNELS: [Kernel; 23] = [
     Kernel::new("copy_row", plain(false, 1, false), 256, 16,
-        "a copy along rows: the roof of what follows, 16 x 16 items, 1 element each").copy(),
+        "a copy along rows: the upper bound of the next steps, 16 x 16 work-items, 1 element each").copy(),
     Kernel::new("copy_col", plain(true, 1, false), 256, 16,
-        "a copy along columns: neighbouring items a row apart on both sides").copy(),
+        "a copy along columns: neighbouring work-items are a row apart on both sides").copy(),
     Kernel::new("naive_row", plain(false, 1, false), 256, 16,
         "reads along rows, writes along columns"),
     Kernel::new("naive_col", plain(true, 1, false), 256, 16,
         "reads along columns, which caches help, writes along rows"),
     Kernel::new("unroll4_row", plain(false, 4, false), 256, 16,
-        "naive_row with 4 elements an item: more accesses in flight"),
+        "naive_row with 4 elements a work-item: more accesses in flight"),
     Kernel::new("unroll4_col", plain(true, 4, false), 256, 16,
-        "naive_col with 4 elements an item"),
+        "naive_col with 4 elements a work-item"),
     Kernel::new("diagonal_row", plain(false, 1, true), 256, 16,
-        "naive_row with groups along diagonals: spreads channels of old memories, nothing on hashed ones"),
+        "naive_row with work-groups along diagonals: spreads channels of old memories, no effect on hashed ones"),
     Kernel::new("diagonal_col", plain(true, 1, true), 256, 16,
-        "naive_col with groups along diagonals"),
+        "naive_col with work-groups along diagonals"),
     Kernel::new("copy_gmem", plain(false, 1, false), 512, 32,
-        "a copy again, the roof of the second ladder: 32 x 16 items").copy(),
+        "a copy again, the upper bound of the second ladder: 32 x 16 work-items").copy(),
     Kernel::new("naive_gmem", plain(false, 1, false), 512, 32,
-        "naive_row with 32 items across"),
+        "naive_row with 32 work-items across"),
     Kernel::new("smem", Way::Through { unroll: 1, pad: 0 }, 512, 32,
-        "by way of local memory: rows on both sides, at the price of bank conflicts"),
+        "through local memory: rows on both sides, at the price of bank conflicts"),
     Kernel::new("smem_pad", Way::Through { unroll: 1, pad: 2 }, 512, 32,
         "two columns of padding: fewer bank conflicts"),
     Kernel::new("smem_unroll_pad", Way::Through { unroll: 2, pad: 2 }, 512, 32,
-        "two tiles a group: twice the accesses in flight"),
+        "two tiles a work-group: twice the accesses in flight"),
     Kernel::new("smem_unroll_pad_dyn", Way::Through { unroll: 2, pad: 2 }, 512, 32,
         "local memory sized by the host").argument(),
     Kernel::new("sycl_naive", Way::Strip, 256, 256,
-        "start of the third ladder: a range of one dimension, 4 rows an item, no local memory"),
+        "start of the third ladder: a range of one dimension, 4 rows a work-item, no local memory"),
     Kernel::new("sycl_local_naive", Way::Tile { pitch: Some(32), turned: false }, 256, 32,
-        "by way of a local tile of 32 x 32, still written along columns"),
+        "through a local tile of 32 x 32, still written along columns"),
     Kernel::new("sycl_local_coalesced", Way::Tile { pitch: Some(32), turned: true }, 256, 32,
         "the tile is read along its columns, so that the output is written along rows"),
     Kernel::new("sycl_local_pad", Way::Tile { pitch: Some(33), turned: true }, 256, 32,
         "33 columns: no bank conflicts"),
     Kernel::new("tile_copy", Way::Tile { pitch: None, turned: false }, 256, 32,
-        "start of the fourth ladder: a copy, 32 x 8 items on tiles of 32 x 32").copy(),
+        "start of the fourth ladder: a copy, 32 x 8 work-items on tiles of 32 x 32").copy(),
     Kernel::new("tile_copy_shared", Way::Tile { pitch: Some(32), turned: false }, 256, 32,
-        "the copy by way of local memory: what the detour costs").copy(),
+        "the copy through local memory: the cost of the detour").copy(),
     Kernel::new("tile_naive", Way::Tile { pitch: None, turned: false }, 256, 32,
-        "reads along rows, writes along columns, 4 elements an item"),
+        "reads along rows, writes along columns, 4 elements a work-item"),
     Kernel::new("tile_coalesced", Way::Tile { pitch: Some(32), turned: true }, 256, 32,
-        "by way of local memory: rows on both sides, 32 items in one bank"),
+        "through local memory: rows on both sides, 32 work-items in one bank"),
     Kernel::new("tile_no_conflicts", Way::Tile { pitch: Some(33), turned: true }, 256, 32,
-        "33 columns: each item in its own bank"),
+        "33 columns: each work-item in its own bank"),
 ];
 
-/// A matrix and a group's size, as a kernel sees them.
+/// A matrix and the shape of a work-group.
 #[derive(Clone, Copy, Debug)]
 struct Geometry {
     rows: u64,
     cols: u64,
-    /// Items across and down.
+    /// Work-items across and down.
     x: u64,
     y: u64,
 }
 
-/// One element on its way, by its positions in the input, the output and local memory. An item that reads one element
-/// may write another.
+/// Indices that a work-item accesses in the input, the output and local memory. It may store another element than it loads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Move {
     load: Option<u64>,
     store: Option<u64>,
-    /// Where in local memory the loaded element goes, and where the stored one comes from.
+    /// Indices in local memory of the loaded and of the stored element.
     put: Option<u64>,
     get: Option<u64>,
 }
@@ -145,7 +145,7 @@ impl Kernel {
         Geometry { rows: rows as u64, cols: cols as u64, x: x as u64, y: (block / x) as u64 }
     }
 
-    /// Groups across and down.
+    /// Work-groups across and down.
     fn groups(&self, g: &Geometry) -> (u64, u64) {
         match self.way {
             Way::Plain { down: false, unroll, .. } | Way::Through { unroll, .. } => {
@@ -157,7 +157,7 @@ impl Kernel {
         }
     }
 
-    /// Elements that one item moves.
+    /// Elements that one work-item moves.
     fn unroll(&self, g: &Geometry) -> u64 {
         match self.way {
             Way::Plain { unroll, .. } | Way::Through { unroll, .. } => unroll,
@@ -175,7 +175,7 @@ impl Kernel {
         }
     }
 
-    /// What item (lx, ly) of a group does in its k-th round; the kernels' own arithmetic.
+    /// Accesses of work-item (lx, ly) of a work-group in its k-th round, by the kernels' own arithmetic.
     fn moves(&self, g: &Geometry, (gx, gy): (u64, u64), (lx, ly): (u64, u64), k: u64) -> Move {
         let inside = |r: u64, c: u64| r < g.rows && c < g.cols;
         let load = |r, c| inside(r, c).then(|| r * g.cols + c);
@@ -219,7 +219,7 @@ impl Kernel {
         }
     }
 
-    /// The cost of a group inside the matrix, as many times as the matrix needs.
+    /// Cost of the matrix: that of one work-group inside of it, scaled to all elements.
     fn model(&self, g: &Geometry, size: u64) -> Model {
         let (across, down) = self.groups(g);
         let group = (Ord::min(1, across - 1), Ord::min(1, down - 1));
@@ -243,7 +243,7 @@ impl Kernel {
     }
 }
 
-/// Costs of some requests, and how many elements they moved.
+/// Cost of some requests, and the number of elements that they move.
 #[derive(Default)]
 struct Counter {
     model: Model,
@@ -262,7 +262,7 @@ impl Counter {
         self.model.store_sectors += sectors(bytes, address);
     }
 
-    /// Local memory serves 128 bytes at a time: half the lanes if each wants 8, a quarter if 16.
+    /// Local memory serves 128 bytes at a time: half of the lanes for 8-byte accesses, a quarter for 16-byte ones.
     fn local(&mut self, bytes: u64, address: impl Fn(u64) -> Option<u64>) {
         let words = bytes.div_ceil(4);
         let lanes = LANES / words;
@@ -310,17 +310,17 @@ impl<T: Element> Input<T> {
     }
 }
 
-/// A rung's data, and what every rung does with it.
+/// Data of a step, and the functions that all steps share.
 struct State<T: Element> {
     shape: (usize, usize),
     input: Shared<Input<T>>,
     transposes: bool,
     x: Buffer<T>,
-    /// Whether the input was found as it was, after a run.
+    /// True if the input was unchanged after a run.
     intact: bool,
-    /// With a guard behind it.
+    /// With a guard after it.
     out: Buffer<T>,
-    /// What `out` is read to.
+    /// Host copy of `out`.
     found: Vec<T>,
 }
 
@@ -331,7 +331,7 @@ impl<T: Element> State<T> {
         Ok(Self { shape, input: shared.clone(), transposes, x, intact: false, out, found: Vec::new() })
     }
 
-    /// Poison, so that what a run leaves out does not pass on what an earlier one wrote.
+    /// Poisons the output, so that a run that leaves out elements does not pass with those of an earlier run.
     fn reset(&mut self) -> Result<()> {
         self.out.fill(poison())
     }
@@ -347,7 +347,7 @@ impl<T: Element> State<T> {
         }
         same(&self.found[..n], input.want(self.shape, self.transposes)?, "out")?;
         intact(&self.found[n..])?;
-        // Once will do, where matrices have gigabytes.
+        // Once is enough, because matrices may have gigabytes.
         if !self.intact {
             self.found.fill(T::ZERO);
             self.x.view(..)?.read(&mut self.found[..n])?;
@@ -379,7 +379,7 @@ impl Ladder for TransposeLadder {
                 "a block of {block} work-items: the transpose ladder takes powers of two from {least} to {most}"
             )));
         }
-        // Only the size counts.
+        // Only the element size matters.
         match request.element.size() {
             1 => rungs::<u8>(request, device),
             2 => rungs::<u16>(request, device),
@@ -395,7 +395,7 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     let bytes = 2 * (shape.0 * shape.1 * size) as u64;
     let most = device.capabilities()?.map_or(*BLOCKS.end(), |caps| caps.max_work_group);
     let most = 1 << most.max(1).ilog2();
-    // The blocks of the kernels' families, with which all of them are built as one program.
+    // Work-group sizes of the kernels' families, which are all built as one program.
     let blocks = KERNEL_BLOCKS.map(|block| request.block.unwrap_or(block.min(most)));
     let mut rungs: Vec<Rung> = KERNELS
         .iter()
@@ -423,7 +423,7 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
         .collect();
     rungs.push(Rung {
         name: "transpose",
-        step: "the crate's own: blocks turned in registers, accesses of 8 or 16 bytes, swizzled local memory",
+        step: "the crate's own: blocks transposed in registers, accesses of 8 or 16 bytes, swizzled local memory",
         bytes,
         model: device.capabilities()?.and_then(|caps| own_model(&caps, shape, size)),
         unavailable: None,
@@ -438,7 +438,7 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     Ok(rungs)
 }
 
-/// Blocks of the families of `cl/ladder/transpose.cl`: BLOCK_PLAIN, BLOCK_LOCAL, BLOCK_TILE.
+/// Work-group sizes of the families of `cl/ladder/transpose.cl`: BLOCK_PLAIN, BLOCK_LOCAL, BLOCK_TILE.
 const KERNEL_BLOCKS: [usize; 3] = [256, 512, 256];
 
 #[cfg(not(feature = "opencl"))]
@@ -446,19 +446,19 @@ fn own_model(_: &crate::Capabilities, _: (usize, usize), _: usize) -> Option<Mod
     None
 }
 
-/// The cost of the crate's own kernel, where work-groups share its work.
+/// Cost of the crate's own kernel, if work-groups share its work.
 #[cfg(feature = "opencl")]
 fn own_model(caps: &crate::Capabilities, (rows, cols): (usize, usize), size: usize) -> Option<Model> {
     use super::gpu::{self, Shape};
     if rows <= 1 || cols <= 1 {
-        // The driver's copy.
+        // The driver copies such a matrix.
         return None;
     }
     let plan = gpu::plan(&Shape::dense(rows, cols, size), caps, |_| false);
     let params = crate::tuning::transpose(caps, size);
     let (rows, cols, size) = (rows as u64, cols as u64, size as u64);
     let mut counter = Counter::default();
-    // The second tile both ways, or the first if it is the only one.
+    // The second tile along each axis, or the first if it is the only one.
     let second = |extent: u64, side: u64| if extent > side { side } else { 0 };
     match plan.kernel {
         gpu::Kernel::Runs { .. } | gpu::Kernel::Narrow { .. } => None,
@@ -535,14 +535,14 @@ use device::kernel_climb;
 
 #[cfg(feature = "opencl")]
 pub(super) mod device {
-    //! The kernels' rungs on OpenCL devices.
+    //! Steps with kernels, on OpenCL devices.
 
     use super::*;
     use crate::runtime::{Backend, Capabilities, ProgramSpec, opencl::ClDevice};
 
     use oclprim::internals::kernels::TRANSPOSE as TEXT;
 
-    /// One program for all kernels; only the size of an element counts.
+    /// One program for all kernels; only the element size matters.
     fn program(size: usize, blocks: [usize; 3], wide: bool, caps: &Capabilities) -> ProgramSpec {
         ProgramSpec::new("ladder/transpose.cl", TEXT, caps)
             .define("T", ["uchar", "ushort", "uint", "ulong"][size.ilog2() as usize])
@@ -552,7 +552,7 @@ pub(super) mod device {
             .define("BLOCK_TILE", blocks[2])
     }
 
-    /// Every program that a ladder on such a device could build with its own choice of block.
+    /// All programs that the ladder may build on such a device with its default work-group sizes.
     pub(in crate::transpose) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
         let blocks = KERNEL_BLOCKS.map(|block| block.min(1 << caps.max_work_group.max(32).ilog2()));
         let of_size = |size| [false, true].map(|wide| program(size, blocks, wide, caps));
@@ -604,12 +604,12 @@ pub(super) mod device {
     mod tests {
         use super::*;
 
-        /// B25: the models are right about the kernels: the same items load and store the same elements. So neighbouring
-        /// items have neighbouring elements where `models_show_the_effect_of_each_step` says so.
+        /// B25: the models match the kernels: the same work-items load and store the same elements. So neighbouring work-items
+        /// access neighbouring elements where `models_show_the_effect_of_each_step` asserts it.
         #[test]
         fn kernels_access_what_their_models_predict() {
             let shape = (70, 130);
-            // A driver compiles each kernel for itself.
+            // A driver compiles each kernel separately, so `tiny` takes some kernels only.
             let tiny = std::env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny");
             for index in 1..Device::list().len() {
                 let device = Device::at(index).unwrap();
@@ -656,7 +656,7 @@ pub(super) mod device {
 mod tests {
     use super::*;
 
-    /// The groups' moves, carried out one after another.
+    /// Output of the moves of all work-groups, one after another.
     fn simulate(kernel: &Kernel, shape: (usize, usize), block: usize) -> Vec<Option<u64>> {
         let g = kernel.geometry(shape, block);
         let (across, down) = kernel.groups(&g);
@@ -676,7 +676,7 @@ mod tests {
                 let step = kernel.moves(&g, group, item, k);
                 if let Some(store) = step.store {
                     let value = step.get.map_or(step.load, |get| local[get as usize]);
-                    assert!(value.is_some(), "{}: {store} from nowhere", kernel.name);
+                    assert!(value.is_some(), "{}: {store} from an unwritten element", kernel.name);
                     let before = std::mem::replace(&mut out[store as usize], value);
                     assert!(before.is_none(), "{}: {store} written twice", kernel.name);
                 }

@@ -1,4 +1,4 @@
-//! What is checked of transpositions.
+//! Spec of transpositions: cases, programs and benchmark cases.
 
 use std::fmt::Debug;
 
@@ -20,9 +20,9 @@ fn shapes(level: Level) -> Vec<(usize, usize)> {
     let mut shapes = vec![(0, 0), (0, 5), (1, 1), (1, 7), (2, 3), (3, 70), (65, 33), (64, 64), (72, 40), (1040, 3)];
     if level >= Level::Quick {
         shapes.extend([(128, 128), (129, 127), (5, 3001), (5003, 16), (256, 384), (331, 257)]);
-        // Narrow ones, whose long sides are whole words.
+        // Narrow shapes whose long sides are whole words.
         shapes.extend([(3, 8208), (8208, 3)]);
-        // Rows of the output that begin anywhere in sectors of memory, with many tiles each.
+        // Rows of the output begin anywhere in sectors of memory, and have many tiles.
         shapes.extend([(1031, 133), (1155, 130)]);
     }
     if level >= Level::Full {
@@ -41,7 +41,7 @@ fn offsets(level: Level) -> &'static [(usize, usize)] {
     }
 }
 
-/// The definition.
+/// The transpose by definition.
 pub(super) fn obvious<T: Pod>(input: &[T], rows: usize, cols: usize) -> Vec<T> {
     (0..cols).flat_map(|c| (0..rows).map(move |r| input[r * cols + c])).collect()
 }
@@ -77,7 +77,7 @@ fn cases<T: Pod + PartialEq + Debug>(element: ElementType, level: Level, cases: 
     }
 }
 
-/// Matrices with gaps, or many of them: rows, columns, leading dimensions, how many and their strides.
+/// Matrices with gaps, or a batch of matrices: shape, leading dimensions, count and strides.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     shape: (usize, usize),
@@ -132,7 +132,7 @@ impl Batch {
         self.strides.map_or(matrices, |(input, output)| matrices.strides(input, output))
     }
 
-    /// The places of element (r, c) of matrix b.
+    /// Offsets of element (r, c) of matrix b in the input and in the output.
     fn places(&self, b: usize, r: usize, c: usize) -> (usize, usize) {
         let ((rows, cols), (ld_in, ld_out)) = (self.shape, self.leading);
         let (step_in, step_out) = self.strides.unwrap_or((rows * ld_in, cols * ld_out));
@@ -150,7 +150,7 @@ impl Batch {
         let got = guarded(device, len(ends.1), to, |out| {
             Ok(device.transpose_batch_into(x.view(from..)?, &matrices, out)?)
         })?;
-        // What `guarded` puts there beforehand.
+        // `guarded` fills the output with poison first.
         let mut want = vec![poison::<T>(); len(ends.1)];
         for i in 0..rows * cols * count {
             let (b, r, c) = (i / (rows * cols), i / cols % rows, i % cols);
@@ -174,7 +174,7 @@ fn batch_cases<T: Pod + PartialEq + Debug>(element: ElementType, level: Level, c
     }
 }
 
-/// The shape of about `n` elements that is as near to a square as rows of a power of two come.
+/// Shape of about `n` elements, nearly square, with a power of two of rows.
 fn near_square(n: usize) -> (usize, usize) {
     let rows = 1 << (n.max(1).ilog2() / 2);
     (rows, n / rows)
@@ -201,13 +201,13 @@ fn bench<T: Pod + PartialEq + Debug>(form: &str, element: ElementType, shape: fn
     })
 }
 
-/// A shape of about `n` elements whose sides have a common divisor, as 10,000 x 30,000 have.
+/// Shape of about `n` elements whose sides have a common divisor, such as 10,000 x 30,000.
 fn three_times_as_wide(n: usize) -> (usize, usize) {
     let rows = (n as f64 / 3.0).sqrt() as usize / 8 * 8;
     (rows, 3 * rows)
 }
 
-/// Matrices of 256 x 256, one after another.
+/// Benchmark case of a batch of contiguous matrices of 256 x 256.
 fn bench_batch() -> Bench {
     let count = |n: usize| (n >> 16).max(1);
     let bytes = move |n| (count(n) << 19) as u64;
@@ -280,10 +280,10 @@ impl Spec for Transpose {
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         use super::gpu::{Shape, plan};
         let shapes = (1..=16).map(|size| Shape::dense(100, 100, size));
-        // Every number of short lines with some size, and every size.
+        // Every number of columns from 2 to 16 with some element size, and every element size.
         let narrow = (2..=16).map(|cols| Shape::dense(1 << 20, cols, 1 << (cols % 4)));
         let odd = [1, 2, 4, 8].map(|size| Shape::dense(1031, 133, size));
-        // Items that read different numbers of elements.
+        // Work-items that read different numbers of elements.
         let uneven = [Shape::dense(8193, 16, 1), Shape::dense(2049, 32, 2)];
         let each = |shape: Shape| [false, true].map(|wide| plan(&shape, caps, |_| wide).program);
         let apart = shapes.chain(narrow).chain(odd).chain(uneven).flat_map(each);

@@ -1,4 +1,4 @@
-//! What is checked and measured of reductions along an axis.
+//! Cases and benchmark cases of reductions along an axis.
 
 use crate::{
     Buffer, Device, Element, Layout, NdView, Result, Scratch, ViewMut,
@@ -20,7 +20,7 @@ use crate::{
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec, check::operators::divisor};
 
-/// The tree over the elements of one line, written as its definition.
+/// The tree over the elements of one line, by definition.
 fn obvious<T, U, F>(op: &Monoid<U, F>, line: &[T]) -> U
 where
     T: Element,
@@ -43,7 +43,7 @@ where
     if line.is_empty() { op.empty } else { U::narrow(tree(line.chunks(512).map(chunk).collect())) }
 }
 
-/// How a form runs.
+/// Function that runs an operation.
 type Run<T, U> = fn(&Device, NdView<'_, T>, usize, ViewMut<'_, U>, &mut Scratch) -> Result<()>;
 
 fn plain<T: Element, O: Op<T> + Default>() -> Run<T, T> {
@@ -54,10 +54,10 @@ fn wider<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Run<T, U> {
     |device, view, axis, out, scratch| device.reduce_axis_as_into(view, axis, O::default(), out, scratch)
 }
 
-/// A form: what it combines by, a built-in operator that is like it, and how it runs.
+/// An operation: its monoid, a similar built-in operator, and the function that runs it.
 type Form<T, U, F> = (Monoid<U, F>, OpKind, Run<T, U>);
 
-/// By operators of the user's: of integers, and one that rounds.
+/// Operation with a user-defined operator on integers.
 fn by_alike() -> Form<u32, u32, Function<u32>> {
     let run: Run<u32, u32> =
         |device, view, axis, out, scratch| device.reduce_axis_by_into(view, axis, &alike(), out, scratch);
@@ -174,11 +174,11 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         (&[1, 5000], 1),
         (&[4, 0], 1),
         (&[0, 4], 1),
-        // In parts.
+        // Lines that are split into parts.
         (&[8200, 2], 0),
         (&[40, 132], 0),
     ];
-    // Few rows, which items have side by side.
+    // Few rows, which work-items process side by side.
     const SIDE_BY_SIDE: &[(&[usize], usize)] = &[(&[20, 300], 0), (&[32, 136], 0), (&[3, 9, 132], 1), (&[31, 2500], 0)];
     const QUICK: &[(&[usize], usize)] = &[
         (&[1, 1], 0),
@@ -255,7 +255,7 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     }
 }
 
-/// The result is compared with what the same call gives on the CPU.
+/// Benchmark case that compares with the result of the same call on the CPU.
 fn bench<T: Element, U: Element + From<T>>(
     op: &str,
     name: &str,

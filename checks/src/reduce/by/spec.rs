@@ -1,4 +1,4 @@
-//! What is checked and measured of reductions by a user's operator.
+//! Cases and benchmark cases of reductions by a user-defined operator.
 
 use std::fmt::Debug;
 
@@ -21,12 +21,12 @@ use crate::{
     op::{Op, Operator, Sum, complex_product, complex_sum},
 };
 
-/// Twelve bytes, and an operator that rounds.
+/// An element of 12 bytes, for an operator that rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 struct Point([f32; 3]);
 
-/// The largest key, and the lowest place that has it.
+/// A key and its index. The operator takes the largest key, and the lowest index that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 struct Keyed {
@@ -63,7 +63,7 @@ fn first_largest() -> Tried<Keyed> {
     )
 }
 
-/// The fixed tree, written as its definition.
+/// The fixed tree by definition.
 fn obvious<T: Pod>(input: &[T], op: &Tried<T>) -> T {
     let tile = |tile: &[T]| {
         let lane = |j: usize| tile.iter().skip(j).step_by(LANES).fold(op.identity, |acc, &x| (op.combine)(acc, x));
@@ -129,7 +129,7 @@ fn keyed(n: usize) -> Vec<Keyed> {
     keys.map(|(place, key)| Keyed { key: i64::from(key), place: place as u64 }).collect()
 }
 
-/// On the unit circle, so that products stay there.
+/// Numbers on the unit circle, so that products stay there.
 fn complexes<T: Float>(n: usize) -> Vec<Complex<T>> {
     let angles = Data::Random.generate::<f64>(n, n as u64).into_iter();
     angles.map(|x| Complex::new(T::from_f64((3.0 * x).cos()), T::from_f64((3.0 * x).sin()))).collect()

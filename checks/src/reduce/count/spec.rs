@@ -1,4 +1,4 @@
-//! What is checked and measured of counts.
+//! Cases and benchmark cases of counts.
 
 use crate::{
     Buffer, Device, Element, ElementType, Scratch,
@@ -14,7 +14,7 @@ use crate::{
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
 
-/// Every bit pattern, and as many zeros; among floats half of them -0.
+/// Random bits, in which `zeros` of 4 elements are replaced by zeros. Among floats, half of these are -0.
 fn values<T: Element>(n: usize, zeros: u64) -> Vec<T> {
     let mut rng = Rng::new(n as u64);
     let mut x = Data::Bits.generate::<T>(n, n as u64);
@@ -78,7 +78,7 @@ pub(in crate::reduce) fn cases(level: Level) -> Vec<Case> {
     cases
 }
 
-/// What is asked, into the one element of a buffer, and what is right.
+/// A call that writes to a buffer of one element, and the function for its right result.
 type Asked<T, R> = (fn(&Device, &Buffer<T>, &mut Buffer<R>, &mut Scratch) -> crate::Result<()>, fn(&[T]) -> R);
 
 fn bench<T: Element, R: Element>(name: &str, (ask, right): Asked<T, R>) -> Bench {

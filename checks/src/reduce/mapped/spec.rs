@@ -1,4 +1,4 @@
-//! What is checked and measured of reductions of what is made of the elements.
+//! Cases and benchmark cases of reductions of mapped elements: in wider types, of products and of functions.
 
 use std::ops::Range;
 
@@ -23,7 +23,8 @@ use crate::{Capabilities, ProgramSpec};
 
 const FIXED: Determinism = Determinism::Fixed;
 
-/// One form: how it runs on views of both inputs, which are parts of one buffer, and what it combines of their elements.
+/// An operation on two inputs, which are views of one buffer. `run` calls it, and `value` is the value that it combines for a
+/// pair of elements.
 trait Form<T: Element, U: Element>: Copy + Send + Sync + 'static {
     fn run(self, device: &Device, of: Determinism, x: View<'_, T>, y: View<'_, T>, out: ViewMut<'_, U>) -> Result<()>;
     fn value(self, x: T, y: T) -> U::Acc;
@@ -55,7 +56,7 @@ impl<T: Element, U: Element + From<T>> Form<T, U> for Dot {
     }
 }
 
-/// A function, and the expression of the same.
+/// A function, and the same as an OpenCL C expression.
 #[derive(Clone, Copy)]
 struct Mapped<A, R>(fn(A) -> R, &'static str);
 
@@ -91,7 +92,7 @@ fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut 
                 cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
                     let all = data.generate::<T>(n + offset, n as u64);
                     let buffer = device.upload(&all)?;
-                    // Inputs that lie apart by the offset, so that one of them is aligned.
+                    // The inputs are `offset` elements apart, so that one of them is aligned.
                     let run = |device: &Device, buffer: &Buffer<T>, out: ViewMut<'_, U>| {
                         form.run(device, FIXED, buffer.view(offset..)?, buffer.view(..n)?, out)
                     };
@@ -111,7 +112,7 @@ fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut 
     }
 }
 
-/// Sums of floats in any order, within the bound of it.
+/// Cases of sums of floats in any order, within their bound.
 fn fast<T: Element, U: Element<Acc = U>>(level: Level, name: &str, cases: &mut Vec<Case>, form: impl Form<T, U>) {
     for n in sizes::<T>(level) {
         let name = format!("{name} fast in {}", U::TYPE);

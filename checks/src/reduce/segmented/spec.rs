@@ -1,4 +1,4 @@
-//! What is checked and measured of segmented reductions.
+//! Cases and benchmark cases of segmented reductions.
 
 use crate::{
     Buffer, Device, Element, Result, Scratch, View, ViewMut,
@@ -23,7 +23,7 @@ use crate::{
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec, check::operators::divisor};
 
-/// What the tree gives for `start..end` of the aligned part `low .. low + len`, written as its definition.
+/// The tree over `start..end` within the aligned range `low..low + len`, by definition; `None` if they do not overlap.
 fn obvious<T, U, F>(op: &Monoid<U, F>, x: &[T], low: usize, len: usize, start: usize, end: usize) -> Option<U::Acc>
 where
     T: Element,
@@ -44,7 +44,7 @@ where
     }
 }
 
-/// How a form runs.
+/// Function that runs an operation.
 type Run<T, U, C> = fn(&Device, View<'_, T>, View<'_, C>, ViewMut<'_, U>, &mut Scratch) -> Result<()>;
 
 fn plain<T: Element, C: Offset, O: Op<T> + Default>() -> Run<T, T, C> {
@@ -55,17 +55,17 @@ fn wider<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default>() -> R
     |device, x, offsets, out, scratch| device.reduce_segments_as_into(x, offsets, O::default(), out, scratch)
 }
 
-/// A form: what it combines by, a built-in operator that is like it, and how it runs.
+/// An operation: its monoid, a similar built-in operator, and the function that runs it.
 type Form<T, U, C, F> = (Monoid<U, F>, OpKind, Run<T, U, C>);
 
-/// By an operator of the user's that is not commutative.
+/// Operation with a user-defined operator that is not commutative.
 fn by_affine<C: Offset>() -> Form<u64, u64, C, Function<u64>> {
     let run: Run<u64, u64, C> =
         |device, x, offsets, out, scratch| device.reduce_segments_by_into(x, offsets, &affine(), out, scratch);
     (Monoid { identity: 1, empty: 1, ordered: true, combine: affine().combine }, OpKind::Sum, run)
 }
 
-/// By one that rounds.
+/// Operation with a user-defined operator that rounds.
 fn by_plus<C: Offset>() -> Form<f32, f32, C, Function<f32>> {
     let run: Run<f32, f32, C> =
         |device, x, offsets, out, scratch| device.reduce_segments_by_into(x, offsets, &plus(), out, scratch);
@@ -111,13 +111,13 @@ where
     same(&got, &want, "out")
 }
 
-/// Offsets that are none: whatever comes out, it is the call's own output that was written, and the check says so.
+/// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the offsets.
 fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), Failure> {
     let x = Data::Random.generate::<f32>(n, 1);
     let mut rng = Rng::new(n as u64);
     let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
     guarded(device, 299, 1, |out| Ok(device.reduce_segments_into(&x, &wild, Sum, out, &mut Scratch::new())?))?;
-    // So many at one place that tiles take them another way; one of them is where no search looks.
+    // So many equal offsets that tiles take another path. One of the offsets is invalid, at an index that no search reads.
     let mut crowd = vec![C::from_i128(0); 20_001];
     crowd[2] = C::from_i128(3_000_000_000);
     crowd[20_000] = C::from_i128(n as i128);
@@ -125,10 +125,10 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), 
     for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1]] {
         let offsets: Vec<C> = offsets.into_iter().map(|x| C::from_i128(x as i128)).collect();
         if device.reduce_segments(&x, &offsets, Sum).is_ok() {
-            return Err(Failure::Mismatch(format!("offsets {offsets:?} of {n} elements were taken")));
+            return Err(Failure::Mismatch(format!("offsets {offsets:?} of {n} elements were accepted")));
         }
     }
-    // What is beyond the input ends with it.
+    // Segments that reach beyond the input end with it.
     let beyond: Vec<C> = [0, n + 5, n + CANARY].map(|x| C::from_i128(x as i128)).into();
     let got =
         guarded(device, 2, 0, |out| Ok(device.reduce_segments_into(&x, &beyond, Max, out, &mut Scratch::new())?))?;
@@ -202,7 +202,7 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<u64, u32, Xor>(level, cases);
         form::<f32, u32, Min>(level, cases);
         form::<f32, u32, Product>(level, cases);
-        // The shapes have been seen; the other types and operators on some of them.
+        // The types above have all shapes; other types and operators have some of them.
         form::<u8, u32, Sum>(Level::Quick, cases);
         form::<i16, u32, Sum>(Level::Quick, cases);
         form::<u16, u32, Sum>(Level::Quick, cases);
@@ -232,7 +232,7 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     }
 }
 
-/// The result is compared with what the same call gives on the CPU.
+/// Benchmark case that compares with the result of the same call on the CPU.
 fn bench<T: Element, U: Element + From<T>>(op: &str, cut: Cut, run: Run<T, U, u32>) -> Bench {
     struct Measured<T: Element, U: Element> {
         device: Device,

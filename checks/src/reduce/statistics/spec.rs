@@ -1,4 +1,4 @@
-//! What is checked and measured of statistics and of the two extremes.
+//! Cases and benchmark cases of statistics and of both extremes.
 
 use super::StatisticsRecord;
 use crate::{
@@ -22,11 +22,11 @@ fn same_extreme<T: Element>(got: (usize, T), want: (usize, T), what: &str) -> Re
     same(&[got.1], &[want.1], what)
 }
 
-/// What the elements are.
+/// Data set of elements.
 #[derive(Clone, Copy)]
 pub(in crate::reduce) enum Values {
     Of(Data),
-    /// A spread far below the mean.
+    /// Values whose spread is far below their mean.
     About100,
     /// Floats of either sign up to the largest one.
     Ends,
@@ -45,7 +45,7 @@ impl Values {
         let most = match T::TYPE {
             ElementType::F16 => 65_504.0,
             ElementType::F64 => f64::MAX,
-            // As a bf16 it has to stay finite.
+            // It must stay finite as a bf16.
             _ => 0.99 * f64::from(f32::MAX),
         };
         let value = |x: &f64| match self {
@@ -83,7 +83,7 @@ fn check_min_max<T: Element>(device: &Device, data: Values, n: usize, offset: us
 fn empty<R: std::fmt::Debug>(got: crate::Result<R>, what: &str) -> Result<(), Failure> {
     match got {
         Err(error) if error.kind() == crate::ErrorKind::Empty => Ok(()),
-        other => Err(Failure::Mismatch(format!("{what} of nothing gave {other:?}"))),
+        other => Err(Failure::Mismatch(format!("{what} of empty input gave {other:?}"))),
     }
 }
 
@@ -118,7 +118,7 @@ pub(in crate::reduce) fn same_moments(got: &[Moments], want: &[Moments]) -> Resu
     }
 }
 
-/// A sum in two parts (Neumaier 1974), of which the error does not grow with n.
+/// A sum in two parts (Neumaier 1974), whose error does not grow with n.
 fn exactly(terms: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut rest) = (0.0, 0.0);
     for x in terms {
@@ -129,7 +129,7 @@ fn exactly(terms: impl Iterator<Item = f64>) -> f64 {
     sum + rest
 }
 
-/// Against two plain passes, within the bounds that the documentation states.
+/// Compares with two plain passes, within the documented bounds.
 pub(in crate::reduce) fn check_moments<T: Element>(got: &Moments, input: &[T]) -> Result<(), Failure> {
     let n = input.len() as f64;
     let unit = match T::Acc::TYPE {
@@ -138,17 +138,17 @@ pub(in crate::reduce) fn check_moments<T: Element>(got: &Moments, input: &[T]) -
     };
     let elements = || input.iter().map(|x| x.to_f64());
     if elements().any(|x| !x.is_finite()) {
-        // Infinities and NaN come through as in any sum.
+        // Infinities and NaN propagate as in any sum.
         let plain: f64 = elements().filter(|x| !x.is_finite()).sum();
         same(&[got.mean, got.sum], &[plain, plain], "mean and sum")?;
         return same(&[got.variance], &[f64::NAN], "variance");
     }
-    // By a power of two, so that squares are in the range of f64.
+    // Scaled by a power of two, so that squares are in the range of f64.
     let most = elements().fold(0.0, |most, x| x.abs().max(most));
     let scale = if most > 1e150 { 2f64.powi(-540) } else { 1.0 };
     let scaled = || elements().map(|x| x * scale);
     let mean = exactly(scaled()) / n;
-    // Integers that lie closer together than their nearest f64 do: from the integer nearest to their mean.
+    // Large integers are closer together than f64 can hold, so distances are from an integer near the mean.
     let whole = |x: &T| if T::TYPE.is_signed() { i128::from(x.cast::<i64>()) } else { i128::from(x.cast::<u64>()) };
     let sum: i128 = if T::TYPE.is_float() { 0 } else { input.iter().map(whole).sum() };
     let centre = sum / input.len() as i128;
@@ -159,14 +159,14 @@ pub(in crate::reduce) fn check_moments<T: Element>(got: &Moments, input: &[T]) -
     let off = || input.iter().map(distance);
     let (variance, distance) = (exactly(off().map(|d| d * d)) / n, exactly(off().map(f64::abs)) / n);
     let depth = 40.0 + 8.0 * n.log2();
-    // What the reference itself is off, in f64.
+    // Error of the reference itself, in f64.
     let reference = 4.0 * f64::EPSILON * mean.abs();
     let bound = depth * (unit * distance + unit * unit * mean.abs()) + reference;
     close(got.mean * scale, mean, bound, "mean")?;
     if got.sum.is_finite() || (mean * n / scale).abs() < 0.999 * f64::MAX {
         close(got.sum * scale, mean * n, n * (bound + reference), "sum")?;
     }
-    // Squares, those of rounding errors too, can be beyond the range.
+    // Squares, including those of rounding errors, can overflow.
     let squares = n * (variance + (32.0 * unit * most * scale).powi(2));
     if got.variance == f64::INFINITY && squares / scale / scale > f64::MAX / 2.0 {
         return Ok(());
@@ -220,7 +220,7 @@ pub(in crate::reduce) fn cases(level: Level) -> Vec<Case> {
                 }
             }
         });
-        // More records than one group merges.
+        // More records than one work-group merges.
         if level == Level::Full && [F32, I32].contains(&element) {
             let n = 1024 * (65_536 / 4) + 17;
             with_element!(element, T => {
@@ -236,7 +236,7 @@ pub(in crate::reduce) fn cases(level: Level) -> Vec<Case> {
     cases
 }
 
-/// What a benchmark runs on.
+/// State of a benchmark case.
 struct Measured<T: Element> {
     device: Device,
     host: Vec<T>,

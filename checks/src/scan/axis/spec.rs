@@ -1,4 +1,4 @@
-//! What is checked and measured of scans along an axis.
+//! Cases and benchmark cases of scans along an axis.
 
 use super::{CHUNK, Shape, Way};
 use crate::{
@@ -45,7 +45,7 @@ where
     out
 }
 
-/// The results of all lines, of elements without gaps.
+/// The results of all lines of a contiguous array.
 fn by_lines<T, U, F>(op: &Monoid<U, F>, input: &[T], shape: &Shape, kind: Scan<U>) -> Vec<U>
 where
     T: Element,
@@ -72,14 +72,14 @@ where
     out
 }
 
-/// How a form runs.
+/// Function that runs an operation.
 type Run<T, U> = fn(&Device, NdView<'_, T>, usize, Scan<U>, ViewMut<'_, U>, &mut Scratch) -> Result<()>;
 
 fn plain<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Run<T, U> {
     |device, view, axis, kind, out, scratch| device.scan_axis_into(view, axis, O::default(), kind, out, scratch)
 }
 
-/// By an operator of the user's that is not commutative.
+/// Operation with a user-defined operator that is not commutative.
 fn by_affine() -> (Monoid<u64, Function<u64>>, Run<u64, u64>) {
     let run: Run<u64, u64> =
         |device, view, axis, kind, out, scratch| device.scan_axis_by_into(view, axis, &affine(), kind, out, scratch);

@@ -1,4 +1,4 @@
-//! What is checked and measured of scans in segments.
+//! Cases and benchmark cases of segmented scans.
 
 use crate::{
     Buffer, Device, Element, Offset, Result, Scan, Scratch, Tuning, View, ViewMut,
@@ -24,13 +24,13 @@ use crate::{
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ElementType, ProgramSpec, scan::gpu};
 
-/// How a form runs: over what tells segments, which is of type K.
+/// Function that runs an operation on elements and on keys, flags or offsets of type K.
 type Run<T, U, K> = fn(&Device, View<'_, T>, View<'_, K>, Scan<U>, ViewMut<'_, U>, &mut Scratch) -> Result<()>;
 
-/// What tells segments that are cut somewhere: of so many elements.
+/// Function that makes the keys, flags or offsets of a cut of `n` elements.
 type Tell<K> = fn(Cut, usize) -> Vec<K>;
 
-/// Keys that differ where offsets are, unless no elements lie between.
+/// Keys that change at the head of each segment that is not empty.
 fn keys<K: Element>(cut: Cut, n: usize) -> Vec<K> {
     let mut key = 0;
     let next = |head| {
@@ -40,7 +40,7 @@ fn keys<K: Element>(cut: Cut, n: usize) -> Vec<K> {
     heads(&cut.offsets::<u64>(n), n).into_iter().map(next).collect()
 }
 
-/// Any flag but 0 is one.
+/// Segment-head flags with any values other than 0.
 fn flags(cut: Cut, n: usize) -> Vec<u8> {
     let mut rng = Rng::new(n as u64);
     let flag = |head| if head { 1 << rng.below(8) } else { 0 };
@@ -51,14 +51,14 @@ fn offsets<C: Offset>(cut: Cut, n: usize) -> Vec<C> {
     cut.offsets(n)
 }
 
-/// Whether an offset is at each of n elements.
+/// Segment-head flags of `n` elements: true at each offset.
 fn heads(offsets: &[u64], n: usize) -> Vec<bool> {
     let mut heads = vec![false; n];
     offsets.iter().filter(|&&at| at < n as u64).for_each(|&at| heads[at as usize] = true);
     heads
 }
 
-/// Kinds of scans, each of which starts from other values or runs the other way.
+/// Kind of scan number `i`: inclusive or exclusive, forward or reversed.
 fn kind<U: Element>(i: usize) -> (&'static str, Scan<U>) {
     let five = Scan::exclusive(U::from_f64(5.0));
     match i % 4 {
@@ -69,7 +69,7 @@ fn kind<U: Element>(i: usize) -> (&'static str, Scan<U>) {
     }
 }
 
-/// The results of the definition in `cl/scan.cl` for what is taken of the elements, in the order of the scan.
+/// Results by the definition in `cl/scan.cl`. `values` are in the order of the scan, each with its segment-head flag.
 fn obvious<U, F>(op: &Monoid<U, F>, values: &[(U::Acc, bool)], run: usize, kind: Scan<U>) -> Vec<U>
 where
     U: Element,
@@ -97,7 +97,7 @@ where
     out
 }
 
-/// The results for elements of which some are heads, in memory's order.
+/// Results for elements with segment-head flags, in the order of memory.
 pub(in crate::scan) fn by_definition<T, U, F>(op: &Monoid<U, F>, input: &[T], heads: &[bool], kind: Scan<U>) -> Vec<U>
 where
     T: Element,
@@ -106,7 +106,7 @@ where
 {
     let mut values: Vec<_> = input.iter().map(|&x| U::from(x).widen()).zip(heads.iter().copied()).collect();
     if kind.reversed {
-        // Behind the last element of a segment the next one starts.
+        // In reverse order, a segment starts at its last element.
         values.iter_mut().zip(heads.iter().skip(1).chain([&false])).for_each(|(pair, &head)| pair.1 = head);
         values.reverse();
     }
@@ -117,11 +117,11 @@ where
     out
 }
 
-/// A form: its operator, what tells segments, and how it runs.
+/// An operation: its monoid, the function that makes keys, flags or offsets, and the function that runs it.
 struct Form<T: Element, U: Element, K: Element, F> {
     op: Monoid<U, F>,
     tell: Tell<K>,
-    /// Bytes for each element of what does; of offsets, which can be few, none.
+    /// Bytes of keys or flags per element; 0 for offsets, which can be few.
     told_bytes: usize,
     run: Run<T, U, K>,
 }
@@ -148,7 +148,7 @@ where
     F: Fn(U::Acc, U::Acc) -> U::Acc,
 {
     let input = &all[at..];
-    // Elements, what tells segments and results are not aligned alike.
+    // Elements, keys and results have different alignments.
     let (x, padded) = (device.upload(all)?, device.upload(&[&[K::ZERO; 3][..3 * at.min(1)], told].concat())?);
     let told_at = padded.len() - told.len();
     let got = guarded(device, input.len(), 2 * at, |out| {
@@ -165,7 +165,7 @@ where
     same(&got, &want, "out")
 }
 
-/// Offsets that are none: whatever comes out, it is the call's own output that was written.
+/// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the offsets.
 fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), Failure> {
     let x = Data::Random.generate::<f32>(n, 1);
     let mut rng = Rng::new(n as u64);
@@ -176,17 +176,17 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), 
     for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1]] {
         let offsets: Vec<C> = offsets.into_iter().map(|x| C::from_i128(x as i128)).collect();
         if device.scan_segments(&x, &offsets, Sum, Scan::<f32>::inclusive()).is_ok() {
-            return Err(Failure::Mismatch(format!("offsets {offsets:?} of {n} elements were taken")));
+            return Err(Failure::Mismatch(format!("offsets {offsets:?} of {n} elements were accepted")));
         }
     }
-    // Those beyond the input are left out.
+    // Offsets beyond the input are ignored.
     let beyond: Vec<C> = [0, n / 3, n + 5, n + 70].map(|x| C::from_i128(x as i128)).into();
     for kind in [Scan::<f32>::inclusive(), Scan::inclusive().reversed()] {
         let got = guarded(device, n, 0, |out| {
             Ok(device.scan_segments_into(&x, &beyond, Max, kind, out, &mut Scratch::new())?)
         })?;
         let want = Device::cpu().scan_segments(&x, &beyond[..2], Max, kind)?;
-        same(&got, &want.to_vec()?, "without those beyond")?;
+        same(&got, &want.to_vec()?, "without offsets beyond the input")?;
     }
     Ok(())
 }
@@ -210,7 +210,7 @@ fn segments<C: Offset, T: Element, U: Element + From<T>, O: Op<U> + Default>() -
     Form { op: monoid::<U, O>(), tell: offsets, told_bytes: 0, run }
 }
 
-/// By an operator of the user's that is not commutative.
+/// Operation with a user-defined operator that is not commutative.
 fn affine_by_key() -> Form<u64, u64, u16, Function<u64>> {
     let run: Run<u64, u64, u16> =
         |device, x, keys, kind, out, scratch| device.scan_by_key_by_into(keys, x, &affine(), kind, out, scratch);
@@ -233,7 +233,7 @@ fn affine_in_segments() -> Form<u64, u64, u32, Function<u64>> {
     }
 }
 
-/// By one that rounds.
+/// Operation with a user-defined operator that rounds.
 fn plus_flagged() -> Form<f32, f32, u8, Function<f32>> {
     let run: Run<f32, f32, u8> =
         |device, x, told, kind, out, scratch| device.scan_flagged_by_into(x, told, &plus(), kind, out, scratch);
@@ -245,7 +245,7 @@ fn plus_flagged() -> Form<f32, f32, u8, Function<f32>> {
     }
 }
 
-/// Each cut at some size, each size with some cuts; in full all of them.
+/// Adds cases of each cut at some sizes and of each size with some cuts; at `Full`, of all pairs.
 fn form<T, U, K, F>(level: Level, name: &str, form: Form<T, U, K, F>, cases: &mut Vec<Case>)
 where
     T: Element,
@@ -270,7 +270,7 @@ where
             }
             let kinds = if level >= Level::Full && n < 300_000 { 0..4 } else { number..number + 1 };
             for k in kinds {
-                // Each cut has all four in four sizes, each size in four cuts.
+                // Each cut has all four pairs in four sizes, and each size has them in four cuts.
                 let (at, data) = ((i + j) % 2, [Data::Random, Data::Special][(i / 2 + j / 2) % 2]);
                 number += 1;
                 let shape = format!("n = {n} at {at}, {}, segments {}", kind::<U>(k).0, cut.name());
@@ -284,7 +284,7 @@ where
     }
 }
 
-/// Keys that are NaN, zeros of either sign and infinities.
+/// Cases of keys that are NaN, zeros of either sign and infinities.
 fn special_keys<K: Element>(level: Level, cases: &mut Vec<Case>) {
     let ns: &[usize] = if level >= Level::Quick { &[1000, 40_000] } else { &[1000] };
     for &n in ns {

@@ -1,4 +1,4 @@
-//! What is checked and measured of adjacent differences.
+//! Cases and benchmark cases of adjacent differences.
 
 #[cfg(feature = "opencl")]
 use super::gpu;

@@ -1,4 +1,4 @@
-//! What is checked and measured of reductions by key.
+//! Cases and benchmark cases of reductions by key.
 
 use crate::{
     Device, Element, ElementType, Scratch,
@@ -18,7 +18,8 @@ use crate::{
     runtime::{Capabilities, DeviceClass, ProgramSpec},
 };
 
-/// Keys where runs begin, and what the segments between give on the CPU: there [`crate::reduce::segmented`] has its own checks.
+/// The first key of each run, and the reduction of its values by [`crate::reduce::segmented`] on the CPU, which has its own
+/// cases.
 fn wanted<K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
     keys: &[K],
     values: &[V],
@@ -56,7 +57,7 @@ fn check<K: Element, V: Element, U: Element + From<V>, O: Op<U> + Default>(
     same(&got.to_vec()?, &want, "values, allocated,")
 }
 
-/// By an operator of the user's that is not commutative.
+/// Checks a user-defined operator that is not commutative.
 fn check_by(device: &Device, what: What) -> Result<(), Failure> {
     let keys: Vec<u32> = what.lengths.generate(what.n);
     let values: Vec<u64> = Data::Bits.generate(what.n, what.n as u64);
@@ -86,7 +87,7 @@ pub(in crate::select) fn cases(level: Level, cases: &mut Vec<Case>) {
     }
 }
 
-/// What reduces the runs that are found.
+/// Programs that reduce the runs.
 #[cfg(feature = "opencl")]
 pub(in crate::select) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let forms = [

@@ -1,4 +1,4 @@
-//! What is checked and measured of runs of equal elements.
+//! Cases and benchmark cases of runs of equal elements.
 
 use std::fmt::Debug;
 
@@ -23,20 +23,20 @@ use crate::{
     with_element,
 };
 
-/// How long runs are.
+/// Lengths and values of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::select) enum Lengths {
-    /// All of one element.
+    /// One run of all elements.
     One,
-    /// No two neighbours alike.
+    /// No two neighbours are equal.
     None,
-    /// From one element to twice as many less one.
+    /// Lengths from 1 to twice this number minus 1.
     About(u64),
-    /// Half of them one element, then half as many of each twice that.
+    /// Length 1 for half of the runs, 2 for a quarter, 4 for an eighth, and so on.
     PowerLaw,
-    /// Among floats NaN, zeros of both signs, and infinities.
+    /// Among the elements are NaN, zeros of both signs and infinities for floats.
     Special,
-    /// Of floats NaN alone, each of which is a run.
+    /// Only NaN for floats.
     Nan,
 }
 
@@ -54,8 +54,8 @@ impl Lengths {
 
     pub(in crate::select) fn name(self) -> String {
         match self {
-            Self::One => "all alike".into(),
-            Self::None => "none alike".into(),
+            Self::One => "all equal".into(),
+            Self::None => "no equal neighbours".into(),
             Self::About(length) => format!("runs of about {length}"),
             Self::PowerLaw => "runs by a power law".into(),
             Self::Special => "special values".into(),
@@ -89,14 +89,14 @@ impl Lengths {
     }
 }
 
-/// Where runs begin, and n.
+/// Indices of the heads of runs, then n.
 pub(in crate::select) fn offsets<T: Element>(x: &[T]) -> Vec<usize> {
     let mut offsets: Vec<_> = (0..x.len()).filter(|&i| i == 0 || rank(x[i]) != rank(x[i - 1])).collect();
     offsets.push(x.len());
     offsets
 }
 
-/// What is looked at of `n` elements at an offset.
+/// Input of a case: `n` elements at an offset, the room for results, and the runs.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::select) struct What {
     pub(in crate::select) n: usize,
@@ -111,7 +111,7 @@ fn number<C: Offset>(i: usize) -> C {
     C::from_i128(i as i128)
 }
 
-/// Runs `call` on two poisoned outputs and a count; what it wrote.
+/// Runs `call` on two poisoned outputs and a count, and returns them.
 pub(in crate::select) fn pair<A: Pod + PartialEq, B: Pod + PartialEq>(
     device: &Device,
     room: usize,
@@ -209,7 +209,7 @@ fn check_non_trivial<T: Element, C: Offset>(device: &Device, what: What) -> Resu
     same_bytes(&lengths_got.to_vec()?, &lengths, "lengths, allocated,")
 }
 
-/// Cases of a form over elements of the type's size.
+/// Cases of an operation on elements of the type's size.
 pub(in crate::select) fn cases_of(level: Level, form: &str, element: ElementType, check: Check, cases: &mut Vec<Case>) {
     let mut i = element as usize;
     for n in sizes(level, element.size()) {

@@ -1,4 +1,4 @@
-//! What is checked and measured of sorts of tables.
+//! Cases and benchmark cases of sorts of columns.
 
 use crate::{
     Columns, Device, ElementType, Order, Scratch,
@@ -8,7 +8,7 @@ use crate::{
     sort::spec::{Made, Way, numbered},
 };
 
-/// Three columns, of values that are moved otherwise, and not.
+/// Checks three columns of different element sizes.
 fn check<K: Made>(device: &Device, (n, at, keys, way): (usize, usize, Keys, Way)) -> Result<(), Failure> {
     let all = K::make(keys, n + at);
     let (a, b, c) = (numbered::<u8>(n + at), numbered::<[u32; 3]>(n + at), numbered::<u64>(n + at));
@@ -29,7 +29,7 @@ fn check<K: Made>(device: &Device, (n, at, keys, way): (usize, usize, Keys, Way)
         })?;
         Ok(())
     })?;
-    // The places are checked as those of sorts.
+    // Other cases check the indices.
     let places: Vec<usize> = if device.is_cpu() {
         way.places(&all[at..])
     } else {
@@ -42,7 +42,7 @@ fn check<K: Made>(device: &Device, (n, at, keys, way): (usize, usize, Keys, Way)
     same_bytes(&got_c, &places.iter().map(|&place| c[at + place]).collect::<Vec<_>>(), "the third column")
 }
 
-/// Few columns, and what is refused.
+/// Checks no column and one column, and refused calls.
 fn check_few(device: &Device) -> Result<(), Failure> {
     let (x, mut keys, mut values, scratch) = ([3i32, -1, 2], [0; 3], [0u16; 3], &mut Scratch::new());
     device.sort_columns_into(&x, Columns::new(), &mut keys, Order::descending(), scratch)?;

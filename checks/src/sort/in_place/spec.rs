@@ -1,4 +1,4 @@
-//! What is checked and measured of sorts in place.
+//! Cases and benchmark cases of sorts in place.
 
 use crate::{
     Device, ElementType, Order,
@@ -29,7 +29,7 @@ fn check<K: Made>(device: &Device, (n, at, keys, way): (usize, usize, Keys, Way)
     same_bytes(&got, &want, "keys")
 }
 
-/// A host slice, and what is refused.
+/// Checks a host slice, and a refused call.
 fn check_host(device: &Device) -> Result<(), Failure> {
     let mut x = [3i8, -1, 2, -1];
     device.sort_in_place(&mut x, Order::ascending())?;

@@ -1,4 +1,4 @@
-//! What is checked and measured of segmented sorts.
+//! Cases and benchmark cases of segmented sorts.
 
 use bytemuck::Pod;
 
@@ -17,7 +17,7 @@ use crate::{
     sort::spec::{Made, Way, numbered},
 };
 
-/// What a case sorts.
+/// Input of a case.
 #[derive(Clone, Copy, Debug)]
 struct What {
     n: usize,
@@ -27,7 +27,7 @@ struct What {
     way: Way,
 }
 
-/// Where each key is before, in the order in which keys are to be: the definition.
+/// Indices that sort each segment of `keys`, by definition.
 fn obvious<K: Made, C: Offset>(way: Way, keys: &[K], offsets: &[C]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..keys.len()).collect();
     for pair in offsets.windows(2) {
@@ -38,7 +38,7 @@ fn obvious<K: Made, C: Offset>(way: Way, keys: &[K], offsets: &[C]) -> Vec<usize
     places
 }
 
-/// Keys and offsets, in front of both something else.
+/// Keys after `at` others, the offsets, and the offsets after `at` others.
 fn made<K: Made, C: Offset>(What { n, at, cut, keys, .. }: What) -> (Vec<K>, Vec<C>, Vec<C>) {
     let offsets: Vec<C> = cut.offsets(n);
     let padded = [vec![C::ZERO; at], offsets.clone()].concat();
@@ -101,25 +101,25 @@ fn check_places<K: Made, I: Offset, C: Offset>(device: &Device, what: What) -> R
     } else {
         Device::cpu().argsort_segments(input, &offsets, way.order())?.to_vec()?
     };
-    same_bytes(&got, &want, "places")
+    same_bytes(&got, &want, "indices")
 }
 
-/// Offsets that are none: whatever comes out, it is the call's own output that was written, and the check says so.
+/// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the offsets.
 fn check_wrong<C: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
     let (x, up, scratch) = (Data::Bits.generate::<u32>(n, 1), Order::ascending, &mut Scratch::new());
     let mut rng = Rng::new(n as u64);
     let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
     guarded(device, n, 1, |out| Ok(device.sort_segments_into(&x, &wild, out, up(), scratch)?))?;
-    // Segments over one another, more than there is room for.
+    // Segments that overlap, more than there is room for.
     let folded: Vec<C> = (0..2000).map(|i| C::from_i128((n * (i % 2)) as i128)).collect();
     guarded(device, n, 1, |out| Ok(device.sort_segments_into(&x, &folded, out, up(), scratch)?))?;
     for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1], vec![]] {
         let offsets: Vec<C> = offsets.into_iter().map(|x| C::from_i128(x as i128)).collect();
         if device.sort_segments(&x, &offsets, up()).is_ok() {
-            return Err(Failure::Mismatch(format!("offsets {offsets:?} of {n} elements were taken")));
+            return Err(Failure::Mismatch(format!("offsets {offsets:?} of {n} elements were accepted")));
         }
     }
-    // What is beyond the input ends with it.
+    // Segments that reach beyond the input end with it.
     let beyond: Vec<C> = [0, n + 5, n + CANARY].map(|x| C::from_i128(x as i128)).into();
     let got = guarded(device, n, 0, |out| Ok(device.sort_segments_into(&x, &beyond, out, up(), scratch)?))?;
     same_bytes(&got, &Device::cpu().sort(&x, up())?.to_vec()?, "clamped")
@@ -135,7 +135,7 @@ fn form<K: Made, C: Offset>(level: Level, form: &str, check: Check, cases: &mut 
         (700, Cut::Gaps, Keys::Two, Way::Up),
         (3000, Cut::PowerLaw, Keys::Bytes, Way::UpBy(1, w - 2)),
         (2500, Cut::Huge, any, Way::Up),
-        // One that is longer than a tile, and begins within.
+        // A segment that is longer than a tile and begins within one.
         (13_000, Cut::Gaps, any, Way::Down),
     ];
     if level >= Level::Quick {
@@ -214,7 +214,7 @@ pub(in crate::sort) fn benches() -> Vec<Bench> {
     benches
 }
 
-/// Offsets of segments whose lengths are up to twice `mean`, evenly.
+/// Offsets of segments whose lengths are uniform from 0 to twice `mean`.
 fn offsets(n: usize, mean: usize) -> Vec<u32> {
     let (mut rng, mut offsets, mut end) = (Rng::new(n as u64), vec![0], 0);
     while end < n {
@@ -257,7 +257,7 @@ fn bench_places<K: Made>(mean: usize) -> Bench {
             |(_, x, offsets, out, _)| {
                 let cpu = Device::cpu();
                 let want = cpu.argsort_segments::<K, u32, u32>(&x.to_vec()?, &offsets.to_vec()?, Order::ascending())?;
-                same_bytes(&out.to_vec()?, &want.to_vec()?, "places")
+                same_bytes(&out.to_vec()?, &want.to_vec()?, "indices")
             },
         ))
     })

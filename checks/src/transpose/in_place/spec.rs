@@ -1,4 +1,4 @@
-//! What is checked and measured of transpositions in place.
+//! Cases and benchmark cases of transpositions in place.
 
 use std::fmt::Debug;
 
@@ -13,10 +13,10 @@ use crate::{
     transpose::spec::obvious,
 };
 
-/// A strip of few columns or rows, so that small matrices have several, of which the last is narrower.
+/// Bytes of a strip of few columns or rows, so that small matrices have several strips and a narrower last one.
 const FEW_BYTES: usize = 256;
 
-/// Squares at the edges of blocks and tiles, and what fits into scratch.
+/// Squares at the edges of blocks and tiles, and shapes that fit into scratch.
 fn squares(level: Level) -> Vec<(usize, usize)> {
     let mut shapes = vec![(1, 9), (33, 33), (72, 72), (2, 2), (12, 18)];
     if level >= Level::Quick {
@@ -28,7 +28,7 @@ fn squares(level: Level) -> Vec<(usize, usize)> {
     shapes
 }
 
-/// Rectangles, with and without a common divisor, of which one side is a multiple of the other or not.
+/// Rectangles whose sides have a common divisor or none, with one side a multiple of the other or not.
 fn rectangles(level: Level) -> Vec<(usize, usize)> {
     let mut shapes = vec![(2, 3), (12, 18), (30, 7), (3, 70), (8, 24)];
     if level >= Level::Quick {
@@ -99,7 +99,7 @@ pub(in crate::transpose) fn cases(level: Level, cases: &mut Vec<Case>) {
     }
 }
 
-/// What a run turned is put back before the next.
+/// Benchmark case that restores the matrix before each run.
 pub(in crate::transpose) fn bench(form: &str, shape: fn(usize) -> (usize, usize)) -> Bench {
     let bytes = move |n| 8 * (shape(n).0 * shape(n).1) as u64;
     Bench::new(form, ElementType::F32, bytes, move |device, n| {

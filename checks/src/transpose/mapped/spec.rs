@@ -1,4 +1,4 @@
-//! What is checked and measured of transpositions of mapped elements.
+//! Cases and benchmark cases of transpositions of mapped elements.
 
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
@@ -13,7 +13,7 @@ use crate::{
     transpose::spec::obvious,
 };
 
-/// A mapping, and the same as Rust has it.
+/// A mapping, and the same as a Rust function.
 #[derive(Clone, Copy)]
 struct Form<M, T, U> {
     map: M,
@@ -92,7 +92,7 @@ pub(in crate::transpose) fn cases(level: Level, all: &mut Vec<Case>) {
     form(level, "cast", all, Form { map: Cast, obvious: |x: f32| x as i8 });
     form(level, "square", all, Form { map: square(), obvious: |x: f32| x * x });
     if level >= Level::Quick {
-        // By the program of the first cast.
+        // The program is that of the first cast.
         form(level, "scaled", all, Form { map: Scale(0.3), obvious: |x: f32| f16::from_f32(0.3 * x) });
         form(level, "cast", all, Form { map: Cast, obvious: |x: i32| f64::from(x) });
         form(level, "scaled", all, Form { map: Scale(-77), obvious: |x: u8| i16::from(x).wrapping_mul(-77) });

@@ -1,4 +1,4 @@
-//! What is checked and measured of the extremes of lines along an axis.
+//! Cases and benchmark cases of the extremes of lines along an axis.
 
 use super::Ends;
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
 
-/// The values and indices of one kind, into views.
+/// Writes the values and indices of the extremes into views.
 fn find<T: Element>(
     device: &Device,
     ends: Ends,
@@ -75,7 +75,7 @@ fn check<T: Element>(
     same(&values, &want, "values")
 }
 
-/// There is no answer for lines of nothing, and there are none where there are no lines.
+/// Checks that empty lines are an error, and that no lines give an empty result.
 fn check_nothing<T: Element>(device: &Device, ends: Ends) -> Result<(), Failure> {
     let none = device.upload::<T>(&[])?;
     let (mut values, mut indices) = (vec![T::ZERO; 8], vec![0; 8]);
@@ -83,7 +83,7 @@ fn check_nothing<T: Element>(device: &Device, ends: Ends) -> Result<(), Failure>
     let to = (Output::from(&mut values[..lines]), Output::from(&mut indices[..lines]));
     match find(device, ends, none.nd(&[0, 4])?, 0, to, &mut Scratch::new()) {
         Err(error) if error.kind() == crate::ErrorKind::Empty => {}
-        other => return Err(Failure::Mismatch(format!("lines of nothing gave {other:?}"))),
+        other => return Err(Failure::Mismatch(format!("empty lines gave {other:?}"))),
     }
     let to = (Output::from(&mut values[..0]), Output::from(&mut indices[..0]));
     Ok(find(device, ends, none.nd(&[0, 4])?, 1, to, &mut Scratch::new())?)

@@ -1,4 +1,4 @@
-//! What is checked and measured of the moments of lines along an axis.
+//! Cases and benchmark cases of the moments of lines along an axis.
 
 use super::MomentsRecord;
 use crate::{
@@ -43,12 +43,12 @@ fn check<T: Element>(
     got.iter().zip(lines.chunks(shape[axis])).try_for_each(|(got, line)| check_moments(got, line))
 }
 
-/// There is no answer for lines of nothing, and there are none where there are no lines.
+/// Checks that empty lines are an error, and that no lines give an empty result.
 fn check_nothing<T: Element>(device: &Device) -> Result<(), Failure> {
     let none = device.upload::<T>(&[])?;
     match device.moments_axis(none.nd(&[0, 4])?, 0) {
         Err(error) if error.kind() == crate::ErrorKind::Empty => {}
-        other => return Err(Failure::Mismatch(format!("lines of nothing gave {other:?}"))),
+        other => return Err(Failure::Mismatch(format!("empty lines gave {other:?}"))),
     }
     same(&[device.moments_axis(none.nd(&[0, 4])?, 1)?.len() as u64], &[0], "records")
 }
