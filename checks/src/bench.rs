@@ -239,8 +239,8 @@ struct Runs {
 }
 
 /// Times one run: its seconds on the host's clock, its seconds on the device's clock, and its number of commands.
-/// `ends` asks for the device's clock and is the number of commands of an earlier run. Only the first and the last of that
-/// many commands have an event, because each event takes time itself.
+/// The device's clock needs `ends`, the number of commands of an earlier run. Only the first and the last of that many
+/// commands have an event, because each event takes time itself.
 fn time(device: &Device, run: &mut Step<'_>, ends: Option<usize>) -> Result<(f64, Option<f64>, usize)> {
     device.finish()?;
     #[cfg(feature = "opencl")]

@@ -439,7 +439,7 @@ mod tests {
     fn the_model_counts_sectors_that_lanes_share_once() {
         let request = |distribution, bins| Request { n: 1 << 28, bins, distribution, ..Request::default() };
         let sectors = |distribution, bins| model::<i32>(Step::Global, &request(distribution, bins), 1).store_sectors;
-        // The 32 lanes share one counter; or nearly always have 32 counters in different sectors; or are in between.
+        // Constant: 32 lanes share one counter. Uniform: nearly always 32 counters in different sectors. Zipf: in between.
         let requests = (1u64 << 23) as f64;
         assert_eq!(sectors(Distribution::Constant, 256), requests + 33.0);
         let uniform = sectors(Distribution::Uniform, 5 << 20) / requests;

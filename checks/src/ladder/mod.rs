@@ -161,7 +161,7 @@ pub struct Rung {
     /// Global transactions and bank conflicts, computed from the access pattern. `None` if the code is not the crate's, or if
     /// no device memory is accessed.
     pub model: Option<Model>,
-    /// The reason if the step cannot run on the device.
+    /// Reason why the step cannot run on the device, if it cannot.
     pub unavailable: Option<String>,
     /// Uploads the step's data to a device.
     pub prepare: Box<Prepare>,

@@ -194,8 +194,7 @@ fn lacks_fp64(element: ElementType, device: &Device) -> Result<Option<String>> {
     Ok(device.capabilities()?.and_then(|caps| caps.supports(element).err()).map(|error| error.to_string()))
 }
 
-/// Largest number of additions on the path of an element in the crate's own sum of `n` elements, and the cost of that sum by
-/// the model.
+/// Largest number of additions on the path of an element in the crate's own sum of `n` elements, and the sum's cost.
 pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determinism) -> Result<(f64, Model)> {
     let size = size_of::<T>();
     let (tile, lanes) = (cpu::tile::<T>(), cpu::lanes::<T>());
@@ -475,8 +474,8 @@ pub(super) mod device {
         1 << most.ilog2()
     }
 
-    /// The sub-groups of the crate's own kernels, if they fit the work-group. If the crate uses none, as on CPU drivers,
-    /// sub-groups that passed the self-test. Otherwise emulated ones.
+    /// Sub-groups for the kernels: those of the crate's own kernels, if they fit the work-group. Where these use none, as on
+    /// CPU drivers, the ladder takes sub-groups that passed the self-test. Otherwise it emulates them.
     fn sub_groups(caps: &Capabilities, block: usize) -> SubGroup {
         let fits = |group: &&SubGroup| {
             group.backend.is_hardware()

@@ -123,7 +123,7 @@ fn fast_products<T: Element>(level: Level, form: &str, cases: &mut Vec<Case>) {
 }
 
 /// For a bitwise AND or OR, replaces all but one of `every` elements by the operator's identity.
-/// Otherwise the AND of many random elements is 0 and the OR is all ones, even if elements are missing.
+/// The AND of many random elements would be 0 and the OR all ones, even with missing elements.
 pub(super) fn thin<T: Element>(values: &mut [T], op: OpKind, every: usize) {
     let neutral = match op {
         OpKind::And => T::from_bits_lossy(u64::MAX),
@@ -371,7 +371,7 @@ fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism, 
     })
 }
 
-/// Benchmark case with the result on the host, where small reductions are typical.
+/// Benchmark case with the result on the host, for small inputs.
 fn host_bench<T: Element>() -> Bench {
     let bench = Bench::new("sum to the host", T::TYPE, bytes_read::<T>, |device, n| {
         Ok(Climb::new(

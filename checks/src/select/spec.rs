@@ -114,7 +114,7 @@ pub(in crate::select) struct What {
 }
 
 impl What {
-    /// Offset of the output: 0, or with another alignment to 16-byte words than the input.
+    /// Offset of the output. Unless it is 0, its alignment to 16-byte words differs from the input's.
     pub(in crate::select) fn out_offset(self) -> usize {
         3 * self.offset
     }

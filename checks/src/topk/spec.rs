@@ -297,8 +297,8 @@ fn case(form: &str, element: ElementType, check: Check, what: What) -> Case {
     Case::new(form, element, what.shape(), what.keys.name(), what.n(), move |device| everywhere(check(device, what)))
 }
 
-/// Cases of a row that many work-groups share. The longer row gets bounds. On a GPU with little local memory, few keys
-/// suffice.
+/// Cases of a row that many work-groups share. The longer row gets bounds. On a GPU with little local memory, few keys suffice
+/// for both.
 fn shared_cases(form: &str, element: ElementType, check: Check, cases: &mut Vec<Case>) {
     let little = Tuning::default().class(DeviceClass::Gpu).local_bytes(12 << 10);
     for (len, keys, top) in

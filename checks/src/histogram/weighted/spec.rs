@@ -223,7 +223,7 @@ fn pair<T: Element, W: Weight>(level: Level, shape: Shape, bin_counts: &'static 
     for &bins in bin_counts {
         for &n in sizes {
             for (i, &data) in sets[..if float { sets.len() } else { 1 }].iter().enumerate() {
-                // Only large inputs take all data sets. At `Tiny`, the large input has weights beyond the window only.
+                // Small inputs take two data sets. At `Tiny`, the large input only has weights beyond the window.
                 let tried = match level {
                     Level::Tiny => (n == 300 && i < 2) || (n > 300 && data == Weights::OneLarge && W::TYPE.size() == 4),
                     _ => n >= 300 || i < 2,

@@ -96,7 +96,7 @@ fn check_unsorted<T: Value, C: Compare<T>>(
 
 struct Cases {
     level: Level,
-    /// Number of orders so far, which picks the operations of the next.
+    /// Number of orders so far; it picks the operations of the next one.
     next: usize,
     cases: Vec<Case>,
 }

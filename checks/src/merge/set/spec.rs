@@ -69,7 +69,7 @@ fn check<T: Value, C: Compare<T>>(device: &Device, op: SetOp, tried: &Tried<T, C
 
 struct Cases {
     level: Level,
-    /// Number of orders so far, which picks the operations of the next.
+    /// Number of orders so far; it picks the operations of the next one.
     next: usize,
     cases: Vec<Case>,
 }

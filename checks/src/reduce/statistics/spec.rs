@@ -148,7 +148,7 @@ pub(in crate::reduce) fn check_moments<T: Element>(got: &Moments, input: &[T]) -
     let scale = if most > 1e150 { 2f64.powi(-540) } else { 1.0 };
     let scaled = || elements().map(|x| x * scale);
     let mean = exactly(scaled()) / n;
-    // Large integers are closer together than f64 can hold, so distances are from an integer near the mean.
+    // Large integers can be closer together than neighbouring f64, so distances are from an integer near the mean.
     let whole = |x: &T| if T::TYPE.is_signed() { i128::from(x.cast::<i64>()) } else { i128::from(x.cast::<u64>()) };
     let sum: i128 = if T::TYPE.is_float() { 0 } else { input.iter().map(whole).sum() };
     let centre = sum / input.len() as i128;
