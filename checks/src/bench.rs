@@ -213,18 +213,18 @@ pub fn measure(
 ///
 /// let device = Device::best()?.profiled()?;
 /// let iota = registry().iter().find(|spec| spec.name() == "iota").unwrap();
-/// let mut climbs = Vec::new();
+/// let mut cases = Vec::new();
 /// for bench in iota.benches() {
-///     climbs.push((bench.prepare)(&device, 1000)?);
+///     cases.push((bench.prepare)(&device, 1000)?);
 /// }
 /// let effort = Effort { warm_up: 1, runs: 3, ..Effort::default() };
-/// for times in measure_in_turns(&device, effort, &mut climbs.iter_mut().collect::<Vec<_>>())? {
+/// for times in measure_in_turns(&device, effort, &mut cases.iter_mut().collect::<Vec<_>>())? {
 ///     println!("{} s", times.device.median);
 /// }
 /// # Ok::<(), oclprim::Error>(())
 /// ```
-pub fn measure_in_turns(device: &Device, effort: Effort, climbs: &mut [&mut Climb]) -> Result<Vec<Times>> {
-    let contenders = climbs.iter_mut().map(|climb| (&mut climb.reset as &mut Step, &mut climb.run as &mut Step));
+pub fn measure_in_turns(device: &Device, effort: Effort, cases: &mut [&mut Climb]) -> Result<Vec<Times>> {
+    let contenders = cases.iter_mut().map(|case| (&mut case.reset as &mut Step, &mut case.run as &mut Step));
     rounds(device, effort, &mut contenders.collect::<Vec<_>>())
 }
 
@@ -325,9 +325,9 @@ pub type Prepare = dyn Fn(&Device, usize) -> Result<Climb>;
 ///     Ok(Climb::new(data, |_| Ok(()), |(device, x)| device.reduce(&*x, Sum).map(drop), |_| Ok(())))
 /// });
 /// let device = Device::best()?.profiled()?;
-/// let climb = (bench.prepare)(&device, 10_000)?;
+/// let case = (bench.prepare)(&device, 10_000)?;
 /// let effort = Effort { warm_up: 1, runs: 3, ..Effort::default() };
-/// let times = measure(&device, effort, climb.reset, climb.run)?;
+/// let times = measure(&device, effort, case.reset, case.run)?;
 /// println!("{}: {:.2} GB/s", bench.form, times.device.bandwidth((bench.bytes)(10_000)));
 /// # Ok::<(), oclprim::Error>(())
 /// ```

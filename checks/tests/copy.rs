@@ -2,7 +2,7 @@
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
-mod rungs;
+mod steps;
 
 use common::{gpu, random, tuned};
 use oclprim::{Complex, Device, DeviceClass, ElementType, ErrorKind, Tuning};
@@ -33,10 +33,10 @@ fn check<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(
 }
 
 /// Runs the steps of the copy ladder whose names fit.
-fn climb(device: &(String, Device), element: ElementType, n: usize, fits: impl Fn(&str) -> bool) {
+fn run_steps(device: &(String, Device), element: ElementType, n: usize, fits: impl Fn(&str) -> bool) {
     let mut request = Request::default();
     (request.n, request.element) = (n, element);
-    rungs::climb("copy", device, &request, fits);
+    steps::run_steps("copy", device, &request, fits);
 }
 
 /// B40: work-item n / V copied the tail. That work-item is missing at these sizes, and also where the grid is capped.
@@ -45,14 +45,14 @@ fn b40_tails_are_copied() {
     for device in devices() {
         for n in [513, 1025, 1026, 1027, 1537, 2049, 2050, 2051] {
             check::<i32>(&device.0, &device.1, n, 0, 0);
-            climb(&device, ElementType::I32, n, |rung| rung.starts_with("copy_vector"));
+            run_steps(&device, ElementType::I32, n, |step| step.starts_with("copy_vector"));
         }
     }
     for device in common::devices() {
         // More than 4096 work-groups of 256 work-items with 4 elements each.
         let n = (1 << 22) + 3;
         check::<i32>(&device.0, &device.1, n, 0, 0);
-        climb(&device, ElementType::I32, n, |rung| rung == "copy_vector2" || rung == "copy_vector4");
+        run_steps(&device, ElementType::I32, n, |step| step == "copy_vector2" || step == "copy_vector4");
     }
 }
 
@@ -63,7 +63,7 @@ fn b41_inputs_shorter_than_a_vector_are_copied() {
         for n in [1, 2, 3, 15] {
             check::<i32>(&device.0, &device.1, n, 0, 0);
             check::<u8>(&device.0, &device.1, n, 0, 0);
-            climb(&device, ElementType::I32, n, |_| true);
+            run_steps(&device, ElementType::I32, n, |_| true);
         }
         check::<i32>(&device.0, &device.1, 0, 0, 0);
     }
@@ -74,7 +74,7 @@ fn b41_inputs_shorter_than_a_vector_are_copied() {
 fn b42_every_vector_width_compiles_for_every_element_size() {
     for device in common::opencl_devices_or_skip("b42") {
         for element in [ElementType::U8, ElementType::I16, ElementType::F32, ElementType::F64] {
-            climb(&device, element, 100, |_| true);
+            run_steps(&device, element, 100, |_| true);
         }
     }
 }
@@ -87,7 +87,7 @@ fn b43_kernels_with_wide_offsets_copy_every_element() {
         for class in [DeviceClass::Cpu, DeviceClass::Gpu] {
             let wide = device.with_tuning(Tuning::default().class(class).wide_offsets()).unwrap();
             check::<u8>(&name, &wide, 100_003, 1, 2);
-            climb(&(name.clone(), wide), ElementType::I32, 100_003, |_| true);
+            run_steps(&(name.clone(), wide), ElementType::I32, 100_003, |_| true);
         }
     }
 }
@@ -124,9 +124,9 @@ fn b45_lengths_beyond_24_bits_are_exact() {
             check::<u8>(&device.0, &device.1, (1 << 24) + 1, 0, 0);
         }
         check::<u8>(&device.0, &device.1, (1 << 24) + 3, 1, 0);
-        let fits = |rung: &str| rung == "copy_vector2" || (all && rung.starts_with("copy_vector"));
+        let fits = |step: &str| step == "copy_vector2" || (all && step.starts_with("copy_vector"));
         // As a float, this length would lose its last two elements.
-        climb(&device, ElementType::U8, (1 << 25) + 2, fits);
+        run_steps(&device, ElementType::U8, (1 << 25) + 2, fits);
     }
 }
 
@@ -219,8 +219,8 @@ fn complex_numbers_are_moved_whole() {
         let mut copy = device.zeroed::<Complex<F>>(x.len() - 1).unwrap();
         device.copy(there.view(1..).unwrap(), &mut copy).unwrap();
         assert_eq!(copy.to_vec().unwrap(), x[1..], "{name}");
-        let turned = device.transpose(&there, 23, 41).unwrap().to_vec().unwrap();
-        assert!((0..x.len()).all(|i| turned[i] == x[i % 23 * 41 + i / 23]), "{name}");
+        let transposed = device.transpose(&there, 23, 41).unwrap().to_vec().unwrap();
+        assert!((0..x.len()).all(|i| transposed[i] == x[i % 23 * 41 + i / 23]), "{name}");
         let picked = device.gather(&there, &order).unwrap();
         let want: Vec<_> = order.iter().map(|&i| x[i as usize]).collect();
         assert_eq!(picked.to_vec().unwrap(), want, "{name}");

@@ -2,7 +2,7 @@
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
-mod rungs;
+mod steps;
 
 use common::{gpu, tuned};
 use oclprim::{
@@ -32,32 +32,32 @@ fn request(n: usize, bins: usize) -> Request {
     request
 }
 
-fn rungs(device: &Device, request: &Request) -> Vec<Rung> {
+fn steps(device: &Device, request: &Request) -> Vec<Rung> {
     let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "histogram").unwrap();
     ladder.rungs(request, device).unwrap_or_else(|error| panic!("{device:?}: {error}"))
 }
 
 /// Runs the steps of the ladder whose names fit, if a table of the bins fits local memory.
-fn climb(device: &(String, Device), request: &Request, fits: impl Fn(&str) -> bool) {
+fn run_steps(device: &(String, Device), request: &Request, fits: impl Fn(&str) -> bool) {
     let local = device.1.capabilities().unwrap().map_or(usize::MAX, |caps| caps.local_bytes);
     if 4 * (request.bins + 1) > local {
         return common::skip(&format!("{}: the ladder with {} bins", device.0, request.bins), "local memory");
     }
-    rungs::climb("histogram", device, request, fits);
+    steps::run_steps("histogram", device, request, fits);
 }
 
 /// Returns true if the step counts in one table per work-group.
-fn by_groups(rung: &str) -> bool {
-    rung.starts_with("v2") || rung.starts_with("v3")
+fn by_groups(step: &str) -> bool {
+    step.starts_with("v2") || step.starts_with("v3")
 }
 
 /// The step of this name, if the device can run it.
-fn rung(device: &(String, Device), request: &Request, name: &str) -> Option<Rung> {
-    let rung = rungs(&device.1, request).into_iter().find(|rung| rung.name == name).expect("the ladder has it");
-    if let Some(reason) = rung.unavailable.as_ref().filter(|_| !device.1.is_cpu()) {
+fn step(device: &(String, Device), request: &Request, name: &str) -> Option<Rung> {
+    let step = steps(&device.1, request).into_iter().find(|step| step.name == name).expect("the ladder has it");
+    if let Some(reason) = step.unavailable.as_ref().filter(|_| !device.1.is_cpu()) {
         common::skip(&format!("{}: {name}", device.0), reason);
     }
-    rung.unavailable.is_none().then_some(rung)
+    step.unavailable.is_none().then_some(step)
 }
 
 /// B10: the time of a histogram in two kernels covered only one kernel.
@@ -65,11 +65,11 @@ fn rung(device: &(String, Device), request: &Request, name: &str) -> Option<Rung
 fn b10_the_timed_run_includes_the_merge() {
     for (name, device) in common::opencl_devices_or_skip("b10") {
         let device = (name, device.profiled().unwrap());
-        let Some(rung) = rung(&device, &request(5000, 200), "v3_local + v3_merge") else { continue };
-        let mut climb = (rung.prepare)(&device.1).unwrap();
-        (climb.reset)().unwrap();
+        let Some(step) = step(&device, &request(5000, 200), "v3_local + v3_merge") else { continue };
+        let mut case = (step.prepare)(&device.1).unwrap();
+        (case.reset)().unwrap();
         device.1.take_timings().unwrap();
-        (climb.run)().unwrap();
+        (case.run)().unwrap();
         let kernels: Vec<_> = device.1.take_timings().unwrap().iter().map(|timing| timing.name).collect();
         assert_eq!(kernels, ["v3_local", "v3_merge"], "{}", device.0);
     }
@@ -139,7 +139,7 @@ fn b30_full_and_capped_grids_are_separate_steps() {
     for device in devices() {
         // Only the models are read: no device runs that many work-groups at a time.
         let request = request(1 << 28, 256);
-        let model = |name| rung(&device, &request, name).map(|rung| rung.model.expect("a kernel of the crate's own"));
+        let model = |name| step(&device, &request, name).map(|step| step.model.expect("a kernel of the crate's own"));
         if let (Some(full), Some(capped)) = (model("v2_local full grid"), model("v2_local capped grid")) {
             assert!(full.store_sectors > capped.store_sectors, "{}: {full:?}, {capped:?}", device.0);
             assert_eq!(full.load_sectors, capped.load_sectors, "{}", device.0);
@@ -147,7 +147,7 @@ fn b30_full_and_capped_grids_are_separate_steps() {
     }
     for device in common::opencl_devices_or_skip("b30") {
         for n in [1, 1023, 1 << 16] {
-            rungs::climb("histogram", &device, &request(n, 256), |name| name.starts_with("v2_local"));
+            steps::run_steps("histogram", &device, &request(n, 256), |name| name.starts_with("v2_local"));
         }
     }
 }
@@ -162,7 +162,7 @@ fn b31_more_bins_than_work_items_are_counted() {
     }
     for device in common::devices() {
         for bins in if common::tiny() { &[1025][..] } else { &[1025, 5000] } {
-            climb(&device, &request(30_011, *bins), by_groups);
+            run_steps(&device, &request(30_011, *bins), by_groups);
         }
     }
 }
@@ -178,7 +178,7 @@ fn b32_any_number_of_bins_is_merged() {
     // Several work-groups, so that there are tables to merge.
     for device in common::devices() {
         for bins in if common::tiny() { &[7, 257][..] } else { &[1, 7, 255, 256, 257, 300, 1000] } {
-            climb(&device, &request(20_000, *bins), by_groups);
+            run_steps(&device, &request(20_000, *bins), by_groups);
         }
     }
 }
@@ -209,7 +209,7 @@ fn b33_samples_outside_are_counted_and_not_written() {
     for device in common::devices() {
         let mut request = request(9000, 10);
         request.distribution = Distribution::Outside;
-        climb(&device, &request, |_| true);
+        run_steps(&device, &request, |_| true);
     }
 }
 
@@ -264,8 +264,8 @@ fn one_bin_counts_its_samples() {
     let integers: Vec<i32> = (0..x.len() as i32).map(|i| i % 9 - 3).collect();
     let inside = |x: f32| (0.0..1.0).contains(&x);
     let of = |fits: fn(f32) -> bool| -> (f32, i64) {
-        let places = (0..x.len()).filter(|&i| fits(x[i]));
-        places.fold((0.0, 0), |sum, i| (sum.0 + weights[i], sum.1 + i64::from(integers[i])))
+        let indices = (0..x.len()).filter(|&i| fits(x[i]));
+        indices.fold((0.0, 0), |sum, i| (sum.0 + weights[i], sum.1 + i64::from(integers[i])))
     };
     let (below, within, above) = (of(|x| x < 0.0), of(|x| (0.0..1.0).contains(&x)), of(|x| x >= 1.0));
     let count = x.iter().filter(|&&x| inside(x)).count() as u64;
@@ -315,7 +315,7 @@ fn b34_inputs_longer_than_a_launch_are_counted() {
         assert_eq!(found, Device::cpu().histogram(&samples[3..], &Bins::ids(777).unwrap()).unwrap());
     }
     for (name, device) in common::devices() {
-        assert!(!rungs(&device, &request(u32::MAX as usize, 256)).is_empty(), "{name}");
+        assert!(!steps(&device, &request(u32::MAX as usize, 256)).is_empty(), "{name}");
         let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "histogram").unwrap();
         let error = ladder.rungs(&request(u32::MAX as usize + 1, 256), &device).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
@@ -335,8 +335,8 @@ fn b35_scratch_is_bounded() {
     for device in devices() {
         for bins in [256, 5000, 5 << 20] {
             let request = request(1 << 28, bins);
-            let Some(rung) = rung(&device, &request, "v3_local + v3_merge") else { continue };
-            let bytes = 4.0 * (rung.model.unwrap().load_sectors - (4u64 << 28) as f64 / 32.0);
+            let Some(step) = step(&device, &request, "v3_local + v3_merge") else { continue };
+            let bytes = 4.0 * (step.model.unwrap().load_sectors - (4u64 << 28) as f64 / 32.0);
             assert!(bytes > 0.0 && bytes <= f64::from(256 << 20), "{}: {bytes} bytes for {bins} bins", device.0);
         }
     }
@@ -359,7 +359,7 @@ fn b37_skewed_samples_are_counted() {
         for distribution in [Distribution::Constant, Distribution::Zipf] {
             let mut request = request(20_003, 256);
             request.distribution = distribution;
-            climb(&device, &request, |_| true);
+            run_steps(&device, &request, |_| true);
         }
     }
 }
@@ -368,10 +368,10 @@ fn b37_skewed_samples_are_counted() {
 #[test]
 fn b38_cache_hints_run_or_give_a_reason() {
     for (name, device) in devices() {
-        let rungs = rungs(&device, &Request::default());
-        let rung = rungs.iter().find(|rung| rung.name == "v1_persist").unwrap();
+        let steps = steps(&device, &Request::default());
+        let step = steps.iter().find(|step| step.name == "v1_persist").unwrap();
         let ptx = device.capabilities().unwrap().is_some_and(|caps| caps.ptx && caps.compute_capability >= 80);
-        assert_eq!(rung.unavailable.is_none(), ptx, "{name}: {:?}", rung.unavailable);
+        assert_eq!(step.unavailable.is_none(), ptx, "{name}: {:?}", step.unavailable);
     }
 }
 

@@ -12,12 +12,12 @@ use oclprim_checks::{
 };
 
 /// Resets, runs and verifies twice: the second run starts from the memory that the first one wrote.
-fn climb(rung: &Rung, device: &Device) -> Result<(), Failure> {
-    let mut climb = (rung.prepare)(device)?;
+fn run_step(step: &Rung, device: &Device) -> Result<(), Failure> {
+    let mut case = (step.prepare)(device)?;
     for _ in 0..2 {
-        (climb.reset)()?;
-        (climb.run)()?;
-        (climb.verify)()?;
+        (case.reset)()?;
+        (case.run)()?;
+        (case.verify)()?;
     }
     Ok(())
 }
@@ -116,13 +116,13 @@ fn requests(ladder: &dyn Ladder, tiny: bool, most: usize) -> Vec<Request> {
 }
 
 /// Runs every step of a ladder on every device, for each of its requests.
-fn climb_everywhere(name: &str) {
+fn run_everywhere(name: &str) {
     let ladder = registry().iter().find(|ladder| ladder.name() == name).expect("the registry has it");
     let tiny = common::tiny();
     let mut failures = Vec::new();
     for (info, device) in common::devices() {
         let started = std::time::Instant::now();
-        let (mut climbed, mut unavailable) = (0, BTreeMap::new());
+        let (mut ran, mut unavailable) = (0, BTreeMap::new());
         let most = device.capabilities().unwrap().map_or(usize::MAX, |caps| caps.max_work_group);
         for request in requests(*ladder, tiny, most) {
             let what = format!(
@@ -135,8 +135,8 @@ fn climb_everywhere(name: &str) {
                 request.bins,
                 request.distribution.name()
             );
-            let rungs = match ladder.rungs(&request, &device) {
-                Ok(rungs) => rungs,
+            let steps = match ladder.rungs(&request, &device) {
+                Ok(steps) => steps,
                 // The device is too small for this work-group size.
                 Err(error) if error.kind() == ErrorKind::InvalidInput && request.block.is_some() => {
                     *unavailable.entry(error.to_string()).or_insert(0) += 1;
@@ -147,27 +147,23 @@ fn climb_everywhere(name: &str) {
                     continue;
                 }
             };
-            for rung in rungs {
-                if let Some(reason) = rung.unavailable {
-                    *unavailable.entry(format!("{}: {reason}", rung.name)).or_insert(0) += 1;
+            for step in steps {
+                if let Some(reason) = step.unavailable {
+                    *unavailable.entry(format!("{}: {reason}", step.name)).or_insert(0) += 1;
                     continue;
                 }
-                match climb(&rung, &device) {
-                    Ok(()) => climbed += 1,
-                    Err(Failure::Mismatch(text)) => failures.push(format!("{what}: {}: {text}", rung.name)),
-                    Err(Failure::Error(error)) => failures.push(format!("{what}: {}: {error:?}", rung.name)),
+                match run_step(&step, &device) {
+                    Ok(()) => ran += 1,
+                    Err(Failure::Mismatch(text)) => failures.push(format!("{what}: {}: {text}", step.name)),
+                    Err(Failure::Error(error)) => failures.push(format!("{what}: {}: {error:?}", step.name)),
                 }
             }
         }
-        assert!(climbed > 0, "{info}: no step of {name} ran: {unavailable:#?}");
+        assert!(ran > 0, "{info}: no step of {name} ran: {unavailable:#?}");
         for reason in unavailable.keys().filter(|_| !device.is_cpu()) {
             common::skip(&format!("{info}: {name} ladder"), reason);
         }
-        println!(
-            "{info}: {}: {climbed} steps in {:.1?}, unavailable: {unavailable:#?}",
-            ladder.name(),
-            started.elapsed()
-        );
+        println!("{info}: {}: {ran} steps in {:.1?}, unavailable: {unavailable:#?}", ladder.name(), started.elapsed());
     }
     let count = failures.len();
     failures.truncate(20);
@@ -179,7 +175,7 @@ macro_rules! ladders {
         $(
             #[test]
             fn $name() {
-                climb_everywhere(stringify!($name));
+                run_everywhere(stringify!($name));
             }
         )*
 

@@ -2,7 +2,7 @@
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
-mod rungs;
+mod steps;
 
 use approx::{assert_abs_diff_eq, assert_relative_eq};
 use common::with_sub_groups as devices;
@@ -33,16 +33,16 @@ fn request(n: usize, block: Option<usize>) -> Request {
     request
 }
 
-fn rungs(device: &Device, n: usize, block: Option<usize>) -> Vec<Rung> {
+fn steps(device: &Device, n: usize, block: Option<usize>) -> Vec<Rung> {
     let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "reduce").unwrap();
-    let rungs = ladder.rungs(&request(n, block), device).unwrap();
-    rungs.into_iter().filter(|rung| rung.unavailable.is_none()).collect()
+    let steps = ladder.rungs(&request(n, block), device).unwrap();
+    steps.into_iter().filter(|step| step.unavailable.is_none()).collect()
 }
 
 /// Runs the steps whose names start with one of `names`.
-fn climb(device: &(String, Device), n: usize, block: Option<usize>, names: &[&str]) {
-    let fits = |rung: &str| names.iter().any(|start| rung.starts_with(start));
-    rungs::climb("reduce", device, &request(n, block), fits);
+fn run_steps(device: &(String, Device), n: usize, block: Option<usize>, names: &[&str]) {
+    let fits = |step: &str| names.iter().any(|start| step.starts_with(start));
+    steps::run_steps("reduce", device, &request(n, block), fits);
 }
 
 /// Sums views of buffers that hold poison before and after the elements.
@@ -68,7 +68,7 @@ fn b1_no_tail_is_lost() {
     check_views(&sizes);
     for device in common::devices() {
         for n in sizes {
-            climb(&device, n, None, &["unrolling", "gmem_unroll", "smem_unroll", "template"]);
+            run_steps(&device, n, None, &["unrolling", "gmem_unroll", "smem_unroll", "template"]);
         }
     }
 }
@@ -83,7 +83,7 @@ fn b2_nothing_past_the_end_is_read() {
     for device in common::devices() {
         // Work-groups of 64 with 2, 4 and 8 elements a work-item: whole tiles, and whole rounds of a last tile.
         for n in [64, 128, 192, 256, 448, 512, 576, 1024] {
-            climb(&device, n, Some(64), names);
+            run_steps(&device, n, Some(64), names);
         }
     }
 }
@@ -94,7 +94,7 @@ fn b3_short_work_groups_are_complete() {
     check_views(&[1, 2, 3, 63, 65, 129, 257]);
     for device in common::devices() {
         for n in [1, 2, 65, 127, 129, 511, 513, 1025] {
-            climb(&device, n, None, &[""]);
+            run_steps(&device, n, None, &[""]);
         }
     }
 }
@@ -106,7 +106,7 @@ fn b3_short_work_groups_are_complete() {
 fn b4_every_kind_of_sub_groups_gives_the_same_answer() {
     for device in devices() {
         for n in [1000, 4096, 20_001] {
-            climb(&device, n, None, &["unroll_warps8", "complete_unroll8", "template_unroll8", "shuffle_xor"]);
+            run_steps(&device, n, None, &["unroll_warps8", "complete_unroll8", "template_unroll8", "shuffle_xor"]);
         }
     }
 
@@ -137,7 +137,7 @@ fn b5_every_block_is_right_or_refused() {
             };
             for &n in sizes {
                 let names = &["unroll_warps", "template", "complete", "gmem", "smem", "shuffle"];
-                climb(&(name.clone(), device.clone()), n, Some(block), names);
+                run_steps(&(name.clone(), device.clone()), n, Some(block), names);
             }
         }
         for block in [0, 1, 3, 96, 1 << 20] {
@@ -176,14 +176,14 @@ fn b8_sums_wrap_and_wider_elements_do_not() {
 #[test]
 fn b9_verification_fails_before_a_run() {
     for (name, device) in common::devices() {
-        for rung in rungs(&device, 1000, None) {
-            let mut climb = (rung.prepare)(&device).unwrap();
-            (climb.reset)().unwrap();
-            assert!(matches!((climb.verify)(), Err(Failure::Mismatch(_))), "{name}: {} before it ran", rung.name);
-            (climb.run)().unwrap();
-            (climb.verify)().unwrap();
-            (climb.reset)().unwrap();
-            assert!(matches!((climb.verify)(), Err(Failure::Mismatch(_))), "{name}: {} after a reset", rung.name);
+        for step in steps(&device, 1000, None) {
+            let mut case = (step.prepare)(&device).unwrap();
+            (case.reset)().unwrap();
+            assert!(matches!((case.verify)(), Err(Failure::Mismatch(_))), "{name}: {} before it ran", step.name);
+            (case.run)().unwrap();
+            (case.verify)().unwrap();
+            (case.reset)().unwrap();
+            assert!(matches!((case.verify)(), Err(Failure::Mismatch(_))), "{name}: {} after a reset", step.name);
         }
     }
 }
@@ -193,17 +193,17 @@ fn b9_verification_fails_before_a_run() {
 fn b10_timed_runs_repeat_and_include_the_second_stage() {
     for (name, device) in common::opencl_devices_or_skip("b10") {
         let device = device.profiled().unwrap();
-        let rung = rungs(&device, 5000, None).into_iter().find(|rung| rung.name == "smem").unwrap();
-        let mut climb = (rung.prepare)(&device).unwrap();
-        (climb.reset)().unwrap();
+        let step = steps(&device, 5000, None).into_iter().find(|step| step.name == "smem").unwrap();
+        let mut case = (step.prepare)(&device).unwrap();
+        (case.reset)().unwrap();
         device.take_timings().unwrap();
-        (climb.run)().unwrap();
+        (case.run)().unwrap();
         let kernels: Vec<_> = device.take_timings().unwrap().iter().map(|timing| timing.name).collect();
         assert_eq!(kernels.first(), Some(&"smem"), "{name}");
         assert_eq!(kernels.last(), Some(&"reduce_tiles"), "{name}");
         let mut effort = Effort::default();
         (effort.warm_up, effort.runs, effort.seconds) = (1, 5, 10.0);
-        assert_eq!(measure(&device, effort, climb.reset, climb.run).unwrap().device.runs, 5, "{name}");
+        assert_eq!(measure(&device, effort, case.reset, case.run).unwrap().device.runs, 5, "{name}");
     }
 }
 
@@ -211,7 +211,7 @@ fn b10_timed_runs_repeat_and_include_the_second_stage() {
 #[test]
 fn b12_the_input_is_not_changed() {
     for device in common::devices() {
-        climb(&device, 5000, None, &["neighbored", "interleaved", "unroll", "complete", "template", "gmem"]);
+        run_steps(&device, 5000, None, &["neighbored", "interleaved", "unroll", "complete", "template", "gmem"]);
     }
     let x = values(5000);
     for (name, device) in devices() {

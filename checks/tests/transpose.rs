@@ -2,7 +2,7 @@
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
-mod rungs;
+mod steps;
 
 use std::{fmt::Debug, time::Duration};
 
@@ -38,15 +38,15 @@ fn request(rows: usize, cols: usize) -> Request {
     request
 }
 
-fn rungs(device: &Device, request: &Request) -> Vec<Rung> {
+fn steps(device: &Device, request: &Request) -> Vec<Rung> {
     let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "transpose").unwrap();
     ladder.rungs(request, device).unwrap_or_else(|error| panic!("{device:?}: {error}"))
 }
 
 /// Runs the steps whose names fit on every device. Unwritten elements stay poisoned, and verification finds them.
-fn climb(rows: usize, cols: usize, fits: impl Fn(&str) -> bool) {
+fn run_steps(rows: usize, cols: usize, fits: impl Fn(&str) -> bool) {
     for device in tuned(&[("wide", Tuning::default().wide_offsets())]) {
-        rungs::climb("transpose", &device, &request(rows, cols), &fits);
+        steps::run_steps("transpose", &device, &request(rows, cols), &fits);
     }
 }
 
@@ -81,20 +81,20 @@ fn b20_inputs_are_left_alone_and_nan_does_not_pass() {
         check::<u32>(&name, &device, (70, 130), (0, 0));
         let mut x = vec![1.0f32; 70 * 33];
         x[5] = f32::NAN;
-        let turned = device.transpose(&x, 70, 33).unwrap().to_vec().unwrap();
-        assert!(turned[5 * 70].is_nan(), "{name}");
-        same_bytes(&turned, &obvious(&x, 70, 33), "out").unwrap();
+        let transposed = device.transpose(&x, 70, 33).unwrap().to_vec().unwrap();
+        assert!(transposed[5 * 70].is_nan(), "{name}");
+        same_bytes(&transposed, &obvious(&x, 70, 33), "out").unwrap();
         x[5] = 0.0;
-        assert!(same_bytes(&turned, &obvious(&x, 70, 33), "out").is_err(), "{name}: a NaN passed");
+        assert!(same_bytes(&transposed, &obvious(&x, 70, 33), "out").is_err(), "{name}: a NaN passed");
     }
-    climb(70, 130, |name| name.contains("copy") || name.starts_with("naive"));
+    run_steps(70, 130, |name| name.contains("copy") || name.starts_with("naive"));
 }
 
 /// B21: the diagonal order skipped some blocks of non-square grids and visited others twice.
 #[test]
 fn b21_diagonal_covers_rectangular_grids() {
     for (blocks_down, blocks_across) in [(4, 8), (8, 4), (3, 5), (1, 7), (7, 1)] {
-        climb(16 * blocks_down, 16 * blocks_across - 3, |name| name.starts_with("diagonal"));
+        run_steps(16 * blocks_down, 16 * blocks_across - 3, |name| name.starts_with("diagonal"));
     }
 }
 
@@ -102,7 +102,7 @@ fn b21_diagonal_covers_rectangular_grids() {
 #[test]
 fn b22_kernels_by_columns_take_rectangles() {
     for (rows, cols) in [(48, 80), (100, 17), (1, 40)] {
-        climb(rows, cols, |name| name.ends_with("_col"));
+        run_steps(rows, cols, |name| name.ends_with("_col"));
     }
 }
 
@@ -110,7 +110,7 @@ fn b22_kernels_by_columns_take_rectangles() {
 #[test]
 fn b23_unrolled_kernels_move_every_element() {
     for (rows, cols) in [(64, 64 + 16), (3 * 32, 96), (65, 64 + 33), (80, 1)] {
-        climb(rows, cols, |name| name.contains("unroll"));
+        run_steps(rows, cols, |name| name.contains("unroll"));
     }
 }
 
@@ -119,7 +119,7 @@ fn b23_unrolled_kernels_move_every_element() {
 #[test]
 fn b24_tile_kernels_take_any_shape() {
     for (rows, cols) in [(32, 96), (33, 31), (1, 65), (100, 3)] {
-        climb(rows, cols, |name| name.starts_with("tile_"));
+        run_steps(rows, cols, |name| name.starts_with("tile_"));
     }
 }
 
@@ -130,8 +130,8 @@ fn b24_tile_kernels_take_any_shape() {
 fn b25_coalesced_kernels_are_coalesced() {
     let ideal = (1024 * 1024 * 4 / 32) as f64;
     for (name, device) in devices() {
-        let rungs = rungs(&device, &request(1024, 1024));
-        let model = |rung: &str| rungs.iter().find(|other| other.name == rung).and_then(|rung| rung.model).unwrap();
+        let steps = steps(&device, &request(1024, 1024));
+        let model = |step: &str| steps.iter().find(|other| other.name == step).and_then(|step| step.model).unwrap();
         let (coalesced, padded) = (model("sycl_local_coalesced"), model("sycl_local_pad"));
         assert_eq!((coalesced.load_sectors, coalesced.store_sectors), (ideal, ideal), "{name}");
         assert!(coalesced.bank_conflicts > 0.0, "{name}");
@@ -145,12 +145,12 @@ fn b25_coalesced_kernels_are_coalesced() {
 #[test]
 fn b26_any_shape_is_right_and_both_directions_count() {
     for (rows, cols) in [(64, 32), (37, 91), (1, 5), (130, 2)] {
-        climb(rows, cols, |name| name.starts_with("sycl_"));
+        run_steps(rows, cols, |name| name.starts_with("sycl_"));
     }
     let request = request(37, 91);
     for (name, device) in devices() {
-        for rung in rungs(&device, &request) {
-            assert_eq!(rung.bytes, 2 * 4 * 37 * 91, "{name}: {}", rung.name);
+        for step in steps(&device, &request) {
+            assert_eq!(step.bytes, 2 * 4 * 37 * 91, "{name}: {}", step.name);
         }
     }
     assert!(request.effort.warm_up > 0);
@@ -199,9 +199,9 @@ fn slices_buffers_and_views_give_the_same_result() {
         device.transpose_into(&x, 24, 56, &mut slice).unwrap();
         assert_eq!(slice, want, "{name}");
         let on_device = device.upload(&x).unwrap();
-        let turned = device.transpose(&on_device, 24, 56).unwrap();
-        assert_eq!(turned.to_vec().unwrap(), want, "{name}");
-        assert_eq!(device.transpose(&turned, 56, 24).unwrap().to_vec().unwrap(), x, "{name}: there and back");
+        let transposed = device.transpose(&on_device, 24, 56).unwrap();
+        assert_eq!(transposed.to_vec().unwrap(), want, "{name}");
+        assert_eq!(device.transpose(&transposed, 56, 24).unwrap().to_vec().unwrap(), x, "{name}: there and back");
         assert!(device.transpose(on_device.view(5..5).unwrap(), 0, 9).unwrap().is_empty(), "{name}");
     }
 }

@@ -148,12 +148,12 @@ fn made(device: &Device, primitive: &str, x: &[u32], sorted: [&[u32]; 2]) -> Vec
         }
         "select" => vec![
             all(device.select(x, &odd)),
-            all(device.partition(x, &odd).map(|(parted, _)| parted)),
+            all(device.partition(x, &odd).map(|(partitioned, _)| partitioned)),
             all(device.adjacent_difference(x)),
         ],
         "topk" => {
-            let (best, places) = device.top_k_places::<u32, u32>(x, Top::largest(1000).sorted()).unwrap();
-            vec![all(Ok(best)), all(Ok(places)), all(device.top_k(x, Top::smallest(100)))]
+            let (best, indices) = device.top_k_places::<u32, u32>(x, Top::largest(1000).sorted()).unwrap();
+            vec![all(Ok(best)), all(Ok(indices)), all(device.top_k(x, Top::smallest(100)))]
         }
         "random" => {
             vec![all(device.random(x.len(), Philox::new(5))), all(device.random_in(x.len(), Philox::new(6), 1..=6))]

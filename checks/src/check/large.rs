@@ -367,11 +367,11 @@ fn sort_segments_of_bytes(device: &Device) -> Result<(), Failure> {
 fn select_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
     let (other, scratch) = (Map::new(|x: u8| x != 7, "x != 7"), &mut Scratch::new());
-    let (mut found, mut places, mut count) = ([9u8; 4], [9u64; 4], [0]);
+    let (mut found, mut indices, mut count) = ([9u8; 4], [9u64; 4], [0]);
     device.select_into(&x, &other, &mut found, &mut count, scratch)?;
     equal((found, count), ([200, 0, 2, 9], [3]), "selected elements")?;
-    device.select_indices_into(&x, &other, &mut places, &mut count, scratch)?;
-    equal((places, count), ([3, N as u64 / 2, N as u64 - 1, 9], [3]), "selected indices")
+    device.select_indices_into(&x, &other, &mut indices, &mut count, scratch)?;
+    equal((indices, count), ([3, N as u64 / 2, N as u64 - 1, 9], [3]), "selected indices")
 }
 
 fn runs_of_bytes(device: &Device) -> Result<(), Failure> {
@@ -396,8 +396,8 @@ fn merge_bytes(device: &Device) -> Result<(), Failure> {
     equal(ends, [vec![2, 7, 7], vec![7, 200]], "the smallest and the largest")?;
     equal(device.reduce(&y, Sum)?, (7 * (N - 2) + 202) as u8, "sum")?;
     drop(y);
-    let places: Buffer<u64> = device.lower_bound(&x, &[200, 7, 255], &order)?;
-    equal(places.to_vec()?, vec![N as u64 - 1, 1, N as u64], "lower bounds")?;
+    let indices: Buffer<u64> = device.lower_bound(&x, &[200, 7, 255], &order)?;
+    equal(indices.to_vec()?, vec![N as u64 - 1, 1, N as u64], "lower bounds")?;
     equal(device.first_unsorted(&x, &order)?, None, "first unsorted element")?;
     equal(device.first_unsorted(&x, &Order::descending())?, Some(1), "first unsorted element, descending")?;
     // After all elements that the first launch compares.
@@ -470,14 +470,14 @@ fn sort_random_bytes(device: &Device) -> Result<(), Failure> {
 fn sort_random_pairs(device: &Device) -> Result<(), Failure> {
     let mut x = marked(device, (N_WORDS, 17), 0u8, &[])?;
     device.random_into(Philox::new(6), &mut x)?;
-    let (keys, places) = device.sort_pairs(&x, &device.iota(N_WORDS, 0u32)?, Order::ascending())?;
-    let found = device.gather(&x, &places)?;
+    let (keys, indices) = device.sort_pairs(&x, &device.iota(N_WORDS, 0u32)?, Order::ascending())?;
+    let found = device.gather(&x, &indices)?;
     equal(device.reduce_by_key(&keys, &found, Max)?.1.to_vec()?, (0..=255).collect(), "the largest key of each run")?;
     equal(device.reduce_by_key(&keys, &found, Min)?.1.to_vec()?, (0..=255).collect(), "the least key of each run")?;
     let mut at = 0;
     for count in device.histogram(&x, &Bins::ids(256)?)?.counts {
         let end = at + count as usize;
-        equal(device.first_unsorted(places.view(at..end)?, &Order::ascending())?, None, "indices of equal keys")?;
+        equal(device.first_unsorted(indices.view(at..end)?, &Order::ascending())?, None, "indices of equal keys")?;
         at = end;
     }
     Ok(())
@@ -515,11 +515,11 @@ fn partition_bytes(device: &Device) -> Result<(), Failure> {
 
 fn top_of_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 7u8, &[(3, 199), (N - 1, 200), (N / 2, 0)])?;
-    let (keys, places) = device.top_k_places::<u8, u64>(&x, Top::largest(4).sorted())?;
+    let (keys, indices) = device.top_k_places::<u8, u64>(&x, Top::largest(4).sorted())?;
     equal(keys.to_vec()?, vec![200, 199, 7, 7], "the largest")?;
-    equal(places.to_vec()?, vec![N as u64 - 1, 3, 0, 1], "their indices")?;
-    let (keys, places) = device.top_k_places::<u8, u64>(&x, Top::smallest(2).sorted())?;
-    equal((keys.to_vec()?, places.to_vec()?), (vec![0, 7], vec![N as u64 / 2, 0]), "the smallest, and their indices")?;
+    equal(indices.to_vec()?, vec![N as u64 - 1, 3, 0, 1], "their indices")?;
+    let (keys, indices) = device.top_k_places::<u8, u64>(&x, Top::smallest(2).sorted())?;
+    equal((keys.to_vec()?, indices.to_vec()?), (vec![0, 7], vec![N as u64 / 2, 0]), "the smallest, and their indices")?;
     equal(device.nth_element(&x, N - 2)?, 199, "the second largest")
 }
 

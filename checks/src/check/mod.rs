@@ -7,7 +7,7 @@ pub(crate) mod bounds;
 pub(crate) mod keys;
 #[cfg(feature = "large")]
 mod large;
-pub(crate) mod lie;
+pub(crate) mod layouts;
 pub(crate) mod operators;
 pub(crate) mod segments;
 

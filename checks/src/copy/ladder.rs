@@ -68,7 +68,7 @@ struct State<T: Element> {
     out: Buffer<T>,
 }
 
-fn climb<T: Element>(
+fn prepare<T: Element>(
     device: &Device,
     shared: &Shared<Vec<T>>,
     n: usize,
@@ -97,11 +97,11 @@ impl Ladder for CopyLadder {
         if request.block == Some(0) {
             return Err(Error::invalid("a block of 0 work-items: the copy ladder takes 1 at least"));
         }
-        with_element!(request.element, T => rungs::<T>(request, device))
+        with_element!(request.element, T => steps::<T>(request, device))
     }
 }
 
-fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
+fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     let (n, size) = (request.n, size_of::<T>() as u64);
     let shared = Shared::new(move || Ok(Data::Bits.generate::<T>(n, n as u64)));
     let bytes = 2 * n as u64 * size;
@@ -109,7 +109,7 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     let block = request.block.unwrap_or(BLOCK.min(most));
     let no_device = || device.is_cpu().then(|| "a kernel needs an OpenCL device".to_owned());
     let too_large = || (block > most).then(|| format!("needs work-groups of {block}, the device allows {most}"));
-    let mut rungs: Vec<Rung> = KERNELS
+    let mut steps: Vec<Rung> = KERNELS
         .iter()
         .map(|kernel| {
             let shared = shared.clone();
@@ -119,20 +119,20 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
                 bytes,
                 model: Some(model(bytes / 2, kernel.width as u64 * size)),
                 unavailable: no_device().or_else(too_large),
-                prepare: Box::new(move |device| kernel_climb(device, kernel, &shared, n, block)),
+                prepare: Box::new(move |device| prepare_kernel(device, kernel, &shared, n, block)),
             }
         })
         .collect();
     let driver = shared.clone();
-    rungs.push(Rung {
+    steps.push(Rung {
         name: "clEnqueueCopyBuffer",
         step: "the driver's own copy",
         bytes,
         model: None,
         unavailable: no_device(),
-        prepare: Box::new(move |device| driver_climb(device, &driver, n)),
+        prepare: Box::new(move |device| prepare_driver(device, &driver, n)),
     });
-    rungs.push(Rung {
+    steps.push(Rung {
         name: "copy",
         step: "the crate's own: one 16-byte word a work-item for any element, work-groups of 128, any alignment",
         bytes,
@@ -140,10 +140,10 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
         unavailable: None,
         prepare: Box::new(move |device| {
             let own = device.clone();
-            climb(device, &shared, n, move |state| own.copy(&state.x, state.out.view_mut(..n)?))
+            prepare(device, &shared, n, move |state| own.copy(&state.x, state.out.view_mut(..n)?))
         }),
     });
-    Ok(rungs)
+    Ok(steps)
 }
 
 /// Cost of the crate's own kernel, if neighbouring work-items copy neighbouring words.
@@ -159,17 +159,17 @@ fn own_model(_: &Device, _: u64) -> Result<Option<Model>> {
 }
 
 #[cfg(not(feature = "opencl"))]
-fn kernel_climb<T: Element>(_: &Device, _: &Kernel, _: &Shared<Vec<T>>, _: usize, _: usize) -> Result<Climb> {
+fn prepare_kernel<T: Element>(_: &Device, _: &Kernel, _: &Shared<Vec<T>>, _: usize, _: usize) -> Result<Climb> {
     Err(Error::unsupported("a kernel needs an OpenCL device"))
 }
 
 #[cfg(not(feature = "opencl"))]
-fn driver_climb<T: Element>(_: &Device, _: &Shared<Vec<T>>, _: usize) -> Result<Climb> {
+fn prepare_driver<T: Element>(_: &Device, _: &Shared<Vec<T>>, _: usize) -> Result<Climb> {
     Err(Error::unsupported("the driver's copy needs an OpenCL device"))
 }
 
 #[cfg(feature = "opencl")]
-use device::{driver_climb, kernel_climb};
+use device::{prepare_driver, prepare_kernel};
 
 #[cfg(feature = "opencl")]
 pub(super) mod device {
@@ -192,7 +192,7 @@ pub(super) mod device {
         [1, 2, 4, 8].into_iter().flat_map(|size| [false, true].map(|wide| program(size, wide, caps))).collect()
     }
 
-    pub(super) fn kernel_climb<T: Element>(
+    pub(super) fn prepare_kernel<T: Element>(
         device: &Device,
         kernel: &'static Kernel,
         shared: &Shared<Vec<T>>,
@@ -206,7 +206,7 @@ pub(super) mod device {
         let program = program(size_of::<T>(), wide, &*cl.capabilities()?);
         let groups = (n / kernel.width).div_ceil(block).max(1);
         let groups = if kernel.strides { groups.min(MAX_GROUPS) } else { groups };
-        climb(device, shared, n, move |state| {
+        prepare(device, shared, n, move |state| {
             let x = crate::Input::from(&state.x).cl(&cl)?;
             let out = crate::Output::from(&mut state.out).cl(&cl, false)?;
             let launch = cl.launch(&program, kernel.name)?.mem(x.mem()).mem(out.mem()).offset(n as u64, wide);
@@ -214,12 +214,12 @@ pub(super) mod device {
         })
     }
 
-    pub(super) fn driver_climb<T: Element>(device: &Device, shared: &Shared<Vec<T>>, n: usize) -> Result<Climb> {
+    pub(super) fn prepare_driver<T: Element>(device: &Device, shared: &Shared<Vec<T>>, n: usize) -> Result<Climb> {
         let Backend::OpenCl(cl) = device.backend() else {
             return Err(Error::unsupported("the driver's copy needs an OpenCL device"));
         };
         let cl = cl.clone();
-        climb(device, shared, n, move |state| {
+        prepare(device, shared, n, move |state| {
             let x = crate::Input::from(&state.x).cl(&cl)?;
             let out = crate::Output::from(&mut state.out).cl(&cl, false)?;
             cl.copy((x.mem(), 0), (out.mem(), 0), n * size_of::<T>())

@@ -94,13 +94,13 @@ impl Ladder for HistogramLadder {
     }
 
     fn rungs(&self, request: &Request, device: &Device) -> Result<Vec<Rung>> {
-        with_integer!(request.element, T => rungs::<T>(request, device), {
+        with_integer!(request.element, T => steps::<T>(request, device), {
             Err(Error::invalid(format!("the histogram ladder counts integers, not {}", request.element)))
         })
     }
 }
 
-fn rungs<T: Integer>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
+fn steps<T: Integer>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     let (n, bins) = (request.n, request.bins);
     if n == 0 || n > u32::MAX as usize {
         return Err(Error::invalid(format!("the histogram ladder takes 1 to {} samples, not {n}", u32::MAX)));
@@ -114,20 +114,20 @@ fn rungs<T: Integer>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
         Shared::new(move || samples::<T>(&request))
     };
     let bytes = (n * size_of::<T>() + bins * size_of::<u32>()) as u64;
-    let mut rungs = Vec::new();
+    let mut steps = Vec::new();
     for (step, name, text) in STEPS {
         let (geometry, unavailable) = match kernels::geometry(step, request, device)? {
             Ok(geometry) => (geometry, None),
             Err(reason) => (kernels::Geometry::default(), Some(reason)),
         };
         let (shared, request) = (shared.clone(), request.clone());
-        rungs.push(Rung {
+        steps.push(Rung {
             name,
             step: text,
             bytes,
             model: unavailable.is_none().then(|| model::<T>(step, &request, geometry.groups)),
             unavailable,
-            prepare: Box::new(move |device| kernels::climb::<T>(device, step, &shared, &request)),
+            prepare: Box::new(move |device| kernels::prepare::<T>(device, step, &shared, &request)),
         });
     }
     #[cfg(feature = "opencl")]
@@ -135,15 +135,15 @@ fn rungs<T: Integer>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     #[cfg(not(feature = "opencl"))]
     let own = None;
     let request = request.clone();
-    rungs.push(Rung {
+    steps.push(Rung {
         name: "histogram",
         step: "the crate's own: 16-byte loads, several in flight; tables by lane, or ranges of bins that fit",
         bytes,
         model: own,
         unavailable: None,
-        prepare: Box::new(move |device| own_climb::<T>(device, &shared, &request)),
+        prepare: Box::new(move |device| prepare_own::<T>(device, &shared, &request)),
     });
-    Ok(rungs)
+    Ok(steps)
 }
 
 /// Mean cost of requests of 32 samples. `cost` takes a function from a lane to its bin.
@@ -220,7 +220,7 @@ fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Option<Mo
 }
 
 /// The crate's own histogram as a step.
-fn own_climb<T: Integer>(device: &Device, shared: &Shared<Samples<T>>, request: &Request) -> Result<Climb> {
+fn prepare_own<T: Integer>(device: &Device, shared: &Shared<Samples<T>>, request: &Request) -> Result<Climb> {
     struct State<T: Integer> {
         device: Device,
         x: Buffer<T>,
@@ -269,7 +269,7 @@ mod kernels {
         Ok(Err("a kernel needs an OpenCL device".into()))
     }
 
-    pub(super) fn climb<T: Integer>(_: &Device, _: Step, _: &Shared<Samples<T>>, _: &Request) -> Result<Climb> {
+    pub(super) fn prepare<T: Integer>(_: &Device, _: Step, _: &Shared<Samples<T>>, _: &Request) -> Result<Climb> {
         Err(Error::unsupported("a kernel needs an OpenCL device"))
     }
 }
@@ -356,7 +356,7 @@ pub(super) mod kernels {
         tables: Buffer<u32>,
     }
 
-    pub(super) fn climb<T: Integer>(
+    pub(super) fn prepare<T: Integer>(
         device: &Device,
         step: Step,
         shared: &Shared<Samples<T>>,
@@ -451,16 +451,16 @@ mod tests {
 
     #[test]
     fn invalid_requests_are_refused() {
-        let rungs = |request: Request| HistogramLadder.rungs(&request, &Device::cpu()).map(|rungs| rungs.len());
-        assert_eq!(rungs(Request::default()).unwrap(), 6);
+        let steps = |request: Request| HistogramLadder.rungs(&request, &Device::cpu()).map(|steps| steps.len());
+        assert_eq!(steps(Request::default()).unwrap(), 6);
         // The kernels take sizes as 32-bit numbers.
         let (most, more) = (u32::MAX as usize, u32::MAX as usize + 1);
-        assert!(rungs(Request { n: most, ..Request::default() }).is_ok());
+        assert!(steps(Request { n: most, ..Request::default() }).is_ok());
         for n in [0, more, more + 1000] {
-            let error = rungs(Request { n, ..Request::default() }).unwrap_err().to_string();
+            let error = steps(Request { n, ..Request::default() }).unwrap_err().to_string();
             assert_eq!(error, format!("the histogram ladder takes 1 to {most} samples, not {n}"));
         }
-        assert!(rungs(Request { bins: 257, element: crate::ElementType::U8, ..Request::default() }).is_err());
-        assert!(rungs(Request { element: crate::ElementType::F32, ..Request::default() }).is_err());
+        assert!(steps(Request { bins: 257, element: crate::ElementType::U8, ..Request::default() }).is_err());
+        assert!(steps(Request { element: crate::ElementType::F32, ..Request::default() }).is_err());
     }
 }

@@ -133,11 +133,11 @@ impl<T: Element> Shape<T> {
 
     /// Lower edge of bin `k`, exact or nearly; for `k == bins`, the upper edge.
     fn edge(self, k: i128, bins: usize) -> T {
-        self.place(k, 0.0, bins)
+        self.sample_in(k, 0.0, bins)
     }
 
     /// A sample in bin `k`; for floats, `part` of the bin's width above its edge.
-    fn place(self, k: i128, part: f64, bins: usize) -> T {
+    fn sample_in(self, k: i128, part: f64, bins: usize) -> T {
         match self {
             Self::Ids => from_i128(k),
             Self::Even(lower, upper) | Self::Closed(lower, upper) if T::TYPE.is_float() => {
@@ -168,7 +168,7 @@ impl<T: Element> Shape<T> {
                 };
                 return neighbour(self.edge(bin, bins), rng.below(3) as i32 - 1);
             }
-            self.place(bin, rng.below(1 << 20) as f64 / f64::from(1 << 20), bins)
+            self.sample_in(bin, rng.below(1 << 20) as f64 / f64::from(1 << 20), bins)
         })
     }
 }
@@ -436,8 +436,8 @@ struct Measured<T: Element> {
 }
 
 fn bench<T: Element>(shape: Shape<T>, bins: usize, samples: Samples, offset: usize) -> Bench {
-    let place = if offset > 0 { format!(", offset {offset}") } else { String::new() };
-    let form = format!("{}, {bins} bins, {}{place}", shape.form(), samples.name());
+    let suffix = if offset > 0 { format!(", offset {offset}") } else { String::new() };
+    let form = format!("{}, {bins} bins, {}{suffix}", shape.form(), samples.name());
     bench_of(form, bins, offset, move |n| shape.samples(samples, bins, n), move || shape.bins(bins))
 }
 

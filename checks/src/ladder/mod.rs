@@ -143,11 +143,11 @@ pub type Prepare = dyn Fn(&Device) -> Result<Climb>;
 /// let (device, mut request) = (Device::best()?, Request::default());
 /// request.n = 1000;
 /// let ladder = registry().iter().find(|ladder| ladder.name() == "reduce").unwrap();
-/// for rung in ladder.rungs(&request, &device)?.iter().filter(|rung| rung.unavailable.is_none()).take(2) {
-///     let mut climb = (rung.prepare)(&device)?;
-///     (climb.reset)()?;
-///     (climb.run)()?;
-///     assert!((climb.verify)().is_ok(), "{}: {}", rung.name, rung.step);
+/// for step in ladder.rungs(&request, &device)?.iter().filter(|step| step.unavailable.is_none()).take(2) {
+///     let mut case = (step.prepare)(&device)?;
+///     (case.reset)()?;
+///     (case.run)()?;
+///     assert!((case.verify)().is_ok(), "{}: {}", step.name, step.step);
 /// }
 /// # Ok::<(), oclprim::Error>(())
 /// ```
@@ -173,10 +173,10 @@ pub struct Rung {
 /// use oclprim_checks::{check::same, ladder::Climb};
 ///
 /// let reset = |x: &mut u8| Ok(*x = 0);
-/// let mut climb = Climb::new(0, reset, |x| Ok(*x += 1), |x| same(&[*x], &[1], "x"));
-/// (climb.reset)()?;
-/// (climb.run)()?;
-/// assert!((climb.verify)().is_ok());
+/// let mut case = Climb::new(0, reset, |x| Ok(*x += 1), |x| same(&[*x], &[1], "x"));
+/// (case.reset)()?;
+/// (case.run)()?;
+/// assert!((case.verify)().is_ok());
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub struct Climb {
@@ -194,9 +194,9 @@ impl Climb {
     /// ```
     /// use oclprim_checks::{check::same, ladder::Climb};
     ///
-    /// let mut climb = Climb::new(vec![3, 1], |_| Ok(()), |x| Ok(x.sort()), |x| same(x, &[1, 3], "element "));
-    /// (climb.run)()?;
-    /// assert!((climb.verify)().is_ok());
+    /// let mut case = Climb::new(vec![3, 1], |_| Ok(()), |x| Ok(x.sort()), |x| same(x, &[1, 3], "element "));
+    /// (case.run)()?;
+    /// assert!((case.verify)().is_ok());
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn new<S: 'static>(
@@ -274,8 +274,8 @@ pub trait Ladder: Sync {
 ///
 /// let device = Device::best()?;
 /// for ladder in registry() {
-///     for rung in ladder.rungs(&Request::default(), &device)? {
-///         println!("{}: {}", rung.name, rung.step);
+///     for step in ladder.rungs(&Request::default(), &device)? {
+///         println!("{}: {}", step.name, step.step);
 ///     }
 /// }
 /// # Ok::<(), oclprim::Error>(())
@@ -303,8 +303,8 @@ mod tests {
         for ladder in registry() {
             for shape in [(1 << 31, 1 << 32), (1 << 32, 1 << 32), (usize::MAX, 1), (1 << 60, 1)] {
                 let request = Request { shape, n: shape.0.saturating_mul(shape.1), ..Request::default() };
-                let rungs = ladder.rungs(&request, &Device::cpu());
-                let error = rungs.err().unwrap_or_else(|| panic!("{} takes {shape:?}", ladder.name()));
+                let steps = ladder.rungs(&request, &Device::cpu());
+                let error = steps.err().unwrap_or_else(|| panic!("{} takes {shape:?}", ladder.name()));
                 assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
             }
         }

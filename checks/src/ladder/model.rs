@@ -24,8 +24,8 @@ const BANKS: u64 = 32;
 ///
 /// let rows = sectors(4, |lane| Some(4 * lane));
 /// let columns = sectors(4, |lane| Some(4096 * lane));
-/// let turned = Model { load_sectors: rows, store_sectors: columns, ..Model::default() };
-/// assert_eq!(turned.store_sectors / turned.load_sectors, 8.0);
+/// let transposed = Model { load_sectors: rows, store_sectors: columns, ..Model::default() };
+/// assert_eq!(transposed.store_sectors / transposed.load_sectors, 8.0);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Model {

@@ -53,7 +53,7 @@ impl<T: Value, C: Compare<T>> Tried<T, C> {
     }
 
     /// Indices that sort `x`, as from a stable argsort.
-    pub(super) fn places(&self, x: &[T]) -> Vec<usize> {
+    pub(super) fn argsort(&self, x: &[T]) -> Vec<usize> {
         sorted_indices(x.len(), &|a, b| match (self.before(&x[a], &x[b]), self.before(&x[b], &x[a])) {
             (true, _) => Ordering::Less,
             (_, true) => Ordering::Greater,
@@ -65,7 +65,7 @@ impl<T: Value, C: Compare<T>> Tried<T, C> {
     pub(super) fn sorted(&self, keys: Keys, n: usize, offset: usize, part: usize) -> Vec<T> {
         let all = self.make(keys, n, offset + part);
         let x = &all[offset + part..];
-        let sorted = self.places(x).into_iter().map(|place| x[place]);
+        let sorted = self.argsort(x).into_iter().map(|index| x[index]);
         all[..offset].iter().copied().chain(sorted).collect()
     }
 }
@@ -100,7 +100,7 @@ struct Point([i32; 3]);
 type Named<const N: usize> = [u64; N];
 
 fn of_numbers<T: Pod, N: Element>(keys: Keys, n: usize, one: fn(N, usize) -> T) -> Vec<T> {
-    keys.make::<N>(n).into_iter().zip(0..).map(|(key, place)| one(key, place)).collect()
+    keys.make::<N>(n).into_iter().zip(0..).map(|(key, index)| one(key, index)).collect()
 }
 
 pub(super) fn by_size() -> Tried<i32, Own<i32>> {
@@ -260,7 +260,7 @@ fn check<T: Value, C: Compare<T>>(device: &Device, tried: &Tried<T, C>, what: Wh
     let first = &all[offset..];
     let want = if device.is_cpu() {
         let both = [first, &second[..]].concat();
-        tried.places(&both).into_iter().map(|place| both[place]).collect()
+        tried.argsort(&both).into_iter().map(|index| both[index]).collect()
     } else {
         Device::cpu().merge(first, &second, &tried.order)?.to_vec()?
     };
@@ -301,7 +301,7 @@ fn check_pairs<T: Value, C: Compare<T>, V: Value>(
     let (first, values) = (&all[offset..], &values[offset..]);
     let (want, want_values) = if device.is_cpu() {
         let (both, values) = ([first, &second[..]].concat(), [values, &second_values[..]].concat());
-        tried.places(&both).into_iter().map(|place| (both[place], values[place])).unzip()
+        tried.argsort(&both).into_iter().map(|index| (both[index], values[index])).unzip()
     } else {
         let (keys, values) = Device::cpu().merge_pairs((first, values), (&second, &second_values), &tried.order)?;
         (keys.to_vec()?, values.to_vec()?)
@@ -365,9 +365,9 @@ fn check_no_order(device: &Device, n: usize) -> Result<(), Failure> {
                 return Err(Failure::Mismatch(format!("{} of {n} elements are kept", count.to_vec()?[0])));
             }
         }
-        let places = guarded(device, a.len(), 1, |out| Ok(device.lower_bound_into::<_, u32, _>(&b, &a, out, &order)?))?;
-        let more = guarded(device, a.len(), 1, |out| Ok(device.upper_bound_into::<_, u32, _>(&b, &a, out, &order)?))?;
-        if places.iter().chain(&more).any(|&place| place as usize > b.len()) {
+        let lower = guarded(device, a.len(), 1, |out| Ok(device.lower_bound_into::<_, u32, _>(&b, &a, out, &order)?))?;
+        let upper = guarded(device, a.len(), 1, |out| Ok(device.upper_bound_into::<_, u32, _>(&b, &a, out, &order)?))?;
+        if lower.iter().chain(&upper).any(|&index| index as usize > b.len()) {
             return Err(Failure::Mismatch(format!("an index beyond {} elements", b.len())));
         }
     }
@@ -542,8 +542,8 @@ mod programs {
             for (op, wide) in SetOp::ALL.into_iter().zip([false, true].into_iter().cycle()) {
                 programs.extend(set::gpu::plan(op, 1 << 20, &form, caps, wide).map(|plan| plan.program));
             }
-            for (bound, place_bytes) in [(Bound::Lower, 4), (Bound::Upper, 8)] {
-                let plan = search::gpu::plan(bound, place_bytes, 1 << 20, &form, caps, place_bytes == 8);
+            for (bound, index_bytes) in [(Bound::Lower, 4), (Bound::Upper, 8)] {
+                let plan = search::gpu::plan(bound, index_bytes, 1 << 20, &form, caps, index_bytes == 8);
                 programs.extend(plan.map(|plan| plan.program));
             }
         }

@@ -16,7 +16,7 @@ pub(crate) struct Permute;
 
 /// Layout of an array in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Lies {
+enum LayoutKind {
     /// Without gaps.
     Dense,
     /// A part of an array that is three elements longer along each axis.
@@ -31,9 +31,9 @@ enum Lies {
     Repeated,
 }
 
-use Lies::{Cut, Dense, Flipped, Repeated, Reversed, Stepped};
+use LayoutKind::{Cut, Dense, Flipped, Repeated, Reversed, Stepped};
 
-impl Lies {
+impl LayoutKind {
     fn layout(self, shape: &[usize]) -> Result<Layout> {
         let grown = |by: &dyn Fn(usize) -> usize| Layout::contiguous(&shape.iter().map(|&n| by(n)).collect::<Vec<_>>());
         let axes = 0..shape.len();
@@ -77,17 +77,17 @@ fn obvious<T: Pod>(input: &[T], from: &Layout, axes: &[usize], out: &mut [T], to
 struct Shot {
     shape: &'static [usize],
     axes: &'static [usize],
-    lies: (Lies, Lies),
+    layout_kinds: (LayoutKind, LayoutKind),
     /// Offsets into the buffers.
     at: (usize, usize),
 }
 
 impl Shot {
     fn check<T: Pod + PartialEq + Debug>(&self, device: &Device) -> std::result::Result<(), Failure> {
-        let &Self { shape, axes, lies, at } = self;
-        let from = lies.0.layout(shape)?;
-        let turned: Vec<_> = axes.iter().map(|&axis| shape[axis]).collect();
-        let to = lies.1.layout(&turned)?;
+        let &Self { shape, axes, layout_kinds, at } = self;
+        let from = layout_kinds.0.layout(shape)?;
+        let permuted: Vec<_> = axes.iter().map(|&axis| shape[axis]).collect();
+        let to = layout_kinds.1.layout(&permuted)?;
         let all = random_bits::<T>(at.0 + end(&from), (from.len() * 31 + at.0) as u64);
         let on_device = device.upload(&all)?;
         let input = on_device.view(at.0..)?.strided(from)?;
@@ -104,8 +104,9 @@ impl Shot {
     }
 
     fn case<T: Pod + PartialEq + Debug>(self, element: ElementType) -> Case {
-        let Self { shape, axes, lies, at } = self;
-        let text = format!("{shape:?} by {axes:?}, {:?} at {} to {:?} at {}", lies.0, at.0, lies.1, at.1);
+        let Self { shape, axes, layout_kinds, at } = self;
+        let text =
+            format!("{shape:?} by {axes:?}, {:?} at {} to {:?} at {}", layout_kinds.0, at.0, layout_kinds.1, at.1);
         let n = shape.iter().product();
         let form = format!("{}-byte elements", size_of::<T>());
         Case::new(form, element, text, "bits", n, move |device| everywhere(self.check::<T>(device)))
@@ -136,7 +137,7 @@ const MORE_ORDERS: [(&[usize], &[usize]); 7] = [
 const LARGE_ORDERS: [(&[usize], &[usize]); 1] = [(&[300, 17, 70], &[2, 1, 0])];
 
 /// Layouts that run different kernels.
-const LIES: [(Lies, Lies); 8] = [
+const LAYOUT_KINDS: [(LayoutKind, LayoutKind); 8] = [
     (Dense, Dense),
     (Cut, Dense),
     (Dense, Cut),
@@ -149,20 +150,20 @@ const LIES: [(Lies, Lies); 8] = [
 
 fn shots(level: Level) -> Vec<Shot> {
     let mut all = Vec::new();
-    let ways = if level == Level::Tiny { 4 } else { LIES.len() };
+    let ways = if level == Level::Tiny { 4 } else { LAYOUT_KINDS.len() };
     let more = MORE_ORDERS.into_iter().filter(|_| level >= Level::Quick);
     let large = LARGE_ORDERS.into_iter().filter(|_| level >= Level::Full);
     let orders = ORDERS.into_iter().chain(more).chain(large);
     for (i, (shape, axes)) in orders.enumerate() {
-        for (k, &lies) in LIES[..ways].iter().enumerate() {
+        for (k, &layout_kinds) in LAYOUT_KINDS[..ways].iter().enumerate() {
             // Below `Full`, every order has every layout, and offsets alternate.
             let offsets: &[_] = match level {
                 Level::Full => &[(0, 0), (4, 8), (3, 1)],
                 _ if (i + k) % 2 == 0 => &[(0, 0)],
                 _ => &[(3, 1)],
             };
-            if lies.0 != Repeated || shape[0] > 0 {
-                all.extend(offsets.iter().map(|&at| Shot { shape, axes, lies, at }));
+            if layout_kinds.0 != Repeated || shape[0] > 0 {
+                all.extend(offsets.iter().map(|&at| Shot { shape, axes, layout_kinds, at }));
             }
         }
     }
@@ -181,8 +182,8 @@ fn bench(form: &str, shape: fn(usize) -> Vec<usize>, axes: &'static [usize]) -> 
             |(_, _, out)| out.fill(poison()),
             move |(device, x, out)| {
                 let view = x.nd(&shape(n))?;
-                let turned: Vec<_> = axes.iter().map(|&axis| view.shape()[axis]).collect();
-                device.permute_into(view, axes, out.nd_mut(&turned)?)
+                let permuted: Vec<_> = axes.iter().map(|&axis| view.shape()[axis]).collect();
+                device.permute_into(view, axes, out.nd_mut(&permuted)?)
             },
             move |(_, x, out)| {
                 let want = Device::cpu().permute(NdView::new(&x.to_vec()?, Layout::contiguous(&shape(n))?)?, axes)?;

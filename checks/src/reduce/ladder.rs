@@ -152,14 +152,14 @@ impl Ladder for ReduceLadder {
                 "the reduce ladder adds in its element type, and {element} is too coarse for that"
             )));
         }
-        with_element!(element, T => rungs::<T>(request, device))
+        with_element!(element, T => steps::<T>(request, device))
     }
 }
 
-fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
+fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     let n = request.n;
     let shared = Shared::new(move || Input::<T>::new(n));
-    let mut rungs = kernel_rungs(request, device, &shared)?;
+    let mut steps = kernel_steps(request, device, &shared)?;
     // For integers, `Fast` and `Fixed` are the same kernels.
     let own: &[(Determinism, &str, &str)] = if T::TYPE.is_float() {
         &[
@@ -173,16 +173,16 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     let runs_kernels = !device.is_cpu() && unavailable.is_none();
     for &(determinism, name, step) in own {
         let shared = shared.clone();
-        rungs.push(Rung {
+        steps.push(Rung {
             name,
             step,
             bytes: bytes::<T>(n),
             model: if runs_kernels { Some(passes::<T>(device, n, determinism)?.1) } else { None },
             unavailable: unavailable.clone(),
-            prepare: Box::new(move |device| own_climb(device, &shared, n, determinism)),
+            prepare: Box::new(move |device| prepare_own(device, &shared, n, determinism)),
         });
     }
-    Ok(rungs)
+    Ok(steps)
 }
 
 /// Each element is read once, and the sum written.
@@ -251,7 +251,7 @@ fn tree_conflicts(work_group: u64, width: u64, size: u64) -> f64 {
 }
 
 /// The crate's own sum as a step.
-fn own_climb<T: Element>(
+fn prepare_own<T: Element>(
     device: &Device,
     shared: &Shared<Input<T>>,
     n: usize,
@@ -420,9 +420,9 @@ impl Kernel {
 }
 
 #[cfg(not(feature = "opencl"))]
-use cpu_only as kernel_rungs;
+use cpu_only as kernel_steps;
 #[cfg(feature = "opencl")]
-use device::kernel_rungs;
+use device::kernel_steps;
 
 /// Steps with kernels, on the CPU backend, which runs no kernels.
 fn cpu_only<T: Element>(request: &Request, device: &Device, _: &Shared<Input<T>>) -> Result<Vec<Rung>> {
@@ -517,7 +517,7 @@ pub(super) mod device {
         programs
     }
 
-    pub(super) fn kernel_rungs<T: Element>(
+    pub(super) fn kernel_steps<T: Element>(
         request: &Request,
         device: &Device,
         shared: &Shared<Input<T>>,
@@ -532,7 +532,7 @@ pub(super) mod device {
             return Err(Error::unsupported(format!("the device has work-groups of {most}, the reduce ladder needs 2")));
         }
         let unavailable = lacks_fp64(T::TYPE, device)?;
-        let rung = |kernel: &'static Kernel| {
+        let step = |kernel: &'static Kernel| {
             let block = request.block.unwrap_or(kernel.block.min(most));
             let emulated = kernel.memory == Memory::Registers && !sub_groups(&caps, block).backend.is_hardware();
             let second = passes::<T>(device, kernel.groups(n, block), Determinism::Fast)?.1;
@@ -543,10 +543,10 @@ pub(super) mod device {
                 bytes: bytes::<T>(n),
                 model: Some(kernel.model(n, block, size, second)),
                 unavailable: unavailable.clone(),
-                prepare: Box::new(move |device| climb(device, kernel, &shared, n, block)),
+                prepare: Box::new(move |device| prepare(device, kernel, &shared, n, block)),
             })
         };
-        KERNELS.iter().map(rung).collect()
+        KERNELS.iter().map(step).collect()
     }
 
     /// State of a step. The crate's own kernels reduce the partial sums, within the timed run.
@@ -568,7 +568,7 @@ pub(super) mod device {
         scratch: Scratch,
     }
 
-    fn climb<T: Element>(
+    fn prepare<T: Element>(
         device: &Device,
         kernel: &'static Kernel,
         shared: &Shared<Input<T>>,

@@ -349,8 +349,8 @@ fn bytes_read<T>(n: usize) -> u64 {
 fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism, offset: usize) -> Bench {
     let ordered = O::KIND.rounds() && T::TYPE.is_float();
     let suffix = if ordered { format!(" {}", determinism.name()) } else { String::new() };
-    let place = if offset > 0 { format!(", offset {offset}") } else { String::new() };
-    let form = format!("{}{suffix}{place}", O::KIND.name());
+    let offset_name = if offset > 0 { format!(", offset {offset}") } else { String::new() };
+    let form = format!("{}{suffix}{offset_name}", O::KIND.name());
     Bench::new(form, T::TYPE, bytes_read::<T>, move |device, n| {
         let state = Measured::<T>::new(device, n + offset)?;
         let run = move |this: &mut Measured<T>| {
@@ -401,10 +401,10 @@ fn arg_bench<T: Element>(end: End) -> Bench {
                 find(device, end, (&*x).into(), (out.into(), index.into()), scratch)
             },
             move |(this, index)| {
-                let (mut value, mut place) = ([T::ZERO], [0]);
-                let to = ((&mut value).into(), (&mut place).into());
+                let (mut value, mut want_index) = ([T::ZERO], [0]);
+                let to = ((&mut value).into(), (&mut want_index).into());
                 find(&Device::cpu(), end, (&this.host).into(), to, &mut Scratch::new())?;
-                same(&index.to_vec()?, &place, end.name())?;
+                same(&index.to_vec()?, &want_index, end.name())?;
                 same(&this.out.to_vec()?, &value, end.name())
             },
         ))

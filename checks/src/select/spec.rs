@@ -179,11 +179,11 @@ fn check_unordered<T: Element>(device: &Device, what: What) -> Result<(), Failur
     }
 }
 
-fn check_places<T: Element, I: Offset>(device: &Device, what: What) -> Result<(), Failure> {
+fn check_indices<T: Element, I: Offset>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, part, .. } = what;
     let values = part.values(offset + n);
-    let places = (0..n).filter(|&i| values[offset + i] < LIMIT).map(|i| I::from_i128(i as i128));
-    let (on_device, want) = (device.upload(&elements::<T>(&values))?, places.collect::<Vec<I>>());
+    let indices = (0..n).filter(|&i| values[offset + i] < LIMIT).map(|i| I::from_i128(i as i128));
+    let (on_device, want) = (device.upload(&elements::<T>(&values))?, indices.collect::<Vec<I>>());
     let (got, count) = run(device, rooms(n, want.len(), what.room), what.out_offset(), |out, count| {
         let input = on_device.view(offset..)?;
         device.select_indices_into(input, &below::<T::Acc>(LIMIT), out, count, &mut Scratch::new())
@@ -455,14 +455,14 @@ impl Spec for Select {
         }
         let mut push = |form, element, check: Check| cases_of(level, form, element, check, &mut cases);
         push("selected unordered", ElementType::F32, check_unordered::<f32>);
-        push("places in u32", ElementType::F32, check_places::<f32, u32>);
+        push("places in u32", ElementType::F32, check_indices::<f32, u32>);
         push("values of 4 bytes flagged", ElementType::U32, check_flags::<u32>);
         push("parted", ElementType::F32, check_partition::<f32, false>);
         push("parted, rest reversed", ElementType::F32, check_partition::<f32, true>);
         push("parted in three", ElementType::I64, check_three::<i64>);
         if level >= Level::Quick {
             push("selected unordered", ElementType::U8, check_unordered::<u8>);
-            push("places in u64", ElementType::I64, check_places::<i64, u64>);
+            push("places in u64", ElementType::I64, check_indices::<i64, u64>);
             push("values of 1 byte flagged", ElementType::U8, check_flags::<u8>);
             push("values of 12 bytes flagged", ElementType::U32, check_flags::<[u32; 3]>);
             push("values of 16 bytes flagged", ElementType::U64, check_flags::<u128>);
@@ -472,7 +472,7 @@ impl Spec for Select {
         }
         if level >= Level::Full {
             push("selected unordered", ElementType::I64, check_unordered::<i64>);
-            push("places in u64", ElementType::U8, check_places::<u8, u64>);
+            push("places in u64", ElementType::U8, check_indices::<u8, u64>);
             push("values of 2 bytes flagged", ElementType::I16, check_flags::<u16>);
             push("values of 3 bytes flagged", ElementType::U8, check_flags::<[u8; 3]>);
             push("values of 8 bytes flagged", ElementType::F64, check_flags::<u64>);
@@ -485,11 +485,11 @@ impl Spec for Select {
             }
         }
         // As on devices where work-groups do not wait for one another.
-        let (several, mut parted) = (Tuning::default().class(DeviceClass::Gpu).without_look_back(), Vec::new());
-        cases_of(level, "parted", ElementType::F32, check_partition::<f32, false>, &mut parted);
-        cases_of(level, "parted, rest reversed", ElementType::F32, check_partition::<f32, true>, &mut parted);
-        cases_of(level, "parted in three", ElementType::I64, check_three::<i64>, &mut parted);
-        cases.extend(parted.into_iter().map(|case| {
+        let (several, mut partitions) = (Tuning::default().class(DeviceClass::Gpu).without_look_back(), Vec::new());
+        cases_of(level, "parted", ElementType::F32, check_partition::<f32, false>, &mut partitions);
+        cases_of(level, "parted, rest reversed", ElementType::F32, check_partition::<f32, true>, &mut partitions);
+        cases_of(level, "parted in three", ElementType::I64, check_three::<i64>, &mut partitions);
+        cases.extend(partitions.into_iter().map(|case| {
             let form = format!("{}, launch after launch", case.form);
             case.tuned(form, several.clone())
         }));
@@ -549,13 +549,13 @@ pub(in crate::select) fn forms() -> Vec<gpu::Form> {
         let functions = [0, 1].map(|kind| below::<T::Acc>(LIMIT).of_kind(kind, T::Acc::TYPE));
         Marks::By { element: T::TYPE, functions: functions.concat() }
     }
-    let places = |marks, place| Form { moved: false, places: true, place, ..Form::of(marks) };
+    let indices = |marks, place| Form { moved: false, places: true, place, ..Form::of(marks) };
     let mut forms = vec![
-        places(by::<f32>(), 4),
-        places(by::<u8>(), 8),
-        places(by::<i64>(), 8),
-        places(Marks::Flags, 4),
-        places(Marks::Flags, 8),
+        indices(by::<f32>(), 4),
+        indices(by::<u8>(), 8),
+        indices(by::<i64>(), 8),
+        indices(Marks::Flags, 4),
+        indices(Marks::Flags, 8),
     ];
     for element in ElementType::ALL {
         with_element!(element, T => {

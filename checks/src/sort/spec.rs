@@ -124,7 +124,7 @@ impl Way {
     }
 
     /// Indices that sort `keys`, as from a stable argsort.
-    pub(super) fn places<T: Made>(self, keys: &[T]) -> Vec<usize> {
+    pub(super) fn argsort<T: Made>(self, keys: &[T]) -> Vec<usize> {
         let (begin, end) = match self {
             Self::UpBy(begin, end) | Self::DownBy(begin, end) => (begin, end),
             _ => (0, 8 * size_of::<T>() as u32),
@@ -162,7 +162,7 @@ fn check_keys<T: Made>(device: &Device, what: What) -> Result<(), Failure> {
         Ok(device.sort_into(on_device.view(offset..)?, out, way.order(), &mut Scratch::new())?)
     })?;
     let want = if device.is_cpu() {
-        way.places(input).into_iter().map(|place| input[place]).collect()
+        way.argsort(input).into_iter().map(|index| input[index]).collect()
     } else {
         Device::cpu().sort(input, way.order())?.to_vec()?
     };
@@ -195,7 +195,7 @@ fn check_pairs<K: Made, V: Pod + PartialEq + std::fmt::Debug>(device: &Device, w
         Ok(())
     })?;
     let (want, want_values) = if device.is_cpu() {
-        way.places(input).into_iter().map(|place| (input[place], values[place])).unzip()
+        way.argsort(input).into_iter().map(|index| (input[index], values[index])).unzip()
     } else {
         let (keys, values) = Device::cpu().sort_pairs(input, values, way.order())?;
         (keys.to_vec()?, values.to_vec()?)
@@ -204,7 +204,7 @@ fn check_pairs<K: Made, V: Pod + PartialEq + std::fmt::Debug>(device: &Device, w
     same_bytes(&got_values, &want_values, "values")
 }
 
-fn check_places<T: Made, I: Offset>(device: &Device, what: What) -> Result<(), Failure> {
+fn check_indices<T: Made, I: Offset>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, keys, way } = what;
     let all = T::make(keys, n + offset);
     let (on_device, input) = (device.upload(&all)?, &all[offset..]);
@@ -212,7 +212,7 @@ fn check_places<T: Made, I: Offset>(device: &Device, what: What) -> Result<(), F
         Ok(device.argsort_into(on_device.view(offset..)?, out, way.order(), &mut Scratch::new())?)
     })?;
     let want: Vec<I> = if device.is_cpu() {
-        way.places(input).into_iter().map(|place| I::from_bits_lossy(place as u64)).collect()
+        way.argsort(input).into_iter().map(|index| I::from_bits_lossy(index as u64)).collect()
     } else {
         Device::cpu().argsort(input, way.order())?.to_vec()?
     };
@@ -312,14 +312,14 @@ impl Spec for Sort {
         wide("16-byte keys", check_keys::<u128>);
         if level >= Level::Quick {
             wide("pairs of 16 and 4 bytes", check_pairs::<u128, u32>);
-            wide("places of 16-byte keys", check_places::<u128, u32>);
+            wide("places of 16-byte keys", check_indices::<u128, u32>);
             cases_of::<i128>(level, "16-byte keys", check_keys::<i128>, &mut cases);
         }
         if level >= Level::Full {
             cases_of::<i128>(level, "pairs of 16 and 16 bytes", check_pairs::<i128, u128>, &mut cases);
         }
         cases_of::<f32>(level, "pairs of 4 and 4 bytes", check_pairs::<f32, u32>, &mut cases);
-        cases_of::<u32>(level, "places of 4-byte keys", check_places::<u32, u32>, &mut cases);
+        cases_of::<u32>(level, "places of 4-byte keys", check_indices::<u32, u32>, &mut cases);
         if level >= Level::Quick {
             cases_of::<u8>(level, "pairs of 1 and 16 bytes", check_pairs::<u8, u128>, &mut cases);
             cases_of::<i64>(level, "pairs of 8 and 8 bytes", check_pairs::<i64, u64>, &mut cases);
@@ -332,8 +332,8 @@ impl Spec for Sort {
             cases_of::<u64>(level, "pairs of 8 and 16 bytes", check_pairs::<u64, u128>, &mut cases);
             cases_of::<i32>(level, "pairs of 4 and 2 bytes", check_pairs::<i32, u16>, &mut cases);
             cases_of::<u32>(level, "pairs of 4 and 12 bytes", check_pairs::<u32, [u32; 3]>, &mut cases);
-            cases_of::<f64>(level, "places of 8-byte keys, u64", check_places::<f64, u64>, &mut cases);
-            cases_of::<i8>(level, "places of 1-byte keys", check_places::<i8, u32>, &mut cases);
+            cases_of::<f64>(level, "places of 8-byte keys, u64", check_indices::<f64, u64>, &mut cases);
+            cases_of::<i8>(level, "places of 1-byte keys", check_indices::<i8, u32>, &mut cases);
         }
         super::segmented::spec::cases(level, &mut cases);
         super::columns::spec::cases(level, &mut cases);
@@ -355,7 +355,7 @@ impl Spec for Sort {
             bench_keys::<u32>(Keys::Sorted),
             bench_pairs::<u32, u32>(),
             bench_pairs::<u64, u64>(),
-            bench_places::<u32>(),
+            bench_indices::<u32>(),
             bench_keys::<u128>(any),
         ]
         .into_iter()
@@ -420,7 +420,7 @@ fn bench_pairs<K: Element, V: Offset>() -> Bench {
     })
 }
 
-fn bench_places<T: Element>() -> Bench {
+fn bench_indices<T: Element>() -> Bench {
     let bytes = |n| (n * (size_of::<T>() + size_of::<u32>())) as u64;
     Bench::new("places, bits", T::TYPE, bytes, |device, n| {
         let keys = device.upload(&Data::Bits.generate::<T>(n, n as u64))?;

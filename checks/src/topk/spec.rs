@@ -46,24 +46,24 @@ impl What {
     }
 
     /// Indices of the selected keys in each row, by sorting the whole row.
-    fn places<T: Element>(&self, keys: &[T]) -> Vec<usize> {
+    fn indices<T: Element>(&self, keys: &[T]) -> Vec<usize> {
         let of_row = |row: usize| {
             let own = &keys[row * self.len..(row + 1) * self.len];
             let ranks: Vec<u64> =
                 own.iter().map(|&key| if self.top.largest { !rank(key) } else { rank(key) }).collect();
-            let mut places = sorted_indices(self.len, &|a, b| ranks[a].cmp(&ranks[b]));
-            places.truncate(self.top.k);
+            let mut indices = sorted_indices(self.len, &|a, b| ranks[a].cmp(&ranks[b]));
+            indices.truncate(self.top.k);
             if !self.top.sorted {
-                places.sort_unstable();
+                indices.sort_unstable();
             }
-            places
+            indices
         };
         (0..self.rows).flat_map(of_row).collect()
     }
 
     /// The keys at indices in their rows.
-    fn at<T: Copy>(&self, all: &[T], places: &[usize]) -> Vec<T> {
-        places.iter().enumerate().map(|(i, place)| all[i / self.top.k * self.len + place]).collect()
+    fn at<T: Copy>(&self, all: &[T], indices: &[usize]) -> Vec<T> {
+        indices.iter().enumerate().map(|(i, index)| all[i / self.top.k * self.len + index]).collect()
     }
 }
 
@@ -74,34 +74,34 @@ fn check_keys<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
         Ok(device.top_k_into(on_device.view(what.offset..)?, out, what.top, &mut Scratch::new())?)
     })?;
     let want = if device.is_cpu() {
-        what.at(input, &what.places(input))
+        what.at(input, &what.indices(input))
     } else {
         Device::cpu().top_k(input, what.top)?.to_vec()?
     };
     same_bytes(&got, &want, "keys")
 }
 
-fn check_places<T: Element, I: Offset>(device: &Device, what: What) -> Result<(), Failure> {
+fn check_indices<T: Element, I: Offset>(device: &Device, what: What) -> Result<(), Failure> {
     let all: Vec<T> = what.keys.make(what.n() + what.offset);
     let (on_device, input) = (device.upload(&all)?, &all[what.offset..]);
-    let mut places = Vec::new();
+    let mut indices = Vec::new();
     let got = guarded(device, what.taken(), what.offset, |out| {
-        places = guarded(device, what.taken(), what.offset, |places| {
+        indices = guarded(device, what.taken(), what.offset, |indices| {
             let keys = on_device.view(what.offset..)?;
-            Ok(device.top_k_places_into(keys, out, places, what.top, &mut Scratch::new())?)
+            Ok(device.top_k_places_into(keys, out, indices, what.top, &mut Scratch::new())?)
         })?;
         Ok(())
     })?;
-    let (want, want_places) = if device.is_cpu() {
-        let places = what.places(input);
-        let numbers = places.iter().map(|&place| I::from_bits_lossy(place as u64)).collect();
-        (what.at(input, &places), numbers)
+    let (want, want_indices) = if device.is_cpu() {
+        let indices = what.indices(input);
+        let numbers = indices.iter().map(|&index| I::from_bits_lossy(index as u64)).collect();
+        (what.at(input, &indices), numbers)
     } else {
-        let (keys, places) = Device::cpu().top_k_places::<T, I>(input, what.top)?;
-        (keys.to_vec()?, places.to_vec()?)
+        let (keys, indices) = Device::cpu().top_k_places::<T, I>(input, what.top)?;
+        (keys.to_vec()?, indices.to_vec()?)
     };
     same_bytes(&got, &want, "keys")?;
-    same_bytes(&places, &want_places, "indices")
+    same_bytes(&indices, &want_indices, "indices")
 }
 
 fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device, what: What) -> Result<(), Failure> {
@@ -118,8 +118,8 @@ fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device
         Ok(())
     })?;
     let (want, want_values) = if device.is_cpu() {
-        let places = what.places(input);
-        (what.at(input, &places), what.at(values, &places))
+        let indices = what.indices(input);
+        (what.at(input, &indices), what.at(values, &indices))
     } else {
         let (keys, values) = Device::cpu().top_k_pairs(input, values, what.top)?;
         (keys.to_vec()?, values.to_vec()?)
@@ -212,11 +212,11 @@ fn check_quantiles<T: Element>(device: &Device, what: What) -> Result<(), Failur
 /// Checks calls on host slices, and refused calls.
 fn check_host(device: &Device) -> Result<(), Failure> {
     let scratch = &mut Scratch::new();
-    let (mut keys, mut places) = ([0i8; 2], [0u32; 2]);
+    let (mut keys, mut indices) = ([0i8; 2], [0u32; 2]);
     let x = [3i8, -1, 2, -1];
-    device.top_k_places_into(&x, &mut keys, &mut places, Top::smallest(2), scratch)?;
+    device.top_k_places_into(&x, &mut keys, &mut indices, Top::smallest(2), scratch)?;
     same_bytes(&keys, &[-1, -1], "keys")?;
-    same_bytes(&places, &[1, 3], "indices")?;
+    same_bytes(&indices, &[1, 3], "indices")?;
     let refused = |result: crate::Result<()>, text: &str| match result {
         Err(error) if error.to_string() == text => Ok(()),
         other => Err(Failure::Mismatch(format!("{other:?} instead of: {text}"))),
@@ -324,18 +324,18 @@ impl Spec for TopK {
             with_element!(element, T => cases_of(level, &form, element, check_keys::<T>, &mut cases));
         }
         let mut push = |form, element, check: Check| cases_of(level, form, element, check, &mut cases);
-        push("top-k with places", ElementType::F32, check_places::<f32, u32>);
+        push("top-k with places", ElementType::F32, check_indices::<f32, u32>);
         push("keys of ranks", ElementType::U32, check_ranks::<u32>);
-        shared_cases("top-k with places", ElementType::F32, check_places::<f32, u32>, &mut cases);
+        shared_cases("top-k with places", ElementType::F32, check_indices::<f32, u32>, &mut cases);
         shared_cases("key of a rank", ElementType::U32, check_rank::<u32>, &mut cases);
         let mut push = |form, element, check: Check| cases_of(level, form, element, check, &mut cases);
         if level >= Level::Quick {
-            push("top-k with u64 places", ElementType::U64, check_places::<u64, u64>);
+            push("top-k with u64 places", ElementType::U64, check_indices::<u64, u64>);
             push("top-k of pairs", ElementType::I16, check_pairs::<i16, [u8; 3]>);
             push("quantiles", ElementType::F32, check_quantiles::<f32>);
         }
         if level >= Level::Full {
-            push("top-k with places", ElementType::U8, check_places::<u8, u32>);
+            push("top-k with places", ElementType::U8, check_indices::<u8, u32>);
             push("top-k of pairs", ElementType::F32, check_pairs::<f32, u32>);
             push("keys of ranks", ElementType::F16, check_ranks::<crate::f16>);
             push("keys of ranks", ElementType::I8, check_ranks::<i8>);
@@ -357,7 +357,7 @@ impl Spec for TopK {
             bench_keys::<f32>(Keys::Sorted, |n| n.clamp(0, 1024)),
             bench_keys::<u64>(Keys::As(Data::Bits), |n| n.clamp(0, 1024)),
             bench_keys::<u8>(Keys::As(Data::Bits), |n| n.clamp(0, 1024)),
-            bench_places(),
+            bench_indices(),
             bench_rows(1 << 10, 32),
             bench_rows(1 << 17, 32),
             bench_median(),
@@ -401,7 +401,7 @@ fn bench_keys<T: Element>(keys: Keys, k: fn(usize) -> usize) -> Bench {
     )
 }
 
-fn bench_places() -> Bench {
+fn bench_indices() -> Bench {
     let top = |n: usize| Top::largest(n.clamp(0, 1024)).sorted();
     Bench::new(
         "1024 with places, sorted, random",
@@ -412,17 +412,17 @@ fn bench_places() -> Bench {
             let taken = (device.zeroed::<f32>(top(n).k)?, device.zeroed::<u32>(top(n).k)?);
             Ok(Climb::new(
                 (device.clone(), x, taken, Scratch::new()),
-                |(_, _, (keys, places), _)| {
+                |(_, _, (keys, indices), _)| {
                     keys.fill(poison())?;
-                    places.fill(poison())
+                    indices.fill(poison())
                 },
-                move |(device, x, (keys, places), scratch)| {
-                    device.top_k_places_into(&*x, keys, places, top(x.len()), scratch)
+                move |(device, x, (keys, indices), scratch)| {
+                    device.top_k_places_into(&*x, keys, indices, top(x.len()), scratch)
                 },
-                move |(_, x, (keys, places), _)| {
+                move |(_, x, (keys, indices), _)| {
                     let want = Device::cpu().top_k_places::<f32, u32>(&x.to_vec()?, top(x.len()))?;
                     same_bytes(&keys.to_vec()?, &want.0.to_vec()?, "keys")?;
-                    same_bytes(&places.to_vec()?, &want.1.to_vec()?, "indices")
+                    same_bytes(&indices.to_vec()?, &want.1.to_vec()?, "indices")
                 },
             ))
         },

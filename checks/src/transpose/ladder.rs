@@ -29,9 +29,9 @@ enum Way {
     Plain { down: bool, unroll: u64, diagonal: bool },
     /// A work-group moves `unroll` tiles of its size through local memory, whose rows are longer by `pad`.
     Through { unroll: u64, pad: u64 },
-    /// A work-group moves a tile of 32 x 32, through local memory if there is a pitch. If `turned`, neighbouring work-items
+    /// A work-group moves a tile of 32 x 32, through local memory if there is a pitch. If `by_columns`, neighbouring work-items
     /// store a column of the tile, which is contiguous in the output.
-    Tile { pitch: Option<u64>, turned: bool },
+    Tile { pitch: Option<u64>, by_columns: bool },
     /// Work-item i moves column i mod cols of four rows.
     Strip,
 }
@@ -101,21 +101,21 @@ const KERNELS: [Kernel; 23] = [
         "local memory sized by the host").argument(),
     Kernel::new("sycl_naive", Way::Strip, 256, 256,
         "start of the third ladder: a range of one dimension, 4 rows a work-item, no local memory"),
-    Kernel::new("sycl_local_naive", Way::Tile { pitch: Some(32), turned: false }, 256, 32,
+    Kernel::new("sycl_local_naive", Way::Tile { pitch: Some(32), by_columns: false }, 256, 32,
         "through a local tile of 32 x 32, still written along columns"),
-    Kernel::new("sycl_local_coalesced", Way::Tile { pitch: Some(32), turned: true }, 256, 32,
+    Kernel::new("sycl_local_coalesced", Way::Tile { pitch: Some(32), by_columns: true }, 256, 32,
         "the tile is read along its columns, so that the output is written along rows"),
-    Kernel::new("sycl_local_pad", Way::Tile { pitch: Some(33), turned: true }, 256, 32,
+    Kernel::new("sycl_local_pad", Way::Tile { pitch: Some(33), by_columns: true }, 256, 32,
         "33 columns: no bank conflicts"),
-    Kernel::new("tile_copy", Way::Tile { pitch: None, turned: false }, 256, 32,
+    Kernel::new("tile_copy", Way::Tile { pitch: None, by_columns: false }, 256, 32,
         "start of the fourth ladder: a copy, 32 x 8 work-items on tiles of 32 x 32").copy(),
-    Kernel::new("tile_copy_shared", Way::Tile { pitch: Some(32), turned: false }, 256, 32,
+    Kernel::new("tile_copy_shared", Way::Tile { pitch: Some(32), by_columns: false }, 256, 32,
         "the copy through local memory: the cost of the detour").copy(),
-    Kernel::new("tile_naive", Way::Tile { pitch: None, turned: false }, 256, 32,
+    Kernel::new("tile_naive", Way::Tile { pitch: None, by_columns: false }, 256, 32,
         "reads along rows, writes along columns, 4 elements a work-item"),
-    Kernel::new("tile_coalesced", Way::Tile { pitch: Some(32), turned: true }, 256, 32,
+    Kernel::new("tile_coalesced", Way::Tile { pitch: Some(32), by_columns: true }, 256, 32,
         "through local memory: rows on both sides, 32 work-items in one bank"),
-    Kernel::new("tile_no_conflicts", Way::Tile { pitch: Some(33), turned: true }, 256, 32,
+    Kernel::new("tile_no_conflicts", Way::Tile { pitch: Some(33), by_columns: true }, 256, 32,
         "33 columns: each work-item in its own bank"),
 ];
 
@@ -205,9 +205,9 @@ impl Kernel {
                 let (put, get) = (ly * pitch + k * g.x + lx, down * pitch + k * g.x + across);
                 Move { load, store, put: load.and(Some(put)), get: store.and(Some(get)) }
             }
-            Way::Tile { pitch, turned } => {
+            Way::Tile { pitch, by_columns } => {
                 let (r0, c0, j) = (gy * TILE, gx * TILE, ly + k * g.y);
-                let (r, c) = if turned { (lx, j) } else { (j, lx) };
+                let (r, c) = if by_columns { (lx, j) } else { (j, lx) };
                 let (load, store) = (load(r0 + j, c0 + lx), store(r0 + r, c0 + c));
                 let at = |position: Option<u64>, r, c| position.and(pitch).map(|pitch| r * pitch + c);
                 Move { load, store, put: at(load, j, lx), get: at(store, r, c) }
@@ -357,7 +357,7 @@ impl<T: Element> State<T> {
         Ok(())
     }
 
-    fn climb(self, run: impl FnMut(&mut Self) -> Result<()> + 'static) -> Climb {
+    fn into_case(self, run: impl FnMut(&mut Self) -> Result<()> + 'static) -> Climb {
         Climb::new(self, Self::reset, run, Self::verify)
     }
 }
@@ -381,15 +381,15 @@ impl Ladder for TransposeLadder {
         }
         // Only the element size matters.
         match request.element.size() {
-            1 => rungs::<u8>(request, device),
-            2 => rungs::<u16>(request, device),
-            4 => rungs::<u32>(request, device),
-            _ => rungs::<u64>(request, device),
+            1 => steps::<u8>(request, device),
+            2 => steps::<u16>(request, device),
+            4 => steps::<u32>(request, device),
+            _ => steps::<u64>(request, device),
         }
     }
 }
 
-fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
+fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     let (shape, size) = (request.shape, size_of::<T>());
     let shared = Shared::new(move || Ok(Input::<T>::new(shape)));
     let bytes = 2 * (shape.0 * shape.1 * size) as u64;
@@ -397,7 +397,7 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     let most = 1 << most.max(1).ilog2();
     // Work-group sizes of the kernels' families, which are all built as one program.
     let blocks = KERNEL_BLOCKS.map(|block| request.block.unwrap_or(block.min(most)));
-    let mut rungs: Vec<Rung> = KERNELS
+    let mut steps: Vec<Rung> = KERNELS
         .iter()
         .map(|kernel| {
             let block = request.block.unwrap_or(kernel.block.min(most));
@@ -417,11 +417,11 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
                 bytes,
                 model: Some(kernel.model(&geometry, size as u64)),
                 unavailable,
-                prepare: Box::new(move |device| kernel_climb(device, kernel, &shared, shape, geometry, blocks)),
+                prepare: Box::new(move |device| prepare_kernel(device, kernel, &shared, shape, geometry, blocks)),
             }
         })
         .collect();
-    rungs.push(Rung {
+    steps.push(Rung {
         name: "transpose",
         step: "the crate's own: blocks transposed in registers, accesses of 8 or 16 bytes, swizzled local memory",
         bytes,
@@ -429,13 +429,13 @@ fn rungs<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
         unavailable: None,
         prepare: Box::new(move |device| {
             let (device, state) = (device.clone(), State::new(device, &shared, shape, true)?);
-            Ok(state.climb(move |state| {
+            Ok(state.into_case(move |state| {
                 let out = state.out.view_mut(..shape.0 * shape.1)?;
                 device.transpose_into(&state.x, shape.0, shape.1, out)
             }))
         }),
     });
-    Ok(rungs)
+    Ok(steps)
 }
 
 /// Work-group sizes of the families of `cl/ladder/transpose.cl`: BLOCK_PLAIN, BLOCK_LOCAL, BLOCK_TILE.
@@ -519,7 +519,7 @@ fn own_model(caps: &crate::Capabilities, (rows, cols): (usize, usize), size: usi
 }
 
 #[cfg(not(feature = "opencl"))]
-fn kernel_climb<T: Element>(
+fn prepare_kernel<T: Element>(
     _: &Device,
     _: &'static Kernel,
     _: &Shared<Input<T>>,
@@ -531,7 +531,7 @@ fn kernel_climb<T: Element>(
 }
 
 #[cfg(feature = "opencl")]
-use device::kernel_climb;
+use device::prepare_kernel;
 
 #[cfg(feature = "opencl")]
 pub(super) mod device {
@@ -559,7 +559,7 @@ pub(super) mod device {
         [1, 2, 4, 8].into_iter().flat_map(of_size).collect()
     }
 
-    pub(super) fn kernel_climb<T: Element>(
+    pub(super) fn prepare_kernel<T: Element>(
         device: &Device,
         kernel: &'static Kernel,
         shared: &Shared<Input<T>>,
@@ -573,7 +573,7 @@ pub(super) mod device {
         let (cl, wide) = (cl.clone(), cl.tuning().wide(shape.0 * shape.1));
         let program = program(size_of::<T>(), blocks, wide, &*cl.capabilities()?);
         let state = State::new(device, shared, shape, kernel.transposes)?;
-        Ok(state.climb(move |state| launch(&cl, &program, wide, kernel, &geometry, &state.x, &mut state.out)))
+        Ok(state.into_case(move |state| launch(&cl, &program, wide, kernel, &geometry, &state.x, &mut state.out)))
     }
 
     fn launch<T: Element>(

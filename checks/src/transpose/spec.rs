@@ -133,7 +133,7 @@ impl Batch {
     }
 
     /// Offsets of element (r, c) of matrix b in the input and in the output.
-    fn places(&self, b: usize, r: usize, c: usize) -> (usize, usize) {
+    fn offsets(&self, b: usize, r: usize, c: usize) -> (usize, usize) {
         let ((rows, cols), (ld_in, ld_out)) = (self.shape, self.leading);
         let (step_in, step_out) = self.strides.unwrap_or((rows * ld_in, cols * ld_out));
         (b * step_in + r * ld_in + c, b * step_out + c * ld_out + r)
@@ -142,7 +142,7 @@ impl Batch {
     fn check<T: Pod + PartialEq + Debug>(&self, device: &Device, (from, to): (usize, usize)) -> Result<(), Failure> {
         let ((rows, cols), count) = (self.shape, self.count);
         let empty = rows * cols * count == 0;
-        let ends = if empty { (0, 0) } else { self.places(count - 1, rows - 1, cols - 1) };
+        let ends = if empty { (0, 0) } else { self.offsets(count - 1, rows - 1, cols - 1) };
         let len = |end| if empty { 0 } else { end + 1 };
         let all = random_bits::<T>(len(ends.0) + from, 7);
         let x = device.upload(&all)?;
@@ -154,7 +154,7 @@ impl Batch {
         let mut want = vec![poison::<T>(); len(ends.1)];
         for i in 0..rows * cols * count {
             let (b, r, c) = (i / (rows * cols), i / cols % rows, i % cols);
-            let (source, target) = self.places(b, r, c);
+            let (source, target) = self.offsets(b, r, c);
             want[target] = all[from + source];
         }
         same_bytes(&got, &want, "out")

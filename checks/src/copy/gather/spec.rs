@@ -56,7 +56,7 @@ impl Order {
 
 /// The index into a table of `len` elements, or `None` if it is out of range.
 fn named<I: Offset>(index: I, len: usize) -> Option<usize> {
-    usize::try_from(index.to_i128()).ok().filter(|&place| place < len)
+    usize::try_from(index.to_i128()).ok().filter(|&at| at < len)
 }
 
 /// Compares `outside` with its definition: the position of the first index out of range.
@@ -83,7 +83,7 @@ fn check_gather<T: Plain, I: Offset>(
         })?;
         Ok(())
     })?;
-    let want: Vec<T> = index.iter().map(|&i| named(i, len).map_or(poison(), |place| table[place])).collect();
+    let want: Vec<T> = index.iter().map(|&i| named(i, len).map_or(poison(), |at| table[at])).collect();
     same_bytes(&got, &want, "gather")?;
     check_outside(&outside, index, len)
 }
@@ -101,8 +101,8 @@ fn check_scatter<T: Plain, I: Offset>(
     for i in &mut index[offset..] {
         // Each index occurs once; repeated ones become out of range.
         match named(*i, len) {
-            Some(place) if taken[place] => *i = I::HIGHEST,
-            Some(place) => taken[place] = true,
+            Some(at) if taken[at] => *i = I::HIGHEST,
+            Some(at) => taken[at] = true,
             None => {}
         }
     }
@@ -117,8 +117,8 @@ fn check_scatter<T: Plain, I: Offset>(
     })?;
     let mut want: Vec<T> = vec![poison(); len];
     for (&i, x) in index.iter().zip(line) {
-        if let Some(place) = named(i, len) {
-            want[place] = *x;
+        if let Some(at) = named(i, len) {
+            want[at] = *x;
         }
     }
     same_bytes(&got, &want, "scatter")?;
@@ -130,11 +130,11 @@ fn check_equal(device: &Device, n: usize, len: usize) -> Result<(), Failure> {
     let line: Vec<u32> = (0..n as u32).collect();
     let index: Vec<u32> = Order::Random.indices(n, len);
     let got = device.scatter(&line, &index, len)?.to_vec()?;
-    for (place, &x) in got.iter().enumerate() {
-        let named = index.contains(&(place as u32));
-        let right = if named { index[x as usize] == place as u32 } else { x == 0 };
+    for (at, &x) in got.iter().enumerate() {
+        let named = index.contains(&(at as u32));
+        let right = if named { index[x as usize] == at as u32 } else { x == 0 };
         if !right {
-            return Err(Failure::Mismatch(format!("element {place} is {x}, which is not a candidate for it")));
+            return Err(Failure::Mismatch(format!("element {at} is {x}, which is not a candidate for it")));
         }
     }
     Ok(())

@@ -43,13 +43,13 @@ fn cases_of<T: Plain>(level: Level, name: &str, element: ElementType, cases: &mu
         Level::Quick => &[0, 1, 2, 17, 64, 2050, 40_001],
         Level::Full => &[0, 1, 2, 3, 15, 16, 17, 31, 33, 64, 100, 1023, 1024, 2050, 8191, 40_001, 300_000],
     };
-    let places: &[(usize, usize)] = match level {
+    let offsets: &[(usize, usize)] = match level {
         Level::Tiny => &[(0, 0), (1, 2)],
         Level::Quick => &[(0, 0), (1, 2), (0, 7)],
         Level::Full => &[(0, 0), (1, 2), (0, 7), (3, 0), (5, 5), (2, 15)],
     };
     for &n in sizes {
-        for &(from, to) in places {
+        for &(from, to) in offsets {
             let shape = format!("n = {n} from {from} to {to}");
             cases.push(Case::new(format!("reverse {name}"), element, shape, "random", n, move |device| {
                 everywhere(check::<T>(device, n, from, to))

@@ -12,23 +12,23 @@ use crate::{
 
 /// Fails unless the bounds of needles follow their definition: the element to the left comes before the needle, and the one to
 /// the right does not.
-fn check_places<T: Value, C: Compare<T>, I: Offset>(
+fn check_bounds<T: Value, C: Compare<T>, I: Offset>(
     bound: Bound,
     tried: &Tried<T, C>,
     (range, needles): (&[T], &[T]),
-    places: &[I],
+    indices: &[I],
 ) -> Result<(), Failure> {
-    for (i, (needle, place)) in needles.iter().zip(places).enumerate() {
-        let place = place.to_i128() as usize;
+    for (i, (needle, index)) in needles.iter().zip(indices).enumerate() {
+        let index = index.to_i128() as usize;
         let before = |x: &T| match bound {
             Bound::Lower => tried.before(x, needle),
             Bound::Upper => !tried.before(needle, x),
         };
-        let right = place <= range.len()
-            && range[..place].last().is_none_or(&before)
-            && range[place..].first().is_none_or(|x| !before(x));
+        let right = index <= range.len()
+            && range[..index].last().is_none_or(&before)
+            && range[index..].first().is_none_or(|x| !before(x));
         if !right {
-            return Err(Failure::Mismatch(format!("the bound of needle {i}, {needle:?}, is not {place}")));
+            return Err(Failure::Mismatch(format!("the bound of needle {i}, {needle:?}, is not {index}")));
         }
     }
     Ok(())
@@ -58,7 +58,7 @@ fn check<T: Value, C: Compare<T>, I: Offset>(
     })?;
     let (range, needles) = (&all[offset..], &needles[offset..]);
     if device.is_cpu() {
-        return check_places(bound, tried, (range, needles), &got);
+        return check_bounds(bound, tried, (range, needles), &got);
     }
     let want = match bound {
         Bound::Lower => Device::cpu().lower_bound(range, needles, order)?.to_vec()?,
@@ -85,11 +85,11 @@ fn check_unsorted<T: Value, C: Compare<T>>(
             Ok(device.first_unsorted_into(there.view(offset..)?, out, &tried.order)?)
         })?;
         let want = if device.is_cpu() {
-            all[offset..].windows(2).position(|pair| tried.before(&pair[1], &pair[0])).map(|place| place + 1)
+            all[offset..].windows(2).position(|pair| tried.before(&pair[1], &pair[0])).map(|index| index + 1)
         } else {
             Device::cpu().first_unsorted(&all[offset..], &tried.order)?
         };
-        same_bytes(&got, &[want.map_or(u64::MAX, |place| place as u64)], "first out of order")?;
+        same_bytes(&got, &[want.map_or(u64::MAX, |index| index as u64)], "first out of order")?;
     }
     Ok(())
 }

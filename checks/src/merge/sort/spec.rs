@@ -52,7 +52,7 @@ fn check<T: Value, C: Compare<T>>(device: &Device, tried: &Tried<T, C>, what: Wh
         Ok(device.merge_sort_into(there.view(offset..)?, out, &tried.order, &mut Scratch::new())?)
     })?;
     let want = if device.is_cpu() {
-        tried.places(input).into_iter().map(|place| input[place]).collect()
+        tried.argsort(input).into_iter().map(|i| input[i]).collect()
     } else {
         Device::cpu().merge_sort(input, &tried.order)?.to_vec()?
     };
@@ -77,7 +77,7 @@ fn check_pairs<T: Value, C: Compare<T>, V: Value>(
         Ok(())
     })?;
     let (want, want_values) = if device.is_cpu() {
-        tried.places(input).into_iter().map(|place| (input[place], values[place])).unzip()
+        tried.argsort(input).into_iter().map(|i| (input[i], values[i])).unzip()
     } else {
         let (keys, values) = Device::cpu().merge_sort_pairs(input, values, &tried.order)?;
         (keys.to_vec()?, values.to_vec()?)

@@ -8,7 +8,7 @@ use crate::{
         Case, Failure, Level,
         data::Data,
         guarded,
-        lie::Lie,
+        layouts::LayoutKind,
         operators::{alike, plus},
         poison, same,
     },
@@ -74,7 +74,7 @@ fn check<T, U, F>(
     device: &Device,
     (op, kind, run): &Form<T, U, F>,
     (shape, axis): (&[usize], usize),
-    lie: Lie,
+    layout_kind: LayoutKind,
     data: Data,
     (at, out_at): (usize, usize),
 ) -> Result<(), Failure>
@@ -83,7 +83,7 @@ where
     U: Element + From<T>,
     F: Fn(U::Acc, U::Acc) -> U::Acc,
 {
-    let layout = lie.layout(shape)?;
+    let layout = layout_kind.layout(shape)?;
     let reach = layout.span().map_or(0, |(_, high)| high + 1);
     let mut all = data.generate::<T>(at + reach, reach as u64);
     thin(&mut all, *kind, 101);
@@ -138,24 +138,30 @@ fn form_by<T, U, F>(
     U: Element + From<T>,
     F: Fn(U::Acc, U::Acc) -> U::Acc + Copy + Send + Sync + 'static,
 {
-    let lies: &[Lie] = match level {
-        Level::Tiny => &[Lie::Contiguous],
-        Level::Quick => &[Lie::Contiguous, Lie::Backwards, Lie::Turned],
-        Level::Full => &[Lie::Contiguous, Lie::Backwards, Lie::Stepped, Lie::Turned, Lie::Repeated],
+    let layout_kinds: &[LayoutKind] = match level {
+        Level::Tiny => &[LayoutKind::Contiguous],
+        Level::Quick => &[LayoutKind::Contiguous, LayoutKind::Backwards, LayoutKind::Transposed],
+        Level::Full => &[
+            LayoutKind::Contiguous,
+            LayoutKind::Backwards,
+            LayoutKind::Stepped,
+            LayoutKind::Transposed,
+            LayoutKind::Repeated,
+        ],
     };
     let data_sets = if level == Level::Full { &[Data::Random, Data::Special][..] } else { &[Data::Special] };
     for &(shape, axis) in shapes {
-        for &lie in lies {
+        for &layout_kind in layout_kinds {
             let mut tried: Vec<_> =
                 data_sets.iter().zip([(0, 0), (3, 3)]).chain(data_sets.iter().zip([(3, 3)])).collect();
             if level >= Level::Quick {
                 tried.push((&Data::Special, (0, 3)));
             }
             for (&data, at) in tried {
-                let text = format!("{shape:?} along {axis} at {} to {}, {lie:?}", at.0, at.1);
+                let text = format!("{shape:?} along {axis} at {} to {}, {layout_kind:?}", at.0, at.1);
                 let n = shape.iter().product();
                 cases.push(Case::new(name, T::TYPE, text, data.name(), n, move |device| {
-                    check(device, &form, (shape, axis), lie, data, at)
+                    check(device, &form, (shape, axis), layout_kind, data, at)
                 }));
             }
         }

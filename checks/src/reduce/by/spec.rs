@@ -31,7 +31,7 @@ struct Point([f32; 3]);
 #[repr(C)]
 struct Keyed {
     key: i64,
-    place: u64,
+    index: u64,
 }
 
 fn saturating() -> Tried<u8> {
@@ -51,15 +51,15 @@ fn centre() -> Tried<Point> {
 
 fn first_largest() -> Tried<Keyed> {
     fn better(a: Keyed, b: Keyed) -> Keyed {
-        if a.key > b.key || (a.key == b.key && a.place < b.place) { a } else { b }
+        if a.key > b.key || (a.key == b.key && a.index < b.index) { a } else { b }
     }
     Operator::of_struct(
         "first largest",
         "Keyed",
-        "typedef struct {\n    long key;\n    ulong place;\n} Keyed;",
-        Keyed { key: i64::MIN, place: u64::MAX },
+        "typedef struct {\n    long key;\n    ulong index;\n} Keyed;",
+        Keyed { key: i64::MIN, index: u64::MAX },
         better as fn(Keyed, Keyed) -> Keyed,
-        "a.key > b.key || (a.key == b.key && a.place < b.place) ? a : b",
+        "a.key > b.key || (a.key == b.key && a.index < b.index) ? a : b",
     )
 }
 
@@ -126,7 +126,7 @@ fn points(n: usize) -> Vec<Point> {
 
 fn keyed(n: usize) -> Vec<Keyed> {
     let keys = Data::Random.generate::<u8>(n, n as u64).into_iter().enumerate();
-    keys.map(|(place, key)| Keyed { key: i64::from(key), place: place as u64 }).collect()
+    keys.map(|(index, key)| Keyed { key: i64::from(key), index: index as u64 }).collect()
 }
 
 /// Numbers on the unit circle, so that products stay there.

@@ -91,14 +91,14 @@ where
     let segments = offsets.len() - 1;
     let x = device.upload(&*all)?;
     let padded = [vec![C::ZERO; at], offsets.clone()].concat();
-    let placed = device.upload(&padded)?;
+    let offsets_there = device.upload(&padded)?;
     let got = guarded(device, segments, at, |out| {
-        Ok(run(device, x.view(at..)?, placed.view(at..)?, out, &mut Scratch::new())?)
+        Ok(run(device, x.view(at..)?, offsets_there.view(at..)?, out, &mut Scratch::new())?)
     })?;
     let want = if device.is_cpu() {
-        let place = |i: usize| offsets[i].to_i128() as usize;
+        let offset = |i: usize| offsets[i].to_i128() as usize;
         let one = |i: usize| {
-            let found = obvious(op, input, 0, input.len().next_power_of_two(), place(i), place(i + 1));
+            let found = obvious(op, input, 0, input.len().next_power_of_two(), offset(i), offset(i + 1));
             found.map_or(op.empty, U::narrow)
         };
         (0..segments).map(one).collect()

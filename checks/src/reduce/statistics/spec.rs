@@ -242,7 +242,7 @@ struct Measured<T: Element> {
     host: Vec<T>,
     x: Buffer<T>,
     values: Buffer<T>,
-    places: Buffer<u64>,
+    indices: Buffer<u64>,
     record: Buffer<StatisticsRecord<T>>,
     scratch: Scratch,
 }
@@ -251,8 +251,8 @@ impl<T: Element> Measured<T> {
     fn new(device: &Device, n: usize) -> crate::Result<Self> {
         let host = Data::Random.generate::<T>(n, n as u64);
         let x = device.upload(&host)?;
-        let (values, places, record) = (device.zeroed(2)?, device.zeroed(2)?, device.zeroed(1)?);
-        Ok(Self { device: device.clone(), host, x, values, places, record, scratch: Scratch::new() })
+        let (values, indices, record) = (device.zeroed(2)?, device.zeroed(2)?, device.zeroed(1)?);
+        Ok(Self { device: device.clone(), host, x, values, indices, record, scratch: Scratch::new() })
     }
 }
 
@@ -277,10 +277,10 @@ fn min_max_bench<T: Element>() -> Bench {
         Ok(Climb::new(
             Measured::<T>::new(device, n)?,
             |_| Ok(()),
-            |Measured { device, x, values, places, scratch, .. }| device.min_max_into(&*x, values, places, scratch),
+            |Measured { device, x, values, indices, scratch, .. }| device.min_max_into(&*x, values, indices, scratch),
             |this| {
                 let want = Device::cpu().min_max(&this.host)?;
-                same(&this.places.to_vec()?, &[want.min.index as u64, want.max.index as u64], "indices")
+                same(&this.indices.to_vec()?, &[want.min.index as u64, want.max.index as u64], "indices")
             },
         ))
     })

@@ -4,7 +4,7 @@ use super::{CHUNK, Shape, Way};
 use crate::{
     Buffer, Device, Element, Layout, NdView, Result, Scan, Scratch, ViewMut,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, guarded, lie::Lie, operators::affine, poison, same},
+    check::{Case, Failure, Level, data::Data, guarded, layouts::LayoutKind, operators::affine, poison, same},
     f16,
     ladder::Climb,
     op::{Function, Max, Min, Monoid, Op, Product, Sum, Xor, monoid},
@@ -28,8 +28,8 @@ where
     if kind.reversed {
         line.reverse();
     }
-    let total = |chunk: &[U::Acc]| chunk[1..].iter().fold(chunk[0], |total, &x| combine(total, x));
-    let levels = levels(combine, op.identity, line.chunks_exact(CHUNK).map(total).collect());
+    let aggregate = |chunk: &[U::Acc]| chunk[1..].iter().fold(chunk[0], |aggregate, &x| combine(aggregate, x));
+    let levels = levels(combine, op.identity, line.chunks_exact(CHUNK).map(aggregate).collect());
     let mut out = Vec::new();
     for (c, chunk) in line.chunks(CHUNK).enumerate() {
         let mut acc = digits(combine, op.identity, &levels, c).into_iter().fold(initial, combine);
@@ -53,21 +53,21 @@ where
     F: Fn(U::Acc, U::Acc) -> U::Acc,
 {
     let Shape { outer, len, inner } = *shape;
-    let place = |line: usize, i: usize| (line / inner * len + i) * inner + line % inner;
+    let index = |line: usize, i: usize| (line / inner * len + i) * inner + line % inner;
     let lines = outer * inner;
     let mut out = vec![U::ZERO; input.len()];
     if shape.way::<T>() == Way::Columns {
         for line in 0..lines {
-            let values = (0..len).map(|i| U::from(input[place(line, i)]).widen()).collect();
+            let values = (0..len).map(|i| U::from(input[index(line, i)]).widen()).collect();
             let results = obvious(op, values, kind);
-            results.into_iter().enumerate().for_each(|(i, x)| out[place(line, i)] = x);
+            results.into_iter().enumerate().for_each(|(i, x)| out[index(line, i)] = x);
         }
     } else {
-        let places: Vec<_> = (0..lines).flat_map(|line| (0..len).map(move |i| place(line, i))).collect();
-        let values: Vec<_> = places.iter().map(|&place| input[place]).collect();
+        let indices: Vec<_> = (0..lines).flat_map(|line| (0..len).map(move |i| index(line, i))).collect();
+        let values: Vec<_> = indices.iter().map(|&index| input[index]).collect();
         let heads: Vec<_> = (0..values.len()).map(|i| i % len == 0).collect();
         let results = by_definition(op, &values, &heads, kind);
-        results.into_iter().zip(places).for_each(|(x, place)| out[place] = x);
+        results.into_iter().zip(indices).for_each(|(x, index)| out[index] = x);
     }
     out
 }
@@ -90,7 +90,7 @@ fn check<T, U, F>(
     device: &Device,
     (op, run): &(Monoid<U, F>, Run<T, U>),
     (shape, axis): (&[usize], usize),
-    (lie, at): (Lie, usize),
+    (layout_kind, at): (LayoutKind, usize),
     kind: Scan<U>,
 ) -> std::result::Result<(), Failure>
 where
@@ -98,7 +98,7 @@ where
     U: Element + From<T>,
     F: Fn(U::Acc, U::Acc) -> U::Acc,
 {
-    let layout = lie.layout(shape)?;
+    let layout = layout_kind.layout(shape)?;
     let reach = layout.span().map_or(0, |(_, high)| high + 1);
     let all = Data::Special.generate::<T>(at + reach, reach as u64);
     let buffer = device.upload(&all)?;
@@ -137,15 +137,21 @@ fn form_by<T, U, F>(
     U: Element + From<T>,
     F: Fn(U::Acc, U::Acc) -> U::Acc + Copy + Send + Sync + 'static,
 {
-    let lies: &[Lie] = match level {
-        Level::Tiny => &[Lie::Contiguous],
-        Level::Quick => &[Lie::Contiguous, Lie::Turned],
-        Level::Full => &[Lie::Contiguous, Lie::Backwards, Lie::Stepped, Lie::Turned, Lie::Repeated],
+    let layout_kinds: &[LayoutKind] = match level {
+        Level::Tiny => &[LayoutKind::Contiguous],
+        Level::Quick => &[LayoutKind::Contiguous, LayoutKind::Transposed],
+        Level::Full => &[
+            LayoutKind::Contiguous,
+            LayoutKind::Backwards,
+            LayoutKind::Stepped,
+            LayoutKind::Transposed,
+            LayoutKind::Repeated,
+        ],
     };
     let five = || Scan::exclusive(U::from_f64(5.0));
     let mut number = 0;
     for &(shape, axis) in shapes {
-        for &lie in lies {
+        for &layout_kind in layout_kinds {
             let kinds = [
                 ("inclusive", Scan::inclusive()),
                 ("exclusive, reversed", five().reversed()),
@@ -156,10 +162,10 @@ fn form_by<T, U, F>(
             for &(kind_name, kind) in kinds {
                 number += 1;
                 let at = number / 2 % 2;
-                let text = format!("{shape:?} along {axis} at {at}, {kind_name}, {lie:?}");
+                let text = format!("{shape:?} along {axis} at {at}, {kind_name}, {layout_kind:?}");
                 let n = shape.iter().product();
                 cases.push(Case::new(name, T::TYPE, text, "special", n, move |device| {
-                    check(device, &form, (shape, axis), (lie, at), kind)
+                    check(device, &form, (shape, axis), (layout_kind, at), kind)
                 }));
             }
         }

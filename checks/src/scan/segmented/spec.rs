@@ -18,7 +18,7 @@ use crate::{
     op::{Function, Max, Min, Monoid, Op, Product, Sum, Xor, monoid},
     scan::{
         cpu,
-        spec::{preceding, sizes},
+        spec::{exclusive_prefixes, sizes},
     },
 };
 #[cfg(feature = "opencl")]
@@ -28,7 +28,7 @@ use crate::{Capabilities, ElementType, ProgramSpec, scan::gpu};
 type Run<T, U, K> = fn(&Device, View<'_, T>, View<'_, K>, Scan<U>, ViewMut<'_, U>, &mut Scratch) -> Result<()>;
 
 /// Function that makes the keys, flags or offsets of a cut of `n` elements.
-type Tell<K> = fn(Cut, usize) -> Vec<K>;
+type Describe<K> = fn(Cut, usize) -> Vec<K>;
 
 /// Keys that change at the head of each segment that is not empty.
 fn keys<K: Element>(cut: Cut, n: usize) -> Vec<K> {
@@ -89,9 +89,9 @@ where
         return out;
     }
     let join = |a: (U::Acc, bool), b: (U::Acc, bool)| if b.1 { b } else { ((op.combine)(a.0, b.0), a.1) };
-    let after = |carry, (x, head)| (op.combine)(if head { initial } else { carry }, x);
-    let preceding = preceding(&join, (op.identity, false), values, run, values.len());
-    for (values, (digits, own)) in values.chunks(run).zip(preceding) {
+    let after = |prefix, (x, head)| (op.combine)(if head { initial } else { prefix }, x);
+    let exclusive_prefixes = exclusive_prefixes(&join, (op.identity, false), values, run, values.len());
+    for (values, (digits, own)) in values.chunks(run).zip(exclusive_prefixes) {
         results(after(digits.into_iter().fold(initial, after), own), values);
     }
     out
@@ -120,9 +120,9 @@ where
 /// An operation: its monoid, the function that makes keys, flags or offsets, and the function that runs it.
 struct Form<T: Element, U: Element, K: Element, F> {
     op: Monoid<U, F>,
-    tell: Tell<K>,
+    describe: Describe<K>,
     /// Bytes of keys or flags per element; 0 for offsets, which can be few.
-    told_bytes: usize,
+    descriptor_bytes: usize,
     run: Run<T, U, K>,
 }
 
@@ -136,7 +136,7 @@ impl<T: Element, U: Element, K: Element, F: Copy> Clone for Form<T, U, K, F> {
 fn check<T, U, K, F>(
     device: &Device,
     form: &Form<T, U, K, F>,
-    (all, told): (&[T], &[K]),
+    (all, descriptors): (&[T], &[K]),
     heads: &[bool],
     at: usize,
     kind: Scan<U>,
@@ -149,17 +149,17 @@ where
 {
     let input = &all[at..];
     // Elements, keys and results have different alignments.
-    let (x, padded) = (device.upload(all)?, device.upload(&[&[K::ZERO; 3][..3 * at.min(1)], told].concat())?);
-    let told_at = padded.len() - told.len();
+    let (x, padded) = (device.upload(all)?, device.upload(&[&[K::ZERO; 3][..3 * at.min(1)], descriptors].concat())?);
+    let descriptors_at = padded.len() - descriptors.len();
     let got = guarded(device, input.len(), 2 * at, |out| {
-        Ok((form.run)(device, x.view(at..)?, padded.view(told_at..)?, kind, out, &mut Scratch::new())?)
+        Ok((form.run)(device, x.view(at..)?, padded.view(descriptors_at..)?, kind, out, &mut Scratch::new())?)
     })?;
     let want = if device.is_cpu() {
         by_definition(&form.op, input, heads, kind)
     } else {
         let cpu = Device::cpu();
-        let (x, told, mut want) = (cpu.upload(input)?, cpu.upload(told)?, cpu.zeroed(input.len())?);
-        (form.run)(&cpu, x.view(..)?, told.view(..)?, kind, want.view_mut(..)?, &mut Scratch::new())?;
+        let (x, descriptors, mut want) = (cpu.upload(input)?, cpu.upload(descriptors)?, cpu.zeroed(input.len())?);
+        (form.run)(&cpu, x.view(..)?, descriptors.view(..)?, kind, want.view_mut(..)?, &mut Scratch::new())?;
         want.to_vec()?
     };
     same(&got, &want, "out")
@@ -194,20 +194,20 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), 
 fn by_key<K: Element, T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, K, Function<U::Acc>> {
     let run: Run<T, U, K> =
         |device, x, keys, kind, out, scratch| device.scan_by_key_into(keys, x, O::default(), kind, out, scratch);
-    Form { op: monoid::<U, O>(), tell: keys, told_bytes: size_of::<K>(), run }
+    Form { op: monoid::<U, O>(), describe: keys, descriptor_bytes: size_of::<K>(), run }
 }
 
 fn flagged<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, u8, Function<U::Acc>> {
     let run: Run<T, U, u8> =
         |device, x, flags, kind, out, scratch| device.scan_flagged_into(x, flags, O::default(), kind, out, scratch);
-    Form { op: monoid::<U, O>(), tell: flags, told_bytes: 1, run }
+    Form { op: monoid::<U, O>(), describe: flags, descriptor_bytes: 1, run }
 }
 
 fn segments<C: Offset, T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, C, Function<U::Acc>> {
     let run: Run<T, U, C> = |device, x, offsets, kind, out, scratch| {
         device.scan_segments_into(x, offsets, O::default(), kind, out, scratch)
     };
-    Form { op: monoid::<U, O>(), tell: offsets, told_bytes: 0, run }
+    Form { op: monoid::<U, O>(), describe: offsets, descriptor_bytes: 0, run }
 }
 
 /// Operation with a user-defined operator that is not commutative.
@@ -216,31 +216,33 @@ fn affine_by_key() -> Form<u64, u64, u16, Function<u64>> {
         |device, x, keys, kind, out, scratch| device.scan_by_key_by_into(keys, x, &affine(), kind, out, scratch);
     Form {
         op: Monoid { identity: 1, empty: 1, ordered: true, combine: affine().combine },
-        tell: keys,
-        told_bytes: 2,
+        describe: keys,
+        descriptor_bytes: 2,
         run,
     }
 }
 
 fn affine_in_segments() -> Form<u64, u64, u32, Function<u64>> {
-    let run: Run<u64, u64, u32> =
-        |device, x, told, kind, out, scratch| device.scan_segments_by_into(x, told, &affine(), kind, out, scratch);
+    let run: Run<u64, u64, u32> = |device, x, descriptors, kind, out, scratch| {
+        device.scan_segments_by_into(x, descriptors, &affine(), kind, out, scratch)
+    };
     Form {
         op: Monoid { identity: 1, empty: 1, ordered: true, combine: affine().combine },
-        tell: offsets,
-        told_bytes: 0,
+        describe: offsets,
+        descriptor_bytes: 0,
         run,
     }
 }
 
 /// Operation with a user-defined operator that rounds.
 fn plus_flagged() -> Form<f32, f32, u8, Function<f32>> {
-    let run: Run<f32, f32, u8> =
-        |device, x, told, kind, out, scratch| device.scan_flagged_by_into(x, told, &plus(), kind, out, scratch);
+    let run: Run<f32, f32, u8> = |device, x, descriptors, kind, out, scratch| {
+        device.scan_flagged_by_into(x, descriptors, &plus(), kind, out, scratch)
+    };
     Form {
         op: Monoid { identity: -0.0, empty: -0.0, ordered: true, combine: plus().combine },
-        tell: flags,
-        told_bytes: 1,
+        describe: flags,
+        descriptor_bytes: 1,
         run,
     }
 }
@@ -275,9 +277,9 @@ where
                 number += 1;
                 let shape = format!("n = {n} at {at}, {}, segments {}", kind::<U>(k).0, cut.name());
                 cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
-                    let (all, told) = (data.generate::<T>(n + at, n as u64), (form.tell)(cut, n));
+                    let (all, descriptors) = (data.generate::<T>(n + at, n as u64), (form.describe)(cut, n));
                     let heads = heads(&cut.offsets::<u64>(n), n);
-                    check(device, &form, (&all, &told), &heads, at, kind(k).1)
+                    check(device, &form, (&all, &descriptors), &heads, at, kind(k).1)
                 }));
             }
         }
@@ -356,27 +358,34 @@ where
         device: Device,
         host: (Vec<T>, Vec<K>),
         x: Buffer<T>,
-        told: Buffer<K>,
+        descriptors: Buffer<K>,
         out: Buffer<T>,
         scratch: Scratch,
     }
-    let bytes = move |n: usize| (n * (2 * size_of::<T>() + form.told_bytes)) as u64;
+    let bytes = move |n: usize| (n * (2 * size_of::<T>() + form.descriptor_bytes)) as u64;
     let name = format!("{name} {}{}", cut.name(), if look_back { "" } else { ", launch after launch" });
     Bench::new(name, T::TYPE, bytes, move |device, n| {
-        let host = (Data::Random.generate::<T>(n, n as u64), (form.tell)(cut, n));
-        let (x, told, out) = (device.upload(&host.0)?, device.upload(&host.1)?, device.zeroed(n)?);
+        let host = (Data::Random.generate::<T>(n, n as u64), (form.describe)(cut, n));
+        let (x, descriptors, out) = (device.upload(&host.0)?, device.upload(&host.1)?, device.zeroed(n)?);
         let tuned = device.with_tuning(Tuning::default().without_look_back())?;
         let device = if look_back { device.clone() } else { tuned };
-        let state = Measured { device, host, x, told, out, scratch: Scratch::new() };
+        let state = Measured { device, host, x, descriptors, out, scratch: Scratch::new() };
         let run = move |this: &mut Measured<T, K>| {
-            let Measured { device, x, told, out, scratch, .. } = this;
-            (form.run)(device, x.view(..)?, told.view(..)?, Scan::inclusive(), out.view_mut(..)?, scratch)
+            let Measured { device, x, descriptors, out, scratch, .. } = this;
+            (form.run)(device, x.view(..)?, descriptors.view(..)?, Scan::inclusive(), out.view_mut(..)?, scratch)
         };
         let verify = move |this: &mut Measured<T, K>| {
             let cpu = Device::cpu();
-            let (x, told, mut want) =
+            let (x, descriptors, mut want) =
                 (cpu.upload(&this.host.0)?, cpu.upload(&this.host.1)?, cpu.zeroed(this.out.len())?);
-            (form.run)(&cpu, x.view(..)?, told.view(..)?, Scan::inclusive(), want.view_mut(..)?, &mut Scratch::new())?;
+            (form.run)(
+                &cpu,
+                x.view(..)?,
+                descriptors.view(..)?,
+                Scan::inclusive(),
+                want.view_mut(..)?,
+                &mut Scratch::new(),
+            )?;
             same(&this.out.to_vec()?, &want.to_vec()?, "out")
         };
         Ok(Climb::new(state, |this| this.out.fill(poison()), run, verify))

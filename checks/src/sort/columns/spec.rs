@@ -30,16 +30,16 @@ fn check<K: Made>(device: &Device, (n, at, keys, way): (usize, usize, Keys, Way)
         Ok(())
     })?;
     // Other cases check the indices.
-    let places: Vec<usize> = if device.is_cpu() {
-        way.places(&all[at..])
+    let indices: Vec<usize> = if device.is_cpu() {
+        way.argsort(&all[at..])
     } else {
-        let places = Device::cpu().argsort::<K, u32>(&all[at..], way.order())?.to_vec()?;
-        places.into_iter().map(|place| place as usize).collect()
+        let indices = Device::cpu().argsort::<K, u32>(&all[at..], way.order())?.to_vec()?;
+        indices.into_iter().map(|index| index as usize).collect()
     };
-    same_bytes(&got, &places.iter().map(|&place| all[at + place]).collect::<Vec<_>>(), "keys")?;
-    same_bytes(&got_a, &places.iter().map(|&place| a[at + place]).collect::<Vec<_>>(), "the first column")?;
-    same_bytes(&got_b, &places.iter().map(|&place| b[at + place]).collect::<Vec<_>>(), "the second column")?;
-    same_bytes(&got_c, &places.iter().map(|&place| c[at + place]).collect::<Vec<_>>(), "the third column")
+    same_bytes(&got, &indices.iter().map(|&index| all[at + index]).collect::<Vec<_>>(), "keys")?;
+    same_bytes(&got_a, &indices.iter().map(|&index| a[at + index]).collect::<Vec<_>>(), "the first column")?;
+    same_bytes(&got_b, &indices.iter().map(|&index| b[at + index]).collect::<Vec<_>>(), "the second column")?;
+    same_bytes(&got_c, &indices.iter().map(|&index| c[at + index]).collect::<Vec<_>>(), "the third column")
 }
 
 /// Checks no column and one column, and refused calls.

@@ -29,13 +29,13 @@ struct What {
 
 /// Indices that sort each segment of `keys`, by definition.
 fn obvious<K: Made, C: Offset>(way: Way, keys: &[K], offsets: &[C]) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..keys.len()).collect();
+    let mut indices: Vec<usize> = (0..keys.len()).collect();
     for pair in offsets.windows(2) {
         let (begin, end) = (pair[0].to_i128() as usize, pair[1].to_i128() as usize);
-        let order = way.places(&keys[begin..end]);
-        places[begin..end].iter_mut().zip(order).for_each(|(place, i)| *place = begin + i);
+        let order = way.argsort(&keys[begin..end]);
+        indices[begin..end].iter_mut().zip(order).for_each(|(index, i)| *index = begin + i);
     }
-    places
+    indices
 }
 
 /// Keys after `at` others, the offsets, and the offsets after `at` others.
@@ -48,13 +48,19 @@ fn made<K: Made, C: Offset>(What { n, at, cut, keys, .. }: What) -> (Vec<K>, Vec
 fn check_keys<K: Made, C: Offset>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, at, way, .. } = what;
     let (all, offsets, padded) = made::<K, C>(what);
-    let (x, places) = (device.upload(&all)?, device.upload(&padded)?);
+    let (x, offsets_there) = (device.upload(&all)?, device.upload(&padded)?);
     let got = guarded(device, n, at, |out| {
-        Ok(device.sort_segments_into(x.view(at..)?, places.view(at..)?, out, way.order(), &mut Scratch::new())?)
+        Ok(device.sort_segments_into(
+            x.view(at..)?,
+            offsets_there.view(at..)?,
+            out,
+            way.order(),
+            &mut Scratch::new(),
+        )?)
     })?;
     let input = &all[at..];
     let want = if device.is_cpu() {
-        obvious(way, input, &offsets).into_iter().map(|place| input[place]).collect()
+        obvious(way, input, &offsets).into_iter().map(|index| input[index]).collect()
     } else {
         Device::cpu().sort_segments(input, &offsets, way.order())?.to_vec()?
     };
@@ -68,18 +74,18 @@ fn check_pairs<K: Made, V: Pod + Send + Sync + PartialEq + std::fmt::Debug, C: O
     let What { n, at, way, .. } = what;
     let (all, offsets, padded) = made::<K, C>(what);
     let values: Vec<V> = numbered(n + at);
-    let (x, with, places) = (device.upload(&all)?, device.upload(&values)?, device.upload(&padded)?);
+    let (x, with, offsets_there) = (device.upload(&all)?, device.upload(&values)?, device.upload(&padded)?);
     let mut got_values = Vec::new();
     let got = guarded(device, n, at, |out| {
         got_values = guarded(device, n, at, |to| {
-            let (x, with, places) = (x.view(at..)?, with.view(at..)?, places.view(at..)?);
-            Ok(device.sort_segments_pairs_into(x, with, places, out, to, way.order(), &mut Scratch::new())?)
+            let (x, with, offsets_there) = (x.view(at..)?, with.view(at..)?, offsets_there.view(at..)?);
+            Ok(device.sort_segments_pairs_into(x, with, offsets_there, out, to, way.order(), &mut Scratch::new())?)
         })?;
         Ok(())
     })?;
     let (input, values) = (&all[at..], &values[at..]);
     let (want, want_values) = if device.is_cpu() {
-        obvious(way, input, &offsets).into_iter().map(|place| (input[place], values[place])).unzip()
+        obvious(way, input, &offsets).into_iter().map(|index| (input[index], values[index])).unzip()
     } else {
         let (keys, values) = Device::cpu().sort_segments_pairs(input, values, &offsets, way.order())?;
         (keys.to_vec()?, values.to_vec()?)
@@ -88,16 +94,22 @@ fn check_pairs<K: Made, V: Pod + Send + Sync + PartialEq + std::fmt::Debug, C: O
     same_bytes(&got_values, &want_values, "values")
 }
 
-fn check_places<K: Made, I: Offset, C: Offset>(device: &Device, what: What) -> Result<(), Failure> {
+fn check_indices<K: Made, I: Offset, C: Offset>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, at, way, .. } = what;
     let (all, offsets, padded) = made::<K, C>(what);
-    let (x, places) = (device.upload(&all)?, device.upload(&padded)?);
+    let (x, offsets_there) = (device.upload(&all)?, device.upload(&padded)?);
     let got = guarded(device, n, at, |out| {
-        Ok(device.argsort_segments_into(x.view(at..)?, places.view(at..)?, out, way.order(), &mut Scratch::new())?)
+        Ok(device.argsort_segments_into(
+            x.view(at..)?,
+            offsets_there.view(at..)?,
+            out,
+            way.order(),
+            &mut Scratch::new(),
+        )?)
     })?;
     let input = &all[at..];
     let want: Vec<I> = if device.is_cpu() {
-        obvious(way, input, &offsets).into_iter().map(|place| I::from_i128(place as i128)).collect()
+        obvious(way, input, &offsets).into_iter().map(|index| I::from_i128(index as i128)).collect()
     } else {
         Device::cpu().argsort_segments(input, &offsets, way.order())?.to_vec()?
     };
@@ -183,7 +195,7 @@ fn form<K: Made, C: Offset>(level: Level, form: &str, check: Check, cases: &mut 
 
 pub(in crate::sort) fn cases(level: Level, cases: &mut Vec<Case>) {
     form::<u32, u32>(level, "segments of 4-byte keys", check_keys::<u32, u32>, cases);
-    form::<f32, u32>(level, "segments, places of 4-byte keys", check_places::<f32, u32, u32>, cases);
+    form::<f32, u32>(level, "segments, places of 4-byte keys", check_indices::<f32, u32, u32>, cases);
     if level >= Level::Quick {
         form::<i64, u64>(level, "segments of 8-byte keys", check_keys::<i64, u64>, cases);
         form::<u8, u32>(level, "segments, pairs of 1 and 4 bytes", check_pairs::<u8, u32, u32>, cases);
@@ -194,7 +206,7 @@ pub(in crate::sort) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<u128, u32>(level, "segments of 16-byte keys", check_keys::<u128, u32>, cases);
         form::<f64, u32>(level, "segments, pairs of 8 and 16 bytes", check_pairs::<f64, u128, u32>, cases);
         form::<u32, u64>(level, "segments, pairs of 4 and 3 bytes", check_pairs::<u32, [u8; 3], u64>, cases);
-        form::<i128, u32>(level, "segments, places of 16-byte keys, u64", check_places::<i128, u64, u32>, cases);
+        form::<i128, u32>(level, "segments, places of 16-byte keys, u64", check_indices::<i128, u64, u32>, cases);
         form::<i16, u32>(Level::Quick, "segments of 2-byte keys", check_keys::<i16, u32>, cases);
     }
     let wrong = [("u32", check_wrong::<u32> as fn(&Device, usize) -> _), ("u64", check_wrong::<u64>)];
@@ -210,7 +222,7 @@ pub(in crate::sort) fn cases(level: Level, cases: &mut Vec<Case>) {
 pub(in crate::sort) fn benches() -> Vec<Bench> {
     let lengths = [16, 256, 2000, 1 << 14, 1 << 20];
     let mut benches: Vec<Bench> = lengths.map(bench_keys::<u32>).into();
-    benches.extend([bench_keys::<u64>(256), bench_keys::<u8>(256), bench_places::<u32>(256)]);
+    benches.extend([bench_keys::<u64>(256), bench_keys::<u8>(256), bench_indices::<u32>(256)]);
     benches
 }
 
@@ -243,7 +255,7 @@ fn bench_keys<K: Made>(mean: usize) -> Bench {
     })
 }
 
-fn bench_places<K: Made>(mean: usize) -> Bench {
+fn bench_indices<K: Made>(mean: usize) -> Bench {
     let bytes = |n| (n * (size_of::<K>() + size_of::<u32>())) as u64;
     Bench::new(format!("places in segments of {mean}"), K::ELEMENT, bytes, move |device, n| {
         let keys = device.upload(&K::make(Keys::As(Data::Bits), n))?;

@@ -4,7 +4,7 @@ use super::Ends;
 use crate::{
     Buffer, Device, Element, ElementType, Layout, NdView, Output, Result, Scratch,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, guarded, lie::Lie, same},
+    check::{Case, Failure, Level, data::Data, guarded, layouts::LayoutKind, same},
     f16,
     ladder::Climb,
     reduce::End,
@@ -35,12 +35,12 @@ fn obvious<T: Element>(line: &[T], end: End) -> usize {
 fn check<T: Element>(
     device: &Device,
     (shape, axis): (&[usize], usize),
-    lie: Lie,
+    layout_kind: LayoutKind,
     ends: Ends,
     data: Data,
     at: usize,
 ) -> Result<(), Failure> {
-    let layout = lie.layout(shape)?;
+    let layout = layout_kind.layout(shape)?;
     let reach = layout.span().map_or(0, |(_, high)| high + 1);
     let all = data.generate::<T>(at + reach, reach as u64);
     let buffer = device.upload(&all)?;
@@ -56,22 +56,22 @@ fn check<T: Element>(
         Ok(())
     })?;
     let host = NdView::new(&all[at..], layout)?;
-    let (mut want, mut places) = (vec![T::ZERO; results], vec![0; results]);
+    let (mut want, mut want_indices) = (vec![T::ZERO; results], vec![0; results]);
     if device.is_cpu() {
         axes.push(axis);
         let (lines, len) = (host.permute(&axes)?.to_vec()?, shape[axis]);
         for (e, &end) in ends.list().iter().enumerate() {
             for o in 0..outputs {
                 let line = &lines[o * len..(o + 1) * len];
-                let place = obvious(line, end);
-                (want[e * outputs + o], places[e * outputs + o]) = (line[place], place as u64);
+                let best = obvious(line, end);
+                (want[e * outputs + o], want_indices[e * outputs + o]) = (line[best], best as u64);
             }
         }
     } else {
-        let to = ((&mut want).into(), (&mut places).into());
+        let to = ((&mut want).into(), (&mut want_indices).into());
         find(&Device::cpu(), ends, host, axis, to, &mut Scratch::new())?;
     }
-    same(&indices, &places, "indices")?;
+    same(&indices, &want_indices, "indices")?;
     same(&values, &want, "values")
 }
 
@@ -90,22 +90,28 @@ fn check_nothing<T: Element>(device: &Device, ends: Ends) -> Result<(), Failure>
 }
 
 fn form<T: Element>(level: Level, ends: Ends, shapes: &[(&'static [usize], usize)], cases: &mut Vec<Case>) {
-    let lies: &[Lie] = match level {
-        Level::Tiny => &[Lie::Contiguous],
-        Level::Quick => &[Lie::Contiguous, Lie::Turned],
-        Level::Full => &[Lie::Contiguous, Lie::Backwards, Lie::Stepped, Lie::Turned, Lie::Repeated],
+    let layout_kinds: &[LayoutKind] = match level {
+        Level::Tiny => &[LayoutKind::Contiguous],
+        Level::Quick => &[LayoutKind::Contiguous, LayoutKind::Transposed],
+        Level::Full => &[
+            LayoutKind::Contiguous,
+            LayoutKind::Backwards,
+            LayoutKind::Stepped,
+            LayoutKind::Transposed,
+            LayoutKind::Repeated,
+        ],
     };
     let data_sets: &[(Data, usize)] = match level {
         Level::Tiny | Level::Quick => &[(Data::Random, 0), (Data::Special, 3)],
         Level::Full => &[(Data::Random, 0), (Data::Special, 3), (Data::Extremes, 0), (Data::Constant, 1)],
     };
     for &(shape, axis) in shapes {
-        for &lie in lies {
+        for &layout_kind in layout_kinds {
             for &(data, at) in data_sets {
-                let text = format!("{shape:?} along {axis} at {at}, {lie:?}");
+                let text = format!("{shape:?} along {axis} at {at}, {layout_kind:?}");
                 let n = shape.iter().product();
                 cases.push(Case::new(ends.name(), T::TYPE, text, data.name(), n, move |device| {
-                    check::<T>(device, (shape, axis), lie, ends, data, at)
+                    check::<T>(device, (shape, axis), layout_kind, ends, data, at)
                 }));
             }
         }

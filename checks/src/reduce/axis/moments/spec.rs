@@ -5,7 +5,7 @@ use crate::{
     Buffer, Device, Element, ElementType, Layout, Moments, NdView, Result, Scratch,
     bench::Bench,
     bf16,
-    check::{Case, Failure, Level, data::Data, guarded, lie::Lie, same},
+    check::{Case, Failure, Level, data::Data, guarded, layouts::LayoutKind, same},
     f16,
     ladder::Climb,
     reduce::statistics::spec::{Values, check_moments, same_moments},
@@ -16,11 +16,11 @@ use crate::{Capabilities, ProgramSpec, with_element};
 fn check<T: Element>(
     device: &Device,
     (shape, axis): (&[usize], usize),
-    lie: Lie,
+    layout_kind: LayoutKind,
     data: Values,
     at: usize,
 ) -> Result<(), Failure> {
-    let layout = lie.layout(shape)?;
+    let layout = layout_kind.layout(shape)?;
     let reach = layout.span().map_or(0, |(_, high)| high + 1);
     let all = data.generate::<T>(at + reach);
     let buffer = device.upload(&all)?;
@@ -55,10 +55,16 @@ fn check_nothing<T: Element>(device: &Device) -> Result<(), Failure> {
 
 fn form<T: Element>(level: Level, shapes: &[(&'static [usize], usize)], offsets: &[usize], cases: &mut Vec<Case>) {
     use Values::{About100, Ends, Of};
-    let lies: &[Lie] = match level {
-        Level::Tiny => &[Lie::Contiguous],
-        Level::Quick => &[Lie::Contiguous, Lie::Turned],
-        Level::Full => &[Lie::Contiguous, Lie::Backwards, Lie::Stepped, Lie::Turned, Lie::Repeated],
+    let layout_kinds: &[LayoutKind] = match level {
+        Level::Tiny => &[LayoutKind::Contiguous],
+        Level::Quick => &[LayoutKind::Contiguous, LayoutKind::Transposed],
+        Level::Full => &[
+            LayoutKind::Contiguous,
+            LayoutKind::Backwards,
+            LayoutKind::Stepped,
+            LayoutKind::Transposed,
+            LayoutKind::Repeated,
+        ],
     };
     let data_sets: &[Values] = match level {
         Level::Tiny => &[About100],
@@ -66,13 +72,13 @@ fn form<T: Element>(level: Level, shapes: &[(&'static [usize], usize)], offsets:
         Level::Full => &[Of(Data::Random), Of(Data::Special), About100, Ends],
     };
     for &(shape, axis) in shapes {
-        for &lie in lies {
+        for &layout_kind in layout_kinds {
             for &data in data_sets.iter().filter(|data| T::TYPE.is_float() || !matches!(data, Ends)) {
                 for &at in offsets {
-                    let text = format!("{shape:?} along {axis} at {at}, {lie:?}");
+                    let text = format!("{shape:?} along {axis} at {at}, {layout_kind:?}");
                     let n = shape.iter().product();
                     cases.push(Case::new("moments along an axis", T::TYPE, text, data.name(), n, move |device| {
-                        check::<T>(device, (shape, axis), lie, data, at)
+                        check::<T>(device, (shape, axis), layout_kind, data, at)
                     }));
                 }
             }

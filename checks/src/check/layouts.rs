@@ -4,19 +4,19 @@ use crate::{Layout, Result};
 
 /// Memory layout of an array of a given shape.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Lie {
+pub(crate) enum LayoutKind {
     Contiguous,
     /// Every axis is reversed.
     Backwards,
     /// Every second element of a last axis that is twice as long.
     Stepped,
     /// The axes are in reverse order in memory.
-    Turned,
+    Transposed,
     /// The first axis is broadcast.
     Repeated,
 }
 
-impl Lie {
+impl LayoutKind {
     pub(crate) fn layout(self, shape: &[usize]) -> Result<Layout> {
         let plain = Layout::contiguous(shape)?;
         let axes = 0..shape.len();
@@ -28,9 +28,9 @@ impl Lie {
                 wide[shape.len() - 1] *= 2;
                 Layout::contiguous(&wide)?.step(shape.len() - 1, 2)
             }
-            Self::Turned => {
-                let turned: Vec<usize> = shape.iter().rev().copied().collect();
-                Layout::contiguous(&turned)?.permute(&axes.rev().collect::<Vec<_>>())
+            Self::Transposed => {
+                let transposed: Vec<usize> = shape.iter().rev().copied().collect();
+                Layout::contiguous(&transposed)?.permute(&axes.rev().collect::<Vec<_>>())
             }
             Self::Repeated => {
                 let one = [&[1], &shape[1..]].concat();
