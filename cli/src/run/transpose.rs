@@ -20,11 +20,11 @@ Examples:
   oclprim run transpose volume.npy -o matrices.npy
   oclprim run transpose matrix.npy --cast f32 --scale 0.5 -o halves.npy";
 
-/// Turn the rows of a matrix into its columns; elements of 1 to 16 bytes.
+/// Transpose a matrix; elements of 1 to 16 bytes.
 ///
-/// Of 3 dimensions the first one counts matrices, each of which is turned. In the same pass elements become those of another
-/// type, or a multiple: --scale is taken in the type of the result, and applied to what the element is in it. Floats become
-/// integers that saturate, NaN 0; integers wrap.
+/// An array of 3 dimensions is a batch of matrices along the first one; each matrix is transposed. --cast converts the elements in
+/// the same pass. --scale multiplies each element after the conversion; the factor is a value of the type of the result. Floats
+/// that become integers saturate, and NaN becomes 0; integers wrap.
 #[derive(Args)]
 #[command(after_help = TRANSPOSE_EXAMPLES)]
 pub(super) struct Transpose {
@@ -33,7 +33,7 @@ pub(super) struct Transpose {
     /// Write elements of this type: i8 to i64, u8 to u64, f16, f32 or f64.
     #[arg(long, value_name = "TYPE")]
     cast: Option<ElementType>,
-    /// Multiply each element.
+    /// Multiply each element by this factor.
     #[arg(long, value_name = "FACTOR", allow_hyphen_values = true)]
     scale: Option<String>,
 }
@@ -118,7 +118,7 @@ Examples:
   oclprim run permute volume.npy --axes 2,0,1 -o permuted.npy
   oclprim run permute matrix.npy --axes 1,0 --device opencl --verify";
 
-/// Put the axes of an array in another order; elements of 1 to 16 bytes.
+/// Permute the axes of an array; elements of 1 to 16 bytes.
 #[derive(Args)]
 #[command(after_help = PERMUTE_EXAMPLES)]
 pub(super) struct Permute {
