@@ -288,9 +288,9 @@ fn measured(
     n: usize,
     effort: Effort,
 ) -> oclprim::Result<Measured> {
-    let mut climb = (bench.prepare)(device, n)?;
-    let times = measure(device, effort, &mut climb.reset, &mut climb.run)?;
-    Ok((times, (climb.verify)()))
+    let mut prepared = (bench.prepare)(device, n)?;
+    let times = measure(device, effort, &mut prepared.reset, &mut prepared.run)?;
+    Ok((times, (prepared.verify)()))
 }
 
 /// The text of a failure.

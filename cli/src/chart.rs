@@ -37,7 +37,7 @@ fn render(svg: &mut String, report: &Report, bars: &[(&str, f64)]) -> Result<(),
         .y_label_area_size(24 + 8 * longest)
         .build_cartesian_2d(0.0..most, -0.5..bars.len() as f64 - 0.5)?;
     // The first step is at the top.
-    let place = |index: usize| (bars.len() - 1 - index) as f64;
+    let row = |index: usize| (bars.len() - 1 - index) as f64;
     let name = |y: &f64| {
         let index = bars.len() as f64 - 1.0 - y.round();
         let on_bar = (y - y.round()).abs() < 1e-6;
@@ -52,12 +52,12 @@ fn render(svg: &mut String, report: &Report, bars: &[(&str, f64)]) -> Result<(),
         .label_style(("sans-serif", 13))
         .draw()?;
     chart.draw_series(bars.iter().enumerate().map(|(index, &(_, value))| {
-        let (bottom, top) = (place(index) - 0.36, place(index) + 0.36);
+        let (bottom, top) = (row(index) - 0.36, row(index) + 0.36);
         Rectangle::new([(0.0, bottom), (value, top)], BAR.filled())
     }))?;
     let text = ("sans-serif", 13).into_text_style(&root).color(&BLACK);
     chart.draw_series(bars.iter().enumerate().map(|(index, &(_, value))| {
-        Text::new(digits(value), (value + most * 0.005, place(index) + 0.22), text.clone())
+        Text::new(digits(value), (value + most * 0.005, row(index) + 0.22), text.clone())
     }))?;
     let ends = [-0.5, bars.len() as f64 - 0.5].map(|y| (report.copy_gb_per_s, y));
     chart

@@ -667,8 +667,8 @@ mod tests {
         assert!(format!("{stop:?}").contains("3 checks failed") && format!("{stop:?}").contains("code: 1"), "{stop:?}");
         assert!(text.contains("a device (quick, 0.00 s): 1 passed, 3 failed, 1 skipped\n"), "{text}");
         assert!(text.contains("1, 3 FAIL, 1 skip") && text.contains("  1 skipped: no fp64\n"), "{text}");
-        let places = ["n = 7,", "n = 100,", "n = 1000,"].map(|shape| text.find(shape).expect("a failing case"));
-        assert!(places.is_sorted(), "{text}");
+        let positions = ["n = 7,", "n = 100,", "n = 1000,"].map(|shape| text.find(shape).expect("a failing case"));
+        assert!(positions.is_sorted(), "{text}");
         assert!(
             text.contains("The smallest failing case:\n  reduce sum, f32, n = 7, ramp data, on a device: out[0]"),
             "{text}"

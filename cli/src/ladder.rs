@@ -187,21 +187,21 @@ impl Step {
         Self { name, step, bytes, sample, gb_per_s, of_copy, gain, model, unavailable, wrong: None }
     }
 
-    fn climb(rung: Rung, device: &Device, effort: Effort, roof: f64, before: Option<f64>) -> Self {
+    fn measure(rung: Rung, device: &Device, effort: Effort, roof: f64, before: Option<f64>) -> Self {
         let mut this = Self::new(&rung);
         if this.unavailable.is_some() {
             return this;
         }
-        let climbed = (rung.prepare)(device).map_err(Failure::from).and_then(|mut climb| {
+        let measured = (rung.prepare)(device).map_err(Failure::from).and_then(|mut prepared| {
             // A comparison before the timed runs keeps a wrong kernel from running again and again.
-            (climb.reset)()?;
-            (climb.run)()?;
-            (climb.verify)()?;
-            let sample = measure(device, effort, &mut climb.reset, &mut climb.run)?.device;
-            (climb.verify)()?;
+            (prepared.reset)()?;
+            (prepared.run)()?;
+            (prepared.verify)()?;
+            let sample = measure(device, effort, &mut prepared.reset, &mut prepared.run)?.device;
+            (prepared.verify)()?;
             Ok(sample)
         });
-        match climbed {
+        match measured {
             Ok(sample) => {
                 let bandwidth = sample.bandwidth(this.bytes);
                 this.gb_per_s = Some(bandwidth);
@@ -257,7 +257,7 @@ impl Report {
                 continue;
             }
             let before = report.rungs.iter().rev().find_map(|step| step.sample.as_ref()).map(|sample| sample.median);
-            report.rungs.push(Step::climb(rung, device, request.effort, copy, before));
+            report.rungs.push(Step::measure(rung, device, request.effort, copy, before));
         }
         Ok(report)
     }

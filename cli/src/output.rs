@@ -113,10 +113,10 @@ pub(crate) fn inputs_are_whole() -> Result<(), Stop> {
 
 /// Returns an error if two outputs are the same file. Each output has the name of its option; `-` is standard output.
 pub(crate) fn distinct(outputs: &[(&str, &Path)]) -> Result<(), Stop> {
-    let place = |path: &Path| if path.as_os_str() == STDOUT { Path::new("/dev/stdout") } else { path }.to_owned();
+    let resolved = |path: &Path| if path.as_os_str() == STDOUT { Path::new("/dev/stdout") } else { path }.to_owned();
     for (i, (option, path)) in outputs.iter().enumerate() {
         for (earlier, other) in &outputs[..i] {
-            if files::same(&place(path), &place(other)).map_err(of_file(path))? {
+            if files::same(&resolved(path), &resolved(other)).map_err(of_file(path))? {
                 return Err(Stop::usage(format!("{earlier} and {option} are one file, {}", path.display())));
             }
         }

@@ -333,11 +333,11 @@ impl Site<'_> {
 
     /// Prepares an operation with a variant, and compares its result with the CPU's.
     fn verified(&self, bench: &Bench, chosen: &Chosen) -> Result<Climb, Lost> {
-        let mut climb = (bench.prepare)(&self.variant(chosen)?, self.elements(bench))?;
-        (climb.reset)()?;
-        (climb.run)()?;
-        match (climb.verify)() {
-            Ok(()) => Ok(climb),
+        let mut prepared = (bench.prepare)(&self.variant(chosen)?, self.elements(bench))?;
+        (prepared.reset)()?;
+        (prepared.run)()?;
+        match (prepared.verify)() {
+            Ok(()) => Ok(prepared),
             Err(Failure::Error(error)) => Err(error.into()),
             Err(failure) => Err(Lost::Wrong(format!("{}: {}", bench.form, failure_text(failure)))),
         }
@@ -373,10 +373,10 @@ impl Site<'_> {
                     self.bar.set_message(format!("{} {name} {value}", line.what()));
                     let mut wrong = false;
                     let (ratio, what) = match self.verified_all(leads, &chosen) {
-                        Ok(mut climbs) => {
-                            let ratio = self.compare(&mut best, &mut climbs)?;
+                        Ok(mut tried) => {
+                            let ratio = self.compare(&mut best, &mut tried)?;
                             if ratio > 1.02 {
-                                (line.chosen, best) = (chosen.clone(), climbs);
+                                (line.chosen, best) = (chosen.clone(), tried);
                                 // Other parameters may have better values now.
                                 again = all.len() > 1;
                             }
@@ -489,7 +489,7 @@ impl Site<'_> {
         /// Enough elements to find out.
         const FEW: usize = 1 << 12;
         let n = self.elements(bench).min(FEW);
-        let done = (bench.prepare)(self.device, n).and_then(|mut climb| (climb.run)());
+        let done = (bench.prepare)(self.device, n).and_then(|mut prepared| (prepared.run)());
         done.is_err_and(|error| error.kind() == ErrorKind::Unsupported)
     }
 }

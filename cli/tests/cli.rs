@@ -746,7 +746,7 @@ fn statistics_are_printed() {
 
 #[test]
 fn transpose_takes_every_size() {
-    fn turned<T: AutoSerialize + Serialize + npyz::Deserialize + Copy + PartialEq + std::fmt::Debug>(
+    fn transposes<T: AutoSerialize + Serialize + npyz::Deserialize + Copy + PartialEq + std::fmt::Debug>(
         folder: &Folder,
         data: [T; 6],
     ) {
@@ -761,13 +761,13 @@ fn transpose_takes_every_size() {
     }
     let folder = Folder::new();
     let numbers = [1u8, 2, 3, 4, 5, 6];
-    turned(&folder, numbers);
-    turned(&folder, numbers.map(i16::from));
-    turned(&folder, numbers.map(f32::from));
-    turned(&folder, numbers.map(u64::from));
-    turned(&folder, numbers.map(|x| num_complex::Complex::new(f32::from(x), -1.0)));
-    turned(&folder, numbers.map(|x| num_complex::Complex::new(f64::from(x), 0.5)));
-    turned(&folder, [true, false, true, true, false, false]);
+    transposes(&folder, numbers);
+    transposes(&folder, numbers.map(i16::from));
+    transposes(&folder, numbers.map(f32::from));
+    transposes(&folder, numbers.map(u64::from));
+    transposes(&folder, numbers.map(|x| num_complex::Complex::new(f32::from(x), -1.0)));
+    transposes(&folder, numbers.map(|x| num_complex::Complex::new(f64::from(x), 0.5)));
+    transposes(&folder, [true, false, true, true, false, false]);
     let flat = folder.save("flat.npy", &[6], &numbers);
     assert!(refuses(&["run", "transpose", &flat]).contains("2 or 3 dimensions, not 1"));
 }
@@ -869,7 +869,7 @@ fn files_are_reversed_gathered_and_scattered() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[2, 3], &[1u16, 2, 3, 4, 5, 6]);
     let order = folder.save("order.npy", &[2, 2], &[5i64, 0, 0, 3]);
-    let places = folder.save("places.npy", &[6], &[6u32, 5, 4, 3, 2, 0]);
+    let indices = folder.save("indices.npy", &[6], &[6u32, 5, 4, 3, 2, 0]);
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
     for device in devices() {
@@ -878,11 +878,13 @@ fn files_are_reversed_gathered_and_scattered() {
         let pick = ["run", "gather", &input, "--indices", &order, "-o", name, "--verify"];
         succeeds(&[&pick[..], &device[..]].concat());
         assert_eq!(load::<u16>(&output), (vec![2, 2], vec![6, 1, 1, 4]));
-        let put = ["run", "scatter", &input, "--indices", &places, "--len", "8", "-o", name, "--verify"];
+        let put = ["run", "scatter", &input, "--indices", &indices, "--len", "8", "-o", name, "--verify"];
         succeeds(&[&put[..], &device[..]].concat());
         assert_eq!(load::<u16>(&output), (vec![8], vec![6, 0, 5, 4, 3, 2, 1, 0]));
     }
-    assert!(refuses(&["run", "scatter", &input, "--indices", &places]).contains("index 0 is 6, beyond the 6 elements"));
+    assert!(
+        refuses(&["run", "scatter", &input, "--indices", &indices]).contains("index 0 is 6, beyond the 6 elements")
+    );
     assert!(refuses(&["run", "scatter", &input, "--indices", &order]).contains("6 elements by 4 indices"));
     let far = folder.save("far.npy", &[2], &[5u32, 6]);
     assert!(refuses(&["run", "gather", &input, "--indices", &far]).contains("index 1 is 6, beyond the 6 elements"));

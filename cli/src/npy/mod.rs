@@ -351,18 +351,18 @@ fn in_c_order(held: Held, dtype: &Dtype, shape: &[usize]) -> Result<Held, String
         order.push(lying.len());
         lying.push(dtype.size / unit);
     }
-    let mut turned = Bytes::default();
+    let mut ordered = Bytes::default();
     let bytes = held.get();
-    turned.grow(bytes.len())?;
+    ordered.grow(bytes.len())?;
     let done = match unit {
-        1 => moved::<u8>(bytes, &mut turned, &lying, &order),
-        2 => moved::<u16>(bytes, &mut turned, &lying, &order),
-        4 => moved::<u32>(bytes, &mut turned, &lying, &order),
-        8 => moved::<u64>(bytes, &mut turned, &lying, &order),
-        _ => moved::<u128>(bytes, &mut turned, &lying, &order),
+        1 => moved::<u8>(bytes, &mut ordered, &lying, &order),
+        2 => moved::<u16>(bytes, &mut ordered, &lying, &order),
+        4 => moved::<u32>(bytes, &mut ordered, &lying, &order),
+        8 => moved::<u64>(bytes, &mut ordered, &lying, &order),
+        _ => moved::<u128>(bytes, &mut ordered, &lying, &order),
     };
     done.map_err(|error| error.to_string())?;
-    Ok(Held::Own(turned))
+    Ok(Held::Own(ordered))
 }
 
 /// The value of an element of any type.

@@ -99,16 +99,16 @@ fn powers(base: f64, least: f64, most: f64) -> Vec<i32> {
 }
 
 /// Moves labels apart, downwards and then up from the lower end, so that neighbours have a distance of `gap`.
-fn spread(places: &mut [f64], gap: f64, bottom: f64) {
-    let mut order: Vec<_> = (0..places.len()).collect();
-    order.sort_by(|&a, &b| places[a].total_cmp(&places[b]));
+fn spread(positions: &mut [f64], gap: f64, bottom: f64) {
+    let mut order: Vec<_> = (0..positions.len()).collect();
+    order.sort_by(|&a, &b| positions[a].total_cmp(&positions[b]));
     for pair in 1..order.len() {
-        places[order[pair]] = places[order[pair]].max(places[order[pair - 1]] + gap);
+        positions[order[pair]] = positions[order[pair]].max(positions[order[pair - 1]] + gap);
     }
     let mut limit = bottom;
     for &index in order.iter().rev() {
-        places[index] = places[index].min(limit);
-        limit = places[index] - gap;
+        positions[index] = positions[index].min(limit);
+        limit = positions[index] - gap;
     }
 }
 
@@ -196,12 +196,12 @@ mod tests {
 
     #[test]
     fn labels_do_not_overlap() {
-        let mut places = [100.0, 101.0, 99.0, 300.0, 300.0];
-        spread(&mut places, 16.0, 300.0);
-        let mut sorted = places;
+        let mut positions = [100.0, 101.0, 99.0, 300.0, 300.0];
+        spread(&mut positions, 16.0, 300.0);
+        let mut sorted = positions;
         sorted.sort_by(f64::total_cmp);
-        assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] >= 16.0 - 1e-9), "{places:?}");
-        assert!(sorted[4] <= 300.0 && places[2] < places[0], "{places:?}");
+        assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] >= 16.0 - 1e-9), "{positions:?}");
+        assert!(sorted[4] <= 300.0 && positions[2] < positions[0], "{positions:?}");
     }
 
     #[test]

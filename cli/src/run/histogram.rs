@@ -99,10 +99,10 @@ impl HistogramOf {
     /// Writes the counts, and reports the samples outside the bins on standard error.
     fn finish(&self, found: &Made<'_>, text: String, outside: [String; 3], out: &mut dyn Write) -> Result<(), Stop> {
         let unit = if self.weights.is_some() { "of weight" } else { "samples" };
-        for (amount, place) in outside.iter().zip(["below the first bin", "above the last", "NaN"]) {
+        for (amount, side) in outside.iter().zip(["below the first bin", "above the last", "NaN"]) {
             if amount != "0" {
                 // If standard error is closed, the message is lost.
-                let _ = writeln!(std::io::stderr(), "{amount} {unit} {place}");
+                let _ = writeln!(std::io::stderr(), "{amount} {unit} {side}");
             }
         }
         self.common.finish(found, text, out)

@@ -155,11 +155,11 @@ impl Search {
             false => device.lower_bound::<T, u64, _>(&*range, &*needles, &order)?.to_vec(),
             true => device.upper_bound::<T, u64, _>(&*range, &*needles, &order)?.to_vec(),
         };
-        let places = found(device)?;
+        let indices = found(device)?;
         if self.common.verify {
-            matches(same(&places, &found(&Device::cpu())?, "index "))?;
+            matches(same(&indices, &found(&Device::cpu())?, "index "))?;
         }
-        let text = in_words(&places, shape, "<i8", device);
-        self.common.finish(&Made::of("<i8", shape, &places), text, out)
+        let text = in_words(&indices, shape, "<i8", device);
+        self.common.finish(&Made::of("<i8", shape, &indices), text, out)
     }
 }

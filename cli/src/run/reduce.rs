@@ -104,7 +104,7 @@ pub(super) struct Reduce {
 }
 
 /// The elements that are reduced together.
-enum Place<'a> {
+enum Extent<'a> {
     All,
     /// Each line along an axis of a shape.
     Along(&'a [usize], usize),
@@ -112,13 +112,13 @@ enum Place<'a> {
     Segments(&'a [u64]),
 }
 
-impl Place<'_> {
+impl Extent<'_> {
     /// The shape of `len` results.
     fn shape(&self, len: usize) -> Vec<usize> {
         match *self {
-            Place::All => Vec::new(),
-            Place::Along(shape, axis) => without(shape, axis),
-            Place::Segments(_) => vec![len],
+            Extent::All => Vec::new(),
+            Extent::Along(shape, axis) => without(shape, axis),
+            Extent::Segments(_) => vec![len],
         }
     }
 
@@ -129,11 +129,11 @@ impl Place<'_> {
         device: &Device,
     ) -> oclprim::Result<Vec<U>> {
         match *self {
-            Place::All => Ok(vec![device.reduce_as(input, op)?]),
-            Place::Along(shape, axis) => {
+            Extent::All => Ok(vec![device.reduce_as(input, op)?]),
+            Extent::Along(shape, axis) => {
                 device.reduce_axis_as(Input::from(input).nd(&around(shape, axis))?, 1, op)?.to_vec()
             }
-            Place::Segments(offsets) => device.reduce_segments_as(input, offsets, op)?.to_vec(),
+            Extent::Segments(offsets) => device.reduce_segments_as(input, offsets, op)?.to_vec(),
         }
     }
 }
@@ -161,16 +161,16 @@ impl Reduce {
         let offsets = self.segments.as_deref().map(indices).transpose()?.map(|(_, offsets)| offsets);
         let device = self.common.device.open()?;
         if let Op::Sum | Op::Product = self.op {
-            let place = match (axis, &offsets) {
-                (Some(axis), _) => Place::Along(&array.shape, axis),
-                (_, Some(offsets)) => Place::Segments(offsets),
-                _ => Place::All,
+            let extent = match (axis, &offsets) {
+                (Some(axis), _) => Extent::Along(&array.shape, axis),
+                (_, Some(offsets)) => Extent::Segments(offsets),
+                _ => Extent::All,
             };
             let wide = self.wide.unwrap_or_else(|| widened(&array, element));
             if wide != element && element.is_float() && self.determinism == Order::Fast {
                 return Err(Stop::usage("--determinism fast: --as with another type is not allowed"));
             }
-            with_wider!((element, wide), T, U => self.in_type::<T, U>(&array, &place, &device, out))?;
+            with_wider!((element, wide), T, U => self.in_type::<T, U>(&array, &extent, &device, out))?;
         } else if self.wide.is_some() {
             return Err(Stop::usage("--as is for sums and products"));
         } else {
@@ -297,7 +297,7 @@ impl Reduce {
     fn in_type<T: Element, U: Element + From<T>>(
         &self,
         array: &Array,
-        place: &Place<'_>,
+        extent: &Extent<'_>,
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
@@ -306,17 +306,17 @@ impl Reduce {
         }
         let input = array.elements::<T>();
         // Only a reduction of all elements in their own type has a choice of --determinism.
-        let values: Vec<U> = match (self.op, place) {
-            (Op::Sum, Place::All) if T::TYPE == U::TYPE => {
+        let values: Vec<U> = match (self.op, extent) {
+            (Op::Sum, Extent::All) if T::TYPE == U::TYPE => {
                 vec![self.combine(op::Sum, bytemuck::cast_slice(input), device)?]
             }
-            (_, Place::All) if T::TYPE == U::TYPE => {
+            (_, Extent::All) if T::TYPE == U::TYPE => {
                 vec![self.combine(op::Product, bytemuck::cast_slice(input), device)?]
             }
             _ => {
                 let run = |device: &Device| match self.op {
-                    Op::Sum => place.reduce_as::<T, U>(op::Sum, input, device),
-                    _ => place.reduce_as::<T, U>(op::Product, input, device),
+                    Op::Sum => extent.reduce_as::<T, U>(op::Sum, input, device),
+                    _ => extent.reduce_as::<T, U>(op::Product, input, device),
                 };
                 let values = run(device)?;
                 if self.common.verify {
@@ -325,7 +325,7 @@ impl Reduce {
                 values
             }
         };
-        let (shape, name) = (place.shape(values.len()), numpy_name(U::TYPE));
+        let (shape, name) = (extent.shape(values.len()), numpy_name(U::TYPE));
         self.common.finish(&Made::of(name, &shape, &values), in_words(&values, &shape, name, device), out)
     }
 

@@ -48,7 +48,7 @@ pub(super) struct Select {
 /// The selected elements, or their indices.
 enum Selected<T: Element> {
     Elements(Vec<T>),
-    Places(Vec<u64>),
+    Indices(Vec<u64>),
 }
 
 /// An OpenCL C expression for a value, by its bits.
@@ -111,17 +111,17 @@ impl Select {
             Ok(match (flags, self.indices, self.others) {
                 (None, false, false) => Selected::Elements(device.select(input, &map)?.to_vec()?),
                 (None, false, true) => Selected::Elements(device.partition(input, &map)?.0.to_vec()?),
-                (None, true, _) => Selected::Places(device.select_indices::<T, u64, _>(input, &map)?.to_vec()?),
+                (None, true, _) => Selected::Indices(device.select_indices::<T, u64, _>(input, &map)?.to_vec()?),
                 (Some(flags), false, false) => Selected::Elements(device.select_flagged(input, flags)?.to_vec()?),
                 (Some(flags), false, true) => Selected::Elements(device.partition_flagged(input, flags)?.0.to_vec()?),
-                (Some(flags), true, _) => Selected::Places(device.select_indices_flagged::<u64>(flags)?.to_vec()?),
+                (Some(flags), true, _) => Selected::Indices(device.select_indices_flagged::<u64>(flags)?.to_vec()?),
             })
         };
         let found = run(device)?;
         if self.common.verify {
             matches(match (&found, &run(&Device::cpu())?) {
                 (Selected::Elements(found), Selected::Elements(want)) => same_bytes(found, want, "element "),
-                (Selected::Places(found), Selected::Places(want)) => same_bytes(found, want, "index "),
+                (Selected::Indices(found), Selected::Indices(want)) => same_bytes(found, want, "index "),
                 _ => unreachable!("both are of one kind"),
             })?;
         }
@@ -129,8 +129,8 @@ impl Select {
             Selected::Elements(found) => {
                 self.common.finish_line(&array.like(&[found.len()], &found), &found, device, out)
             }
-            Selected::Places(places) => {
-                self.common.finish_line(&Made::of("<i8", &[places.len()], &places), &places, device, out)
+            Selected::Indices(indices) => {
+                self.common.finish_line(&Made::of("<i8", &[indices.len()], &indices), &indices, device, out)
             }
         }
     }

@@ -46,12 +46,12 @@ impl Sort {
     fn sort<T: Element>(&self, array: &Array, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
         let (order, shape) = (order(self.descending), [input.len()]);
         if self.indices {
-            let places = device.argsort::<T, u64>(input, order.clone())?.to_vec()?;
+            let indices = device.argsort::<T, u64>(input, order.clone())?.to_vec()?;
             if self.common.verify {
-                matches(same(&places, &Device::cpu().argsort::<T, u64>(input, order)?.to_vec()?, "index "))?;
+                matches(same(&indices, &Device::cpu().argsort::<T, u64>(input, order)?.to_vec()?, "index "))?;
             }
-            let text = in_words(&places, &shape, "<i8", device);
-            return self.common.finish(&Made::of("<i8", &shape, &places), text, out);
+            let text = in_words(&indices, &shape, "<i8", device);
+            return self.common.finish(&Made::of("<i8", &shape, &indices), text, out);
         }
         let sorted = device.sort(input, order.clone())?.to_vec()?;
         if self.common.verify {

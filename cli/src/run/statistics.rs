@@ -104,8 +104,8 @@ impl StatisticsOf {
         };
         if self.common.verify {
             let want = Device::cpu().statistics(input)?;
-            let places = |found: &Statistics<T>| [found.min, found.max].map(|extreme| extreme.index as u64);
-            matches(same(&places(&found), &places(&want), "index of an extreme "))?;
+            let indices = |found: &Statistics<T>| [found.min, found.max].map(|extreme| extreme.index as u64);
+            matches(same(&indices(&found), &indices(&want), "index of an extreme "))?;
             matches(same(&[found.min.value, found.max.value], &[want.min.value, want.max.value], "extreme "))?;
             matches(same(&figures(&found), &figures(&want), "figure "))?;
             if found.integer_sum != want.integer_sum {

@@ -80,13 +80,13 @@ impl TopK {
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
         if self.indices {
-            let places = device.top_k_places::<T, u64>(input, top)?.1.to_vec()?;
+            let indices = device.top_k_places::<T, u64>(input, top)?.1.to_vec()?;
             if self.common.verify {
                 let want = Device::cpu().top_k_places::<T, u64>(input, top)?.1.to_vec()?;
-                matches(same(&places, &want, "index "))?;
+                matches(same(&indices, &want, "index "))?;
             }
-            let text = in_words(&places, shape, "<i8", device);
-            return self.common.finish(&Made::of("<i8", shape, &places), text, out);
+            let text = in_words(&indices, shape, "<i8", device);
+            return self.common.finish(&Made::of("<i8", shape, &indices), text, out);
         }
         let taken = device.top_k(input, top)?.to_vec()?;
         if self.common.verify {

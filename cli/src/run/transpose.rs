@@ -70,10 +70,10 @@ impl Transpose {
         }
     }
 
-    fn finish(&self, turned: &Made<'_>, device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
-        let lengths: Vec<_> = turned.shape.iter().map(usize::to_string).collect();
-        let (lengths, ty, device) = (lengths.join(" x "), turned.type_name(), device.info());
-        self.common.finish(turned, format!("{lengths} {ty} on {device}; -o writes it to a file"), out)
+    fn finish(&self, transposed: &Made<'_>, device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
+        let lengths: Vec<_> = transposed.shape.iter().map(usize::to_string).collect();
+        let (lengths, ty, device) = (lengths.join(" x "), transposed.type_name(), device.info());
+        self.common.finish(transposed, format!("{lengths} {ty} on {device}; -o writes it to a file"), out)
     }
 
     fn transpose<T: Pod + std::fmt::Debug>(
@@ -84,12 +84,12 @@ impl Transpose {
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
         let input = array.elements::<T>();
-        let turned = device.transpose_batch(input, matrices)?.to_vec()?;
+        let transposed = device.transpose_batch(input, matrices)?.to_vec()?;
         if self.common.verify {
             let want = Device::cpu().transpose_batch(input, matrices)?.to_vec()?;
-            matches(same_bytes(&turned, &want, "element "))?;
+            matches(same_bytes(&transposed, &want, "element "))?;
         }
-        self.finish(&array.like(shape, &turned), device, out)
+        self.finish(&array.like(shape, &transposed), device, out)
     }
 
     fn mapped<T: Element, U: Element>(
@@ -105,11 +105,11 @@ impl Transpose {
             Some(factor) => device.transpose_map::<T, U>(input, rows, cols, &op::Scale(factor))?.to_vec(),
             None => device.transpose_map::<T, U>(input, rows, cols, &op::Cast)?.to_vec(),
         };
-        let turned = run(device)?;
+        let transposed = run(device)?;
         if self.common.verify {
-            matches(same(&turned, &run(&Device::cpu())?, "element "))?;
+            matches(same(&transposed, &run(&Device::cpu())?, "element "))?;
         }
-        self.finish(&Made::of(numpy_name(U::TYPE), &[cols, rows], &turned), device, out)
+        self.finish(&Made::of(numpy_name(U::TYPE), &[cols, rows], &transposed), device, out)
     }
 }
 
