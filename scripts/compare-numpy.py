@@ -378,8 +378,8 @@ def runs(folder):
         compare(folder, f"indices {dtype}", "select", array, options, same(numpy.flatnonzero(chosen).astype("i8")))
         numpy.save(folder / f"flags-{dtype}.npy", chosen)
         options = ["--flags", str(folder / f"flags-{dtype}.npy"), "--others"]
-        parted = numpy.concatenate([array[chosen], array[~chosen]])
-        compare(folder, f"partition {dtype}", "select", array, options, same(parted))
+        partitioned = numpy.concatenate([array[chosen], array[~chosen]])
+        compare(folder, f"partition {dtype}", "select", array, options, same(partitioned))
 
 
 def quantiles(folder):

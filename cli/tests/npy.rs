@@ -181,8 +181,8 @@ fn invalid_headers_are_refused_in_one_line() {
         let found = refused(text, &[0; 4]);
         assert!(found.ends_with(why), "{text}: {found}");
     }
-    for behind in ["x", "#", "{}", "\0"] {
-        assert!(refused(&format!("{}{behind}", good.trim_end()), &[0; 4]).ends_with("expected the end"), "{behind}");
+    for tail in ["x", "#", "{}", "\0"] {
+        assert!(refused(&format!("{}{tail}", good.trim_end()), &[0; 4]).ends_with("expected the end"), "{tail}");
     }
     for shape in ["(4611686018427387904,)", "(2147483648, 2147483648, 2)", "(0, 4611686018427387904, 4)"] {
         let text = refused(&header("'<f4'", "False", shape), &[0; 4]);
