@@ -157,7 +157,7 @@ pub(crate) fn capability_names(caps: &Capabilities, wanted: bool) -> String {
     if names.is_empty() { "none of these".into() } else { names.join(", ") }
 }
 
-/// Whether decoupled look-back is on, with the reason if it is off.
+/// Describes whether decoupled look-back is on, with the reason if it is off.
 pub(crate) fn look_back(caps: &Capabilities) -> String {
     let lacks: Vec<_> = caps.lacks_for_look_back().collect();
     match lacks.is_empty() {

@@ -34,8 +34,8 @@ Examples:
   oclprim tune reduce --type f32 --dry-run      the gain, without writing a file
   oclprim tune sort --n 2^26 --seconds 60 --verbose
 
-The search tries the parameters of each primitive's geometry one after another, on inputs of 256 KiB, 16 MiB and \
-256 MiB (96 MiB on CPUs), or of --n elements. Each variant's results are compared with the CPU's before it is timed. \
+The search tries the parameters of each primitive's geometry one after another. Inputs have 256 KiB, 16 MiB and \
+256 MiB (96 MiB on CPUs), or --n elements. Each variant's results are compared with the CPU's before it is timed. \
 The best variant and the default are measured again, interleaved, with every operation that `oclprim bench` has for \
 this primitive and element size. The variant is kept if it is faster with an operation of the search and slower with \
 none, and passes the tiny checks of this element size. Faster means by more than 2 % and more than the sum of both \

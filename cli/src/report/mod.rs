@@ -74,7 +74,7 @@ const GROWING: [&str; 8] = ["reduce", "scan", "select", "copy", "histogram", "tr
 struct Found {
     /// The program and its commit, if known. Records may come from several.
     programs: BTreeSet<String>,
-    /// How and when it was found, in a few words.
+    /// The way and the time of the measurements, in a few words.
     origin: String,
     os: Option<Os>,
     description: Description,
@@ -268,7 +268,7 @@ impl Command {
 }
 
 impl Found {
-    /// How many results differ from the CPU's.
+    /// The number of results that differ from the CPU's.
     fn wrong(&self) -> usize {
         let measured = self.bandwidths.iter().chain(self.growth.iter().flat_map(|series| &series.points));
         let steps = self.ladders.iter().filter_map(|ladder| ladder.steps.as_ref()).flat_map(|steps| &steps.rungs);

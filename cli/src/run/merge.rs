@@ -112,8 +112,8 @@ Examples:
 
 /// Find where elements belong in a sorted array, as numpy.searchsorted does.
 ///
-/// The result for each needle is the index of the first element that does not come before it, or with --upper of the first that
-/// comes after it. Indices are int64, in the shape of the needles. The order is that of `run sort`.
+/// The result for each needle is the index of the first element that does not come before it. With --upper it is the index of the
+/// first element that comes after it. Indices are int64, in the shape of the needles. The order is that of `run sort`.
 #[derive(Args)]
 #[command(after_help = SEARCH_EXAMPLES)]
 pub(super) struct Search {
